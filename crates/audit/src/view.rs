@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use veilsum_cluster::{Batch, Method, Prepared, Rows, Statistic, Step, answer};
+use veilsum_cluster::{Batch, Method, Prepared, Rows, Statistic, Step};
 use veilsum_node::{
     loopback::{self, LoopbackConfig},
     question::{Layout, Question, Terms, contribute},
@@ -104,13 +104,17 @@ pub fn record(scene: &Scene) -> Result<Recording> {
             Step::Done(outcome) => break *outcome,
             Step::Ask(query) => query,
         };
-        let layout = layout_of(&Question::Cluster(query.clone()))?;
-        let plain = rows.iter().map(|rows| answer(&query, rows)).collect::<Result<Vec<_>, _>>()?;
+        let question = Question::Cluster(query.clone());
+        let layout = layout_of(&question)?;
+        let words = |rows| contribute(&question, rows, &Terms::everybody(form), None);
+        let own = rows.iter().map(words).collect::<Result<Vec<_>, _>>()?;
+        let of_one = |words: &Vec<u64>| Ok(Statistic { values: layout.decode(words, 1, None)?.values });
+        let plain = own.iter().map(of_one).collect::<Result<Vec<_>>>()?;
         let received = received.next().context("the coordinator received fewer rounds than the method asks")?;
         let mut total = vec![0u64; layout.words()];
         for site in received.keys() {
-            let statistic = plain.get(usize::from(*site)).context("a site that is not there")?;
-            total.iter_mut().zip(layout.encode(statistic)?).for_each(|(t, w)| *t = t.wrapping_add(w));
+            let words = own.get(usize::from(*site)).context("a site that is not there")?;
+            total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(*w));
         }
         let total = layout.decode(&total, received.len(), None)?;
         step = method.next(Some(&total))?;

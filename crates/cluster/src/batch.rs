@@ -220,12 +220,17 @@ fn checked(batch: &Batch, rows: &Prepared, noise: Option<&mut Stream>) -> Result
     Ok(Statistic { values })
 }
 
+/// Steps that a row's largest contribution may have ([`words`]).
+const MOST_STEPS: f64 = (1u64 << 51) as f64;
+/// Steps that all rows of a site may have in one entry.
+const MOST_IN_ALL: f64 = (1u64 << 63) as f64;
+
 /// As [`answer_with_noise`], in whole steps: every row's contribution is rounded to the step of its entry, and what is rounded is
 /// added as integers (specification, SUM-1). `steps` are those of the blocks of [`Batch::layout`], in their order.
 ///
 /// # Errors
-/// As [`answer`]; [`AnswerError::NotFinite`] also for a contribution of 2^51 steps or more, which no row inside the box makes
-/// where the steps are a plan's; [`AnswerError::Steps`] where they are not those of as many blocks and entries.
+/// As [`answer`]; [`AnswerError::TooFine`] where a row could have 2^51 steps or all rows 2^63, which the steps of a plan never allow;
+/// [`AnswerError::Steps`] where they are not those of as many blocks and entries.
 pub fn words(
     batch: &Batch,
     rows: &Prepared,
@@ -239,6 +244,15 @@ pub fn words(
             return Err(AnswerError::Steps);
         }
         rest = next;
+        // Below these the integers are those of the rounded contributions, and no sum of them wraps.
+        let too_fine = own.iter().zip(&blocks).position(|(step, block)| {
+            let steps = block.bound * 2f64.powi(step.fraction_bits);
+            let all = if block.per == Per::Row { steps * (rows.len() as f64 + 1.0) } else { steps };
+            !(steps <= MOST_STEPS && all < MOST_IN_ALL)
+        });
+        if let Some(at) = too_fine {
+            return Err(AnswerError::TooFine { block: blocks[at].name });
+        }
         let form = Form::steps(own);
         let found = query.answer(rows, &form, noise)?.into_words();
         words.extend(found.map_err(|at| AnswerError::NotFinite { block: block_of(&blocks, at) })?);

@@ -158,6 +158,12 @@ pub enum AnswerError {
     /// The steps of an answer are not those of its blocks.
     #[error("there is not one step for each block of the answer")]
     Steps,
+    /// The steps of a block are too fine for integers of 64 bits.
+    #[error("the steps of '{block}' are too fine for these rows: take fewer fraction bits")]
+    TooFine {
+        /// Name of the block of the layout.
+        block: &'static str,
+    },
     /// The question asks for blurred sums, but no random numbers were given.
     #[error("the question asks for blur, and there are no random numbers to make it from")]
     NoNoise,

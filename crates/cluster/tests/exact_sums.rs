@@ -183,10 +183,10 @@ fn steps_of_another_question_are_refused() {
     for steps in [vec![], vec![one(6)], vec![one(6), one(3)], vec![one(6), one(2), one(1)]] {
         assert_eq!(words(&batch, &rows, &steps, None), Err(AnswerError::Steps));
     }
-    let too_fine = [one(6), SumStep { len: 2, fraction_bits: 54 }];
-    assert_eq!(
-        words(&batch, &rows, &too_fine, None).map(|words| words.len()),
-        Ok(8),
-        "a weight of a quarter has 52 bits"
-    );
+    // Rounded contributions would not be exact beyond this, and could wrap.
+    for (fraction_bits, rows) in [(54, &rows), (52, &rows), (50, &prepared(vec![0.5; D << 14])), (2000, &rows)] {
+        let too_fine = [one(6), SumStep { len: 2, fraction_bits }];
+        assert_eq!(words(&batch, rows, &too_fine, None), Err(AnswerError::TooFine { block: "weights" }));
+    }
+    assert!(words(&batch, &rows, &[one(6), SumStep { len: 2, fraction_bits: 51 }], None).is_ok());
 }

@@ -6,6 +6,7 @@ use veilsum_cluster::{
     method::{Seeding, first::usual_start},
 };
 use veilsum_proto::{
+    fixed,
     kem::{CIPHERTEXT_BYTES, KEY_BYTES},
     limits::MIN_SITES,
     message::{COMMITMENT, Kind, OVERHEAD},
@@ -17,8 +18,11 @@ use veilsum_proto::{
 use crate::error::Failure;
 use crate::{
     agreed::{Federation, covers_at_least, questions},
-    question::Question,
+    question::{Question, ScaledBlock},
 };
+
+/// Below so many fraction bits the rounding of rows may show in clusters of little weight.
+const FEW_BITS: i32 = 34;
 
 /// The numbers of one plan.
 pub struct Cost {
@@ -142,7 +146,7 @@ impl Cost {
                         Per::Site => b.block.bound,
                     },
                     // A count is whole numbers, and those are exact.
-                    rounding: if counted { 0.0 } else { n as f64 * 2f64.powi(-b.scale.fraction_bits - 1) },
+                    rounding: if counted { 0.0 } else { rounding_of(b, n, terms.max_rows) },
                     noise: b
                         .noise
                         .map(|share| share.deviation as f64 * 2f64.powi(-b.scale.fraction_bits) * (n as f64).sqrt()),
@@ -219,6 +223,16 @@ impl Cost {
             ));
         }
         out.extend(warn_method(federation));
+        // What one row adds is rounded to a step: where steps are few, clusters that hardly anybody is in drown in it ([SUM-1]).
+        let bits = fixed::scale(self.sites, federation.terms.max_rows, 0).map_or(0, |scale| scale.fraction_bits);
+        if bits < FEW_BITS {
+            out.push(format!(
+                "with max_rows = {} what a row adds is rounded to 2^-{bits} of the most that it can add: a cluster with less than about \
+                 2^-{} of all weight is not told from rounding (agree on a max_rows near what the largest site has)",
+                federation.terms.max_rows,
+                bits - 4
+            ));
+        }
         // Totals are equations on the rows: whoever has as many as there are unknown values may solve for them.
         let (recipe, d) = (&federation.work.recipe, federation.work.names().len() as u64);
         let all_k = recipe.clusters.count() as u64 * u64::from(recipe.clusters.min + recipe.clusters.max) / 2;
@@ -440,6 +454,15 @@ fn warn_method(federation: &Federation) -> Vec<String> {
         out.push(format!("up to {most} questions, where a site without a floor of its own answers {usual}"));
     }
     out
+}
+
+/// By how much an entry of a total may differ from the exact sum at most: half a step for every row ([SUM-1]), or for every site what
+/// it adds as a whole, and half a step of the total for every site where that is coarser ([FIX-4]).
+fn rounding_of(b: &ScaledBlock, sites: usize, max_rows: u64) -> f64 {
+    let half = |bits: i32| 2f64.powi(-bits - 1);
+    let rows = if b.block.per == Per::Row { max_rows as f64 } else { 1.0 };
+    let coarser = if b.scale.fraction_bits < b.summed_bits { half(b.scale.fraction_bits) } else { 0.0 };
+    sites as f64 * (rows * half(b.summed_bits) + coarser)
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ pub fn decode<T: Serialize + DeserializeOwned>(what: &'static str, bytes: &[u8],
 }
 
 /// Arrays whose length is a multiple of 16, as their bytes one after the other: what serde's arrays of bytes are encoded as, too,
-/// but sixteen bytes in one step. For `#[serde(with = "...")]`.
+/// but sixteen bytes in one step. In a form for people they are a list of bytes. For `#[serde(with = "...")]`.
 pub(crate) mod fixed {
     use serde::{Deserializer, Serializer, de, ser::SerializeTuple};
 
@@ -91,6 +91,11 @@ pub(crate) mod fixed {
 
     pub(crate) fn serialize<const N: usize, S: Serializer>(bytes: &[u8; N], to: S) -> Result<S::Ok, S::Error> {
         const { assert!(N.is_multiple_of(STEP)) };
+        if to.is_human_readable() {
+            let mut tuple = to.serialize_tuple(N)?;
+            bytes.iter().try_for_each(|byte| tuple.serialize_element(byte))?;
+            return tuple.end();
+        }
         let mut tuple = to.serialize_tuple(N / STEP)?;
         let (steps, _) = bytes.as_chunks::<STEP>();
         steps.iter().try_for_each(|step| tuple.serialize_element(&u128::from_le_bytes(*step)))?;
@@ -104,7 +109,7 @@ pub(crate) mod fixed {
     }
 
     pub(crate) fn fill<'de, const N: usize, D: Deserializer<'de>>(out: &mut [u8; N], from: D) -> Result<(), D::Error> {
-        struct Steps<'a, const N: usize>(&'a mut [u8; N]);
+        struct Steps<'a, const N: usize>(&'a mut [u8; N], bool);
         impl<'de, const N: usize> de::Visitor<'de> for Steps<'_, N> {
             type Value = ();
 
@@ -113,6 +118,12 @@ pub(crate) mod fixed {
             }
 
             fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+                if self.1 {
+                    for (i, byte) in self.0.iter_mut().enumerate() {
+                        *byte = seq.next_element()?.ok_or_else(|| de::Error::invalid_length(i, &"more"))?;
+                    }
+                    return Ok(());
+                }
                 let (steps, _) = self.0.as_chunks_mut::<STEP>();
                 for (i, step) in steps.iter_mut().enumerate() {
                     let next =
@@ -122,7 +133,8 @@ pub(crate) mod fixed {
                 Ok(())
             }
         }
-        from.deserialize_tuple(N / STEP, Steps(out))
+        let readable = from.is_human_readable();
+        from.deserialize_tuple(if readable { N } else { N / STEP }, Steps(out, readable))
     }
 }
 
@@ -153,7 +165,7 @@ pub(crate) mod bytes {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
         struct Bytes;
-        impl de::Visitor<'_> for Bytes {
+        impl<'de> de::Visitor<'de> for Bytes {
             type Value = Vec<u8>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -161,6 +173,15 @@ pub(crate) mod bytes {
             }
 
             fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
+                Ok(bytes)
+            }
+
+            /// As forms for people have it.
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<u8>, A::Error> {
+                let mut bytes = Vec::new();
+                while let Some(byte) = seq.next_element()? {
+                    bytes.push(byte);
+                }
                 Ok(bytes)
             }
         }

@@ -31,7 +31,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_MODULES = ("answerer", "dask", "ledger", "plan", "policy", "questions", "report", "roster", "spark")
+_MODULES = ("answerer", "dask", "engines", "ledger", "plan", "policy", "questions", "report", "roster", "spark")
 
 
 def __getattr__(name: str):

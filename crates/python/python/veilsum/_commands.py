@@ -7,6 +7,7 @@ import os
 from typing import Any, Iterable, Mapping
 
 from . import _core
+from .errors import UsageError
 
 
 
@@ -31,6 +32,12 @@ def options(named: Mapping[str, Any]) -> list[str]:
                 words.append(f"--column={column}" + ("" if box is None else f"={_word(float(box[0]))}:{_word(float(box[1]))}"))
             continue
         if name == "categories":
+            for column, listed in value.items():
+                if any("," in category for category in listed or ()):
+                    raise UsageError(
+                        f"column {column!r}: a category has a comma, which divides categories on a command line",
+                        "write another name for it, and say in site.toml which value it stands for",
+                    )
             words += [f"--category={column}" + ("" if listed is None else f"={','.join(listed)}") for column, listed in value.items()]
             continue
         if name == "k" and isinstance(value, (tuple, range)):

@@ -74,7 +74,7 @@ def _coded(column: np.ndarray, categories: list[str], name: str, refuse: bool) -
     """0 and 1 for every category, n x c."""
     if column.dtype != object:
         # As a file would have them: 3, and not 3.0.
-        column = np.array([None if np.isnan(v) else repr(int(v)) if v == int(v) else repr(float(v)) for v in column], object)
+        column = np.array([None if not np.isfinite(v) else repr(int(v)) if v == int(v) else repr(float(v)) for v in column], object)
     codes = {category: place for place, category in enumerate(categories)}
     places = np.array([codes.get(value, -1) for value in column], np.intp)
     bad = np.flatnonzero(places < 0)

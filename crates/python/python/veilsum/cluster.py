@@ -23,6 +23,8 @@ __all__ = ["FuzzyCMeans", "KMeans"]
 
 #: Rows that first centres are looked for among, and the spread of columns is estimated from: at least so many, if there are.
 _SAMPLE = 10_000
+# Above this the squares of distances leave the range of a double.
+_LARGEST = 1e149
 
 
 class _Estimator:
@@ -184,6 +186,8 @@ class _Centres(_Estimator):
                 raise ValueError(f"{name} must be a whole number from {least} on, and is {value!r}")
         if not isinstance(self.tol, Real) or not self.tol >= 0:
             raise ValueError(f"tol must be 0 or more, and is {self.tol!r}")
+        if not np.isfinite(float(self.tol)):
+            raise ValueError(f"tol must be finite, and is {self.tol!r}")
         if self.metric not in ("euclidean", "mahalanobis", "cosine"):
             raise ValueError(f"metric must be 'euclidean', 'mahalanobis' or 'cosine', and is {self.metric!r}")
         if n < k:
@@ -194,11 +198,13 @@ class _Centres(_Estimator):
     def _measured(self, array: np.ndarray) -> np.ndarray:
         """Rows in the units in which distances are Euclidean."""
         if self.metric == "cosine":
-            lengths = np.sqrt(np.einsum("ij,ij->i", array, array))
-            if not lengths.all():
-                row = int(np.flatnonzero(lengths == 0)[0])
+            # Through the largest value of a row, so that no square leaves the range of a double.
+            largest = np.abs(array).max(axis=1, initial=0.0)
+            if not largest.all():
+                row = int(np.flatnonzero(largest == 0)[0])
                 raise InputError(f"row {row} is all zeros, which has no direction", "leave such rows out, or use another metric")
-            return array / lengths[:, None]
+            array = array / largest[:, None]
+            return array / np.sqrt(np.einsum("ij,ij->i", array, array))[:, None]
         if self.metric == "mahalanobis":
             return np.ascontiguousarray(array @ self._whitening)
         return array
@@ -250,8 +256,9 @@ class _Centres(_Estimator):
         """
         array = self._first(X)
         self._checked(len(array))
-        if self.metric != "euclidean":
-            _finite(array)
+        _finite(array)
+        if self.metric != "cosine" and np.abs(array).max(initial=0.0) > _LARGEST:
+            raise ValueError(f"values must be at most {_LARGEST:g} in size: take another unit")
         self._learn_metric(array)
         rows = self._measured(array)
         random = _random(self.random_state)
@@ -261,7 +268,9 @@ class _Centres(_Estimator):
         with np.errstate(over="ignore"):
             spread = float(np.sqrt(np.mean(np.var(sample, axis=0))))
         starts = np.ascontiguousarray(self._starts(sample, rows, random), dtype=np.float64)
-        algorithm = json.dumps(self._algorithm(float(self.tol) * spread))
+        # Rows without spread have come to rest as soon as nothing moves.
+        tol = max(float(self.tol) * spread, np.finfo(float).tiny) if self.tol > 0 else 0.0
+        algorithm = json.dumps(self._algorithm(tol))
         validity = json.dumps(
             {"full": bool(self.compute_indices), "vectors": bool(self.compute_indices),
              "silhouette": False, "classes": 0, "judge_m": max(self._fuzzifier(), 1.0) if self._fuzzifier() > 1 else 2.0}
