@@ -106,7 +106,7 @@ pub fn record(scene: &Scene) -> Result<Recording> {
         };
         let question = Question::Cluster(query.clone());
         let layout = layout_of(&question)?;
-        let words = |rows| contribute(&question, rows, &Terms::everybody(form), None);
+        let words = |rows: &Prepared| contribute(&question, rows, &Terms::everybody(form), None);
         let own = rows.iter().map(words).collect::<Result<Vec<_>, _>>()?;
         let of_one = |words: &Vec<u64>| Ok(Statistic { values: layout.decode(words, 1, None)?.values });
         let plain = own.iter().map(of_one).collect::<Result<Vec<_>>>()?;
