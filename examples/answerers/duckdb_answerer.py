@@ -64,9 +64,11 @@ class DuckDB(Engine):
         missing = [name for name in names if name not in known]
         if missing:
             raise Refused("columns", "there is no column " + ", ".join(map(repr, missing)), "add it to the table, or make a view that has it")
-        working, bad = [], []
+        working, bad, values = [], [], []
         for c in hello["columns"]:
             x, low, high = f"CAST({quoted(c['name'])} AS DOUBLE)", c["lower"], c["upper"]
+            # What the rows are known by is the value, however it is written: 1 is 1.0, and -0.0 is 0.0.
+            values.append(f"CAST({x} + {number(0.0)} AS VARCHAR)")
             if hello["out_of_box"] == "refuse":
                 bad.append(f"NOT COALESCE({x} BETWEEN {number(low)} AND {number(high)}, FALSE)")
             else:
@@ -75,23 +77,27 @@ class DuckDB(Engine):
             working.append(f"({x} - {number(low)}) / ({number(high)} - {number(low)})" if hello["scaling"] == "box" else x)
         for c in hello["categorical"]:
             own = f"CAST({quoted(c['column'])} AS VARCHAR)"
+            values.append(own)
             bad.append(f"NOT COALESCE({own} IN ({', '.join(map(text, c['categories']))}), FALSE)")
             working += [f"CASE WHEN {own} = {text(word)} THEN {number(c['one'])} ELSE {number(0.0)} END" for word in c["categories"]]
         self.d = len(working)
         columns = ", ".join(f"{x} AS x{j}" for j, x in enumerate(working))
-        columns += "".join(f", CAST({quoted(name)} AS VARCHAR) AS c{i}" for i, name in enumerate(names))
+        columns += "".join(f", {value} AS c{i}" for i, value in enumerate(values))
         try:
             self.db.execute(f"CREATE TEMP TABLE kept AS SELECT {columns}, {' OR '.join(bad)} AS bad FROM {self.table}")
         except duckdb.Error:
             raise Refused("columns", "a column holds something that is no number", "make a view that has numbers there")
-        # The order of the rows must not count: sums of hashes, modulo 2^128.
-        hashed = [f"concat_ws(chr(31), {', '.join(f'c{i}' for i in range(len(names)))})"] + [f"c{i}" for i in range(len(names))]
-        sums = [f"sum(CAST(md5_number_{half}({what}) AS HUGEINT))" for what in hashed for half in ("upper", "lower")]
-        distinct = [f"LEAST(count(DISTINCT c{i}), {MOST_DISTINCT})" for i in range(len(names))]
+        # Neither the order of the rows must count nor that of the columns: sums of hashes, modulo 2^64, of columns in the order of their names.
+        order = sorted(range(len(names)), key=names.__getitem__)
+        hashed = [f"c{i}" for i in range(len(names))] + [f"concat({', '.join(f'length(c{i}), chr(58), c{i}' for i in order)})"]
+        sums = [f"sum(CAST(md5_number_{half}({what}) AS HUGEINT)) FILTER (NOT bad)" for what in hashed for half in ("upper", "lower")]
+        # Of numbers those in the plan's box, where it clips: the working units are made of them.
+        counted = [f"x{i} + {number(0.0)}" if i < len(hello["columns"]) else f"c{i}" for i in range(len(names))]
+        distinct = [f"LEAST(count(DISTINCT {what}) FILTER (NOT bad), {MOST_DISTINCT})" for what in counted]
         counts = "count(*) FILTER (NOT bad), count(*) FILTER (bad)"
         n, wrong, *rest = self.db.execute(f"SELECT {counts}, {', '.join(sums + distinct)} FROM kept").fetchone()
         halves = [int(half or 0) % 2**64 for half in rest[: len(sums)]]
-        whole, *columns = [f"{upper:016x}{lower:016x}" for upper, lower in zip(halves[::2], halves[1::2])]
+        *columns, whole = [f"{n:016x}{upper:016x}{lower:016x}" for upper, lower in zip(halves[::2], halves[1::2])]
         reasons = {"a value that is no finite number, outside the plan's public box, or no category of it": wrong} if wrong else {}
         return Opened(n, reasons, whole, columns, rest[len(sums) :])
 

@@ -15,7 +15,8 @@ use veilsum_cluster::{
 
 use crate::{
     contract::{
-        Ask, AskedBlock, Categorical, Column, FromAnswerer, FromSite, Hello, PROTOCOL, RefusalCode, blocks_of, kind_of,
+        Ask, AskedBlock, Categorical, Column, FromAnswerer, FromSite, Hello, MAX_DISTINCT, PROTOCOL, Ready,
+        RefusalCode, blocks_of, kind_of,
     },
     fault::Fault,
     held::{Held, line},
@@ -114,8 +115,66 @@ pub fn check(launch: &Launch, rows: &Rows) -> Vec<Tried> {
             Err(why) => tried.push(Tried { what: format!("{name}: begins"), result: Err(why) }),
         }
     }
+    for (what, result) in [
+        ("fingerprint: another order", other_order(launch)),
+        ("distinct: in a box that clips", in_the_box(launch, rows)),
+    ] {
+        tried.push(Tried { what: what.into(), result });
+    }
     tried.extend(strange(launch));
     tried
+}
+
+/// What is said of the rows at once; nothing where this is not offered.
+fn ready(launch: &Launch, hello: Hello) -> Result<Option<Ready>, String> {
+    match Held::start(launch.clone(), hello) {
+        Err(Fault::Refused { refusal, .. }) if refusal.code == RefusalCode::Kind => Ok(None),
+        begun => begun.map(|held| Some(held.ready().clone())).map_err(|e| say(&e)),
+    }
+}
+
+/// Whether the rows are known again where columns and categories come in another order.
+fn other_order(launch: &Launch) -> Result<String, String> {
+    let first = hello(Scaling::Box, OutOfBox::Refuse);
+    let mut other = first.clone();
+    other.columns.reverse();
+    other.categorical[0].categories.reverse();
+    let (Some(first), Some(other)) = (ready(launch, first)?, ready(launch, other)?) else {
+        return Ok("not offered".into());
+    };
+    let (first, other) = (first.fingerprint, other.fingerprint);
+    let mut back = other.columns;
+    let numbers = back.len() - 1;
+    back[..numbers].reverse();
+    match () {
+        () if other.rows != first.rows => Err("the fingerprint of the rows depends on the order in `hello`".into()),
+        () if back != first.columns => Err("a column's fingerprint depends on the order in `hello`".into()),
+        () => Ok("the same".into()),
+    }
+}
+
+/// Whether different values are counted after a value is moved into a narrow box, and the rows are still known.
+fn in_the_box(launch: &Launch, rows: &Rows) -> Result<String, String> {
+    let wide = hello(Scaling::Box, OutOfBox::Refuse);
+    let mut narrow = Hello { out_of_box: OutOfBox::Clip, ..wide.clone() };
+    for (at, column) in narrow.columns.iter_mut().enumerate() {
+        // Most rows are outside.
+        (column.lower, column.upper) = (rows.row(0)[at], rows.row(0)[at] + 1.0);
+    }
+    let values = |column: &Column, at: usize| {
+        let inside = (0..rows.len()).map(|row| (rows.row(row)[at].clamp(column.lower, column.upper) + 0.0).to_bits());
+        (inside.collect::<BTreeSet<_>>().len() as u64).min(MAX_DISTINCT)
+    };
+    let expected: Vec<u64> = narrow.columns.iter().enumerate().map(|(at, column)| values(column, at)).collect();
+    let (Some(wide), Some(narrow)) = (ready(launch, wide)?, ready(launch, narrow)?) else {
+        return Ok("not offered".into());
+    };
+    let told = &narrow.distinct[..expected.len()];
+    match () {
+        () if told != expected => Err(format!("it counts {told:?} different values, and there are {expected:?}")),
+        () if narrow.fingerprint != wide.fingerprint => Err("a fingerprint depends on the bounds".into()),
+        () => Ok(format!("{told:?}")),
+    }
 }
 
 fn say(fault: &Fault) -> String {

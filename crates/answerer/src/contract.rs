@@ -148,14 +148,14 @@ pub struct Ready {
     pub bad: BTreeMap<String, u64>,
     /// What the rows are known by.
     pub fingerprint: Fingerprint,
-    /// Different values of every column of `hello`, counted to [`MAX_DISTINCT`].
+    /// Different values of every column of `hello`, counted to [`MAX_DISTINCT`]; where the plan clips, those in its box.
     pub distinct: Vec<u64>,
     /// The kinds of questions that it answers ([`KINDS`]).
     pub kinds: Vec<String>,
 }
 
 /// What rows are known by: the same as long as the rows are the same, in whatever order of rows, columns and categories; another one
-/// when any of them changes. 16 to 128 hexadecimal digits each. It stays at the site.
+/// when any of them changes; zeros count as other values do. 16 to 128 hexadecimal digits each. It stays at the site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {

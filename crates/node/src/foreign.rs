@@ -68,7 +68,8 @@ impl Foreign {
         let held = begin(command, hello.clone())?;
         held.covers(kinds(federation)?).map_err(|fault| failure(&fault))?;
         let ready = held.ready();
-        let mut parts = vec![ready.fingerprint.rows.as_bytes()];
+        let rows = ready.rows.to_le_bytes();
+        let mut parts = vec![&rows[..], ready.fingerprint.rows.as_bytes()];
         let framing = format!("{:?} {:?} {:?} {:?}", work.columns, work.categorical, work.scaling, work.out_of_box);
         parts.push(framing.as_bytes());
         let digest = digest_of(&parts);
@@ -114,19 +115,19 @@ fn begin(command: &Command, hello: Hello) -> Result<Held, Failure> {
     Held::start(launch, hello).map_err(|fault| failure(&fault))
 }
 
-/// What is told of the rows, for every coordinate of a centre.
+/// What is told of the rows, for every coordinate of a centre; each with their number, whatever a fingerprint makes of it.
 fn origin(ready: &Ready, hello: &Hello) -> Origin {
-    let told = &ready.fingerprint;
+    let (told, rows) = (&ready.fingerprint, ready.rows.to_le_bytes());
     let mut names: Vec<String> = hello.columns.iter().map(|column| column.name.clone()).collect();
     let mut columns: Vec<Hash> =
-        told.columns.iter().take(names.len()).map(|column| digest_of(&[column.as_bytes()])).collect();
+        told.columns.iter().take(names.len()).map(|column| digest_of(&[&rows, column.as_bytes()])).collect();
     for (column, values) in hello.categorical.iter().zip(&told.columns[names.len()..]) {
         for category in &column.categories {
             names.push(format!("{}={category}", column.column));
-            columns.push(digest_of(&[values.as_bytes(), category.as_bytes()]));
+            columns.push(digest_of(&[&rows, values.as_bytes(), category.as_bytes()]));
         }
     }
-    Origin::elsewhere(names, columns, digest_of(&[told.rows.as_bytes()]))
+    Origin::elsewhere(names, columns, digest_of(&[&rows, told.rows.as_bytes()]))
 }
 
 /// The kinds of questions that a plan may ask.

@@ -199,6 +199,57 @@ def test_an_answerer_keeps_to_its_contract(asked, tmp_path):
     assert json.loads(out[0])["fingerprint"] == ready["fingerprint"] and json.loads(out[1])["words"] == answer["words"]
 
 
+class InMemory:
+    """An engine that has the rows in parts of two."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __call__(self, columns, function):
+        for at in range(0, len(self.table["flag"]), 2):
+            yield function([take(self.table, slice(at, at + 2))])
+
+
+@pytest.mark.parametrize("engine", [False, True])
+def test_zeros_count_in_a_fingerprint_and_the_order_in_a_plan_does_not(engine):
+    from veilsum.answerer import Answerer
+    from veilsum.engines import InParts
+
+    bounds = {"flag": (0.0, 1.0), "other": (0.0, 1.0), "dose": (0.0, 9.0)}
+
+    def ready(rows, names=tuple(bounds), wards=("north", "south"), clip=None):
+        flag, other, dose, ward = zip(*rows)
+        table = {"flag": np.array(flag, float), "other": np.array(other, float), "dose": np.array(dose, float), "ward": np.array(ward, object)}
+        box = {**bounds, **({"dose": clip} if clip else {})}
+        hello = {
+            "type": "hello", "protocol": 1, "columns": [{"name": n, "lower": box[n][0], "upper": box[n][1]} for n in names],
+            "categorical": [{"column": "ward", "categories": list(wards), "one": 0.5}], "scaling": "none",
+            "out_of_box": "clip" if clip else "refuse",
+        }  # fmt: skip
+        answerer = InParts(InMemory(table)) if engine else Answerer(table)
+        said = answerer.line(json.dumps(hello))
+        assert said["type"] == "ready" and not said["bad"], said
+        return said
+
+    rows = [(1, 0, 5, "north"), (0, 1, 7, "south"), (0, 0, 8.5, "north")]
+    first = ready(rows)
+    known = first["fingerprint"]
+    other = ready(rows[::-1], ("dose", "flag", "other"), ("south", "north"))["fingerprint"]
+    assert other["rows"] == known["rows"] and other["columns"] == [known["columns"][at] for at in (2, 0, 1, 3)]
+    assert ready([(1, -0.0, 5, "north"), *rows[1:]])["fingerprint"] == known
+    # Flags, or wards, of two rows change places: no column is another one, and the rows are.
+    for two in [
+        [(0, 1, 5, "north"), (1, 0, 7, "south")], [(0, 0, 5, "north"), (1, 1, 7, "south")], [(1, 0, 5, "south"), (0, 1, 7, "north")],
+    ]:  # fmt: skip
+        changed = ready([*two, rows[2]])["fingerprint"]
+        assert changed["columns"] == known["columns"] and changed["rows"] != known["rows"]
+    more = ready([*rows, (0, 0, 0, "north")])["fingerprint"]
+    assert more["rows"] != known["rows"] and all(a != b for a, b in zip(more["columns"], known["columns"]))
+    # Different values are counted in the box that clips; the rows are known in any.
+    narrow = ready(rows, clip=(3.0, 4.0))
+    assert (first["distinct"], narrow["distinct"]) == ([2, 2, 3, 2], [2, 2, 1, 2]) and narrow["fingerprint"] == known
+
+
 def test_an_answerer_refuses_what_the_contract_does_not_have(asked):
     from veilsum.answerer import Answerer
 

@@ -146,29 +146,39 @@ impl Source {
         parts
     }
 
-    /// Counts rows, those that cannot be used by reason, and what the others are known by: sums of hashes, whose order does not
-    /// count.
+    /// Counts rows, those that cannot be used by reason, and what the others are known by: their number, and sums of hashes, whose
+    /// order does not count.
     pub(crate) fn survey(&self, session: &mut Session) -> Result<Survey, Trouble> {
         let (reasons, cases) = self.reasons();
         let numbers = self.hello.columns.len();
-        let hash = |at: usize, seed: &str| match at.checked_sub(numbers) {
-            None => format!("hashfloat8extended(x{at}, {seed})"),
-            Some(at) => format!("hashtextextended(k{at} COLLATE \"C\", {seed})"),
-        };
-        let all: Vec<usize> = (0..self.values.len()).collect();
-        // In the order of their names: the plan's order, like that of categories, is no matter of the rows.
         let names: Vec<&str> = self.hello.names().collect();
+        // The hash of a number gives its seed for a zero. With a seed of the column's own, which is never 0, a zero counts as any other
+        // value does: it adds the seed. The server computes the seeds once.
+        let hash = |at: usize, half: u8| {
+            let seed = format!("(hashtextextended({} COLLATE \"C\", {half}) | 1)", literal(names[at]));
+            match at.checked_sub(numbers) {
+                None => format!("hashfloat8extended(x{at}, {seed})"),
+                Some(at) => format!("hashtextextended(k{at} COLLATE \"C\", {seed})"),
+            }
+        };
+        let all: Vec<usize> = (0..names.len()).collect();
+        // In the order of their names: the plan's order, like that of categories, is no matter of the rows.
         let mut order = all.clone();
         order.sort_unstable_by_key(|at| names[*at]);
-        let chained = order.iter().fold("0".to_owned(), |seed, at| hash(*at, &seed));
-        let hashes = all.iter().map(|at| hash(*at, "0")).chain([chained]);
-        let sums = list(hashes.map(|hash| format!("COALESCE(sum({hash}), 0)::text")));
+        let halves = [1, 2];
+        let hashes = list(all.iter().flat_map(|at| halves.map(|half| format!("{} AS h{at}_{half}", hash(*at, half)))));
+        // A row's hash begins with a seed that is not 0 and hashes the hash of each of its values: no value leaves it as it was.
+        let chained = |half: u8| {
+            order.iter().fold(half.to_string(), |seed, at| format!("hashint8extended(h{at}_{half}, {seed})"))
+        };
+        let own = all.iter().flat_map(|at| halves.map(|half| format!("h{at}_{half}")));
+        let sums = list(own.chain(halves.map(chained)).map(|hash| format!("COALESCE(sum({hash}), 0)::text")));
         let sql = format!(
-            "WITH {}, w AS (SELECT *, CASE {cases} ELSE -1 END AS why FROM v OFFSET 0) \
+            "WITH {}, w AS (SELECT {hashes}, CASE {cases} ELSE -1 END AS why FROM v OFFSET 0) \
              SELECT why::int4, count(*)::int8, ARRAY[{sums}] FROM w GROUP BY why",
             self.values(true)
         );
-        let nothing = "0".repeat(32);
+        let nothing = "0".repeat(48);
         let fingerprint = Fingerprint { rows: nothing.clone(), columns: vec![nothing; all.len()] };
         let mut survey = Survey { rows: 0, bad: BTreeMap::new(), fingerprint };
         for row in session.rows(&sql)? {
@@ -177,8 +187,11 @@ impl Source {
                 Ok(why) => drop(survey.bad.insert(reasons[why].clone(), rows as u64)),
                 Err(_) => {
                     survey.rows = rows as u64;
-                    let mut hex =
-                        sums.iter().map(|sum| format!("{:032x}", sum.parse::<i128>().unwrap_or_default() as u128));
+                    // Modulo 2^64.
+                    let word = |sum: &String| sum.parse::<i128>().unwrap_or_default() as u64;
+                    let of =
+                        |halves: &[String]| halves.iter().map(|sum| format!("{:016x}", word(sum))).collect::<String>();
+                    let mut hex = sums.chunks(2).map(|halves| format!("{rows:016x}{}", of(halves)));
                     survey.fingerprint.columns = hex.by_ref().take(all.len()).collect();
                     survey.fingerprint.rows = hex.next().unwrap_or_default();
                 }
@@ -214,10 +227,15 @@ impl Source {
         (found.into_iter().map(|(reason, _)| tame(&reason)).collect(), cases.join(" "))
     }
 
-    /// Different values of every column, counted to [`MAX_DISTINCT`].
+    /// Different values of every column, counted to [`MAX_DISTINCT`]; in the plan's box, where it clips.
     pub(crate) fn distinct(&self, session: &mut Session) -> Result<Vec<u64>, Trouble> {
         let numbers = self.hello.columns.len();
-        let name = |at: usize| if at < numbers { format!("x{at}") } else { format!("c{}", at - numbers) };
+        let clip = self.hello.out_of_box == OutOfBox::Clip;
+        let name = |at: usize| match self.hello.columns.get(at) {
+            Some(column) if clip => clipped(&format!("x{at}"), column.lower, column.upper),
+            Some(_) => format!("x{at}"),
+            None => format!("c{}", at - numbers),
+        };
         let counts = list((0..self.values.len()).map(|at| format!("count(DISTINCT {})", name(at))));
         let sample = format!(
             "WITH {} SELECT ARRAY[{counts}]::int8[] FROM (SELECT * FROM v LIMIT {SAMPLE}) s",

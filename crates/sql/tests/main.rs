@@ -3,6 +3,7 @@
 mod bad_input;
 mod conformance;
 mod federation;
+mod fingerprints;
 mod measured;
 mod trouble;
 

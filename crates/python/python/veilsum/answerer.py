@@ -11,10 +11,11 @@ The site's own process keeps keys, policy and ledger, and checks every answer. R
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
 import sys
-from typing import Any, Iterable, TextIO
+from typing import Any, Iterable, Sequence, TextIO
 
 import numpy as np
 
@@ -44,15 +45,40 @@ def _mixed(values: np.ndarray, salt: int) -> np.ndarray:
         return x ^ (x >> np.uint64(31))
 
 
-def _fingerprint(columns: np.ndarray) -> str:
-    """128 bits of rows (n x c), the same in any order: the sums of two hashes of every row."""
-    words = []
-    for salt in (1, 2):
-        row = np.zeros(len(columns), np.uint64)
-        for place in range(columns.shape[1]):
-            row = _mixed(row ^ _mixed(np.ascontiguousarray(columns[:, place]), salt + 2 * place), salt)
-        words.append(f"{int(row.sum(dtype=np.uint64)):016x}")
-    return "".join(words)
+def _bits(words: Sequence[str]) -> np.ndarray:
+    """64 bits that stand for a word."""
+    digests = [hashlib.sha256(word.encode(errors="surrogatepass")).digest() for word in words]
+    return np.array([int.from_bytes(digest[:8], "little") for digest in digests], np.uint64)
+
+
+def _hashed(rows: np.ndarray, names: Sequence[str], categorical: Sequence[tuple[str, list[str]]]) -> np.ndarray:
+    """Sums of two hashes of rows, modulo 2^64 (c + 1, 2): of every column by itself, and of all columns together.
+
+    ``rows`` (n x d) are usable, in original units, with indicators of categories behind the numbers. A column of categories is one column, and
+    counts by its texts. Columns are taken by name, so that neither their order nor that of categories counts; a zero is hashed like any other
+    value, and both zeros are one.
+    """
+    all_names, first = [*names, *(name for name, _ in categorical)], len(names)
+    places = np.cumsum([first, *(len(categories) for _, categories in categorical)])
+    salts = _bits(all_names) | np.uint64(1)
+    sums = np.zeros((len(all_names) + 1, 2), np.uint64)
+    whole = np.zeros(len(rows), np.uint64)
+    for column in sorted(range(len(all_names)), key=all_names.__getitem__):
+        if column < first:
+            value = rows[:, column] + 0.0
+        else:
+            of = column - first
+            value = _bits(categorical[of][1])[rows[:, places[of] : places[of + 1]].argmax(axis=1)]
+        h = _mixed(value, int(salts[column]))
+        whole = _mixed(whole ^ h, 2)
+        sums[column] = h.sum(dtype=np.uint64), _mixed(h, 3).sum(dtype=np.uint64)
+    sums[-1] = whole.sum(dtype=np.uint64), _mixed(whole, 3).sum(dtype=np.uint64)
+    return sums
+
+
+def _printed(rows: int, sums: np.ndarray) -> list[str]:
+    """Fingerprints of 48 digits, each of which begins with the number of rows: of every column, then of all together."""
+    return [f"{rows:016x}{a:016x}{b:016x}" for a, b in sums.tolist()]
 
 
 class _Refusal(Exception):
@@ -117,21 +143,22 @@ class Answerer:
         bad = {"missing, or not a number or a category": int((~finite).sum()), "outside the box": int((finite & ~inside).sum())}
         self._rows = np.ascontiguousarray(rows[finite & inside])
         self._bad = sum(bad.values())
-        # A column of categories is one column: the place of its category.
-        columns, first = [self._rows[:, place] + 0.0 for place in range(len(numbers))], len(numbers)
+        *prints, self._print = _printed(len(self._rows), _hashed(self._rows, numbers, named))
+        # What the plan clips is counted as it answers: in its box.
+        boxed = self._rows[:, : len(numbers)].clip(low, high) if clips else self._rows[:, : len(numbers)]
+        distinct = [len(np.unique(column)) for column in boxed.T]
+        first = len(numbers)
         for _, categories in named:
-            columns.append(self._rows[:, first : first + len(categories)].argmax(axis=1).astype(np.float64))
+            distinct.append(len(np.unique(self._rows[:, first : first + len(categories)].argmax(axis=1))))
             first += len(categories)
-        whole = np.column_stack(columns)
-        self._print = _fingerprint(whole)
         self._hello = hello
         from . import __version__
 
         return {
-            "type": "ready", "protocol": PROTOCOL, "name": self._name, "version": __version__, "rows": len(whole),
+            "type": "ready", "protocol": PROTOCOL, "name": self._name, "version": __version__, "rows": len(self._rows),
             "bad": {reason: number for reason, number in bad.items() if number},
-            "fingerprint": {"rows": self._print, "columns": [_fingerprint(column[:, None]) for column in columns]},
-            "distinct": [min(len(np.unique(column)), MOST_DISTINCT) for column in columns], "kinds": KINDS,
+            "fingerprint": {"rows": self._print, "columns": prints},
+            "distinct": [min(number, MOST_DISTINCT) for number in distinct], "kinds": KINDS,
         }  # fmt: skip
 
     def _answer(self, ask: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import _core, questions
 from ._rows import of_plan
-from .answerer import EXACT, MOST_DISTINCT, PROTOCOL, Answerer, _mixed, _Refusal
+from .answerer import EXACT, MOST_DISTINCT, PROTOCOL, Answerer, _hashed, _mixed, _printed, _Refusal
 from .errors import InputError, VeilsumError
 
 __all__ = ["MOST_DISTINCT", "Engine", "InParts", "Opened", "Part", "Refused"]
@@ -40,11 +40,12 @@ class Opened(NamedTuple):
     bad : mapping of str to int
         Rows that cannot be used, by reason. A site does not begin with any.
     fingerprint : str
-        Of all rows, 16 to 128 hexadecimal digits: the same in any order, another one when a row changes.
+        Of all rows, 16 to 128 hexadecimal digits: the same in any order of rows, columns and categories and for any bounds, another one when a
+        value changes or a row is added, be it one of zeros.
     columns : list of str
         The same of every column by itself.
     distinct : list of int
-        Different values of every column, counted to 1025.
+        Different values of every column, counted to 1025; of values in the box where ``out_of_box`` is ``clip``.
     """
 
     rows: int
@@ -169,17 +170,21 @@ class _OfPart:
                 bad += int(len(x) - fine.sum())
                 x = np.ascontiguousarray(x[fine])
             rows += len(x)
-            whole, at = np.zeros(len(x), np.uint64), 0
-            for column, width in enumerate(widths):
-                # A column of categories is one column, and both zeros are the same value.
-                value = x[:, at] + 0.0 if width == 1 else x[:, at : at + width].argmax(axis=1).astype(np.float64)
+            hashes += _hashed(x, names, categorical)
+            at = 0
+            for column, width in enumerate(widths if self.question is None else []):
+                own = x[:, at : at + width]
                 at += width
-                h = _mixed(value, 1)
-                whole = _mixed(whole ^ h, 2)
-                hashes[column] += [h.sum(dtype=np.uint64), _mixed(h, 3).sum(dtype=np.uint64)]
-                if self.question is None and len(values[column]) < MOST_DISTINCT:
-                    values[column] = np.union1d(values[column], h)[:MOST_DISTINCT]
-            hashes[-1] += [whole.sum(dtype=np.uint64), _mixed(whole, 3).sum(dtype=np.uint64)]
+                if len(values[column]) == MOST_DISTINCT:
+                    continue
+                if column >= len(names):
+                    value = own.argmax(axis=1).astype(np.float64)
+                elif self.box["out_of_box"] == "clip":
+                    # What the plan clips is counted as it answers: in its box.
+                    value = own[:, 0].clip(low[column], high[column]) + 0.0
+                else:
+                    value = own[:, 0] + 0.0
+                values[column] = np.union1d(values[column], _mixed(value, 1))[:MOST_DISTINCT]
             if self.question is not None:
                 more = _core.answer(self.question, self.layout, x)[0]
                 words = more if words is None else questions.merge(self.question, self.layout, words, more)
@@ -228,7 +233,7 @@ class InParts(Engine):
     def open(self, hello: Mapping[str, Any]) -> Opened:
         """Counts and fingerprints, in one pass."""
         seen = self._ask(None, "")
-        *columns, rows = [f"{a:016x}{b:016x}" for a, b in seen.hashes.tolist()]
+        *columns, rows = _printed(seen.rows, seen.hashes)
         bad = {"a value that is missing, no finite number, outside the plan's public box, or no category of it": seen.bad} if seen.bad else {}
         return Opened(seen.rows, bad, rows, columns, [len(v) for v in seen.values])
 
@@ -236,6 +241,6 @@ class InParts(Engine):
         """The words, in one pass."""
         texts = json.dumps(question), json.dumps({**self._box, "blocks": blocks})
         seen = self._ask(*texts)
-        if seen.bad or "".join(f"{h:016x}" for h in seen.hashes[-1].tolist()) != self._opened.fingerprint:
+        if seen.bad or _printed(seen.rows, seen.hashes)[-1] != self._opened.fingerprint:
             raise Refused("changed", "the rows are others than before", "let it read rows that stay as they are, such as a snapshot")
         return (seen.words if seen.words is not None else np.zeros(sum(b["len"] for b in blocks), np.int64)).tolist()
