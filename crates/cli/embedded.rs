@@ -13,6 +13,7 @@ use veilsum_node::{
     release::{Origin, Prepared, Rows},
     report,
     role::{client::ClientConfig, intermediary::IntermediaryConfig, server::OnLoss, server::ServerConfig},
+    table::RowRules,
 };
 use veilsum_proto::{plan::Terms, roster::Roster};
 
@@ -55,8 +56,35 @@ pub fn site(options: Options, rows: Option<Vec<f64>>) -> Result<ClientConfig, Fa
     let args: ClientArgs = parsed("client", options)?;
     match rows {
         None => args.prepare_with(true, |of, site, file| args.rows(of, site, file)),
-        Some(values) => args.prepare_with(true, |of, _, _| in_memory(of, values)),
+        Some(values) => args.prepare_with(true, |of, site, _| {
+            as_they_are(&site.rows)?;
+            in_memory(of, values)
+        }),
     }
+}
+
+/// What `site.toml` says of a file's names, words, units and rows cannot be done to numbers that were handed over.
+fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
+    let said = [
+        ("columns", !rules.columns.is_empty()),
+        ("values", !rules.values.is_empty()),
+        ("units", !rules.units.is_empty()),
+        ("missing", rules.missing.is_some()),
+        ("missing_marks", !rules.marks.is_empty()),
+        ("filter", !rules.filter.conditions().is_empty()),
+    ];
+    let said: Vec<&str> = said.into_iter().filter(|(_, said)| *said).map(|(key, _)| key).collect();
+    if said.is_empty() {
+        return Ok(());
+    }
+    let what = format!(
+        "site.toml says under [rows] what is to be done to this site's rows ({}), and the program handed over rows in memory, to which it \
+         is not done",
+        said.join(", ")
+    );
+    let next = "name the file of rows in place of them; or do it in the program, hand over rows as they are to be answered from, and take \
+                these keys out of [rows]";
+    Err(Failure::new(Code::Usage, what, next))
 }
 
 fn in_memory(federation: &Federation, values: Vec<f64>) -> Result<(Arc<dyn Answerer>, Origin), Failure> {
@@ -172,4 +200,26 @@ pub async fn simulate(
     let sites: serde_json::Map<String, Value> = names.into_iter().zip(sites.into_iter().map(answered)).collect();
     let summary = format!("{}{}", report::centres(&result), report::summary(&result));
     Ok(json!({ "result": report::document(&result, None), "sites": sites, "policy": told, "summary": summary }))
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_node::table::Filter;
+
+    use super::*;
+
+    #[test]
+    fn rows_in_memory_are_refused_where_site_toml_says_what_is_done_to_rows() {
+        let of_files = RowRules { source: Some("rows.csv".into()), memory: Some(1 << 30), ..RowRules::default() };
+        assert!(as_they_are(&of_files).is_ok(), "what says where a file is does nothing to rows");
+        for (key, rules) in [
+            ("filter", RowRules { filter: Filter::parse("age >= 18").unwrap(), ..of_files.clone() }),
+            ("missing_marks", RowRules { marks: vec!["-99".into()], ..of_files.clone() }),
+            ("columns", RowRules { columns: [("age".into(), "Alter".into())].into(), ..of_files.clone() }),
+        ] {
+            let failure = as_they_are(&rules).unwrap_err();
+            assert!(failure.code == Code::Usage && failure.message.contains(&format!("({key})")), "{failure:?}");
+            assert!(failure.advice.contains("as they are to be answered from"), "{}", failure.advice);
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     io::{self, BufRead, BufReader, Read, Write},
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -63,6 +63,8 @@ const FAREWELL: Duration = Duration::from_secs(5);
 const MERCY: Duration = Duration::from_secs(2);
 /// How long it takes at most until a killed process is gone.
 const GONE: Duration = Duration::from_secs(5);
+/// How long is waited between two looks at a process that is about to end.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Somebody who is told each line of an answerer's standard error.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
@@ -104,6 +106,8 @@ enum Heard {
 pub struct Process {
     program: String,
     child: Child,
+    /// How it ended, once the system was asked: from then on its number may be another's.
+    status: Option<ExitStatus>,
     /// Lines to write; a thread writes them, so that an answerer that does not read holds up nobody.
     to: Option<Sender<Vec<u8>>>,
     from: Receiver<Heard>,
@@ -139,7 +143,7 @@ impl Process {
         let last = Arc::new(Mutex::new(VecDeque::new()));
         let (kept, log) = (last.clone(), launch.log.clone());
         thread::spawn(move || log_lines(stderr, &kept, &log));
-        Ok(Self { program: launch.program(), child, to: Some(to), from, most, last })
+        Ok(Self { program: launch.program(), child, status: None, to: Some(to), from, most, last })
     }
 
     /// Sends a line; that the answerer does not read it shows when its answer does not come.
@@ -182,25 +186,53 @@ impl Process {
     /// Closes its input and waits until it has ended by itself; kills it where it does not. The exit code, where there is one.
     pub fn end(mut self) -> Option<i32> {
         self.to = None;
-        let end = Instant::now() + FAREWELL;
-        let status = wait(&mut self.child, end);
-        status.and_then(|status| status.code())
+        let by_itself = self.ends_within(FAREWELL);
+        self.reap();
+        self.status.filter(|_| by_itself).and_then(|status| status.code())
     }
 
     /// Lets it take what it began elsewhere with it, such as a statement on a server.
     fn ask_to_stop(&mut self) {
         self.to = None;
-        stop_group(&mut self.child, false);
-        let _ = wait(&mut self.child, Instant::now() + MERCY);
+        if self.status.is_none() {
+            stop_group(&mut self.child, false);
+            self.ends_within(MERCY);
+        }
     }
 
     /// Kills it with all that it started, and says how it had ended.
     fn kill(&mut self) -> String {
         // A process that ended by itself is told from one that has to be killed.
-        let ended = wait(&mut self.child, Instant::now() + Duration::from_millis(200));
+        let by_itself = self.ends_within(Duration::from_millis(200));
+        self.reap();
+        self.status.filter(|_| by_itself).map_or_else(|| "killed".to_owned(), |status| status.to_string())
+    }
+
+    /// Whether it ends within this time. Its number stays its own: the system is not yet asked how it ended.
+    fn ends_within(&mut self, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
+        while self.status.is_none() && !has_ended(&mut self.child) {
+            if Instant::now() >= end {
+                return false;
+            }
+            thread::sleep(PAUSE);
+        }
+        true
+    }
+
+    /// Ends it and all that it started, and asks how it ended. The group is told once: no other process can have its number before.
+    fn reap(&mut self) {
+        if self.status.is_some() {
+            return;
+        }
         stop_group(&mut self.child, true);
-        let _ = wait(&mut self.child, Instant::now() + GONE);
-        ended.map_or_else(|| "killed".to_owned(), |status| status.to_string())
+        let end = Instant::now() + GONE;
+        while self.status.is_none() && Instant::now() < end {
+            self.status = self.child.try_wait().ok().flatten();
+            if self.status.is_none() {
+                thread::sleep(PAUSE);
+            }
+        }
     }
 
     fn last_words(&self) -> String {
@@ -213,8 +245,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.to = None;
-        stop_group(&mut self.child, true);
-        let _ = wait(&mut self.child, Instant::now() + GONE);
+        self.reap();
     }
 }
 
@@ -236,16 +267,19 @@ fn stop_group(child: &mut Child, now: bool) {
     }
 }
 
-fn wait(child: &mut Child, end: Instant) -> Option<std::process::ExitStatus> {
-    loop {
-        if let Ok(Some(status)) = child.try_wait() {
-            return Some(status);
-        }
-        if Instant::now() >= end {
-            return None;
-        }
-        thread::sleep(Duration::from_millis(5));
-    }
+/// Whether a process has ended, without asking how: its number is not given to another before somebody does.
+#[cfg(unix)]
+fn has_ended(child: &mut Child) -> bool {
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let number = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    number.is_none_or(|number| !matches!(waitid(WaitId::Pid(number), options), Ok(None) | Err(rustix::io::Errno::INTR)))
+}
+
+/// Elsewhere a process that ended keeps its number as long as it is held.
+#[cfg(not(unix))]
+fn has_ended(child: &mut Child) -> bool {
+    !matches!(child.try_wait(), Ok(None))
 }
 
 fn write_lines(mut stdin: ChildStdin, lines: &Receiver<Vec<u8>>) {

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::{mpsc, watch};
 use veilsum_node::carrier::{
-    Address, Carrier, CarrierError, Credentials, HeaderCheck, Link, PeerKey,
+    Address, Carrier, CarrierError, Credentials, HeaderCheck, Link, OPENING_TIMEOUT, PeerKey,
     link::{Bytes, Closing, Connection, Incoming, Outgoing, Pending, ReadError},
     listener::{Door, Guest, Port, Refused},
 };
@@ -78,7 +78,8 @@ impl Carrier for Memory {
             let connection = way.clone();
             tokio::spawn(async move {
                 let opening: Pending<'static, Option<Bytes>> = Box::pin(async { Some((far_out, far_in)) });
-                door.admit(place, async { Ok::<_, Refused>(Guest { peer, connection, opening }) }).await;
+                door.admit(place, OPENING_TIMEOUT, async { Ok::<_, Refused>(Guest { peer, connection, opening }) })
+                    .await;
             });
             Ok(Link::new(way, key, (near_out, near_in), check))
         })

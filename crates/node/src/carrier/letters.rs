@@ -39,13 +39,14 @@ use crate::error::{Code, Failure};
 const MARK: &[u8; 4] = b"VSL1";
 /// Bytes before what a letter holds: mark, to, from, connection, number, flags.
 const HEADER: usize = 4 + 32 + 32 + 16 + 8 + 1;
-/// Bytes of a letter at most: more than all that the window of a link lets pass between two answers.
+/// Bytes of a letter at most, and of all that came and was not read of a connection: more than all that the window of a link lets pass
+/// between two answers.
 pub const MAX_LETTER: usize = 64 << 20;
 /// Letters that may have arrived before one of their connection that is missing.
 const MAX_EARLY: usize = 256;
 /// Connections that one party keeps: a roster's members and what they dialled again.
 const MAX_CONNECTIONS: usize = 4_096;
-/// How long a handshake may take whose letters somebody carries, before it is begun anew.
+/// How long a handshake may take whose letters somebody carries, and then the first frame, on either side.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(600);
 
 /// The connection was dialled by the writer of this letter.
@@ -101,7 +102,16 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl End {
     /// Takes a letter in its turn.
     fn take(&mut self, number: u64, body: &[u8], last: bool) {
-        if number < self.next || self.over || (number > self.next && self.early.len() >= MAX_EARLY) {
+        let known = number < self.next || self.early.contains_key(&number);
+        if known || self.over || (number > self.next && self.early.len() >= MAX_EARLY) {
+            return;
+        }
+        let held: usize = self.early.values().map(|(body, _)| body.len()).sum();
+        if self.inbox.len() + held + body.len() > MAX_LETTER {
+            // No window lets so much wait: whoever wrote or changed this keeps to no rule, and the link ends at what has come.
+            self.over = true;
+            self.early.clear();
+            self.reader.take().into_iter().for_each(Waker::wake);
             return;
         }
         self.early.insert(number, (body.to_vec(), last));
@@ -155,7 +165,7 @@ impl Letters {
                     let end = Arc::new(Mutex::new(End::default()));
                     state.ends.insert(name, end.clone());
                     let wire = Wire(end.clone());
-                    tokio::spawn(async move { door.admit(place, accept(wire, tls, from)).await });
+                    tokio::spawn(async move { door.admit(place, HANDSHAKE_LIMIT, accept(wire, tls, from)).await });
                     end
                 }
             }
@@ -330,5 +340,24 @@ impl Drop for Wire {
         let mut end = held(&self.0);
         // Nobody reads any more.
         (end.done, end.over) = (true, true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_that_nobody_reads_take_no_more_than_one_may() {
+        let part = vec![0; MAX_LETTER / 4];
+        for first in [0, 1] {
+            let mut end = End::default();
+            // Twice the same is once, in its turn or before it.
+            (first..first + 4).for_each(|number| end.take(number, &part, false));
+            (first..first + 4).for_each(|number| end.take(number, &part, false));
+            assert!(!end.over && end.early.len() == 4 * first as usize, "all of it is one letter's worth");
+            end.take(9, b"x", false);
+            assert!(end.over && end.early.is_empty(), "one byte more ends the link");
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use tokio::{
@@ -12,7 +13,7 @@ use tokio::{
 };
 
 use super::{
-    Allowed, CarrierError, HeaderCheck, MAX_HANDSHAKES, MAX_OPENING_PER_KEY, OPENING_TIMEOUT, PeerKey,
+    Allowed, CarrierError, HeaderCheck, MAX_HANDSHAKES, MAX_OPENING_PER_KEY, PeerKey,
     link::{Bytes, Closing, Connection, Link, Pending},
 };
 
@@ -148,9 +149,14 @@ impl Door {
         }
     }
 
-    /// Brings one peer from its handshake to its first bytes, and hands its link to the listener.
-    pub async fn admit(&self, place: impl Send, handshake: impl Future<Output = Result<Guest, Refused>> + Send) {
-        let shaken = timeout(OPENING_TIMEOUT, handshake).await;
+    /// Brings one peer from its handshake to its first bytes, each within `limit`, and hands its link to the listener.
+    pub async fn admit(
+        &self,
+        place: impl Send,
+        limit: Duration,
+        handshake: impl Future<Output = Result<Guest, Refused>> + Send,
+    ) {
+        let shaken = timeout(limit, handshake).await;
         drop(place);
         let guest = match shaken {
             Ok(Ok(guest)) => guest,
@@ -161,7 +167,7 @@ impl Door {
             count(&mut self.refusals().silent);
             return guest.connection.close(Closing::Done, "too many connections of this key are opening");
         };
-        match timeout(OPENING_TIMEOUT, guest.opening).await {
+        match timeout(limit, guest.opening).await {
             Ok(Some(bytes)) => {
                 // Fails where the listener is gone; the link is then closed by being dropped.
                 let _ = self.links.send(Link::new(guest.connection, guest.peer, bytes, self.check)).await;

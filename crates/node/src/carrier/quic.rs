@@ -27,7 +27,7 @@ use tokio::{
 
 use super::{
     ANSWER_LIMIT, Address, CLOSE_GRACE, CarrierError, Credentials, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE,
-    MAX_HANDSHAKES, MAX_WAITING, PeerKey, WAITING_BUFFER, WINDOW,
+    MAX_HANDSHAKES, MAX_WAITING, OPENING_TIMEOUT, PeerKey, WAITING_BUFFER, WINDOW,
     link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, shorten},
     listener::{Door, Guest, Port, Refused},
     pinned,
@@ -169,7 +169,7 @@ async fn welcome(endpoint: Endpoint, door: Arc<Door>) {
             continue;
         };
         let door = door.clone();
-        guests.spawn(async move { door.admit(place, handshake(incoming)).await });
+        guests.spawn(async move { door.admit(place, OPENING_TIMEOUT, handshake(incoming)).await });
     }
 }
 

@@ -21,7 +21,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 use super::{
     Address, CLOSE_GRACE, CarrierError, Credentials, FIRST_BYTE_LIMIT, HeaderCheck, MAX_HANDSHAKES,
-    MAX_HANDSHAKES_PER_ADDRESS, PeerKey,
+    MAX_HANDSHAKES_PER_ADDRESS, OPENING_TIMEOUT, PeerKey,
     link::{Incoming, Link, Outgoing, Pending, shorten},
     listener::{Door, Guest, Port, Refused},
     pinned::{self, UNUSED_NAME},
@@ -137,7 +137,7 @@ async fn welcome(listener: TcpListener, tls: TlsAcceptor, door: Arc<Door>, shutt
             continue;
         };
         let (tls, door, shutting) = (tls.clone(), door.clone(), shutting.clone());
-        guests.spawn(async move { door.admit(place, handshake(stream, tls, shutting)).await });
+        guests.spawn(async move { door.admit(place, OPENING_TIMEOUT, handshake(stream, tls, shutting)).await });
     }
 }
 

@@ -2,11 +2,18 @@
 //!
 //! Messages are cut out here and checked for sizes before the library decodes them: it makes room for what a message says of itself.
 
-use std::io::{self, Cursor, Read};
+use std::{
+    collections::HashMap,
+    io::{self, Cursor, Read},
+};
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
-use arrow_ipc::{convert::try_fb_to_schema, reader::StreamDecoder, root_as_message};
+use arrow_ipc::{
+    convert::try_fb_to_schema,
+    reader::{read_dictionary, read_record_batch},
+    root_as_message,
+};
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::{
@@ -31,7 +38,8 @@ pub(super) struct ArrowReader {
     columns: Vec<String>,
     schema: SchemaRef,
     input: Box<dyn Read>,
-    decoder: StreamDecoder,
+    /// The words of dictionaries, by their numbers.
+    dictionaries: HashMap<i64, ArrayRef>,
     checked: bool,
     rows: u64,
 }
@@ -66,24 +74,37 @@ impl ArrowReader {
         })?;
         let columns = names_of(&schema);
         check_names(name, &columns)?;
-        let mut reader = ArrowReader {
+        Ok(ArrowReader {
             name: name.to_owned(),
             columns,
             schema: schema.into(),
             input,
-            decoder: StreamDecoder::new(),
+            dictionaries: HashMap::new(),
             checked: false,
             rows: 0,
-        };
-        reader.decode(first)?;
-        Ok(reader)
+        })
     }
 
-    fn decode(&mut self, Message { head, body }: Message) -> Result<Option<RecordBatch>, TableError> {
-        let decoder = &mut self.decoder;
+    /// The columns at these places of a message with rows; nothing where it has a dictionary, which is kept.
+    fn decode(&mut self, Message { head, body }: Message, places: &[usize]) -> Result<Option<RecordBatch>, TableError> {
+        let (schema, dictionaries) = (&self.schema, &mut self.dictionaries);
         guarded(&self.name, "a message does not hold what its description says", || {
-            let before = decoder.decode(&mut Buffer::from_vec(head))?;
-            Ok::<_, ArrowError>(decoder.decode(&mut Buffer::from_vec(body))?.or(before))
+            let wrong = |_| ArrowError::ParseError(String::new());
+            let message = root_as_message(&head[8..]).map_err(|_| wrong(()))?;
+            let (version, body) = (message.version(), Buffer::from_vec(body));
+            if let Some(rows) = message.header_as_record_batch() {
+                return read_record_batch(&body, rows, schema.clone(), dictionaries, Some(places), &version).map(Some);
+            }
+            read_dictionary(
+                &body,
+                message.header_as_dictionary_batch().ok_or(()).map_err(wrong)?,
+                schema,
+                dictionaries,
+                &version,
+            )?;
+            // One is added to by the next, so that messages within their bounds are none of a bound together.
+            let held: usize = dictionaries.values().map(|words| words.get_array_memory_size()).sum();
+            if held as u64 > MAX_BUFFER as u64 { Err(wrong(())) } else { Ok(None) }
         })
     }
 }
@@ -107,10 +128,9 @@ impl RowReader for ArrowReader {
             rest.map_err(|source| TableError::Read { file: self.name.clone(), source })?;
             return Ok(false);
         };
-        let Some(batch) = self.decode(next)? else { return Ok(true) };
         let places: Vec<usize> = wanted.places().into_keys().collect();
-        let arrays: Vec<_> = places.iter().map(|at| batch.column(*at).clone()).collect();
-        let columns = Columns::new(&self.name, self.columns.len(), &places, &arrays)?;
+        let Some(batch) = self.decode(next, &places)? else { return Ok(true) };
+        let columns = Columns::new(&self.name, self.columns.len(), &places, batch.columns())?;
         for row in 0..batch.num_rows() {
             self.rows += 1;
             columns.take_row((&self.name, Place::Row(self.rows)), &self.columns, row, wanted, table)?;
@@ -150,14 +170,19 @@ fn message(input: &mut impl Read, name: &str) -> Result<Option<Message>, TableEr
     let body = exactly(length as usize)?;
     let records = message.header_as_record_batch();
     let records = records.or_else(|| message.header_as_dictionary_batch().and_then(|of| of.data()));
-    if let Some(records) = records.filter(|records| records.compression().is_some()) {
-        for of in records.buffers().into_iter().flatten() {
-            let (from, length) = (usize::try_from(of.offset()).ok(), of.length());
-            let said = from.and_then(|from| body.get(from..from.checked_add(8)?)).and_then(|said| said.try_into().ok());
-            let said = said.map_or(0, i64::from_le_bytes);
-            if length > 0 && said > length.saturating_mul(RATIO).saturating_add(PACKED).min(MAX_BUFFER) {
-                return Err(damaged("a column is said to be larger than its packed form can hold"));
-            }
+    let packed = records.is_some_and(|records| records.compression().is_some());
+    let mut all = 0i64;
+    for of in records.and_then(|records| records.buffers()).into_iter().flatten() {
+        let (from, length) = (usize::try_from(of.offset()).ok(), of.length());
+        let said = from.and_then(|from| body.get(from..from.checked_add(8)?)).and_then(|said| said.try_into().ok());
+        let said = said.filter(|_| packed && length > 0).map_or(0, i64::from_le_bytes);
+        if said > length.saturating_mul(RATIO).saturating_add(PACKED).min(MAX_BUFFER) {
+            return Err(damaged("a column is said to be larger than its packed form can hold"));
+        }
+        // One part of a message may be said to be many columns.
+        all = all.saturating_add(said.max(length));
+        if all > MAX_BUFFER {
+            return Err(damaged("the columns of a message are said to be larger than 2 GiB together"));
         }
     }
     Ok(Some(Message { head, body }))

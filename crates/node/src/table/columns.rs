@@ -16,7 +16,7 @@ use arrow_schema::{DataType, Schema};
 use super::{
     cell::Cell,
     error::{Place, TableError},
-    limits::MAX_COLUMNS,
+    limits::{MAX_CELL, MAX_COLUMNS},
     row::{Row, take},
     source::{Table, Use, Wanted},
 };
@@ -180,13 +180,17 @@ fn written(digits: impl std::fmt::Display, scale: i8) -> f64 {
 }
 
 /// The wanted columns of some rows.
-pub(super) struct Columns(Vec<Option<Column>>);
+pub(super) struct Columns {
+    columns: Vec<Option<Column>>,
+    /// Those with text.
+    texts: Vec<usize>,
+}
 
 struct RowOf<'a>(&'a Columns, usize);
 
 impl Row for RowOf<'_> {
     fn cell(&self, at: usize) -> Cell<'_> {
-        self.0.0[at].as_ref().map_or(Cell::Nothing, |column| column.cell(self.1))
+        self.0.columns[at].as_ref().map_or(Cell::Nothing, |column| column.cell(self.1))
     }
 }
 
@@ -195,14 +199,22 @@ impl Columns {
     pub(super) fn new(file: &str, all: usize, places: &[usize], arrays: &[ArrayRef]) -> Result<Self, TableError> {
         guarded(file, "a column does not hold what its type says", || {
             let mut columns: Vec<Option<Column>> = (0..all).map(|_| None).collect();
+            let mut texts = Vec::new();
             for (at, array) in places.iter().zip(arrays) {
-                columns[*at] = Some(Column::new(array));
+                let column = Column::new(array);
+                if !matches!(column, Column::Numbers(..) | Column::Bools(_) | Column::There(_)) {
+                    texts.push(*at);
+                }
+                columns[*at] = Some(column);
             }
-            Ok::<_, TableError>(Columns(columns))
+            Ok::<_, TableError>(Columns { columns, texts })
         })
     }
 
     /// Takes one row of them.
+    ///
+    /// # Errors
+    /// As [`take`], and where a text is longer than a cell may be.
     pub(super) fn take_row(
         &self,
         place: (&str, Place),
@@ -211,6 +223,11 @@ impl Columns {
         wanted: &Wanted,
         table: &mut Table,
     ) -> Result<(), TableError> {
-        take(place, header, &RowOf(self, row), wanted, table)
+        let row = RowOf(self, row);
+        let long = |at: &&usize| matches!(row.cell(**at), Cell::Text(text) if text.len() > MAX_CELL);
+        if let Some(at) = self.texts.iter().find(long) {
+            return Err(TableError::CellTooLong { file: place.0.to_owned(), line: place.1, position: at + 1 });
+        }
+        take(place, header, &row, wanted, table)
     }
 }

@@ -18,6 +18,7 @@ mod columns;
 mod csv;
 mod error;
 mod files;
+mod footer;
 mod input;
 mod limits;
 mod parquet;

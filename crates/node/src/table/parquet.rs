@@ -12,6 +12,7 @@ use parquet::arrow::{
 use super::{
     columns::{Columns, check_names, check_types, guarded, names_of},
     error::{Place, TableError},
+    footer,
     source::{RowReader, Table, Wanted},
 };
 
@@ -31,9 +32,11 @@ pub(super) struct ParquetReader {
 impl ParquetReader {
     /// Reads the description at the end of the file.
     pub(super) fn new(file: File, name: &str) -> Result<ParquetReader, TableError> {
-        let about = guarded(name, "its description at the end cannot be read", || {
-            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
-        })?;
+        footer::check(&file, name)?;
+        // What a writer noted of its own types has no part in it, and would be a second description to guard against.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let what = "its description at the end cannot be read";
+        let about = guarded(name, what, || ArrowReaderMetadata::load(&file, options))?;
         let columns = names_of(about.schema());
         check_names(name, &columns)?;
         Ok(ParquetReader { name: name.to_owned(), columns, file, about, reader: None, rows: 0 })

@@ -9,6 +9,10 @@ use super::{
     source::{Limit, Numbers, Table, Wanted, list},
 };
 
+/// What to do about a word that a filter compares with a number.
+const FILTERED_BY_NUMBER: &str = "the filter of site.toml compares this column with a number: correct the cell, or say in missing_marks that this \
+                                  word stands for a missing value";
+
 /// The cells of a row.
 pub trait Row {
     /// The one in column `at` of the header; only of columns that are wanted.
@@ -26,22 +30,15 @@ pub fn take(
     wanted: &Wanted,
     table: &mut Table,
 ) -> Result<(), TableError> {
-    if !wanted.filter.iter().all(|(at, condition)| condition.holds(&row.cell(*at))) {
-        table.filtered += 1;
-        return Ok(());
-    }
-    let missing = |(at, words): &&(usize, Vec<String>)| {
-        let cell = row.cell(*at);
-        match &cell {
-            Cell::Nothing => true,
-            Cell::Number(x) => wanted.mark_numbers.contains(x),
-            Cell::Bool(_) => false,
-            Cell::Text(text) => {
-                let known = matches!(parse(text), Parsed::Missing) && !words.iter().any(|word| *word == cell.text());
-                known || wanted.is_mark(&cell)
-            }
+    match passes((file, place), header, row, wanted) {
+        Ok(true) => {}
+        Ok(false) => {
+            table.filtered += 1;
+            return Ok(());
         }
-    };
+        Err(error) => return table.spoil(file, error),
+    }
+    let missing = |(at, words): &&(usize, Vec<String>)| wanted.is_missing(&row.cell(*at), words);
     if let Some((at, _)) = wanted.complete.iter().find(missing) {
         table.leave_out(file, &header[*at], place);
         return Ok(());
@@ -52,6 +49,29 @@ pub fn take(
         table.spoil(file, error)?;
     }
     Ok(())
+}
+
+/// Whether a row passes the site's filter. One that fails a comparison does not, whatever the others find; without a value it fails.
+fn passes((file, line): (&str, Place), header: &[String], row: &impl Row, wanted: &Wanted) -> Result<bool, TableError> {
+    let mut fault = None;
+    for (at, condition, words) in &wanted.filter {
+        let cell = row.cell(*at);
+        match condition.holds(&cell) {
+            _ if wanted.is_missing(&cell, words) => return Ok(false),
+            Some(false) => return Ok(false),
+            Some(true) => {}
+            None => fault = fault.or(Some((*at, cell))),
+        }
+    }
+    let Some((at, cell)) = fault else { return Ok(true) };
+    let (file_of, column) = (|| file.to_owned(), || header[at].clone());
+    match cell {
+        Cell::Text(text) if matches!(parse(text), Parsed::Words | Parsed::Missing) => {
+            Err(TableError::NotANumber { file: file_of(), line, column: column(), hint: FILTERED_BY_NUMBER })
+        }
+        Cell::Text(text) => number((file, line), &header[at], text).map(|_| true),
+        _ => Err(TableError::NotFinite { file: file_of(), line, column: column() }),
+    }
 }
 
 fn append(

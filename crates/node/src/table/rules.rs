@@ -120,25 +120,47 @@ impl Filter {
 }
 
 impl Condition {
-    /// Whether a cell passes it. A cell without a value passes none.
-    pub(super) fn holds(&self, cell: &Cell<'_>) -> bool {
-        let text = cell.text();
-        if matches!(cell, Cell::Nothing) || text.is_empty() {
-            return false;
-        }
-        let order = |value: &Value| match value {
-            Value::Number(number) => cell.number().and_then(|own| own.partial_cmp(number)),
-            Value::Text(word) => Some((*text).cmp(word.as_str())),
+    /// Whether a cell with a value passes it; nothing where the value is no finite number and is to be compared with one, or no UTF-8 and
+    /// is to be compared with a text.
+    pub(super) fn holds(&self, cell: &Cell<'_>) -> Option<bool> {
+        let text = match cell {
+            Cell::Text(text) if std::str::from_utf8(text).is_err() => return None,
+            _ => cell.text(),
         };
-        let equal = |value: &Value| order(value).is_some_and(std::cmp::Ordering::is_eq);
-        let order = |wanted: fn(std::cmp::Ordering) -> bool| self.values.first().and_then(order).is_some_and(wanted);
-        match self.is {
-            Is::Equal | Is::OneOf => self.values.iter().any(equal),
-            Is::Other => !self.values.iter().any(equal),
-            Is::Less => order(std::cmp::Ordering::is_lt),
-            Is::AtMost => order(std::cmp::Ordering::is_le),
-            Is::More => order(std::cmp::Ordering::is_gt),
-            Is::AtLeast => order(std::cmp::Ordering::is_ge),
+        let is_word = |value: &Value| matches!(value, Value::Text(word) if *word == *text);
+        let numbers = || self.values.iter().filter_map(Value::number);
+        let equal = || self.values.iter().any(is_word) || numbers().any(|number| cell.number() == Some(number));
+        // One of the words in a list of words and numbers is no number, and is found.
+        if numbers().next().is_some() && !cell.number().is_some_and(f64::is_finite) && !equal() {
+            return None;
+        }
+        let order = |wanted: fn(&f64, &f64) -> bool| {
+            cell.number().zip(numbers().next()).is_some_and(|(own, number)| wanted(&own, &number))
+        };
+        Some(match self.is {
+            Is::Equal | Is::OneOf => equal(),
+            Is::Other => !equal(),
+            Is::Less => order(f64::lt),
+            Is::AtMost => order(f64::le),
+            Is::More => order(f64::gt),
+            Is::AtLeast => order(f64::ge),
+        })
+    }
+
+    /// The texts that it names: whoever compares with one means it, also where it is a usual word for a missing value.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &String> {
+        self.values.iter().filter_map(|value| match value {
+            Value::Text(text) => Some(text),
+            Value::Number(_) => None,
+        })
+    }
+}
+
+impl Value {
+    fn number(&self) -> Option<f64> {
+        match self {
+            Value::Number(number) => Some(*number),
+            Value::Text(_) => None,
         }
     }
 }
@@ -206,6 +228,11 @@ impl<'a> Words<'a> {
             _ => return Err(format!("filter: one of =, !=, <, <=, >, >=, in belongs after {column:?}")),
         };
         let values = if is == Is::OneOf { self.list(&column)? } else { vec![self.value(&column)?] };
+        if !matches!(is, Is::Equal | Is::Other | Is::OneOf) && values.iter().any(|value| value.number().is_none()) {
+            return Err(format!(
+                "filter: <, <=, > and >= compare numbers, and {column:?} is compared with a text: write the number without quotes"
+            ));
+        }
         Ok(Condition { column, is, values })
     }
 
@@ -267,22 +294,31 @@ mod tests {
             (age, text("18"), true),
             (age, text(" 18.5 "), true),
             (age, text("17.9"), false),
-            (age, text("old"), false),
-            (age, text(""), false),
-            (age, Cell::Nothing, false),
             (age, Cell::Number(18.0), true),
-            (age, Cell::Number(f64::NAN), false),
             (ward, text("b b"), true),
             (ward, text("c"), false),
             (sex, text("y"), true),
             (sex, text("x"), false),
-            (sex, Cell::Nothing, false),
             (n, Cell::Number(-100.0), true),
             (n, text("-100.0"), true),
         ] {
-            assert_eq!(condition.holds(&cell), holds, "{condition:?}");
+            assert_eq!(condition.holds(&cell), Some(holds), "{condition:?}");
         }
-        assert!(Filter::parse("a in (1,2)").unwrap().conditions()[0].holds(&Cell::Bool(true)));
+        for (condition, cell) in [
+            (age, text("old")),
+            (age, text("inf")),
+            (age, Cell::Number(f64::INFINITY)),
+            (age, Cell::Number(f64::NAN)),
+            (age, text("1,5")),
+            (n, text("old")),
+            (sex, Cell::Text(b"\xff")),
+        ] {
+            assert_eq!(condition.holds(&cell), None, "{condition:?}");
+        }
+        let list = Filter::parse("a in (1,2,'none')").unwrap();
+        let holds = |cell: Cell<'_>| list.conditions()[0].holds(&cell);
+        assert_eq!(holds(Cell::Bool(true)), Some(true));
+        assert_eq!([holds(text("none")), holds(text("3")), holds(text("some"))], [Some(true), Some(false), None]);
     }
 
     #[test]
@@ -299,6 +335,8 @@ mod tests {
             ("ward = 'a", "no partner"),
             ("age > 1; drop", "no meaning"),
             ("age > nan", "compared with"),
+            ("age >= '18'", "write the number without quotes"),
+            ("age = 3 and age < 'x'", "write the number without quotes"),
         ] {
             let error = Filter::parse(text).unwrap_err();
             assert!(error.contains(told), "{text}: {error}");

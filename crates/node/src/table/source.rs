@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    cell::Cell,
+    cell::{Cell, Parsed, parse},
     error::{Place, Reasons, TableError},
     limits::{MAX_LISTED, MAX_VALUES},
     rules::{Condition, Meaning, RowRules, Unit, nearest},
@@ -281,15 +281,15 @@ pub struct Wanted {
     pub marks: Vec<String>,
     /// Those of them that are numbers.
     pub mark_numbers: Vec<f64>,
-    /// What a row has to pass to count.
-    pub filter: Vec<(usize, Condition)>,
+    /// What a row has to pass to count, each with the words that are values in its column.
+    pub filter: Vec<(usize, Condition, Vec<String>)>,
 }
 
 impl Wanted {
     /// Every column that is looked at, ascending, and whether its words may stand for numbers or are names.
     pub fn places(&self) -> BTreeMap<usize, Use> {
         let mut places: BTreeMap<usize, Use> = BTreeMap::new();
-        let only = self.filter.iter().map(|(at, _)| (*at, Use::Words));
+        let only = self.filter.iter().map(|(at, ..)| (*at, Use::Words));
         let complete = self.complete.iter().map(|(at, _)| (*at, Use::There));
         let numbers = self.columns.iter().map(|c| (c.at, if c.values.is_empty() { Use::Number } else { Use::Words }));
         let names = self.categorical.iter().map(|c| c.at).chain(self.label.iter().map(|(at, _)| *at));
@@ -300,12 +300,23 @@ impl Wanted {
         places
     }
 
-    /// Whether a cell holds one of the words for a missing value.
+    /// Whether a cell holds one of the marks of a missing value, or the same number in other digits.
     pub(super) fn is_mark(&self, cell: &Cell<'_>) -> bool {
+        let number = || !self.mark_numbers.is_empty() && cell.number().is_some_and(|x| self.mark_numbers.contains(&x));
         match cell {
-            Cell::Number(x) => self.mark_numbers.contains(x),
-            Cell::Text(_) => self.marks.iter().any(|mark| *mark == *cell.text()),
+            Cell::Number(_) => number(),
+            Cell::Text(_) => self.marks.iter().any(|mark| *mark == *cell.text()) || number(),
             Cell::Nothing | Cell::Bool(_) => false,
+        }
+    }
+
+    /// Whether a cell has no value: nothing, a mark, or a usual word for nothing that is none of `words`.
+    pub(super) fn is_missing(&self, cell: &Cell<'_>, words: &[String]) -> bool {
+        let usual = |text: &[u8]| matches!(parse(text), Parsed::Missing) && !words.iter().any(|w| *w == cell.text());
+        match cell {
+            Cell::Nothing => true,
+            Cell::Text(text) => usual(text) || self.is_mark(cell),
+            Cell::Number(_) | Cell::Bool(_) => self.is_mark(cell),
         }
     }
 }
@@ -468,7 +479,11 @@ fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wanted, TableE
     marks.extend(rules.iter().flat_map(|rules| rules.marks.clone()));
     let filter = rules.map_or(&[][..], |rules| rules.filter.conditions()).iter().map(|condition| {
         let at = own.iter().position(|name| *name == condition.column);
-        at.map(|at| (at, condition.clone())).ok_or_else(|| TableError::Rule {
+        let known = |at: usize| {
+            let agreed = kind(at).into_iter().flat_map(Kind::words);
+            agreed.chain(own_rules.words(at).map(|(word, _)| word)).chain(condition.texts()).cloned().collect()
+        };
+        at.map(|at| (at, condition.clone(), known(at))).ok_or_else(|| TableError::Rule {
             file: file.to_owned(),
             what: format!("no column is called {:?}, which the filter of site.toml compares", condition.column),
             next: format!("the file has {}", list(own)),
@@ -541,7 +556,7 @@ impl OwnRules<'_> {
         for mark in &rules.marks {
             let kinds = self.schema.iter().flat_map(|schema| &schema.columns);
             if let Some(column) =
-                kinds.filter(|column| column.kind.words().any(|word| word == mark)).map(|c| &c.name).next()
+                kinds.filter(|column| column.kind.words().any(|word| same(word, mark))).map(|c| &c.name).next()
             {
                 let what = format!("missing_marks of site.toml has {mark:?}, which is a value of {column:?}");
                 return Err(self.wrong(what, "take it out: what was agreed on stays"));
@@ -550,7 +565,7 @@ impl OwnRules<'_> {
         let words = rules.values.iter().flat_map(|(column, words)| words.keys().map(move |word| (column, word)));
         let agreed_marks = self.schema.map_or(&[][..], |schema| &schema.marks);
         for (column, word) in words {
-            if rules.marks.contains(word) || agreed_marks.contains(word) {
+            if rules.marks.iter().chain(agreed_marks).any(|mark| same(word, mark)) {
                 let what = format!("the word {word:?} of {column:?} also marks a missing value");
                 return Err(self.wrong(what, "it is one or the other"));
             }
@@ -618,6 +633,12 @@ impl OwnRules<'_> {
         }
         Ok(all)
     }
+}
+
+/// Whether two words are one, or one number.
+fn same(word: &str, other: &str) -> bool {
+    let number = |word: &str| word.trim().parse::<f64>().ok();
+    word == other || number(word).zip(number(other)).is_some_and(|(a, b)| a == b)
 }
 
 pub(super) fn list(header: &[String]) -> String {
