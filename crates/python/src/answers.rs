@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use veilsum_cluster::{Batch, Domain, OutOfBox, Per, Prepared, Rows, Scaling, SumStep};
 use veilsum_federation::question::Layout as Steps;
 use veilsum_node::{
-    answerer::Answerer as _,
     documents::{self, RowsFrom},
     error::Failure,
     table::RowRules,
@@ -164,7 +163,8 @@ pub(crate) fn of_file<'py>(
     let (federation, batch): (_, Batch) = (&planned.0, read("question", question)?);
     let done = py.detach(|| -> Result<_, Failure> {
         let rules = Arc::new(RowRules { memory, ..RowRules::default() });
-        let rows = documents::load_rows(federation, RowsFrom { data, rules, list: None })?;
+        let (rows, _) =
+            documents::load_rows_and_origin(federation, RowsFrom { data, rules, list: None, answerer: None })?;
         let steps = Steps::of_batch(&batch, &federation.work.domain()?, &federation.form()?)?.steps();
         rows.words(&batch, &steps, None).map_err(refused)
     });
