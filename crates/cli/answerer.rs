@@ -43,7 +43,7 @@ pub(crate) struct ExampleArgs {
 /// `veilsum answerer check`
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// The rows that the answerer has, as `veilsum answerer example` wrote them
+    /// The answerer's rows, as `answerer example` wrote them
     #[arg(long, value_name = "FILE.csv", default_value = "answerer-example.csv")]
     pub data: PathBuf,
     /// Seconds that one answer may take
