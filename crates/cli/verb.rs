@@ -68,7 +68,7 @@ pub(crate) fn listed(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// `println!`, and with `@raw` `print!`, for a reader that may have seen enough: see [`print()`].
+/// `println!`, and with `@raw` `print!`, for a reader that may have seen enough.
 #[macro_export]
 macro_rules! say {
     (@raw $($arg:tt)*) => { $crate::verb::written(std::io::Write::write_fmt(&mut $crate::verb::Out, format_args!($($arg)*)))? };

@@ -9,7 +9,7 @@ use veilsum_answerer::{
     Fault, Held, Hello, Launch, Ready,
     contract::{Categorical, Column, MAX_DISTINCT, PROTOCOL, kind_of},
 };
-use veilsum_cluster::{Batch, Domain, OutOfBox, Prepared, Query, Rows, Scaling, SumStep};
+use veilsum_cluster::{Batch, Domain, OutOfBox, Prepared, Rows, Scaling, SumStep};
 
 use crate::{
     agreed::{self, Federation},
@@ -174,12 +174,7 @@ impl Answerer for Foreign {
     }
 
     fn words(&self, batch: &Batch, steps: &[SumStep], noise: Option<&mut Stream>) -> Result<Vec<i64>, AnswererError> {
-        let mut plain = batch.clone();
-        for query in &mut plain.queries {
-            if let Query::Cells(cells) = query {
-                cells.blur = None;
-            }
-        }
+        let plain = batch.without_blur();
         let blocks: Vec<(usize, i32)> = steps.iter().map(|step| (step.len, step.fraction_bits)).collect();
         let source = |fault: Fault| AnswererError::Source { what: fault.to_string(), next: fault.advice() };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);

@@ -5,6 +5,7 @@
 //! that can be cancelled; [`source`], the view and what is wrong with its rows; [`stream`], rows by binary COPY; [`push`],
 //! questions as SQL; [`engine`], both modes as an answerer.
 
+mod chain;
 mod config;
 mod engine;
 mod push;

@@ -7,7 +7,7 @@
 
 use veilsum_answerer::{AskedBlock, Refusal, RefusalCode, contract::kind_of};
 use veilsum_cluster::{
-    Batch, Centres, Domain, Query, Transform,
+    Batch, Centres, Domain, Query,
     query::{
         Cells, FuzzySums, FuzzyValidation, Histogram, LocalMeans, Moments, RoundHalf, Silhouette, Sizes, Ungrouped,
         Validation,
@@ -15,7 +15,8 @@ use veilsum_cluster::{
 };
 
 use crate::{
-    source::{Source, clipped},
+    chain::{Chain, leaf, moved, named, own, squares, stepped, too_large, total},
+    source::Source,
     text::{list, number, sum},
 };
 
@@ -37,8 +38,6 @@ pub(crate) const KINDS: [&str; 10] = [
 const MAX_WIDTH: usize = 1_600;
 /// Leaves of a tree of cells; each is a branch of one expression.
 const MAX_LEAVES: usize = 4_096;
-/// Splits between root and leaf; the expression is as deep.
-const MAX_DEPTH: usize = 48;
 /// Edges of all brackets of a histogram together.
 const MAX_EDGES: usize = 100_000;
 /// Powers below this are 0 in every sum, and the database refuses results that are too small for a double.
@@ -116,75 +115,6 @@ pub(crate) fn words(
         });
     }
     Ok(words)
-}
-
-/// Working units to those of the questions: clipped, shifted and multiplied, and kept in the box that follows.
-fn moved(transform: &Transform, inner: &Domain) -> Vec<String> {
-    let d = inner.columns();
-    let clip = |at: usize| format!("{} AS x{at}", clipped(&format!("x{at}"), transform.lower[at], transform.upper[at]));
-    let line = |row: usize| {
-        let (from, first) = if transform.mixes() { (row * (row + 1) / 2, 0) } else { (row, row) };
-        let part = |(i, part): (usize, &f64)| {
-            let at = first + i;
-            format!("(x{at} - {}) * {}", number(transform.shift[at]), number(*part))
-        };
-        let all = transform.factor[from..].iter().take(row + 1 - first).enumerate().map(part);
-        format!("{} AS x{row}", sum(all))
-    };
-    let kept = |at: usize| format!("{} AS x{at}", clipped(&format!("x{at}"), inner.lower()[at], inner.upper()[at]));
-    vec![
-        format!("t0 AS (SELECT {} FROM w0 OFFSET 0)", list((0..d).map(clip))),
-        format!("t1 AS (SELECT {} FROM t0 OFFSET 0)", list((0..d).map(line))),
-        format!("t2 AS (SELECT {} FROM t1 OFFSET 0)", list((0..d).map(kept))),
-    ]
-}
-
-/// Parts of a WITH, each from the one before it.
-struct Chain {
-    parts: Vec<String>,
-    last: String,
-    d: usize,
-}
-
-fn named(prefix: &str, n: usize) -> impl Iterator<Item = String> {
-    (0..n).map(move |at| format!("{prefix}{at}"))
-}
-
-impl Chain {
-    /// One more part with these columns.
-    fn then(&mut self, columns: impl IntoIterator<Item = String>) {
-        let name = format!("s{}", self.parts.len());
-        let columns = columns.into_iter().collect::<Vec<_>>();
-        self.parts.push(format!("{name} AS (SELECT {} FROM {} OFFSET 0)", columns.join(", "), self.last));
-        self.last = name;
-    }
-
-    /// The coordinates.
-    fn xs(&self) -> Vec<String> {
-        named("x", self.d).collect()
-    }
-
-    /// The statement: a line for each key.
-    fn by(&self, key: &[String], sums: &[String]) -> String {
-        let keys = key.join(", ");
-        let group = if key.is_empty() { String::new() } else { format!(" GROUP BY {keys}") };
-        format!(
-            "WITH {} SELECT ARRAY[{keys}]::int4[], count(*)::int8, ARRAY[{}]::int8[] FROM {}{group}",
-            self.parts.join(",\n"),
-            sums.join(", "),
-            self.last
-        )
-    }
-}
-
-/// The sum of contributions that are already in steps.
-fn total(contribution: &str) -> String {
-    format!("COALESCE(sum(({contribution})::int8), 0)::int8")
-}
-
-/// The sum of contributions in units.
-fn stepped(contribution: &str, fraction_bits: i32) -> String {
-    total(&format!("({contribution}) * {}", number(f64::from(fraction_bits).exp2())))
 }
 
 /// A question with what its answer is made of.
@@ -688,34 +618,4 @@ impl Asked<'_, '_> {
         let sums = [stepped(&width("a0", "b0"), self.bits(0)), stepped(&width("a1", "b1"), self.bits(1))];
         self.one(&sums)
     }
-}
-
-/// Squared distances to the centres, column by column from the left.
-fn squares(centres: &Centres, name: &str) -> Vec<String> {
-    let one = |centre: &[f64]| {
-        sum(centre.iter().enumerate().map(|(at, c)| format!("(x{at} - {0}) * (x{at} - {0})", number(*c))))
-    };
-    centres.rows().enumerate().map(|(c, centre)| format!("{} AS {name}{c}", one(centre))).collect()
-}
-
-/// The lowest index of the least.
-fn own(k: usize, of: &str, least: &str) -> String {
-    let when: String = (0..k.saturating_sub(1)).map(|c| format!(" WHEN {of}{c} = {least} THEN {c}")).collect();
-    if k == 1 { "0".to_owned() } else { format!("CASE{when} ELSE {} END", k - 1) }
-}
-
-/// The leaf of a row, as cases in cases.
-fn leaf(q: &Cells, split_of: &[Option<usize>], node: usize, depth: usize) -> Result<String, Refusal> {
-    if depth > MAX_DEPTH {
-        return Err(too_large());
-    }
-    let Some(i) = split_of[node] else { return Ok(node.to_string()) };
-    let split = q.tree.splits[i];
-    let (below, above) = (leaf(q, split_of, 2 * i + 1, depth + 1)?, leaf(q, split_of, 2 * i + 2, depth + 1)?);
-    Ok(format!("CASE WHEN x{} >= {} THEN {above} ELSE {below} END", split.column, number(split.at)))
-}
-
-fn too_large() -> Refusal {
-    let what = "the question has more clusters, columns or cells than one statement can hold";
-    Refusal::new(RefusalCode::Limit, what, "use --mode stream, or ask for a plan with fewer")
 }

@@ -20,7 +20,8 @@ use super::{
     columns::{Columns, check_names, check_types, guarded, names_of},
     error::{Place, TableError},
     limits::{MAX_BUFFER, MAX_DESCRIPTION},
-    source::{RowReader, Table, Wanted},
+    source::{RowReader, Table},
+    wanted::Wanted,
 };
 
 /// What every message begins with.

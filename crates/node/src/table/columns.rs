@@ -18,7 +18,8 @@ use super::{
     error::{Place, TableError},
     limits::{MAX_CELL, MAX_COLUMNS},
     row::{Row, take},
-    source::{Table, Use, Wanted},
+    source::Table,
+    wanted::{Use, Wanted},
 };
 
 /// Runs a library's decoder. Whatever a damaged file makes of it is an error about that file, which quotes nothing of it.

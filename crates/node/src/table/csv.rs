@@ -16,7 +16,8 @@ use super::{
     error::{Place, TableError},
     limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES},
     row::{Row, number, take},
-    source::{RowReader, Table, TableSpec, Wanted, read_all},
+    source::{RowReader, Table, read_all},
+    wanted::{TableSpec, Wanted},
 };
 
 /// How the reader is told that a row outgrew its allowance.

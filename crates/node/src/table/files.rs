@@ -6,7 +6,8 @@ use super::{
     error::TableError,
     input::open_one,
     limits::MAX_FILES,
-    source::{RowReader, RowSource, Table, Wanted, list},
+    source::{RowReader, RowSource, Table},
+    wanted::{Wanted, list},
 };
 
 /// Files of any form that is known. All files of one source have the same columns.

@@ -26,6 +26,7 @@ mod row;
 mod rules;
 mod source;
 mod streamed;
+mod wanted;
 
 pub use cell::Cell;
 pub use csv::{read_csv_from, read_matrix, read_matrix_from, write_csv, write_numbers};
@@ -36,7 +37,7 @@ pub use limits::{MAX_CELL, MAX_COLUMNS, MAX_FILES, MAX_LISTED, MAX_ROW, MAX_VALU
 pub use row::{Row, take};
 pub use rules::{Filter, Meaning, RowRules, Unit, nearest};
 use source::read_all;
-pub use source::{Batches, Limit, Names, Numbers, RowReader, RowSource, Table, TableSpec, Use, Wanted, known_as};
+pub use source::{Batches, RowReader, RowSource, Table};
 
 /// The kinds of sources of this build; the first that knows a name reads it. Files know every name.
 fn sources() -> [&'static dyn RowSource; 1] {
@@ -81,6 +82,7 @@ pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Reasons, TableEr
 }
 
 pub use streamed::{OwnRows, Reader, Streamed};
+pub use wanted::{Limit, Names, Numbers, TableSpec, Use, Wanted, known_as};
 
 #[cfg(test)]
 mod forms;

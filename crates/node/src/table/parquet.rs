@@ -13,7 +13,8 @@ use super::{
     columns::{Columns, check_names, check_types, guarded, names_of},
     error::{Place, TableError},
     footer,
-    source::{RowReader, Table, Wanted},
+    source::{RowReader, Table},
+    wanted::Wanted,
 };
 
 /// Rows that are decoded at a time: their columns stay in the processor's second cache.

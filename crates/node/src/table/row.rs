@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use super::{
     cell::{Cell, Parsed, parse},
     error::{Place, TableError},
-    source::{Limit, Numbers, Table, Wanted, list},
+    source::Table,
+    wanted::{Limit, Numbers, Wanted, list},
 };
 
 /// What to do about a word that a filter compares with a number.

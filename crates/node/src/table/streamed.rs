@@ -15,11 +15,7 @@ use std::{
 use twox_hash::XxHash3_128;
 use veilsum_cluster::SumStep;
 
-use super::{
-    error::TableError,
-    open,
-    source::{Batches, TableSpec},
-};
+use super::{error::TableError, open, source::Batches, wanted::TableSpec};
 use crate::{
     agreed::numbered,
     answerer::{Answerer, AnswererError, PossibleRows},

@@ -1,0 +1,430 @@
+//! What is wanted of a table: which columns, under which names, and how their cells are read.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use super::{
+    cell::{Cell, Parsed, parse},
+    error::TableError,
+    rules::{Condition, Meaning, RowRules, Unit, nearest},
+};
+use crate::{
+    plan::Categorical,
+    schema::{Kind, Missing, Schema},
+};
+
+/// Column names that an error lists before it says "and more".
+const SHOWN_COLUMNS: usize = 30;
+
+/// Which columns of a file are wanted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableSpec {
+    /// The numeric columns by name, in the order wanted; empty means, where no categories are wanted, all but the label, in the
+    /// file's order.
+    pub columns: Vec<String>,
+    /// The columns of categories, whose indicators follow the numbers in this order.
+    pub categorical: Vec<Categorical>,
+    /// A column of names to keep beside the numbers, to compare a clustering with. It is never clustered.
+    pub label: Option<String>,
+    /// The federation's schema: other names of columns, other words for values, and what is done about a missing one.
+    pub schema: Option<Arc<Schema>>,
+    /// Whether a number outside the schema's range makes its row one that cannot be used.
+    pub ranges: bool,
+    /// The plan's public box of every numeric column, where a number outside of it makes its row one that cannot be used.
+    pub within: Vec<(f64, f64)>,
+    /// The labels that the plan lists; empty where any will do.
+    pub classes: Vec<String>,
+    /// What the site says of its rows.
+    pub rules: Option<Arc<RowRules>>,
+    /// Where every row that cannot be used is listed.
+    pub list: Option<PathBuf>,
+}
+
+/// Where the wanted columns stand in a table, and how their cells are read.
+pub struct Wanted {
+    /// The names of the table's columns as everybody knows them; empty for one that nobody can ask for.
+    pub known: Vec<String>,
+    /// The numeric ones, in the order wanted.
+    pub columns: Vec<Numbers>,
+    /// Those of categories, in the order wanted.
+    pub categorical: Vec<Names>,
+    /// The label's, and what may stand there; nothing where anything may.
+    pub label: Option<(usize, Vec<String>)>,
+    /// Words of the site's own for labels.
+    pub label_words: BTreeMap<String, String>,
+    /// Columns in which a missing value leaves the row out, with the words that are values there.
+    pub complete: Vec<(usize, Vec<String>)>,
+    /// Words that stand for a missing value, beside the usual ones.
+    pub marks: Vec<String>,
+    /// Those of them that are numbers.
+    pub mark_numbers: Vec<f64>,
+    /// What a row has to pass to count, each with the words that are values in its column.
+    pub filter: Vec<(usize, Condition, Vec<String>)>,
+}
+
+impl Wanted {
+    /// Every column that is looked at, ascending, and whether its words may stand for numbers or are names.
+    pub fn places(&self) -> BTreeMap<usize, Use> {
+        let mut places: BTreeMap<usize, Use> = BTreeMap::new();
+        let only = self.filter.iter().map(|(at, ..)| (*at, Use::Words));
+        let complete = self.complete.iter().map(|(at, _)| (*at, Use::There));
+        let numbers = self.columns.iter().map(|c| (c.at, if c.values.is_empty() { Use::Number } else { Use::Words }));
+        let names = self.categorical.iter().map(|c| c.at).chain(self.label.iter().map(|(at, _)| *at));
+        // A column may be clustered and compared: then it has to be readable for both.
+        for (at, of) in complete.chain(only).chain(names.map(|at| (at, Use::Words))).chain(numbers) {
+            places.insert(at, of);
+        }
+        places
+    }
+
+    /// Whether a cell holds one of the marks of a missing value, or the same number in other digits.
+    pub(super) fn is_mark(&self, cell: &Cell<'_>) -> bool {
+        let number = || !self.mark_numbers.is_empty() && cell.number().is_some_and(|x| self.mark_numbers.contains(&x));
+        match cell {
+            Cell::Number(_) => number(),
+            Cell::Text(_) => self.marks.iter().any(|mark| *mark == *cell.text()) || number(),
+            Cell::Nothing | Cell::Bool(_) => false,
+        }
+    }
+
+    /// Whether a cell has no value: nothing, a mark, or a usual word for nothing that is none of `words`.
+    pub(super) fn is_missing(&self, cell: &Cell<'_>, words: &[String]) -> bool {
+        let usual = |text: &[u8]| matches!(parse(text), Parsed::Missing) && !words.iter().any(|w| *w == cell.text());
+        match cell {
+            Cell::Nothing => true,
+            Cell::Text(text) => usual(text) || self.is_mark(cell),
+            Cell::Number(_) | Cell::Bool(_) => self.is_mark(cell),
+        }
+    }
+}
+
+/// What a column is looked at for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// Its numbers.
+    Number,
+    /// Its words: names, what stands for numbers, or what a filter compares.
+    Words,
+    /// Whether it has a value.
+    There,
+}
+
+/// A column of numbers.
+pub struct Numbers {
+    /// Where it stands.
+    pub at: usize,
+    /// Words that stand for a number.
+    pub values: BTreeMap<String, f64>,
+    /// How the file's numbers become the agreed ones.
+    pub unit: Option<Unit>,
+    /// The range that a number must lie in.
+    pub limit: Option<Limit>,
+}
+
+/// A range.
+#[derive(Clone, Copy)]
+pub struct Limit {
+    /// Its lower end.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// Whether it is the plan's public box, and not the schema's range.
+    pub plan: bool,
+}
+
+/// A column of categories.
+pub struct Names {
+    /// Where it stands.
+    pub at: usize,
+    /// What may stand there.
+    pub categories: Vec<String>,
+    /// Words that stand for one of them.
+    pub values: BTreeMap<String, String>,
+}
+
+/// A header with the names that everybody knows: those that the site maps, then those of the schema.
+///
+/// # Errors
+/// A column that is there twice, or that the site maps and is not there.
+pub fn known_as(
+    file: &str,
+    header: &[String],
+    schema: Option<&Schema>,
+    rules: Option<&RowRules>,
+) -> Result<Vec<String>, TableError> {
+    let none = BTreeMap::new();
+    let mapped = rules.map_or(&none, |rules| &rules.columns);
+    if let Some((column, own)) = mapped.iter().find(|(_, own)| !header.contains(own)) {
+        return Err(TableError::Rule {
+            file: file.to_owned(),
+            what: format!("no column is called {own:?}, which site.toml says is {column:?}"),
+            next: format!("correct [rows.columns]; the file has {}", list(header)),
+        });
+    }
+    let of_schema = match schema {
+        None => header.to_vec(),
+        // A column that the site names is not read under another name.
+        Some(schema) => {
+            let free: Vec<String> = header
+                .iter()
+                .map(|own| if mapped.values().any(|of| of == own) { "" } else { own }.to_owned())
+                .collect();
+            let named = schema.named(&free.iter().filter(|own| !own.is_empty()).cloned().collect::<Vec<_>>());
+            let named = named.map_err(|column| TableError::TwiceNamed { file: file.to_owned(), column })?;
+            let mut named = named.into_iter();
+            free.iter()
+                .map(|own| if own.is_empty() { String::new() } else { named.next().unwrap_or_default() })
+                .collect()
+        }
+    };
+    let known = header.iter().zip(of_schema).map(|(own, of_schema)| match mapped.iter().find(|(_, of)| *of == own) {
+        Some((column, _)) => column.clone(),
+        None if mapped.contains_key(&of_schema) => String::new(),
+        None => of_schema,
+    });
+    Ok(known.collect())
+}
+
+pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wanted, TableError> {
+    let (schema, rules) = (spec.schema.as_deref(), spec.rules.as_deref());
+    let header = known_as(file, own, schema, rules)?;
+    let shown: Vec<String> = header.iter().filter(|name| !name.is_empty()).cloned().collect();
+    let find = |column: &String| {
+        header.iter().position(|known| known == column).ok_or_else(|| TableError::UnknownColumn {
+            file: file.to_owned(),
+            column: column.clone(),
+            known: list(&shown),
+        })
+    };
+    let label = spec.label.as_ref().map(find).transpose()?;
+    let mut taken = vec![false; header.len()];
+    if let Some(at) = label {
+        taken[at] = true;
+    }
+    let mut take = |column: &String| {
+        let at = find(column)?;
+        if std::mem::replace(&mut taken[at], true) {
+            return Err(TableError::ChosenTwice { file: file.to_owned(), column: column.clone() });
+        }
+        Ok(at)
+    };
+    let mut columns = spec.columns.iter().map(&mut take).collect::<Result<Vec<usize>, _>>()?;
+    let of = |of: &Categorical| Ok((take(&of.column)?, of.categories.clone()));
+    let categorical = spec.categorical.iter().map(of).collect::<Result<Vec<_>, TableError>>()?;
+    if columns.is_empty() && categorical.is_empty() {
+        columns.extend((0..header.len()).filter(|at| Some(*at) != label && !header[*at].is_empty()));
+    }
+    if columns.is_empty() && categorical.is_empty() {
+        return Err(TableError::NoColumns { file: file.to_owned() });
+    }
+    let own_rules = OwnRules { file, header: &header, schema, rules };
+    own_rules.check()?;
+    let kind = |at: usize| schema.and_then(|schema| schema.get(&header[at])).map(|column| &column.kind);
+    let limit = |(i, at): (usize, usize)| match (spec.within.get(i), kind(at)) {
+        (Some((low, high)), _) => Some(Limit { low: *low, high: *high, plan: true }),
+        (None, Some(Kind::Number { lower, upper, .. })) if spec.ranges => {
+            Some(Limit { low: *lower, high: *upper, plan: false })
+        }
+        _ => None,
+    };
+    let numbers = |(i, at): (usize, usize)| -> Result<Numbers, TableError> {
+        let agreed = match kind(at) {
+            Some(Kind::Number { values, .. }) => values.clone(),
+            _ => BTreeMap::new(),
+        };
+        let unit = rules.and_then(|rules| rules.units.get(&header[at])).copied();
+        Ok(Numbers { at, values: own_rules.numbers(at, agreed)?, unit, limit: limit((i, at)) })
+    };
+    let names = |(at, categories): (usize, Vec<String>)| -> Result<Names, TableError> {
+        let agreed = match kind(at) {
+            Some(Kind::Category { values, .. }) => values.clone(),
+            _ => BTreeMap::new(),
+        };
+        Ok(Names { at, values: own_rules.names(at, &categories, agreed)?, categories })
+    };
+    let complete: Vec<(usize, Vec<String>)> = match schema {
+        Some(schema) if schema.missing == Missing::LeaveOut => {
+            (0..header.len()).filter_map(|at| Some((at, kind(at)?.words().cloned().collect()))).collect()
+        }
+        None if rules.is_some_and(|rules| rules.missing == Some(Missing::LeaveOut)) => {
+            let mapped = |at: &usize| rules.is_some_and(|rules| rules.columns.contains_key(&header[*at]));
+            (0..header.len()).filter(mapped).map(|at| (at, Vec::new())).collect()
+        }
+        _ => Vec::new(),
+    };
+    let mut marks = schema.map_or(Vec::new(), |schema| schema.marks.clone());
+    marks.extend(rules.iter().flat_map(|rules| rules.marks.clone()));
+    let filter = rules.map_or(&[][..], |rules| rules.filter.conditions()).iter().map(|condition| {
+        let at = own.iter().position(|name| *name == condition.column);
+        let known = |at: usize| {
+            let agreed = kind(at).into_iter().flat_map(Kind::words);
+            agreed.chain(own_rules.words(at).map(|(word, _)| word)).chain(condition.texts()).cloned().collect()
+        };
+        at.map(|at| (at, condition.clone(), known(at))).ok_or_else(|| TableError::Rule {
+            file: file.to_owned(),
+            what: format!("no column is called {:?}, which the filter of site.toml compares", condition.column),
+            next: format!("the file has {}", list(own)),
+        })
+    });
+    let label_words = match (label, spec.classes.is_empty()) {
+        (Some(at), false) => own_rules.names(at, &spec.classes, BTreeMap::new())?,
+        (Some(at), true) => own_rules
+            .words(at)
+            .filter_map(|(word, meaning)| match meaning {
+                Meaning::Word(of) => Some((word.clone(), of.clone())),
+                Meaning::Number(_) => None,
+            })
+            .collect(),
+        (None, _) => BTreeMap::new(),
+    };
+    Ok(Wanted {
+        columns: columns.into_iter().enumerate().map(numbers).collect::<Result<_, _>>()?,
+        categorical: categorical.into_iter().map(names).collect::<Result<_, _>>()?,
+        label: label.map(|at| (at, spec.classes.clone())),
+        label_words,
+        complete,
+        mark_numbers: marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
+        marks,
+        filter: filter.collect::<Result<_, _>>()?,
+        known: header,
+    })
+}
+
+/// What a site says of its rows, held against a header and what was agreed on.
+struct OwnRules<'a> {
+    file: &'a str,
+    header: &'a [String],
+    schema: Option<&'a Schema>,
+    rules: Option<&'a RowRules>,
+}
+
+impl OwnRules<'_> {
+    fn wrong(&self, what: String, next: impl Into<String>) -> TableError {
+        TableError::Rule { file: self.file.to_owned(), what, next: next.into() }
+    }
+
+    fn check(&self) -> Result<(), TableError> {
+        let Some(rules) = self.rules else { return Ok(()) };
+        let agreed = |name: &str| self.schema.is_none_or(|schema| schema.get(name).is_some());
+        for (table, column) in (rules.columns.keys().map(|name| ("columns", name)))
+            .chain(rules.values.keys().map(|name| ("values", name)))
+            .chain(rules.units.keys().map(|name| ("units", name)))
+        {
+            let is_label = self.schema.is_some_and(|schema| schema.label.as_ref() == Some(column));
+            if !self.header.contains(column) || !(agreed(column) || is_label) {
+                let known = self.header.iter().map(String::as_str).filter(|name| agreed(name));
+                let near = nearest(column, known).map_or(String::new(), |near| format!("; do you mean {near:?}?"));
+                let what = format!("[rows.{table}] of site.toml names a column {column:?}, which is not known{near}");
+                return Err(self.wrong(what, "name columns there as plan and schema do"));
+            }
+        }
+        if let (Some(schema), Some(missing)) = (self.schema, rules.missing)
+            && schema.missing != missing
+        {
+            let what = "site.toml says another thing of missing values than the schema that was agreed on".to_owned();
+            return Err(self.wrong(what, "take `missing` out of [rows]"));
+        }
+        if rules.missing == Some(Missing::LeaveOut) && self.schema.is_none() && rules.columns.is_empty() {
+            let what = "site.toml leaves rows with a missing value out, and does not say in which columns".to_owned();
+            return Err(
+                self.wrong(what, "name them in [rows.columns], so that every plan is answered from the same rows")
+            );
+        }
+        for mark in &rules.marks {
+            let kinds = self.schema.iter().flat_map(|schema| &schema.columns);
+            if let Some(column) =
+                kinds.filter(|column| column.kind.words().any(|word| same(word, mark))).map(|c| &c.name).next()
+            {
+                let what = format!("missing_marks of site.toml has {mark:?}, which is a value of {column:?}");
+                return Err(self.wrong(what, "take it out: what was agreed on stays"));
+            }
+        }
+        let words = rules.values.iter().flat_map(|(column, words)| words.keys().map(move |word| (column, word)));
+        let agreed_marks = self.schema.map_or(&[][..], |schema| &schema.marks);
+        for (column, word) in words {
+            if rules.marks.iter().chain(agreed_marks).any(|mark| same(word, mark)) {
+                let what = format!("the word {word:?} of {column:?} also marks a missing value");
+                return Err(self.wrong(what, "it is one or the other"));
+            }
+        }
+        Ok(())
+    }
+
+    fn words(&self, at: usize) -> impl Iterator<Item = (&String, &Meaning)> {
+        self.rules.into_iter().filter_map(move |rules| rules.values.get(&self.header[at])).flatten()
+    }
+
+    /// The words of a column of numbers: those that were agreed on, and the site's own.
+    fn numbers(&self, at: usize, agreed: BTreeMap<String, f64>) -> Result<BTreeMap<String, f64>, TableError> {
+        let column = &self.header[at];
+        let mut all = agreed.clone();
+        for (word, meaning) in self.words(at) {
+            let number = match meaning {
+                Meaning::Number(number) => *number,
+                Meaning::Word(of) => *agreed.get(of).ok_or_else(|| {
+                    let what = format!("[rows.values] says that {word:?} of {column:?} is {of:?}, which is no number");
+                    self.wrong(what, "give the number that it stands for")
+                })?,
+            };
+            if word.trim().parse::<f64>().is_ok() {
+                let what = format!("[rows.values] gives the number {word:?} of {column:?} another meaning");
+                return Err(self.wrong(what, "numbers are what they are; another unit belongs into [rows.units]"));
+            }
+            if all.insert(word.clone(), number).is_some_and(|before| before != number) {
+                let what = format!("[rows.values] says other than the schema what {word:?} of {column:?} is");
+                return Err(self.wrong(what, "take it out: what was agreed on stays"));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The words of a column of names: those that were agreed on, and the site's own.
+    fn names(
+        &self,
+        at: usize,
+        categories: &[String],
+        agreed: BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, String>, TableError> {
+        let column = &self.header[at];
+        if self.rules.is_some_and(|rules| rules.units.contains_key(column)) {
+            let what = format!("[rows.units] names {column:?}, which has no numbers");
+            return Err(self.wrong(what, "take it out"));
+        }
+        let mut all = agreed.clone();
+        for (word, meaning) in self.words(at) {
+            let of = match meaning {
+                Meaning::Word(of) => of.clone(),
+                Meaning::Number(number) => number.to_string(),
+            };
+            let category = agreed.get(&of).unwrap_or(&of).clone();
+            if !categories.contains(&category) {
+                let known = list(categories);
+                let what = format!("[rows.values] says that {word:?} of {column:?} is {of:?}, which was not agreed on");
+                return Err(self.wrong(what, format!("it is one of {known}")));
+            }
+            let before = if categories.contains(word) { Some(word.clone()) } else { None };
+            if before.or(all.insert(word.clone(), category.clone())).is_some_and(|before| before != category) {
+                let what = format!("[rows.values] says other than what was agreed on what {word:?} of {column:?} is");
+                return Err(self.wrong(what, "take it out: what was agreed on stays"));
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Whether two words are one, or one number.
+fn same(word: &str, other: &str) -> bool {
+    let number = |word: &str| word.trim().parse::<f64>().ok();
+    word == other || number(word).zip(number(other)).is_some_and(|(a, b)| a == b)
+}
+
+pub(super) fn list(header: &[String]) -> String {
+    let mut shown: Vec<String> = header
+        .iter()
+        .take(SHOWN_COLUMNS)
+        .map(|name| format!("{:?}", name.chars().take(64).collect::<String>()))
+        .collect();
+    if header.len() > SHOWN_COLUMNS {
+        shown.push(format!("and {} more", header.len() - SHOWN_COLUMNS));
+    }
+    shown.join(", ")
+}
