@@ -46,20 +46,48 @@ impl Packed {
 
     /// Packs values that fill whole rows.
     fn of(values: &[f64], columns: usize) -> Self {
+        Self::with(values, columns, |_, _| true).unwrap_or_else(|_| Self { lanes: Vec::new(), len: 0, columns })
+    }
+
+    /// Packs values that fill whole rows, each vector of a column after `change` was made to it; the first group of rows (by number) for
+    /// which that was not possible is the error.
+    fn with(
+        values: &[f64],
+        columns: usize,
+        change: impl Fn(usize, &mut [f64; LANES]) -> bool + Sync,
+    ) -> Result<Self, usize> {
         let len = values.len() / columns;
         let groups = len.div_ceil(LANES).next_multiple_of(2);
         let mut lanes = vec![Lanes::ZERO; groups * columns];
-        if len > 0 {
-            for (g, group) in lanes.chunks_exact_mut(columns).enumerate() {
-                for lane in 0..LANES {
-                    let row = &values[(g * LANES + lane).min(len - 1) * columns..][..columns];
-                    for (slot, value) in group.iter_mut().zip(row) {
-                        slot.0[lane] = *value;
-                    }
+        if len == 0 {
+            return Ok(Self { lanes, len, columns });
+        }
+        let pack = |(g, group): (usize, &mut [Lanes])| {
+            for lane in 0..LANES {
+                let row = &values[(g * LANES + lane).min(len - 1) * columns..][..columns];
+                for (slot, value) in group.iter_mut().zip(row) {
+                    slot.0[lane] = *value;
                 }
             }
+            let good = group.iter_mut().enumerate().fold(true, |all, (column, slot)| all & change(column, &mut slot.0));
+            (!good).then_some(g)
+        };
+        // Pages of new memory are most of the time that this takes, and every thread asks for its own.
+        let bad = lanes.par_chunks_exact_mut(columns).enumerate().with_min_len(MIN_GROUPS).find_map_first(pack);
+        bad.map_or(Ok(Self { lanes, len, columns }), Err)
+    }
+
+    /// Packs rows (n x d, original units) in working units, as [`Domain::to_working`] makes them, of which this is the quick form.
+    fn working(rows: &Rows, domain: &Domain, out_of_box: OutOfBox) -> Result<Self, DataError> {
+        domain.same_columns(rows.columns())?;
+        let slow = || Ok(Self::new(&domain.to_working(rows, out_of_box)?));
+        if domain.scaling() == Scaling::Direction {
+            return slow();
         }
-        Self { lanes, len, columns }
+        let clip = out_of_box == OutOfBox::Clip;
+        // Which row is outside the box, the slow form says.
+        Self::with(rows.as_slice(), rows.columns(), |column, values| domain.column_to_working(column, values) | clip)
+            .or_else(|_| slow())
     }
 
     /// Number of rows, n.
@@ -149,8 +177,8 @@ impl Prepared {
     /// # Errors
     /// Those of [`Domain::to_working`].
     pub fn new(rows: &Rows, domain: &Domain, out_of_box: OutOfBox) -> Result<Self, DataError> {
-        let working = domain.to_working(rows, out_of_box)?;
-        Ok(Self::working(&working, domain))
+        let packed = Packed::working(rows, domain, out_of_box)?;
+        Ok(Self { packed, domain: domain.clone(), labels: None, moved: Arc::default() })
     }
 
     /// Takes n x d values, row by row, as they are, in a box that nothing reaches: rows of one place, for results that stay there. The
@@ -279,6 +307,36 @@ mod tests {
         }
         let odd = Centres::new(1, 2, vec![0.0; 2]).unwrap();
         assert!(Prepared::alone(&[1.0], 1).unwrap().packed().nearest(&odd).is_err());
+    }
+
+    #[test]
+    fn packing_scales_as_the_rows_do_and_names_the_row_outside() {
+        let mut random = crate::random::Stream::new(6, b"veilsum packed rows 24..");
+        for scaling in [Scaling::Box, Scaling::None, Scaling::Direction] {
+            let domain = Domain::mixed(vec![-3.0, 0.1], vec![5.0, 0.7], scaling, vec![0.5; 3]).unwrap();
+            let of = |random: &mut crate::random::Stream, n: usize| {
+                (0..n)
+                    .flat_map(|i| [random.unit() * 8.0 - 3.0, 0.1 + random.unit() * 0.6, 1.0, 0.0, (i % 2) as f64])
+                    .collect()
+            };
+            for n in [1, 7, 16, 3000] {
+                let values: Vec<f64> = of(&mut random, n);
+                let rows = Rows::new(values, 5).unwrap();
+                let slow = domain.to_working(&rows, OutOfBox::Refuse).unwrap();
+                assert_eq!(
+                    Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap().packed().to_rows(),
+                    slow,
+                    "{scaling:?}"
+                );
+            }
+            let mut values: Vec<f64> = of(&mut random, 3000);
+            (values[2000 * 5 + 1], values[2900 * 5]) = (0.8, -4.0);
+            let rows = Rows::new(values, 5).unwrap();
+            let error = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap_err();
+            assert!(matches!(error, DataError::OutsideBox { row: 2000, column: 1 }), "{error}");
+            let clipped = domain.to_working(&rows, OutOfBox::Clip).unwrap();
+            assert_eq!(Prepared::new(&rows, &domain, OutOfBox::Clip).unwrap().packed().to_rows(), clipped);
+        }
     }
 
     #[test]

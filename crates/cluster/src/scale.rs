@@ -280,6 +280,21 @@ impl Domain {
         }
     }
 
+    /// Values of one column from original into working units, in place; whether all of them were inside the box. Those that were not
+    /// are at its bounds then. Not for [`Scaling::Direction`], which takes whole rows.
+    #[inline]
+    pub(crate) fn column_to_working(&self, column: usize, values: &mut [f64]) -> bool {
+        let (low, high) = (self.lower[column], self.upper[column]);
+        let inside = values.iter().fold(true, |all, x| all & (low <= *x) & (*x <= high));
+        values.iter_mut().for_each(|x| *x = x.clamp(low, high));
+        match (self.indicator(column), self.scaling) {
+            (Some(one), _) => values.iter_mut().for_each(|x| *x *= one),
+            (None, Scaling::Box) => values.iter_mut().for_each(|x| *x = (*x - low) / (high - low)),
+            (None, Scaling::None | Scaling::Direction) => {}
+        }
+        inside
+    }
+
     fn map_centres(&self, centres: &Centres, map: impl Fn(usize, f64) -> f64) -> Result<Centres, DataError> {
         self.same_columns(centres.columns())?;
         let mut array = centres.as_array().to_owned();

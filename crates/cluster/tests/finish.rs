@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use veilsum_cluster::finish::{Finished, GATE, Refusal, Released, finish};
+use veilsum_cluster::finish::{Finished, GATE, Refusal, Released, Rounding, finish};
 use veilsum_cluster::method::{Clusters, Seeding};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::random::Stream;
@@ -27,6 +27,7 @@ fn released(batch: &Batch, sites: &[Prepared], bits: i32) -> Released {
             *total += (x / step).round_ties_even() * step;
         }
     }
+    let steps = steps.into_iter().map(|site| Rounding { row: 0.0, site }).collect();
     Released { batch: batch.clone(), totals: Totals { values, rows: None }, steps }
 }
 

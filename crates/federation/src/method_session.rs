@@ -13,7 +13,7 @@ use veilsum_cluster::{
 use crate::{
     error::{Code, Failure, bad_method},
     plan::{Judge, PlanSpec},
-    question::{Layout, Question, SumBounds},
+    question::{Layout, Question, ScaledBlock, SumBounds},
 };
 
 /// Where a conversation stands.
@@ -139,7 +139,7 @@ impl MethodSession {
         }
         // A drawn question is about others each time, so that its totals do not go together.
         if let Question::Cluster(batch) = &**question {
-            let steps = layout.blocks.iter().map(|block| 0.5f64.powi(block.scale.fraction_bits)).collect();
+            let steps = layout.blocks.iter().map(ScaledBlock::rounding).collect();
             self.released.push(Released { batch: batch.clone(), totals, steps });
         }
         self.go_on(step)

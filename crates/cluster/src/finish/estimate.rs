@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::released::{Refusal, Released};
+use super::released::{Refusal, Released, Rounding};
 use super::ridge::{Ridge, add, dot};
 use crate::random::Stream;
 use crate::{Batch, Centres, Domain, Per, Prepared, Query, Rows, Totals, answer};
@@ -152,6 +152,7 @@ impl Known {
     /// The latest released numbers, as many as an estimate uses.
     fn latest(domain: &Domain, sites: u32, released: &[Released]) -> Result<Self, Refusal> {
         let mut known = Self { batches: Vec::new(), totals: Vec::new(), noise: Vec::new(), least_rows: 0.0 };
+        let mut roundings = Vec::new();
         for Released { batch, totals, steps } in released.iter().rev() {
             let units = batch.domain(domain).map_err(|error| Refusal::Unanswerable(error.to_string()))?;
             let (mut values, mut steps) = (totals.values.as_slice(), steps.iter());
@@ -159,22 +160,20 @@ impl Known {
                 let mut kept = Vec::new();
                 let (before, adds_up) = (known.totals.len(), query.adds_up_over_rows());
                 for block in query.layout(&units) {
-                    let step = steps.next().copied().unwrap_or(0.0);
+                    let rounding = steps.next().copied().unwrap_or_default();
                     let (own, rest) = values.split_at_checked(block.len).ok_or(Refusal::Misfit)?;
                     values = rest;
                     let counts = adds_up && block.per == Per::Row && block.bound > 0.0;
                     kept.resize(kept.len() + block.len, counts);
                     for total in own.iter().filter(|_| counts) {
-                        // Every site rounds its own part, by up to half a step.
-                        let rounding = step * (f64::from(sites) / 12.0).sqrt();
-                        known.noise.push(rounding.max(FINEST * total.abs().max(block.bound)));
+                        roundings.push((rounding, FINEST * total.abs().max(block.bound)));
                         known.least_rows = known.least_rows.max(total.abs() / block.bound);
                         known.totals.push(*total);
                     }
                 }
                 if known.totals.len() > MAX_NUMBERS {
                     known.totals.truncate(before);
-                    known.noise.truncate(before);
+                    roundings.truncate(before);
                 } else if known.totals.len() > before {
                     known
                         .batches
@@ -188,6 +187,11 @@ impl Known {
         if known.batches.is_empty() || known.least_rows <= 0.0 {
             return Err(Refusal::NothingOut);
         }
+        // Every row's part is rounded by up to half a step, and so is every site's; all of them are independent of each other.
+        let (of_row, of_site) = ((known.least_rows / 12.0).sqrt(), (f64::from(sites) / 12.0).sqrt());
+        let noise =
+            |(Rounding { row, site }, finest): (Rounding, f64)| (row * of_row).hypot(site * of_site).max(finest);
+        known.noise = roundings.into_iter().map(noise).collect();
         Ok(known)
     }
 }
@@ -250,7 +254,7 @@ mod tests {
         let out = |i: u32| {
             let batch = Batch::from(sums(0.2 + 0.02 * f64::from(i)));
             let totals = pooled::totals(&batch, sites).unwrap();
-            Released { batch, totals, steps: vec![step; 2] }
+            Released { batch, totals, steps: vec![Rounding { row: 0.0, site: step }; 2] }
         };
         let released: Vec<Released> = (0..8).map(out).collect();
         Estimator::new(domain, sites.len() as u32, &[Centres::known(vec![[0.3, 0.3]])], &released).unwrap()
@@ -320,8 +324,14 @@ mod tests {
             let centres = Centres::known((0..k).map(centre).collect());
             let batch = Batch::from(Query::fuzzy_sums(centres, 2.0));
             let totals = pooled::totals(&batch, &sites).unwrap();
-            Released { batch, totals, steps: vec![0.5, 0.25] }
+            Released { batch, totals, steps: vec![Rounding { row: 0.0, site: 0.5 }, Rounding { row: 0.0, site: 0.25 }] }
         };
+        let steps = vec![Rounding { row: 0.1, site: 0.0 }; 2];
+        let by_rows = Known::latest(&domain, 12, &[Released { steps, ..out(100) }]).unwrap();
+        assert!(
+            by_rows.noise.iter().all(|noise| *noise == 0.1 * 260f64.sqrt()),
+            "3,120 rows, each with a step's uniform rounding"
+        );
         let moments = Batch::from(Query::Moments(Moments { around: None }));
         let moments = Released { totals: pooled::totals(&moments, &sites).unwrap(), batch: moments, steps: vec![] };
         let known = Known::latest(&domain, 12, &[out(100), moments, out(200), out(100)]).unwrap();

@@ -79,7 +79,7 @@ mod released;
 mod ridge;
 
 use released::MAX_ROUNDS;
-pub use released::{GATE, Refusal, Released};
+pub use released::{GATE, Refusal, Released, Rounding};
 
 use crate::method::{ClusterSizes, Extrapolation, Stage};
 use crate::{Method, MethodError, Outcome, Run, Step};

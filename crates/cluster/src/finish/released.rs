@@ -16,9 +16,17 @@ pub struct Released {
     pub batch: Batch,
     /// Its totals over the cohort. The caller ensures that everything handed to one [`finish`](super::finish) is over the same cohort.
     pub totals: Totals,
-    /// By block of [`Batch::layout`] the step that every site rounded its entries to, working units. Blocks that are missing
-    /// count as exact to what `f64` holds.
-    pub steps: Vec<f64>,
+    /// By block of [`Batch::layout`] how its entries were rounded. Blocks that are missing count as exact to what `f64` holds.
+    pub steps: Vec<Rounding>,
+}
+
+/// The steps behind the entries of a block, working units (specification, SUM-1 and FIX-4).
+#[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Rounding {
+    /// What every row adds is rounded to it.
+    pub row: f64,
+    /// What every site adds is rounded to it, where that is coarser; else 0.
+    pub site: f64,
 }
 
 /// The reason why the totals of a question were not estimated.

@@ -18,7 +18,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::{
     columns::{Columns, check_names, check_types, guarded, names_of},
-    error::{Place, TableError},
+    error::TableError,
     limits::{MAX_BUFFER, MAX_DESCRIPTION},
     source::{RowReader, Table},
     wanted::Wanted,
@@ -132,10 +132,9 @@ impl RowReader for ArrowReader {
         let places: Vec<usize> = wanted.places().into_keys().collect();
         let Some(batch) = self.decode(next, &places)? else { return Ok(true) };
         let columns = Columns::new(&self.name, self.columns.len(), &places, batch.columns())?;
-        for row in 0..batch.num_rows() {
-            self.rows += 1;
-            columns.take_row((&self.name, Place::Row(self.rows)), &self.columns, row, wanted, table)?;
-        }
+        let rows = batch.num_rows();
+        columns.take_rows(&self.name, &self.columns, (self.rows, rows), wanted, table)?;
+        self.rows += rows as u64;
         Ok(true)
     }
 }

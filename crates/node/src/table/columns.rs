@@ -1,6 +1,9 @@
 //! Columns of a form that has types, Parquet and Arrow, as cells of rows.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    borrow::Cow,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use arrow_array::{
     Array, ArrayRef, BooleanArray, LargeStringArray, StringArray, StringViewArray,
@@ -19,7 +22,7 @@ use super::{
     limits::{MAX_CELL, MAX_COLUMNS},
     row::{Row, take},
     source::Table,
-    wanted::{Use, Wanted},
+    wanted::{Numbers, Use, Wanted},
 };
 
 /// Runs a library's decoder. Whatever a damaged file makes of it is an error about that file, which quotes nothing of it.
@@ -212,11 +215,58 @@ impl Columns {
         })
     }
 
+    /// Takes so many rows of them, which stand behind `before` others of their file.
+    ///
+    /// # Errors
+    /// As [`take`], and where a text is longer than a cell may be.
+    pub(super) fn take_rows(
+        &self,
+        file: &str,
+        header: &[String],
+        (before, rows): (u64, usize),
+        wanted: &Wanted,
+        table: &mut Table,
+    ) -> Result<(), TableError> {
+        if let Some(columns) = self.plain(wanted)
+            && table.append(rows, &columns)
+        {
+            return Ok(());
+        }
+        (1..=rows as u64).try_for_each(|row| {
+            self.take_row((file, Place::Row(before + row)), header, row as usize - 1, wanted, table)
+        })
+    }
+
+    /// The wanted numbers, column by column, where rows are nothing but numbers and all of them can be used: most batches of most
+    /// files, which are then copied at once.
+    fn plain(&self, wanted: &Wanted) -> Option<Vec<Cow<'_, [f64]>>> {
+        let there = |at: usize| match self.columns[at].as_ref()? {
+            Column::Numbers(values, nulls) if nulls.as_ref().is_none_or(|nulls| nulls.null_count() == 0) => {
+                Some(values)
+            }
+            _ => None,
+        };
+        let words = !wanted.categorical.is_empty() || wanted.label.is_some() || !wanted.marks.is_empty();
+        if words || !wanted.filter.is_empty() || wanted.complete.iter().any(|(at, _)| there(*at).is_none()) {
+            return None;
+        }
+        let of = |column: &Numbers| {
+            let own = there(column.at)?;
+            let values: Cow<'_, [f64]> = match column.unit {
+                None => Cow::Borrowed(own),
+                Some(unit) => own.iter().map(|x| unit.of(*x)).collect(),
+            };
+            let (low, high) = column.limit.map_or((f64::MIN, f64::MAX), |limit| (limit.low, limit.high));
+            values.iter().fold(true, |all, x| all & (low <= *x) & (*x <= high) & x.is_finite()).then_some(values)
+        };
+        wanted.columns.iter().map(of).collect()
+    }
+
     /// Takes one row of them.
     ///
     /// # Errors
     /// As [`take`], and where a text is longer than a cell may be.
-    pub(super) fn take_row(
+    fn take_row(
         &self,
         place: (&str, Place),
         header: &[String],

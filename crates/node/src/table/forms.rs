@@ -552,3 +552,55 @@ fn a_site_reads_its_own_names_words_and_units_as_the_agreed_ones() {
     let told = refused(&path, &of);
     assert!(told.contains("says other than the schema") && told.contains("\"primary\""), "{told}");
 }
+
+/// Batches of nothing but usable numbers are copied at once, and others row by row: both give the table and the errors of the same text.
+#[test]
+fn numbers_that_are_copied_at_once_are_those_of_the_text() {
+    let folder = Folder::new("forms-plain");
+    let rows = 3000;
+    let text_of = |spoil: Option<usize>| {
+        let mut text = String::from("a,b,c\n");
+        for i in 0..rows {
+            let b = if spoil == Some(i) { "9.5".to_owned() } else { format!("{}", (i * 7 % 1000) as f64 / 250.0) };
+            text += &format!("{i},{b},{}\n", i % 5);
+        }
+        text
+    };
+    let batch_of = |spoil: Option<usize>| {
+        let of = |i: usize| if spoil == Some(i) { 9.5 } else { (i * 7 % 1000) as f64 / 250.0 };
+        let columns: [(&str, ArrayRef); 3] = [
+            ("a", Arc::new(Int64Array::from_iter_values(0..rows as i64))),
+            ("b", Arc::new(Float64Array::from_iter_values((0..rows).map(of)))),
+            ("c", Arc::new(Float32Array::from_iter_values((0..rows).map(|i| (i % 5) as f32)))),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    };
+    let rules = RowRules { units: [("b".to_owned(), Unit { factor: 0.1, offset: 1.0 })].into(), ..RowRules::default() };
+    let spec = TableSpec {
+        columns: ["c", "b", "a"].map(str::to_owned).to_vec(),
+        within: vec![(0.0, 4.0), (1.0, 1.5), (0.0, 1e4)],
+        rules: Some(Arc::new(rules)),
+        ..TableSpec::default()
+    };
+    let path = folder.0.join("rows");
+    for spoil in [None, Some(1234)] {
+        let mut found = Vec::new();
+        let columns = parquet(&[batch_of(spoil)], Compression::SNAPPY);
+        for bytes in [text_of(spoil).into_bytes(), columns, arrow_stream(&batch_of(spoil))] {
+            fs::write(&path, bytes).unwrap();
+            found.push(read(&path, &spec).map(|table| (table.values, table.rows)).map_err(|e| e.to_string()));
+        }
+        let rest = |text: &String| text.split_once("column").map(|(_, rest)| rest.to_owned());
+        match (&found[0], spoil) {
+            (Ok((values, count)), None) => {
+                assert_eq!((values.len(), *count), (3 * rows, rows));
+                assert!(found.iter().all(|one| *one == found[0]));
+            }
+            (Err(text), Some(_)) => {
+                assert!(found[1].as_ref().unwrap_err().contains("row 1235"), "{found:?}");
+                assert!(found.iter().all(|one| one.as_ref().err().and_then(rest) == rest(text)), "{found:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}

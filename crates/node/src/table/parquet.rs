@@ -11,7 +11,7 @@ use parquet::arrow::{
 
 use super::{
     columns::{Columns, check_names, check_types, guarded, names_of},
-    error::{Place, TableError},
+    error::TableError,
     footer,
     source::{RowReader, Table},
     wanted::Wanted,
@@ -81,10 +81,9 @@ impl RowReader for ParquetReader {
             return Ok(false);
         };
         let columns = Columns::new(&self.name, self.columns.len(), places, batch.columns())?;
-        for row in 0..batch.num_rows() {
-            self.rows += 1;
-            columns.take_row((&self.name, Place::Row(self.rows)), &self.columns, row, wanted, table)?;
-        }
+        let rows = batch.num_rows();
+        columns.take_rows(&self.name, &self.columns, (self.rows, rows), wanted, table)?;
+        self.rows += rows as u64;
         Ok(true)
     }
 }

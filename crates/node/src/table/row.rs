@@ -158,7 +158,7 @@ fn value(
                 Cell::Bool(yes) => f64::from(u8::from(*yes)),
                 Cell::Text(text) => number((file, line), column, text)?,
             };
-            of.unit.map_or(own, |unit| own * unit.factor + unit.offset)
+            of.unit.map_or(own, |unit| unit.of(own))
         }
     };
     if !value.is_finite() {

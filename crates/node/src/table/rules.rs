@@ -52,6 +52,13 @@ pub struct Unit {
     pub offset: f64,
 }
 
+impl Unit {
+    /// The agreed number.
+    pub(super) fn of(self, own: f64) -> f64 {
+        own * self.factor + self.offset
+    }
+}
+
 /// Comparisons that a row has to pass, all of them. Columns and values are those of the file, before any mapping.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Filter {

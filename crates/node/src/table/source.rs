@@ -16,6 +16,9 @@ use crate::{
     plan::Categorical,
 };
 
+/// Rows whose columns are put side by side at a time.
+const TOGETHER: usize = 64;
+
 /// A kind of place where rows live: files of a form, or a database.
 pub trait RowSource: Sync {
     /// Whether this is the name of one of its tables: a path, or whatever it can tell from others.
@@ -195,6 +198,24 @@ impl Table {
         Ok(())
     }
 
+    /// Appends so many rows, whose numbers are given column by column; false, and nothing is appended, where there is no room for them.
+    pub(super) fn append(&mut self, rows: usize, columns: &[impl AsRef<[f64]>]) -> bool {
+        let (width, before) = (columns.len(), self.values.len());
+        if width != self.columns.len() || rows.saturating_mul(width) > MAX_VALUES - before {
+            return false;
+        }
+        self.values.resize(before + rows * width, 0.0);
+        // So many rows at a time stay in the first cache.
+        for (part, to) in self.values[before..].chunks_mut(TOGETHER * width.max(1)).enumerate() {
+            for (at, column) in columns.iter().enumerate() {
+                let from = &column.as_ref()[part * TOGETHER..];
+                to.iter_mut().skip(at).step_by(width).zip(from).for_each(|(to, from)| *to = *from);
+            }
+        }
+        self.rows += rows;
+        true
+    }
+
     /// Leaves out a row that cannot be used, and goes on to the next. What else the table has of it is taken back by
     /// [`Table::keep`].
     ///
@@ -229,6 +250,8 @@ impl Table {
     /// Hands over the rows, and has none any more.
     pub fn drain(&mut self) -> (Vec<f64>, Option<Vec<String>>) {
         self.rows = 0;
-        (std::mem::take(&mut self.values), self.labels.as_mut().map(std::mem::take))
+        // As many will come again.
+        let room = Vec::with_capacity(self.values.len());
+        (std::mem::replace(&mut self.values, room), self.labels.as_mut().map(std::mem::take))
     }
 }

@@ -123,10 +123,10 @@ impl Reader {
     }
 
     fn look(&self, print: &mut Print, (values, labels): &Part) {
-        let mut bytes = Vec::with_capacity(8 * self.columns);
+        let mut bytes = vec![0; 8 * self.columns];
         for (i, row) in values.chunks_exact(self.columns).enumerate() {
-            bytes.clear();
-            row.iter().for_each(|x| bytes.extend_from_slice(&x.to_le_bytes()));
+            bytes.truncate(8 * self.columns);
+            bytes.chunks_exact_mut(8).zip(row).for_each(|(slot, x)| slot.copy_from_slice(&x.to_le_bytes()));
             if let Some(labels) = labels {
                 bytes.extend_from_slice(labels[i].as_bytes());
             }

@@ -1,8 +1,9 @@
 //! What streaming costs a site: rows of Parquet in a folder of their own, decoded alone, answered from as they stream, and answered from in
-//! memory. `cargo run --release -p veilsum-node --example stream_parquet -- ROWS [ROWS IN MEMORY] [K] [ROUNDS]`
+//! memory. `cargo bench --bench stream_parquet -- ROWS [ROWS IN MEMORY] [K] [ROUNDS]`
 //!
-//! Time is by row, on the wall and of the processor over all threads, which other programs on the machine disturb less; memory is the most that the process held at the end of each part (Linux). The rows in memory are fewer, so that they
-//! fit, and their time by row is what streaming is compared with.
+//! Time is by row, on the wall and of the processor over all threads, which other programs on the machine disturb less; memory is the most
+//! that the process held at the end of each part (Linux). The rows in memory are fewer, so that they fit, and their time by row is what
+//! streaming is compared with.
 
 use std::{fs, path::Path, sync::Arc, time::Instant};
 
@@ -25,7 +26,8 @@ const GROUP: usize = 1 << 17;
 const MEMORY: u64 = 512 << 20;
 
 fn main() {
-    let mut numbers = std::env::args().skip(1).map(|arg| arg.parse::<usize>().expect("a number"));
+    let mut numbers =
+        std::env::args().skip(1).filter(|arg| arg != "--bench").map(|arg| arg.parse::<usize>().expect("a number"));
     let rows = numbers.next().unwrap_or(1_000_000);
     let held = numbers.next().unwrap_or(2_000_000).min(rows);
     let (k, rounds) = (numbers.next().unwrap_or(10), numbers.next().unwrap_or(3));
