@@ -181,6 +181,41 @@ impl Prepared {
         Ok(Self { packed, domain: domain.clone(), labels: None, moved: Arc::default() })
     }
 
+    /// Takes those of n x d values (row by row, ORIGINAL units) that can be used, and how many rows cannot: a value is no finite number, or
+    /// outside the box where that is refused. The values are read where they lie.
+    ///
+    /// # Errors
+    /// [`DataError::Ragged`], and those of [`Domain::to_working`] but for [`DataError::OutsideBox`].
+    pub fn usable(
+        values: &[f64],
+        columns: usize,
+        domain: &Domain,
+        out_of_box: OutOfBox,
+    ) -> Result<(Self, usize), DataError> {
+        domain.same_columns(columns)?;
+        if !values.len().is_multiple_of(columns) {
+            return Err(DataError::Ragged { columns });
+        }
+        let clip = out_of_box == OutOfBox::Clip;
+        if domain.scaling() != Scaling::Direction {
+            let all = Packed::with(values, columns, |column, values| {
+                values.iter().fold(true, |all, x| all & x.is_finite())
+                    & (domain.column_to_working(column, values) | clip)
+            });
+            if let Ok(packed) = all {
+                return Ok((Self { packed, domain: domain.clone(), labels: None, moved: Arc::default() }, 0));
+            }
+        }
+        let good = |row: &[f64]| {
+            let bounds = domain.lower().iter().zip(domain.upper());
+            row.iter().zip(bounds).all(|(x, (low, high))| x.is_finite() && (clip || (low..=high).contains(&x)))
+        };
+        let mut kept = Vec::with_capacity(values.len());
+        values.chunks_exact(columns).filter(|row| good(row)).for_each(|row| kept.extend_from_slice(row));
+        let bad = (values.len() - kept.len()) / columns;
+        Ok((Self::new(&Rows::known(kept, columns), domain, out_of_box)?, bad))
+    }
+
     /// Takes n x d values, row by row, as they are, in a box that nothing reaches: rows of one place, for results that stay there. The
     /// values are read where they lie; only the kernel's layout is a copy.
     ///
@@ -331,11 +366,32 @@ mod tests {
             }
             let mut values: Vec<f64> = of(&mut random, 3000);
             (values[2000 * 5 + 1], values[2900 * 5]) = (0.8, -4.0);
-            let rows = Rows::new(values, 5).unwrap();
+            let rows = Rows::new(values.clone(), 5).unwrap();
             let error = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap_err();
             assert!(matches!(error, DataError::OutsideBox { row: 2000, column: 1 }), "{error}");
             let clipped = domain.to_working(&rows, OutOfBox::Clip).unwrap();
             assert_eq!(Prepared::new(&rows, &domain, OutOfBox::Clip).unwrap().packed().to_rows(), clipped);
+            let usable = |values: &[f64], out_of_box| {
+                let (rows, bad) = Prepared::usable(values, 5, &domain, out_of_box).unwrap();
+                (rows.packed().to_rows(), bad)
+            };
+            assert_eq!(usable(&values, OutOfBox::Clip), (clipped.clone(), 0));
+            let kept: Vec<f64> = values
+                .chunks(5)
+                .enumerate()
+                .filter(|(i, _)| ![2000, 2900].contains(i))
+                .flat_map(|(_, row)| row.to_vec())
+                .collect();
+            let inside = domain.to_working(&Rows::new(kept, 5).unwrap(), OutOfBox::Refuse).unwrap();
+            assert_eq!(usable(&values, OutOfBox::Refuse), (inside, 2));
+            (values[5], values[11]) = (f64::NAN, f64::INFINITY);
+            assert_eq!(usable(&values, OutOfBox::Clip).1, 2);
+            assert_eq!(usable(&values, OutOfBox::Refuse).1, 4);
+            assert_eq!(usable(&[], OutOfBox::Refuse).0.len(), 0);
+            assert!(matches!(
+                Prepared::usable(&[0.0; 4], 5, &domain, OutOfBox::Clip),
+                Err(DataError::Ragged { columns: 5 })
+            ));
         }
     }
 

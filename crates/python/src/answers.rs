@@ -6,7 +6,7 @@ use std::{path::PathBuf, sync::Arc};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{Batch, Domain, OutOfBox, Per, Prepared, Rows, Scaling, SumStep};
+use veilsum_cluster::{Batch, Domain, OutOfBox, Per, Prepared, Scaling, SumStep};
 use veilsum_federation::question::Layout as Steps;
 use veilsum_node::{
     documents::{self, RowsFrom},
@@ -132,18 +132,9 @@ pub(crate) fn answer<'py>(
         if columns != domain.columns() {
             return Err(refused(format!("rows of {columns} columns, where the layout has {}", domain.columns())));
         }
-        let inside = |row: &&[f64]| {
-            let bounds = domain.lower().iter().zip(domain.upper());
-            row.iter().zip(bounds).all(|(x, (low, high))| {
-                x.is_finite() && (layout.out_of_box == OutOfBox::Clip || (low..=high).contains(&x))
-            })
-        };
-        let usable: Vec<f64> = values.chunks_exact(columns).filter(inside).flatten().copied().collect();
-        let rows = Rows::new(usable, columns)?;
-        let (used, all) = (rows.len() as u64, (values.len() / columns) as u64);
-        let rows = Prepared::new(&rows, &domain, layout.out_of_box)?;
+        let (rows, bad) = Prepared::usable(values, columns, &domain, layout.out_of_box)?;
         let words = veilsum_cluster::words(&batch, &rows, &layout.steps(), None).map_err(refused)?;
-        Ok((words, used, all - used))
+        Ok((words, rows.len() as u64, bad as u64))
     });
     let (words, rows, bad) = done.map_err(raised)?;
     Ok((PyArray1::from_vec(py, words), rows, bad))
