@@ -42,10 +42,13 @@ fn names() -> Vec<String> {
     ALGORITHMS.iter().map(one).collect()
 }
 
-/// Their names alone: a line of the help has room for no more.
-fn method_help() -> String {
-    let names: Vec<&str> = ALGORITHMS.iter().map(|about| about.name).collect();
-    names.join("|")
+/// Kept for comparison with their papers.
+const OF_PAPERS: [&str; 2] = ["ffcm-avg1", "kumar"];
+
+/// The names of all methods, and without those that are kept for comparison: a line of the short help has room for no more.
+fn method_help(all: bool) -> String {
+    let names = ALGORITHMS.iter().map(|about| about.name).filter(|name| all || !OF_PAPERS.contains(name));
+    names.collect::<Vec<&str>>().join("|")
 }
 
 /// Where first centres come from.
@@ -125,7 +128,8 @@ pub(crate) mod heading {
 /// What a run consists of.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct MethodArgs {
-    #[arg(long, value_name = "NAME", default_value = "fcm", value_parser = parse_method, help = method_help(),
+    #[arg(long, value_name = "NAME", default_value = "fcm", value_parser = parse_method, help = method_help(false),
+        long_help = method_help(true),
         help_heading = heading::METHOD)]
     pub method: &'static About,
     /// Fuzzifier, above 1
@@ -241,7 +245,7 @@ pub(crate) struct MethodArgs {
     ///
     /// It is one of fuzzy-davies-bouldin, davies-bouldin, xie-beni, partition-coefficient, partition-entropy,
     /// modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette and silhouette-squared; bic with
-    /// gmm, gap with fcm, kmeans and fkm.
+    /// gmm, gap with fcm, fcm-anderson, kmeans and fkm.
     #[arg(long, value_name = "INDEX", default_value = "fuzzy-davies-bouldin", value_parser = parse_pick,
         help_heading = heading::CHOICE)]
     pub choose: Pick,

@@ -214,6 +214,7 @@ def works():
         "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
     }
     yield described
+    yield work(("fcm-anderson", {**m, **stop}), uniform)
     kept = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform)
     kept["recipe"]["min_change"] = 5
     yield kept

@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use ndarray::{Array1, Array2, ArrayView2};
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Packed, Prepared, Query, Rows, Scaling, Start, SumStep, kernel, words,
@@ -99,6 +100,105 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             100.0 * (ms(whole) / ms(fast) - 1.0),
             ms(other),
         );
+        if threads == 1 {
+            roofline(n, d, k, whole);
+        }
     }
+    sweep(&site, d)
+}
+
+/// The time in which this processor does nothing but the operations of one pass, with vectors as the kernel's, none of them fused with
+/// another ([SUM-2]), and no memory: by row, centre and column `x - c`, its square, a sum; a product, a sum that rounds it, a sum of
+/// integers; and by row K + 1 quotients.
+#[inline(always)]
+fn operations<S: Simd>(simd: S, n: usize, d: usize, k: usize) -> [Duration; 3] {
+    let constant = |x: f64| S::f64s::splat(simd, std::hint::black_box(x));
+    let (a, b, c) = (constant(0.25), constant(1.0), constant(0.25));
+    let vectors = n / S::f64s::LEN;
+    let start = Instant::now();
+    let mut sums = [constant(0.5); CHAINS];
+    for _ in 0..vectors * k * d / CHAINS {
+        for sum in &mut sums {
+            *sum = (*sum - a) * b + c;
+        }
+    }
+    std::hint::black_box(sums.map(|sum| sum.as_slice()[0]));
+    let distances = start.elapsed();
+    let start = Instant::now();
+    let mut products = [constant(0.5); CHAINS / 2];
+    let mut words = products.map(|_| constant(0.0).to_bits());
+    for _ in 0..vectors * k * d / (CHAINS / 2) {
+        for (product, word) in products.iter_mut().zip(&mut words) {
+            *product = *product * b;
+            *word += (*product + c).to_bits();
+        }
+    }
+    std::hint::black_box((products.map(|x| x.as_slice()[0]), words.map(|x| x.as_slice()[0])));
+    let sums = start.elapsed();
+    let start = Instant::now();
+    let mut quotients = [constant(0.5); CHAINS];
+    for _ in 0..vectors * (k + 1) / CHAINS {
+        for quotient in &mut quotients {
+            *quotient = b / *quotient;
+        }
+    }
+    std::hint::black_box(quotients.map(|x| x.as_slice()[0]));
+    [distances, sums, start.elapsed()]
+}
+
+/// Chains of operations side by side: enough that none waits for another.
+const CHAINS: usize = 16;
+
+/// What a pass in whole steps takes of the limit of [`operations`].
+fn roofline(n: usize, d: usize, k: usize, whole: Duration) {
+    let level = Level::new();
+    let tries: Vec<[Duration; 3]> = (0..5).map(|_| dispatch!(level, simd => operations(simd, n, d, k))).collect();
+    let least = [0, 1, 2].map(|i| tries.iter().map(|times| times[i]).min().unwrap_or_default().as_secs_f64() * 1e3);
+    let limit: f64 = least.iter().sum();
+    println!(
+        "operations alone, unfused: distances {:.1} ms, sums {:.1} ms, quotients {:.1} ms; the kernel reaches {:.0} % of that",
+        least[0],
+        least[1],
+        least[2],
+        100.0 * limit / (whole.as_secs_f64() * 1e3),
+    );
+}
+
+/// K = 2 to 9: a batch, which is one pass over the rows, against eight questions one after the other, in turns.
+fn sweep(site: &Prepared, d: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let steps = |k: usize| [k * d, k].map(|len| SumStep { len, fraction_bits: 38 });
+    let (mut queries, mut alone, mut all_steps) = (Vec::new(), Vec::new(), Vec::new());
+    for k in 2..=9 {
+        let query = Query::fuzzy_sums(Start::Uniform { seed: k as u64 }.centres(site.domain(), k)?, 2.0);
+        alone.push((Batch::from(query.clone()), steps(k)));
+        queries.push(query);
+        all_steps.extend(steps(k));
+    }
+    let batch = Batch { transform: None, queries };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let mut times: Vec<[f64; 2]> = pool.install(|| {
+        let turn = |_| {
+            let start = Instant::now();
+            alone.iter().for_each(|(question, steps)| {
+                std::hint::black_box(words(question, site, steps, None)).expect("words");
+            });
+            let each = start.elapsed();
+            let start = Instant::now();
+            std::hint::black_box(words(&batch, site, &all_steps, None)).expect("words");
+            [each, start.elapsed()].map(|time| time.as_secs_f64() * 1e3)
+        };
+        (0..16).map(turn).skip(1).collect()
+    });
+    let quickest = [0, 1].map(|i| times.iter().map(|turn| turn[i]).fold(f64::INFINITY, f64::min));
+    times.sort_by(|a, b| (a[1] / a[0]).total_cmp(&(b[1] / b[0])));
+    let ratio = |at: usize| times[at][1] / times[at][0];
+    println!(
+        "K = 2 to 9 in whole steps, 1 thread: eight passes {:.1} ms, one pass {:.1} ms; ratio {:.2} (of 15 turns {:.2} to {:.2})",
+        quickest[0],
+        quickest[1],
+        ratio(times.len() / 2),
+        ratio(0),
+        ratio(times.len() - 1),
+    );
     Ok(())
 }

@@ -3,7 +3,7 @@
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{Form, Step};
+use crate::kernel::{Form, Step, Sums};
 use crate::query::{Block, Cells, Per, Query};
 use crate::random::Stream;
 use crate::{AnswerError, Domain, Prepared, QueryError, Rows, Transform};
@@ -140,12 +140,14 @@ impl Batch {
         Ok(())
     }
 
-    /// Gives one site's answer to each question in turn to `take`, with the blocks of its layout.
+    /// What one site contributes to each question in turn, with the blocks of its layout. `form` says in which form from these.
+    /// Questions that one pass over the rows answers are answered together.
     fn each(
         &self,
         rows: &Prepared,
         mut noise: Option<&mut Stream>,
-        mut take: impl FnMut(&Query, &Prepared, Vec<Block>, Option<&mut Stream>) -> Result<(), AnswerError>,
+        mut form: impl FnMut(&[Block], u64) -> Result<Form, AnswerError>,
+        mut take: impl FnMut(&[Block], Sums<'_>) -> Result<(), AnswerError>,
     ) -> Result<(), AnswerError> {
         self.check(rows.domain())?;
         let moved;
@@ -156,8 +158,15 @@ impl Batch {
                 &*moved
             }
         };
-        for query in &self.queries {
-            take(query, rows, query.layout(rows.domain()), noise.as_deref_mut())?;
+        let mut left = self.queries.as_slice();
+        while !left.is_empty() {
+            let (queries, rest) = left.split_at(Query::together(left));
+            let blocks: Vec<Vec<Block>> = queries.iter().map(|query| query.layout(rows.domain())).collect();
+            let forms: Vec<Form> =
+                blocks.iter().map(|blocks| form(blocks, rows.len() as u64)).collect::<Result<_, _>>()?;
+            let sums = Query::answer(queries, rows, &forms, noise.as_deref_mut())?;
+            blocks.iter().zip(sums).try_for_each(|(blocks, sums)| take(blocks, sums))?;
+            left = rest;
         }
         Ok(())
     }
@@ -209,11 +218,12 @@ pub fn answer_with_noise(batch: &Batch, rows: &Prepared, noise: &mut Stream) -> 
 /// QRY-6).
 fn checked(batch: &Batch, rows: &Prepared, noise: Option<&mut Stream>) -> Result<Statistic, AnswerError> {
     let mut values = Vec::new();
-    batch.each(rows, noise, |query, rows, blocks, noise| {
+    let plain = |_: &[Block], _| Ok(Form::PLAIN);
+    batch.each(rows, noise, plain, |blocks, sums| {
         let first = values.len();
-        values.extend(query.answer(rows, &Form::PLAIN, noise)?.into_plain());
+        values.extend(sums.into_plain());
         match values[first..].iter().position(|value| !value.is_finite()) {
-            Some(at) => Err(AnswerError::NotFinite { block: block_of(&blocks, at) }),
+            Some(at) => Err(AnswerError::NotFinite { block: block_of(blocks, at) }),
             None => Ok(()),
         }
     })?;
@@ -238,24 +248,25 @@ pub fn words(
     noise: Option<&mut Stream>,
 ) -> Result<Vec<i64>, AnswerError> {
     let (mut words, mut rest) = (Vec::new(), steps);
-    batch.each(rows, noise, |query, rows, blocks, noise| {
+    let form = |blocks: &[Block], rows: u64| {
         let (own, next) = rest.split_at_checked(blocks.len()).ok_or(AnswerError::Steps)?;
-        if own.iter().zip(&blocks).any(|(step, block)| step.len != block.len) {
+        if own.iter().zip(blocks).any(|(step, block)| step.len != block.len) {
             return Err(AnswerError::Steps);
         }
         rest = next;
         // Below these the integers are those of the rounded contributions, and no sum of them wraps.
-        let too_fine = own.iter().zip(&blocks).position(|(step, block)| {
+        let too_fine = own.iter().zip(blocks).position(|(step, block)| {
             let steps = block.bound * 2f64.powi(step.fraction_bits);
-            let all = if block.per == Per::Row { steps * (rows.len() as f64 + 1.0) } else { steps };
+            let all = if block.per == Per::Row { steps * (rows as f64 + 1.0) } else { steps };
             !(steps <= MOST_STEPS && all < MOST_IN_ALL)
         });
         if let Some(at) = too_fine {
             return Err(AnswerError::TooFine { block: blocks[at].name });
         }
-        let form = Form::steps(own);
-        let found = query.answer(rows, &form, noise)?.into_words();
-        words.extend(found.map_err(|at| AnswerError::NotFinite { block: block_of(&blocks, at) })?);
+        Ok(Form::steps(own))
+    };
+    batch.each(rows, noise, form, |blocks, sums| {
+        words.extend(sums.into_words().map_err(|at| AnswerError::NotFinite { block: block_of(blocks, at) })?);
         Ok(())
     })?;
     if rest.is_empty() { Ok(words) } else { Err(AnswerError::Steps) }

@@ -86,6 +86,37 @@ fn prepared(values: Vec<f64>) -> Prepared {
     Prepared::new(&Rows::new(values, D).unwrap(), &domain(), OutOfBox::Refuse).unwrap()
 }
 
+/// [SUM-1]: the questions of a sweep are answered together, and the words are those of each alone.
+#[test]
+fn sum_1_a_sweep_in_one_pass_has_the_words_of_each_question_alone() {
+    let mut stream = Stream::new(23, b"veilsum exact sums test ");
+    let site = prepared(draw(&mut stream, 700));
+    let sums = |k, m, stream: &mut Stream| Query::fuzzy_sums(centres(stream, k), m);
+    // Two fuzzifiers, another question in between, and more centres than one pass takes.
+    let mut queries: Vec<Query> = (2..=9).map(|k| sums(k, 2.0, &mut stream)).collect();
+    queries.push(sums(4, 1.5, &mut stream));
+    queries.push(Sizes { centres: centres(&mut stream, 3) }.into());
+    queries.extend([100, 40, 3].map(|k| sums(k, 1.5, &mut stream)));
+    let batch = Batch { transform: None, queries: queries.clone() };
+    let found = words(&batch, &site, &steps(&batch, 38), None).unwrap();
+    let values = answer(&batch, &site).unwrap().values;
+    let (mut alone, mut values_alone) = (Vec::new(), Vec::new());
+    for query in queries {
+        let one = Batch::from(query);
+        alone.extend(words(&one, &site, &steps(&one, 38), None).unwrap());
+        values_alone.extend(answer(&one, &site).unwrap().values);
+    }
+    assert_eq!(found, alone);
+    assert_eq!(values, values_alone);
+    // Steps of its own for one of them.
+    let mut uneven = steps(&batch, 38);
+    uneven[3].fraction_bits -= 5;
+    let coarse = words(&batch, &site, &uneven, None).unwrap();
+    let at: usize = uneven[..3].iter().map(|step| step.len).sum();
+    assert_eq!(coarse[..at], found[..at]);
+    assert!((coarse[at] * 32 - found[at]).abs() <= 32 * 700 && coarse[at] != found[at]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     /// [SUM-1]: order, parts and threads change no word; and the words are the answer.

@@ -1,5 +1,6 @@
 //! The mathematics: known answers, properties, hostile questions. One file for each behaviour, one program for all of them.
 
+mod acceleration;
 mod bad_inputs;
 mod conversation;
 mod describe;

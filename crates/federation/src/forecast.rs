@@ -300,7 +300,9 @@ fn is_smooth(work: &PlanSpec, question: &Question) -> bool {
 /// clusters at most. `None` where it does not come to its end, or would take too long.
 fn trial(work: &PlanSpec, terms: &Terms, form: &SumBounds) -> Option<Effective> {
     let mut work = work.clone();
-    if let Algorithm::Fcm { epsilon, max_rounds, .. } = &mut work.recipe.algorithm {
+    if let Algorithm::Fcm { epsilon, max_rounds, .. } | Algorithm::FcmAnderson { epsilon, max_rounds, .. } =
+        &mut work.recipe.algorithm
+    {
         (*epsilon, *max_rounds) = (0.0, (*max_rounds).min(TRIAL_QUESTIONS as u32));
     }
     let domain = work.domain().ok()?;

@@ -135,7 +135,8 @@ pub struct RunResult {
 
 /// See [`RunResult::typical_distance`].
 fn typical_distance(work: &PlanSpec, outcome: &Outcome) -> Option<f64> {
-    let exact = matches!(work.recipe.algorithm, Algorithm::Fcm { .. }) && work.recipe.noise.is_none();
+    let fcm = matches!(work.recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::FcmAnderson { .. });
+    let exact = fcm && work.recipe.noise.is_none();
     let weight =
         outcome.clusters.weight.iter().copied().sum::<Option<f64>>().filter(|weight| exact && *weight > 0.0)?;
     Some((outcome.objective / weight).sqrt()).filter(|distance| distance.is_finite() && *distance > 0.0)

@@ -100,6 +100,11 @@ pub trait Spec {
         false
     }
 
+    /// Whether a question follows from the totals of several rounds before it, which must then be over the same rows.
+    fn extrapolates(&self) -> bool {
+        false
+    }
+
     /// Its tolerance, where it can be run under noise because a sensitivity is proved.
     fn tolerance_under_noise(&self) -> Option<f64> {
         None

@@ -128,12 +128,11 @@ fn each_block<'a, S: Simd>(
 ) {
     let (k, d) = (plan.k, plan.d);
     let mut squares = vec![Lanes::ZERO; BLOCK * k];
-    let mut unused = [Lanes::ZERO; BLOCK];
     let (mut best, mut index) = ([Lanes::ZERO; BLOCK], [Lanes::ZERO; BLOCK]);
     for block in chunk.split(BLOCK, d) {
         let groups = block.lanes.len() / d;
         let squares = &mut squares[..groups * k];
-        distances::<S, false>(simd, plan, block, squares, &mut unused[..groups]);
+        distances::<S, false>(simd, plan, block, squares);
         for ((squares, best), index) in squares.chunks_exact(k).zip(&mut best).zip(&mut index) {
             (*best, *index) = smallest(squares);
         }

@@ -20,6 +20,8 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use fearless_simd::{Level, Simd, dispatch};
 
 use crate::packed::{LANES, Lanes};
@@ -30,7 +32,7 @@ pub use hard::{HardSums, Nearest, hard_sums, nearest};
 pub use shift::membership_shift;
 
 pub(crate) use plan::CHUNK_ROWS;
-use plan::{BLOCK, Chunk, Plan};
+use plan::{BLOCK, Chunk, Plan, Set};
 pub use sums::Step;
 pub(crate) use sums::{Form, Sums};
 use tiles::{AsDoubles, AsSteps, Words, add_columns, distances, weighted_sums};
@@ -77,14 +79,23 @@ fn fuzzy_sums_at(level: Level, rows: &Packed, centres: &Centres, m: f64) -> Resu
     Ok(sums_of(level, &plan, rows))
 }
 
+/// The sums of the first set of a plan.
 fn sums_of(level: Level, plan: &Plan<'_>, rows: &Packed) -> FuzzySums {
+    all_sums(level, plan, rows).swap_remove(0)
+}
+
+/// The sums of every set of a plan.
+fn all_sums(level: Level, plan: &Plan<'_>, rows: &Packed) -> Vec<FuzzySums> {
     let (k, d) = (plan.k, plan.d);
-    let mut sums = vec![0.0; k * d + k + 1];
+    let mut sums = vec![0.0; k * d + k + plan.sets.len()];
     let of_chunk = |chunk: Chunk<'_>| dispatch!(level, simd => chunk_sums(simd, plan, chunk));
     plan.over_chunks(rows, of_chunk, |part| sums.iter_mut().zip(part).for_each(|(sum, value)| *sum += value));
-    let objective = sums.pop().unwrap_or_default();
-    let weights = sums.split_off(k * d);
-    FuzzySums { weighted_sums: sums, weights, objective }
+    let of_set = |(set, objective): (&Set<'_>, &f64)| {
+        let Range { start, end } = set.places;
+        let (weighted_sums, weights) = (sums[start * d..end * d].to_vec(), sums[k * d + start..k * d + end].to_vec());
+        FuzzySums { weighted_sums, weights, objective: *objective }
+    };
+    plan.sets.iter().zip(&sums[k * (d + 1)..]).map(of_set).collect()
 }
 
 /// `WS` (K x d) and `U` (K) of the rows in a form: as [`fuzzy_sums`], or in whole steps.
@@ -100,6 +111,36 @@ pub(crate) fn fuzzy_form<'f>(rows: &Packed, centres: &Centres, m: f64, form: &'f
     let plan = Plan::new(rows, centres, m)?;
     let words = words_of(Level::new(), &plan, rows, [sum_steps, weight_steps]);
     Ok(Sums::of_words(form, words))
+}
+
+/// [`fuzzy_form`] of several sets of centres in one pass over the rows: the same sums, to the last bit.
+///
+/// # Errors
+/// As [`fuzzy_sums`].
+pub(crate) fn fuzzy_forms<'f>(
+    rows: &Packed,
+    sets: &[&Centres],
+    m: f64,
+    forms: &'f [Form],
+) -> Result<Vec<Sums<'f>>, DataError> {
+    let steps = |(form, set): (&Form, &&Centres)| Some([form.factor(0)?, form.factor(set.as_slice().len())?]);
+    let mut wanted = forms.iter().zip(sets).map(steps);
+    let (Some(first), [one, others @ ..]) = (wanted.next(), sets) else { return Ok(Vec::new()) };
+    if !wanted.all(|steps| steps == first) {
+        return sets.iter().zip(forms).map(|(set, form)| fuzzy_form(rows, set, m, form)).collect();
+    }
+    let plan = Plan::together(rows, one, others.iter().copied(), m)?;
+    let Some(steps) = first else {
+        let all = all_sums(Level::new(), &plan, rows).into_iter().zip(forms);
+        return Ok(all.map(|(sums, form)| form.whole([sums.weighted_sums, sums.weights].concat())).collect());
+    };
+    let words = words_of(Level::new(), &plan, rows, steps);
+    let (sums, weights) = words.split_at(plan.k * plan.d);
+    let of_set = |(set, form): (&Set<'_>, &'f Form)| {
+        let Range { start, end } = set.places;
+        Sums::of_words(form, [&sums[start * plan.d..end * plan.d], &weights[start..end]].concat())
+    };
+    Ok(plan.sets.iter().zip(forms).map(of_set).collect())
 }
 
 /// `WS` (K x d) and `U` (K) in whole steps, of which there are so many in one unit of either.
@@ -140,68 +181,100 @@ pub(crate) fn validation_form<'f>(
     }))
 }
 
-/// `WS` (K x d), `U` (K), `J` (1) of one chunk.
+/// What becomes of the weights of a block. It is no closure: one that is not inlined would be compiled for no vectors at all, and call
+/// a function for each of their operations.
+trait Take<S: Simd> {
+    /// Takes the weights `u^m` of the points of a block, and by set their parts of J.
+    fn take(&mut self, simd: S, plan: &Plan<'_>, block: Chunk<'_>, weights: &[Lanes], totals: &[[Lanes; BLOCK]]);
+}
+
+/// `WS` (K x d) and `U` (K) lane by lane, and `J` of every set.
+struct InDoubles {
+    ws: Vec<Lanes>,
+    us: Vec<Lanes>,
+    js: Vec<Lanes>,
+}
+
+impl<S: Simd> Take<S> for InDoubles {
+    #[inline(always)]
+    fn take(&mut self, simd: S, plan: &Plan<'_>, block: Chunk<'_>, weights: &[Lanes], totals: &[[Lanes; BLOCK]]) {
+        weighted_sums(simd, AsDoubles, plan, block, weights, &mut self.ws);
+        add_columns(simd, AsDoubles, weights, &mut self.us);
+        for (totals, js) in totals.iter().zip(&mut self.js) {
+            add_columns(simd, AsDoubles, &totals[..block.lanes.len() / plan.d], std::slice::from_mut(js));
+        }
+    }
+}
+
+/// `WS` (K x d) and `U` (K) lane by lane in whole steps, and for each the number that rounds.
+struct InSteps {
+    ws: Vec<Words>,
+    us: Vec<Words>,
+    rounders: [f64; 2],
+}
+
+impl<S: Simd> Take<S> for InSteps {
+    #[inline(always)]
+    fn take(&mut self, simd: S, plan: &Plan<'_>, block: Chunk<'_>, weights: &[Lanes], _: &[[Lanes; BLOCK]]) {
+        weighted_sums(simd, AsSteps(self.rounders[0]), plan, block, weights, &mut self.ws);
+        add_columns(simd, AsSteps(self.rounders[1]), weights, &mut self.us);
+    }
+}
+
+/// `WS` (K x d) and `U` (K) of one chunk, and `J` of every set.
 #[inline(always)]
 fn chunk_sums<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>) -> Vec<f64> {
-    let (k, d) = (plan.k, plan.d);
-    let mut sums = vec![Lanes::ZERO; k * d + k + 1];
-    let (ws, rest) = sums.split_at_mut(k * d);
-    let (us, js) = rest.split_at_mut(k);
-    each_block(simd, plan, chunk, |block, weights, totals| {
-        weighted_sums(simd, AsDoubles, plan, block, weights, ws);
-        add_columns(simd, AsDoubles, weights, us);
-        add_columns(simd, AsDoubles, totals, js);
-    });
-    sums.iter().map(Lanes::sum).collect()
+    let nothing = |len| vec![Lanes::ZERO; len];
+    let (ws, us, js) = (nothing(plan.k * plan.d), nothing(plan.k), nothing(plan.sets.len()));
+    let mut sums = InDoubles { ws, us, js };
+    each_block(simd, plan, chunk, &mut sums);
+    sums.ws.iter().chain(&sums.us).chain(&sums.js).map(Lanes::sum).collect()
 }
 
 /// `WS` (K x d) and `U` (K) of one chunk in whole steps.
 #[inline(always)]
 fn chunk_words<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, steps: [f64; 2]) -> Vec<i64> {
-    let (k, d) = (plan.k, plan.d);
+    let nothing = |len| vec![Words([0; LANES]); len];
     let rounders = steps.map(|steps| sums::ROUNDER / steps);
-    let mut words = vec![Words([0; LANES]); k * (d + 1)];
-    let (ws, us) = words.split_at_mut(k * d);
-    each_block(simd, plan, chunk, |block, weights, _| {
-        weighted_sums(simd, AsSteps(rounders[0]), plan, block, weights, ws);
-        add_columns(simd, AsSteps(rounders[1]), weights, us);
-    });
+    let mut sums = InSteps { ws: nothing(plan.k * plan.d), us: nothing(plan.k), rounders };
+    each_block(simd, plan, chunk, &mut sums);
     // Every group, filled up with weights of 0, added the number that rounds once to each lane.
-    let times = (chunk.lanes.len() / d * LANES) as u64;
-    let of = |(at, words): (usize, &Words)| {
+    let times = (chunk.lanes.len() / plan.d * LANES) as u64;
+    let of = |words: &Words, rounder: f64| {
         let sum = words.0.iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
-        sum.wrapping_sub(rounders[usize::from(at >= k * d)].to_bits().wrapping_mul(times)) as i64
+        sum.wrapping_sub(rounder.to_bits().wrapping_mul(times)) as i64
     };
-    words.iter().enumerate().map(of).collect()
+    let (ws, us) =
+        (sums.ws.iter().map(|words| of(words, rounders[0])), sums.us.iter().map(|words| of(words, rounders[1])));
+    ws.chain(us).collect()
 }
 
-/// Gives each block of a chunk with the weights `u^m` of its points and their parts of J to `take`; both are 0 for the copies
-/// that fill the last groups.
+/// Gives each block of a chunk with the weights `u^m` of its points and by set their parts of J to `sums`; both are 0 for the
+/// copies that fill the last groups.
 #[inline(always)]
-fn each_block<'a, S: Simd>(
-    simd: S,
-    plan: &Plan<'_>,
-    chunk: Chunk<'a>,
-    mut take: impl FnMut(Chunk<'a>, &[Lanes], &[Lanes]),
-) {
+fn each_block<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, sums: &mut impl Take<S>) {
     let (k, d) = (plan.k, plan.d);
     let mut weights = vec![Lanes::ZERO; BLOCK * k];
-    let mut totals = [Lanes::ZERO; BLOCK];
+    let mut totals = vec![[Lanes::ZERO; BLOCK]; plan.sets.len()];
     for block in chunk.split(BLOCK, d) {
         let groups = block.lanes.len() / d;
-        let (weights, totals) = (&mut weights[..groups * k], &mut totals[..groups]);
+        let weights = &mut weights[..groups * k];
         if plan.m == 2.0 {
-            distances::<S, true>(simd, plan, block, weights, totals);
-            quadratic_weights(simd, plan, block, weights, totals);
+            distances::<S, true>(simd, plan, block, weights);
+            for (set, totals) in plan.sets.iter().zip(&mut totals) {
+                quadratic_weights(simd, plan, set, block, weights, &mut totals[..groups]);
+            }
         } else {
-            distances::<S, false>(simd, plan, block, weights, totals);
-            general_weights(simd, plan, block, weights, totals);
+            distances::<S, false>(simd, plan, block, weights);
+            for (set, totals) in plan.sets.iter().zip(&mut totals) {
+                general_weights(simd, plan, set, block, weights, &mut totals[..groups]);
+            }
         }
         for point in block.valid..groups * LANES {
             let (group, lane) = (point / LANES, point % LANES);
             weights[group * k..(group + 1) * k].iter_mut().for_each(|weight| weight.0[lane] = 0.0);
-            totals[group].0[lane] = 0.0;
+            totals.iter_mut().for_each(|totals| totals[group].0[lane] = 0.0);
         }
-        take(block, weights, totals);
+        sums.take(simd, plan, block, weights, &totals);
     }
 }

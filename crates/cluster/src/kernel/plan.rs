@@ -1,5 +1,7 @@
 //! The shape of a problem, and the stretches of rows in which the kernel goes through it.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::sums::{Form, Sums};
@@ -20,14 +22,25 @@ pub(super) const TILE: usize = 5;
 
 /// The centres as the distance phase reads them, and the shape of the problem.
 pub(super) struct Plan<'a> {
+    /// The centres, where there is one set of them; else those of the first set.
     pub(super) centres: &'a Centres,
-    /// For each tile of centres d arrays: one coordinate of up to 5 centres.
+    /// Sets of centres that are answered in one pass over the rows, each as if it were alone.
+    pub(super) sets: Vec<Set<'a>>,
+    /// For each tile of centres d arrays: one coordinate of up to 5 centres, of one set after the other.
     pub(super) tiles: Vec<[f64; TILE]>,
+    /// Centres of all sets.
     pub(super) k: usize,
     pub(super) d: usize,
     pub(super) m: f64,
     /// Tiles for 512-bit vectors at any level; only tests set it.
     pub(super) wide_tiles: bool,
+}
+
+/// Centres that a row's memberships are shared among.
+pub(super) struct Set<'a> {
+    pub(super) centres: &'a Centres,
+    /// Their places among those of all sets.
+    pub(super) places: Range<usize>,
 }
 
 /// A stretch of rows: whole groups, of whose points the first `valid` are real.
@@ -55,20 +68,34 @@ impl<'a> Chunk<'a> {
 
 impl<'a> Plan<'a> {
     pub(super) fn new(rows: &Packed, centres: &'a Centres, m: f64) -> Result<Self, DataError> {
+        Self::together(rows, centres, std::iter::empty(), m)
+    }
+
+    /// For several sets of centres at once.
+    pub(super) fn together(
+        rows: &Packed,
+        first: &'a Centres,
+        others: impl Iterator<Item = &'a Centres>,
+        m: f64,
+    ) -> Result<Self, DataError> {
         if !usable_fuzzifier(m) {
             return Err(DataError::Fuzzifier);
         }
-        let (k, d) = (centres.k(), rows.columns());
-        if centres.columns() != d {
-            return Err(DataError::ColumnMismatch { expected: d, found: centres.columns() });
+        let (mut k, d, mut sets) = (0, rows.columns(), Vec::new());
+        for centres in std::iter::once(first).chain(others) {
+            if centres.columns() != d {
+                return Err(DataError::ColumnMismatch { expected: d, found: centres.columns() });
+            }
+            sets.push(Set { centres, places: k..k + centres.k() });
+            k += centres.k();
         }
         let mut tiles = vec![[0.0; TILE]; k.div_ceil(TILE) * d];
-        for (c, centre) in centres.rows().enumerate() {
+        for (c, centre) in sets.iter().flat_map(|set| set.centres.rows()).enumerate() {
             for (j, value) in centre.iter().enumerate() {
                 tiles[c / TILE * d + j][c % TILE] = *value;
             }
         }
-        Ok(Self { centres, tiles, k, d, m, wide_tiles: false })
+        Ok(Self { centres: first, sets, tiles, k, d, m, wide_tiles: false })
     }
 
     /// Gives `part` of every chunk to `add`: in parallel, but always in the order of the rows.

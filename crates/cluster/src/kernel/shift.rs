@@ -29,13 +29,12 @@ pub fn membership_shift(rows: &Packed, old: &Centres, new: &Centres, m: f64) -> 
 fn chunk_shift<S: Simd>(simd: S, old: &Plan<'_>, new: &Plan<'_>, chunk: Chunk<'_>) -> f64 {
     let (k, d) = (old.k, old.d);
     let (mut before, mut after) = (vec![Lanes::ZERO; BLOCK * k], vec![Lanes::ZERO; BLOCK * k]);
-    let mut unused = [Lanes::ZERO; BLOCK];
     let mut total = Lanes::ZERO;
     for block in chunk.split(BLOCK, d) {
         let groups = block.lanes.len() / d;
         for (plan, u) in [(old, &mut before), (new, &mut after)] {
             let u = &mut u[..groups * k];
-            distances::<S, false>(simd, plan, block, u, &mut unused[..groups]);
+            distances::<S, false>(simd, plan, block, u);
             for (group, u) in u.chunks_exact_mut(k).enumerate() {
                 memberships(plan, block, group, u);
             }

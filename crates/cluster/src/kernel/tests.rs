@@ -75,6 +75,43 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+    /// Also of rows that coincide with a centre of some sets and not of others.
+    #[test]
+    fn one_pass_for_several_sets_of_centres_has_the_bits_of_a_pass_for_each(
+        n in 0usize..400,
+        d in 1usize..=12,
+        ks in prop::collection::vec(1usize..=11, 1..6),
+        m in prop::sample::select(vec![2.0, 1.1, 1.7, 3.0]),
+        seed in any::<u64>(),
+    ) {
+        let mut stream = crate::random::Stream::new(seed, b"veilsum kernel test v1  ");
+        let mut draw = |n: usize| -> Vec<f64> {
+            (0..n * d).map(|i| if (i / d) % 3 == 0 { stream.below(3) as f64 / 2.0 } else { stream.unit() }).collect()
+        };
+        let packed = Packed::new(&Rows::new(draw(n), d).unwrap());
+        let sets: Vec<Centres> = ks.iter().map(|k| Centres::new(*k, d, draw(*k)).unwrap()).collect();
+        let steps = [2f64.powi(40), 2f64.powi(50)];
+        for (level, wide_tiles) in
+            wide_levels().into_iter().chain([narrow_level()]).flat_map(|level| [(level, false), (level, true)])
+        {
+            let mut plan = Plan::together(&packed, &sets[0], sets[1..].iter(), m).unwrap();
+            plan.wide_tiles = wide_tiles;
+            let together = all_sums(level, &plan, &packed);
+            let words = words_of(level, &plan, &packed, steps);
+            let (mut sums, mut weights) = (Vec::new(), Vec::new());
+            for (set, found) in sets.iter().zip(&together) {
+                prop_assert_eq!(bits(found), bits(&fuzzy_sums_at(level, &packed, set, m).unwrap()));
+                let alone = words_of(level, &Plan::new(&packed, set, m).unwrap(), &packed, steps);
+                sums.extend_from_slice(&alone[..set.as_slice().len()]);
+                weights.extend_from_slice(&alone[set.as_slice().len()..]);
+            }
+            prop_assert_eq!(words, [sums, weights].concat());
+        }
+    }
+}
+
 /// Rows whose squared distances under- or overflow take the safe path and keep their memberships.
 #[test]
 fn rows_at_the_edge_of_the_range() {

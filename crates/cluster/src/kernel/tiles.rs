@@ -31,27 +31,18 @@ pub(super) fn store<S: Simd>(vector: S::f64s, lanes: &mut Lanes, at: usize) {
     vector.store_slice(&mut lanes.0[at..at + S::f64s::LEN]);
 }
 
-/// Squared distances of a block to all centres, `out[group][centre]`. With `INVERSE` their reciprocals instead, whose
-/// sums over the centres go to `totals[group]`: dividing here lets the divider run beside the next tile's arithmetic.
+/// Squared distances of a block to all centres, `out[group][centre]`. With `INVERSE` their reciprocals instead: dividing here
+/// lets the divider run beside the next tile's arithmetic.
 #[inline(always)]
-pub(super) fn distances<S: Simd, const INVERSE: bool>(
-    simd: S,
-    plan: &Plan<'_>,
-    block: Chunk<'_>,
-    out: &mut [Lanes],
-    totals: &mut [Lanes],
-) {
-    if INVERSE {
-        totals.fill(Lanes::ZERO);
-    }
+pub(super) fn distances<S: Simd, const INVERSE: bool>(simd: S, plan: &Plan<'_>, block: Chunk<'_>, out: &mut [Lanes]) {
     for (t, tile) in plan.tiles.chunks_exact(plan.d).enumerate() {
         let first = t * TILE;
         match plan.k - first {
-            1 => distance_tile::<S, 1, INVERSE>(simd, plan, tile, first, block, out, totals),
-            2 => distance_tile::<S, 2, INVERSE>(simd, plan, tile, first, block, out, totals),
-            3 => distance_tile::<S, 3, INVERSE>(simd, plan, tile, first, block, out, totals),
-            4 => distance_tile::<S, 4, INVERSE>(simd, plan, tile, first, block, out, totals),
-            _ => distance_tile::<S, TILE, INVERSE>(simd, plan, tile, first, block, out, totals),
+            1 => distance_tile::<S, 1, INVERSE>(simd, plan, tile, first, block, out),
+            2 => distance_tile::<S, 2, INVERSE>(simd, plan, tile, first, block, out),
+            3 => distance_tile::<S, 3, INVERSE>(simd, plan, tile, first, block, out),
+            4 => distance_tile::<S, 4, INVERSE>(simd, plan, tile, first, block, out),
+            _ => distance_tile::<S, TILE, INVERSE>(simd, plan, tile, first, block, out),
         }
     }
 }
@@ -65,12 +56,11 @@ fn distance_tile<S: Simd, const C: usize, const INVERSE: bool>(
     first: usize,
     block: Chunk<'_>,
     out: &mut [Lanes],
-    totals: &mut [Lanes],
 ) {
     if wide::<S>(plan) {
-        distance_groups::<S, C, 2, 1, INVERSE>(simd, tile, first, block, out, totals);
+        distance_groups::<S, C, 2, 1, INVERSE>(simd, plan.k, tile, first, block, out);
     } else {
-        distance_groups::<S, C, 1, 2, INVERSE>(simd, tile, first, block, out, totals);
+        distance_groups::<S, C, 1, 2, INVERSE>(simd, plan.k, tile, first, block, out);
     }
 }
 
@@ -78,18 +68,16 @@ fn distance_tile<S: Simd, const C: usize, const INVERSE: bool>(
 #[inline(always)]
 fn distance_groups<S: Simd, const C: usize, const G: usize, const V: usize, const INVERSE: bool>(
     simd: S,
+    k: usize,
     tile: &[[f64; TILE]],
     first: usize,
     block: Chunk<'_>,
     out: &mut [Lanes],
-    totals: &mut [Lanes],
 ) {
     let d = tile.len();
     let width = S::f64s::LEN;
     let zero = S::f64s::splat(simd, 0.0);
-    let k = out.len() / totals.len();
-    let rows = block.lanes.chunks_exact(G * d);
-    for ((xs, out), totals) in rows.zip(out.chunks_exact_mut(G * k)).zip(totals.chunks_exact_mut(G)) {
+    for (xs, out) in block.lanes.chunks_exact(G * d).zip(out.chunks_exact_mut(G * k)) {
         let mut groups = [&xs[..d]; G];
         for (g, group) in groups.iter_mut().enumerate() {
             *group = &xs[g * d..][..d];
@@ -118,18 +106,10 @@ fn distance_groups<S: Simd, const C: usize, const G: usize, const V: usize, cons
                 let out = &mut out[g * k + first..][..C];
                 for v in 0..V {
                     let at = at + v * width;
-                    if INVERSE {
-                        let mut total = load(simd, &totals[g], at);
-                        for c in 0..C {
-                            let inverse = S::f64s::splat(simd, 1.0) / squares[g][v][c];
-                            total += inverse;
-                            store::<S>(inverse, &mut out[c], at);
-                        }
-                        store::<S>(total, &mut totals[g], at);
-                    } else {
-                        for c in 0..C {
-                            store::<S>(squares[g][v][c], &mut out[c], at);
-                        }
+                    for c in 0..C {
+                        let square = squares[g][v][c];
+                        let found = if INVERSE { S::f64s::splat(simd, 1.0) / square } else { square };
+                        store::<S>(found, &mut out[c], at);
                     }
                 }
             }

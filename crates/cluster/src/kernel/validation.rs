@@ -13,11 +13,10 @@ use crate::packed::{LANES, Lanes};
 pub(super) fn chunk_validation<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, sums: &mut Sums<'_>) {
     let k = plan.k;
     let mut squares = vec![Lanes::ZERO; BLOCK * k];
-    let mut unused = [Lanes::ZERO; BLOCK];
     for block in chunk.split(BLOCK, plan.d) {
         let groups = block.lanes.len() / plan.d;
         let squares = &mut squares[..groups * k];
-        distances::<S, false>(simd, plan, block, squares, &mut unused[..groups]);
+        distances::<S, false>(simd, plan, block, squares);
         validate_block(plan, block, squares, sums);
     }
 }

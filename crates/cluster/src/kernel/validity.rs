@@ -121,13 +121,12 @@ const SCALARS: usize = 5;
 fn chunk_validity<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, grouped: Grouped, sums: &mut Sums<'_>) {
     let k = plan.k;
     let mut squares = vec![Lanes::ZERO; BLOCK * k];
-    let mut unused = [Lanes::ZERO; BLOCK];
     let zeros = || vec![0.0; k];
     let mut scratch = Scratch { x: vec![0.0; plan.d], squares: zeros(), distances: zeros(), u: zeros() };
     for block in chunk.split(BLOCK, plan.d) {
         let groups = block.lanes.len() / plan.d;
         let squares = &mut squares[..groups * k];
-        distances::<S, false>(simd, plan, block, squares, &mut unused[..groups]);
+        distances::<S, false>(simd, plan, block, squares);
         for point in 0..block.valid {
             let (group, lane) = (point / LANES, point % LANES);
             let row = &squares[group * k..(group + 1) * k];

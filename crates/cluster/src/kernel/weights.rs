@@ -2,27 +2,31 @@
 
 use fearless_simd::{Simd, prelude::*};
 
-use super::plan::{BLOCK, Chunk, Plan};
+use super::plan::{BLOCK, Chunk, Plan, Set};
 use super::power::{exp2, log2};
 use super::tiles::{load, store};
 use crate::distance::{self, SAFE};
 use crate::packed::{LANES, Lanes};
 
-/// m = 2: turns reciprocals of squared distances and their sums into weights `u^2` and each point's part of J.
+/// m = 2: turns reciprocals of squared distances to the centres of a set into weights `u^2` and each point's part of J.
 #[inline(always)]
 pub(super) fn quadratic_weights<S: Simd>(
     simd: S,
     plan: &Plan<'_>,
+    set: &Set<'_>,
     block: Chunk<'_>,
     weights: &mut [Lanes],
     totals: &mut [Lanes],
 ) {
-    let k = plan.k;
     let mut odd = [Lanes([1.0; LANES]); BLOCK];
     let mut any_odd = false;
-    for ((weights, total), odd) in weights.chunks_exact_mut(k).zip(totals.iter_mut()).zip(&mut odd) {
+    for ((weights, total), odd) in weights.chunks_exact_mut(plan.k).zip(totals.iter_mut()).zip(&mut odd) {
+        let weights = &mut weights[set.places.clone()];
         for at in (0..LANES).step_by(S::f64s::LEN) {
-            let sum = load(simd, total, at);
+            let mut sum = S::f64s::splat(simd, 0.0);
+            for inverse in weights.iter() {
+                sum += load(simd, inverse, at);
+            }
             // Out of range if a row (nearly) coincides with a centre or is absurdly far from all of them.
             if !sum.simd_ge(*SAFE.start()).all_true() || !sum.simd_le(*SAFE.end()).all_true() {
                 store::<S>(sum, odd, at);
@@ -38,7 +42,7 @@ pub(super) fn quadratic_weights<S: Simd>(
         }
     }
     if any_odd {
-        odd_weights(plan, block, weights, totals, |point| !SAFE.contains(&odd[point / LANES].0[point % LANES]));
+        odd_weights(plan, set, block, weights, totals, |point| !SAFE.contains(&odd[point / LANES].0[point % LANES]));
     }
 }
 
@@ -46,17 +50,18 @@ pub(super) fn quadratic_weights<S: Simd>(
 #[inline(never)]
 fn odd_weights(
     plan: &Plan<'_>,
+    set: &Set<'_>,
     block: Chunk<'_>,
     weights: &mut [Lanes],
     totals: &mut [Lanes],
     odd: impl Fn(usize) -> bool,
 ) {
-    let (mut x, mut u) = (vec![0.0; plan.d], vec![0.0; plan.k]);
+    let (mut x, mut u) = (vec![0.0; plan.d], vec![0.0; set.places.len()]);
     for point in (0..block.valid).filter(|point| odd(*point)) {
         let (group, lane) = (point / LANES, point % LANES);
         plan.point(block, point, &mut x);
-        totals[group].0[lane] = distance::memberships(&x, plan.centres.rows(), plan.m, &mut u);
-        for (weight, u) in weights[group * plan.k..].iter_mut().zip(&u) {
+        totals[group].0[lane] = distance::memberships(&x, set.centres.rows(), plan.m, &mut u);
+        for (weight, u) in weights[group * plan.k + set.places.start..].iter_mut().zip(&u) {
             weight.0[lane] = distance::power(*u, plan.m);
         }
     }
@@ -68,15 +73,17 @@ fn odd_weights(
 pub(super) fn general_weights<S: Simd>(
     simd: S,
     plan: &Plan<'_>,
+    set: &Set<'_>,
     block: Chunk<'_>,
     weights: &mut [Lanes],
     totals: &mut [Lanes],
 ) {
-    let (k, m) = (plan.k, plan.m);
+    let m = plan.m;
     let splat = |x: f64| S::f64s::splat(simd, x);
     let mut odd = [Lanes([1.0; LANES]); BLOCK];
     let mut any_odd = false;
-    for ((weights, total), odd) in weights.chunks_exact_mut(k).zip(totals.iter_mut()).zip(&mut odd) {
+    for ((weights, total), odd) in weights.chunks_exact_mut(plan.k).zip(totals.iter_mut()).zip(&mut odd) {
+        let weights = &mut weights[set.places.clone()];
         for at in (0..LANES).step_by(S::f64s::LEN) {
             let mut nearest = splat(f64::INFINITY);
             for square in weights.iter() {
@@ -102,6 +109,6 @@ pub(super) fn general_weights<S: Simd>(
         }
     }
     if any_odd {
-        odd_weights(plan, block, weights, totals, |point| !SAFE.contains(&odd[point / LANES].0[point % LANES]));
+        odd_weights(plan, set, block, weights, totals, |point| !SAFE.contains(&odd[point / LANES].0[point % LANES]));
     }
 }

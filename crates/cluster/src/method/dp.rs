@@ -44,6 +44,12 @@ impl Recipe {
                  column and the number of rows with noise (--method fcm --k 1)",
             );
         }
+        if self.algorithm.extrapolates() {
+            return refuse(
+                "rounds are not extrapolated from one another: they would follow the noise. Their number is fixed, so that nothing is saved \
+                 either (--method fcm)",
+            );
+        }
         let Some((epsilon, max_rounds)) = self.algorithm.under_noise() else {
             return refuse("only fcm and kmeans can be run: for the other methods no sensitivity is proved");
         };

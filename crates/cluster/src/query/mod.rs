@@ -120,6 +120,11 @@ families! {
     TypicalSums "typical_sums",
 }
 
+/// Centres of all questions that one pass over the rows answers: weights of a block of rows for so many stay in the second cache.
+const MOST_TOGETHER: usize = 128;
+/// Their weighted sums, likewise.
+const MOST_SUMS_TOGETHER: usize = 4096;
+
 impl Query {
     /// One round of fuzzy c-means with fuzzifier `m` at these centres, K x d.
     pub fn fuzzy_sums(centres: Centres, m: f64) -> Self {
@@ -153,14 +158,31 @@ impl Query {
         self.family().layout(domain)
     }
 
-    /// One site's statistic for this question, in the order of [`Query::layout`].
+    /// How many of these questions, from the first one on, are answered in one pass over the rows.
+    pub(crate) fn together(queries: &[Self]) -> usize {
+        let Some(Self::FuzzySums(first)) = queries.first() else { return 1 };
+        let most = MOST_TOGETHER.min(MOST_SUMS_TOGETHER / (first.centres.columns() + 1));
+        let mut centres = 0;
+        let fits = |query: &&Self| {
+            let Self::FuzzySums(query) = query else { return false };
+            centres += query.centres.k();
+            query.m.to_bits() == first.m.to_bits() && centres <= most
+        };
+        queries.iter().take_while(fits).count().max(1)
+    }
+
+    /// One site's statistic for each of so many questions as [`Query::together`] allows, in the order of [`Query::layout`], and in
+    /// a form for each.
     pub(crate) fn answer<'f>(
-        &self,
+        queries: &[Self],
         rows: &Prepared,
-        form: &'f Form,
+        forms: &'f [Form],
         noise: Option<&mut Stream>,
-    ) -> Result<Sums<'f>, AnswerError> {
-        self.family().answer(rows, form, noise)
+    ) -> Result<Vec<Sums<'f>>, AnswerError> {
+        match (queries, forms) {
+            ([one], [form]) => Ok(vec![one.family().answer(rows, form, noise)?]),
+            _ => fuzzy::answer_together(queries, rows, forms),
+        }
     }
 
     /// Whether it may come after `before` in its own part of a run, as far as both say themselves.

@@ -1,0 +1,131 @@
+//! Fuzzy c-means in fewer rounds against fuzzy c-means: fixed points, rounds, and the same bits wherever the rows are.
+
+use veilsum_cluster::method::{Choice, Method, Pick, Seeding, Step};
+use veilsum_cluster::privacy::Noise;
+use veilsum_cluster::random::Stream;
+use veilsum_cluster::{
+    Algorithm, Clusters, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, SumStep, Totals, pooled, words,
+};
+
+const SEED: u64 = 17;
+const D: usize = 3;
+
+fn domain() -> Domain {
+    Domain::new(vec![0.0; D], vec![1.0; D], Scaling::Box).unwrap()
+}
+
+/// `groups` groups of 90 rows that overlap a little.
+fn rows(groups: usize, seed: u64) -> Vec<f64> {
+    let mut stream = Stream::new(seed, b"veilsum tests of rounds ");
+    let means: Vec<[f64; D]> = (0..groups).map(|_| std::array::from_fn(|_| 0.15 + 0.7 * stream.unit())).collect();
+    let mut values = Vec::new();
+    for _ in 0..90 {
+        for mean in &means {
+            let noise = [stream.normal_pair(), stream.normal_pair()].concat();
+            values.extend(mean.iter().zip(noise).map(|(mean, noise)| (mean + 0.1 * noise).clamp(0.0, 1.0)));
+        }
+    }
+    values
+}
+
+fn prepared(values: &[f64]) -> Prepared {
+    Prepared::new(&Rows::new(values.to_vec(), D).unwrap(), &domain(), OutOfBox::Refuse).unwrap()
+}
+
+fn plain(m: f64, epsilon: f64) -> Algorithm {
+    Algorithm::Fcm { m, epsilon, max_rounds: 5_000 }
+}
+
+fn fast(m: f64, epsilon: f64) -> Algorithm {
+    Algorithm::FcmAnderson { m, epsilon, max_rounds: 5_000 }
+}
+
+fn run(algorithm: Algorithm, k: u32, seed: u64, rows: &Prepared) -> Outcome {
+    let recipe = Recipe::plain(algorithm, k, Seeding::Uniform { seed });
+    pooled::run(&mut recipe.run(&domain(), 1).unwrap(), rows).unwrap()
+}
+
+fn apart(a: &Outcome, b: &Outcome) -> f64 {
+    a.centres.as_slice().iter().zip(b.centres.as_slice()).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn it_ends_where_fcm_does_in_fewer_rounds() {
+    let (mut slow, mut quick, mut same, mut runs) = (0, 0, 0, 0);
+    for seed in SEED..SEED + 6 {
+        let rows = prepared(&rows(4, seed));
+        for (k, m) in [(3, 2.0), (4, 2.0), (5, 2.0), (4, 1.5), (6, 1.5)] {
+            let what = format!("seed {seed}, K = {k}, m = {m}");
+            let (a, b) = (run(plain(m, 1e-8), k, seed, &rows), run(fast(m, 1e-8), k, seed, &rows));
+            assert!(a.converged && b.converged, "{what}");
+            // A step of fcm from there moves nothing: it is one of fcm's own fixed points.
+            let domain = domain();
+            let start = Seeding::Given { centres: b.centres.clone() };
+            let recipe = Recipe::plain(Algorithm::Fcm { m, epsilon: 0.0, max_rounds: 1 }, k, start);
+            let again = pooled::run(&mut recipe.run(&domain, 1).unwrap(), &rows).unwrap();
+            assert!(again.history[0].shift < 1e-8, "{what}: {:?}", again.history);
+            assert!(b.rounds <= a.rounds + 8, "{what}: {} rounds, {} of fcm", b.rounds, a.rounds);
+            assert!(b.objective <= a.objective * 1.05, "{what}: {} and {}", b.objective, a.objective);
+            if apart(&a, &b) < 1e-5 {
+                same += 1;
+            }
+            (slow, quick, runs) = (slow + a.rounds, quick + b.rounds, runs + 1);
+        }
+    }
+    println!("{slow} rounds of fcm, {quick} here; {same} of {runs} in the same optimum");
+    assert!(10 * same >= 9 * runs, "{same} of {runs} in the optimum of fcm");
+    assert!(2 * quick <= slow, "{quick} rounds, {slow} of fcm");
+}
+
+/// Totals of several sites in whole steps, added up as masks leave them.
+fn in_steps(recipe: &Recipe, sites: &[Prepared]) -> Outcome {
+    let (domain, fraction_bits) = (domain(), 38);
+    let mut run = recipe.run(&domain, sites.len() as u32).unwrap();
+    let mut step = run.next(None).unwrap();
+    loop {
+        let batch = match step {
+            Step::Done(outcome) => return *outcome,
+            Step::Ask(batch) => batch,
+        };
+        let steps: Vec<SumStep> =
+            batch.layout(&domain).unwrap().iter().map(|b| SumStep { len: b.len, fraction_bits }).collect();
+        let mut total = vec![0i64; steps.iter().map(|step| step.len).sum()];
+        for site in sites {
+            let own = words(&batch, site, &steps, None).unwrap();
+            total.iter_mut().zip(own).for_each(|(total, own)| *total += own);
+        }
+        let values = total.iter().map(|steps| *steps as f64 / 2f64.powi(fraction_bits)).collect();
+        step = run.next(Some(&Totals { values, rows: None })).unwrap();
+    }
+}
+
+/// However rows are spread, and in a sweep as alone.
+#[test]
+fn rounds_are_the_same_bits_wherever_the_rows_are() {
+    let values = rows(4, SEED);
+    let all = prepared(&values);
+    let parts: Vec<Prepared> = [0..200, 200..207, 207..values.len() / D]
+        .into_iter()
+        .map(|part| prepared(&values[part.start * D..part.end * D]))
+        .collect();
+    let sweep = Recipe {
+        clusters: Clusters { min: 2, max: 6 },
+        choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
+        ..Recipe::plain(fast(2.0, 1e-6), 2, Seeding::Uniform { seed: SEED })
+    };
+    let (together, apart) = (in_steps(&sweep, std::slice::from_ref(&all)), in_steps(&sweep, &parts));
+    assert_eq!(together, apart);
+    let k = together.centres.k() as u32;
+    let alone = Recipe { clusters: Clusters::exactly(k), ..sweep };
+    let alone = in_steps(&alone, &parts);
+    assert_eq!((alone.centres, alone.history), (together.centres, together.history));
+    assert!(alone.rounds > 8, "{} rounds hold no step of their own", alone.rounds);
+}
+
+#[test]
+fn noise_is_not_extrapolated() {
+    let noise = Some(Noise::usual(1.0, 1000));
+    let with = |algorithm| Recipe { noise, ..Recipe::plain(algorithm, 3, Seeding::Uniform { seed: 1 }) };
+    let why = with(fast(2.0, 0.0)).check(&domain()).unwrap_err().to_string();
+    assert!(why.contains("follow the noise") && why.contains("--method fcm"), "{why}");
+}
