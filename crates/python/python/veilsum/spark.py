@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import sys
 from typing import Any, Callable, Iterator
 
 import numpy as np
@@ -96,9 +97,8 @@ def _of_partition(question: str, layout: str, batches: Iterator[Any]) -> tuple[n
 
 def _one_task() -> None:
     """As many threads as the task was given cores: Spark runs other tasks on the others. Counts where the kernel was not used before."""
-    from pyspark import TaskContext
-
-    task = TaskContext.get()
+    pyspark = sys.modules.get("pyspark")  # Every executor has it loaded.
+    task = pyspark.TaskContext.get() if pyspark is not None else None
     os.environ.setdefault("RAYON_NUM_THREADS", str(task.cpus() if task is not None else 1))
 
 
