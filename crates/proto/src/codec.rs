@@ -82,6 +82,24 @@ pub fn decode<T: Serialize + DeserializeOwned>(what: &'static str, bytes: &[u8],
     Ok(value)
 }
 
+/// A list of arrays of 32 bytes and nothing else, where it stands: [`decode`] of a list of that kind takes exactly the same bytes.
+///
+/// # Errors
+/// As [`decode`].
+pub(crate) fn arrays<'a>(what: &'static str, bytes: &'a [u8], limit: usize) -> Result<&'a [[u8; 32]], Error> {
+    let long = bytes.len() > limit;
+    let parts = bytes.split_first_chunk::<8>().filter(|_| !long);
+    let list = parts.map(|(length, rest)| (u64::from_le_bytes(*length), rest.as_chunks::<32>()));
+    match list {
+        Some((length, (arrays, []))) if length == arrays.len() as u64 => Ok(arrays),
+        // In the words of the general decoder.
+        _ => Err(match decode::<list::Arrays>(what, bytes, limit) {
+            Err(error) => error,
+            Ok(_) => Error::malformed(what, "the bytes end early or hold a value that is not allowed", "ENC-1"),
+        }),
+    }
+}
+
 /// Arrays whose length is a multiple of 16, as their bytes one after the other: what serde's arrays of bytes are encoded as, too,
 /// but sixteen bytes in one step. In a form for people they are a list of bytes. For `#[serde(with = "...")]`.
 pub(crate) mod fixed {
@@ -145,6 +163,10 @@ pub(crate) mod list {
     #[derive(Serialize, Deserialize)]
     #[serde(transparent)]
     struct Element(#[serde(with = "super::fixed")] [u8; 32]);
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(transparent)]
+    pub(crate) struct Arrays(Vec<Element>);
 
     pub(crate) fn serialize<S: Serializer>(list: &[[u8; 32]], to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(list.iter().map(|bytes| Element(*bytes)))
@@ -264,6 +286,34 @@ mod tests {
             let at = encoded.len() - 3 * length - 8;
             hostile[at..at + 8].copy_from_slice(&(1u64 << 60).to_le_bytes());
             assert!(decode::<Fast>("fast", &hostile, MAX_BODY).is_err());
+        }
+    }
+
+    /// A list that is looked at where it stands is taken exactly where the general decoder takes it.
+    #[test]
+    fn arrays_where_they_stand_are_those_that_are_decoded() {
+        let same = |bytes: &[u8], limit| match (arrays("x", bytes, limit), decode::<Vec<[u8; 32]>>("x", bytes, limit)) {
+            (Ok(seen), Ok(decoded)) => {
+                assert_eq!(seen, decoded);
+                true
+            }
+            (Err(seen), Err(decoded)) => {
+                assert_eq!(seen.to_string(), decoded.to_string());
+                false
+            }
+            _ => panic!("{bytes:?}"),
+        };
+        for length in [0usize, 1, 7] {
+            let list: Vec<[u8; 32]> = (0..length).map(|i| [i as u8; 32]).collect();
+            let encoded = encode(&list);
+            assert!(same(&encoded, MAX_BODY) && same(&encoded, encoded.len()));
+            assert!((0..encoded.len()).all(|n| !same(&encoded[..n], MAX_BODY)));
+            assert!(!same(&[&encoded[..], &[0]].concat(), MAX_BODY) && !same(&encoded, encoded.len() - 1));
+            for at in 0..8 {
+                let mut wrong = encoded.clone();
+                wrong[at] ^= 1;
+                assert!(!same(&wrong, MAX_BODY));
+            }
         }
     }
 

@@ -205,15 +205,15 @@ impl Sums {
             (*low, *high) = (sum, *high - u16::from(under));
         }
     }
+}
 
-    /// [OPN-4]: whether these are the sums of exactly what was committed to.
-    pub(crate) fn are_of<'a>(&self, commitments: impl Iterator<Item = &'a Commitment>) -> bool {
-        let wide = |(low, high): (&u64, &u16)| u128::from(*high) << 64 | u128::from(*low);
-        let mut scalars = packed(self.low.iter().zip(&self.high).map(wide));
-        scalars.iter_mut().for_each(|scalar| *scalar = -*scalar);
-        let commitments: Vec<&Commitment> = commitments.collect();
-        combination(&scalars, Others::Plain(&commitments)) == Some(RistrettoPoint::identity())
-    }
+/// [OPN-4]: whether these are the sums, low 64 bits and how often they overflowed, of exactly what was committed to.
+pub(crate) fn are_sums_of<'a>(low: &[u64], high: &[u16], commitments: impl Iterator<Item = &'a Commitment>) -> bool {
+    let wide = |(low, high): (&u64, &u16)| u128::from(*high) << 64 | u128::from(*low);
+    let mut scalars = packed(low.iter().zip(high).map(wide));
+    scalars.iter_mut().for_each(|scalar| *scalar = -*scalar);
+    let commitments: Vec<&Commitment> = commitments.collect();
+    combination(&scalars, Others::Plain(&commitments)) == Some(RistrettoPoint::identity())
 }
 
 /// A combination of vectors with weights that nobody who made a commitment could foresee ([INP-4]).
@@ -291,6 +291,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn are<'a>(sums: &Sums, commitments: impl Iterator<Item = &'a Commitment>) -> bool {
+        are_sums_of(&sums.low, &sums.high, commitments)
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
@@ -304,20 +308,20 @@ mod tests {
             let mut sums = Sums::new(vectors[0].len());
             let commitments: Vec<Commitment> = vectors.iter().map(|v| commit(v)).collect();
             vectors.iter().for_each(|v| sums.add(v));
-            prop_assert!(sums.are_of(commitments.iter()));
+            prop_assert!(are(&sums, commitments.iter()));
             let at = at.index(sums.low.len());
             let mut off = sums.clone();
             off.low[at] = off.low[at].wrapping_add(1);
-            prop_assert!(!off.are_of(commitments.iter()));
+            prop_assert!(!are(&off, commitments.iter()));
             let mut off = sums.clone();
             off.high[at] = off.high[at].wrapping_add(1);
-            prop_assert!(!off.are_of(commitments.iter()));
+            prop_assert!(!are(&off, commitments.iter()));
             // Zeros add nothing; a masked vector of zeros does not happen.
             if vectors[0].iter().any(|w| *w != 0) {
-                prop_assert!(!sums.are_of(commitments.iter().skip(1)));
+                prop_assert!(!are(&sums, commitments.iter().skip(1)));
             }
             sums.remove(&vectors[0]);
-            prop_assert!(sums.are_of(commitments.iter().skip(1)));
+            prop_assert!(are(&sums, commitments.iter().skip(1)));
         }
     }
 
@@ -346,7 +350,7 @@ mod tests {
             }
             let mut sums = Sums::new(7);
             vectors.iter().for_each(|v| sums.add(v));
-            assert_eq!(sums.are_of(wrong.iter()), shifts.len() > 1, "the plain sum sees only what is left over");
+            assert_eq!(are(&sums, wrong.iter()), shifts.len() > 1, "the plain sum sees only what is left over");
             assert!(!check(&weighted, &wrong, 0), "{shifts:?}");
         }
         weighted.remove(&vectors[0], weights[0]);
@@ -384,8 +388,8 @@ mod tests {
 
     #[test]
     fn what_is_not_a_point_is_no_commitment() {
-        assert!(!Sums::new(1).are_of([[0xff; 32]].iter()));
-        assert!(Sums::new(5).are_of([].iter()));
+        assert!(!are(&Sums::new(1), [[0xff; 32]].iter()));
+        assert!(are(&Sums::new(5), [].iter()));
         assert_ne!(commit(&[1]), NONE);
     }
 }

@@ -129,11 +129,7 @@ impl Documents<'_> {
             words: asked.words,
             threshold: self.terms.threshold_of(members, self.roster.sites.len()).unwrap_or(0),
         };
-        let total = seen.missing(&opening).and_then(|missing| {
-            let sums = seen.sums(&opening)?;
-            seen.signatures(&opening, &missing, &Before::NOTHING)?;
-            seen.unmasked(sums, &opening, &missing)
-        });
+        let total = seen.missing(&opening).and_then(|missing| seen.total(&opening, &missing, &Before::NOTHING));
         match total {
             Ok(values) => Ok(Ok(Opened { asked, values, cohort: opening.alive, name })),
             Err(fault) => blame(fault.what, fault.rule),

@@ -65,6 +65,3 @@ pub const MAX_STEP_BITS: u32 = 50;
 
 /// Decks that may be set up anew in a row because a member vanished during the set-up, before the run gives up.
 pub const MAX_DECK_ATTEMPTS: u32 = 8;
-
-/// Words expanded at a time when a mask is added: 16 KiB, which stays in the first-level cache.
-pub const MASK_BLOCK_WORDS: usize = 2_048;

@@ -2,15 +2,17 @@
 
 use aes::Aes256;
 use ctr::{
-    Ctr64LE,
-    cipher::{KeyIvInit, StreamCipher},
+    CtrCore,
+    cipher::{
+        BlockSizeUser, KeyIvInit, StreamCipherBackend, StreamCipherClosure, StreamCipherCore, array::Array, consts::U16,
+    },
+    flavors::Ctr64LE,
 };
 
 use curve25519_dalek::scalar::Scalar;
 use zeroize::Zeroizing;
 
 use crate::{
-    limits::MASK_BLOCK_WORDS,
     spread,
     suite::{self, Hash, Secret},
 };
@@ -33,7 +35,12 @@ impl Sign {
 
 /// The self-mask key of a round from its shared seed; the aggregator derives the same after recovery ([MSK-1]).
 pub(crate) fn self_mask_key(seed: &Scalar, context: &Hash) -> Secret {
-    suite::derive(&Zeroizing::new(seed.to_bytes())[..], "self-mask", &[&context.0])
+    opened_mask_key(&Zeroizing::new(seed.to_bytes()), context)
+}
+
+/// The same from the seed's canonical bytes.
+pub(crate) fn opened_mask_key(seed: &[u8; 32], context: &Hash) -> Secret {
+    suite::derive(seed, "self-mask", &[&context.0])
 }
 
 /// The sign with which site `me` applies the mask it shares with `other` ([MSK-3]): the lower number adds.
@@ -41,16 +48,19 @@ pub(crate) fn pair_sign(me: u16, other: u16) -> Sign {
     if me < other { Sign::Plus } else { Sign::Minus }
 }
 
-/// The buffer for keystreams before they are added. It serves many masks and is wiped once, because wiping takes longer
-/// than a short mask itself.
-struct Expander {
-    block: Zeroizing<Vec<u8>>,
-}
+/// The keystream of one mask.
+type Stream = CtrCore<Aes256, Ctr64LE>;
+
+/// Bytes of keystream that are made in one step at most: what the widest processors encrypt side by side.
+const STEP: usize = 1_024;
+
+/// The buffer for a step of a keystream before it is added. It serves many masks and is wiped once, because wiping takes
+/// longer than a short mask itself.
+struct Expander(Zeroizing<[u8; STEP]>);
 
 impl Expander {
-    /// For vectors of at most `words` words, and also for longer ones.
-    fn new(words: usize) -> Self {
-        Expander { block: Zeroizing::new(vec![0; 8 * words.clamp(1, MASK_BLOCK_WORDS)]) }
+    fn new() -> Self {
+        Expander(Zeroizing::new([0; STEP]))
     }
 
     /// Adds (or subtracts) the keystream of `key` to `words` ([MSK-2]). A key is used for one vector only, so the counter
@@ -59,34 +69,75 @@ impl Expander {
         self.add(words, &mut stream(key), sign);
     }
 
-    /// Adds what comes next of a keystream.
-    fn add(&mut self, words: &mut [u64], stream: &mut Ctr64LE<Aes256>, sign: Sign) {
-        for chunk in words.chunks_mut(self.block.len() / 8) {
-            let bytes = &mut self.block[..8 * chunk.len()];
-            bytes.fill(0);
-            stream.apply_keystream(bytes);
-            let (masks, _) = bytes.as_chunks::<8>();
-            let pairs = chunk.iter_mut().zip(masks);
-            match sign {
-                Sign::Plus => pairs.for_each(|(w, m)| *w = w.wrapping_add(u64::from_le_bytes(*m))),
-                Sign::Minus => pairs.for_each(|(w, m)| *w = w.wrapping_sub(u64::from_le_bytes(*m))),
-            }
+    /// Adds what comes next of a keystream. Between two parts of a vector the stream goes on where it was only if the first
+    /// part is a multiple of [`STEP`] bytes.
+    fn add(&mut self, words: &mut [u64], stream: &mut Stream, sign: Sign) {
+        stream.process_with_backend(Adding { words, sign, step: &mut self.0 });
+    }
+}
+
+/// The keystream is added step by step, while it is in the nearest cache.
+struct Adding<'a> {
+    words: &'a mut [u64],
+    sign: Sign,
+    step: &'a mut [u8; STEP],
+}
+
+impl BlockSizeUser for Adding<'_> {
+    type BlockSize = U16;
+}
+
+impl StreamCipherClosure for Adding<'_> {
+    #[inline(always)]
+    fn call<B: StreamCipherBackend<BlockSize = U16>>(self, backend: &mut B) {
+        let (blocks, _) = Array::slice_as_chunks_mut(self.step);
+        let (steps, _) = Array::slice_as_chunks_mut(blocks);
+        let Some(step) = steps.first_mut() else { return add_single(self.words, self.sign, backend) };
+        for words in self.words.chunks_mut(2 * step.len()) {
+            // Of the last step, what is not needed is left.
+            backend.gen_par_ks_blocks(step);
+            let (pairs, last) = words.as_chunks_mut::<2>();
+            let rest = step.get(pairs.len());
+            pairs.iter_mut().zip(step.iter()).for_each(|(words, block)| add_block(words, block, self.sign));
+            rest.into_iter().for_each(|block| add_block(last, block, self.sign));
         }
     }
 }
 
-fn stream(key: &Secret) -> Ctr64LE<Aes256> {
-    Ctr64LE::<Aes256>::new(key.bytes().into(), &[0u8; 16].into())
+/// Block by block, for a processor that takes more of them at once than fit a step.
+fn add_single<B: StreamCipherBackend<BlockSize = U16>>(words: &mut [u64], sign: Sign, backend: &mut B) {
+    let mut block = Zeroizing::new([0; 16]);
+    for words in words.chunks_mut(2) {
+        backend.gen_ks_block((&mut *block).into());
+        add_block(words, (&*block).into(), sign);
+    }
+}
+
+#[inline(always)]
+fn add_block(words: &mut [u64], block: &Array<u8, U16>, sign: Sign) {
+    let (masks, _) = block.as_chunks::<8>();
+    for (word, mask) in words.iter_mut().zip(masks) {
+        let mask = u64::from_le_bytes(*mask);
+        *word = match sign {
+            Sign::Plus => word.wrapping_add(mask),
+            Sign::Minus => word.wrapping_sub(mask),
+        };
+    }
+}
+
+fn stream(key: &Secret) -> Stream {
+    Stream::new(key.bytes().into(), &[0u8; 16].into())
 }
 
 /// Words that stay in a core's cache while all masks are added to them.
 const NEAR: usize = 1 << 14;
+const _: () = assert!((8 * NEAR).is_multiple_of(STEP));
 
 /// Applies many masks. It adds all of them to one part of a long vector before it goes to the next part, because memory
 /// is slower than the cipher.
 pub(crate) fn apply_all(words: &mut [u64], masks: &[(Secret, Sign)]) {
     spread::add_up(words, masks, |words, masks| {
-        let mut expander = Expander::new(words.len());
+        let mut expander = Expander::new();
         if words.len() <= NEAR {
             return masks.iter().for_each(|(key, sign)| expander.apply(words, key, *sign));
         }
@@ -103,7 +154,37 @@ mod tests {
     use proptest::prelude::*;
 
     fn apply(words: &mut [u64], key: &Secret, sign: Sign) {
-        Expander::new(words.len()).apply(words, key, sign);
+        Expander::new().apply(words, key, sign);
+    }
+
+    /// [MSK-2]: step by step as the cipher's own stream, whatever is left of the last step and of the last block.
+    #[test]
+    fn msk_2_a_mask_is_the_ciphers_stream() {
+        use ctr::cipher::StreamCipher;
+        let key = Secret::new([9; 32]);
+        for len in (0..300).chain([1_023, 1_024, 1_025, 5_000]) {
+            let mut bytes = vec![0; 8 * len];
+            ctr::Ctr64LE::<Aes256>::new(key.bytes().into(), &[0u8; 16].into()).apply_keystream(&mut bytes);
+            let (masks, _) = bytes.as_chunks::<8>();
+            let expected: Vec<u64> = masks.iter().map(|mask| u64::from_le_bytes(*mask).wrapping_add(7)).collect();
+            let (mut words, mut single) = (vec![7; len], vec![7; len]);
+            apply(&mut words, &key, Sign::Plus);
+            assert!(words == expected, "{len} words");
+            stream(&key).process_with_backend(Single(&mut single));
+            assert!(single == expected, "{len} words");
+        }
+    }
+
+    struct Single<'a>(&'a mut [u64]);
+
+    impl BlockSizeUser for Single<'_> {
+        type BlockSize = U16;
+    }
+
+    impl StreamCipherClosure for Single<'_> {
+        fn call<B: StreamCipherBackend<BlockSize = U16>>(self, backend: &mut B) {
+            add_single(self.0, Sign::Plus, backend);
+        }
     }
 
     proptest! {

@@ -159,6 +159,8 @@ pub(crate) struct Verified<'a> {
     pub(crate) rest: &'a [u8],
     /// What a third party needs beside the context to check the signature.
     pub(crate) proof: Proof,
+    /// Of a masked input, the hash of its words.
+    pub(crate) masked: Option<Hash>,
 }
 
 /// The hash of a frame's message and the signature on the frame.
@@ -228,10 +230,14 @@ pub(crate) fn first_unsigned(
 
 /// The part of a message that is signed ([FRM-4]). In a masked input the commitment and the words' hash are separate,
 /// so that a third party can check the signature from 64 bytes.
-fn rest_digest(kind: Kind, rest: &[u8]) -> Hash {
+/// Also gives the words' hash.
+fn rest_digest(kind: Kind, rest: &[u8]) -> (Hash, Option<Hash>) {
     match (kind, rest.split_first_chunk::<32>()) {
-        (Kind::MaskedInput, Some((commitment, words))) => input_digest(commitment, &masked_digest(words)),
-        _ => suite::hash("rest", &[rest]),
+        (Kind::MaskedInput, Some((commitment, words))) => {
+            let masked = masked_digest(words);
+            (input_digest(commitment, &masked), Some(masked))
+        }
+        _ => (suite::hash("rest", &[rest]), None),
     }
 }
 
@@ -252,7 +258,7 @@ fn signed_parts<'a>(session: &'a Hash, kind: &'a [u8; 2], context: &'a Hash, res
 
 /// Builds and signs a frame around an encoded message ([FRM-4]).
 pub(crate) fn frame_raw(identity: &Identity, session: &Hash, kind: Kind, context: &Hash, rest: &[u8]) -> Vec<u8> {
-    let digest = rest_digest(kind, rest);
+    let (digest, _) = rest_digest(kind, rest);
     let number = (kind as u16).to_le_bytes();
     let signature = identity.sign(FRAME, &signed_parts(session, &number, context, &digest));
     assemble(kind, context, rest, &signature)
@@ -305,12 +311,13 @@ pub(crate) fn verify<'a>(
     let Some((context, rest, signature)) = parts else {
         return Err(Error::malformed("frame", "no room for a context and a signature", "FRM-3"));
     };
-    let proof = Proof { rest: rest_digest(kind, rest), signature };
+    let (digest, masked) = rest_digest(kind, rest);
+    let proof = Proof { rest: digest, signature };
     let number = (kind as u16).to_le_bytes();
     if !keys.verify(key, FRAME, &signed_parts(session, &number, &context, &proof.rest), &proof.signature) {
         return Err(Error::peer(sender(), format!("sent a {kind:?} that its key did not sign for this run"), "FRM-4"));
     }
-    Ok(Verified { kind, context, rest, proof })
+    Ok(Verified { kind, context, rest, proof, masked })
 }
 
 /// Takes apart a frame of the application's own kinds (`Hello` and up).
@@ -357,6 +364,11 @@ impl Verified<'_> {
 
     pub(crate) fn decode<T: Serialize + DeserializeOwned>(&self, what: &'static str) -> Result<T, Error> {
         codec::decode(what, self.rest, self.kind.body_limit())
+    }
+
+    /// A message that is one list of arrays, where it stands in the frame.
+    pub(crate) fn arrays(&self, what: &'static str) -> Result<&[[u8; 32]], Error> {
+        codec::arrays(what, self.rest, self.kind.body_limit())
     }
 }
 

@@ -6,14 +6,14 @@
 //! commitments add up as the vectors do.
 
 use crate::{
-    commit::Sums,
+    commit,
     identity::{DecodedKeys, PublicKey},
-    mask::{self, Sign, self_mask_key},
+    mask::{self, Sign, opened_mask_key},
     message::{
         ConsistencyCheck, Kind, OpenedCheck, Opening, Proof, RoundSeed, first_unsigned, inputs_hash, survivors_context,
     },
     roster::{PartyId, Roster},
-    shamir::Share,
+    shamir, spread,
     suite::{Hash, Secret},
 };
 
@@ -32,9 +32,9 @@ pub(crate) struct Seen<'a> {
 /// What a reader of an opening has verified before it.
 pub(crate) struct Verified<'a> {
     /// Whether this is the input that the site had signed when the survivors were named; None where that is not known.
-    pub(crate) input: &'a dyn Fn(u16, &Hash) -> Option<bool>,
+    pub(crate) input: &'a (dyn Fn(u16, &Hash) -> Option<bool> + Sync),
     /// Whether the site's signature on this consistency check was verified.
-    pub(crate) check: &'a dyn Fn(u16, &Hash) -> bool,
+    pub(crate) check: &'a (dyn Fn(u16, &Hash) -> bool + Sync),
 }
 
 impl Verified<'_> {
@@ -87,25 +87,31 @@ impl Seen<'_> {
             && agreed.iter().all(|a| opening.alive.binary_search(&a.site).is_ok())
     }
 
-    /// [OPN-4]: the sums are those of exactly the inputs that are named.
-    pub(crate) fn sums(&self, opening: &Opening) -> Result<Sums, Fault> {
-        let sums = Sums { low: opening.low.clone(), high: opening.high.clone() };
-        if sums.are_of(opening.inputs.iter().map(|i| &i.commitment)) {
-            return Ok(sums);
+    /// The total, once the sums are found to be those of what the survivors signed ([OPN-4] to [OPN-6]). All of it is worked out
+    /// side by side; where several things are wrong, the first of them in the order of the rules is named.
+    pub(crate) fn total(&self, opening: &Opening, missing: &[u16], verified: &Verified<'_>) -> Result<Vec<u64>, Fault> {
+        let commitments = || opening.inputs.iter().map(|input| &input.commitment);
+        let (sums, (signed, total)) = spread::both(
+            || commit::are_sums_of(&opening.low, &opening.high, commitments()),
+            || (self.signatures(opening, missing, verified), self.unmasked(opening, missing)),
+        );
+        if !sums {
+            return fault("opened sums that are not those of the inputs it names", "OPN-4");
         }
-        fault("opened sums that are not those of the inputs it names", "OPN-4")
+        signed?;
+        total
     }
 
     /// [OPN-5], [OPN-6]: all survivors signed their inputs, and the seeds they gave. A site compares inputs with those that
     /// it was shown when the survivors were named, and verifies what it has not verified before.
-    pub(crate) fn signatures(&self, opening: &Opening, missing: &[u16], verified: &Verified<'_>) -> Result<(), Fault> {
+    fn signatures(&self, opening: &Opening, missing: &[u16], verified: &Verified<'_>) -> Result<(), Fault> {
         let fault_of = |site: u16, what: &str, rule| {
             let who = self.roster.name_of(PartyId::Site(site));
             fault(format!("opened a total with {what} that {who} did not sign"), rule)
         };
         let mut inputs = Vec::new();
-        for (site, input) in opening.alive.iter().zip(&opening.inputs) {
-            let proof = Proof::of_input(input);
+        let proofs: Vec<Proof> = opening.inputs.iter().map(Proof::of_input).collect();
+        for (site, proof) in opening.alive.iter().zip(&proofs) {
             match (verified.input)(*site, &proof.signed_message()) {
                 Some(true) => {}
                 Some(false) => {
@@ -115,13 +121,13 @@ impl Seen<'_> {
                         "OPN-5",
                     );
                 }
-                None => inputs.push((*site, proof)),
+                None => inputs.push((*site, *proof)),
             }
         }
         if let Some(site) = self.unsigned(&inputs, Kind::MaskedInput, &self.context) {
             return fault_of(site, "an input", "OPN-5");
         }
-        let named: Vec<Hash> = opening.inputs.iter().map(|input| Proof::of_input(input).signed_message()).collect();
+        let named: Vec<Hash> = proofs.iter().map(Proof::signed_message).collect();
         let context = survivors_context(&self.context, &opening.alive, &inputs_hash(&named));
         if missing.is_empty() {
             let agreed: Vec<_> = opening.agreed.iter().map(|agreed| (agreed.site, agreed.proof)).collect();
@@ -151,19 +157,19 @@ impl Seen<'_> {
         first_unsigned(self.keys, &keyed, &self.session, kind, context).map(|at| proofs[at].0)
     }
 
-    /// The total: the sums without the masks. The opening was checked.
-    pub(crate) fn unmasked(&self, sums: Sums, opening: &Opening, missing: &[u16]) -> Result<Vec<u64>, Fault> {
+    /// The sums without the masks.
+    fn unmasked(&self, opening: &Opening, missing: &[u16]) -> Result<Vec<u64>, Fault> {
         let mut masks = Vec::with_capacity(opening.alive.len() * (1 + missing.len()));
         for (at, (site, seed)) in opening.alive.iter().zip(&opening.seeds).enumerate() {
-            let Some(share) = Share::from_bytes(seed) else {
+            if !shamir::is_canonical(seed) {
                 return fault("opened a total with a self-mask that no site committed to", "OPN-3");
-            };
-            masks.push((self_mask_key(&share.0, &self.context), Sign::Minus));
+            }
+            masks.push((opened_mask_key(seed, &self.context), Sign::Minus));
             for (gone, seed) in missing.iter().zip(opening.checks.get(at).iter().flat_map(|c| &c.seeds)) {
                 masks.push((Secret::new(*seed), mask::pair_sign(*site, *gone).reversed()));
             }
         }
-        let mut total = sums.low;
+        let mut total = opening.low.clone();
         mask::apply_all(&mut total, &masks);
         Ok(total)
     }

@@ -35,6 +35,13 @@ impl Share {
     }
 }
 
+/// Whether these bytes are the canonical encoding of a field element ([SHA-2]): whether the number is below the group's order.
+/// For shares that are secret no longer; it costs a fiftieth of bringing them into the field.
+pub(crate) fn is_canonical(bytes: &[u8; 32]) -> bool {
+    const ORDER: [u64; 4] = [0x5812_631a_5cf5_d3ed, 0x14de_f9de_a2f7_9cd6, 0, 1 << 60];
+    limbs(bytes).iter().rev().lt(ORDER.iter().rev())
+}
+
 /// A uniform field element.
 pub(crate) fn random_scalar(rng: &mut dyn CryptoRng) -> Scalar {
     let mut wide = Zeroizing::new([0u8; 64]);
@@ -74,7 +81,7 @@ impl Powers {
 
     /// The member's share.
     pub(crate) fn share(&self, polynomial: &Polynomial) -> Share {
-        Share(inner_product(polynomial.0.iter().zip(&self.0)))
+        Share(inner_product(polynomial.0.iter().zip(self.0.iter().map(Scalar::as_bytes))))
     }
 }
 
@@ -87,20 +94,20 @@ const UNREDUCED: usize = 32;
 
 /// The sum of the products: as multiplying and adding in the field, but reduced once for many products, which is most of
 /// the cost of each. What is done does not depend on the values.
-fn inner_product<'a>(pairs: impl Iterator<Item = (&'a Scalar, &'a Scalar)>) -> Scalar {
+fn inner_product<'a>(pairs: impl Iterator<Item = (&'a Scalar, &'a [u8; 32])>) -> Scalar {
     let (mut total, mut sum, mut open) = (Scalar::ZERO, [0u64; 8], 0);
     for (a, b) in pairs {
         if open == UNREDUCED {
             (total, sum, open) = (total + reduced(&sum), [0; 8], 0);
         }
-        add_product(&mut sum, &limbs(a), &limbs(b));
+        add_product(&mut sum, &limbs(a.as_bytes()), &limbs(b));
         open += 1;
     }
     total + reduced(&sum)
 }
 
-fn limbs(scalar: &Scalar) -> [u64; 4] {
-    let (limbs, _) = scalar.as_bytes().as_chunks::<8>();
+fn limbs(bytes: &[u8; 32]) -> [u64; 4] {
+    let (limbs, _) = bytes.as_chunks::<8>();
     std::array::from_fn(|i| u64::from_le_bytes(limbs[i]))
 }
 
@@ -128,20 +135,18 @@ fn reduced(wide: &[u64; 8]) -> Scalar {
 
 /// Lagrange coefficients at zero for the points of `members` (distinct), by one batched inversion.
 pub(crate) fn lagrange_at_zero(members: &[u16]) -> Vec<Scalar> {
-    let mut denominators: Vec<Scalar> = members
+    let mut inverses: Vec<Scalar> = members
         .iter()
         .map(|i| {
             let others = members.iter().filter(|j| *j != i);
             let below = others.clone().filter(|j| *j < i).count();
-            let size = product(others.map(|j| u64::from(i.abs_diff(*j))));
+            let size = product(others.map(|j| u64::from(i.abs_diff(*j))).chain([u64::from(*i) + 1]));
             if below % 2 == 0 { size } else { -size }
         })
         .collect();
-    Scalar::invert_batch_alloc(&mut denominators);
+    Scalar::invert_batch_alloc(&mut inverses);
     let all = product(members.iter().map(|m| u64::from(*m) + 1));
-    let mut inverse_xs: Vec<Scalar> = members.iter().map(|m| point(*m)).collect();
-    Scalar::invert_batch_alloc(&mut inverse_xs);
-    denominators.iter().zip(&inverse_xs).map(|(d, ix)| d * all * ix).collect()
+    inverses.iter().map(|inverse| inverse * all).collect()
 }
 
 /// The product of factors of at most 17 bits: as integers for as long as they fit, since the field's product costs more.
@@ -153,8 +158,8 @@ fn product(factors: impl Iterator<Item = u64>) -> Scalar {
     whole * Scalar::from(rest)
 }
 
-/// The secret behind the shares that belong to `coefficients`.
-pub(crate) fn recover(coefficients: &[Scalar], shares: &[Scalar]) -> Scalar {
+/// The secret behind the shares that belong to `coefficients`; each is canonical.
+pub(crate) fn recover<'a>(coefficients: &'a [Scalar], shares: impl Iterator<Item = &'a [u8; 32]>) -> Scalar {
     inner_product(coefficients.iter().zip(shares))
 }
 
@@ -172,7 +177,7 @@ pub(crate) fn recover_committed(
     let pick = |places: &[usize]| {
         let at: Vec<u16> = places.iter().map(|i| members[*i]).collect();
         let of: Vec<Scalar> = places.iter().map(|i| shares[*i]).collect();
-        recover(&lagrange_at_zero(&at), &of)
+        recover(&lagrange_at_zero(&at), of.iter().map(Scalar::as_bytes))
     };
     (0..t).find_map(|out| {
         let mut places: Vec<usize> = (0..=t).filter(|i| *i != out).collect();
@@ -307,11 +312,11 @@ mod tests {
             // A window of t members, wherever it starts.
             for start in 0..=n - t {
                 let l = lagrange_at_zero(&members[start..start + t]);
-                prop_assert_eq!(recover(&l, &shares[start..start + t]), secret);
+                prop_assert_eq!(recover(&l, shares[start..start + t].iter().map(Scalar::as_bytes)), secret);
             }
             if t > 1 {
                 let l = lagrange_at_zero(&members[..t - 1]);
-                prop_assert_ne!(recover(&l, &shares[..t - 1]), secret);
+                prop_assert_ne!(recover(&l, shares[..t - 1].iter().map(Scalar::as_bytes)), secret);
             }
         }
 
@@ -347,7 +352,11 @@ mod tests {
                 assert!(Powers::of(m, t).share(&polynomial).0 == evaluate(&polynomial.0, point(m)));
             }
             let all = vec![largest; t];
-            assert_eq!(inner_product(all.iter().zip(&all)), Scalar::from(t as u64), "(−1)² t times");
+            assert_eq!(
+                inner_product(all.iter().zip(all.iter().map(Scalar::as_bytes))),
+                Scalar::from(t as u64),
+                "(−1)² t times"
+            );
         }
         for members in [&[4][..], &[0, 1, 2], &[9, 3, u16::MAX, 0, 998, 500, 501, 40, 41, 42, 43]] {
             let xs: Vec<Scalar> = members.iter().map(|m| point(*m)).collect();
@@ -379,5 +388,18 @@ mod tests {
         assert!(Share::from_bytes(&bytes).is_some());
         bytes[0] += 1;
         assert!(Share::from_bytes(&bytes).is_none());
+        // The check of the bytes alone is the same, at the order and on both sides of it in every limb.
+        for limb in 0..4 {
+            for (by, upper) in [(-1i64, false), (0, false), (1, false), (-1, true), (1, true)] {
+                let mut bytes = order.to_bytes();
+                bytes[0] += 1;
+                let at = 8 * limb..8 * limb + 8;
+                let word = u64::from_le_bytes(bytes[at.clone()].try_into().unwrap()).wrapping_add_signed(by);
+                bytes[at].copy_from_slice(&word.to_le_bytes());
+                bytes[31] ^= u8::from(upper) << 7;
+                assert_eq!(is_canonical(&bytes), Share::from_bytes(&bytes).is_some(), "{bytes:?}");
+            }
+        }
+        assert!(is_canonical(&order.to_bytes()) && is_canonical(&[0; 32]) && !is_canonical(&[0xff; 32]));
     }
 }

@@ -1,24 +1,52 @@
 //! Work that all cores share. What comes out does not depend on how it was shared.
 
-use rayon::prelude::*;
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use zeroize::Zeroizing;
 
 /// Below this number of words, other threads would cost more than they save.
 const WORTH_IT: usize = 1 << 17;
+
+/// What `make` gives for 0 to `count`, in that order. The calling thread works too: it begins at once, while the others wake, and
+/// most often needs not be woken itself. Each takes what is next.
+fn share<R: Send>(count: usize, make: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let (next, made) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(count)));
+    let work = || {
+        let mut own = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= count {
+                break;
+            }
+            own.push((at, make(at)));
+        }
+        made.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);
+    };
+    rayon::in_place_scope(|scope| {
+        (1..rayon::current_num_threads().min(count)).for_each(|_| scope.spawn(|_| work()));
+        work();
+    });
+    let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
+    made.sort_unstable_by_key(|(at, _)| *at);
+    made.into_iter().map(|(_, made)| made).collect()
+}
 
 /// Adds to `words` what `add` makes of the items.
 pub(crate) fn add_up<T: Sync>(words: &mut [u64], items: &[T], add: impl Fn(&mut [u64], &[T]) + Sync) {
     if items.len() < 2 || items.len().saturating_mul(words.len()) < WORTH_IT {
         return add(words, items);
     }
-    let part = items.len().div_ceil(rayon::current_num_threads());
-    let sums = items.par_chunks(part).map(|part| {
+    let length = words.len();
+    let sums = in_parts(items, 1, |part| {
         // What a site's masks add up to is as secret as its values.
-        let mut sum = Zeroizing::new(vec![0; words.len()]);
+        let mut sum = Zeroizing::new(vec![0; length]);
         add(&mut sum, part);
         sum
     });
-    for sum in sums.collect::<Vec<_>>() {
+    for sum in sums {
         words.iter_mut().zip(sum.iter()).for_each(|(w, s)| *w = w.wrapping_add(*s));
     }
 }
@@ -30,10 +58,12 @@ pub(crate) fn parts(pieces: usize, least: usize) -> usize {
 
 /// What `make` gives for every item, in their order; on all cores where there are at least `least` items for each.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], least: usize, make: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    match parts(items.len(), least) {
-        1 => items.iter().map(make).collect(),
-        _ => items.par_iter().map(&make).collect(),
+    if parts(items.len(), least) == 1 {
+        return items.iter().map(make).collect();
     }
+    let pieces: Vec<&[T]> = items.chunks(least.div_ceil(2).max(1)).collect();
+    let made = share(pieces.len(), |at| pieces[at].iter().map(&make).collect::<Vec<R>>());
+    made.into_iter().flatten().collect()
 }
 
 /// What `make` gives for every part of the items, in their order; on all cores where there are at least `least` items for
@@ -41,8 +71,33 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], least: usize, make: impl Fn(&T)
 pub(crate) fn in_parts<T: Sync, R: Send>(items: &[T], least: usize, make: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
     match parts(items.len(), least) {
         1 => vec![make(items)],
-        parts => items.par_chunks(items.len().div_ceil(parts)).map(&make).collect(),
+        parts => {
+            let parts: Vec<&[T]> = items.chunks(items.len().div_ceil(parts)).collect();
+            share(parts.len(), |at| make(parts[at]))
+        }
     }
+}
+
+/// Changes every item where it is; on all cores where there are at least `least` items for each.
+pub(crate) fn each<T: Send>(items: &mut [T], least: usize, change: impl Fn(&mut T) + Sync) {
+    let size = items.len().div_ceil(parts(items.len(), least)).max(1);
+    let change = |part: &mut [T]| part.iter_mut().for_each(&change);
+    rayon::in_place_scope(|scope| {
+        let mut parts = items.chunks_mut(size);
+        let own = parts.next();
+        parts.for_each(|part| scope.spawn(|_| change(part)));
+        own.into_iter().for_each(change);
+    });
+}
+
+/// What both give, side by side.
+pub(crate) fn both<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) -> (A, B) {
+    let mut second = None;
+    let first = rayon::in_place_scope(|scope| {
+        scope.spawn(|_| second = Some(other()));
+        one()
+    });
+    (first, second.expect("a scope ends after what it began"))
 }
 
 #[cfg(test)]
@@ -68,6 +123,9 @@ mod tests {
         let items: Vec<u64> = (0..1_000).collect();
         assert_eq!(map(&items, 1, |i| 2 * i), items.iter().map(|i| 2 * i).collect::<Vec<_>>());
         assert_eq!(in_parts(&items, 1, <[u64]>::to_vec).concat(), items);
+        let mut changed = items.clone();
+        each(&mut changed, 1, |i| *i += 1);
+        assert!(changed.iter().zip(&items).all(|(changed, i)| *changed == i + 1));
         assert_eq!(
             (in_parts(&items, 1_001, <[u64]>::len), in_parts(&items[..0], 1, <[u64]>::len)),
             (vec![1_000], vec![0])

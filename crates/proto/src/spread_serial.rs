@@ -19,3 +19,13 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], _least: usize, make: impl Fn(&T
 pub(crate) fn in_parts<T: Sync, R: Send>(items: &[T], _least: usize, make: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
     vec![make(items)]
 }
+
+/// Changes every item where it is.
+pub(crate) fn each<T: Send>(items: &mut [T], _least: usize, change: impl Fn(&mut T) + Sync) {
+    items.iter_mut().for_each(change);
+}
+
+/// What both give.
+pub(crate) fn both<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) -> (A, B) {
+    (one(), other())
+}

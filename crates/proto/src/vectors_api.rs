@@ -118,7 +118,7 @@ pub fn commit(words: &[u64]) -> Bytes {
 
 /// Whether these are the sums of what was committed to: the low 64 bits of each, and how often it ran over ([OPN-4]).
 pub fn are_sums(low: &[u64], high: &[u16], commitments: &[Bytes]) -> bool {
-    commit::Sums { low: low.to_vec(), high: high.to_vec() }.are_of(commitments.iter())
+    commit::are_sums_of(low, high, commitments.iter())
 }
 
 /// Whether the bytes are a share ([SHA-2]).
@@ -149,7 +149,7 @@ pub fn signed_alone(key: &PublicKey, label: &str, parts: &[&[u8]], signature: &S
 
 /// The secret from exactly the threshold's number of shares.
 pub fn recover(members: &[u16], shares: &[Bytes]) -> Bytes {
-    shamir::recover(&shamir::lagrange_at_zero(members), &scalars(shares)).to_bytes()
+    shamir::recover(&shamir::lagrange_at_zero(members), shares.iter()).to_bytes()
 }
 
 /// Around one wrong share among the first t + 1, where `secret` is the one that fits; and the wrong ones' givers.
@@ -173,8 +173,8 @@ pub fn dealt(t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> (Bytes, Vec<
 /// A fresh seed, and what the first t of its shares open to.
 pub fn dealt_and_recovered(t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> (Bytes, Bytes) {
     let seed = shamir::random_scalar(rng);
-    let shares: Vec<Scalar> = self::shares(&seed, t, members, rng).iter().take(t).map(|s| s.0).collect();
-    (seed.to_bytes(), shamir::recover(&shamir::lagrange_at_zero(&members[..t]), &shares).to_bytes())
+    let shares: Vec<Bytes> = self::shares(&seed, t, members, rng).iter().take(t).map(Share::bytes).collect();
+    (seed.to_bytes(), shamir::recover(&shamir::lagrange_at_zero(&members[..t]), shares.iter()).to_bytes())
 }
 
 /// s(u) of [MSK-1] from a fresh seed.

@@ -20,11 +20,10 @@ use crate::{
     mask::{self, Sign, self_mask_key},
     message::{
         Agreed, Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof,
-        Survivors, Unmask, Verified, inputs_hash, masked_digest, round_context, seed_commitment, survivors_context,
+        Survivors, Verified, inputs_hash, masked_digest, round_context, seed_commitment, survivors_context,
     },
     release::{self, Blocks},
-    shamir::{self, Share},
-    spread,
+    shamir, spread,
     suite::{self, Hash, Secret},
 };
 use curve25519_dalek::scalar::Scalar;
@@ -52,7 +51,8 @@ enum Phase {
         threshold: usize,
         /// What their shares are for: the round, the survivors and their inputs ([UNM-3]).
         context: Hash,
-        shares: BTreeMap<u16, Vec<Scalar>>,
+        /// As they came, each checked to be canonical.
+        shares: BTreeMap<u16, Vec<[u8; 32]>>,
         /// The sites whose shares arrived, with their signatures.
         agreed: BTreeMap<u16, Proof>,
         /// Their consistency checks, where a site is missing.
@@ -321,7 +321,7 @@ impl Round {
         if !env.opening && *commitment != commit::NONE {
             return Err(env.site_error(from, "committed to its input where the plan opens no totals", "INP-4"));
         }
-        let digest = masked_digest(bytes);
+        let digest = frame.masked.unwrap_or_else(|| masked_digest(bytes));
         if self.inputs.values().any(|other| other.digest == digest) {
             // Two honest masked vectors are equal with probability 2^-64 at most, so this one was copied.
             return Err(env.site_error(from, "sent the masked vector of another site as its own", "INP-3"));
@@ -405,17 +405,16 @@ impl Round {
         if frame.context != *context || self.pending.frames.remove(&from).is_none() {
             return Ok(());
         }
-        let message: Unmask = frame.decode("Unmask")?;
-        let scalars: Option<Vec<Scalar>> = message.shares.iter().map(|s| Share::from_bytes(s).map(|s| s.0)).collect();
-        match scalars {
-            Some(scalars) if scalars.len() == alive.len() => {
-                shares.insert(from, scalars);
-                agreed.insert(from, frame.proof);
-                Ok(())
-            }
-            Some(_) => Err(env.site_error(from, "did not send one share for every survivor", "UNM-4")),
-            None => Err(env.site_error(from, "sent something that is not a share", "UNM-4")),
+        let sent = frame.arrays("Unmask")?;
+        if !sent.iter().all(shamir::is_canonical) {
+            return Err(env.site_error(from, "sent something that is not a share", "UNM-4"));
         }
+        if sent.len() != alive.len() {
+            return Err(env.site_error(from, "did not send one share for every survivor", "UNM-4"));
+        }
+        shares.insert(from, sent.to_vec());
+        agreed.insert(from, frame.proof);
+        Ok(())
     }
 
     /// Advances where that is possible now.
@@ -589,11 +588,14 @@ impl Round {
         let mut wrong_shares = Vec::new();
         let mut opened = Vec::with_capacity(alive.len());
         let column = |holders: &[u16], k: usize| -> Vec<Scalar> {
-            holders.iter().filter_map(|h| shares.get(h)).map(|row| row[k]).collect()
+            let of = holders.iter().filter_map(|h| shares.get(h)).map(|row| row[k]);
+            of.map(Scalar::from_bytes_mod_order).collect()
         };
         let places: Vec<usize> = (0..alive.len()).collect();
         let all = |holders: &[u16], coefficients: &[Scalar]| {
-            spread::map(&places, WORTH_A_CORE, |k| shamir::recover(coefficients, &column(holders, *k)))
+            let rows: Vec<&[[u8; 32]]> = holders.iter().filter_map(|h| shares.get(h)).map(Vec::as_slice).collect();
+            let recovered = |k: &usize| shamir::recover(coefficients, rows.iter().map(|row| &row[*k]));
+            spread::map(&places, WORTH_A_CORE, recovered)
         };
         let mut quick = all(&holders, &coefficients);
         for (k, owner) in alive.iter().enumerate() {

@@ -277,6 +277,9 @@ impl ExpectCertificate {
 /// Fewer members than this are not worth another core: each costs a third of a millisecond.
 const WORTH_A_CORE: usize = 2;
 
+/// Fewer derivations of secrets than this are not worth another core: each costs half a microsecond.
+pub(crate) const DERIVED: usize = 150;
+
 /// What a member gets of this site's shares.
 enum Dealt {
     Own(Vec<Share>),
@@ -398,7 +401,7 @@ impl Deck {
         for closed in self.first..slot.min(self.slots.len() as u16) {
             // In place: a value that is moved out leaves its bytes behind.
             self.slots[usize::from(closed)] = None;
-            self.pairs.iter_mut().for_each(|secret| *secret = next_slot(secret));
+            spread::each(&mut self.pairs, DERIVED, |secret| *secret = next_slot(secret));
             self.first = closed + 1;
         }
     }
@@ -408,13 +411,13 @@ impl Deck {
     }
 
     /// None where the slot is not the current one.
-    fn pair(&self, member: u16, slot: u16) -> Option<&Secret> {
+    pub(crate) fn pair(&self, member: u16, slot: u16) -> Option<&Secret> {
         self.pairs.get(self.position(member)?).filter(|_| slot == self.first)
     }
 
     /// [MSK-1]: the seed this site shares with `other` in the round `context` of this slot, and no other round.
     pub(crate) fn round_seed(&self, other: u16, slot: u16, context: &Hash) -> Option<Secret> {
-        self.pair(other, slot).map(|pair| suite::expand(pair, "round seed", &[&context.0]))
+        self.pair(other, slot).map(|pair| round_seed(pair, context))
     }
 
     /// [NOI-2]: what the noise of the answer of this site, `me`, in the round `context` of this slot is drawn with.
@@ -496,4 +499,9 @@ impl Deck {
 /// [MSK-1]: derives the next slot's pair secret or noise secret from this slot's. The derivation is one-way.
 pub(crate) fn next_slot(secret: &Secret) -> Secret {
     suite::expand(secret, "next slot", &[])
+}
+
+/// [MSK-1]: the seed of the round `context` from the pair secret of its slot.
+pub(crate) fn round_seed(pair: &Secret, context: &Hash) -> Secret {
+    suite::expand(pair, "round seed", &[&context.0])
 }

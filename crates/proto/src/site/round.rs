@@ -9,7 +9,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{deck::Deck, env::Env};
+use super::{
+    deck::{DERIVED, Deck, round_seed},
+    env::Env,
+};
 use crate::{
     codec,
     error::Error,
@@ -20,8 +23,8 @@ use crate::{
         Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, Proof, RoundSeed, Survivors, Unmask, first_unsigned,
         inputs_hash, masked_digest, round_context, survivors_context,
     },
-    policy, release,
-    suite::Hash,
+    policy, release, spread,
+    suite::{Hash, Secret},
 };
 
 /// The stage of this site in a round. A site only moves down this list.
@@ -330,13 +333,16 @@ impl Round {
             return Err(Error::ApiMisuse("the answer has another length than the question"));
         }
         let missing = || Error::ApiMisuse("the deck lacks a member of its round");
-        // Never grown, so that no copy of a seed is left behind.
+        // Filled where they stay, so that no copy of a seed is left behind.
         let mut masks = Vec::with_capacity(self.cohort.len() + 1);
         masks.push((deck.self_mask(self.slot, &self.context).ok_or_else(missing)?, Sign::Plus));
+        let mut others = Vec::with_capacity(self.cohort.len());
         for other in self.cohort.iter().filter(|o| **o != env.me) {
-            let seed = deck.round_seed(*other, self.slot, &self.context).ok_or_else(missing)?;
-            masks.push((seed, mask::pair_sign(env.me, *other)));
+            others.push(deck.pair(*other, self.slot).ok_or_else(missing)?);
+            masks.push((Secret::new([0; 32]), mask::pair_sign(env.me, *other)));
         }
+        let mut pairs: Vec<_> = others.into_iter().zip(&mut masks[1..]).collect();
+        spread::each(&mut pairs, DERIVED, |(pair, mask)| mask.0 = round_seed(pair, &self.context));
         mask::apply_all(values, &masks);
         let digest = masked_digest(&codec::words_to_bytes(values));
         if self.sent.is_some_and(|sent| sent != digest) {
