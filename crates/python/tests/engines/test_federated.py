@@ -134,8 +134,8 @@ def test_the_page_of_duckdb_keeps_to_the_contract(examples, tmp_path):
     check = [program(), "--json", "answerer", "check", "--data", rows, "--", sys.executable, examples / "duckdb_answerer.py", ":memory:", f"'{rows}'"]
     said = subprocess.run(check, env=env, capture_output=True, text=True)
     tried = json.loads(said.stdout)["tried"]
-    # It says itself that it does not take directions.
-    assert [one["what"] for one in tried if not one["ok"]] == ["direction: begins"], [one for one in tried if not one["ok"]]
+    # That it does not take directions it says itself, which is no fault.
+    assert len(tried) > 20 and not [one for one in tried if not one["ok"]], tried
     assert sum("words" in one["seen"] for one in tried) >= 8
 
 

@@ -92,8 +92,9 @@ QUESTIONS = {
     "moments": _asked(moments={"around": None}),
     "moments around": _asked(moments={"around": [0.5, 0.25, 0.1, 0.5, 0.3, 0.9]}),
 }
-#: Steps that a power of another library may be off.
-POWERS = 4
+#: Steps that powers of another library may be off: one for a thousand rows. Each row's part is rounded to a step of 2^-46, so that a power whose
+#: last bit is another one moves some rows in a thousand by a step.
+POWERS = N // 1000
 LAYOUTS = {name: questions.layout(FEDERATION, question) for name, question in QUESTIONS.items()}
 
 
