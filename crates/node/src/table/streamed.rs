@@ -26,8 +26,8 @@ use crate::{
     release::{DataError, Domain, Hash, LongHash, Passes, Prepared, RowLabels, Rows},
 };
 
-/// Bytes of a batch at most. More would not be faster, and less stay in the processor's caches.
-const BATCH: u64 = 8 << 20;
+/// Bytes of a batch at most. More would not stay in the processor's caches, and of less there is not a part for every core.
+const BATCH: u64 = 4 << 20;
 /// A batch takes this part of the memory that is allowed: three are on their way, each of which is made ready.
 const PART: u64 = 16;
 
@@ -224,8 +224,11 @@ impl Streamed {
 
     fn prepared(&self, (values, labels): Part) -> Result<Prepared, Failure> {
         let of = |e: DataError| changed(&self.reading.data, &format!("has rows that cannot be used ({e})"));
-        let rows = Rows::new(values, self.domain.columns()).map_err(of)?;
-        let prepared = Prepared::new(&rows, &self.domain, self.out_of_box).map_err(of)?;
+        let (prepared, bad) =
+            Prepared::usable(&values, self.domain.columns(), &self.domain, self.out_of_box).map_err(of)?;
+        if bad > 0 {
+            return Err(changed(&self.reading.data, &format!("has {bad} rows that cannot be used")));
+        }
         match (&self.wanted, labels) {
             (Some(wanted), Some(labels)) => {
                 let labels = numbered(&labels, wanted).unwrap_or_default();
