@@ -129,7 +129,7 @@ fn operations<S: Simd>(simd: S, n: usize, d: usize, k: usize) -> [Duration; 3] {
     let mut words = products.map(|_| constant(0.0).to_bits());
     for _ in 0..vectors * k * d / (CHAINS / 2) {
         for (product, word) in products.iter_mut().zip(&mut words) {
-            *product = *product * b;
+            *product *= b;
             *word += (*product + c).to_bits();
         }
     }

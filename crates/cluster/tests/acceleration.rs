@@ -78,8 +78,8 @@ fn it_ends_where_fcm_does_in_fewer_rounds() {
 }
 
 /// Totals of several sites in whole steps, added up as masks leave them.
-fn in_steps(recipe: &Recipe, sites: &[Prepared]) -> Outcome {
-    let (domain, fraction_bits) = (domain(), 38);
+fn in_steps(recipe: &Recipe, sites: &[Prepared], fraction_bits: i32) -> Outcome {
+    let domain = domain();
     let mut run = recipe.run(&domain, sites.len() as u32).unwrap();
     let mut step = run.next(None).unwrap();
     loop {
@@ -113,13 +113,24 @@ fn rounds_are_the_same_bits_wherever_the_rows_are() {
         choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
         ..Recipe::plain(fast(2.0, 1e-6), 2, Seeding::Uniform { seed: SEED })
     };
-    let (together, apart) = (in_steps(&sweep, std::slice::from_ref(&all)), in_steps(&sweep, &parts));
+    let (together, apart) = (in_steps(&sweep, std::slice::from_ref(&all), 38), in_steps(&sweep, &parts, 38));
     assert_eq!(together, apart);
     let k = together.centres.k() as u32;
     let alone = Recipe { clusters: Clusters::exactly(k), ..sweep };
-    let alone = in_steps(&alone, &parts);
+    let alone = in_steps(&alone, &parts, 38);
     assert_eq!((alone.centres, alone.history), (together.centres, together.history));
     assert!(alone.rounds > 8, "{} rounds hold no step of their own", alone.rounds);
+}
+
+/// With steps as coarse as `plan make` has them, what rounds tell of each other is blurred, and it pays all the same.
+#[test]
+fn coarse_totals_save_rounds_too() {
+    let sites = [prepared(&rows(4, SEED)), prepared(&rows(4, SEED))];
+    let with = |algorithm| in_steps(&Recipe::plain(algorithm, 5, Seeding::Uniform { seed: SEED }), &sites, 20);
+    let (slow, quick) = (with(plain(2.0, 1e-6)), with(fast(2.0, 1e-6)));
+    assert!(slow.converged && quick.converged, "{} and {} rounds", slow.rounds, quick.rounds);
+    assert!(2 * quick.rounds <= slow.rounds, "{} rounds, {} of fcm", quick.rounds, slow.rounds);
+    assert!(apart(&slow, &quick) < 1e-3, "{}", apart(&slow, &quick));
 }
 
 #[test]

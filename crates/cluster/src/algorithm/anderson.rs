@@ -278,12 +278,12 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 fn solve(matrix: &mut [Vec<f64>], right: &mut [f64]) {
     let n = right.len();
     for i in 0..n {
-        for j in i + 1..n {
-            let factor = matrix[j][i] / matrix[i][i];
-            for column in i..n {
-                matrix[j][column] -= factor * matrix[i][column];
-            }
-            right[j] -= factor * right[i];
+        let (above, below) = matrix.split_at_mut(i + 1);
+        let (pivot, own) = (&above[i], right[i]);
+        for (row, right) in below.iter_mut().zip(&mut right[i + 1..]) {
+            let factor = row[i] / pivot[i];
+            row.iter_mut().zip(pivot).skip(i).for_each(|(entry, known)| *entry -= factor * known);
+            *right -= factor * own;
         }
     }
     for i in (0..n).rev() {

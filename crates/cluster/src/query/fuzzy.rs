@@ -6,7 +6,7 @@ use super::family::{Block, Family, OfRow, Sensitivity, ShowsRows, Stage, fuzzy_c
 use crate::kernel::{Form, Sums};
 use crate::random::Stream;
 use crate::validity::{self, Geometry, Verdict};
-use crate::{AnswerError, Centres, Domain, MethodError, Prepared, Query, QueryError, distance, kernel};
+use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError, distance, kernel};
 
 /// `WS_k = sum_j u_jk^m x_j` (K x d) and `U_k = sum_j u_jk^m` (K): one round of federated FCM (Bárcena et al. 2021,
 /// Algorithm 2).
@@ -28,18 +28,15 @@ pub struct FuzzyValidation {
     pub m: f64,
 }
 
-/// The answers to several [`FuzzySums`] with one fuzzifier, in one pass over the rows.
+/// The answers to several questions with one fuzzifier, in one pass over the rows.
 pub(super) fn answer_together<'f>(
-    queries: &[Query],
+    questions: &[&FuzzySums],
     rows: &Prepared,
     forms: &'f [Form],
 ) -> Result<Vec<Sums<'f>>, AnswerError> {
-    let sets: Vec<&Centres> = queries.iter().flat_map(Query::points).collect();
-    let m = queries.first().map(|query| match query {
-        Query::FuzzySums(query) => query.m,
-        _ => f64::NAN,
-    });
-    Ok(kernel::fuzzy_forms(rows.packed(), &sets, m.unwrap_or(f64::NAN), forms)?)
+    let Some(first) = questions.first() else { return Ok(Vec::new()) };
+    let sets: Vec<&Centres> = questions.iter().map(|question| &question.centres).collect();
+    Ok(kernel::fuzzy_forms(rows.packed(), &sets, first.m, forms)?)
 }
 
 impl Family for FuzzySums {

@@ -181,7 +181,15 @@ impl Query {
     ) -> Result<Vec<Sums<'f>>, AnswerError> {
         match (queries, forms) {
             ([one], [form]) => Ok(vec![one.family().answer(rows, form, noise)?]),
-            _ => fuzzy::answer_together(queries, rows, forms),
+            _ => {
+                let mut questions = Vec::with_capacity(queries.len());
+                for query in queries {
+                    if let Self::FuzzySums(query) = query {
+                        questions.push(query);
+                    }
+                }
+                fuzzy::answer_together(&questions, rows, forms)
+            }
         }
     }
 
