@@ -226,7 +226,7 @@ impl<'a> Stage<'a> {
 }
 
 /// A frame, and what it gives away.
-type Reply = (Vec<u8>, Disclosure);
+type Reply = (Arc<Vec<u8>>, Disclosure);
 
 /// What one site sends on these frames.
 fn reply(

@@ -256,6 +256,38 @@ fn signed_parts<'a>(session: &'a Hash, kind: &'a [u8; 2], context: &'a Hash, res
     [&session.0, kind, &context.0, &rest.0]
 }
 
+/// A masked input before its commitment and its signature are there: the words are written and hashed once, in the frame that
+/// leaves.
+pub(crate) struct MaskedFrame {
+    bytes: Vec<u8>,
+    pub(crate) digest: Hash,
+    context: Hash,
+}
+
+impl MaskedFrame {
+    pub(crate) fn new(context: &Hash, words: &[u64]) -> MaskedFrame {
+        let mut bytes = Vec::with_capacity(OVERHEAD + COMMITMENT + 8 * words.len());
+        start(&mut bytes, Kind::MaskedInput, context, COMMITMENT + 8 * words.len());
+        bytes.resize(START + COMMITMENT, 0);
+        words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        let digest = masked_digest(&bytes[START + COMMITMENT..]);
+        MaskedFrame { bytes, digest, context: *context }
+    }
+
+    pub(crate) fn frame(mut self, identity: &Identity, session: &Hash, commitment: &Commitment) -> Vec<u8> {
+        self.bytes[START..START + COMMITMENT].copy_from_slice(commitment);
+        let (number, rest) = ((Kind::MaskedInput as u16).to_le_bytes(), input_digest(commitment, &self.digest));
+        let signature = identity.sign(FRAME, &signed_parts(session, &number, &self.context, &rest));
+        self.bytes.extend_from_slice(&signature.to_bytes());
+        self.bytes
+    }
+}
+
+/// The message of a frame of this side's own.
+pub(crate) fn message_of(frame: &[u8]) -> &[u8] {
+    frame.get(START..frame.len().saturating_sub(64)).unwrap_or_default()
+}
+
 /// Builds and signs a frame around an encoded message ([FRM-4]).
 pub(crate) fn frame_raw(identity: &Identity, session: &Hash, kind: Kind, context: &Hash, rest: &[u8]) -> Vec<u8> {
     let (digest, _) = rest_digest(kind, rest);
@@ -267,13 +299,20 @@ pub(crate) fn frame_raw(identity: &Identity, session: &Hash, kind: Kind, context
 /// The bytes of a frame that is signed already.
 pub(crate) fn assemble(kind: Kind, context: &Hash, rest: &[u8], signature: &Signature) -> Vec<u8> {
     let mut out = Vec::with_capacity(OVERHEAD + rest.len());
-    out.extend_from_slice(&VERSION.to_le_bytes());
-    out.extend_from_slice(&(kind as u16).to_le_bytes());
-    out.extend_from_slice(&((32 + rest.len() + 64) as u32).to_le_bytes());
-    out.extend_from_slice(&context.0);
+    start(&mut out, kind, context, rest.len());
     out.extend_from_slice(rest);
     out.extend_from_slice(&signature.to_bytes());
     out
+}
+
+/// Where a frame's message begins: behind header and context.
+const START: usize = HEADER + 32;
+
+fn start(out: &mut Vec<u8>, kind: Kind, context: &Hash, message: usize) {
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&(kind as u16).to_le_bytes());
+    out.extend_from_slice(&((32 + message + 64) as u32).to_le_bytes());
+    out.extend_from_slice(&context.0);
 }
 
 /// Builds and signs a frame.

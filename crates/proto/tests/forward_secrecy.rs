@@ -81,7 +81,7 @@ fn answered(hub: &mut Hub, site: u16, frame: &[u8]) -> ([u64; 4], Vec<u8>) {
         }
     }
     hub.answers = true;
-    (noise, sent.expect("its vector"))
+    (noise, sent.expect("its vector").to_vec())
 }
 
 #[test]

@@ -156,7 +156,7 @@ type Due = (u64, u64, usize);
 
 enum Happening {
     ToSite(u16, Arc<Vec<u8>>),
-    ToAggregator(u16, Vec<u8>),
+    ToAggregator(u16, Arc<Vec<u8>>),
     Attach(u16),
     Detach(u16),
     Return(u16),
@@ -544,8 +544,8 @@ impl World {
                         Verdict::Drop => Vec::new(),
                         Verdict::Vanish => return self.kill(i, false),
                         Verdict::Crash => return self.kill(i, true),
-                        Verdict::Replace(other) => vec![other],
-                        Verdict::Frames(frames) => frames,
+                        Verdict::Replace(other) => vec![Arc::new(other)],
+                        Verdict::Frames(frames) => frames.into_iter().map(Arc::new).collect(),
                     };
                     for bytes in frames {
                         self.sent_by_sites.push((i, kind, bytes.len()));
@@ -700,7 +700,7 @@ impl World {
     }
 
     /// The frame that reaches the aggregator next, where nothing else comes before it and it comes at this time.
-    fn next_to_hub(&mut self, at: u64) -> Option<(u16, Vec<u8>)> {
+    fn next_to_hub(&mut self, at: u64) -> Option<(u16, Arc<Vec<u8>>)> {
         let Reverse((next, _, index)) = self.queue.peek()?;
         let (index, due) = (*index, *next == at);
         if !due || !matches!(self.store[index], Some(Happening::ToAggregator(..))) {

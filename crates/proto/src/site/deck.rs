@@ -13,6 +13,7 @@ use super::{
     pairs::{Keys, Peer},
 };
 use crate::{
+    codec,
     error::Error,
     identity::PublicKey,
     journal::{Bytes, DeckRecord},
@@ -20,7 +21,8 @@ use crate::{
     mask::self_mask_key,
     message::{
         AdvertiseKeys, DeliverShares, Directory, DirectoryCertificate, DirectoryEntry, Kind, OpenDeck, SealedFor,
-        ShareKeys, commitments_hash, deck_id, directory_hash, first_unsigned, seed_commitment, slot_commitments,
+        ShareKeys, commitments_hash, deck_id, directory_hash, first_unsigned, message_of, seed_commitment,
+        slot_commitments,
     },
     policy,
     release::{Blocks, Member, OwnBlock, Standing},
@@ -71,6 +73,8 @@ pub(crate) struct ExpectShares {
     kem: KemSecret,
     /// None at this site's own place. Each in a block of its own, as the keys are.
     peers: Vec<Option<Box<Peer>>>,
+    /// The frame with this site's own boxes, which it keeps to send it again: the ciphertexts in it go into the pair secrets.
+    pub(crate) sent: Arc<Vec<u8>>,
 }
 
 /// A deck from which rounds are played.
@@ -232,11 +236,10 @@ impl ExpectCertificate {
             let powers = Powers::of(entry.site, self.threshold);
             let shares = polynomials.iter().map(|polynomial| powers.share(polynomial));
             let Some(drawn) = drawn else { return Ok(Dealt::Own(shares.collect())) };
-            let peer = secrets.keys.agree(env, &self.hash, entry, drawn.copy())?;
+            let (peer, ciphertext) = secrets.keys.agree(env, &self.hash, entry, drawn.copy())?;
             let mut plain = Zeroizing::new(Vec::with_capacity(32 * polynomials.len()));
             shares.for_each(|share| plain.extend_from_slice(&Zeroizing::new(share.bytes())[..]));
-            let (key, associated) = peer.outgoing();
-            let ciphertext = peer.ciphertext().clone();
+            let (key, associated) = peer.outgoing(&ciphertext);
             let sealed = SealedFor { site: entry.site, ciphertext, sealed: suite::seal(&key, &associated, &plain) };
             Ok(Dealt::To(Box::new(peer), sealed))
         };
@@ -269,6 +272,7 @@ impl ExpectCertificate {
             // The X25519 keys are wiped here; this one when the ciphertexts are here.
             kem: secrets.keys.into_kem(),
             peers,
+            sent: Arc::default(),
         };
         Ok((next, ShareKeys { commitments: secrets.commitments, boxes: sealed }))
     }
@@ -310,10 +314,12 @@ impl ExpectShares {
         let mut held: Vec<Vec<Share>> = (0..slots).map(|_| Vec::with_capacity(self.members.len())).collect();
         let mut pairs = Vec::with_capacity(self.members.len());
         let kem = self.kem.expand();
-        // One box for every peer, in the same order.
-        let theirs: Vec<(&Peer, &SealedFor)> =
-            self.peers.iter().flatten().map(|peer| &**peer).zip(&delivery.boxes).collect();
-        let open = |(peer, sealed): &(&Peer, &SealedFor)| -> Result<(Vec<Share>, Box<Secret>), BadDelivery> {
+        let own: ShareKeys = codec::decode("ShareKeys", message_of(&self.sent), Kind::ShareKeys.body_limit())
+            .map_err(|error| fault(env.me, error))?;
+        // One box for every peer and from every peer, in the same order.
+        let peers = self.peers.iter().flatten().map(|peer| &**peer);
+        let theirs: Vec<_> = peers.zip(&own.boxes).zip(&delivery.boxes).collect();
+        let open = |((peer, own), sealed): &((&Peer, &SealedFor), &SealedFor)| -> Result<(Vec<Share>, Box<Secret>), BadDelivery> {
             let who = sealed.site;
             let bad = |why: &str| {
                 fault(who, Error::peer(env.name_of(who), format!("sent this site a box of shares that {why}"), "SHR-4"))
@@ -327,7 +333,7 @@ impl ExpectShares {
             }
             let shares = Share::all(chunks.iter()).ok_or_else(|| bad("holds something that is not a share"))?;
             // In blocks of their own: what is moved would leave its bytes in the list.
-            Ok((shares, Box::new(peer.pair(&received, &sealed.ciphertext))))
+            Ok((shares, Box::new(peer.pair(&own.ciphertext, &received, &sealed.ciphertext))))
         };
         let mut opened = spread::map(&theirs, WORTH_A_CORE, open).into_iter();
         for peer in &self.peers {

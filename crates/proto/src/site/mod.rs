@@ -12,7 +12,10 @@ mod round;
 mod setup;
 mod types;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use rand_core::CryptoRng;
 
@@ -22,7 +25,7 @@ use round::{Named, Round, Step};
 pub use types::{Event, Input, Output, SiteConfig};
 
 use crate::{
-    codec, commit,
+    commit,
     error::Error,
     identity::DecodedKeys,
     journal::{Entry, Record},
@@ -45,7 +48,7 @@ enum DeckState {
 /// A reply that may be asked for again. The same frame gets the same answer, byte for byte.
 struct Reply {
     to: Hash,
-    bytes: Vec<u8>,
+    bytes: Arc<Vec<u8>>,
     discloses: Disclosure,
 }
 
@@ -236,6 +239,7 @@ impl Site {
     }
 
     fn reply_bytes(&mut self, to: Hash, asked: Kind, deck: u32, bytes: Vec<u8>, discloses: Disclosure) {
+        let bytes = Arc::new(bytes);
         self.replies.insert((asked, deck), Reply { to, bytes: bytes.clone(), discloses });
         self.out.push_back(Output::Send { bytes, discloses });
     }
@@ -346,8 +350,10 @@ impl Site {
     fn asked(&mut self, ask: &Ask, context: Hash, digest: Hash) {
         let Some(DeckState::Ready(deck)) = self.decks.get(&ask.deck) else { return };
         // The reply is filled in when the answer comes.
-        self.replies
-            .insert((Kind::Ask, ask.deck), Reply { to: digest, bytes: Vec::new(), discloses: Disclosure::MaskedWords });
+        self.replies.insert(
+            (Kind::Ask, ask.deck),
+            Reply { to: digest, bytes: Arc::default(), discloses: Disclosure::MaskedWords },
+        );
         self.out.push_back(Output::Event(Event::Asked(Asked {
             context,
             run: self.run.unwrap_or_default(),
@@ -374,19 +380,18 @@ impl Site {
             return Err(Error::ApiMisuse("the deck of this round is gone"));
         };
         let known = round.is_restored();
-        round.mask(&self.env, deck, &mut values)?;
-        let (context, index) = (round.context, *index);
+        let masked = round.mask(&self.env, deck, &mut values)?;
+        let index = *index;
         if !known {
             // [JRN-4]: with the entry that protects this vector, what is left of closed slots leaves the disk.
-            let masked = round.record(index, self.rounds);
-            let all = self.summary().into_iter().chain(masked).collect();
+            let entry = round.record(index, self.rounds);
+            let all = self.summary().into_iter().chain(entry).collect();
             self.out.push_back(Output::Rewrite(all));
         }
         let commitment = if self.env.opening { commit::commit(&values) } else { commit::NONE };
-        let rest = [&commitment[..], &codec::words_to_bytes(&values)].concat();
-        let bytes = message::frame_raw(&self.env.identity, &self.env.session, Kind::MaskedInput, &context, &rest);
+        let bytes = Arc::new(masked.frame(&self.env.identity, &self.env.session, &commitment));
         if let Some(reply) = self.replies.get_mut(&(Kind::Ask, index)) {
-            reply.bytes.clone_from(&bytes);
+            reply.bytes = bytes.clone();
         }
         self.out.push_back(Output::Send { bytes, discloses: Disclosure::MaskedWords });
         Ok(())
@@ -395,6 +400,7 @@ impl Site {
     fn refuse(&mut self, context: &Hash, rule: String) {
         let refusal = Refusal { rule: rule.chars().take(16).collect() };
         let bytes = message::frame(&self.env.identity, &self.env.session, Kind::Refusal, context, &refusal);
+        let bytes = Arc::new(bytes);
         if let Some((index, round)) = self.round.as_ref().filter(|(_, r)| r.context == *context) {
             if let Some(reply) = self.replies.get_mut(&(Kind::Ask, *index)) {
                 (reply.bytes, reply.discloses) = (bytes.clone(), Disclosure::Refusal);

@@ -51,14 +51,14 @@ impl Keys {
         directory: &Hash,
         entry: &DirectoryEntry,
         drawn: Drawn,
-    ) -> Result<Peer, Error> {
+    ) -> Result<(Peer, Ciphertext), Error> {
         let fault = |what: &str, rule| Error::peer(env.name_of(entry.site), what, rule);
         let small = || fault("advertised a key of small order", "KEX-8");
         let mask = exchange(&self.mask, &entry.keys.mask_key).ok_or_else(small)?;
         let seal = exchange(&self.seal, &entry.keys.seal_key).ok_or_else(small)?;
         let sent = entry.keys.kem_key.encapsulate(drawn);
         let (ciphertext, sent) = sent.ok_or_else(|| fault("advertised an ML-KEM key that is none", "KEX-16"))?;
-        Ok(Peer { directory: *directory, me: env.me, other: entry.site, mask, seal, sent, ciphertext })
+        Ok((Peer { directory: *directory, me: env.me, other: entry.site, mask, seal, sent }, ciphertext))
     }
 
     /// The one private key that is needed until the deck is ready.
@@ -75,19 +75,14 @@ pub(super) struct Peer {
     /// X25519's results.
     mask: Secret,
     seal: Secret,
-    /// What went to the other, and in which ciphertext.
+    /// What went to the other. The ciphertext in which it went, 34 times as long, is in the frame that left.
     sent: Secret,
-    ciphertext: Ciphertext,
 }
 
 impl Peer {
-    pub(super) fn ciphertext(&self) -> &Ciphertext {
-        &self.ciphertext
-    }
-
     /// Key and associated data of the one box to the other ([SHR-2]).
-    pub(super) fn outgoing(&self) -> (Secret, Hash) {
-        self.box_key(self.me, self.other, &self.sent, &self.ciphertext)
+    pub(super) fn outgoing(&self, ciphertext: &Ciphertext) -> (Secret, Hash) {
+        self.box_key(self.me, self.other, &self.sent, ciphertext)
     }
 
     /// Key and associated data of the one box from the other.
@@ -101,9 +96,10 @@ impl Peer {
         (suite::derive(&joined([&self.seal, secret])[..], "box", &parts), suite::hash("box", &parts))
     }
 
-    /// [KEX-8]: the pair secret, the same at both ends, from the lower number's direction first.
-    pub(super) fn pair(&self, received: &Secret, ciphertext: &Ciphertext) -> Secret {
-        let (mine, theirs) = ((&self.sent, &self.ciphertext), (received, ciphertext));
+    /// [KEX-8]: the pair secret, the same at both ends, from the lower number's direction first; `sent` is the ciphertext that
+    /// went to the other.
+    pub(super) fn pair(&self, sent: &Ciphertext, received: &Secret, ciphertext: &Ciphertext) -> Secret {
+        let (mine, theirs) = ((&self.sent, sent), (received, ciphertext));
         let (up, down) = if self.me < self.other { (mine, theirs) } else { (theirs, mine) };
         let (low, high) = (self.me.min(self.other).to_le_bytes(), self.me.max(self.other).to_le_bytes());
         let parts: [&[u8]; 5] = [&self.directory.0, &low, &high, up.1.bytes(), down.1.bytes()];

@@ -14,14 +14,13 @@ use super::{
     env::Env,
 };
 use crate::{
-    codec,
     error::Error,
     identity::PublicKey,
     journal::{Entry, Record},
     mask::{self, Sign},
     message::{
-        Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, Proof, RoundSeed, Survivors, Unmask, first_unsigned,
-        inputs_hash, masked_digest, round_context, survivors_context,
+        Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, MaskedFrame, Proof, RoundSeed, Survivors, Unmask,
+        first_unsigned, inputs_hash, round_context, survivors_context,
     },
     policy, release, spread,
     suite::{Hash, Secret},
@@ -323,9 +322,8 @@ impl Round {
         fits && alive.is_sorted_by(|a, b| a < b)
     }
 
-    /// [MSK-1] to [MSK-4]: masks `values` for this context. Returns the digest, which the caller persists before the
-    /// vector leaves.
-    pub(crate) fn mask(&mut self, env: &Env, deck: &Deck, values: &mut [u64]) -> Result<Hash, Error> {
+    /// [MSK-1] to [MSK-4]: masks `values` for this context. The caller persists the digest before the vector leaves.
+    pub(crate) fn mask(&mut self, env: &Env, deck: &Deck, values: &mut [u64]) -> Result<MaskedFrame, Error> {
         if !self.awaits_answer() || self.is_burned() {
             return Err(Error::ApiMisuse("this round has its answer already"));
         }
@@ -344,7 +342,8 @@ impl Round {
         let mut pairs: Vec<_> = others.into_iter().zip(&mut masks[1..]).collect();
         spread::each(&mut pairs, DERIVED, |(pair, mask)| mask.0 = round_seed(pair, &self.context));
         mask::apply_all(values, &masks);
-        let digest = masked_digest(&codec::words_to_bytes(values));
+        let masked = MaskedFrame::new(&self.context, values);
+        let digest = masked.digest;
         if self.sent.is_some_and(|sent| sent != digest) {
             return Err(Error::Journal(
                 "another vector was already masked in this slot before the restart; this slot is abandoned".into(),
@@ -354,7 +353,7 @@ impl Round {
             self.stage = Stage::Masked;
         }
         (self.sent, self.again) = (Some(digest), false);
-        Ok(digest)
+        Ok(masked)
     }
 
     /// [SUR-1] to [SUR-5]: a set of survivors is a subset of what this site last accepted, holds this site, meets the

@@ -76,11 +76,11 @@ impl Site {
         else {
             return Err(self.stray(frame.kind));
         };
-        let (next, shares) = state.certificate(&self.env, &certificate, rng)?;
-        let hash = next.hash;
-        self.decks.insert(index, DeckState::Shares(next));
+        let (mut next, shares) = state.certificate(&self.env, &certificate, rng)?;
         let asked = Kind::DirectoryCertificate;
-        self.reply(digest, asked, index, Kind::ShareKeys, &hash, &shares, Disclosure::SealedShares);
+        self.reply(digest, asked, index, Kind::ShareKeys, &next.hash, &shares, Disclosure::SealedShares);
+        next.sent = self.replies.get(&(asked, index)).map(|reply| reply.bytes.clone()).unwrap_or_default();
+        self.decks.insert(index, DeckState::Shares(next));
         Ok(())
     }
 
@@ -105,6 +105,10 @@ impl Site {
                 let (members, threshold, hash) = (deck.members.len(), deck.threshold, deck.hash);
                 self.out.push_back(Output::Persist(Record(Entry::Deck(deck.to_record(self.env.session)))));
                 self.decks.insert(index, DeckState::Ready(deck));
+                // Its boxes were delivered, so nobody lacks them: who asks again gets none. They are most of what a site holds.
+                if let Some(reply) = self.replies.get_mut(&(Kind::DirectoryCertificate, index)) {
+                    reply.bytes = Arc::default();
+                }
                 let ack = self.ack(&hash);
                 self.reply_bytes(digest, Kind::DeliverShares, index, ack, Disclosure::Acknowledgement);
                 self.out.push_back(Output::Event(Event::DeckReady { index, members, threshold }));

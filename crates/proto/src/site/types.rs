@@ -54,8 +54,8 @@ pub enum Output {
     Rewrite(Vec<Record>),
     /// Send this frame to the aggregator.
     Send {
-        /// The whole frame.
-        bytes: Vec<u8>,
+        /// The whole frame, which the site keeps for as long as it may be asked for it again.
+        bytes: Arc<Vec<u8>>,
         /// What it gives away.
         discloses: Disclosure,
     },
