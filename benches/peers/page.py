@@ -12,14 +12,22 @@ from pathlib import Path
 
 WORK, HERE = Path(sys.argv[1]), Path(__file__).parent
 RELEASE = Path(os.environ["CARGO_TARGET_DIR"]) / "release"
+#: Of ours, to which keys belong that serve twice as many. A plan's own number is larger.
+ROUNDS = 8
 
 
 def output(*command, may_fail=False, **env):
     """What a command prints. One that may fail has a reason to: its program is not installed."""
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env={**os.environ, **env})
-    if done.returncode != 0 and not may_fail:
-        raise SystemExit(f"{' '.join(map(str, command))}: {done.stderr[-2000:]}")
-    return done.stdout if done.returncode == 0 else None
+    try:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, env={**os.environ, **env})
+        why = done.stderr[-2000:] if done.returncode else None
+    except OSError as e:
+        why = str(e)
+    if why is not None and not may_fail:
+        raise SystemExit(f"{' '.join(map(str, command))}: {why}")
+    if why is not None:
+        print(f"{command[0]}: {why}", file=sys.stderr)
+    return done.stdout if why is None else None
 
 
 def median(values):
@@ -81,13 +89,33 @@ def processor():
 
 
 def local_sums(rows, columns, clusters):
-    lines = output(sys.executable, HERE / "sums.py", rows, columns, clusters).splitlines()
-    return [json.loads(line) for line in lines]
+    """Every program against ours in the same process: those that share an environment, then the one that has its own."""
+    found = [json.loads(line) for line in output(sys.executable, HERE / "sums.py", rows, columns, clusters).splitlines()]
+    older = output(WORK / "older/bin/python", HERE / "sums.py", rows, columns, clusters, 3, "fuzzy-c-means", may_fail=True)
+    found = [one for one in found if one["program"] != "fuzzy-c-means"]
+    beside = [json.loads(line) for line in (older or "").splitlines()]
+    ours = {one["program"]: one["seconds"] for one in beside if "seconds" in one}
+    for one in beside:
+        if one["program"] == "fuzzy-c-means":
+            found.append({**one, "ours": ours["veilsum"]})
+    return found
 
 
 def simulated(sites, length, share, *options):
-    text = output(RELEASE / "veilsum-lab", "simulate", "--json", "--sites", sites, "--length", length, "--drop", share, *options)
-    return json.loads(text)
+    """Rounds of so many numbers, the first of which opens none before it and is left out; every site's time with its part of the keys."""
+    text = output(
+        RELEASE / "veilsum-lab", "simulate", "--json", "--rounds", ROUNDS, "--sites", sites, "--length", length, "--drop", share, *options
+    )
+    found, deck = json.loads(text), {}
+    for key in ("site_ms", "aggregator_ms"):
+        # Keys are made for twice as many rounds as are asked for.
+        deck[key] = found["deck"][key] / (2 * ROUNDS)
+    # The time of all sites, by those that stayed to the end: the others did half of a round, or nothing.
+    rounds = [(one["site_ms"] * sites / one["sites_in_total"], one["aggregator_ms"]) for one in found["rounds"][1:]]
+    return {
+        "site": [(site + deck["site_ms"]) / 1e3 for site, _ in rounds],
+        "aggregator": [(aggregator + deck["aggregator_ms"]) / 1e3 for _, aggregator in rounds],
+    }
 
 
 def flower(clients, length, missing, rounds):
@@ -99,8 +127,9 @@ def main():
     loops = [loop() for _ in range(3)]
     say = print
     say("# Performance\n")
-    say("`benches/peers/run` wrote this page: it installs the other programs, builds what is shipped, and measures all of it in one run, in turns.")
-    say("Each number is the median, with the smallest and the largest behind it. Ratios say how many times as long the other takes.\n")
+    say("`benches/peers/run` wrote this page: it installs the other programs, builds what is shipped, and measures all of it in one run; programs of one")
+    say("table that share an environment take turns. Each number is the median, with the smallest and the largest behind it. Ratios say how many times")
+    say("as long the other takes.\n")
     table = list(limits())
     rows, columns, clusters = 1_000_000, 16, 10
     sums = local_sums(rows, columns, clusters)
@@ -111,26 +140,24 @@ def main():
         if "skipped" in one:
             say(f"| {one['program']} | not measured: {one['skipped']} | | |")
         else:
-            say(f"| {one['program']} | {one['kind']} | {spread(one['seconds'])} | {ratios(one['seconds'], ours)} |")
+            beside = f", NumPy {one['numpy']}" if "ours" in one else ""
+            say(f"| {one['program']}{beside} | {one['kind']} | {spread(one['seconds'])} | {ratios(one['seconds'], one.get('ours', ours))} |")
     say("\nA fuzzy round weighs every row for every cluster; a hard one only finds the nearest centre. `python benches/peers/sums.py` measures this alone.\n")
 
     say("## Secure sums of 100 parties, 100 numbers, a tenth of them missing\n")
     opened, plain = simulated(100, 100, 0.1), simulated(100, 100, 0.1, "--no-opening")
-    theirs = flower(100, 100, 10, 1)
-    say("| | ms of a site or client | ms of the coordinator or server |\n|---|---|---|")
+    theirs = flower(100, 100, 10, 2)
+    say("| | ms of a site or client that stays | ms of the coordinator or server |\n|---|---|---|")
     for name, of in (("veilsum, opened to all sites", opened), ("veilsum, not opened", plain)):
-        # The first round is without a predecessor to open; the deck serves sixteen.
-        sites, aggregators = ([one[key] / 1e3 for one in of["rounds"]] for key in ("site_ms", "aggregator_ms"))
-        say(f"| {name}, a round | {spread(sites)} | {spread(aggregators)} |")
+        say(f"| {name}, a round with its part of the keys | {spread(of['site'])} | {spread(of['aggregator'])} |")
         if theirs:
-            say(f"| SecAgg+ of Flower / {name} | {ratios(theirs['client'], sites)} | {ratios(theirs['server'], aggregators)} |")
-    deck = opened["deck"]
-    say(f"| veilsum, keys for 16 rounds, once | {deck['site_ms']:.1f} | {deck['aggregator_ms']:.1f} |")
+            say(f"| SecAgg+ of Flower / {name} | {ratios(theirs['client'], of['site'])} | {ratios(theirs['server'], of['aggregator'])} |")
     if theirs:
         say(f"| SecAgg+ of Flower 1.41, a round, keys included | {spread(theirs['client'])} | {spread(theirs['server'])} |")
-        say(f"\nFlower's clients share with {theirs['shares']} others, ours with all. Its masks are of 32 bits, ours of 64.")
+        say(f"\nFlower makes keys for every round, and its clients share with {theirs['shares'] - 1} others; ours make them for {2 * ROUNDS} rounds, and share with all.")
+        say("Its masks are of 32 bits, ours of 64. It is written in Python, whose own time is most of what is compared here.")
     else:
-        say("\nSecAgg+ of Flower was not measured: it cannot be installed here.")
+        say("\nSecAgg+ of Flower was not measured: standard error says why.")
     say("`veilsum-lab simulate --sites 100 --length 100 --drop 0.1` and `python benches/peers/flower.py 100 100 10` measure this alone.\n")
 
     say("## A proof that entries are bounded, in place of masks (Prio3 of `prio`)\n")

@@ -1,7 +1,7 @@
 """One round of fuzzy c-means (or of Lloyd's k-means) over the rows of one place: this project's kernel and other programs, on the same rows, in turns,
 in one process, on one thread.
 
-    python sums.py [ROWS] [COLUMNS] [CLUSTERS] [TURNS]
+    python sums.py [ROWS] [COLUMNS] [CLUSTERS] [TURNS] [PROGRAM ...]
 
 Prints one line of JSON a program: seconds of a round, one number a turn. A round is what a program's own loop does in one: the time of a fit of few
 rounds is taken from that of many, so that starts and checks of the input do not count.
@@ -22,7 +22,8 @@ import numpy as np  # noqa: E402
 import veilsum  # noqa: E402
 from veilsum import questions  # noqa: E402
 
-N, D, K, TURNS = (int(word) for word in (sys.argv[1:] + ["1000000", "16", "10", "5"][len(sys.argv) - 1 :])[:4])
+N, D, K, TURNS = (int(word) for word in (sys.argv[1:5] + ["1000000", "16", "10", "5"][len(sys.argv[1:5]) :]))
+ONLY = sys.argv[5:]
 warnings.simplefilter("ignore")
 random = np.random.default_rng(1)
 groups = random.random((K, D))
@@ -125,7 +126,7 @@ def fuzzy_c_means():
     from fcmeans import FCM
 
     def fit(rounds):
-        model = FCM(n_clusters=K, m=M, max_iter=rounds, error=0.0, random_state=1)
+        model = FCM(n_clusters=K, m=M, max_iter=rounds, error=1e-9, random_state=1)
         model.fit(x)
 
     return fit
@@ -152,9 +153,14 @@ def faiss_kmeans():
 
 def measured():
     """Name, what it does in a round, and how to time one."""
-    yield "veilsum", "fuzzy", of_rounds(fcm(2.0), 1, 11)
-    yield "veilsum, m = 1.5", "fuzzy", of_rounds(fcm(1.5), 1, 11)
-    yield "veilsum, an answer in whole steps from an array", "fuzzy", once(answer)
+    ours = [
+        ("veilsum", "fuzzy", of_rounds(fcm(2.0), 1, 11)),
+        ("veilsum, m = 1.5", "fuzzy", of_rounds(fcm(1.5), 1, 11)),
+        ("veilsum, an answer in whole steps from an array", "fuzzy", once(answer)),
+    ]
+    for one in ours:
+        one[2]()
+        yield one
     peers = [
         ("NumPy in blocks", "fuzzy", lambda: once(numpy_sums)),
         ("numba, one loop", "fuzzy", lambda: once(numba_sums())),
@@ -164,10 +170,15 @@ def measured():
         ("faiss, single precision", "hard", lambda: of_rounds(faiss_kmeans())),
     ]
     for name, kind, begin in peers:
+        if ONLY and name not in ONLY:
+            continue
         try:
-            yield name, kind, begin()
-        except ImportError as e:
-            print(json.dumps({"program": name, "skipped": str(e)}), flush=True)
+            seconds = begin()
+            seconds()
+        except Exception as e:  # Whatever keeps another program from running is said, and keeps nobody else from it.
+            print(json.dumps({"program": name, "skipped": f"{type(e).__name__}: {e}".splitlines()[0][:120]}), flush=True)
+        else:
+            yield name, kind, seconds
 
 
 def same():
@@ -181,11 +192,10 @@ def same():
 
 same()
 programs = list(measured())
-for _, _, seconds in programs:
-    seconds()
 times = {name: [] for name, *_ in programs}
 for _ in range(TURNS):
     for name, _, seconds in programs:
         times[name].append(seconds())
 for name, kind, _ in programs:
-    print(json.dumps({"program": name, "kind": kind, "rows": N, "columns": D, "clusters": K, "seconds": times[name]}), flush=True)
+    versions = {"numpy": np.__version__, "python": sys.version.split()[0]}
+    print(json.dumps({"program": name, "kind": kind, **versions, "rows": N, "columns": D, "clusters": K, "seconds": times[name]}), flush=True)

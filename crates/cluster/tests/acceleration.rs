@@ -140,3 +140,41 @@ fn noise_is_not_extrapolated() {
     let why = with(fast(2.0, 0.0)).check(&domain()).unwrap_err().to_string();
     assert!(why.contains("follow the noise") && why.contains("--method fcm"), "{why}");
 }
+
+/// Sites leave with their block in mid-run: what totals over others said is forgotten, and the result is over those that stayed.
+#[test]
+fn rounds_over_other_rows_are_forgotten() {
+    for seed in SEED..SEED + 4 {
+        let sites: Vec<Prepared> = (0..3).map(|i| prepared(&rows(3 + i, seed + 40 + i as u64))).collect();
+        let done = |algorithm: Algorithm, lost_after: u32| {
+            let mut run = Recipe::plain(algorithm, 4, Seeding::Uniform { seed }).run(&domain(), 3).unwrap();
+            let (mut totals, mut asked) = (None, 0);
+            loop {
+                match run.next(totals.as_ref()).unwrap() {
+                    Step::Done(outcome) => return (*outcome, asked),
+                    Step::Ask(batch) => {
+                        asked += 1;
+                        let lost = asked > lost_after;
+                        run.over(u32::from(lost));
+                        totals = Some(pooled::totals(&batch, if lost { &sites[..2] } else { &sites }).unwrap());
+                    }
+                }
+            }
+        };
+        for lost_after in [6, 9, 14] {
+            let (plain, _) = done(plain(2.0, 1e-8), lost_after);
+            let (fast, _) = done(fast(2.0, 1e-8), lost_after);
+            assert!(fast.converged && fast.centres_over == 1, "seed {seed}, lost after {lost_after}");
+            // Most of them end in the same optimum; all of them at rest over the rows that stayed.
+            let rest = Recipe::plain(
+                Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 1 },
+                4,
+                Seeding::Given { centres: fast.centres.clone() },
+            );
+            let one =
+                pooled::run(&mut rest.run(&domain(), 1).unwrap(), &Prepared::pooled(&sites[..2]).unwrap()).unwrap();
+            assert!(apart(&one, &fast) < 1e-7, "seed {seed}, lost after {lost_after}: {}", apart(&one, &fast));
+            assert!(plain.converged);
+        }
+    }
+}

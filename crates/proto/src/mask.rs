@@ -4,7 +4,8 @@ use aes::Aes256;
 use ctr::{
     CtrCore,
     cipher::{
-        BlockSizeUser, KeyIvInit, StreamCipherBackend, StreamCipherClosure, StreamCipherCore, array::Array, consts::U16,
+        BlockSizeUser, KeyIvInit, StreamCipherBackend, StreamCipherClosure, StreamCipherCore, StreamCipherSeekCore,
+        array::Array, consts::U16,
     },
     flavors::Ctr64LE,
 };
@@ -69,8 +70,8 @@ impl Expander {
         self.add(words, &mut stream(key), sign);
     }
 
-    /// Adds what comes next of a keystream. Between two parts of a vector the stream goes on where it was only if the first
-    /// part is a multiple of [`STEP`] bytes.
+    /// Adds what comes next of a keystream. Where it stands afterwards depends on how many blocks the processor makes at once, so whoever
+    /// goes on says where.
     fn add(&mut self, words: &mut [u64], stream: &mut Stream, sign: Sign) {
         stream.process_with_backend(Adding { words, sign, step: &mut self.0 });
     }
@@ -131,7 +132,8 @@ fn stream(key: &Secret) -> Stream {
 
 /// Words that stay in a core's cache while all masks are added to them.
 const NEAR: usize = 1 << 14;
-const _: () = assert!((8 * NEAR).is_multiple_of(STEP));
+/// Whole blocks of the keystream.
+const _: () = assert!(NEAR.is_multiple_of(2));
 
 /// Applies many masks. It adds all of them to one part of a long vector before it goes to the next part, because memory
 /// is slower than the cipher.
@@ -142,8 +144,11 @@ pub(crate) fn apply_all(words: &mut [u64], masks: &[(Secret, Sign)]) {
             return masks.iter().for_each(|(key, sign)| expander.apply(words, key, *sign));
         }
         let mut streams: Vec<_> = masks.iter().map(|(key, sign)| (stream(key), *sign)).collect();
-        for part in words.chunks_mut(NEAR) {
-            streams.iter_mut().for_each(|(stream, sign)| expander.add(part, stream, *sign));
+        for (block, part) in (0..).step_by(NEAR / 2).zip(words.chunks_mut(NEAR)) {
+            for (stream, sign) in &mut streams {
+                stream.set_block_pos(block);
+                expander.add(part, stream, *sign);
+            }
         }
     });
 }

@@ -187,11 +187,15 @@ pub fn public_key(own: &Bytes) -> Bytes {
     x25519_dalek::PublicKey::from(&x25519_dalek::StaticSecret::from(*own)).to_bytes()
 }
 
-/// The secret of two members before it is looked at for small order ([KEX-8]).
+/// What two members have in common, before it is looked at for small order ([KEX-8]).
+pub fn exchanged(own: &Bytes, theirs: &Bytes) -> Bytes {
+    site::shared(&x25519_dalek::StaticSecret::from(*own), theirs).0
+}
+
+/// A secret from what two members have in common.
 pub fn agreed(own: &Bytes, theirs: &Bytes, label: &str, parts: &[&[u8]]) -> Bytes {
-    let own = x25519_dalek::StaticSecret::from(*own);
-    let shared = own.diffie_hellman(&x25519_dalek::PublicKey::from(*theirs));
-    *suite::derive(shared.as_bytes(), label, parts).bytes()
+    let shared = site::shared(&x25519_dalek::StaticSecret::from(*own), theirs);
+    *suite::derive(&shared.0, label, parts).bytes()
 }
 
 /// Reads the message of a core kind as its receiver does: what it re-encodes to, or `None` where it is refused. Kinds of

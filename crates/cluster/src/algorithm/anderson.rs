@@ -12,12 +12,14 @@
 //! where `‖x‖_U² = Σ_k U_k ‖x_k‖² / Σ_k U_k` with the weights of round n. It goes no farther from g than 20 times `‖f_n‖_U`, and stays in
 //! the box.
 //!
-//! A step that does not lower the objective is not taken. Half the gradient of `J_m` is `U_k (c_k - g_k)` by cluster, so that the totals
-//! at both ends of a step d from c to c' tell the change of `J_m` by the trapezoidal rule, to third order in d:
+//! A step that does not lower the objective, as far as can be told, is not taken. Half the gradient of `J_m` is `U_k (c_k - g_k)` by cluster, so that the totals
+//! at both ends of a step d from c to c' tell the change of `J_m` by the trapezoidal rule, to third order in d, which can err for a long step:
 //!
 //! ```text
 //! J(c') - J(c) ≈ - Σ_k ( U_k (g_k - c_k) + U'_k (g'_k - c'_k) ) · d_k
 //! ```
+//!
+//! Totals over other rows than before, of a cohort that lost a block, begin anew with rounds of `fcm`.
 //!
 //! Where this is above 0 the question was in vain: the next one is about g of the round before it, and what was known from before that is
 //! forgotten. A step that does not go downhill where it begins (`Σ_k U_k (g_k - c_k) · d_k <= 0`) is not asked about. In its place, in the
@@ -190,9 +192,11 @@ impl Iteration for Accelerated {
 
         // Nothing changes before everything has been checked: the caller may repeat the round after an error.
         let round = u32::try_from(self.fit.history.len() + 1).unwrap_or(u32::MAX);
-        self.fit.history.push(Round { round, shift });
         let now = Known { centres: self.at.clone(), step, weights: cleared };
         let higher = self.jumped && self.known.last().is_some_and(|before| now.above(before) > 0.0);
+        // A round in vain leaves the result, and what is said of it, as it was.
+        let before = self.fit.history.last().filter(|_| higher).map(|round| round.shift);
+        self.fit.history.push(Round { round, shift: before.unwrap_or(shift) });
         if higher {
             self.known.drain(..self.known.len() - 1);
             self.plain = REST;
@@ -229,6 +233,12 @@ impl Iteration for Accelerated {
 
     fn confine(&mut self, walls: &Walls) {
         self.walls = Some(walls.clone());
+    }
+
+    fn other_rows(&mut self) {
+        // Rounds over other rows neither point anywhere from here nor tell whether the objective fell.
+        self.known.clear();
+        (self.jumped, self.plain) = (false, self.plain.max(REST));
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

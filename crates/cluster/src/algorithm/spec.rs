@@ -175,6 +175,8 @@ pub trait Iteration: Send {
     fn min_change(&mut self, rows: u64) {
         let _ = rows;
     }
+    /// The next totals are over other rows than those before: a site left with its block, or came back.
+    fn other_rows(&mut self) {}
     /// A copy, so that a batch can be taken whole or not at all.
     fn copy(&self) -> Box<dyn Iteration>;
 }

@@ -120,19 +120,23 @@ fn fresh(rng: &mut dyn CryptoRng) -> Box<StaticSecret> {
 }
 
 /// X25519, or None where the other's key is of small order.
+fn exchange(own: &StaticSecret, theirs: &[u8; 32]) -> Option<Secret> {
+    let shared = shared(own, theirs);
+    (!shared.is_identity()).then(|| Secret::new(shared.0))
+}
+
+/// X25519.
 ///
 /// Where the curve's arithmetic has vector instructions, multiplying on the Edwards form takes half of the time of the ladder on
 /// the Montgomery form, the way there and back included; both are of the library and take the same time for every private key. A
 /// point on the curve's twist has no Edwards form, and goes up the ladder.
-fn exchange(own: &StaticSecret, theirs: &[u8; 32]) -> Option<Secret> {
+pub(crate) fn shared(own: &StaticSecret, theirs: &[u8; 32]) -> Zeroizing<MontgomeryPoint> {
     let lifted = if cfg!(target_arch = "x86_64") { MontgomeryPoint(*theirs).to_edwards(0) } else { None };
     let Some(point) = lifted else {
-        let shared = own.diffie_hellman(&DhPublic::from(*theirs));
-        return shared.was_contributory().then(|| Secret::new(*shared.as_bytes()));
+        return Zeroizing::new(MontgomeryPoint(*own.diffie_hellman(&DhPublic::from(*theirs)).as_bytes()));
     };
     let product = Zeroizing::new(point.mul_clamped(*own.as_bytes()));
-    let shared = Zeroizing::new(product.to_montgomery());
-    (!shared.is_identity()).then(|| Secret::new(shared.0))
+    Zeroizing::new(product.to_montgomery())
 }
 
 #[cfg(test)]

@@ -105,10 +105,6 @@ impl Site {
                 let (members, threshold, hash) = (deck.members.len(), deck.threshold, deck.hash);
                 self.out.push_back(Output::Persist(Record(Entry::Deck(deck.to_record(self.env.session)))));
                 self.decks.insert(index, DeckState::Ready(deck));
-                // Its boxes were delivered, so nobody lacks them: who asks again gets none. They are most of what a site holds.
-                if let Some(reply) = self.replies.get_mut(&(Kind::DirectoryCertificate, index)) {
-                    reply.bytes = Arc::default();
-                }
                 let ack = self.ack(&hash);
                 self.reply_bytes(digest, Kind::DeliverShares, index, ack, Disclosure::Acknowledgement);
                 self.out.push_back(Output::Event(Event::DeckReady { index, members, threshold }));
