@@ -64,6 +64,9 @@ impl Layout {
     }
 }
 
+/// Rows of a part.
+const TOGETHER: usize = 1 << 16;
+
 fn read<'a, T: Deserialize<'a>>(what: &str, text: &'a str) -> PyResult<T> {
     serde_json::from_str(text).map_err(|e| PyValueError::new_err(format!("the {what} cannot be read: {e}")))
 }
@@ -132,9 +135,23 @@ pub(crate) fn answer<'py>(
         if columns != domain.columns() {
             return Err(refused(format!("rows of {columns} columns, where the layout has {}", domain.columns())));
         }
-        let (rows, bad) = Prepared::usable(values, columns, &domain, layout.out_of_box)?;
-        let words = veilsum_cluster::words(&batch, &rows, &layout.steps(), None).map_err(refused)?;
-        Ok((words, rows.len() as u64, bad as u64))
+        let steps = layout.steps();
+        // Parts of a size that memory is used again for; parts of words make the words of all.
+        let together = if batch.comes_in_parts() { TOGETHER * columns.max(1) } else { values.len().max(1) };
+        let mut total: Option<(Vec<i64>, u64, u64)> = None;
+        for part in values.chunks(together).chain(values.is_empty().then_some(values)) {
+            let (rows, bad) = Prepared::usable(part, columns, &domain, layout.out_of_box)?;
+            let words = veilsum_cluster::words(&batch, &rows, &steps, None).map_err(refused)?;
+            let (used, bad) = (rows.len() as u64, bad as u64);
+            match &mut total {
+                None => total = Some((words, used, bad)),
+                Some((sum, all, left)) => {
+                    batch.merge(&domain, &steps, sum, &words).map_err(refused)?;
+                    (*all, *left) = (*all + used, *left + bad);
+                }
+            }
+        }
+        Ok(total.unwrap_or_default())
     });
     let (words, rows, bad) = done.map_err(raised)?;
     Ok((PyArray1::from_vec(py, words), rows, bad))
