@@ -72,8 +72,8 @@ fn what_a_metric_does_not_go_with_is_refused() {
         let ended = demo(&out, &data, &[&["--k", "2", "--sites", "5"], more].concat()).expect(2);
         assert!(ended.stderr.contains(said), "{said:?} is not in {}", ended.stderr);
     };
-    says(&["--metric", "mahalanobis", "--method", "gmm"], "is for fcm and kmeans");
-    says(&["--metric", "cosine", "--method", "fkm"], "is for fcm and kmeans");
+    says(&["--metric", "mahalanobis", "--method", "gmm"], "is for fcm, fcm-anderson and kmeans");
+    says(&["--metric", "cosine", "--method", "fkm"], "is for fcm, fcm-anderson and kmeans");
     says(&["--metric", "mahalanobis", "--standardise", "robust"], "leave --standardise out");
     says(&["--metric", "cosine", "--standardise", "standard"], "nothing is standardised");
     says(&["--metric", "cosine", "--dp-epsilon", "1", "--expected-rows", "240"], "row of zeros");

@@ -326,14 +326,12 @@ mod tests {
             let totals = pooled::totals(&batch, &sites).unwrap();
             Released { batch, totals, steps: vec![Rounding { row: 0.0, site: 0.5 }, Rounding { row: 0.0, site: 0.25 }] }
         };
-        let steps = vec![Rounding { row: 0.1, site: 0.0 }; 2];
-        let by_rows = Known::latest(&domain, 12, &[Released { steps, ..out(100) }]).unwrap();
-        assert!(
-            by_rows.noise.iter().all(|noise| *noise == 0.1 * 260f64.sqrt()),
-            "3,120 rows, each with a step's uniform rounding"
-        );
         let moments = Batch::from(Query::Moments(Moments { around: None }));
         let moments = Released { totals: pooled::totals(&moments, &sites).unwrap(), batch: moments, steps: vec![] };
+        let by_rows = Released { steps: vec![Rounding { row: 0.1, site: 0.0 }; 2], ..out(100) };
+        let by_rows = Known::latest(&domain, 12, &[moments.clone(), by_rows]).unwrap();
+        // 3,120 rows, each with a step's uniform rounding.
+        assert!(by_rows.noise[..300].iter().all(|noise| *noise == 0.1 * 260f64.sqrt()));
         let known = Known::latest(&domain, 12, &[out(100), moments, out(200), out(100)]).unwrap();
         assert_eq!(known.totals.len(), 300 + 600 + 3);
         assert_eq!(known.batches[0].0, out(100).batch);

@@ -173,6 +173,7 @@ impl Aggregator {
             self.send_all(&to);
         }
         self.send_all(&frames);
+        self.unanswered.clear();
         self.round = Some(round);
     }
 
@@ -235,6 +236,7 @@ impl Aggregator {
                 }
                 Ok(Progress::Done(done)) => {
                     let context = round.context;
+                    self.unanswered = std::mem::take(&mut round.pending.frames);
                     let opening = done.opening.as_ref().map(codec::encode);
                     self.follow(context, &done.values, opening.as_deref());
                     self.round = None;

@@ -64,6 +64,9 @@ pub struct Aggregator {
     previous_total: Hash,
     /// The frame that opens the last total to its cohort.
     opening: Option<Arc<Vec<u8>>>,
+    /// What asked for shares of the last total, for the sites whose shares were not needed any more: a new process there learns by it
+    /// that its vector is in a total, until the next question.
+    unanswered: BTreeMap<u16, Arc<Vec<u8>>>,
     /// Totals of this run.
     totals: u32,
     /// The last frame that undoes what sites sent, and the sites that are in the total nevertheless ([REL-6]).
@@ -132,6 +135,7 @@ impl Aggregator {
             previous_context: Hash::default(),
             previous_total: Hash::default(),
             opening: None,
+            unanswered: BTreeMap::new(),
             totals: 0,
             undoing: None,
             closed: false,
@@ -254,6 +258,9 @@ impl Aggregator {
         // Whatever is still unanswered is sent (again): the connection before may have lost it.
         let frames: Vec<_> = self.pending().flat_map(|p| p.for_site(site)).collect();
         self.out.extend(frames);
+        if let Some(bytes) = self.unanswered.get(&site) {
+            self.out.push_back(Output::Send { to: site, bytes: bytes.clone() });
+        }
         if self.closed
             && let Some(bytes) = self.opening.clone()
         {
