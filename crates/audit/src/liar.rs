@@ -60,6 +60,8 @@ pub type Lie<'a> = dyn FnMut(u32, &Batch, &[Vec<f64>]) -> Option<Batch> + 'a;
 
 /// How long a silent site is awaited.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long they may take to come and to exchange keys: sites that were here before dial again ever more slowly, beside other attacks.
+const COMING: Duration = Duration::from_secs(90);
 /// How long a site that was lied to may take to leave.
 const LAST_WORD: Duration = Duration::from_secs(3);
 
@@ -151,9 +153,9 @@ async fn converse(
 ) -> Result<(Vec<Vec<f64>>, bool)> {
     let domain = scene.work.domain()?;
     let deadline = || Some(Instant::now() + PATIENCE);
-    let mut keys = false;
+    let (mut keys, until) = (false, Some(Instant::now() + COMING));
     while !keys {
-        match hub.next(deadline()).await {
+        match hub.next(until).await {
             HostEvent::Aggregator(aggregator::Event::DeckReady { .. }) => keys = true,
             HostEvent::Aggregator(aggregator::Event::Failed(e)) => bail!("no keys could be exchanged: {e}"),
             HostEvent::Deadline => bail!("nobody came"),
