@@ -353,3 +353,24 @@ fn kex_12_a_deck_that_is_ready_early_waits() {
         .collect();
     assert_eq!(asks[5..], [(0, 5), (0, 6), (0, 7), (1, 0)]);
 }
+
+/// [RND-7], [APP-2]: a total was there without a site's shares. When the site comes back it is asked for them again, so that it
+/// learns that its vector is in the total.
+#[test]
+fn whoever_comes_back_behind_a_total_learns_that_it_is_in_it() {
+    let mut fed = World::noted(5, 19, |t| t.threshold = 4);
+    let to_it = |w: &Frame| (w.from_site, w.site, w.kind) == (false, 2, Kind::Survivors);
+    fed.tap(move |w| if to_it(w) { vec![] } else { vec![w.bytes.clone()] });
+    assert_eq!(fed.ask_exact(b"a").len(), 5);
+    let shares =
+        |fed: &World| fed.seen().iter().filter(|w| w.from_site && w.site == 2 && w.kind == Kind::Unmask).count();
+    assert_eq!(shares(&fed), 0);
+    fed.tap(|w| vec![w.bytes.clone()]);
+    for back in 1..3 {
+        fed.kill(2, true);
+        assert!(fed.until(|_| false).is_err(), "nothing else happens");
+        assert_eq!(shares(&fed), back, "the same bytes whenever it comes back");
+    }
+    assert_eq!(fed.ask_exact(b"b").len(), 5);
+    assert_eq!((shares(&fed), &fed.site_errors), (3, &Vec::new()));
+}
