@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An answerer for DuckDB, in one page: `duckdb_answerer.py DATABASE TABLE`, or `duckdb_answerer.py :memory: "'rows/*.parquet'"`.
+"""An answerer for DuckDB, in two pages: `duckdb_answerer.py DATABASE TABLE`, or `duckdb_answerer.py :memory: "'rows/*.parquet'"`.
 
 The sums are computed in SQL. `veilsum.engines` speaks the contract (docs/src/answerers.md); what is left is to find the rows and to write
 the definition of a sum (protocol/spec.md, section 21) in the words of the database. Copy it for a database of yours. Three rules make the words
@@ -10,11 +10,20 @@ come out the same as everywhere:
 * integers are added, never doubles: the order of the rows and the number of threads do not count then.
 """
 
+import math
 import sys
 
 import duckdb
 from veilsum.answerer import serve
 from veilsum.engines import MOST_DISTINCT, Engine, Opened, Refused
+
+
+# Of log2((1 + z) / (1 - z)) in odd powers of z, and of 2^f.
+OF_LOG = [2 * math.log2(math.e) / (2 * i + 1) for i in range(11)]
+OF_EXP = [1.0]
+for i in range(1, 14):
+    OF_EXP.append(OF_EXP[-1] * math.log(2) / i)
+HALF = math.sqrt(0.5)
 
 
 def number(x):
@@ -37,6 +46,40 @@ def added(items):
 
 def clipped(x, low, high):
     return f"LEAST(GREATEST({x}, {number(low)}), {number(high)})"
+
+
+def powers(names, to, exponent):
+    """Parts of a WITH that end with the powers of columns, by the operations of the specification: those of the machine's library differ in the
+    last bit. Of its own functions only whole powers of 2 count, which are exact, and a guess of an exponent, which is put right."""
+
+    def polynomial(x, coefficients):
+        text = number(coefficients[-1])
+        for coefficient in coefficients[-2::-1]:
+            text = f"({text} * {x} + {number(coefficient)})"
+        return text
+
+    def part(expression, name):
+        return f"SELECT *, {', '.join(f'{expression(i, x)} AS {to}_{name}{i}' for i, x in enumerate(names))} FROM {{before}}"
+
+    def cases(low, high, other):
+        return lambda i, x: "CASE WHEN {b} < {h} THEN {low} WHEN {b} >= {h2} THEN {high} ELSE {other} END".format(
+            b=f"{to}_b{i}", h=number(HALF), h2=number(2 * HALF), low=low.format(i), high=high.format(i), other=other.format(i)
+        )
+
+    one, two, half = number(1.0), number(2.0), number(0.5)
+    yield part(lambda i, x: f"CASE WHEN {x} > 0 THEN round(log2({x})) ELSE {number(0.0)} END", "g")
+    yield part(lambda i, x: f"{x} * pow({two}, -{to}_g{i})", "b")
+    yield part(cases(f"{to}_g{{}} - {one}", f"{to}_g{{}} + {one}", f"{to}_g{{}}"), "w")
+    yield part(cases(f"{to}_b{{}} * {two}", f"{to}_b{{}} * {half}", f"{to}_b{{}}"), "c")
+    yield part(lambda i, x: f"({to}_c{i} - {one}) / ({to}_c{i} + {one})", "z")
+    yield part(lambda i, x: f"{to}_z{i} * {to}_z{i}", "y")
+    log2 = lambda i: f"({to}_w{i} + {to}_z{i} * {polynomial(f'{to}_y{i}', OF_LOG)})"  # noqa: E731
+    yield part(lambda i, x: f"GREATEST({log2(i)} * {number(exponent)}, {number(-1022.0)})", "t")
+    near = number(1.5 * 2.0**52)
+    yield part(lambda i, x: f"(({to}_t{i} + {near}) - {near})", "n")
+    yield part(lambda i, x: f"{to}_t{i} - {to}_n{i}", "f")
+    power = [f"pow({two}, {to}_n{i}) * {polynomial(f'{to}_f{i}', OF_EXP)}" for i in range(len(names))]
+    yield f"SELECT *, {', '.join(f'CASE WHEN {x} > 0 THEN {power[i]} ELSE {number(0.0)} END AS {to}{i}' for i, x in enumerate(names))} FROM {{before}}"
 
 
 class DuckDB(Engine):
@@ -153,9 +196,11 @@ class DuckDB(Engine):
             parts.append(f"SELECT *, {', '.join(f'u{c} * u{c} AS w{c}' for c in range(k))} FROM {{before}}")
         else:
             ratio = [f"CASE WHEN z > 0 THEN CASE WHEN {one} = 0 THEN 1.0 ELSE 0.0 END ELSE least / {one} END AS r{c}" for c, one in enumerate(q)]
-            power = [f"CASE WHEN r{c} IN (0, 1) THEN r{c} ELSE pow(r{c}, {number(1.0 / (m - 1.0))}) END AS p{c}" for c in range(k)]
-            parts += [f"SELECT *, {', '.join(ratio)} FROM {{before}}", f"SELECT *, {', '.join(power)} FROM {{before}}"]
-            parts.append(f"SELECT *, {number(1.0)} / pow({added(f'p{c}' for c in range(k))}, {number(m)}) AS v FROM {{before}}")
+            parts.append(f"SELECT *, {', '.join(ratio)} FROM {{before}}")
+            parts += powers([f"r{c}" for c in range(k)], "p", 1.0 / (m - 1.0))
+            parts.append(f"SELECT *, {added(f'p{c}' for c in range(k))} AS s FROM {{before}}")
+            parts += powers(["s"], "v", -m)
+            parts.append(f"SELECT *, CASE WHEN z > 0 THEN pow({number(1.0)} / z, {number(m)}) ELSE v0 END AS v FROM {{before}}")
             parts.append(f"SELECT *, {', '.join(f'p{c} * r{c} * v AS w{c}' for c in range(k))} FROM {{before}}")
         wanted = [self.rounded(f"w{c} * x{j}", sums) for c in range(k) for j in range(self.d)]
         return self.one(parts, wanted + [self.rounded(f"w{c}", weights) for c in range(k)])

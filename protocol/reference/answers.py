@@ -7,7 +7,7 @@ Every family is a triple of functions. A block is its name, its length, its boun
 import math
 
 from domain import BEYOND, MAX_BOUND, moved_rows, refuse
-from distances import add_to, check_fuzzy, columns_fit, fuzzifier_fits, memberships, nearest, quadratic_weights, square
+from distances import add_to, check_fuzzy, columns_fit, fuzzifier_fits, general_weights, memberships, nearest, quadratic_weights, square
 from features import FEATURES
 from local_answers import LOCAL_CHOICE, LOCAL_FUZZY, LOCAL_MEANS
 from shaped_answers import SHAPED_SUMS
@@ -29,7 +29,7 @@ def fuzzy_sums(q, domain, rows, labels):
         if q["m"] == 2:
             powers = quadratic_weights(x, q["centres"])
         else:
-            powers = [u ** q["m"] for u in memberships(x, q["centres"], q["m"])]
+            powers = general_weights(x, q["centres"], q["m"])
         for i, w in enumerate(powers):
             add_to(sums, i * d, [w * v for v in x])
             add_to(weights, i, [w])

@@ -25,6 +25,49 @@ def quadratic_weights(x, centres):
     return [(inverse * scale) * (inverse * scale) for inverse in inverses]
 
 
+#: [SUM-2]: of log2((1 + z) / (1 - z)) in odd powers of z, and of 2^f.
+OF_LOG = [2 * math.log2(math.e) / (2 * i + 1) for i in range(11)]
+OF_EXP = [1.0]
+for i in range(1, 14):
+    OF_EXP.append(OF_EXP[-1] * math.log(2) / i)
+ROOT_OF_HALF = math.sqrt(0.5)
+
+
+def polynomial(x, coefficients):
+    value = 0.0
+    for coefficient in reversed(coefficients):
+        value = value * x + coefficient
+    return value
+
+
+def log2(x):
+    mantissa, whole = math.frexp(x)
+    if mantissa < ROOT_OF_HALF:
+        mantissa, whole = mantissa * 2, whole - 1
+    z = (mantissa - 1) / (mantissa + 1)
+    return whole + z * polynomial(z * z, OF_LOG)
+
+
+def exp2(x):
+    x = max(x, -1022.0)
+    whole = round(x)
+    return math.ldexp(1.0, whole) * polynomial(x - whole, OF_EXP)
+
+
+def general_weights(x, centres, m):
+    """[SUM-2]: the weights u_k^m of fuzzy c-means for another m, in the order of the centres, every operation rounded."""
+    squares = [square(x, c) for c in centres]
+    least = min(squares)
+    if least == 0:
+        return [u**m for u in memberships(x, centres, m)]
+    ratios, total = [least / s for s in squares], 0.0
+    powers = [exp2(log2(ratio) * (1 / (m - 1))) for ratio in ratios]
+    for power in powers:
+        total += power
+    scale = exp2(log2(total) * -m)
+    return [power * ratio * scale for power, ratio in zip(powers, ratios)]
+
+
 def nearest(x, points):
     """Index and squared distance; among equals the lowest index."""
     squares = [square(x, p) for p in points]

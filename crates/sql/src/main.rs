@@ -8,6 +8,7 @@
 mod chain;
 mod config;
 mod engine;
+mod power;
 mod push;
 mod session;
 mod source;

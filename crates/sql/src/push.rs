@@ -16,6 +16,7 @@ use veilsum_cluster::{
 
 use crate::{
     chain::{Chain, leaf, moved, named, own, squares, stepped, too_large, total},
+    power::Powers,
     source::Source,
     text::{list, number, sum},
 };
@@ -44,6 +45,11 @@ const MAX_EDGES: usize = 100_000;
 const TINY: f64 = 1e-120;
 /// Sums of reciprocal squared distances outside this range need more care than SQL has ([QRY-5]).
 const SAFE: (f64, f64) = (1e-290, 1e290);
+
+/// The least number whose power with exponent `e` still counts.
+fn least(e: f64) -> f64 {
+    TINY.powf(1.0 / e)
+}
 
 /// One line of a result: a key, rows, and sums.
 pub(crate) struct Group {
@@ -185,21 +191,11 @@ impl Asked<'_, '_> {
 
     /// Shares `r0, …` of every centre relative to the nearest one, their sum `s`, and what else is kept.
     fn shares(&mut self, k: usize, m: f64, keep: &[String]) {
-        // 1 on a centre and 0 elsewhere, for a row that lies on one ([QRY-5]).
-        let ratio = |c: usize| {
-            format!(
-                "CASE WHEN qm > 0 THEN qm / q{c} WHEN q{c} = 0 THEN {} ELSE {} END AS r{c}",
-                number(1.0),
-                number(0.0)
-            )
-        };
-        self.chain.then(keep.iter().cloned().chain((0..k).map(ratio)));
+        self.ratios(k, keep);
         if m != 2.0 {
             let exponent = 1.0 / (m - 1.0);
-            // The ratio and its power together are far above what a double can hold.
-            let least = TINY.powf(1.0 / (exponent + 1.0));
             let power = |c: usize| {
-                let small = format!("WHEN r{c} < {} THEN {}", number(least), number(0.0));
+                let small = format!("WHEN r{c} < {} THEN {}", number(least(exponent + 1.0)), number(0.0));
                 format!("CASE WHEN r{c} = 1 THEN r{c} {small} ELSE power(r{c}, {}) END AS p{c}", number(exponent))
             };
             self.chain.then(keep.iter().cloned().chain(named("r", k)).chain((0..k).map(power)));
@@ -210,6 +206,19 @@ impl Asked<'_, '_> {
             let s = sum(named("r", k));
             self.chain.then(keep.iter().cloned().chain(named("r", k)).chain([format!("{s} AS s")]));
         }
+    }
+
+    /// The least of the squared distances divided by each, `r0, …`, and what else is kept.
+    fn ratios(&mut self, k: usize, keep: &[String]) {
+        // 1 on a centre and 0 elsewhere, for a row that lies on one ([QRY-5]).
+        let ratio = |c: usize| {
+            format!(
+                "CASE WHEN qm > 0 THEN qm / q{c} WHEN q{c} = 0 THEN {} ELSE {} END AS r{c}",
+                number(1.0),
+                number(0.0)
+            )
+        };
+        self.chain.then(keep.iter().cloned().chain((0..k).map(ratio)));
     }
 
     fn fuzzy_sums(&mut self, q: &FuzzySums) -> Result<Vec<i64>, Refusal> {
@@ -232,9 +241,19 @@ impl Asked<'_, '_> {
             format!("NOT (v BETWEEN {} AND {})", number(SAFE.0), number(SAFE.1))
         } else {
             let keep: Vec<String> = xs.iter().cloned().chain(["qm".into()]).collect();
-            self.shares(k, q.m, &keep);
-            let ends = [format!("{} / power(s, {}) AS v", number(1.0), number(q.m))];
-            self.chain.then(keep.iter().cloned().chain(named("r", k)).chain(named("p", k)).chain(ends));
+            self.ratios(k, &keep);
+            let exponent = 1.0 / (q.m - 1.0);
+            let (r, p): (Vec<_>, Vec<_>) = (named("r", k).collect(), named("p", k).collect());
+            let kept: Vec<String> = keep.iter().chain(&r).cloned().collect();
+            Powers { keep: &kept, of: &r, to: &p, exponent, least: least(exponent + 1.0) }.add_to(&mut self.chain);
+            let mut kept: Vec<String> = kept.iter().chain(&p).cloned().collect();
+            self.chain.then(kept.iter().cloned().chain([format!("{} AS s", sum(p.iter().cloned()))]));
+            let (s, v) = (["s".to_owned()], ["v".to_owned()]);
+            kept.push("s".into());
+            Powers { keep: &kept, of: &s, to: &v, exponent: -q.m, least: 0.0 }.add_to(&mut self.chain);
+            // A row that lies on centres belongs to each of them alike.
+            let alike = format!("power({} / s, {})", number(1.0), number(q.m));
+            self.chain.then(kept.iter().cloned().chain([format!("CASE WHEN qm > 0 THEN v ELSE {alike} END AS v")]));
             let weights = (0..k).map(|c| format!("p{c} * r{c} * v * {scale} AS w{c}"));
             self.chain.then(keep.iter().cloned().chain(weights));
             format!("qm > 0 AND NOT (qm BETWEEN {} AND {})", number(SAFE.0), number(SAFE.1))
@@ -481,12 +500,11 @@ impl Asked<'_, '_> {
         let keep: Vec<String> = self.chain.xs().into_iter().chain(["own".into()]).collect();
         let keep: Vec<String> =
             keep.into_iter().chain(named("t", k)).chain(named("e", k)).chain(named("u", k)).collect();
-        let least = TINY.powf(1.0 / m);
         let power = |c: usize| match m {
             2.0 => format!("u{c} * u{c} AS w{c}"),
             m => format!(
                 "CASE WHEN u{c} < {} THEN {} ELSE power(u{c}, {}) END AS w{c}",
-                number(least),
+                number(least(m)),
                 number(0.0),
                 number(m)
             ),

@@ -9,7 +9,7 @@
 
 mod hard;
 mod plan;
-mod power;
+pub mod power;
 mod shift;
 mod sums;
 mod tiles;

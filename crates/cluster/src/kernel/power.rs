@@ -1,14 +1,15 @@
-//! Powers of numbers up to 1, eight at a time: `x^e = 2^(e log2 x)`, by polynomials alone.
+//! Powers that are at most 1, eight at a time: `x^e = 2^(e log2 x)`, by polynomials alone. The specification prescribes them ([SUM-2]), and
+//! their constants are public, for engines that find the same sums elsewhere.
 //!
 //! Every operation is rounded by itself, so the result is the same with every kind of vectors. With `t = -e log2 x` the relative
-//! error is below `2^-52 (8 + 4 t)`: what counts in a sum beside a 1 is the error itself, `2^-t` of that, which is largest near
-//! t = 1. (The logarithm is good to 4 units of the last place of itself or of its integral part; the product has another half;
-//! and an error δ of an exponent is a relative error δ ln 2 of the power. `tests` measures both.)
+//! error is below `2^-52 (8 + 4 t)`: what counts in a sum beside a 1 is the error itself, `2^-t` of that, which is at most 8 units of
+//! 2^-52, at t = 0. (The logarithm is good to 4 units of the last place of itself or of its integral part; the product has another
+//! half; and an error δ of an exponent is a relative error δ ln 2 of the power. `tests` measures both.)
 
 use fearless_simd::{Simd, prelude::*};
 
-/// The representation of the root of a half: mantissas are taken between it and its double, so that logarithms near 1 are small.
-const ROOT_OF_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
+/// The root of a half: mantissas are taken from it up to its double, so that logarithms near 1 are small.
+pub const ROOT_OF_HALF: f64 = std::f64::consts::FRAC_1_SQRT_2;
 
 /// The sign bit, which stands for an exponent of 2048.
 const SIGN: u64 = 1 << 63;
@@ -19,11 +20,15 @@ const EXPONENT: u64 = 0xfff << 52;
 /// The representation of 2^52: with an integer below 2^52 in its lowest bits it is that number above 2^52.
 const TWO_52: u64 = 0x4330_0000_0000_0000;
 
-/// The smallest exponent of a normal number.
-const LEAST: f64 = -1022.0;
+/// The smallest exponent of a normal number; lower ones are taken as this.
+pub const LEAST: f64 = -1022.0;
+
+/// Added to a number and taken off again, this leaves the nearest integer (at a tie [`OF_EXP`] gives the same double for both). Before that its
+/// lowest bits are the integer, plus 1023.
+pub const ROUNDER: f64 = 1.5 * (1u64 << 52) as f64 + 1023.0;
 
 /// `2 / ln 2` times 1, 1/3, 1/5, ...: coefficients of `log2((1 + z) / (1 - z))` in odd powers of z.
-const OF_LOG: [f64; 11] = {
+pub const OF_LOG: [f64; 11] = {
     let mut coefficients = [0.0; 11];
     let mut i = 0;
     while i < coefficients.len() {
@@ -34,7 +39,7 @@ const OF_LOG: [f64; 11] = {
 };
 
 /// `(ln 2)^n / n!`: coefficients of `2^f`.
-const OF_EXP: [f64; 14] = {
+pub const OF_EXP: [f64; 14] = {
     let mut coefficients = [1.0; 14];
     let mut i = 1;
     while i < coefficients.len() {
@@ -60,7 +65,7 @@ pub(super) fn log2<S: Simd>(simd: S, x: S::f64s) -> S::f64s {
     type Bits<S> = <<S as Simd>::f64s as SimdFloat<S>>::Bits;
     let constant = |bits: u64| Bits::<S>::splat(simd, bits);
     let bits = x.to_bits();
-    let shifted = bits - constant(ROOT_OF_HALF) + constant(SIGN);
+    let shifted = bits - constant(ROOT_OF_HALF.to_bits()) + constant(SIGN);
     let mantissa = S::f64s::from_bits(bits - (shifted & constant(EXPONENT)) + constant(SIGN));
     let whole = S::f64s::from_bits((shifted >> 52u32) | constant(TWO_52));
     let whole = whole - S::f64s::splat(simd, (1u64 << 52) as f64 + 2048.0);
@@ -73,10 +78,8 @@ pub(super) fn log2<S: Simd>(simd: S, x: S::f64s) -> S::f64s {
 #[inline(always)]
 pub(super) fn exp2<S: Simd>(simd: S, x: S::f64s) -> S::f64s {
     let x = x.max(S::f64s::splat(simd, LEAST));
-    // The lowest bits of this are the nearest integer, plus 1023.
-    let rounder = 1.5 * (1u64 << 52) as f64 + 1023.0;
-    let shifted = x + S::f64s::splat(simd, rounder);
-    let rest = x - (shifted - S::f64s::splat(simd, rounder));
+    let shifted = x + S::f64s::splat(simd, ROUNDER);
+    let rest = x - (shifted - S::f64s::splat(simd, ROUNDER));
     let scale = S::f64s::from_bits(shifted.to_bits() << 52u32);
     scale * polynomial(simd, rest, &OF_EXP)
 }
@@ -103,9 +106,12 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(20_000))]
         #[test]
         fn powers_keep_their_bound(
-            x in prop_oneof![0.5f64..=1.0, (-300.0f64..0.0).prop_map(f64::exp2), (-40i32..0).prop_map(|i| 1.0 - f64::from(i).exp2())],
+            x in prop_oneof![
+                0.5f64..=1.0, (-300.0f64..0.0).prop_map(f64::exp2), (-40i32..0).prop_map(|i| 1.0 - f64::from(i).exp2()), 1.0f64..1e4
+            ],
             e in prop_oneof![0.01f64..12.0, 12.0f64..200.0],
         ) {
+            let e = if x > 1.0 { -e } else { e };
             let [log, _, power] = of(Level::new(), x, e);
             prop_assert!((log - x.log2()).abs() <= 4.0 * f64::EPSILON * x.log2().abs().max(1e-300), "log2 {x}: {log}");
             let exact = x.powf(e);
@@ -118,6 +124,12 @@ mod tests {
                 prop_assert_eq!(of(Level::Sse2(narrow), x, e)[2].to_bits(), power.to_bits());
             }
         }
+    }
+
+    #[test]
+    fn at_a_tie_both_integers_give_the_same() {
+        let horner = |x: f64| OF_EXP.iter().rev().fold(0.0, |value, c| value * x + c);
+        assert_eq!(horner(0.5), 2.0 * horner(-0.5));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::{
     },
 };
 
+use rayon::prelude::*;
 use twox_hash::XxHash3_128;
 use veilsum_cluster::SumStep;
 
@@ -28,6 +29,8 @@ use crate::{
 
 /// Bytes of a batch at most. More would not stay in the processor's caches, and of less there is not a part for every core.
 const BATCH: u64 = 4 << 20;
+/// Rows that one thread takes the fingerprint of.
+const AT_ONCE: usize = 4096;
 /// A batch takes this part of the memory that is allowed: three are on their way, each of which is made ready.
 const PART: u64 = 16;
 
@@ -51,6 +54,12 @@ struct Print {
     sum: u128,
 }
 
+impl Print {
+    fn and(self, more: Print) -> Print {
+        Print { rows: self.rows + more.rows, sum: self.sum.wrapping_add(more.sum) }
+    }
+}
+
 /// A batch as it was read.
 type Part = (Vec<f64>, Option<Vec<String>>);
 
@@ -72,18 +81,14 @@ impl Reader {
         })
     }
 
-    /// One pass: every batch is read and made into something on another thread, and given to `each` here.
-    fn pass<T: Send, E: From<Failure>>(
-        &self,
-        make: impl Fn(Part) -> Result<T, Failure> + Sync,
-        mut each: impl FnMut(T) -> Result<(), E>,
-    ) -> Result<Print, E> {
+    /// One pass: a thread reads batches, and here each is looked at, on all cores, and given to `each`.
+    fn pass<E: From<Failure>>(&self, mut each: impl FnMut(Part) -> Result<(), E>) -> Result<Print, E> {
         let (out, input) = sync_channel(1);
         std::thread::scope(|scope| {
-            let make = &make;
-            let reader = scope.spawn(move || self.read(&|part| Ok(out.send(make(part)?).is_ok())));
-            let mut failed = None;
+            let reader = scope.spawn(move || self.read(&|part| out.send(part).is_ok()));
+            let (mut print, mut failed) = (Print::default(), None);
             for part in input {
+                print = print.and(self.look(&part));
                 if let Err(e) = each(part) {
                     failed = Some(e);
                     break;
@@ -95,21 +100,20 @@ impl Reader {
             }
             let defect =
                 || Failure::new(Code::Internal, "reading rows ended in a panic", "this is a defect, please report it");
-            Ok(read.unwrap_or_else(|_| Err(defect()))?)
+            read.unwrap_or_else(|_| Err(defect()))?;
+            Ok(print)
         })
     }
 
     /// Reads all rows, as long as `take` wants more.
-    fn read(&self, take: &dyn Fn(Part) -> Result<bool, Failure>) -> Result<Print, Failure> {
+    fn read(&self, take: &dyn Fn(Part) -> bool) -> Result<(), Failure> {
         let mut batches = Batches::new(open(&self.data)?, &self.spec)?;
-        let mut print = Print::default();
         loop {
             let more = batches.more(self.rows).map_err(|e| self.fault(e))?;
             let part = batches.table().drain();
-            self.look(&mut print, &part);
-            if !part.0.is_empty() && !take(part)? || !more {
+            if !part.0.is_empty() && !take(part) || !more {
                 self.whole.fetch_or(!more, Ordering::Relaxed);
-                return Ok(print);
+                return Ok(());
             }
         }
     }
@@ -122,17 +126,21 @@ impl Reader {
         }
     }
 
-    fn look(&self, print: &mut Print, (values, labels): &Part) {
-        let mut bytes = vec![0; 8 * self.columns];
-        for (i, row) in values.chunks_exact(self.columns).enumerate() {
-            bytes.truncate(8 * self.columns);
-            bytes.chunks_exact_mut(8).zip(row).for_each(|(slot, x)| slot.copy_from_slice(&x.to_le_bytes()));
-            if let Some(labels) = labels {
-                bytes.extend_from_slice(labels[i].as_bytes());
+    fn look(&self, (values, labels): &Part) -> Print {
+        let some = |(at, values): (usize, &[f64])| {
+            let (mut print, mut bytes) = (Print::default(), vec![0; 8 * self.columns]);
+            for (i, row) in values.chunks_exact(self.columns).enumerate() {
+                bytes.truncate(8 * self.columns);
+                bytes.chunks_exact_mut(8).zip(row).for_each(|(slot, x)| slot.copy_from_slice(&x.to_le_bytes()));
+                if let Some(labels) = labels {
+                    bytes.extend_from_slice(labels[at * AT_ONCE + i].as_bytes());
+                }
+                let sum = XxHash3_128::oneshot_with_seed(self.seed, &bytes);
+                print = print.and(Print { rows: 1, sum });
             }
-            print.sum = print.sum.wrapping_add(XxHash3_128::oneshot_with_seed(self.seed, &bytes));
-            print.rows += 1;
-        }
+            print
+        };
+        values.par_chunks(AT_ONCE * self.columns).enumerate().map(some).reduce(Print::default, Print::and)
     }
 }
 
@@ -181,32 +189,28 @@ impl Streamed {
         };
         let mut possible = PossibleRows::new(widths);
         let (mut labels, mut countable) = (rows.labels.take(), true);
-        rows.print = rows.reading.pass(
-            |part| rows.prepared(part),
-            |part: Prepared| {
-                if countable {
-                    countable = part.packed().to_rows().iter().all(|row| possible.see(row));
-                }
-                if let (Some(all), Some(of)) = (&mut labels, part.labels()) {
-                    all.extend(of);
-                }
-                Ok::<(), Failure>(())
-            },
-        )?;
+        rows.print = rows.reading.pass(|part| {
+            let part = rows.prepared(part)?;
+            if countable {
+                countable = part.packed().to_rows().iter().all(|row| possible.see(row));
+            }
+            if let (Some(all), Some(of)) = (&mut labels, part.labels()) {
+                all.extend(of);
+            }
+            Ok::<(), Failure>(())
+        })?;
         (rows.labels, rows.possible) = (labels, possible.count());
         // The same digest as of rows in memory, so that a site may turn from one to the other.
         let bytes = rows.print.rows * 8 * domain.columns() as u64;
         let mut digest = LongHash::new("rows behind blur", bytes);
         let mut buffer = Vec::new();
-        let print = rows.reading.pass(
-            |part| rows.prepared(part),
-            |part| {
-                buffer.clear();
-                part.packed().to_rows().as_slice().iter().for_each(|x| buffer.extend_from_slice(&x.to_le_bytes()));
-                digest.add(&buffer);
-                Ok::<(), Failure>(())
-            },
-        )?;
+        let print = rows.reading.pass(|part| {
+            buffer.clear();
+            let part = rows.prepared(part)?.packed().to_rows();
+            part.as_slice().iter().for_each(|x| buffer.extend_from_slice(&x.to_le_bytes()));
+            digest.add(&buffer);
+            Ok::<(), Failure>(())
+        })?;
         rows.digest = digest.finish();
         rows.same(print)?;
         Ok(rows)
@@ -291,21 +295,18 @@ impl Answerer for Streamed {
         // The first batch draws the blur of all.
         let plain = batch.without_blur();
         let mut total: Option<Vec<i64>> = None;
-        let print = self.reading.pass(
-            |part| self.prepared(part),
-            |part: Prepared| {
-                let asked = if total.is_none() { batch } else { &plain };
-                let words = Answerer::words(&part, asked, steps, noise.take()).map_err(Failed)?;
-                match &mut total {
-                    None => total = Some(words),
-                    Some(total) => {
-                        let merged = batch.merge(&self.domain, steps, total, &words);
-                        merged.map_err(|e| Failed(AnswererError::Answer(e.into())))?;
-                    }
+        let print = self.reading.pass(|part| {
+            let asked = if total.is_none() { batch } else { &plain };
+            let words = Answerer::words(&self.prepared(part)?, asked, steps, noise.take()).map_err(Failed)?;
+            match &mut total {
+                None => total = Some(words),
+                Some(total) => {
+                    let merged = batch.merge(&self.domain, steps, total, &words);
+                    merged.map_err(|e| Failed(AnswererError::Answer(e.into())))?;
                 }
-                Ok(())
-            },
-        );
+            }
+            Ok(())
+        });
         print.and_then(|print| Ok(self.same(print)?)).map_err(|Failed(e)| e)?;
         Ok(total.unwrap_or_default())
     }
@@ -327,16 +328,11 @@ impl OwnRows {
 
 impl Passes for OwnRows {
     fn pass(&self, each: &mut dyn FnMut(&Rows, &RowLabels)) -> Result<(), Failure> {
-        let print = self.reading.pass(
-            |(values, labels)| {
-                let rows = Rows::new(values, self.reading.columns)?;
-                Ok((rows, self.label.clone().into_iter().zip(labels).collect()))
-            },
-            |(rows, labels): (Rows, RowLabels)| {
-                each(&rows, &labels);
-                Ok::<(), Failure>(())
-            },
-        )?;
+        let print = self.reading.pass(|(values, labels)| {
+            let rows = Rows::new(values, self.reading.columns)?;
+            each(&rows, &self.label.clone().into_iter().zip(labels).collect());
+            Ok::<(), Failure>(())
+        })?;
         match self.print.is_none_or(|before| before == print) {
             true => Ok(()),
             false => Err(changed(&self.reading.data, "holds others than at its start")),

@@ -21,6 +21,7 @@ use rand_core::CryptoRng;
 
 use deck::{BadDelivery, Deck, ExpectCertificate, ExpectDirectory, ExpectShares};
 use env::Env;
+#[cfg(any(test, feature = "testing"))]
 pub(crate) use pairs::shared;
 use round::{Named, Round, Step};
 pub use types::{Event, Input, Output, SiteConfig};

@@ -1,6 +1,7 @@
 """One data set, its plan, the questions asked of it, and the definition of a sum (specification, section 21) once more, in NumPy."""
 
 import json
+import math
 import subprocess
 
 import numpy as np
@@ -92,9 +93,6 @@ QUESTIONS = {
     "moments": _asked(moments={"around": None}),
     "moments around": _asked(moments={"around": [0.5, 0.25, 0.1, 0.5, 0.3, 0.9]}),
 }
-#: Steps that powers of another library may be off: one for a thousand rows. Each row's part is rounded to a step of 2^-46, so that a power whose
-#: last bit is another one moves some rows in a thousand by a step.
-POWERS = N // 1000
 LAYOUTS = {name: questions.layout(FEDERATION, question) for name, question in QUESTIONS.items()}
 
 
@@ -112,6 +110,33 @@ def _added(columns):
     return total
 
 
+OF_LOG = [2 * math.log2(math.e) / (2 * i + 1) for i in range(11)]
+OF_EXP = [1.0]
+for _i in range(1, 14):
+    OF_EXP.append(OF_EXP[-1] * math.log(2) / _i)
+
+
+def _polynomial(x, coefficients):
+    value = np.full_like(x, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        value = value * x + coefficient
+    return value
+
+
+def _log2(x):
+    mantissa, whole = np.frexp(x)
+    low = mantissa < math.sqrt(0.5)
+    mantissa, whole = np.where(low, mantissa * 2, mantissa), whole - low
+    z = (mantissa - 1) / (mantissa + 1)
+    return whole + z * _polynomial(z * z, OF_LOG)
+
+
+def _exp2(x):
+    x = np.maximum(x, -1022.0)
+    whole = np.rint(x)
+    return np.ldexp(1.0, np.nan_to_num(whole).astype(int)) * _polynomial(x - whole, OF_EXP)
+
+
 def definition(name):
     """[SUM-1] and [SUM-2], operation by operation; ``None`` where they do not prescribe all of them."""
     query, = QUESTIONS[name]["queries"]
@@ -120,13 +145,19 @@ def definition(name):
         around = of["around"]
         values = W if around is None else (W - around) * (W - around)
         gs = [np.ones((len(W), 1)), *np.hsplit(values, values.shape[1])]
-    elif kind == "fuzzy_sums" and of["m"] == 2.0:
+    elif kind == "fuzzy_sums":
         q = squares(W, np.array(of["centres"]["values"]).reshape(of["centres"]["k"], -1))
         on = (q == 0).sum(1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
-            i = 1 / q
-            u = np.where(on > 0, np.where(q == 0, 1 / on, 0.0), i * (1 / _added(i))[:, None])
-        w = u * u
+            if of["m"] == 2.0:
+                i = 1 / q
+                u = i * (1 / _added(i))[:, None]
+                w = u * u
+            else:
+                r = q.min(1, keepdims=True) / q
+                p = _exp2(_log2(r) * (1 / (of["m"] - 1)))
+                w = p * r * _exp2(_log2(_added(p)) * -of["m"])[:, None]
+        w = np.where(on > 0, np.where(q == 0, (1 / np.maximum(on, 1)) ** of["m"], 0.0), w)
         gs = [(w[:, :, None] * W[:, None, :]).reshape(len(W), -1), w]
     elif kind == "local_means" and of["part"] == "both":
         q = squares(W, CENTRES)
