@@ -221,7 +221,7 @@ pub(crate) struct MethodArgs {
     /// Centres come back in original units.
     #[arg(long, value_name = "HOW", value_enum, default_value = "none", help_heading = heading::CHOICE)]
     pub standardise: Standardise,
-    /// What distances are: of fcm and kmeans
+    /// What distances are: of fcm, fcm-anderson and kmeans
     ///
     /// Under mahalanobis columns are whitened by their covariance over the cohort, and centres come back in original units. Under
     /// cosine every row is divided by its length, centres are directions, and a row of zeros is an error.

@@ -208,7 +208,10 @@ impl Prepared {
         }
         let good = |row: &[f64]| {
             let bounds = domain.lower().iter().zip(domain.upper());
-            row.iter().zip(bounds).all(|(x, (low, high))| x.is_finite() && (clip || (low..=high).contains(&x)))
+            let direction = domain.scaling() != Scaling::Direction
+                || row.iter().zip(bounds.clone()).any(|(x, (low, high))| x.clamp(*low, *high) != 0.0);
+            direction
+                && row.iter().zip(bounds).all(|(x, (low, high))| x.is_finite() && (clip || (low..=high).contains(&x)))
         };
         let mut kept = Vec::with_capacity(values.len());
         values.chunks_exact(columns).filter(|row| good(row)).for_each(|row| kept.extend_from_slice(row));

@@ -95,12 +95,12 @@ const UNREDUCED: usize = 32;
 /// The sum of the products: as multiplying and adding in the field, but reduced once for many products, which is most of
 /// the cost of each. What is done does not depend on the values.
 fn inner_product<'a>(pairs: impl Iterator<Item = (&'a Scalar, &'a [u8; 32])>) -> Scalar {
-    let (mut total, mut sum, mut open) = (Scalar::ZERO, [0u64; 8], 0);
+    let (mut total, mut sum, mut open) = (Scalar::ZERO, Zeroizing::new([0u64; 8]), 0);
     for (a, b) in pairs {
         if open == UNREDUCED {
-            (total, sum, open) = (total + reduced(&sum), [0; 8], 0);
+            (total, *sum, open) = (total + reduced(&sum), [0; 8], 0);
         }
-        add_product(&mut sum, &limbs(a.as_bytes()), &limbs(b));
+        add_product(&mut sum, &Zeroizing::new(limbs(a.as_bytes())), &limbs(b));
         open += 1;
     }
     total + reduced(&sum)

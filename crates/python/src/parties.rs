@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
     pin::Pin,
     sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
@@ -289,26 +289,45 @@ impl Party {
     /// Lets at most so many seconds pass, and gives out the letters that come of it.
     fn wait<'py>(&self, py: Python<'py>, seconds: f64) -> PyResult<Letters<'py>> {
         let most = Duration::try_from_secs_f64(seconds).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        self.with(py, |hand| Ok(hand.by.wait(most)))
+        let begun = Instant::now();
+        loop {
+            // In parts, so that an interrupt is heard.
+            let left = most.saturating_sub(begun.elapsed());
+            let mut over = false;
+            let letters = self.with(py, |hand| {
+                let letters = hand.by.wait(left.min(LOOK));
+                over = hand.by.is_over();
+                Ok(letters)
+            })?;
+            py.check_signals()?;
+            if left.is_zero() || over || !letters.is_empty() {
+                return Ok(letters);
+            }
+        }
     }
 
     /// Whether the role has ended.
     #[getter]
-    fn done(&self) -> bool {
-        let hand = self.hand();
-        hand.role.is_none() && hand.by.is_over()
+    fn done(&self, py: Python<'_>) -> bool {
+        py.detach(|| {
+            let hand = self.hand();
+            hand.role.is_none() && hand.by.is_over()
+        })
     }
 
     /// What the role came to, as JSON; `None` while it runs.
-    fn result(&self) -> PyResult<Option<String>> {
-        let mut hand = self.hand();
-        if let Some(ended) = hand.by.outcome() {
-            hand.outcome = Some(ended.map(|value| value.to_string()).map_err(|f| (f.code, f.message, f.advice)));
-        }
-        match &hand.outcome {
+    fn result(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let outcome = py.detach(|| {
+            let mut hand = self.hand();
+            if let Some(ended) = hand.by.outcome() {
+                hand.outcome = Some(ended.map(|value| value.to_string()).map_err(|f| (f.code, f.message, f.advice)));
+            }
+            hand.outcome.clone()
+        });
+        match outcome {
             None => Ok(None),
-            Some(Ok(value)) => Ok(Some(value.clone())),
-            Some(Err((code, message, advice))) => Err(raised(Failure::new(*code, message, advice.clone()))),
+            Some(Ok(value)) => Ok(Some(value)),
+            Some(Err((code, message, advice))) => Err(raised(Failure::new(code, message, advice))),
         }
     }
 }

@@ -59,6 +59,29 @@ def test_rows_of_a_plan():
         of_plan(table.append_column("gap", pa.array([None, 1.0])), ["gap"], [])
 
 
+@pytest.mark.parametrize("made", [dict, pa.table, pytest.param("pandas", id="pandas")])
+def test_words_stay_words_whatever_else_a_batch_holds(made):
+    if made == "pandas":
+        made = pytest.importorskip("pandas").DataFrame
+
+    def coded(values, categories):
+        values = values if made is pa.table else np.array(values, None if isinstance(values[0], (bool, int, float)) else object)
+        return of_plan(made({"x": [0.0] * len(values), "w": values}), ["x"], [("w", categories)], finite=False)[:, 1:].argmax(axis=1).tolist()
+
+    assert coded(["01", "1"], ["01", "1"]) == [0, 1]
+    assert coded(["1", "01", " 01 "], ["01", "1"]) == [1, 0, 0]
+    assert coded([True, False], ["false", "true"]) == [1, 0] and coded([True, False], ["0", "1"]) == [1, 0]
+    assert coded([3, 1], ["1", "3"]) == [1, 0] and coded([3.0, 0.5], ["0.5", "3"]) == [1, 0]
+    one = of_plan(made({"w": np.array(["1", None], object) if made is not pa.table else ["1", None]}), [], [("w", ["1", "x"])], finite=False)
+    assert one[0].tolist() == [1.0, 0.0] and np.isnan(one[1]).all()
+
+
+@pytest.mark.parametrize("column", [np.array(["2020-01-01", "NaT"], "datetime64[ns]"), np.array([1, 2], "timedelta64[s]"), np.array([1j, 2])])
+def test_points_in_time_are_no_numbers(column):
+    with pytest.raises(InputError, match="holds no numbers"):
+        of_plan({"x": column}, ["x"], [], finite=False)
+
+
 @pytest.mark.parametrize(
     "column", [pa.array([1, 2], pa.date32()), pa.array([[1], [2]]), pa.array([{"a": 1}, {"a": 2}]), pa.array(["1", "2"])]
 )

@@ -64,6 +64,12 @@ pub(crate) fn connection(file: Option<&Path>, url: Option<&str>) -> Result<Conne
     let user = user.ok_or_else(|| wrong("nobody is named to connect as", "set `user` in the file, or PGUSER"))?;
     let dbname = told.dbname.or_else(|| of("PGDATABASE")).unwrap_or_else(|| user.clone());
     let mode = told.sslmode.or_else(|| of("PGSSLMODE"));
+    if let Some(name) = ["PGHOSTADDR", "PGSERVICE", "PGSERVICEFILE"].iter().find(|name| of(name).is_some()) {
+        return Err(wrong(
+            format!("{name} is set, and not known here"),
+            "unset it, and say the host, port and database in the file or in PGHOST, PGPORT and PGDATABASE",
+        ));
+    }
     let local = host.starts_with('/') || ["localhost", "127.0.0.1", "::1"].contains(&host.as_str());
     let mut config = tokio_postgres::Config::new();
     config.host(&host).port(port).user(&user).dbname(&dbname).connect_timeout(CONNECT).application_name("veilsum-sql");
@@ -121,7 +127,21 @@ fn take_url(url: &str, told: &mut File) -> Result<(), Wrong> {
     if authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) || lower.contains("password") {
         return Err(secret());
     }
-    let parsed: tokio_postgres::Config = url.parse().map_err(|_| unusable())?;
+    // What stands behind `?` is read here: of the library's words for TLS not one means that the certificate is checked.
+    let (place, query) = url.split_once('?').unwrap_or((url, ""));
+    for part in query.split('&').filter(|part| !part.is_empty()) {
+        match part.split_once('=') {
+            Some(("sslmode", mode)) => told.sslmode = Some(mode.to_owned()),
+            Some(("sslrootcert", path)) => told.sslrootcert = Some(path.into()),
+            _ => {
+                return Err(wrong(
+                    "of the URL's options sslmode and sslrootcert are known here",
+                    "put the others into --config FILE",
+                ));
+            }
+        }
+    }
+    let parsed: tokio_postgres::Config = place.parse().map_err(|_| unusable())?;
     if parsed.get_password().is_some() {
         return Err(secret());
     }

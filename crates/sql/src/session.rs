@@ -111,7 +111,7 @@ impl Session {
         self.safely(async |client| client.prepare(sql).await)
     }
 
-    /// The bytes of a binary COPY; where `take` refuses, the statement is cancelled.
+    /// The bytes of a binary COPY; where `take` refuses, the rest is read and thrown away.
     pub(crate) fn copy(
         &mut self,
         sql: &str,
@@ -137,6 +137,10 @@ impl Session {
     fn safely<T>(&mut self, work: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>) -> Result<T, Trouble> {
         self.run(async |client| client.batch_execute("SAVEPOINT question").await)?;
         let done = self.run(work);
+        // A statement that did not end when it was told to took the connection with it: there is nothing to roll back, and what is wrong stands.
+        if self.client.is_none() {
+            return done;
+        }
         let end = if done.is_ok() { "RELEASE question" } else { "ROLLBACK TO question; RELEASE question" };
         if !matches!(done, Err(Trouble::Gone(_))) && !self.cancelled {
             self.run(async |client| client.batch_execute(end).await)?;

@@ -2,7 +2,7 @@
 //! [`fcm`](super::fcm), held to descent as Zhang, Yao, Peng et al. (2018) hold that of k-means.
 //!
 //! It asks what `fcm` asks and no number more. Let c be the centres of a question, `g_k = WS_k / U_k` the step of `fcm` from there, and
-//! `f = g - c`. Rounds are over when `‖f‖ < epsilon`, and the result is g: fixed points and stop rule are those of `fcm`. Otherwise the
+//! `f = g - c`. Rounds are over when `‖f‖ < epsilon` or f is 0, and the result is g: fixed points and stop rule are those of `fcm`. Otherwise the
 //! next question is about
 //!
 //! ```text
@@ -19,11 +19,10 @@
 //! J(c') - J(c) ≈ - Σ_k ( U_k (g_k - c_k) + U'_k (g'_k - c'_k) ) · d_k
 //! ```
 //!
-//! Totals over other rows than before, of a cohort that lost a block, begin anew with rounds of `fcm`.
-//!
 //! Where this is above 0 the question was in vain: the next one is about g of the round before it, and what was known from before that is
 //! forgotten. A step that does not go downhill where it begins (`Σ_k U_k (g_k - c_k) · d_k <= 0`) is not asked about. In its place, in the
-//! first five rounds, and in two rounds after a question in vain, the step is that of `fcm`, which lowers `J_m`.
+//! first five rounds, and in three rounds after a question in vain, the step is that of `fcm`, which lowers `J_m`. Totals over other rows
+//! than before, of a cohort that lost a block, begin anew with rounds of `fcm`.
 //!
 //! Every site computes the same from the totals that were opened to it: there are only sums, products, quotients and square roots, in one
 //! order, each of them rounded once (IEEE 754).
@@ -43,7 +42,7 @@ use crate::{Centres, MethodError, Query};
 const MEMORY: usize = 5;
 /// Rounds at the beginning that are those of `fcm`: far from a fixed point there is little to learn from them.
 const FIRST: u32 = 5;
-/// Rounds of `fcm` after a step that did not lower the objective.
+/// Rounds of `fcm` after the one that follows a step that did not lower the objective.
 const REST: u32 = 2;
 /// How far from the step of `fcm` at most, in lengths of that step.
 const FARTHEST: f64 = 20.0;

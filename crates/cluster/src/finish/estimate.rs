@@ -187,7 +187,8 @@ impl Known {
         if known.batches.is_empty() || known.least_rows <= 0.0 {
             return Err(Refusal::NothingOut);
         }
-        // Every row's part is rounded by up to half a step, and so is every site's; all of them are independent of each other.
+        // Every row's part is rounded by up to half a step, and so is every site's, and they are taken as independent. Of the rows only a
+        // lower bound is known yet, so this is the least that their rounding comes to; where steps are fine, the sites' is larger.
         let (of_row, of_site) = ((known.least_rows / 12.0).sqrt(), (f64::from(sites) / 12.0).sqrt());
         let noise =
             |(Rounding { row, site }, finest): (Rounding, f64)| (row * of_row).hypot(site * of_site).max(finest);

@@ -8,7 +8,7 @@
 //! letters, so silence ends no link: how long is waited for a party, the coordinator's timing says.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap, VecDeque},
     io,
     net::SocketAddr,
     pin::Pin,
@@ -26,7 +26,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 use super::{
-    Address, Carrier, CarrierError, Credentials, HeaderCheck, PeerKey,
+    Address, Carrier, CarrierError, Credentials, HeaderCheck, MAX_OPENING_PER_KEY, PeerKey,
     link::{Incoming, Link, Outgoing, Pending},
     listener::{Door, Guest, Port, Refused},
     pinned::{self, UNUSED_NAME},
@@ -77,6 +77,31 @@ pub struct Letters {
 struct State {
     door: Option<(Arc<Door>, TlsAcceptor)>,
     ends: BTreeMap<Name, Arc<Mutex<End>>>,
+    /// Connections that others dialled and that are over, the last ones: a first letter that comes again is none of a new one.
+    over: VecDeque<Name>,
+    /// Handshakes that run, by the key that the dialler claims to have.
+    shaking: HashMap<PeerKey, usize>,
+}
+
+/// One of them.
+struct Shaking(Arc<Mutex<State>>, PeerKey);
+
+impl Shaking {
+    fn begin(state: &Arc<Mutex<State>>, running: &mut HashMap<PeerKey, usize>, from: PeerKey) -> Option<Shaking> {
+        let running = running.entry(from).or_default();
+        (*running < MAX_OPENING_PER_KEY).then(|| {
+            *running += 1;
+            Shaking(state.clone(), from)
+        })
+    }
+}
+
+impl Drop for Shaking {
+    fn drop(&mut self) {
+        if let Some(running) = held(&self.0).shaking.get_mut(&self.1) {
+            *running -= 1;
+        }
+    }
 }
 
 /// What has come and what is to go on one connection.
@@ -157,13 +182,27 @@ impl Letters {
             let mut state = held(&self.state);
             match state.ends.get(&name) {
                 Some(end) => end.clone(),
-                // A connection that is over here, or of a party that nobody lets in.
-                None if flags & DIALLED == 0 || state.ends.len() >= MAX_CONNECTIONS => return Ok(()),
+                // A connection that is over here.
+                None if flags & DIALLED == 0 || state.over.contains(&name) => return Ok(()),
+                None if state.ends.len() >= MAX_CONNECTIONS => return Ok(()),
                 None => {
-                    let Some((door, tls)) = state.door.clone() else { return Ok(()) };
-                    let Some(place) = door.lets_in(&from).then(|| door.place()).flatten() else { return Ok(()) };
+                    let State { door, ends, shaking, .. } = &mut *state;
+                    let door = door.clone().filter(|(door, _)| door.lets_in(&from));
+                    let place = door.as_ref().and_then(|(door, _)| {
+                        let place = Shaking::begin(&self.state, shaking, from);
+                        if place.is_none() {
+                            door.turned_away();
+                        }
+                        place
+                    });
+                    let (Some((door, tls)), Some(place)) = (door, place) else {
+                        // Nobody comes in here now: the dialler hears it at once, and may dial again.
+                        let closed = End { done: true, over: true, ..End::default() };
+                        ends.insert(name, Arc::new(Mutex::new(closed)));
+                        return Ok(());
+                    };
                     let end = Arc::new(Mutex::new(End::default()));
-                    state.ends.insert(name, end.clone());
+                    ends.insert(name, end.clone());
                     let wire = Wire(end.clone());
                     tokio::spawn(async move { door.admit(place, HANDSHAKE_LIMIT, accept(wire, tls, from)).await });
                     end
@@ -177,7 +216,8 @@ impl Letters {
     /// What there is to carry, in order.
     pub fn take(&self) -> Vec<Letter> {
         let mut letters = Vec::new();
-        held(&self.state).ends.retain(|(connection, peer, theirs), end| {
+        let State { ends, over, .. } = &mut *held(&self.state);
+        let mut keep = |connection: &[u8; 16], peer: &PeerKey, theirs: &bool, end: &Mutex<End>| {
             let mut end = held(end);
             if end.outbox.is_empty() && (!end.done || end.said) {
                 return !(end.done && end.said && end.over);
@@ -191,6 +231,16 @@ impl Letters {
             end.said = end.done;
             letters.push(Letter { to: *peer, bytes });
             !(end.said && end.over)
+        };
+        ends.retain(|name, end| {
+            let kept = keep(&name.0, &name.1, &name.2, end);
+            if !kept && name.2 {
+                over.push_back(*name);
+                if over.len() > MAX_CONNECTIONS {
+                    over.pop_front();
+                }
+            }
+            kept
         });
         letters
     }

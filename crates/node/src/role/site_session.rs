@@ -573,8 +573,9 @@ impl SiteSession {
     }
 
     /// Everything that a frame rests on is on disk when this returns: the journal that protects it, the question that it answers,
-    /// and its entry in the ledger, without which nothing leaves ([JRN-1], [LED-4]). They are different files, and each has an
-    /// order only in itself: whichever of them a loss of power leaves behind, the frame has not left.
+    /// and its entry in the ledger, without which nothing leaves ([JRN-1], [LED-4]). The question comes first: a journal that is
+    /// ahead of what was asked could not be followed after a loss of power. The other files may be written in any order: whichever
+    /// of them a loss of power leaves behind, the frame has not left.
     fn write_down(&mut self, frame: &[u8], discloses: Disclosure) -> Result<(), Failure> {
         use Disclosure::{MaskedWords, RoundSeeds, SelfMaskShares};
         let context = message::context_of(frame).unwrap_or_default();
@@ -583,16 +584,16 @@ impl SiteSession {
         let (records, unsaved) = (self.rewrite.take(), std::mem::take(&mut self.unsaved));
         let SiteSession { config, aggregator, journal, admission, follower, session, keeper, .. } = self;
         let mut writes: Vec<Write<'_>> = Vec::new();
-        if let (Some(journal), Some(records)) = (journal, records) {
-            writes.push(Box::new(move || Ok(journal.rewrite(&records)?)));
-        }
         if discloses == MaskedWords {
+            if let Some(follower) = follower {
+                follower.sync()?;
+            }
             if unsaved && let (Some(folder), PartyId::Coordinator) = (&config.state, *aggregator) {
                 writes.push(Box::new(|| store::admission::save(admission, folder, session)));
             }
-            if let Some(follower) = follower {
-                writes.push(Box::new(|| follower.sync()));
-            }
+        }
+        if let (Some(journal), Some(records)) = (journal, records) {
+            writes.push(Box::new(move || Ok(journal.rewrite(&records)?)));
         }
         writes.push(Box::new(|| Ok(keeper.with(|ledger| ledger.record(frame, discloses, &left))?)));
         store::side_by_side(writes)

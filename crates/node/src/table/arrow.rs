@@ -28,6 +28,8 @@ use super::{
 const CONTINUES: [u8; 4] = [0xff; 4];
 /// Bytes to which the first message of a file is aligned at most.
 const MAX_ALIGNMENT: usize = 64;
+/// Rows that are taken at a time.
+const AT_ONCE: usize = 8192;
 /// How much larger than its packed form a column may be said to be, at least.
 const PACKED: i64 = 1 << 20;
 /// How many times larger beyond that: what the codecs reach on one repeated value.
@@ -42,6 +44,8 @@ pub(super) struct ArrowReader {
     /// The words of dictionaries, by their numbers.
     dictionaries: HashMap<i64, ArrayRef>,
     checked: bool,
+    /// A message whose first rows were taken.
+    begun: Option<RecordBatch>,
     rows: u64,
 }
 
@@ -82,6 +86,7 @@ impl ArrowReader {
             input,
             dictionaries: HashMap::new(),
             checked: false,
+            begun: None,
             rows: 0,
         })
     }
@@ -123,14 +128,28 @@ impl RowReader for ArrowReader {
         if !std::mem::replace(&mut self.checked, true) {
             check_types(&self.name, &self.schema, wanted)?;
         }
-        let Some(next) = message(&mut self.input, &self.name)? else {
-            // A packed stream is whole only at its own end.
-            let rest = io::copy(&mut self.input.by_ref().take(MAX_DESCRIPTION as u64), &mut io::sink());
-            rest.map_err(|source| TableError::Read { file: self.name.clone(), source })?;
-            return Ok(false);
-        };
         let places: Vec<usize> = wanted.places().into_keys().collect();
-        let Some(batch) = self.decode(next, &places)? else { return Ok(true) };
+        let batch = match self.begun.take() {
+            Some(batch) => batch,
+            None => {
+                let Some(next) = message(&mut self.input, &self.name)? else {
+                    // A packed stream is whole only at its own end.
+                    let rest = io::copy(&mut self.input.by_ref().take(MAX_DESCRIPTION as u64), &mut io::sink());
+                    rest.map_err(|source| TableError::Read { file: self.name.clone(), source })?;
+                    return Ok(false);
+                };
+                let Some(batch) = self.decode(next, &places)? else { return Ok(true) };
+                batch
+            }
+        };
+        // A message may have any number of rows, and as doubles they are up to eight times as large.
+        let batch = match batch.num_rows() {
+            0..=AT_ONCE => batch,
+            rows => {
+                self.begun = Some(batch.slice(AT_ONCE, rows - AT_ONCE));
+                batch.slice(0, AT_ONCE)
+            }
+        };
         let columns = Columns::new(&self.name, self.columns.len(), &places, batch.columns())?;
         let rows = batch.num_rows();
         columns.take_rows(&self.name, &self.columns, (self.rows, rows), wanted, table)?;

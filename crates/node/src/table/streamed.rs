@@ -24,7 +24,7 @@ use crate::{
     error::{Code, Failure},
     plan::{Labels, OutOfBox},
     question::Batch,
-    release::{DataError, Domain, Hash, LongHash, Passes, Prepared, RowLabels, Rows},
+    release::{DataError, Domain, Hash, LongHash, Passes, Prepared, RowLabels, Rows, Scaling},
 };
 
 /// Bytes of a batch at most. More would not stay in the processor's caches, and of less there is not a part for every core.
@@ -230,6 +230,10 @@ impl Streamed {
         let of = |e: DataError| changed(&self.reading.data, &format!("has rows that cannot be used ({e})"));
         let (prepared, bad) =
             Prepared::usable(&values, self.domain.columns(), &self.domain, self.out_of_box).map_err(of)?;
+        if bad > 0 && self.print == Print::default() && self.domain.scaling() == Scaling::Direction {
+            let what = format!("{bad} rows are nothing but zeros, which have no direction");
+            return Err(Failure::input(what, "leave such rows out, or ask for a plan with another metric"));
+        }
         if bad > 0 {
             return Err(changed(&self.reading.data, &format!("has {bad} rows that cannot be used")));
         }

@@ -121,7 +121,7 @@ def _strings(schema: _Schema, array: _Array, first: int, length: int) -> np.ndar
 
 
 def _column(schema: _Schema, array: _Array, first: int, length: int) -> np.ndarray:
-    """One column of a batch: float64 with NaN where there is no value, or objects for strings."""
+    """One column of a batch: float64 with NaN where there is no value; objects for strings; booleans, or objects where one lacks."""
     if schema.dictionary:
         words = _column(schema.dictionary[0], array.dictionary[0], 0, array.dictionary[0].length)
         places = _view(array.buffers[1], _NUMBERS[schema.format], array.offset + first, length)
@@ -139,8 +139,10 @@ def _column(schema: _Schema, array: _Array, first: int, length: int) -> np.ndarr
     if schema.format == b"n":
         return np.full(length, np.nan)
     if schema.format == b"b":
-        values = _bits(array.buffers[1], at, length).astype(np.float64)
-    elif schema.format in _NUMBERS:
+        yes = _bits(array.buffers[1], at, length)
+        valid = _valid(array, at, length)
+        return yes if valid is None else np.where(valid, yes.astype(object), None)
+    if schema.format in _NUMBERS:
         values = _view(array.buffers[1], _NUMBERS[schema.format], at, length).astype(np.float64)
     else:
         raise TypeError

@@ -47,14 +47,15 @@ def matrix(x: Any) -> tuple[np.ndarray, list[str] | None]:
         except (TypeError, ValueError):
             array = x.to_numpy()
     elif hasattr(x, "__arrow_c_stream__") and not isinstance(x, np.ndarray):
-        words, columns, rows = _arrow.table(x)
-        names = _names(words)
-        for name, column in zip(words, columns):
-            if column is None or column.dtype == object:
-                raise ValueError(f"column {name!r} holds no numbers")
+        all_names, columns, rows = _arrow.table(x)
+        names = _names(all_names)
         array = np.empty((rows, len(columns)))
-        for place, column in enumerate(columns):
-            array[:, place] = column
+        for place, (name, column) in enumerate(zip(all_names, columns)):
+            words = column is None or column.dtype == object and any(isinstance(value, str) for value in column)
+            numbers = None if words else _numbers(column)
+            if numbers is None:
+                raise ValueError(f"column {name!r} holds no numbers")
+            array[:, place] = numbers
     else:
         array = np.asarray(x)
     if array.dtype.kind == "c":
@@ -70,13 +71,38 @@ def matrix(x: Any) -> tuple[np.ndarray, list[str] | None]:
     return np.ascontiguousarray(array, dtype=np.float64), names
 
 
+def _numbers(column: np.ndarray) -> np.ndarray | None:
+    """float64, NaN where there is nothing; ``None`` where it holds something else, such as words or points in time."""
+    if column.dtype.kind in "biuf":
+        return column.astype(np.float64)
+    if column.dtype.kind not in "OUS":
+        return None
+    try:
+        return np.array([np.nan if value is None or isinstance(value, str) and not value.strip() else value for value in column], np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def _words(column: np.ndarray) -> list[list[str]]:
+    """What each value may be called in a list of categories, as a file with the same value would have it: 3 and not 3.0; a word as it is,
+    "01" too; a yes or no as a word, or else as a digit. Nothing where there is no value."""
+
+    def of(value: Any) -> list[str]:
+        if isinstance(value, (bool, np.bool_)):
+            return ["true", "1"] if value else ["false", "0"]
+        if isinstance(value, str):
+            return [value.strip()] if value.strip() else []
+        if isinstance(value, (int, float, np.integer, np.floating)) and np.isfinite(value):
+            return [repr(int(value)) if value == int(value) else repr(float(value))]
+        return []
+
+    return [of(value) for value in column]
+
+
 def _coded(column: np.ndarray, categories: list[str], name: str, refuse: bool) -> np.ndarray:
     """0 and 1 for every category, n x c."""
-    if column.dtype != object:
-        # As a file would have them: 3, and not 3.0.
-        column = np.array([None if not np.isfinite(v) else repr(int(v)) if v == int(v) else repr(float(v)) for v in column], object)
     codes = {category: place for place, category in enumerate(categories)}
-    places = np.array([codes.get(value, -1) for value in column], np.intp)
+    places = np.array([next((codes[word] for word in words if word in codes), -1) for words in _words(column)], np.intp)
     bad = np.flatnonzero(places < 0)
     if len(bad) and refuse:
         raise InputError(
@@ -89,25 +115,21 @@ def _coded(column: np.ndarray, categories: list[str], name: str, refuse: bool) -
 
 
 def _columns(x: Any) -> dict[str, np.ndarray] | None:
-    """Columns by name, or ``None`` for rows without names."""
+    """Columns by name, as they are, or ``None`` for rows without names."""
     if isinstance(x, dict):
-        return {name: _plain(np.asarray(column)) for name, column in x.items()}
+        return {name: np.asarray(column) for name, column in x.items()}
     if hasattr(x, "iloc") and hasattr(x, "columns"):
-        return {str(name): _plain(np.asarray(x[name])) for name in x.columns}
+        return {str(name): np.asarray(x[name]) for name in x.columns}
     if hasattr(x, "__arrow_c_stream__"):
         names, columns, _ = _arrow.table(x)
         return {name: column for name, column in zip(names, columns) if column is not None}
     return None
 
 
-def _plain(column: np.ndarray) -> np.ndarray:
-    """float64, or objects that are strings or ``None``."""
-    if column.dtype.kind in "biuf":
-        return column.astype(np.float64)
-    try:
-        return column.astype(np.float64)
-    except (TypeError, ValueError):
-        return np.array([value if isinstance(value, str) else None for value in column], object)
+def has_direction(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Which rows (n x d, numbers first) are not all zeros in the box: the others have no direction, and no part in a plan about directions."""
+    d = len(low)
+    return (x[:, :d].clip(low, high) != 0).any(axis=1) | (x[:, d:] != 0).any(axis=1)
 
 
 def of_plan(
@@ -132,10 +154,12 @@ def of_plan(
     lacking = [name for name in [*columns, *(name for name, _ in categorical)] if name not in named]
     if lacking:
         raise InputError(f"the table has no column {', '.join(map(repr, lacking))}", "rename its columns as the plan has them")
+    parts = []
     for name in columns:
-        if named[name].dtype == object:
+        numbers = _numbers(named[name])
+        if numbers is None:
             raise InputError(f"column {name!r} holds no numbers", "turn it into numbers first")
-    parts = [named[name][:, None] for name in columns]
+        parts.append(numbers[:, None])
     parts += [_coded(named[name], categories, name, finite) for name, categories in categorical]
     rows = np.ascontiguousarray(np.hstack(parts))
     bad = np.argwhere(~np.isfinite(rows)) if finite else ()

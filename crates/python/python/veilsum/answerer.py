@@ -140,7 +140,12 @@ class Answerer:
         with np.errstate(invalid="ignore"):
             own = rows[:, : len(numbers)]
             inside = np.ones(len(rows), bool) if clips else ((own >= low) & (own <= high)).all(axis=1)
-        bad = {"missing, or not a number or a category": int((~finite).sum()), "outside the box": int((finite & ~inside).sum())}
+            whole = np.ones(len(rows), bool) if hello.get("scaling") != "direction" else _rows.has_direction(rows, low, high)
+        bad = {
+            "missing, or not a number or a category": int((~finite).sum()), "outside the box": int((finite & ~inside).sum()),
+            "nothing but zeros, which have no direction": int((finite & inside & ~whole).sum()),
+        }  # fmt: skip
+        inside &= whole
         self._rows = np.ascontiguousarray(rows[finite & inside])
         self._bad = sum(bad.values())
         *prints, self._print = _printed(len(self._rows), _hashed(self._rows, numbers, named))

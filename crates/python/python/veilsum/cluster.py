@@ -214,14 +214,18 @@ class _Centres(_Estimator):
         if self.metric != "mahalanobis":
             return
         covariance = np.atleast_2d(np.cov(array, rowvar=False, bias=True))
-        values, vectors = np.linalg.eigh(covariance)
+        # Columns are brought to a spread of 1 first, so that units, which distances do not depend on, do not decide what is kept.
+        size = np.sqrt(np.diag(covariance))
+        there = size > 1e-12 * np.abs(array).max(axis=0, initial=0.0)
+        size = np.where(there, size, 1.0)
+        values, vectors = np.linalg.eigh(np.where(np.outer(there, there), covariance, 0.0) / np.outer(size, size))
         # Of columns that depend on each other, the directions in which there is any spread.
         spread = values > values[-1] * 1e-12
-        if not spread.any():
+        if not there.any():
             raise InputError(
                 f"these rows (n_samples={len(array)}) have no spread to measure distances by", "use another metric"
             )
-        self._whitening = vectors[:, spread] / np.sqrt(values[spread])
+        self._whitening = vectors[:, spread] / np.sqrt(values[spread]) / size[:, None]
         self._middle = array.mean(axis=0)
 
     def _starts(self, sample: np.ndarray, array: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -257,7 +261,7 @@ class _Centres(_Estimator):
         array = self._first(X)
         self._checked(len(array))
         _finite(array)
-        if self.metric != "cosine" and np.abs(array).max(initial=0.0) > _LARGEST:
+        if self.metric != "cosine" and max(-array.min(initial=0.0), array.max(initial=0.0)) > _LARGEST:
             raise ValueError(f"values must be at most {_LARGEST:g} in size: take another unit")
         self._learn_metric(array)
         rows = self._measured(array)
@@ -348,7 +352,8 @@ class FuzzyCMeans(_Centres):
         Stops when the centres move less, together (Frobenius norm), than this part of a column's standard deviation; that is
         estimated from 10,000 rows.
     init : {"k-means++", "random"} or array of shape (n_clusters, n_features), default="k-means++"
-        First centres.
+        First centres. ``"k-means++"`` draws from 10,000 of the rows where there are more (100 a cluster at least), the same for every start:
+        a cluster of a few rows in a million is better found by ``"random"`` with a large ``n_init``, or by an array.
     n_init : int, default=1
         Runs from different first centres; the one of the smallest objective counts.
     random_state : int, Generator, RandomState or None, default=None

@@ -16,7 +16,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Seque
 import numpy as np
 
 from . import _core, questions
-from ._rows import of_plan
+from ._rows import has_direction, of_plan
 from .answerer import EXACT, MOST_DISTINCT, PROTOCOL, Answerer, _hashed, _mixed, _printed, _Refusal
 from .errors import InputError, VeilsumError
 
@@ -166,6 +166,8 @@ class _OfPart:
             if self.box["out_of_box"] == "refuse":
                 own = x[:, : len(names)]
                 fine &= ((own >= low) & (own <= high)).all(axis=1)
+            if self.box["scaling"] == "direction":
+                fine &= has_direction(x, low, high)
             if not fine.all():
                 bad += int(len(x) - fine.sum())
                 x = np.ascontiguousarray(x[fine])

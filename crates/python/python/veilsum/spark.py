@@ -28,8 +28,8 @@ ROWS = -1
 BAD = -2
 
 
-#: Rows that are packed together; a few MB.
-_TOGETHER = 65_536
+#: Bytes of rows that are packed together. Spark copies them more than once on their way, and larger ones not from cache to cache.
+_TOGETHER = 1 << 18
 
 
 class _Pack:
@@ -41,41 +41,28 @@ class _Pack:
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
-        held: list[np.ndarray] = []
         for batch in batches:
-            held.append(of_plan(batch, self.names, self.categorical, finite=False))
-            if sum(map(len, held)) >= _TOGETHER:
-                yield self._one(pyarrow, held)
-        if held:
-            yield self._one(pyarrow, held)
-
-    @staticmethod
-    def _one(pyarrow: Any, held: list[np.ndarray]) -> Any:
-        rows = pyarrow.array([np.concatenate(held).tobytes()], pyarrow.binary())
-        held.clear()
-        return pyarrow.RecordBatch.from_arrays([rows], names=[_PACKED])
+            rows = of_plan(batch, self.names, self.categorical, finite=False)
+            step = max(1, _TOGETHER // max(1, rows.itemsize * rows.shape[1]))
+            parts = [rows[at : at + step].tobytes() for at in range(0, len(rows), step)]
+            yield pyarrow.RecordBatch.from_arrays([pyarrow.array(parts, pyarrow.binary())], names=["rows"])
 
 
-#: The column of packed rows.
-_PACKED = "veilsum packed rows"
+def _bytes(row: Any) -> bytes:
+    return bytes(row[0])
 
 
 def packed(df: Any, layout: Any) -> Any:
-    """The same rows as a frame of bytes, for :func:`words` and :func:`partial` with layouts of the same columns.
+    """The same rows as an RDD of bytes, for :func:`words` with layouts of the same columns.
 
-    Spark hands rows of numbers to Python one by one, which takes longer than all sums; bytes it hands over as they are. Cache what this returns
-    (``veilsum.spark.packed(df, layout).cache()``) where a run asks many questions.
+    Spark hands rows of numbers to Python one by one and plans every question about a frame anew, which takes longer than all sums; bytes
+    it hands over as they are. Cache what this returns (``veilsum.spark.packed(df, layout).cache()``) where a run asks many questions.
     """
     of = json.loads(layout) if isinstance(layout, str) else layout
     names = [column["name"] for column in of["columns"]]
     categorical = [(column["column"], column["categories"]) for column in of.get("categorical", [])]
     wanted = names + [name for name, _ in categorical]
-    return _chosen(df, wanted).mapInArrow(_Pack(names, categorical), f"`{_PACKED}` binary")
-
-
-def _unpacked(batch: Any, columns: int) -> Iterator[np.ndarray]:
-    for rows in batch.column(0):
-        yield np.frombuffer(rows.as_buffer(), np.float64).reshape(-1, columns)
+    return _chosen(df, wanted).mapInArrow(_Pack(names, categorical), "rows binary").rdd.map(_bytes)
 
 
 def _of_partition(question: str, layout: str, batches: Iterator[Any]) -> tuple[np.ndarray, int, int]:
@@ -85,13 +72,12 @@ def _of_partition(question: str, layout: str, batches: Iterator[Any]) -> tuple[n
     columns = len(of["columns"]) + sum(len(column["categories"]) for column in of.get("categorical", []))
     total, rows, bad = None, 0, 0
     for batch in batches:
-        if batch.schema.names == [_PACKED]:
-            parts = [questions.computed(question, layout, x) for x in _unpacked(batch, columns)]
+        if isinstance(batch, bytes):
+            words, used, left = questions.computed(question, layout, np.frombuffer(batch, np.float64).reshape(-1, columns))
         else:
-            parts = [questions.counted(question, layout, batch)]
-        for words, used, left in parts:
-            rows, bad = rows + used, bad + left
-            total = words if total is None else questions.merge(question, layout, total, words)
+            words, used, left = questions.counted(question, layout, batch)
+        rows, bad = rows + used, bad + left
+        total = words if total is None else questions.merge(question, layout, total, words)
     return (np.zeros(length, np.int64) if total is None else total), rows, bad
 
 
@@ -105,15 +91,18 @@ def _one_task() -> None:
 class _Partial:
     """What the executors call. A class of this module, so that it is sent by its name."""
 
-    def __init__(self, question: str, layout: str, whole: bool) -> None:
-        self.question, self.layout, self.whole = question, layout, whole
+    def __init__(self, question: str, layout: str, form: str) -> None:
+        self.question, self.layout, self.form = question, layout, form
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow
-
         _one_task()
         words, rows, bad = _of_partition(self.question, self.layout, batches)
-        if self.whole:
+        if self.form == "row":
+            yield {"n": rows, "bad": bad, "words": words.tobytes()}
+            return
+        import pyarrow
+
+        if self.form == "whole":
             yield pyarrow.RecordBatch.from_arrays(
                 [pyarrow.array([rows]), pyarrow.array([bad]), pyarrow.array([words.tobytes()], pyarrow.binary())],
                 names=["n", "bad", "words"],
@@ -148,11 +137,11 @@ def partial(question: Any, layout: Any) -> Callable[[Iterator[Any]], Iterator[An
     question, layout = _texts(question, layout)
     if questions.parts(question, layout) != "sum":
         raise UsageError("not all words of this question add up", "use veilsum.spark.words, which puts parts together as they need it")
-    return _Partial(question, layout, whole=False)
+    return _Partial(question, layout, "places")
 
 
 def words(df: Any, question: Any, layout: Any) -> np.ndarray:
-    """The words of all rows of a Spark ``DataFrame``, for every question whose answer comes in parts.
+    """The words of all rows of a Spark ``DataFrame``, or of what :func:`packed` made of one, for every question whose answer comes in parts.
 
     Raises
     ------
@@ -162,10 +151,12 @@ def words(df: Any, question: Any, layout: Any) -> np.ndarray:
         Where the question needs all rows together.
     """
     question, layout = _texts(question, layout)
-    wanted = [column["name"] for column in json.loads(layout)["columns"]]
-    wanted += [column["column"] for column in json.loads(layout).get("categorical", [])]
-    chosen = df if df.columns == [_PACKED] else _chosen(df, wanted)
-    rows = chosen.mapInArrow(_Partial(question, layout, whole=True), "n long, bad long, words binary")
+    if hasattr(df, "mapInArrow"):
+        wanted = [column["name"] for column in json.loads(layout)["columns"]]
+        wanted += [column["column"] for column in json.loads(layout).get("categorical", [])]
+        rows = _chosen(df, wanted).mapInArrow(_Partial(question, layout, "whole"), "n long, bad long, words binary")
+    else:
+        rows = df.mapPartitions(_Partial(question, layout, "row"))
     total, bad = None, 0
     for row in _collected(rows):
         bad += row["bad"]
