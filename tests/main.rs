@@ -42,3 +42,4 @@ mod status;
 mod streamed;
 mod swapped_roster;
 mod views;
+mod watch;

@@ -1,8 +1,10 @@
-//! Logs at their most talkative hold no address, no key, no row, no row count of one site and no masked word.
+//! Logs at their most talkative hold no address, no key, no row, no row count of one site and no masked word; nor do the events, the
+//! metrics and the page of a run.
 
 use std::{
     collections::BTreeMap,
-    io::Write,
+    io::{Read, Write},
+    net::TcpStream,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -21,7 +23,7 @@ use veilsum_proto::{
 };
 use veilsum_testkit::{
     in_process::{fcm, federate, made_up, unit_square},
-    program::{Ended, Parties, start, veilsum},
+    program::{Ended, Parties, free_port, start, veilsum},
 };
 
 /// No frame, port or clock has these numbers for its own.
@@ -97,7 +99,8 @@ fn address(text: &str) -> Option<&str> {
 
 fn no_addresses(who: &str, log: &str) {
     // A role says on its screen where it listens itself, where it looks for others, and where it reached them.
-    let on_screen = |line: &str| ["waiting for ", "connected to "].iter().any(|begin| line.starts_with(begin));
+    let said = ["waiting for ", "connected to ", "this party's page is at ", "metrics are at "];
+    let on_screen = |line: &str| said.iter().any(|begin| line.starts_with(begin));
     for line in log.lines().filter(|line| !on_screen(line)) {
         assert_eq!(address(line), None, "{who}: {line}");
         assert!(!line.contains("::1") && !line.contains("[::"), "{who}: {line}");
@@ -112,6 +115,27 @@ fn the_search_finds() {
     secrets.count(1237);
     secrets.check("nobody", "sent bytes=12370 at 12:37:11.51237Z\nround 21237");
     assert!(std::panic::catch_unwind(|| secrets.check("somebody", "it has 1237 rows")).is_err());
+}
+
+fn get(port: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port.parse().expect("a port"))).expect("a port that is open");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n").expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+/// Without numbers of bytes, which may be any number, also one that is a row count.
+fn without_bytes(text: &str) -> String {
+    let counts = ["\"event\":\"bytes\"", "sent and received", "_bytes_total "];
+    let lines = text
+        .lines()
+        .filter(|line| !counts.iter().any(|count| line.contains(count)) && !line.starts_with("Content-Length"));
+    let text = lines.collect::<Vec<_>>().join("\n");
+    match text.split_once("\"bytes\":[") {
+        Some((before, after)) => format!("{before}{}", after.split_once(']').map_or("", |(_, rest)| rest)),
+        None => text,
+    }
 }
 
 /// The journal's and program's secrets as files hold them.
@@ -138,8 +162,16 @@ fn processes_at_their_most_talkative() {
     let p = Parties::new(&SIZES, &["--epsilon=0", "--max-rounds=40", "--slots=16", "--init=uniform"]);
     let secrets = of_files(&p);
     let quick = ["-vv", "--phase-timeout", "6", "--grace", "1", "--on-loss", "stop"];
-    let roles = [start(&p.server(&quick)), start(&p.intermediary(&quick))];
-    let mut clients: Vec<_> = (1..=5).map(|i| start(&p.client(i, &["-vv"]))).collect();
+    let names = ["lead", "counter", "site-1"];
+    let files = names.map(|name| p.folder.path(&format!("{name}.jsonl")));
+    let ports: [[String; 2]; 3] = std::array::from_fn(|_| std::array::from_fn(|_| free_port().to_string()));
+    let shown = |i: usize| ["--events", &files[i], "--page", &ports[i][0], "--metrics", &ports[i][1]];
+    let roles = [
+        start(&p.server(&[&quick[..], &shown(0)].concat())),
+        start(&p.intermediary(&[&quick[..], &shown(1)].concat())),
+    ];
+    let mut clients = vec![start(&p.client(1, &[&["-vv"][..], &shown(2)].concat()))];
+    clients.extend((2..=5).map(|i| start(&p.client(i, &["-vv"]))));
     clients[4].until("answers", LIMIT, |log| log.matches("MaskedWords").count() >= 5);
     // What is shown of a running party holds no more than what it logs.
     if cfg!(unix) {
@@ -155,11 +187,32 @@ fn processes_at_their_most_talkative() {
         }
     }
     let mut ended: Vec<(String, Ended)> = vec![("a killed client".into(), clients.remove(4).kill())];
+    for (name, [page, metrics]) in names.iter().zip(&ports) {
+        for (port, path, holds) in [
+            (page, "/", "Who is connected"),
+            (page, "/main", "<h1>"),
+            (page, "/status.json", "\"round\""),
+            (metrics, "/metrics", "# EOF"),
+        ] {
+            let told = get(port, path);
+            assert!(told.contains(holds), "{name}{path}: {told}");
+            secrets.check(&format!("{path} of {name}"), &without_bytes(&told));
+            no_addresses(&format!("{path} of {name}"), &told);
+        }
+    }
     // The run ends early, with what is out; the intermediary's part of it is done.
     let [server, intermediary] = roles;
     let (server, intermediary) = (server.wait(LIMIT).expect(9), intermediary.wait(LIMIT).expect(0));
     ended.extend([("server".into(), server), ("intermediary".into(), intermediary)]);
     ended.extend(clients.into_iter().enumerate().map(|(i, c)| (format!("client {}", i + 1), c.wait(LIMIT).expect(9))));
+    for (name, file) in names.iter().zip(&files) {
+        let told = std::fs::read_to_string(file).expect("a file of events");
+        assert!(told.lines().count() > 5, "{name}: {told}");
+        secrets.check(&format!("events of {name}"), &without_bytes(&told));
+        // Whoever is dialled in vain is named with where.
+        let others: Vec<&str> = told.lines().filter(|line| !line.contains("\"event\":\"waiting\"")).collect();
+        no_addresses(&format!("events of {name}"), &others.join("\n"));
+    }
     for (who, e) in &ended {
         assert!(e.stderr.contains("DEBUG") || e.stderr.contains("INFO"), "{who} logs nothing: {}", e.stderr);
         secrets.check(who, &e.text());

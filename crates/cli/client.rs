@@ -27,6 +27,7 @@ use crate::{
     party::{Documents, Reach, address_of, block_on, head_of, place_for, place_of, state_of, waiting},
     policy::judged,
     verb::Verb,
+    watch::Watch,
 };
 
 /// Run a site: it answers with masked sums of its own rows
@@ -38,6 +39,9 @@ pub(crate) struct ClientArgs {
     /// Which way links take.
     #[command(flatten)]
     pub reach: Reach,
+    /// What shows how the run goes.
+    #[command(flatten)]
+    pub watch: Watch,
     /// What the first use of a roster needs.
     #[command(flatten)]
     pub first: FirstUse,
@@ -72,6 +76,7 @@ impl Verb for ClientArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let config = self.prepare(json)?;
         let window = Window::open(&state_of(&self.documents.key()?, self.state.as_ref()), "", "");
+        let _shown = self.watch.open(&window, json)?;
         block_on(self.take_part(config, &window, json))
     }
 }
@@ -125,7 +130,7 @@ impl ClientArgs {
             }
         }
         Ok(ClientConfig {
-            party: args.reach.party(identity, federation.clone(), json)?,
+            party: args.reach.party(identity, federation.clone(), args.watch.watcher(json)?)?,
             site,
             rows,
             origin: Arc::new(origin),

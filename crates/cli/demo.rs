@@ -17,6 +17,7 @@ use crate::{
     method::{MethodArgs, given_centres, heading, parse_clusters},
     party::{LOSS_WAIT, Loss, block_on},
     verb::Verb,
+    watch::Watch,
 };
 use veilsum_node::{
     agreed,
@@ -205,7 +206,7 @@ impl Verb for DemoArgs {
             way: None,
             timing: loopback::timing_of(demo.rows.len()),
             on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),
-            progress: crate::progress::reporter(json),
+            progress: Watch::default().watcher(json)?,
         }))?;
         let LoopbackRun { result, counted, sites, .. } = run;
         let mut result = result?;

@@ -4,7 +4,7 @@ use std::{
     io::{self, BufRead, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -32,6 +32,7 @@ use crate::{
     keygen::key_of,
     party::{Patience, Reach, block_on, elsewhere, listen_at, state_of},
     verb::Verb,
+    watch::Watch,
 };
 
 const DAY: u64 = 24 * 60 * 60;
@@ -144,6 +145,9 @@ pub(crate) struct ServeArgs {
     /// Timeouts of runs.
     #[command(flatten)]
     pub patience: Patience,
+    /// What shows how runs go.
+    #[command(flatten)]
+    pub watch: Watch,
     /// Where.
     #[command(flatten)]
     pub at: FolderArgs,
@@ -312,6 +316,8 @@ fn serve(args: &ServeArgs, json: bool) -> Result<(), Failure> {
     }
     let (federation, protocols) = (list.federation, args.reach.transport.protocols());
     let (bound, opened) = tokio::sync::oneshot::channel();
+    let shown = Arc::new(OnceLock::new());
+    let (watch, kept) = (args.watch.clone(), shown.clone());
     let config = ServiceConfig {
         identity,
         folder: folder.clone(),
@@ -321,8 +327,13 @@ fn serve(args: &ServeArgs, json: bool) -> Result<(), Failure> {
         timing: args.patience.timing(),
         on_loss: args.patience.on_loss.within(args.patience.loss_wait),
         news: Arc::new(move |news| told(&news)),
-        progress: crate::progress::reporter(json),
+        progress: args.watch.watcher(json)?,
         bound: Some(bound),
+        watched: Some(Box::new(move |window| {
+            // As long as this process serves.
+            let _ = kept.set(watch.open(window, json)?);
+            Ok(())
+        })),
     };
     block_on(async {
         let told = async {

@@ -18,6 +18,7 @@ use crate::{
     agree::FirstUse,
     party::{Documents, Patience, Reach, address_of, block_on, elsewhere, listen_at, state_of},
     verb::Verb,
+    watch::Watch,
 };
 
 /// Run the intermediary: it sums the masked row counts and never sees a centre
@@ -32,6 +33,9 @@ pub(crate) struct IntermediaryArgs {
     /// Timeouts.
     #[command(flatten)]
     pub patience: Patience,
+    /// What shows how the run goes.
+    #[command(flatten)]
+    pub watch: Watch,
     /// What the first use of a roster needs.
     #[command(flatten)]
     pub first: FirstUse,
@@ -53,6 +57,7 @@ impl Verb for IntermediaryArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let config = self.prepare(json)?;
         let window = Window::open(&state_of(&self.documents.key()?, self.state.as_ref()), "", "");
+        let _shown = self.watch.open(&window, json)?;
         block_on(count(config, &window, json))
     }
 }
@@ -82,7 +87,7 @@ impl IntermediaryArgs {
         }
         let state = state_of(&args.documents.key()?, args.state.as_ref());
         Ok(IntermediaryConfig {
-            party: args.reach.party(identity, federation.clone(), json)?,
+            party: args.reach.party(identity, federation.clone(), args.watch.watcher(json)?)?,
             listen,
             coordinator,
             timing: args.patience.timing(),

@@ -2,8 +2,8 @@
 //!
 //! The map of all crates, and the order in which to read them, is the front page of [`veilsum_node`]. What the commands do is in the
 //! book in `docs/`. Here: `verb` says what a command is and how it prints, `method` has the options that `plan make` and `demo` share,
-//! `party` those of the three roles, and `agree` the first use of a roster; every other file is one command and a line in the list
-//! below.
+//! `party` those of the three roles, `watch` what shows how a run goes (with `progress` and `screen` for the terminal), and `agree` the
+//! first use of a roster; every other file is one command and a line in the list below.
 //!
 //! All of it is a library, so that Python has the same commands: [`run`] is the program, [`call`] one command whose JSON document
 //! comes back, and [`embedded`] what a program
@@ -40,9 +40,11 @@ mod rekey;
 mod roster;
 mod run;
 mod schema;
+mod screen;
 mod server;
 mod status;
 mod verb;
+mod watch;
 mod words;
 
 use std::{
@@ -169,6 +171,12 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
+/// All commands with their options, from which `packaging/pages.rs` writes manual pages and completions.
+#[doc(hidden)]
+pub fn commands() -> clap::Command {
+    Cli::command()
+}
+
 /// One command with these arguments, without the program's name: the JSON document that `--json` prints, which is not printed.
 /// For commands that read and write documents; a role takes signals for itself and belongs into a process of its own.
 ///
@@ -210,7 +218,7 @@ fn log_to_stderr(verbose: u8) {
     };
     // The environment has no say: a log must not become talkative by accident. A target stands for all that begin as it does.
     let filter = Targets::new().with_default(others).with_target("veilsum", ours);
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false).with_ansi(false);
+    let lines = tracing_subscriber::fmt::layer().with_writer(|| screen::Lines).with_target(false).with_ansi(false);
     let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
 }
 

@@ -12,7 +12,7 @@ use clap::Args;
 use veilsum_node::{error::Failure, files};
 
 /// The system's own colours follow its dark mode. Below 40 em a table is a list, each cell with its column's name before it.
-const STYLE: &str = ":root{color-scheme:light dark}\
+pub(crate) const STYLE: &str = ":root{color-scheme:light dark}\
 body{font:1rem/1.5 system-ui,sans-serif;max-width:52rem;margin:0 auto;padding:1rem;color:CanvasText;background:Canvas;overflow-wrap:anywhere}\
 h1{font-size:1.5rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2rem;border-top:1px solid GrayText;padding-top:.5rem}h3{font-size:1rem}\
 .says{font-size:1.1rem;border:2px solid;border-radius:.4rem;padding:.5rem .8rem}\
@@ -169,7 +169,7 @@ impl Page {
 }
 
 /// Text that nothing in it can end: not the text itself, and not the value of an attribute.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -15,6 +15,7 @@ use veilsum_node::{
     release::Data,
     role::{
         config::{Party, WITHOUT_END},
+        progress::Watcher,
         server::OnLoss,
         stop,
     },
@@ -65,10 +66,15 @@ pub(crate) enum Way {
 }
 
 impl Reach {
-    /// This party on the transports that were chosen, watched on standard error unless `quiet`.
-    pub(super) fn party(&self, identity: Arc<Identity>, federation: Federation, quiet: bool) -> Result<Party, Failure> {
+    /// This party on the transports that were chosen, watched by `progress`.
+    pub(super) fn party(
+        &self,
+        identity: Arc<Identity>,
+        federation: Federation,
+        progress: Watcher,
+    ) -> Result<Party, Failure> {
         let carrier = self.carrier()?;
-        Ok(Party { carrier, progress: crate::progress::reporter(quiet), ..Party::new(identity, federation) })
+        Ok(Party { carrier, progress, ..Party::new(identity, federation) })
     }
 }
 

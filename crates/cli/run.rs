@@ -33,6 +33,7 @@ use crate::{
     party::{Documents, Patience, Reach, block_on, head_of, key_beside, place_for, place_of, state_of},
     proposal::Judge,
     verb::{self, Verb},
+    watch::Watch,
 };
 
 /// Stand by as a site or an intermediary, and take part in the runs that the coordinator begins
@@ -44,6 +45,9 @@ pub(crate) struct RunArgs {
     /// Which way links take.
     #[command(flatten)]
     pub reach: Reach,
+    /// What shows how runs go.
+    #[command(flatten)]
+    pub watch: Watch,
     /// What the first use of a roster needs.
     #[command(flatten)]
     pub first: FirstUse,
@@ -143,6 +147,7 @@ impl RunArgs {
     async fn serve(&self, key: &Path, is_site: bool, json: bool) -> Result<(), Failure> {
         let (mut done, mut pause) = (0, PAUSE);
         let window = Window::open(&state_of(key, self.state.as_ref()), "", "");
+        let _shown = self.watch.open(&window, json)?;
         loop {
             let (identity, _) = load_identity(key)?;
             let member = Member { args: self, key: key.to_owned(), identity: Arc::new(identity), is_site, json };
@@ -275,19 +280,21 @@ impl Member<'_> {
                 Failure::input(format!("{name} cannot be kept in {} ({e})", folder.display()), "make room for it")
             })?;
         }
-        let (reach, first, state) = (args.reach.clone(), FirstUse::default(), args.state.clone());
+        let (reach, watch, first, state) =
+            (args.reach.clone(), args.watch.clone(), FirstUse::default(), args.state.clone());
         match self.is_site {
             true => {
                 let data = args.data.clone();
                 let model = folder.join("model.json");
                 let policy = args.policy.clone();
-                let site = ClientArgs { documents, reach, first, data, policy, state, join_timeout: None, model };
+                let site =
+                    ClientArgs { documents, reach, watch, first, data, policy, state, join_timeout: None, model };
                 let config = site.prepare(self.json)?;
                 site.take_part(config, window, self.json).await
             }
             false => {
                 let (listen, patience) = (args.listen, Patience::usual());
-                let counter = IntermediaryArgs { documents, reach, patience, first, listen, state };
+                let counter = IntermediaryArgs { documents, reach, patience, watch, first, listen, state };
                 count(counter.prepare(self.json)?, window, self.json).await
             }
         }

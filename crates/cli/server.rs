@@ -15,6 +15,7 @@ use veilsum_proto::roster::PartyId;
 
 use crate::party::{Documents, Patience, Reach, block_on, elsewhere, listen_at, place_for, state_of};
 use crate::verb::Verb;
+use crate::watch::Watch;
 
 /// Run the coordinator: it asks the questions of the plan's method and sees totals only
 #[derive(Args, Debug)]
@@ -28,6 +29,9 @@ pub(crate) struct ServerArgs {
     /// Timeouts.
     #[command(flatten)]
     pub patience: Patience,
+    /// What shows how the run goes.
+    #[command(flatten)]
+    pub watch: Watch,
     /// Address to listen on [default: the roster's port on all interfaces]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Option<SocketAddr>,
@@ -50,7 +54,8 @@ impl Verb for ServerArgs {
         let args = self;
         let mut config = args.prepare(json)?;
         let state = state_of(&args.documents.key()?, args.state.as_ref());
-        let _window = status::show(&mut config.party, PartyId::Coordinator, &state);
+        let window = status::show(&mut config.party, PartyId::Coordinator, &state);
+        let _shown = args.watch.open(&window, json)?;
         let (result, written) = block_on(server::run_and_write(config, &args.out))?;
         crate::say!("{}", report::of_server(&result, &written, json).trim_end());
         result.ended_early.map_or(Ok(()), |early| Err(early.failure()))
@@ -79,7 +84,7 @@ impl ServerArgs {
         }
         let state = state_of(&args.documents.key()?, args.state.as_ref());
         Ok(ServerConfig {
-            party: args.reach.party(identity, federation, json)?,
+            party: args.reach.party(identity, federation, args.watch.watcher(json)?)?,
             entrance: listen.into(),
             without: Vec::new(),
             timing: args.patience.timing(),

@@ -11,7 +11,10 @@ use veilsum_node::{
     cost::counted,
     documents::{load_federation, load_identity},
     error::Failure,
-    role::status::{self, Peer, Phase, Status},
+    role::{
+        progress::size,
+        status::{self, Peer, Phase, Status},
+    },
     store::{
         Journal,
         ledger::{self, FILE},
@@ -147,7 +150,7 @@ fn now() -> u64 {
 }
 
 /// A time in the largest unit of which it has two or more.
-fn ago(seconds: u64) -> String {
+pub(crate) fn ago(seconds: u64) -> String {
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7_200 => format!("{} min", seconds / 60),
@@ -176,6 +179,15 @@ fn told(status: &Status) -> Vec<String> {
         let sites = round.sites.iter().map(|sites| counted(*sites, "site"));
         let about: Vec<String> = what.chain(sites).chain([format!("{} ago", since(round.at))]).collect();
         lines.push(format!("  {}", about.join(", ")));
+    }
+    if let Some(open) = &status.open {
+        let answers = open.answers.map(|(arrived, of)| format!(", {arrived} of {of} sites answered"));
+        lines.push(format!("question {} is open{}", open.number, answers.unwrap_or_default()));
+    }
+    lines.extend(status.shift().map(|shift| format!("centres moved by {shift:.1e}")));
+    lines.extend(status.left.map(|left| format!("at most {} left", ago(left))));
+    if status.bytes != (0, 0) {
+        lines.push(format!("sent {}, received {}", size(status.bytes.0), size(status.bytes.1)));
     }
     let (here, away): (Vec<&Peer>, Vec<&Peer>) = status.parties.iter().partition(|peer| peer.over.is_some());
     if !status.parties.is_empty() {

@@ -47,7 +47,10 @@ impl Write for Out {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         KEPT.with_borrow_mut(|kept| match kept {
             Some(kept) => kept.write(bytes),
-            None => io::stdout().write(bytes),
+            None => {
+                crate::screen::clear();
+                io::stdout().write(bytes)
+            }
         })
     }
 
@@ -78,7 +81,7 @@ macro_rules! say {
 /// `eprintln!` for a reader that may be gone: what nobody reads is no reason to end.
 #[macro_export]
 macro_rules! tell {
-    ($($arg:tt)*) => {{ let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($arg)*))); }};
+    ($($arg:tt)*) => {{ let _ = $crate::screen::print(format!("{}\n", format_args!($($arg)*)).as_bytes()); }};
 }
 
 /// A failure on standard error, as every command ends with one. Nothing can be done where nobody reads it.

@@ -1,6 +1,9 @@
 //! The plan's method as a conversation in totals: which question comes next, and what follows its total. The coordinator
 //! holds it to ask; a site holds a copy to see that it is asked nothing else ([OPN-9]).
 
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use veilsum_cluster::{
     Batch, Domain, Method, Outcome, Run, Step,
@@ -59,6 +62,30 @@ pub enum Turn {
     Judge(Box<Batch>),
     /// Nothing: the outcome is there.
     Done(Box<Outcome>),
+}
+
+/// How far the centres of one K have come.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Moved {
+    /// Clusters.
+    pub k: u32,
+    /// The round of the method that moved them, counted from 1.
+    pub round: u32,
+    /// The Frobenius norm of the change, working units; of several starts the one that has come furthest and moves most.
+    pub shift: f64,
+    /// Whether its stop rule holds.
+    pub rests: bool,
+}
+
+/// How well the clusters of one K were judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Clusters.
+    pub k: u32,
+    /// Whether the choice fell on it.
+    pub chosen: bool,
+    /// The validity indices that were asked for and are defined, by name.
+    pub indices: BTreeMap<String, f64>,
 }
 
 impl MethodSession {
@@ -182,6 +209,52 @@ impl MethodSession {
     /// run has its result.
     pub fn finish(&self) -> Option<Outcome> {
         Some(finish(&self.method, &self.released).ok()?.outcome)
+    }
+
+    /// Why the next question is asked, for people.
+    pub fn why(&self) -> &'static str {
+        match self.method.stage() {
+            Some(Stage::Preparing) => "columns are to be on one scale, for which their spread over all rows is needed",
+            Some(Stage::Ranging) => "the range of K comes from what each site would choose alone",
+            Some(Stage::Seeding) => "first centres are sought where rows are",
+            Some(Stage::Iterating) => "the centres have not come to rest",
+            Some(Stage::Sizing) => "what is summed up by cluster depends on how many rows and sites stand behind it",
+            Some(Stage::Validating) => "no more rounds follow, and indices say how well the centres fit",
+            Some(Stage::Silhouettes) => "the plan asks for silhouettes, which need the means of the clusters",
+            Some(Stage::Counting) => "the plan asks for counts by label",
+            None => "the run has its result",
+        }
+    }
+
+    /// How far the centres of every K have come; nothing before a round has moved one.
+    pub fn moved(&self) -> Vec<Moved> {
+        let mut all: Vec<Moved> = Vec::new();
+        for fit in self.method.fits() {
+            let Some(last) = fit.history.last().filter(|last| last.shift.is_finite()) else { continue };
+            let k = u32::try_from(fit.centres.k()).unwrap_or(u32::MAX);
+            let one = Moved { k, round: last.round, shift: last.shift, rests: fit.converged };
+            match all.iter_mut().find(|known| known.k == k) {
+                Some(known) if (one.round, one.shift) > (known.round, known.shift) => *known = one,
+                Some(_) => {}
+                None => all.push(one),
+            }
+        }
+        all
+    }
+
+    /// How every K was judged, once the run has its result; nothing before.
+    pub fn curve(&self) -> Vec<Judged> {
+        let Turn::Done(outcome) = &self.turn else { return Vec::new() };
+        let chosen = u32::try_from(outcome.centres.k()).unwrap_or(u32::MAX);
+        let judged = |k: u32, indices: &veilsum_cluster::Indices| {
+            let named = serde_json::to_value(indices).ok().and_then(|value| value.as_object().cloned());
+            let known = named.into_iter().flatten().filter_map(|(name, value)| Some((name, value.as_f64()?)));
+            Judged { k, chosen: k == chosen, indices: known.collect() }
+        };
+        match outcome.curve.is_empty() {
+            true => vec![judged(chosen, &outcome.indices)],
+            false => outcome.curve.iter().map(|point| judged(point.k, &point.indices)).collect(),
+        }
     }
 
     /// Takes the intermediary's verdicts, over these sites.

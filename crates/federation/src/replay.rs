@@ -8,7 +8,7 @@ use veilsum_proto::{plan::Terms, roster::Roster};
 
 use crate::{
     error::Failure,
-    method_session::{MethodSession, Turn, near},
+    method_session::{Judged, MethodSession, Moved, Turn, near},
     model::{Early, Model},
     plan::PlanSpec,
     question::{Question, SumBounds},
@@ -79,6 +79,16 @@ impl Replay {
         let before = self.shown.of(cohort, self.terms.max_rows);
         self.shown = Shown { rows: self.session.rows_shown(cohort).max(before), cohort: cohort.to_vec() };
         Ok(())
+    }
+
+    /// How far the centres have come by the totals so far.
+    pub fn moved(&self) -> Vec<Moved> {
+        self.session.moved()
+    }
+
+    /// How every K was judged, where the totals say it.
+    pub fn curve(&self) -> Vec<Judged> {
+        self.session.curve()
     }
 
     /// What the totals so far have shown.

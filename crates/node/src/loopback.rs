@@ -24,8 +24,9 @@ use crate::{
     role::{
         View,
         client::{self, ClientConfig, ClientReport, Vanish},
-        config::{Party, Watcher},
+        config::Party,
         intermediary::{self, Counted, IntermediaryConfig},
+        progress::Watcher,
         server::{self, OnLoss, RunResult, ServerConfig},
         system_rng,
     },
@@ -216,6 +217,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
         federation: federation.clone(),
         carrier: carrier.clone(),
         progress: Arc::new(|_| {}),
+        bytes: Arc::default(),
         view: view.filter(|_| config.record).cloned(),
         blur: config.blur.map(|seed| Repeatable { seed, site: i.saturating_sub(2) }),
     };

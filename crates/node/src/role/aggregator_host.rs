@@ -22,9 +22,10 @@ use veilsum_proto::{
 };
 
 use super::{
-    config::{Party, Progress, returning},
+    config::{Party, returning},
     door::{Door, FINISH_LIMIT, LinkEvent, Outgoing},
     notice::{Heard, Notice},
+    progress::Progress,
     reception::{Entrance, Opened},
     system_rng,
 };
@@ -67,6 +68,22 @@ pub enum HostEvent {
     Deadline,
 }
 
+/// How a question that is open is told of.
+struct Open {
+    /// Not before.
+    next: Instant,
+    /// So many sites had answered when it was told last.
+    arrived: usize,
+    /// Whether something came since.
+    heard: bool,
+}
+
+impl Open {
+    fn due(&self) -> Option<Instant> {
+        self.heard.then_some(self.next)
+    }
+}
+
 struct Peer {
     id: u64,
     frames: mpsc::Sender<Outgoing>,
@@ -92,6 +109,8 @@ pub struct AggregatorHost {
     pub(super) begun: bool,
     /// What the intermediary is told whenever it connects.
     standing: Option<Arc<Vec<u8>>>,
+    /// The open question, where there is one.
+    open: Option<Open>,
     /// Why the journal could not be written.
     pub broken: Option<Failure>,
     /// What this hub sent and received, by sender.
@@ -139,6 +158,7 @@ impl AggregatorHost {
             known,
             begun,
             standing: None,
+            open: None,
             broken: None,
             traffic: Traffic::default(),
         })
@@ -212,7 +232,21 @@ impl AggregatorHost {
             .then_some(PartyId::Intermediary);
         let parties: Vec<String> = counts.into_iter().chain(sites).map(|party| self.described(party)).collect();
         if !parties.is_empty() {
-            (self.config.party.progress)(Progress::Waiting { parties, seconds });
+            self.config.party.tell(Progress::Waiting { parties, seconds });
+        }
+    }
+
+    /// Tells how many sites have answered, where the question takes long enough for somebody to look.
+    fn tell_of_answers(&mut self) {
+        let Some(open) = self.open.as_mut().filter(|open| open.due().is_some_and(|due| Instant::now() >= due)) else {
+            return;
+        };
+        let of = self.aggregator.cohort().len();
+        let arrived = of.saturating_sub(self.aggregator.awaited().len());
+        let news = std::mem::replace(&mut open.arrived, arrived) != arrived;
+        (open.next, open.heard) = (Instant::now() + ANSWERS, false);
+        if news {
+            self.config.party.tell(Progress::Answers { arrived, of });
         }
     }
 
@@ -269,6 +303,7 @@ impl AggregatorHost {
     /// Asks the cohort; the total comes as an event.
     pub fn ask(&mut self, query: Vec<u8>, words: usize) {
         let now = self.now();
+        self.open = Some(Open { next: Instant::now() + ANSWERS, arrived: 0, heard: false });
         self.aggregator.handle(aggregator::Input::Ask { query, words }, now);
     }
 
@@ -299,7 +334,12 @@ impl AggregatorHost {
                 self.send(PartyId::Site(to), bytes);
                 None
             }
-            aggregator::Output::Event(event) => Some(event),
+            aggregator::Output::Event(event) => {
+                if matches!(event, aggregator::Event::Total { .. }) {
+                    self.open = None;
+                }
+                Some(event)
+            }
         }
     }
 
@@ -317,6 +357,7 @@ impl AggregatorHost {
     fn send(&mut self, to: PartyId, bytes: Arc<Vec<u8>>) -> bool {
         let Some(peer) = self.peers.get(&to) else { return false };
         self.traffic.sent(&self.config.party.name_of(self.config.role), &bytes);
+        self.config.party.bytes.sent(bytes.len());
         // A full queue means that the peer does not read; what matters is sent again by the state machine.
         peer.frames.try_send(Outgoing::Frame(bytes)).is_ok()
     }
@@ -333,7 +374,7 @@ impl AggregatorHost {
                 }
             }
             let wake = self.aggregator.next_wake().map(|Millis(at)| self.started + Duration::from_millis(at));
-            let until = [wake, deadline].into_iter().flatten().min();
+            let until = [wake, deadline, self.open.as_ref().and_then(Open::due)].into_iter().flatten().min();
             let event = match until {
                 Some(at) => tokio::select! {
                     event = self.events.recv() => event,
@@ -341,6 +382,7 @@ impl AggregatorHost {
                         if deadline.is_some_and(|d| Instant::now() >= d) {
                             return HostEvent::Deadline;
                         }
+                        self.tell_of_answers();
                         let now = self.now();
                         self.aggregator.handle(aggregator::Input::Tick, now);
                         continue;
@@ -372,6 +414,7 @@ impl AggregatorHost {
                 let party = PartyId::Site(from);
                 if self.peers.get(&party).is_some_and(|p| p.id == id) {
                     self.traffic.sent(&self.config.party.name_of(party), &bytes);
+                    self.config.party.bytes.received(bytes.len());
                     self.config.party.received(party, &bytes);
                     frames.push((from, bytes, room));
                 }
@@ -386,8 +429,10 @@ impl AggregatorHost {
         let all: Vec<(u16, &[u8])> = frames.iter().map(|(from, bytes, _)| (*from, &bytes[..])).collect();
         if !all.is_empty() {
             self.aggregator.handle(aggregator::Input::Messages(&all), now);
+            self.open.iter_mut().for_each(|open| open.heard = true);
         }
         frames.clear();
+        self.tell_of_answers();
     }
 
     fn link_event(&mut self, event: LinkEvent) -> Option<HostEvent> {
@@ -417,6 +462,7 @@ impl AggregatorHost {
                     return None;
                 }
                 self.traffic.sent(&self.config.party.name_of(party), &bytes);
+                self.config.party.bytes.received(bytes.len());
                 self.config.party.received(party, &bytes);
                 let kind = message::kind_of(&bytes)?;
                 Some(HostEvent::Control { from: party, kind, bytes })
@@ -429,8 +475,7 @@ impl AggregatorHost {
         self.peers.insert(party, Peer { id, frames });
         self.heard.insert(party, Heard::connected());
         let name = self.config.party.name_of(party);
-        tracing::info!(party = %name, "connected");
-        (self.config.party.progress)(Progress::Came { party: name, over });
+        self.config.party.tell(Progress::Came { party: name, over });
         if party == PartyId::Intermediary {
             self.stand_again();
         }
@@ -444,8 +489,7 @@ impl AggregatorHost {
         self.peers.remove(&party);
         self.heard.insert(party, Heard::left(why));
         let name = self.config.party.name_of(party);
-        tracing::info!(party = %name, "disconnected");
-        (self.config.party.progress)(Progress::Left { party: name, why: why.into() });
+        self.config.party.tell(Progress::Left { party: name, why: why.into() });
         true
     }
 
@@ -453,7 +497,7 @@ impl AggregatorHost {
         if !self.is_connected(party) {
             self.heard.insert(party, Heard::turned_away(why));
             let party = self.config.party.name_of(party);
-            (self.config.party.progress)(Progress::TurnedAway { party, why: why.into() });
+            self.config.party.tell(Progress::TurnedAway { party, why: why.into() });
         }
     }
 
@@ -510,6 +554,9 @@ impl AggregatorHost {
         self.traffic
     }
 }
+
+/// How often it is told at most how many sites have answered.
+const ANSWERS: Duration = Duration::from_millis(250);
 
 /// Frames for the state machine that are taken together at most; what they are in memory is bounded by the door.
 const AT_ONCE: usize = 256;

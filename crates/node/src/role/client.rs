@@ -12,8 +12,9 @@ pub use super::config::{ClientConfig, ClientReport, Step, Vanish};
 use super::{
     hand::{self, Hand, Laid},
     keeper::Keeper,
+    progress::Progress,
     site_session::{SiteSession, Stop},
-    stop,
+    status, stop,
 };
 use crate::{
     error::{Code, Failure},
@@ -35,6 +36,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     if config.rows.rows() > config.party.federation.terms.max_rows {
         return Err(question::RoundError::TooManyRows { max_rows: config.party.federation.terms.max_rows }.into());
     }
+    config.party.tell(status::begins(&config.party, config.party.federation.whoami(&config.party.identity)?));
     let (stop, stopped) = watch::channel(Stop::Not);
     // What the one conversation lays down for the other.
     let (hold, held) = watch::channel(Laid::default());
@@ -77,6 +79,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     if result.is_ok() && counting.is_some() {
         counted = tokio::time::timeout(FAREWELL, ended(&mut counting)).await.ok().and_then(Result::ok);
     }
+    config.party.tell(Progress::Ended);
     // Whatever still runs says goodbye, so that nobody waits for this site.
     let _ = stop.send(if left { Stop::Away } else { Stop::Over });
     for task in [&mut counting, &mut clustering] {

@@ -4,7 +4,10 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::PartyId, suite::Hash};
 
-use super::View;
+use super::{
+    View,
+    progress::{Bytes, Progress, Watcher},
+};
 use crate::{
     agreed::Federation,
     answerer::Answerer,
@@ -12,6 +15,7 @@ use crate::{
     carrier::{Address, Carrier, Network, Transport},
     documents::SitePolicy,
     error::Failure,
+    method_session::Moved,
     model::Model,
     release::Origin,
     result::RunResult,
@@ -31,6 +35,8 @@ pub struct Party {
     pub view: Option<View>,
     /// Told how the run goes.
     pub progress: Watcher,
+    /// What went over its links.
+    pub bytes: Arc<Bytes>,
     /// Blur that repeats, on one machine only; none elsewhere, where it comes from the identity.
     pub blur: Option<Repeatable>,
 }
@@ -43,6 +49,7 @@ impl Party {
             federation,
             carrier: Arc::new(Network::new(Transport::Auto, None)),
             progress: Arc::new(|_| {}),
+            bytes: Arc::default(),
             view: None,
             blur: None,
         }
@@ -56,6 +63,24 @@ impl Party {
     /// The name of a party of the roster.
     pub fn name_of(&self, party: PartyId) -> String {
         self.federation.roster.name_of(party)
+    }
+
+    /// Tells whoever watches, and after a round what went over the links so far.
+    pub(super) fn tell(&self, progress: Progress) {
+        let settles = matches!(progress, Progress::Round { .. } | Progress::Answered { .. } | Progress::Ended);
+        (self.progress)(progress.cleaned());
+        if settles {
+            let (sent, received) = self.bytes.so_far();
+            (self.progress)(Progress::Bytes { sent, received });
+        }
+    }
+
+    /// Tells how far the centres have come, where they have since it was `told` last.
+    pub(super) fn tell_of_centres(&self, told: &mut Vec<Moved>, now: Vec<Moved>) {
+        if *told != now {
+            told.clone_from(&now);
+            self.tell(Progress::Moved { clusters: now });
+        }
     }
 
     /// Records a frame that came from `from`, where frames are recorded.
@@ -187,86 +212,4 @@ pub struct ClientReport {
     pub vanished: bool,
     /// Frames it sent to both aggregators, by phase, under its own name.
     pub traffic: Traffic,
-}
-
-/// Somebody who watches a run.
-pub type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
-
-/// How a run goes, for a person who watches.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Progress {
-    /// Keys are exchanged.
-    Ready {
-        /// Sites in the deck.
-        sites: usize,
-        /// Threshold.
-        threshold: usize,
-    },
-    /// A question was answered.
-    Round {
-        /// Counted from 1.
-        number: u32,
-        /// Questions of the whole run at most.
-        of: u32,
-        /// What was asked.
-        what: &'static str,
-        /// Sites in the total.
-        sites: usize,
-    },
-    /// These parties are waited for.
-    Waiting {
-        /// Their names, and what was last heard of each.
-        parties: Vec<String>,
-        /// Seconds since the wait began.
-        seconds: u64,
-    },
-    /// No more is asked.
-    Ended,
-    /// This aggregator let a party in.
-    Came {
-        /// Its name.
-        party: String,
-        /// What the link runs on.
-        over: &'static str,
-    },
-    /// The link of a party that was let in ended.
-    Left {
-        /// Its name.
-        party: String,
-        /// Why.
-        why: String,
-    },
-    /// This aggregator let a party not in.
-    TurnedAway {
-        /// Its name.
-        party: String,
-        /// Why.
-        why: String,
-    },
-    /// This party dialled another, which let it in.
-    Connected {
-        /// Its name.
-        to: String,
-        /// What the link runs on.
-        over: &'static str,
-    },
-    /// A link broke, and the other party is dialled again.
-    Dialling {
-        /// Its name.
-        to: String,
-        /// Why the link broke.
-        why: String,
-    },
-    /// This site answered a question of the coordinator.
-    Answered {
-        /// Counted from 1.
-        number: u32,
-    },
-    /// A site is out of the run.
-    Lost {
-        /// Its name.
-        site: String,
-        /// Why.
-        why: String,
-    },
 }

@@ -14,8 +14,9 @@ use veilsum_proto::{
 };
 
 use super::{
-    config::{Party, Progress},
+    config::Party,
     notice::Notice,
+    progress::{Bytes, Progress},
 };
 use crate::{
     app_messages::{self, Aborted, Denied, Hello, SOFTWARE, Welcome, clean},
@@ -39,6 +40,7 @@ pub struct Line {
     identity: Arc<Identity>,
     peer: Member,
     session: Hash,
+    bytes: Arc<Bytes>,
     sender: LinkSender,
     receiver: LinkReceiver,
 }
@@ -66,8 +68,9 @@ impl Line {
             let attempt = ATTEMPT.min(left.max(Duration::from_millis(500)));
             match Self::attempt(&*party.carrier, &credentials, &peer, address, attempt, &greeting).await {
                 Ok((sender, receiver, over)) => {
-                    (party.progress)(Progress::Connected { to: peer.name.clone(), over });
-                    return Ok(Line { identity: identity.clone(), peer, session, sender, receiver });
+                    party.tell(Progress::Connected { to: peer.name.clone(), over });
+                    let bytes = party.bytes.clone();
+                    return Ok(Line { identity: identity.clone(), peer, session, bytes, sender, receiver });
                 }
                 Err(Attempt::Final(failure)) => return Err(failure),
                 Err(Attempt::Again(e)) if Instant::now() >= end => {
@@ -86,7 +89,7 @@ impl Line {
                     tracing::debug!(peer = %peer.name, "not yet: {e}");
                     if let Some(seconds) = notice.due() {
                         let parties = vec![format!("{} at {address} ({})", peer.name, clean(&why(&e)))];
-                        (party.progress)(Progress::Waiting { parties, seconds });
+                        party.tell(Progress::Waiting { parties, seconds });
                     }
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -112,6 +115,7 @@ impl Line {
 
     /// Sends a frame. False where the connection is gone; why shows at the next [`Line::recv`].
     pub async fn send(&mut self, frame: &[u8]) -> bool {
+        self.bytes.sent(frame.len());
         self.sender.send_within(frame, SEND_LIMIT).await.is_ok()
     }
 
@@ -126,7 +130,11 @@ impl Line {
     /// # Errors
     /// `CarrierError` where the connection is gone or the frame breaks the rules.
     pub async fn recv(&mut self) -> Result<Option<Vec<u8>>, CarrierError> {
-        self.receiver.recv().await
+        let frame = self.receiver.recv().await;
+        if let Ok(Some(frame)) = &frame {
+            self.bytes.received(frame.len());
+        }
+        frame
     }
 
     /// Opens a control message of this run.

@@ -22,10 +22,11 @@ use veilsum_proto::{
 pub use super::config::IntermediaryConfig;
 use super::{
     aggregator_host::{AggregatorHost, HostConfig, HostEvent},
-    config::{Progress, returning},
+    config::returning,
     dial::{self, Line},
     notice::Notice,
-    stop,
+    progress::Progress,
+    status, stop,
     validity_oracle::judge,
 };
 use crate::{
@@ -82,6 +83,7 @@ impl<E: Into<Failure>> From<E> for End {
 /// # Errors
 /// A [`Failure`] with its exit code; the sites and the coordinator are told before it returns.
 pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
+    config.party.tell(status::begins(&config.party, PartyId::Intermediary));
     let timing = config.on_loss.applied(config.timing);
     let mut hub = AggregatorHost::open(
         HostConfig {
@@ -117,6 +119,7 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
         counted = of_runs(&mut hub, &mut link, &config) => counted,
         code = stop::told() => Err(End::Interrupted(stop::failure(code, AFTERWARDS))),
     };
+    config.party.tell(Progress::Ended);
     let result = match counted {
         Ok(counted) => Ok(counted),
         // It hangs up and tells nobody that the run is over: another process goes on.
@@ -239,6 +242,8 @@ async fn of_run(
         let others = 0..config.party.federation.roster.sites.len() as u16;
         hub.without(others.filter(|site| first.binary_search(site).is_err()));
     }
+    let why = "the coordinator's first total is out, and the plan has a floor for the rows behind it";
+    config.party.tell(Progress::Asked { number: 1, of: questions(config), what: Question::CountRows.name(), why });
     hub.ask(Question::CountRows.to_bytes(), layout.words());
     let mut notice = Notice::new();
     while cohort.is_empty() {
@@ -421,7 +426,7 @@ fn enough(config: &IntermediaryConfig, total: u64, sites: usize) -> Result<(), F
 fn report(hub: &mut AggregatorHost, config: &IntermediaryConfig, event: &aggregator::Event) {
     super::server::log(&config.party.federation.roster, event);
     if let aggregator::Event::DeckReady { members, threshold, .. } = event {
-        (config.party.progress)(Progress::Ready { sites: members.len(), threshold: *threshold });
+        config.party.tell(Progress::Ready { sites: members.len(), threshold: *threshold });
     }
     if let aggregator::Event::TooLate(site) = event {
         super::server::too_late(hub, *site);
@@ -510,14 +515,17 @@ async fn again(
 
 /// Its questions: the count, and the validation where it judges.
 fn told_round(config: &IntermediaryConfig, (number, what): (u32, &'static str), sites: usize) {
-    let of = if config.party.federation.work.judge == Judge::Intermediary { 2 } else { 1 };
-    (config.party.progress)(Progress::Round { number, of, what, sites });
+    config.party.tell(Progress::Round { number, of: questions(config), what, sites });
+}
+
+fn questions(config: &IntermediaryConfig) -> u32 {
+    status::questions(&config.party, PartyId::Intermediary)
 }
 
 fn told_lost(config: &IntermediaryConfig, why: &Failure) {
     tracing::warn!("{}; dialling again", why.message);
     let to = config.party.federation.roster.coordinator.name.clone();
-    (config.party.progress)(Progress::Dialling { to, why: why.message.clone() });
+    config.party.tell(Progress::Dialling { to, why: why.message.clone() });
 }
 
 fn ended(gone: Result<Option<Vec<u8>>, crate::carrier::CarrierError>, when: &str) -> Failure {

@@ -14,6 +14,7 @@ mod keeper;
 pub mod lobby;
 mod lobby_frames;
 mod notice;
+pub mod progress;
 pub mod reception;
 pub mod server;
 pub mod service;

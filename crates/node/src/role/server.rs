@@ -17,14 +17,14 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-pub use super::config::{OnLoss, Progress};
 use super::{
     aggregator_host::{AggregatorHost, HostConfig, HostEvent},
     config::{Party, patience, returning},
     notice::Notice,
     reception::Entrance,
-    stop,
+    status, stop,
 };
+pub use super::{config::OnLoss, progress::Progress};
 use crate::result::Outcome;
 pub use crate::result::RunResult;
 use crate::{
@@ -82,6 +82,7 @@ impl ServerConfig {
 /// # Errors
 /// A [`Failure`] with its exit code; everybody else is told before it returns.
 pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
+    config.party.tell(status::begins(&config.party, PartyId::Coordinator));
     let mut hub = AggregatorHost::open(
         HostConfig {
             party: config.party.clone(),
@@ -112,7 +113,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         told: Vec::new(),
     };
     let result = stop::unless_told(run.until_it_ends(), "start the run again").await;
-    (config.party.progress)(Progress::Ended);
+    config.party.tell(Progress::Ended);
     if result.as_ref().err().is_none_or(|failure| Code::ends_a_run(failure.code as u8)) {
         forget_the_end(config.state.as_deref())?;
     }
@@ -262,17 +263,21 @@ impl Run<'_> {
     async fn whole(&mut self) -> Result<(), Failure> {
         self.prepare().await?;
         let of = self.config.party.federation.work.max_questions();
-        let mut cohort = Vec::new();
+        let (mut cohort, mut moved) = (Vec::new(), Vec::new());
         loop {
-            let number = self.conversation.questions();
+            let (number, why) = (self.conversation.questions(), self.conversation.why());
             match self.conversation.turn() {
-                Turn::Done(_) => return Ok(()),
+                Turn::Done(_) => {
+                    self.config.party.tell(Progress::Judged { curve: self.conversation.curve() });
+                    return Ok(());
+                }
                 Turn::Judge(batch) => {
                     let (what, batch) = (batch.kind(), (**batch).clone());
+                    self.config.party.tell(Progress::Asked { number, of, what, why });
                     // No question of this party follows a judgement.
                     self.hub.close_rounds();
                     let reply = self.ask_judge(batch, &cohort).await?;
-                    (self.config.party.progress)(Progress::Round { number, of, what, sites: reply.cohort.len() });
+                    self.config.party.tell(Progress::Round { number, of, what, sites: reply.cohort.len() });
                     let verdicts = reply.open().map_err(|why| {
                         let what = format!("the intermediary's verdicts are not usable: {}", clean(&why));
                         Failure::new(Code::Peer, what, "speak to its operator")
@@ -285,9 +290,10 @@ impl Run<'_> {
                 }
                 Turn::Ask(question, layout) => {
                     let what = question.name();
+                    self.config.party.tell(Progress::Asked { number, of, what, why });
                     self.hub.ask(question.to_bytes(), layout.words());
                     let (values, answered) = self.total().await?;
-                    (self.config.party.progress)(Progress::Round { number, of, what, sites: answered.len() });
+                    self.config.party.tell(Progress::Round { number, of, what, sites: answered.len() });
                     if cohort != answered {
                         cohort = answered;
                         let run = self.hub.run();
@@ -297,6 +303,7 @@ impl Run<'_> {
                         self.first.clone_from(&cohort);
                     }
                     self.conversation.take(&values, &cohort)?;
+                    self.config.party.tell_of_centres(&mut moved, self.conversation.moved());
                     if !self.counted {
                         self.have_counted().await?;
                     }
@@ -336,7 +343,7 @@ impl Run<'_> {
         loop {
             match self.hub.next(Some(deadline.min(notice.next()))).await {
                 HostEvent::Aggregator(aggregator::Event::DeckReady { members, threshold, .. }) => {
-                    (self.config.party.progress)(Progress::Ready { sites: members.len(), threshold });
+                    self.config.party.tell(Progress::Ready { sites: members.len(), threshold });
                     return self.intermediary_is_there().await;
                 }
                 HostEvent::Aggregator(event) => self.event(event).map_err(|failure| self.with_the_absent(failure))?,
@@ -397,7 +404,7 @@ impl Run<'_> {
             aggregator::Event::Failed(e) => Err(self.with_the_reasons(e.into())),
             aggregator::Event::Lost { site, why } => {
                 let site = self.config.party.name_of(PartyId::Site(site));
-                (self.config.party.progress)(Progress::Lost { site: site.clone(), why: why.to_string() });
+                self.config.party.tell(Progress::Lost { site: site.clone(), why: why.to_string() });
                 self.told.push(format!("{site}: {why}"));
                 let absent = match why {
                     // Whoever waits for others of its block is not what the run lost.

@@ -14,11 +14,12 @@ use veilsum_proto::{
 };
 
 use super::{
-    config::{ClientConfig, ClientReport, Progress, Step},
+    config::{ClientConfig, ClientReport, Step},
     dial::{self, Line},
     follower::Follower,
     hand::Hand,
     keeper::Keeper,
+    progress::Progress,
     stop, system_rng,
 };
 use crate::{
@@ -26,6 +27,7 @@ use crate::{
     app_messages::{Aborted, CentreDistances, Finished, Held, clean},
     carrier::{Address, CarrierError},
     error::{Code, Failure},
+    method_session::Moved,
     model::Model,
     question::Batch,
     release::{Left, cohort_digest},
@@ -64,6 +66,8 @@ pub(super) struct SiteSession {
     /// What was handed over to be judged by.
     distances: Option<CentreDistances>,
     report: ClientReport,
+    /// How far the centres had come when it was told last.
+    moved: Vec<Moved>,
     /// Shares have left for at least one question, in this process or one before it.
     released: bool,
     /// This site's own budget allows no further answer.
@@ -177,6 +181,7 @@ impl SiteSession {
             unsaved: false,
             distances: None,
             report: ClientReport::default(),
+            moved: Vec::new(),
             released,
             spent: false,
             ended: None,
@@ -228,7 +233,7 @@ impl SiteSession {
                 }
                 Ok(Ending::Lost(e)) => {
                     let (to, why) = (self.name(), e.to_string());
-                    (self.config.party.progress)(Progress::Dialling { to, why });
+                    self.config.party.tell(Progress::Dialling { to, why });
                     tokio::time::sleep(PAUSE).await;
                     // Once this site has answered, a coordinator that stays away is gone. For the intermediary, which may have to
                     // judge, the run waits as long as it lasts.
@@ -483,7 +488,7 @@ impl SiteSession {
                         }
                         self.report.answered += 1;
                         if self.aggregator == PartyId::Coordinator {
-                            (self.config.party.progress)(Progress::Answered { number: self.report.answered });
+                            self.config.party.tell(Progress::Answered { number: self.report.answered });
                         }
                     }
                 }
@@ -496,6 +501,12 @@ impl SiteSession {
                 Output::Event(Event::Opened { directory, values, cohort, .. }) => {
                     if let Some(follower) = &mut self.follower {
                         aside(|| follower.total(bytes, directory, &values, &cohort))?;
+                        let (party, replay) = (&self.config.party, follower.replay());
+                        party.tell_of_centres(&mut self.moved, replay.moved());
+                        let curve = replay.curve();
+                        if !curve.is_empty() {
+                            party.tell(Progress::Judged { curve });
+                        }
                         self.keeper.show(follower.replay().shown());
                     }
                     self.first_total(cohort)?;

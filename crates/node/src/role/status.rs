@@ -1,27 +1,23 @@
-//! How a running party stands: who is connected, which round it is, since when. [`Progress`] is folded into a [`Status`], which a Unix-domain
-//! socket in the party's state folder hands to whoever connects, as one JSON document. The folder is the owner's alone, and so is the
-//! socket. What a status holds is names, numbers of rounds and of sites, and times: no value, no number of rows, no key.
+//! How a running party stands: who is connected, which round it is, since when, how the centres move. [`Progress`] is folded into a
+//! [`Status`], which a Unix-domain socket in the party's state folder hands to whoever connects, as one JSON document. The folder is the
+//! owner's alone, and so is the socket. A status holds what the events hold, and times: no row, no number of rows, no key.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
 use serde::{Deserialize, Serialize};
 use veilsum_proto::roster::PartyId;
 
-use super::{
-    config::{Party, Progress},
-    door::short,
-};
+use super::{config::Party, door::short, progress::Progress};
 use crate::{
     app_messages::{SOFTWARE, clean},
     error::Failure,
+    method_session::{Judged, Moved},
+    plan::Judge,
 };
-
-/// The socket in the state folder.
-const FILE: &str = "status.sock";
 
 /// What a party does.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +34,7 @@ pub enum Phase {
 }
 
 /// How a party stands. Times are seconds since 1970, by this machine's clock.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Status {
     /// Its name.
     pub party: String,
@@ -60,11 +56,62 @@ pub struct Status {
     pub since: u64,
     /// The last round, where there was one.
     pub round: Option<Round>,
+    /// The question that is open, where this party asks.
+    #[serde(default)]
+    pub open: Option<Open>,
+    /// Seconds that the rest of the questions would take at most, if they take as long as those so far.
+    #[serde(default)]
+    pub left: Option<u64>,
+    /// Bytes of the frames that went over its links in this run: sent, and received.
+    #[serde(default)]
+    pub bytes: (u64, u64),
+    /// How the centres of every K moved, where totals are opened to this party.
+    #[serde(default)]
+    pub courses: Vec<Course>,
+    /// How every K was judged, where totals are opened to this party.
+    #[serde(default)]
+    pub curve: Vec<Judged>,
     /// Those of the roster that it has to do with.
     pub parties: Vec<Peer>,
     /// The last thing that went wrong, which the run may have got over.
     pub trouble: Option<Trouble>,
+    /// And how many things did in this run.
+    #[serde(default)]
+    pub troubles: u32,
+    /// Questions of its plan at most.
+    #[serde(skip)]
+    most: u32,
+    /// The number of the first question of this process, and when it was answered.
+    #[serde(skip)]
+    first: Option<(u32, Instant)>,
 }
+
+/// A question that is open.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct Open {
+    /// Counted from 1.
+    pub number: u32,
+    /// What is asked.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// Sites that have answered this step of it, and sites that are asked; nothing where it was over before anybody could look.
+    pub answers: Option<(usize, usize)>,
+}
+
+/// How the centres of one K moved.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
+pub struct Course {
+    /// Clusters.
+    pub k: u32,
+    /// Whether they rest.
+    pub rests: bool,
+    /// The round and the shift, of the last [`COURSE`] rounds.
+    pub shifts: Vec<(u32, f64)>,
+}
+
+/// Rounds of a course that are kept: more than a screen has columns, and little enough for a status of a thousand sites.
+pub const COURSE: usize = 1_000;
 
 /// A round that was answered.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
@@ -105,8 +152,40 @@ pub struct Trouble {
     pub at: u64,
 }
 
-fn now() -> u64 {
+/// Seconds since 1970, by this machine's clock.
+pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Questions of a party's plan at most.
+pub(super) fn questions(party: &Party, id: PartyId) -> u32 {
+    let work = &party.federation.work;
+    match id {
+        // The count, and the validation where it judges.
+        PartyId::Intermediary if work.judge == Judge::Intermediary => 2,
+        PartyId::Intermediary => 1,
+        _ => work.max_questions(),
+    }
+}
+
+/// This party's run begins.
+pub(super) fn begins(party: &Party, id: PartyId) -> Progress {
+    let roster = &party.federation.roster;
+    let (hub, counter) = (roster.coordinator.name.clone(), roster.intermediary.name.clone());
+    let sites = roster.sites.iter().map(|site| site.name.clone());
+    let (role, others): (_, Vec<String>) = match id {
+        PartyId::Coordinator => ("coordinator", std::iter::once(counter).chain(sites).collect()),
+        PartyId::Intermediary => ("intermediary", std::iter::once(hub).chain(sites).collect()),
+        PartyId::Site(_) => ("site", vec![hub, counter]),
+    };
+    Progress::Begins {
+        party: party.name_of(id),
+        role,
+        federation: roster.name.clone(),
+        plan: short(&party.federation.terms.hash()),
+        others,
+        of: questions(party, id),
+    }
 }
 
 impl Peer {
@@ -116,7 +195,8 @@ impl Peer {
 }
 
 impl Status {
-    fn new(party: &str, role: &str) -> Status {
+    /// Of a process that has begun.
+    pub fn new(party: &str, role: &str) -> Status {
         let now = now();
         Status {
             party: party.to_owned(),
@@ -129,40 +209,37 @@ impl Status {
             phase: Phase::Lobby,
             since: now,
             round: None,
+            open: None,
+            left: None,
+            bytes: (0, 0),
+            courses: Vec::new(),
+            curve: Vec::new(),
             parties: Vec::new(),
             trouble: None,
+            troubles: 0,
+            most: 0,
+            first: None,
         }
-    }
-
-    /// Of this party's run, which begins.
-    fn begin(&mut self, party: &Party, id: PartyId) {
-        let roster = &party.federation.roster;
-        let (hub, counter) = (roster.coordinator.name.clone(), roster.intermediary.name.clone());
-        let sites = roster.sites.iter().map(|site| site.name.clone());
-        let others: Vec<String> = match id {
-            PartyId::Coordinator => std::iter::once(counter).chain(sites).collect(),
-            PartyId::Intermediary => std::iter::once(hub).chain(sites).collect(),
-            PartyId::Site(_) => vec![hub, counter],
-        };
-        let role = match id {
-            PartyId::Coordinator => "coordinator",
-            PartyId::Intermediary => "intermediary",
-            PartyId::Site(_) => "site",
-        };
-        let started = self.started;
-        *self = Status {
-            federation: Some(roster.name.clone()),
-            plan: Some(short(&party.federation.terms.hash())),
-            started,
-            phase: Phase::Waiting,
-            parties: others.into_iter().map(Peer::new).collect(),
-            ..Status::new(&party.name_of(id), role)
-        };
     }
 
     fn enter(&mut self, phase: Phase, now: u64) {
         if self.phase != phase {
             (self.phase, self.since) = (phase, now);
+        }
+    }
+
+    fn moved(&mut self, moved: &Moved) {
+        let at = self.courses.iter().position(|course| course.k == moved.k).unwrap_or_else(|| {
+            self.courses.push(Course { k: moved.k, rests: false, shifts: Vec::new() });
+            self.courses.len() - 1
+        });
+        let course = &mut self.courses[at];
+        course.rests = moved.rests;
+        if course.shifts.last().is_none_or(|(round, _)| *round < moved.round) {
+            if course.shifts.len() == COURSE {
+                course.shifts.remove(0);
+            }
+            course.shifts.push((moved.round, moved.shift));
         }
     }
 
@@ -178,23 +255,73 @@ impl Status {
 
     fn down(&mut self, name: &str, why: &str, now: u64) {
         self.change(name, |peer| (peer.over, peer.since, peer.heard) = (None, Some(now), Some(clean(why))));
-        self.trouble = Some(Trouble { what: format!("lost {name}: {}", clean(why)), at: now });
+        self.troubled(format!("lost {name}: {}", clean(why)), now);
     }
 
-    /// What this means for how the party stands. `most` is the number of questions that its plan asks at most.
-    fn fold(&mut self, progress: &Progress, most: u32, now: u64) {
+    /// How far the centres moved last: of those that do not rest the farthest.
+    pub fn shift(&self) -> Option<f64> {
+        let last = |resting: bool| {
+            let some = self.courses.iter().filter(move |course| resting || !course.rests);
+            some.filter_map(|course| course.shifts.last()).map(|(_, shift)| *shift).max_by(f64::total_cmp)
+        };
+        last(false).or_else(|| last(true))
+    }
+
+    fn troubled(&mut self, what: String, now: u64) {
+        self.trouble = Some(Trouble { what, at: now });
+        self.troubles += 1;
+    }
+
+    /// How long the rest takes at most, if it goes on as so far.
+    fn pace(&mut self, number: u32, of: u32) {
+        let (first, at) = *self.first.get_or_insert_with(|| (number, Instant::now()));
+        let (done, rest) = (number.saturating_sub(first), of.saturating_sub(number));
+        self.left = (done > 0).then(|| (at.elapsed().as_secs_f64() / f64::from(done) * f64::from(rest)).ceil() as u64);
+    }
+
+    /// What this means for how the party stands; `now` is in seconds since 1970.
+    pub fn fold(&mut self, progress: &Progress, now: u64) {
         match progress {
+            Progress::Begins { party, role, federation, plan, others, of } => {
+                let started = self.started;
+                *self = Status {
+                    federation: Some(federation.clone()),
+                    plan: Some(plan.clone()),
+                    started,
+                    phase: Phase::Waiting,
+                    parties: others.iter().cloned().map(Peer::new).collect(),
+                    most: *of,
+                    ..Status::new(party, role)
+                };
+            }
+            Progress::Asked { number, what, why, .. } => {
+                let (what, why) = ((*what).to_owned(), (*why).to_owned());
+                self.open = Some(Open { number: *number, what, why, answers: None });
+            }
+            Progress::Answers { arrived, of } => {
+                self.open.iter_mut().for_each(|open| open.answers = Some((*arrived, *of)));
+            }
+            Progress::Moved { clusters } => clusters.iter().for_each(|moved| self.moved(moved)),
+            Progress::Judged { curve } => self.curve.clone_from(curve),
+            Progress::Bytes { sent, received } => self.bytes = (*sent, *received),
             Progress::Ready { .. } => self.enter(Phase::Running, now),
             Progress::Round { number, of, what, sites } => {
                 self.enter(Phase::Running, now);
+                self.open = None;
+                self.pace(*number, *of);
                 let what = Some((*what).to_owned());
                 self.round = Some(Round { number: *number, of: *of, what, sites: Some(*sites), at: now });
             }
             Progress::Answered { number } => {
                 self.enter(Phase::Running, now);
+                let most = self.most;
+                self.pace(*number, most);
                 self.round = Some(Round { number: *number, of: most, what: None, sites: None, at: now });
             }
-            Progress::Ended => self.enter(Phase::Ended, now),
+            Progress::Ended => {
+                self.enter(Phase::Ended, now);
+                (self.open, self.left) = (None, None);
+            }
             Progress::Came { party, over } => self.up(party, over, now),
             Progress::Connected { to, over } => self.up(to, over, now),
             Progress::Left { party, why } => self.down(party, why, now),
@@ -202,11 +329,11 @@ impl Status {
             Progress::TurnedAway { party, why } => {
                 let why = format!("turned away: {}", clean(why));
                 self.change(party, |peer| (peer.since, peer.heard) = (Some(now), Some(why.clone())));
-                self.trouble = Some(Trouble { what: format!("{party} was {why}"), at: now });
+                self.troubled(format!("{party} was {why}"), now);
             }
             Progress::Lost { site, why } => {
                 self.change(site, |peer| peer.lost = Some(clean(why)));
-                self.trouble = Some(Trouble { what: format!("{site} is out of the run: {}", clean(why)), at: now });
+                self.troubled(format!("{site} is out of the run: {}", clean(why)), now);
             }
             // An aggregator names whoever it waits for; of those that are dialled it is told where, and why not.
             Progress::Waiting { parties, .. } => {
@@ -230,12 +357,14 @@ impl Board {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn now(&self) -> Status {
+        Status { now: now(), ..self.status().clone() }
+    }
+
     #[cfg(unix)]
     fn document(&self) -> Vec<u8> {
-        let mut status = self.status().clone();
-        status.now = now();
         // Text and numbers always have a JSON form.
-        serde_json::to_vec(&status).unwrap_or_default()
+        serde_json::to_vec(&self.now()).unwrap_or_default()
     }
 }
 
@@ -252,7 +381,9 @@ impl Window {
     pub fn open(folder: &Path, party: &str, role: &str) -> Window {
         let board = Board(Arc::new(Mutex::new(Status::new(party, role))));
         #[cfg(unix)]
-        let _socket = socket::Socket::open(folder, board.clone())
+        let shown = board.clone();
+        #[cfg(unix)]
+        let _socket = socket::Socket::open(folder, Arc::new(move || shown.document()))
             .map_err(|why| tracing::warn!("`veilsum status` will not see this process: {why}"))
             .ok();
         #[cfg(not(unix))]
@@ -266,12 +397,18 @@ impl Window {
 
     /// From now on it shows the run of this party, which also tells whomever it told before.
     pub fn watch(&self, party: &mut Party, id: PartyId) {
-        self.board.status().begin(party, id);
-        let (board, most, told) = (self.board.clone(), party.federation.work.max_questions(), party.progress.clone());
+        self.board.status().fold(&begins(party, id), now());
+        let (board, told) = (self.board.clone(), party.progress.clone());
         party.progress = Arc::new(move |progress| {
-            board.status().fold(&progress, most, now());
+            board.status().fold(&progress, now());
             told(progress);
         });
+    }
+
+    /// What shows the same as this window, as long as it is kept.
+    pub fn viewer(&self) -> Arc<dyn Fn() -> Status + Send + Sync> {
+        let board = self.board.clone();
+        Arc::new(move || board.now())
     }
 
     /// No plan is run any more, and the next one is waited for.
@@ -314,208 +451,8 @@ pub fn ask(_: &Path) -> Result<Option<Status>, Failure> {
     ))
 }
 
-fn place(folder: &Path) -> PathBuf {
-    folder.join(FILE)
-}
-
 #[cfg(unix)]
-mod socket {
-    use std::{
-        fs::{self, Permissions},
-        io::{self, ErrorKind, Read, Write},
-        os::unix::{
-            fs::{DirBuilderExt, MetadataExt, PermissionsExt},
-            net::{UnixListener, UnixStream},
-        },
-        path::{Path, PathBuf},
-        sync::{
-            Arc,
-            atomic::{AtomicBool, Ordering},
-        },
-        time::Duration,
-    };
-
-    use super::{Board, Failure, Status, place};
-
-    /// The name under which a socket is made, before it takes its place with the right mode.
-    const FRESH: &str = "status.new";
-    /// How long one who asks may take to read, and an answer may take.
-    const LIMIT: Duration = Duration::from_secs(2);
-    /// A roster of 1,000 sites, each with two sentences of 500 characters, takes less.
-    const MAX_BYTES: u64 = 4 << 20;
-    /// Where a connection cannot be taken, as without free file descriptors, the next one is tried after so long.
-    const PAUSE: Duration = Duration::from_millis(200);
-
-    pub(super) struct Socket {
-        path: PathBuf,
-        /// The file that this process made; another one may have taken its place.
-        inode: u64,
-        closing: Arc<AtomicBool>,
-    }
-
-    impl Socket {
-        pub(super) fn open(folder: &Path, board: Board) -> Result<Socket, String> {
-            let path = place(folder);
-            let told = |e: io::Error| explained(&path, &e);
-            if !folder.is_dir() {
-                fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(told)?;
-            }
-            match UnixStream::connect(&path) {
-                Ok(_) => return Err(format!("another process shows itself at {}", path.display())),
-                // What a process left that was killed.
-                Err(e) if e.kind() == ErrorKind::ConnectionRefused => {}
-                Err(e) if e.kind() == ErrorKind::NotFound => {}
-                Err(e) => return Err(told(e)),
-            }
-            let fresh = folder.join(FRESH);
-            let _ = fs::remove_file(&fresh);
-            let listener = UnixListener::bind(&fresh).map_err(told)?;
-            fs::set_permissions(&fresh, Permissions::from_mode(0o600)).map_err(told)?;
-            let inode = fs::symlink_metadata(&fresh).map_err(told)?.ino();
-            fs::rename(&fresh, &path).map_err(told)?;
-            let closing = Arc::new(AtomicBool::new(false));
-            let (seen, own) = (closing.clone(), path.clone());
-            // A thread of its own answers also where everything else is busy.
-            let answering = move || answer(&listener, &board, &seen);
-            std::thread::Builder::new().name("status".into()).spawn(answering).map_err(told)?;
-            Ok(Socket { path: own, inode, closing })
-        }
-    }
-
-    impl Drop for Socket {
-        fn drop(&mut self) {
-            self.closing.store(true, Ordering::Release);
-            let ours = fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode);
-            if ours {
-                // Wakes the thread.
-                drop(UnixStream::connect(&self.path));
-                let _ = fs::remove_file(&self.path);
-            }
-        }
-    }
-
-    fn answer(listener: &UnixListener, board: &Board, closing: &AtomicBool) {
-        loop {
-            let stream = listener.accept();
-            if closing.load(Ordering::Acquire) {
-                return;
-            }
-            match stream {
-                Ok((mut stream, _)) => {
-                    // One who does not read holds up the next for two seconds, and the run not at all.
-                    let _ = stream.set_write_timeout(Some(LIMIT));
-                    let _ = stream.write_all(&board.document());
-                }
-                Err(_) => std::thread::sleep(PAUSE),
-            }
-        }
-    }
-
-    pub(super) fn ask(folder: &Path) -> Result<Option<Status>, Failure> {
-        let path = place(folder);
-        let stream = match UnixStream::connect(&path) {
-            Ok(stream) => stream,
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => return Ok(None),
-            Err(e) => {
-                return Err(Failure::input(
-                    explained(&path, &e),
-                    "ask as the user under whom the party runs; it is its alone",
-                ));
-            }
-        };
-        let odd = |why: String| {
-            Failure::input(
-                format!("whoever listens at {} does not say how it stands ({why})", path.display()),
-                "look whether the party runs, with this version of veilsum",
-            )
-        };
-        let mut bytes = Vec::new();
-        stream.set_read_timeout(Some(LIMIT * 2)).map_err(|e| odd(e.to_string()))?;
-        (&stream).take(MAX_BYTES).read_to_end(&mut bytes).map_err(|e| odd(e.to_string()))?;
-        // The process ended just now.
-        if bytes.is_empty() {
-            return Ok(None);
-        }
-        serde_json::from_slice(&bytes).map(Some).map_err(|e| odd(e.to_string()))
-    }
-
-    fn explained(path: &Path, e: &io::Error) -> String {
-        // What the standard library says of a path that does not fit `sockaddr_un`.
-        if e.kind() == ErrorKind::InvalidInput {
-            return format!(
-                "the path {} is too long for a Unix-domain socket, which takes some 100 bytes: give a shorter one (--state DIR)",
-                path.display()
-            );
-        }
-        format!("{}: {e}", path.display())
-    }
-
-    #[cfg(test)]
-    mod tests {
-        use std::sync::Mutex;
-
-        use super::*;
-        use crate::documents::tests::Folder;
-
-        fn board(name: &str) -> Board {
-            Board(Arc::new(Mutex::new(Status::new(name, "site"))))
-        }
-
-        fn mode(path: &Path) -> u32 {
-            fs::metadata(path).unwrap().permissions().mode() & 0o777
-        }
-
-        #[test]
-        fn one_document_a_connection_for_the_owner_alone_and_nothing_is_left() {
-            let folder = Folder::new("status");
-            let state = folder.0.join("a.state");
-            assert_eq!(ask(&state).unwrap(), None);
-            let socket = Socket::open(&state, board("a")).unwrap();
-            assert_eq!((mode(&state), mode(&place(&state))), (0o700, 0o600));
-            for _ in 0..3 {
-                assert_eq!(ask(&state).unwrap().unwrap().party, "a");
-            }
-            // Somebody who never reads does not stop the next one.
-            let silent = UnixStream::connect(place(&state)).unwrap();
-            assert!(ask(&state).unwrap().is_some());
-            drop((silent, socket));
-            assert!(!place(&state).exists());
-            assert_eq!(ask(&state).unwrap(), None);
-        }
-
-        #[test]
-        fn a_dead_process_s_socket_is_replaced_and_a_living_one_s_is_not() {
-            let folder = Folder::new("stale");
-            drop(UnixListener::bind(place(&folder.0)).unwrap());
-            assert_eq!(ask(&folder.0).unwrap(), None);
-            let first = Socket::open(&folder.0, board("first")).unwrap();
-            let why = Socket::open(&folder.0, board("second")).map(drop).unwrap_err();
-            assert!(why.contains("another process"), "{why}");
-            assert_eq!(ask(&folder.0).unwrap().unwrap().party, "first");
-            drop(first);
-            let _second = Socket::open(&folder.0, board("second")).unwrap();
-            assert_eq!(ask(&folder.0).unwrap().unwrap().party, "second");
-        }
-
-        #[test]
-        fn a_path_that_is_too_long_is_said_to_be() {
-            let folder = Folder::new("long");
-            let long = folder.0.join("x".repeat(120));
-            let why = Socket::open(&long, board("a")).map(drop).unwrap_err();
-            assert!(why.contains("too long") && why.contains("--state"), "{why}");
-            assert!(ask(&long).unwrap_err().message.contains("too long"));
-        }
-
-        #[test]
-        fn what_is_no_status_is_refused() {
-            let folder = Folder::new("odd");
-            let listener = UnixListener::bind(place(&folder.0)).unwrap();
-            let other = std::thread::spawn(move || listener.accept().unwrap().0.write_all(b"hello").unwrap());
-            assert!(ask(&folder.0).unwrap_err().message.contains("does not say how it stands"));
-            other.join().unwrap();
-        }
-    }
-}
+mod socket;
 
 #[cfg(test)]
 mod tests {
@@ -523,7 +460,7 @@ mod tests {
 
     fn of(names: &[&str]) -> Status {
         let parties = names.iter().map(|name| Peer::new((*name).to_owned())).collect();
-        Status { parties, phase: Phase::Waiting, ..Status::new("lead", "coordinator") }
+        Status { parties, phase: Phase::Waiting, most: 31, ..Status::new("lead", "coordinator") }
     }
 
     #[test]
@@ -531,7 +468,7 @@ mod tests {
         let mut status = of(&["counter", "site-1", "site-10"]);
         let at = status.since + 10;
         let mut fold = |at: u64, progress: Progress| {
-            status.fold(&progress, 31, at);
+            status.fold(&progress, at);
             status.clone()
         };
         let came = fold(at, Progress::Came { party: "site-1".into(), over: "QUIC" });

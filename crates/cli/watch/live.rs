@@ -1,0 +1,352 @@
+//! The live page: how a party stands, for a browser on the same machine. The server writes all of it, charts too, so that it is whole
+//! without a script; a few lines of script put the newest in the place of the old.
+
+use std::fmt::Write as _;
+
+use veilsum_node::role::{
+    progress::size,
+    status::{Peer, Phase, Status},
+};
+
+use super::chart;
+use crate::{
+    page::{STYLE, escaped},
+    status::ago,
+};
+
+/// Parties that the table shows before the rest is folded up.
+const SHOWN: usize = 40;
+
+const CHARTS: &str = "svg{width:100%;height:auto;max-height:22rem}svg text{fill:currentColor;font-size:12px}\
+.grid{stroke:GrayText;stroke-width:.5;opacity:.5}polyline{fill:none;stroke-width:2}\
+.s0{stroke:#0072b2}.s1{stroke:#d55e00;stroke-dasharray:7 3}.s2{stroke:#009e73;stroke-dasharray:2 3}\
+.s3{stroke:#b0508f;stroke-dasharray:9 3 2 3}.s4{stroke:#8a6d00;stroke-dasharray:4 4}.s5{stroke:#56a0d0;stroke-dasharray:12 4}\
+.dot{fill:#0072b2}@media(prefers-color-scheme:dark){.s0{stroke:#56b4e9}.s3{stroke:#e08fc4}.s4{stroke:#f0e442}.dot{fill:#56b4e9}}\
+.key{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.2rem 1rem}.key svg{width:3rem;height:.8rem;vertical-align:middle}\
+.small{display:flex;flex-wrap:wrap;gap:1rem}.small figure{margin:0;width:12.5rem}figcaption{font-size:.85rem}\
+figure{margin:0}dl{display:grid;grid-template-columns:minmax(8rem,max-content) 1fr;gap:.2rem 1rem}dt{font-weight:bold}dd{margin:0}\
+@media(max-width:40em){figure>svg text{font-size:22px}.small svg text{font-size:12px}}#note:empty{display:none}";
+
+/// Puts the newest `main` in the place of the old, once a second; leaves it where somebody marks text, and keeps what is unfolded.
+const SCRIPT: &str = "(function(){var m=document.querySelector('main'),n=document.getElementById('note');\
+function ask(){var c=new AbortController(),t=setTimeout(function(){c.abort()},4000);\
+fetch('/main',{cache:'no-store',signal:c.signal}).then(function(r){if(!r.ok)throw 0;return r.text()}).then(function(h){\
+n.textContent='';if(!getSelection().isCollapsed)return;var o=[];m.querySelectorAll('details[open]').forEach(function(d){o.push(d.id)});\
+m.innerHTML=h;o.forEach(function(i){var d=document.getElementById(i);if(d)d.open=true})})\
+.catch(function(){n.textContent='This party does not answer any more: it has ended, or was stopped. Below is the last that it showed.'})\
+.then(function(){clearTimeout(t);setTimeout(ask,1000)})}setTimeout(ask,1000)})();";
+
+/// What the page may do: its own style and script, by a word that is another each time, and requests to itself.
+pub(crate) fn policy(nonce: &str) -> String {
+    format!(
+        "default-src 'none'; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; connect-src 'self'; base-uri 'none'; form-action 'none'"
+    )
+}
+
+/// The whole page.
+pub(crate) fn page(status: &Status, nonce: &str) -> String {
+    let title = format!("{} {}", status.party, status.role);
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+         <title>{}</title><noscript><meta http-equiv=\"refresh\" content=\"2\"></noscript>\n<style nonce=\"{nonce}\">{STYLE}{CHARTS}</style>\
+         </head>\n<body><p id=\"note\" role=\"alert\" class=\"says\"></p><main>\n{}</main><footer>Shown by {} on this machine alone, while it \
+         runs. The page asks nobody else for anything.</footer><script nonce=\"{nonce}\">{SCRIPT}</script></body></html>\n",
+        escaped(title.trim()),
+        main(status),
+        escaped(&status.software)
+    )
+}
+
+/// What changes.
+pub(crate) fn main(status: &Status) -> String {
+    let role = if status.role.is_empty() { String::new() } else { format!(", {}", status.role) };
+    let mut html = format!(
+        "<h1>{}{}</h1>\n<p class=\"says\" role=\"status\">{}</p>\n",
+        escaped(&status.party),
+        escaped(&role),
+        escaped(&sentence(status))
+    );
+    facts(status, &mut html);
+    course(status, &mut html);
+    indices(status, &mut html);
+    parties(status, &mut html);
+    html
+}
+
+fn sentence(status: &Status) -> String {
+    let of = |number: u32, most: u32| format!("question {number} of at most {most}");
+    match (&status.phase, &status.open, &status.round) {
+        (Phase::Lobby, ..) => "No run is going on.".into(),
+        (Phase::Ended, _, Some(round)) => format!("The run has ended, after {}.", of(round.number, round.of)),
+        (Phase::Ended, ..) => "The run has ended.".into(),
+        (_, Some(open), last) => {
+            let most = last.as_ref().map_or(open.number, |round| round.of.max(open.number));
+            format!("Running: {} is open, because {}.", of(open.number, most), open.why)
+        }
+        (Phase::Waiting, ..) => "Waiting for the others.".into(),
+        (Phase::Running, None, Some(round)) => format!("Running: {} is answered.", of(round.number, round.of)),
+        (Phase::Running, None, None) => "Running: keys are exchanged.".into(),
+    }
+}
+
+fn table(html: &mut String, columns: &[&str], rows: &[Vec<String>]) {
+    let heads: String = columns.iter().map(|column| format!("<th scope=\"col\">{}</th>", escaped(column))).collect();
+    let _ = write!(html, "<table><thead><tr>{heads}</tr></thead><tbody>");
+    for row in rows {
+        let cells = columns.iter().zip(row);
+        let cells =
+            cells.map(|(column, cell)| format!("<td data-column=\"{}\">{}</td>", escaped(column), escaped(cell)));
+        let _ = writeln!(html, "<tr>{}</tr>", cells.collect::<String>());
+    }
+    html.push_str("</tbody></table>\n");
+}
+
+fn facts(status: &Status, html: &mut String) {
+    let since = |at: u64| ago(status.now.saturating_sub(at));
+    html.push_str("<dl>\n");
+    let mut say = |what: &str, value: Option<String>| {
+        if let Some(value) = value {
+            let _ = writeln!(html, "<dt>{what}</dt><dd>{}</dd>", escaped(&value));
+        }
+    };
+    say("federation", status.federation.clone());
+    say("plan", status.plan.clone());
+    say("this process runs for", Some(since(status.started)));
+    say("this state lasts for", Some(since(status.since)));
+    let answers = status.open.as_ref().and_then(|open| open.answers);
+    say("sites that have answered", answers.map(|(arrived, of)| format!("{arrived} of {of}")));
+    let round = status.round.as_ref();
+    say("sites in the last total", round.and_then(|round| round.sites).map(|sites| sites.to_string()));
+    say("last question answered", round.map(|round| format!("{} ago", since(round.at))));
+    say("centres moved by", status.shift().map(|shift| format!("{shift:.1e}")));
+    say("time left, at most", status.left.map(ago));
+    say("sent and received", Some(format!("{} and {}", size(status.bytes.0), size(status.bytes.1))));
+    let trouble = status.trouble.as_ref();
+    say("last trouble", trouble.map(|trouble| format!("{} ago: {}", since(trouble.at), trouble.what)));
+    html.push_str("</dl>\n");
+}
+
+fn course(status: &Status, html: &mut String) {
+    let chart = chart::convergence(&status.courses);
+    if chart.is_empty() {
+        return;
+    }
+    let _ = write!(html, "<h2>How far the centres moved</h2>\n<figure>{chart}</figure>\n<ul class=\"key\">");
+    for (at, course) in status.courses.iter().enumerate() {
+        let rests = if course.rests { ", at rest" } else { "" };
+        let _ = write!(
+            html,
+            "<li><svg viewBox=\"0 0 48 12\" aria-hidden=\"true\"><polyline class=\"s{}\" points=\"0,6 48,6\"/></svg> K = {}{rests}</li>",
+            at % chart::KINDS,
+            course.k
+        );
+    }
+    html.push_str("</ul>\n");
+}
+
+fn indices(status: &Status, html: &mut String) {
+    let mut names: Vec<&String> = status.curve.iter().flat_map(|judged| judged.indices.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return;
+    }
+    html.push_str("<h2>How well the clusters fit</h2>\n");
+    let readable = |name: &str| name.replace('_', " ");
+    if status.curve.len() > 1 {
+        html.push_str("<div class=\"small\">");
+        for name in &names {
+            let known =
+                status.curve.iter().filter_map(|judged| Some((judged.k, *judged.indices.get(*name)?, judged.chosen)));
+            let points: Vec<(u32, f64, bool)> = known.collect();
+            let svg = chart::over_k(&readable(name), &points);
+            let _ = write!(html, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(&readable(name)));
+        }
+        html.push_str("</div>\n");
+    }
+    let heads: Vec<String> = status
+        .curve
+        .iter()
+        .map(|judged| format!("K = {}{}", judged.k, if judged.chosen { ", chosen" } else { "" }))
+        .collect();
+    let columns: Vec<&str> = std::iter::once("index").chain(heads.iter().map(String::as_str)).collect();
+    let value = |judged: &veilsum_node::method_session::Judged, name: &str| {
+        judged.indices.get(name).map_or("not defined".into(), |value| format!("{value:.4}"))
+    };
+    let row = |name: &&String| {
+        std::iter::once(readable(name)).chain(status.curve.iter().map(|judged| value(judged, name))).collect()
+    };
+    table(html, &columns, &names.iter().map(row).collect::<Vec<Vec<String>>>());
+}
+
+fn parties(status: &Status, html: &mut String) {
+    if status.parties.is_empty() {
+        return;
+    }
+    let well = |peer: &&Peer| peer.over.is_some() && peer.lost.is_none();
+    let here = status.parties.iter().filter(|peer| peer.over.is_some()).count();
+    let _ = writeln!(html, "<h2>Who is connected</h2>\n<p>{here} of {}.</p>", status.parties.len());
+    let since = |at: u64| ago(status.now.saturating_sub(at));
+    let row = |peer: &Peer| {
+        let state = match (&peer.over, peer.since) {
+            (Some(_), at) => format!("for {}", since(at.unwrap_or(status.now))),
+            (None, Some(at)) => format!("away for {}", since(at)),
+            (None, None) => "never connected".into(),
+        };
+        let heard = peer.lost.as_ref().map(|why| format!("out of the run: {why}")).or_else(|| peer.heard.clone());
+        vec![peer.party.clone(), peer.over.clone().unwrap_or_else(|| "–".into()), state, heard.unwrap_or_default()]
+    };
+    const COLUMNS: [&str; 4] = ["party", "over", "connected", "last heard"];
+    if status.parties.len() <= SHOWN {
+        return table(html, &COLUMNS, &status.parties.iter().map(row).collect::<Vec<_>>());
+    }
+    // Of many those first that somebody may have to do something about.
+    let (fine, others): (Vec<&Peer>, Vec<&Peer>) = status.parties.iter().partition(well);
+    if !others.is_empty() {
+        table(html, &COLUMNS, &others.iter().take(SHOWN).map(|peer| row(peer)).collect::<Vec<_>>());
+    }
+    let rest: Vec<Vec<String>> = others.iter().skip(SHOWN).chain(&fine).map(|peer| row(peer)).collect();
+    let _ = write!(html, "<details id=\"rest\"><summary>{} more</summary>", rest.len());
+    table(html, &COLUMNS, &rest);
+    html.push_str("</details>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_node::{
+        method_session::{Judged, Moved},
+        role::progress::Progress,
+    };
+
+    use super::*;
+
+    const NASTY: &str = "<script>alert('x')</script>\"><img src=x onerror=y>&amp;\u{202e}\u{1b}[2J";
+
+    fn status(sites: usize) -> Status {
+        let mut status = Status::new("lead", "coordinator");
+        let others = std::iter::once(NASTY.to_owned()).chain((1..sites).map(|i| format!("site-{i}"))).collect();
+        let curve = |k: u32| Judged { k, chosen: k == 3, indices: [(NASTY.to_owned(), 0.5 / f64::from(k))].into() };
+        let moved = |round: u32| Progress::Moved {
+            clusters: (2..5)
+                .map(|k| Moved { k, round, shift: 10f64.powi(-(round as i32)), rests: round > 3 })
+                .collect(),
+        };
+        let begins = Progress::Begins {
+            party: NASTY.into(),
+            role: "coordinator",
+            federation: NASTY.into(),
+            plan: NASTY.into(),
+            others,
+            of: 31,
+        };
+        let mut events = vec![begins, Progress::Came { party: "site-1".into(), over: "QUIC" }];
+        events.extend((1..5).flat_map(|number| {
+            [
+                Progress::Round { number, of: 31, what: "Fuzzy", sites },
+                moved(number),
+                Progress::Bytes { sent: 5, received: 6 },
+            ]
+        }));
+        events.push(Progress::Left { party: NASTY.into(), why: NASTY.into() });
+        events.push(Progress::Lost { site: NASTY.into(), why: NASTY.into() });
+        events.push(Progress::Judged { curve: (2..5).map(curve).collect() });
+        events.push(Progress::Asked { number: 5, of: 31, what: "Fuzzy", why: "the centres have not come to rest" });
+        events.iter().for_each(|event| status.fold(event, 7));
+        status
+    }
+
+    /// Whatever a name or a reason is, it opens no tag, ends no attribute and moves no cursor.
+    #[test]
+    fn names_and_reasons_are_text() {
+        let html = page(&status(3), "0123");
+        for bad in ["<script>alert", "<img", "onerror=y>", "\u{202e}", "\u{1b}"] {
+            assert!(!html.contains(bad), "{bad:?} in {html}");
+        }
+        let known = [
+            "html",
+            "head",
+            "meta",
+            "title",
+            "noscript",
+            "style",
+            "body",
+            "main",
+            "p",
+            "h1",
+            "h2",
+            "div",
+            "table",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "figure",
+            "figcaption",
+            "svg",
+            "line",
+            "text",
+            "polyline",
+            "circle",
+            "ul",
+            "li",
+            "footer",
+            "script",
+            "details",
+            "dl",
+            "dt",
+            "dd",
+            "summary",
+            "!doctype",
+        ];
+        for tag in html.split('<').skip(1) {
+            let tag = tag.trim_start_matches('/');
+            let name = tag.split(|c: char| !c.is_ascii_alphanumeric() && c != '!').next().unwrap_or_default();
+            assert!(known.contains(&name), "<{tag}");
+        }
+        // One script and one style, both ours.
+        assert_eq!(html.matches("<script").count() + html.matches("<style").count(), 2);
+    }
+
+    #[test]
+    fn it_asks_nobody_else_and_needs_no_script() {
+        let html = page(&status(3), "0123");
+        for bad in ["http:", "https:", "src=", "href=", "url(", "@import", "<link", "style=", "javascript:", "eval("] {
+            // A name holds it, as text.
+            let html = html.replace("img src=x", "");
+            assert!(!html.contains(bad), "{bad}");
+        }
+        assert!(html.contains("<noscript><meta http-equiv=\"refresh\""));
+        let policy = policy("0123");
+        assert!(
+            policy.contains("default-src 'none'") && !policy.contains("unsafe") && !policy.contains('*'),
+            "{policy}"
+        );
+    }
+
+    #[test]
+    fn it_shows_rounds_the_course_of_the_centres_and_the_indices() {
+        let html = page(&status(3), "0123");
+        for told in [
+            "question 5 of at most 31 is open",
+            "K = 4, at rest",
+            "K = 3, chosen",
+            "QUIC",
+            "1.0e-4",
+            "How far the centres moved",
+        ] {
+            assert!(html.contains(told), "{told}: {html}");
+        }
+        assert_eq!(html.matches("<polyline class=\"s2\"").count(), 2);
+        // Before anything has happened, too.
+        assert!(page(&Status::new("", ""), "0").contains("No run is going on"));
+    }
+
+    /// A thousand sites are one page of ordinary size, with those first that are not there.
+    #[test]
+    fn many_sites_are_folded_up() {
+        let html = page(&status(1000), "0123");
+        assert!(html.len() < 1 << 18, "{}", html.len());
+        assert!(html.contains("<details id=\"rest\"><summary>960 more</summary>"), "{}", &html[..2000]);
+    }
+}

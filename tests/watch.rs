@@ -1,0 +1,272 @@
+//! What shows how a run goes, beside real parties: the file of events against its schema, metrics, the page; and what a full disk, a
+//! port that is taken and a reader that reads nothing do.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use veilsum_testkit::program::{Parties, Running, free_port, start, veilsum};
+
+const SIZES: [usize; 3] = [40, 55, 61];
+const PLAN: [&str; 4] = ["--init=uniform", "--epsilon=0", "--max-rounds=60", "--slots=64"];
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn schema() -> Value {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/src/events.schema.json");
+    serde_json::from_str(&fs::read_to_string(file).expect("the schema")).expect("a JSON document")
+}
+
+/// Whether a document fits a schema, by the words of JSON Schema that ours uses; any other word is a panic.
+fn fits(schema: &Value, value: &Value) -> bool {
+    let Value::Object(rules) = schema else { return schema == &Value::Bool(true) };
+    rules.iter().all(|(word, rule)| match word.as_str() {
+        "$schema" | "title" | "description" => true,
+        "const" => rule == value,
+        "enum" => rule.as_array().expect("values").contains(value),
+        "type" => match rule.as_str().expect("a type") {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "boolean" => value.is_boolean(),
+            "number" => value.is_number(),
+            "integer" => value.is_u64() || value.is_i64(),
+            other => panic!("the type {other}"),
+        },
+        "minimum" => value.as_f64().is_none_or(|number| number >= rule.as_f64().expect("a number")),
+        "items" => value.as_array().is_none_or(|items| items.iter().all(|item| fits(rule, item))),
+        "required" => {
+            let has = |name: &Value| value.get(name.as_str().expect("a name")).is_some();
+            value.is_object() && rule.as_array().expect("names").iter().all(has)
+        }
+        "properties" => {
+            let of = |(name, rule): (&String, &Value)| value.get(name).is_none_or(|value| fits(rule, value));
+            rule.as_object().expect("properties").iter().all(of)
+        }
+        "additionalProperties" => {
+            let known = |name: &str| rules.get("properties").is_some_and(|known| known.get(name).is_some());
+            value.as_object().is_none_or(|all| all.iter().all(|(name, value)| known(name) || fits(rule, value)))
+        }
+        "oneOf" => rule.as_array().expect("forms").iter().filter(|form| fits(form, value)).count() == 1,
+        other => panic!("{other} is not read here"),
+    })
+}
+
+#[test]
+fn the_schema_refuses_what_is_not_an_event() {
+    let line = |text: &str| fits(&schema(), &serde_json::from_str(text).expect("JSON"));
+    assert!(line(r#"{"format":"veilsum-events/1","at":1.5,"event":"answered","number":3}"#));
+    for text in [
+        r#"{"format":"veilsum-events/2","at":1.5,"event":"answered","number":3}"#,
+        r#"{"format":"veilsum-events/1","event":"answered","number":3}"#,
+        r#"{"format":"veilsum-events/1","at":1.5,"event":"answered"}"#,
+        r#"{"format":"veilsum-events/1","at":1.5,"event":"answered","number":3,"rows":7}"#,
+        r#"{"format":"veilsum-events/1","at":1.5,"event":"answered","number":"3"}"#,
+        r#"{"format":"veilsum-events/1","at":1.5,"event":"moved","clusters":[{"k":2,"round":1,"shift":0.5,"rests":false,"centre":[1]}]}"#,
+        r#"{"format":"veilsum-events/1","at":1.5,"event":"another"}"#,
+    ] {
+        assert!(!line(text), "{text}");
+    }
+}
+
+/// Every event that the product knows is in the schema, and the other way round.
+#[test]
+fn every_event_has_its_place_in_the_schema() {
+    let source = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/node/src/role/progress.rs"))
+        .expect("a source");
+    let file: syn::File = syn::parse_file(&source).expect("Rust");
+    let variants = file.items.iter().find_map(|item| match item {
+        syn::Item::Enum(all) if all.ident == "Progress" => Some(&all.variants),
+        _ => None,
+    });
+    let named = |ident: &syn::Ident| {
+        let text = ident.to_string();
+        let dashed =
+            text.chars().flat_map(|c| [c.is_uppercase().then_some('-'), Some(c.to_ascii_lowercase())]).flatten();
+        dashed.collect::<String>().trim_start_matches('-').to_owned()
+    };
+    let mut known: Vec<String> = variants.expect("the events").iter().map(|variant| named(&variant.ident)).collect();
+    known.push("left-out".into());
+    let schema = schema();
+    let forms = schema["oneOf"].as_array().expect("forms").iter();
+    let mut described: Vec<String> =
+        forms.map(|form| form["properties"]["event"]["const"].as_str().expect("a name").into()).collect();
+    known.sort();
+    described.sort();
+    assert_eq!(known, described);
+}
+
+fn events(file: &str) -> Vec<Value> {
+    let schema = schema();
+    let text = fs::read_to_string(file).expect("a file of events");
+    let read = |line: &str| {
+        let event: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        assert!(fits(&schema, &event), "{line}");
+        event
+    };
+    text.lines().map(read).collect()
+}
+
+fn get(port: u16, path: &str, host: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a port that is open");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n").expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+fn until(what: &str, mut enough: impl FnMut() -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !enough() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn end(running: Vec<Running>) {
+    running.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
+}
+
+#[test]
+fn every_party_shows_its_run() {
+    let p = Parties::new(&SIZES, &PLAN);
+    let file = |name: &str| p.folder.path(&format!("{name}.jsonl"));
+    let [lead, counter, site] = ["lead", "counter", "site-1"].map(file);
+    let ports = [free_port(), free_port(), free_port()];
+    let [page, metrics, of_site] = ports.map(|port| port.to_string());
+    let server = start(&p.server(&["--events", &lead, "--page", &page, "--metrics", &metrics]));
+    let client = start(&p.client(1, &["--events", &site, "--page", &of_site]));
+    until("the page of a party that waits", || {
+        TcpStream::connect(("127.0.0.1", ports[0])).is_ok() && get(ports[0], "/", "localhost").contains("site-1")
+    });
+    let waits = get(ports[0], "/", "127.0.0.1");
+    for told in
+        ["HTTP/1.1 200 OK", "<h1>lead, coordinator</h1>", "Waiting for the others.", "never connected", "<noscript>"]
+    {
+        assert!(waits.contains(told), "{told}: {waits}");
+    }
+    assert!(get(ports[0], "/", "evil.example").starts_with("HTTP/1.1 421"));
+    // A reader that never reads, for as long as the run lasts.
+    let mut deaf = TcpStream::connect(("127.0.0.1", ports[0])).expect("a port that is open");
+    write!(deaf, "GET / HTTP/1.1\r\nHost: localhost:{}\r\n\r\n", ports[0]).expect("a request");
+
+    let others =
+        vec![start(&p.intermediary(&["--events", &counter])), start(&p.client(2, &[])), start(&p.client(3, &[]))];
+    // Both aggregators and a site, while the run goes on: rounds, and how the centres move where totals are opened.
+    until("a page with the course of the centres", || {
+        get(ports[0], "/main", "localhost").contains("How far the centres moved")
+    });
+    until("a site's page with it", || get(ports[2], "/main", "localhost").contains("How far the centres moved"));
+    let now: Value =
+        serde_json::from_str(get(ports[0], "/status.json", "localhost").split("\r\n\r\n").nth(1).expect("a body"))
+            .expect("JSON");
+    assert!(now["round"]["number"].as_u64() >= Some(1) && now["bytes"][0].as_u64() > Some(1000), "{now:#}");
+    let text = get(ports[1], "/metrics", "localhost");
+    assert!(text.contains("application/openmetrics-text") && text.ends_with("# EOF\n"), "{text}");
+    assert!(text.contains("veilsum_connected{other=\"site-2\",over=\"QUIC\"} 1\n"), "{text}");
+    assert!(get(ports[1], "/", "localhost").starts_with("HTTP/1.1 404"));
+    end(others.into_iter().chain([server, client]).collect());
+    drop(deaf);
+
+    let [lead, counter, site] = [lead, counter, site].map(|file| events(&file));
+    let count = |all: &[Value], name: &str| all.iter().filter(|event| event["event"] == name).count();
+    assert_eq!((count(&lead, "begins"), count(&lead, "ready"), count(&lead, "ended")), (1, 1, 1), "{lead:?}");
+    // 60 rounds, and what is asked after them.
+    assert_eq!(count(&lead, "moved"), 60);
+    assert!(count(&lead, "asked") == count(&lead, "round") && count(&lead, "round") > 60);
+    assert_eq!((count(&site, "moved"), count(&site, "judged"), count(&lead, "judged")), (60, 1, 1));
+    assert_eq!(count(&site, "answered"), count(&lead, "round"));
+    let of = |all: &[Value], name: &str| all.iter().find(|event| event["event"] == name).cloned().expect("an event");
+    assert_eq!(of(&site, "judged")["curve"], of(&lead, "judged")["curve"], "a site recomputes the same");
+    // Who counts rows learns nothing of the centres.
+    assert_eq!((count(&counter, "moved"), count(&counter, "judged"), count(&counter, "round")), (0, 0, 1));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_said_once_and_costs_no_run() {
+    use std::os::unix::fs::PermissionsExt;
+    let p = Parties::new(&SIZES, &["--epsilon=0.005", "--max-rounds=12"]);
+    let kept = p.folder.path("kept.jsonl");
+    fs::write(&kept, "").expect("a file");
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o644)).expect("a mode");
+    let mut running: Vec<Running> = (2..=3).map(|i| start(&p.client(i, &[]))).collect();
+    running.push(start(&p.client(1, &["--events", &kept])));
+    running.push(start(&p.intermediary(&[])));
+    let lead = start(&p.server(&["--events", "/dev/full"])).wait(LIMIT).expect(0);
+    assert_eq!(lead.stderr.matches("events cannot be written").count(), 1, "{}", lead.stderr);
+    end(running);
+    assert_eq!(fs::metadata(&kept).expect("a file").permissions().mode() & 0o777, 0o600);
+    assert!(!events(&kept).is_empty());
+    // A place that cannot be written is said before anything is sent.
+    let refused = veilsum(&p.server(&["--events", "/nowhere/events.jsonl"])).expect(3);
+    assert!(refused.stderr.contains("--events") && refused.stderr.contains("next: "), "{}", refused.stderr);
+}
+
+#[test]
+fn two_pages_on_one_port_and_a_page_for_others_are_refused() {
+    let p = Parties::new(&SIZES, &PLAN);
+    let port = free_port().to_string();
+    let lead = start(&p.server(&["--page", &port]));
+    lead.until("its page", LIMIT, |log| log.contains("this party's page is at http://127.0.0.1:"));
+    let second = veilsum(&p.client(1, &["--page", &port])).expect(4);
+    assert!(second.stderr.contains("--page 127.0.0.1:0"), "{}", second.stderr);
+    let open = veilsum(&p.client(1, &["--page", "0.0.0.0:8080"])).expect(2);
+    assert!(open.stderr.contains("ssh -L"), "{}", open.stderr);
+    let odd = veilsum(&p.client(1, &["--page", "hub.example.org:80"])).expect(2);
+    assert!(odd.stderr.contains("IP:PORT"), "{}", odd.stderr);
+    drop(lead);
+}
+
+/// A site that is not at a terminal says at its end how the run was.
+#[test]
+fn without_a_terminal_a_run_is_a_few_lines() {
+    let p = Parties::new(&SIZES, &PLAN);
+    let lead = start(&p.server(&[]));
+    let others: Vec<Running> = [start(&p.intermediary(&[])), start(&p.client(2, &[])), start(&p.client(3, &[]))].into();
+    let site = start(&p.client(1, &[])).wait(LIMIT).expect(0);
+    let told = site.stderr.lines().find(|line| line.starts_with("question "));
+    let told = told.unwrap_or_else(|| panic!("{}", site.stderr));
+    for part in ["question 6", " of at most ", "centres moved by ", "sent ", "received "] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!site.stderr.contains(['\r', '\u{1b}']), "{:?}", site.stderr);
+    let lead = lead.wait(LIMIT).expect(0);
+    assert!(lead.stderr.contains("3 sites answered, centres moved by"), "{}", lead.stderr);
+    end(others);
+}
+
+/// On a terminal of 20 columns no line of the display is broken, and what others print is not cleared.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_of_twenty_columns() {
+    let p = Parties::new(&SIZES, &PLAN);
+    let log = PathBuf::from(p.folder.path("terminal.log"));
+    let quoted = |args: Vec<String>| args.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" ");
+    let command =
+        format!("stty cols 20; {} {}", veilsum_testkit::program::binary().display(), quoted(p.server(&["-v"])));
+    let terminal = std::process::Command::new("script")
+        .args(["-qec", &command])
+        .arg(&log)
+        .stdout(std::process::Stdio::null())
+        .spawn();
+    let Ok(mut terminal) = terminal else {
+        return eprintln!("SKIPPED: the command `script`, which makes a terminal, is not here");
+    };
+    let mut running: Vec<Running> = (1..=3).map(|i| start(&p.client(i, &[]))).collect();
+    running.push(start(&p.intermediary(&[])));
+    assert!(terminal.wait().expect("it ran").success());
+    end(running);
+    let text = String::from_utf8_lossy(&fs::read(log).expect("what it showed")).into_owned();
+    // What is drawn stands between a return and the end of its clearing.
+    let drawn: Vec<&str> =
+        text.split('\r').filter_map(|part| part.split_once("\u{1b}[K")).map(|(line, _)| line).collect();
+    assert!(drawn.len() > 60, "{text:?}");
+    assert!(drawn.iter().all(|line| line.len() < 20 && !line.contains('\n')), "{drawn:?}");
+    // Every line of the log is whole: nothing was cleared but the display's own line.
+    assert!(text.matches("INFO question ").count() > 60, "{text}");
+}
