@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
+    documents,
     error::{Code, Failure},
     files,
     report::page::{self, Own, Reported},
@@ -20,6 +21,12 @@ pub(crate) struct ReportArgs {
     /// Roster, plan and model are read where they lie beside it.
     #[arg(value_name = "RESULT", default_value = "veilsum-out")]
     pub result: PathBuf,
+    /// The federation's roster, where it does not lie beside the result
+    #[arg(long, value_name = "FILE", requires = "plan", hide_short_help = true)]
+    pub roster: Option<PathBuf>,
+    /// The plan of the run, likewise
+    #[arg(long, value_name = "FILE", requires = "roster", hide_short_help = true)]
+    pub plan: Option<PathBuf>,
     /// This site's own rows, for a page that shows them and must not leave the site
     ///
     /// It is written with mode 0600, beside the result as own-report.html where --html does not say otherwise.
@@ -39,7 +46,10 @@ impl Verb for ReportArgs {
     /// # Errors
     /// A [`Failure`] that names the file at fault.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        let all = Reported::read(&self.result)?;
+        let all = match self.roster.as_deref().zip(self.plan.as_deref()) {
+            Some((roster, plan)) => Reported::read(&self.result)?.under(documents::load_federation(roster, plan)?)?,
+            None => Reported::read(&self.result)?,
+        };
         let shared = all.place();
         let own = self.data.as_deref().map(|data| Own::read(&all, data, self.policy.as_deref())).transpose()?;
         let place = match (&self.html, &own) {

@@ -81,7 +81,7 @@ pub fn finding(all: &Reported) -> String {
 /// # Errors
 /// A [`Failure`] where the result cannot be read or the page cannot be written.
 pub fn write_beside(result: &Path, federation: &Federation) -> Result<PathBuf, Failure> {
-    let all = Reported::of_run(result, federation.clone())?;
+    let all = Reported::read(result)?.under(federation.clone())?;
     let place = all.place();
     files::write_atomic(&place, page(&all, None).html().as_bytes())?;
     Ok(place)

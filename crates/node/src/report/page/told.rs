@@ -296,12 +296,18 @@ impl Reported {
         Ok(all)
     }
 
-    /// The same of a run whose documents are at hand.
+    /// The same with the documents of its run.
     ///
     /// # Errors
-    /// As [`Reported::read`].
-    pub fn of_run(result: &Path, federation: Federation) -> Result<Reported, Failure> {
-        Ok(Reported { federation: Some(federation), ..Reported::read(result)? })
+    /// A [`Failure`] where they are another run's.
+    pub fn under(self, federation: Federation) -> Result<Reported, Failure> {
+        if federation.terms.hash().to_string() != self.told.plan_hash {
+            return Err(Failure::input(
+                format!("{}: this result is not of that plan, whose hash is another", self.of.display()),
+                "name the roster and the plan of the same run",
+            ));
+        }
+        Ok(Reported { federation: Some(federation), ..self })
     }
 
     fn look_around(&mut self) {
