@@ -8,7 +8,8 @@ mod spec_coverage;
 mod threat_model;
 
 /// Where the workspace's own sources are.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
+    "crates/charts/src",
     "crates/proto/src",
     "crates/node/src",
     "crates/federation/src",

@@ -130,6 +130,26 @@ fn answerers_know_no_key_and_the_product_no_database() {
     }
 }
 
+/// Pages and charts are made of text alone: whoever shows something shows it so, and nobody of them is known here.
+#[test]
+fn charts_know_nobody() {
+    let output = Command::new(env!("CARGO"))
+        .current_dir(ROOT)
+        .args(["tree", "--package", "veilsum-charts", "--edges", "normal,build", "--prefix", "none", "--offline"])
+        .output()
+        .expect("cargo runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(text.lines().filter(|line| !line.is_empty()).count(), 1, "{text}");
+    for path in sources(&Path::new(ROOT).join("crates/charts/src")) {
+        let code = code(&path);
+        let found: Vec<_> = ["std::fs", "std::net", "std::env", "std::process"]
+            .into_iter()
+            .filter(|name| code.contains(name))
+            .collect();
+        assert!(found.is_empty(), "{found:?} in {}", path.display());
+    }
+}
+
 /// What may be asked, answered and released is decided without a file, a socket, a clock or a thread.
 #[test]
 fn what_may_be_released_is_decided_without_io() {
@@ -353,6 +373,7 @@ fn nothing_is_unsafe() {
     let manifest = std::fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).expect("the manifest");
     assert!(manifest.contains("unsafe_code = \"forbid\""));
     for member in [
+        "crates/charts",
         "crates/proto",
         "crates/cluster",
         "crates/federation",

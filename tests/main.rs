@@ -32,6 +32,7 @@ mod processes;
 mod question_vectors;
 mod readme;
 mod rekey;
+mod report;
 mod scale;
 mod schema;
 mod second_implementation;

@@ -11,7 +11,8 @@ use syn::visit::Visit;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// The roots of the crates whose modules are read in the order of a list.
-const ORDERED: [&str; 5] = [
+const ORDERED: [&str; 6] = [
+    "crates/charts/src/lib.rs",
     "crates/proto/src/lib.rs",
     "crates/cluster/src/lib.rs",
     "crates/federation/src/lib.rs",

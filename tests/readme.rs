@@ -219,7 +219,7 @@ impl Walk {
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();
                 assert!(output.status.code() == Some(3) && said.contains("evidence-OPN-9"), "{said}");
             }
-            ["ledger", ..] | ["assign", ..] => {
+            ["ledger", ..] | ["assign", ..] | ["report", ..] => {
                 self.after_a_run(&words);
                 assert!(!self.here(&words).is_empty(), "{words}");
             }

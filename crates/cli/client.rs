@@ -151,6 +151,7 @@ impl ClientArgs {
         let args = self;
         let id = config.party.federation.whoami(&config.party.identity)?;
         let name = config.party.name_of(id);
+        let federation = config.party.federation.clone();
         window.watch(&mut config.party, id);
         let report = client::run(config).await?;
         let Some(model) = &report.model else {
@@ -159,6 +160,7 @@ impl ClientArgs {
         documents::write_model(model, &args.model)?;
         let result = report::beside(&args.model);
         report::write_site(&result, model, report.result.as_ref(), &report.traffic)?;
+        let page = report::page::kept_beside(&result, &federation);
         if json {
             crate::say!(
                 "{}",
@@ -177,7 +179,11 @@ impl ClientArgs {
             crate::say!(
                 "wrote {} and {}; your rows' memberships: veilsum assign --model {} --data {}",
                 args.model.display(),
-                result.display(),
+                page.as_ref().map_or(result.display().to_string(), |page| format!(
+                    "{}, {}",
+                    result.display(),
+                    page.display()
+                )),
                 args.model.display(),
                 args.data.as_ref().map_or("ROWS".into(), |data| data.display().to_string())
             );

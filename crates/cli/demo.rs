@@ -208,7 +208,7 @@ impl Verb for DemoArgs {
             on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),
             progress: Watch::default().watcher(json)?,
         }))?;
-        let LoopbackRun { result, counted, sites, .. } = run;
+        let LoopbackRun { result, counted, sites, federation, .. } = run;
         let mut result = result?;
         // The coordinator cannot see what the sites sent to the intermediary; here both are known.
         if let Ok(counted) = &counted {
@@ -222,7 +222,8 @@ impl Verb for DemoArgs {
             }
         }
         let pooled = pooled::compare(&work, &prepared, args.start_seed(), &result)?;
-        let written = report::write(&args.out, &result, Some(&pooled))?;
+        let mut written = report::write(&args.out, &result, Some(&pooled))?;
+        written.extend(report::page::kept_beside(&args.out.join("result.json"), &federation));
         if json {
             crate::say!("{}", report::document(&result, Some(&pooled)));
             return early(&result);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use veilsum_proto::{identity::Identity, message::Kind, noise::Key, roster::PartyId};
 
 use crate::{
-    page::{Page, Print},
+    page::{self, Page, Print},
     verb::Verb,
     words,
 };
@@ -93,7 +93,7 @@ impl Verb for InspectArgs {
         parts.sort_by_key(|p| p.to);
         let reading = documents::reading_of(&federation, &from)?;
         let report = Report { federation: &federation, me, parts, cost: &cost, reading };
-        report.page().write(args.print.html.as_deref())?;
+        page::write(&report.page(), args.print.html.as_deref())?;
         crate::verb::print(json, &report.to_json(), &report.to_text())
     }
 }

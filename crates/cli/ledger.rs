@@ -15,7 +15,7 @@ use veilsum_proto::{
 };
 
 use crate::{
-    page::{Page, Print},
+    page::{self, Page, Print},
     party::{head_of, state_of},
     verb::{Verb, listed},
     words,
@@ -506,7 +506,7 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     page.part("Columns").table(&["columns", "names"], &lines).part("What it can tell").list(&told);
     text += &lines.iter().map(|[what, names]| format!("{what}: {names}\n")).collect::<String>();
     text += &told.iter().map(|sentence| format!("{sentence}\n")).collect::<String>();
-    page.write(args.print.html.as_deref())?;
+    page::write(&page, args.print.html.as_deref())?;
     let value = json!({ "says": says, "data_sets": values, "columns_used": used, "label_kept": label });
     crate::verb::print(json, &value, &format!("{says}\n\n{text}"))
 }

@@ -37,6 +37,7 @@ mod propose;
 #[cfg(test)]
 mod reference;
 mod rekey;
+mod report;
 mod roster;
 mod run;
 mod schema;
@@ -138,6 +139,7 @@ verbs! {
     Roster(roster::RosterArgs),
     Schema(schema::SchemaArgs),
     Plan(plan::PlanArgs),
+    Report(report::ReportArgs),
     Assign(assign::AssignArgs),
     Inspect(inspect::InspectArgs),
     Policy(policy::PolicyArgs),

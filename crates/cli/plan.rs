@@ -9,7 +9,7 @@ use veilsum_proto::{plan::Terms, roster::Roster};
 use crate::{
     categories::CategoryArgs,
     method::{MethodArgs, given_centres, heading, parse_clusters},
-    page::{Page, Print},
+    page::{self, Page, Print},
     party::key_beside,
     privacy::PrivacyArgs,
     propose::{ProposeArgs, StopArgs, propose, stop},
@@ -441,7 +441,7 @@ fn check(
             + &words::totals_beside(federation, &cost)
             + &privacy.as_ref().map_or_else(String::new, Privacy::to_text)
     );
-    page_of(federation, &cost, privacy.as_ref(), &says).write(html)?;
+    page::write(&page_of(federation, &cost, privacy.as_ref(), &says), html)?;
     crate::verb::print(json, &value, &text)
 }
 

@@ -10,7 +10,7 @@ use veilsum_proto::{
 };
 
 use crate::{
-    page::{Page, Print},
+    page::{self, Page, Print},
     party::{head_of, state_of},
     verb::Verb,
     words,
@@ -370,7 +370,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
         ],
     );
     page.part("What this site demands for itself").table(&["key", "value", "meaning"], site.meanings());
-    page.write(args.print.html.as_deref())?;
+    page::write(&page, args.print.html.as_deref())?;
     (value["answers"], value["stops_at"], value["says"]) = (json!(yes), json!(judged.stops_at), json!(sentence));
     if yes {
         return crate::verb::print(json, &value, &format!("{sentence}\n\n{text}"));

@@ -18,7 +18,7 @@ use veilsum_node::{
 };
 
 use crate::{
-    page::{BLANK, Page},
+    page::{self, BLANK, Page},
     verb::Verb,
     words::{columns_of, totals_tell},
 };
@@ -73,7 +73,7 @@ impl Verb for PrivacyArgs {
             federation,
             site,
         };
-        report.page().write(Some(&self.html))?;
+        page::write(&report.page(), Some(&self.html))?;
         let says = format!(
             "{}: a privacy report of {}, with lines to fill in for its purpose, its legal basis and whom to ask",
             self.html.display(),

@@ -1,7 +1,6 @@
 //! What shows how a party's run goes, beside the screen: a file of events, metrics, a page for a browser. All of it, the screen too, is
 //! made from one stream, [`Progress`](veilsum_node::role::progress::Progress).
 
-mod chart;
 mod events;
 mod http;
 mod live;

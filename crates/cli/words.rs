@@ -1,18 +1,13 @@
 //! Sentences for whoever has to agree to a plan without reading code: what is done with columns, and what totals can tell. They
 //! say no more than `threat-model.md` does.
 
+pub(crate) use veilsum_node::report::totals::{RELEASE, totals_tell};
 use veilsum_node::{
-    cost::{Cost, counted},
+    cost::Cost,
     documents::{Federation, Reading},
-    plan::Judge,
 };
 
 use crate::verb::listed;
-
-/// The release rule, in words. An exact total is a function of everybody's rows.
-pub(crate) const RELEASE: &str = "Totals are exact, and say something about rows: with few rows, few distinct values or many questions they can be \
-    solved for records. Each site counts what it gives away on the same rows over all plans, and by the release rule of the default policy it \
-    stops before that comes near to what the rows of the honest sites hold. The rule is a heuristic and no guarantee.";
 
 /// What is done with the columns of a file, with a word for each kind.
 pub(crate) fn columns_of(reading: &Reading) -> [(&'static str, String); 3] {
@@ -35,70 +30,6 @@ pub(crate) fn unread(federation: &Federation) -> String {
     let kept = federation.schema.as_ref().and_then(|schema| schema.label.as_ref());
     let kept = kept.map_or(String::new(), |label| format!("; {label} is kept at the sites by the schema"));
     format!("Every other column of a site's file stays unread{kept}")
-}
-
-/// What the totals of a plan can tell, with as many sites as there are, and to whom.
-pub(crate) fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
-    let work = &federation.work;
-    let at_least = match cost.drawn {
-        all if all == cost.sites => format!("Every number that becomes readable is a total over all {all} sites"),
-        least => format!("Every number that becomes readable is a total over at least {least} of {} sites", cost.sites),
-    };
-    let most = work.recipe.most_words(work.names().len());
-    let mut all = vec![format!(
-        "{at_least}. A run asks at most {} and the number of rows, and a total has up to {}.",
-        counted(federation.work.max_questions() as usize, "question"),
-        counted(most as usize, "number"),
-    )];
-    let sites = if cost.opened {
-        "Every site sees the same, because totals are opened to all sites"
-    } else {
-        "The sites see no totals"
-    };
-    let (but, judge) = match work.judge {
-        Judge::Coordinator => ("", ""),
-        Judge::Intermediary => {
-            (" but those of the validity indices", ", those totals and the distances between the final centres")
-        }
-    };
-    all.push(format!(
-        "{} sees every total{but}. {sites}. {} sees how many rows the sites have together{judge}, and no centre.",
-        federation.roster.coordinator.name, federation.roster.intermediary.name
-    ));
-    let mut who = cost.sites_mean();
-    who[..1].make_ascii_uppercase();
-    all.push(format!("{who}. Nothing can prevent this."));
-    all.push(match &work.recipe.noise {
-        None => RELEASE.to_owned(),
-        Some(noise) => format!(
-            "Totals hold noise, and {}. Another plan on the same rows adds its own epsilon, and a person with several rows is hidden less.",
-            noise.promise()
-        ),
-    });
-    let rule = work.recipe.rule;
-    if work.recipe.algorithm.sums_groups() && work.recipe.noise.is_none() {
-        all.push(format!(
-            "A sum over the rows of one group is asked only where at least {} of {} are in it. What the open groups leave of the sum of \
-             all rows can be computed.",
-            counted(rule.min_rows as usize, "row"),
-            counted(rule.min_sites as usize, "site"),
-        ));
-    }
-    if let Some(labels) = &work.labels {
-        all.push(format!(
-            "Counts by cluster and {} are released; they may be small, down to single rows.",
-            labels.column
-        ));
-    }
-    if !work.categorical.is_empty() && work.recipe.noise.is_none() {
-        let one = match work.recipe.algorithm.sums_groups() {
-            true => "; a category of one row in it shows as a count of one",
-            false => "",
-        };
-        all.push(format!("Shares of categories are released for every cluster{one}."));
-    }
-    all.push(format!("Which sites are released together: {}.", cost.blocks));
-    all
 }
 
 /// What of it a terminal does not show already beside [`Cost::to_text`].

@@ -146,10 +146,12 @@ fn main() -> ExitCode {
 }
 
 fn audit(options: &Options, only: Option<&str>) -> anyhow::Result<bool> {
-    let report = table::audit(options.seed, options.quick, only, |attack| {
-        if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
-            eprintln!("{} ...", attack.name);
-        }
+    // On a terminal what an attack found takes the place of its name; elsewhere both are lines.
+    let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let report = table::audit(options.seed, options.quick, only, |step| match (terminal, step.found) {
+        (true, None) => eprint!("{step}"),
+        (true, Some(_)) => eprintln!("\r\x1b[K{step}"),
+        (false, _) => eprintln!("{step}"),
     })?;
     if let Some(folder) = &options.out {
         std::fs::create_dir_all(folder)?;

@@ -182,17 +182,48 @@ pub struct Report {
     pub seconds: f64,
 }
 
-/// Runs the attack named `only`, or all attacks, on recorded runs; `told` is called with each before it begins.
+/// How far an audit is.
+pub struct Step<'a> {
+    /// Which attack, from 1.
+    pub number: usize,
+    /// Of how many.
+    pub of: usize,
+    /// The attack.
+    pub attack: &'a Attack,
+    /// What it found, once it is over.
+    pub found: Option<&'a Finding>,
+    /// Seconds since the audit began.
+    pub seconds: f64,
+}
+
+impl std::fmt::Display for Step<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Step { number, of, attack, found, seconds } = self;
+        match found {
+            None => write!(f, "[{number:>2}/{of}] {seconds:>4.0} s  {}: {}", attack.name, attack.shows),
+            Some(found) => {
+                write!(f, "[{number:>2}/{of}] {seconds:>4.0} s  {}: {}", attack.name, found.verdict().word())
+            }
+        }
+    }
+}
+
+/// Runs the attack named `only`, or all attacks, on recorded runs; `told` is called with each before it begins and when it is over.
 ///
 /// # Errors
 /// Where a run cannot be recorded, or an attack cannot be run.
-pub fn audit(seed: u64, quick: bool, only: Option<&str>, told: impl Fn(&Attack)) -> Result<Report> {
+pub fn audit(seed: u64, quick: bool, only: Option<&str>, told: impl Fn(&Step<'_>)) -> Result<Report> {
     let began = std::time::Instant::now();
     let context = Context::new(seed, quick);
+    let chosen: Vec<&Attack> = ATTACKS.iter().filter(|a| only.is_none_or(|name| a.name == name)).collect();
     let mut findings = Vec::new();
-    for attack in ATTACKS.iter().filter(|a| only.is_none_or(|name| a.name == name)) {
-        told(attack);
-        findings.push((attack.run)(&context).with_context(|| attack.name)?);
+    for (i, attack) in chosen.iter().enumerate() {
+        let step =
+            |found| Step { number: i + 1, of: chosen.len(), attack, found, seconds: began.elapsed().as_secs_f64() };
+        told(&step(None));
+        let found = (attack.run)(&context).with_context(|| attack.name)?;
+        told(&step(Some(&found)));
+        findings.push(found);
     }
     let passed = !findings.is_empty() && findings.iter().all(|f| f.verdict() == Verdict::Holds);
     Ok(Report { seed, quick, findings, passed, seconds: began.elapsed().as_secs_f64() })

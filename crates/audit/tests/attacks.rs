@@ -14,7 +14,7 @@ const SEED: u64 = 7;
 #[test]
 fn controls_succeed_and_protections_hold() {
     println!("seed {SEED}");
-    let report = table::audit(SEED, true, None, |attack| println!("{}", attack.name)).unwrap();
+    let report = table::audit(SEED, true, None, |step| println!("{step}")).unwrap();
     report.print(&mut std::io::stdout()).unwrap();
     assert_eq!(report.findings.len(), table::ATTACKS.len());
     for f in &report.findings {

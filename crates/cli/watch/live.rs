@@ -1,31 +1,23 @@
 //! The live page: how a party stands, for a browser on the same machine. The server writes all of it, charts too, so that it is whole
 //! without a script; a few lines of script put the newest in the place of the old.
 
-use std::fmt::Write as _;
-
-use veilsum_node::role::{
-    progress::size,
-    status::{Peer, Phase, Status},
+use veilsum_charts::{
+    Chart, Page, Plot,
+    page::style,
+    text::{escaped, number},
+};
+use veilsum_node::{
+    method_session::Judged,
+    role::{
+        progress::size,
+        status::{Course, Peer, Phase, Status},
+    },
 };
 
-use super::chart;
-use crate::{
-    page::{STYLE, escaped},
-    status::ago,
-};
+use crate::status::ago;
 
 /// Parties that the table shows before the rest is folded up.
 const SHOWN: usize = 40;
-
-const CHARTS: &str = "svg{width:100%;height:auto;max-height:22rem}svg text{fill:currentColor;font-size:12px}\
-.grid{stroke:GrayText;stroke-width:.5;opacity:.5}polyline{fill:none;stroke-width:2}\
-.s0{stroke:#0072b2}.s1{stroke:#d55e00;stroke-dasharray:7 3}.s2{stroke:#009e73;stroke-dasharray:2 3}\
-.s3{stroke:#b0508f;stroke-dasharray:9 3 2 3}.s4{stroke:#8a6d00;stroke-dasharray:4 4}.s5{stroke:#56a0d0;stroke-dasharray:12 4}\
-.dot{fill:#0072b2}@media(prefers-color-scheme:dark){.s0{stroke:#56b4e9}.s3{stroke:#e08fc4}.s4{stroke:#f0e442}.dot{fill:#56b4e9}}\
-.key{list-style:none;padding:0;display:flex;flex-wrap:wrap;gap:.2rem 1rem}.key svg{width:3rem;height:.8rem;vertical-align:middle}\
-.small{display:flex;flex-wrap:wrap;gap:1rem}.small figure{margin:0;width:12.5rem}figcaption{font-size:.85rem}\
-figure{margin:0}dl{display:grid;grid-template-columns:minmax(8rem,max-content) 1fr;gap:.2rem 1rem}dt{font-weight:bold}dd{margin:0}\
-@media(max-width:40em){figure>svg text{font-size:22px}.small svg text{font-size:12px}}#note:empty{display:none}";
 
 /// Puts the newest `main` in the place of the old, once a second; leaves it where somebody marks text, and keeps what is unfolded.
 const SCRIPT: &str = "(function(){var m=document.querySelector('main'),n=document.getElementById('note');\
@@ -48,10 +40,11 @@ pub(crate) fn page(status: &Status, nonce: &str) -> String {
     let title = format!("{} {}", status.party, status.role);
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-         <title>{}</title><noscript><meta http-equiv=\"refresh\" content=\"2\"></noscript>\n<style nonce=\"{nonce}\">{STYLE}{CHARTS}</style>\
+         <title>{}</title><noscript><meta http-equiv=\"refresh\" content=\"2\"></noscript>\n<style nonce=\"{nonce}\">{}#note:empty{{display:none}}</style>\
          </head>\n<body><p id=\"note\" role=\"alert\" class=\"says\"></p><main>\n{}</main><footer>Shown by {} on this machine alone, while it \
          runs. The page asks nobody else for anything.</footer><script nonce=\"{nonce}\">{SCRIPT}</script></body></html>\n",
         escaped(title.trim()),
+        style(),
         main(status),
         escaped(&status.software)
     )
@@ -60,17 +53,13 @@ pub(crate) fn page(status: &Status, nonce: &str) -> String {
 /// What changes.
 pub(crate) fn main(status: &Status) -> String {
     let role = if status.role.is_empty() { String::new() } else { format!(", {}", status.role) };
-    let mut html = format!(
-        "<h1>{}{}</h1>\n<p class=\"says\" role=\"status\">{}</p>\n",
-        escaped(&status.party),
-        escaped(&role),
-        escaped(&sentence(status))
-    );
-    facts(status, &mut html);
-    course(status, &mut html);
-    indices(status, &mut html);
-    parties(status, &mut html);
-    html
+    let mut page = Page::new(&format!("{}{role}", status.party));
+    page.says(&sentence(status));
+    facts(status, &mut page);
+    course(status, &mut page);
+    indices(status, &mut page);
+    parties(status, &mut page);
+    page.body().to_owned()
 }
 
 fn sentence(status: &Status) -> String {
@@ -89,103 +78,84 @@ fn sentence(status: &Status) -> String {
     }
 }
 
-fn table(html: &mut String, columns: &[&str], rows: &[Vec<String>]) {
-    let heads: String = columns.iter().map(|column| format!("<th scope=\"col\">{}</th>", escaped(column))).collect();
-    let _ = write!(html, "<table><thead><tr>{heads}</tr></thead><tbody>");
-    for row in rows {
-        let cells = columns.iter().zip(row);
-        let cells =
-            cells.map(|(column, cell)| format!("<td data-column=\"{}\">{}</td>", escaped(column), escaped(cell)));
-        let _ = writeln!(html, "<tr>{}</tr>", cells.collect::<String>());
-    }
-    html.push_str("</tbody></table>\n");
-}
-
-fn facts(status: &Status, html: &mut String) {
+fn facts(status: &Status, page: &mut Page) {
     let since = |at: u64| ago(status.now.saturating_sub(at));
-    html.push_str("<dl>\n");
-    let mut say = |what: &str, value: Option<String>| {
-        if let Some(value) = value {
-            let _ = writeln!(html, "<dt>{what}</dt><dd>{}</dd>", escaped(&value));
-        }
-    };
-    say("federation", status.federation.clone());
-    say("plan", status.plan.clone());
-    say("this process runs for", Some(since(status.started)));
-    say("this state lasts for", Some(since(status.since)));
     let answers = status.open.as_ref().and_then(|open| open.answers);
-    say("sites that have answered", answers.map(|(arrived, of)| format!("{arrived} of {of}")));
     let round = status.round.as_ref();
-    say("sites in the last total", round.and_then(|round| round.sites).map(|sites| sites.to_string()));
-    say("last question answered", round.map(|round| format!("{} ago", since(round.at))));
-    say("centres moved by", status.shift().map(|shift| format!("{shift:.1e}")));
-    say("time left, at most", status.left.map(ago));
-    say("sent and received", Some(format!("{} and {}", size(status.bytes.0), size(status.bytes.1))));
     let trouble = status.trouble.as_ref();
-    say("last trouble", trouble.map(|trouble| format!("{} ago: {}", since(trouble.at), trouble.what)));
-    html.push_str("</dl>\n");
+    let known = [
+        ("federation", status.federation.clone()),
+        ("plan", status.plan.clone()),
+        ("this process runs for", Some(since(status.started))),
+        ("this state lasts for", Some(since(status.since))),
+        ("sites that have answered", answers.map(|(arrived, of)| format!("{arrived} of {of}"))),
+        ("sites in the last total", round.and_then(|round| round.sites).map(|sites| sites.to_string())),
+        ("last question answered", round.map(|round| format!("{} ago", since(round.at)))),
+        ("centres moved by", status.shift().map(|shift| format!("{shift:.1e}"))),
+        ("time left, at most", status.left.map(ago)),
+        ("sent and received", Some(format!("{} and {}", size(status.bytes.0), size(status.bytes.1)))),
+        ("last trouble", trouble.map(|trouble| format!("{} ago: {}", since(trouble.at), trouble.what))),
+    ];
+    page.table(&["what", "now"], known.into_iter().filter_map(|(what, value)| Some([what.to_owned(), value?])));
 }
 
-fn course(status: &Status, html: &mut String) {
-    let chart = chart::convergence(&status.courses);
-    if chart.is_empty() {
-        return;
-    }
-    let _ = write!(html, "<h2>How far the centres moved</h2>\n<figure>{chart}</figure>\n<ul class=\"key\">");
-    for (at, course) in status.courses.iter().enumerate() {
+fn course(status: &Status, page: &mut Page) {
+    let line = |course: &Course| {
         let rests = if course.rests { ", at rest" } else { "" };
-        let _ = write!(
-            html,
-            "<li><svg viewBox=\"0 0 48 12\" aria-hidden=\"true\"><polyline class=\"s{}\" points=\"0,6 48,6\"/></svg> K = {}{rests}</li>",
-            at % chart::KINDS,
-            course.k
+        let points = course.shifts.iter().filter(|(_, shift)| *shift > 0.0);
+        (format!("K = {}{rests}", course.k), points.map(|(round, shift)| (f64::from(*round), *shift)).collect())
+    };
+    let lines: Vec<(String, Vec<(f64, f64)>)> = status.courses.iter().map(line).collect();
+    if lines.iter().any(|(_, points)| !points.is_empty()) {
+        page.part("How far the centres moved");
+        page.chart(
+            &Chart::new("Shift of the centres in each round", "round", "shift", Plot::Lines(lines)).by_powers(),
+            "",
         );
     }
-    html.push_str("</ul>\n");
 }
 
-fn indices(status: &Status, html: &mut String) {
+fn indices(status: &Status, page: &mut Page) {
     let mut names: Vec<&String> = status.curve.iter().flat_map(|judged| judged.indices.keys()).collect();
     names.sort_unstable();
     names.dedup();
     if names.is_empty() {
         return;
     }
-    html.push_str("<h2>How well the clusters fit</h2>\n");
+    page.part("How well the clusters fit");
     let readable = |name: &str| name.replace('_', " ");
     if status.curve.len() > 1 {
-        html.push_str("<div class=\"small\">");
-        for name in &names {
-            let known =
-                status.curve.iter().filter_map(|judged| Some((judged.k, *judged.indices.get(*name)?, judged.chosen)));
-            let points: Vec<(u32, f64, bool)> = known.collect();
-            let svg = chart::over_k(&readable(name), &points);
-            let _ = write!(html, "<figure>{svg}<figcaption>{}</figcaption></figure>", escaped(&readable(name)));
-        }
-        html.push_str("</div>\n");
+        let chart = |name: &&String| {
+            let points = status.curve.iter().filter_map(|judged| Some((judged.k.into(), *judged.indices.get(*name)?)));
+            let plot = Plot::Lines(vec![(String::new(), points.collect())]);
+            let chosen = status.curve.iter().find(|judged| judged.chosen);
+            let chart = Chart::new(readable(name), "K", "", plot);
+            chosen.map_or(chart.clone(), |judged| chart.note(judged.k.into(), "chosen"))
+        };
+        page.charts(&names.iter().map(chart).collect::<Vec<_>>());
     }
-    let heads: Vec<String> = status
-        .curve
-        .iter()
-        .map(|judged| format!("K = {}{}", judged.k, if judged.chosen { ", chosen" } else { "" }))
-        .collect();
+    let chosen = |judged: &Judged| format!("K = {}{}", judged.k, if judged.chosen { ", chosen" } else { "" });
+    let heads: Vec<String> = status.curve.iter().map(chosen).collect();
     let columns: Vec<&str> = std::iter::once("index").chain(heads.iter().map(String::as_str)).collect();
-    let value = |judged: &veilsum_node::method_session::Judged, name: &str| {
-        judged.indices.get(name).map_or("not defined".into(), |value| format!("{value:.4}"))
-    };
-    let row = |name: &&String| {
-        std::iter::once(readable(name)).chain(status.curve.iter().map(|judged| value(judged, name))).collect()
-    };
-    table(html, &columns, &names.iter().map(row).collect::<Vec<Vec<String>>>());
+    let value =
+        |judged: &Judged, name: &str| judged.indices.get(name).map_or("not defined".into(), |value| number(*value));
+    page.table(
+        &columns,
+        names.iter().map(|name| {
+            std::iter::once(readable(name))
+                .chain(status.curve.iter().map(|judged| value(judged, name)))
+                .collect::<Vec<_>>()
+        }),
+    );
 }
 
-fn parties(status: &Status, html: &mut String) {
+fn parties(status: &Status, page: &mut Page) {
     if status.parties.is_empty() {
         return;
     }
     let well = |peer: &&Peer| peer.over.is_some() && peer.lost.is_none();
     let here = status.parties.iter().filter(|peer| peer.over.is_some()).count();
-    let _ = writeln!(html, "<h2>Who is connected</h2>\n<p>{here} of {}.</p>", status.parties.len());
+    page.part("Who is connected").paragraph(&format!("{here} of {}.", status.parties.len()));
     let since = |at: u64| ago(status.now.saturating_sub(at));
     let row = |peer: &Peer| {
         let state = match (&peer.over, peer.since) {
@@ -194,21 +164,22 @@ fn parties(status: &Status, html: &mut String) {
             (None, None) => "never connected".into(),
         };
         let heard = peer.lost.as_ref().map(|why| format!("out of the run: {why}")).or_else(|| peer.heard.clone());
-        vec![peer.party.clone(), peer.over.clone().unwrap_or_else(|| "–".into()), state, heard.unwrap_or_default()]
+        [peer.party.clone(), peer.over.clone().unwrap_or_else(|| "–".into()), state, heard.unwrap_or_default()]
     };
     const COLUMNS: [&str; 4] = ["party", "over", "connected", "last heard"];
     if status.parties.len() <= SHOWN {
-        return table(html, &COLUMNS, &status.parties.iter().map(row).collect::<Vec<_>>());
+        page.table(&COLUMNS, status.parties.iter().map(row));
+        return;
     }
     // Of many those first that somebody may have to do something about.
     let (fine, others): (Vec<&Peer>, Vec<&Peer>) = status.parties.iter().partition(well);
     if !others.is_empty() {
-        table(html, &COLUMNS, &others.iter().take(SHOWN).map(|peer| row(peer)).collect::<Vec<_>>());
+        page.table(&COLUMNS, others.iter().take(SHOWN).map(|peer| row(peer)));
     }
-    let rest: Vec<Vec<String>> = others.iter().skip(SHOWN).chain(&fine).map(|peer| row(peer)).collect();
-    let _ = write!(html, "<details id=\"rest\"><summary>{} more</summary>", rest.len());
-    table(html, &COLUMNS, &rest);
-    html.push_str("</details>\n");
+    let rest: Vec<_> = others.iter().skip(SHOWN).chain(&fine).map(|peer| row(peer)).collect();
+    page.paragraph(&format!("{} more:", rest.len())).folded("The others", |page| {
+        page.table(&COLUMNS, rest);
+    });
 }
 
 #[cfg(test)]
@@ -262,43 +233,10 @@ mod tests {
         for bad in ["<script>alert", "<img", "onerror=y>", "\u{202e}", "\u{1b}"] {
             assert!(!html.contains(bad), "{bad:?} in {html}");
         }
-        let known = [
-            "html",
-            "head",
-            "meta",
-            "title",
-            "noscript",
-            "style",
-            "body",
-            "main",
-            "p",
-            "h1",
-            "h2",
-            "div",
-            "table",
-            "thead",
-            "tbody",
-            "tr",
-            "th",
-            "td",
-            "figure",
-            "figcaption",
-            "svg",
-            "line",
-            "text",
-            "polyline",
-            "circle",
-            "ul",
-            "li",
-            "footer",
-            "script",
-            "details",
-            "dl",
-            "dt",
-            "dd",
-            "summary",
-            "!doctype",
-        ];
+        let known: Vec<&str> = "html head meta title noscript style body main p h1 h2 div table thead tbody tr th td figure figcaption svg g path \
+                                rect line text tspan polyline polygon circle ellipse use defs symbol clipPath span ul li footer script details summary !doctype"
+            .split_whitespace()
+            .collect();
         for tag in html.split('<').skip(1) {
             let tag = tag.trim_start_matches('/');
             let name = tag.split(|c: char| !c.is_ascii_alphanumeric() && c != '!').next().unwrap_or_default();
@@ -337,7 +275,7 @@ mod tests {
         ] {
             assert!(html.contains(told), "{told}: {html}");
         }
-        assert_eq!(html.matches("<polyline class=\"s2\"").count(), 2);
+        assert!(html.contains("Shift of the centres in each round"), "{html}");
         // Before anything has happened, too.
         assert!(page(&Status::new("", ""), "0").contains("No run is going on"));
     }
@@ -347,6 +285,6 @@ mod tests {
     fn many_sites_are_folded_up() {
         let html = page(&status(1000), "0123");
         assert!(html.len() < 1 << 18, "{}", html.len());
-        assert!(html.contains("<details id=\"rest\"><summary>960 more</summary>"), "{}", &html[..2000]);
+        assert!(html.contains("960 more:") && html.contains("<summary>The others</summary>"), "{}", &html[..2000]);
     }
 }

@@ -9,6 +9,7 @@
 //!
 //! | crate | its question | its reader |
 //! |---|---|---|
+//! | [`veilsum_charts`] | How is it shown? Pages and charts in one file, from text alone. | whoever reads a page |
 //! | [`veilsum_proto`] | What may be summed? Integers, keys, masks, shares, openings, journal. | a cryptographer |
 //! | [`veilsum_cluster`] | What do the numbers mean? Rows in, statistics out; totals in, centres out. | a statistician |
 //! | [`veilsum_federation`] | What may be asked, answered and released? Pure: no file, socket or clock. | a data protection officer's engineer |

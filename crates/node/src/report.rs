@@ -1,5 +1,8 @@
 //! What a run prints and writes: tables for people, `result.json` and `model.json` for programs.
 
+pub mod page;
+pub mod totals;
+
 use std::{
     fmt::Write,
     path::{Path, PathBuf},

@@ -5,12 +5,12 @@
 //! `seed(s); rand(K, d)`; there are exactly 30 rounds without a stop rule; 20 sites of equal size. Their split and draws
 //! are not known, so that gamma < 1 can agree only within the spread over splits.
 
+use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::method::Seeding;
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::sampling::Sampling;
 use veilsum_cluster::{Algorithm, Centres, Domain, OutOfBox, Recipe, Rows, Scaling, metrics};
 
-use super::chart::{Chart, Plot};
 use super::data::{DataSet, Folder};
 use super::harness::{NO_RULE, each, labels, masked, plain, prepared, unruled};
 use super::legacy::RandomState;
@@ -93,12 +93,12 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     if settings.quick {
         report.note("quick: one data set, two starts, no targets for gamma < 1");
     }
-    report.chart = Some(Chart {
-        title: "Distance of the masked to the pooled centres".into(),
-        x: "share of sites a round".into(),
-        y: "Frobenius distance, mean over starts".into(),
-        plot: Plot::Bars(SHARES.map(|share| format!("{share}")).to_vec(), series),
-    });
+    report.chart = Some(Chart::new(
+        "Distance of the masked to the pooled centres",
+        "share of sites a round",
+        "Frobenius distance, mean over starts",
+        Plot::bars(SHARES.map(|share| format!("{share}")).to_vec(), series),
+    ));
     Ok(report)
 }
 

@@ -3,12 +3,12 @@
 //! `plain` is the authors' rule at a server that sees every vector (built from 67 % of each site's rows, as in the
 //! experiment); `masked` adds mass-conserving vectors of all rows into shared anchors, so that only totals are seen.
 
+use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::metrics::Spread;
 use veilsum_cluster::query::FeatureParams;
 use veilsum_cluster::synthetic::ffcm;
 use veilsum_cluster::{Algorithm, Recipe, Rows};
 
-use super::chart::{Chart, Plot};
 use super::data::Folder;
 use super::harness::{NO_RULE, each, masked, prepared, tree, unruled};
 use super::legacy::RandomState;
@@ -50,15 +50,15 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         let line = Line::new(*sizes, "sums in the whole run", 0).masked(found.questions);
         report.lines.push(line.at_most(found.questions, 7.0, "seeding, one sum of vectors, validity"));
     }
-    report.chart = Some(Chart {
-        title: "FFCF: mean distance to the nearest centre".into(),
-        x: "rows a site".into(),
-        y: "WSSE".into(),
-        plot: Plot::Bars(
+    report.chart = Some(Chart::new(
+        "FFCF: mean distance to the nearest centre",
+        "rows a site",
+        "WSSE",
+        Plot::bars(
             rows.iter().map(|row| row.1.to_owned()).collect(),
             vec![("plain, authors' rule".into(), plain), ("masked".into(), hidden)],
         ),
-    });
+    ));
     Ok(report)
 }
 

@@ -1,13 +1,13 @@
 //! FFCM (Stallmann & Wilbik 2022, arXiv 2201.07316), cases 1 to 3: the plain server with k-means over local centres against
 //! one Lloyd step on totals a round, and the weighted mean avg1 where the paper says that it fails.
 
+use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::method::Seeding;
 use veilsum_cluster::metrics::{Spread, gap_by_permutation, gap_to_nearest, gap_to_nearest_standardised};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::synthetic::{self, Example, ffcm};
 use veilsum_cluster::{Algorithm, Centres, DataError, Domain, Recipe, Rows, Scaling};
 
-use super::chart::{Chart, Plot};
 use super::harness::{FEWEST_SITES, NO_RULE, each, masked, plain, prepared, tree, unit_start, unruled};
 use super::{ExperimentError, Line, Report, Sample, Settings, server};
 
@@ -169,15 +169,15 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         }
     }
     let [plain, totals, avg1] = series;
-    report.chart = Some(Chart {
-        title: "Distance from found to true centres".into(),
-        x: "case".into(),
-        y: "gap, mean over draws".into(),
-        plot: Plot::Bars(
+    report.chart = Some(Chart::new(
+        "Distance from found to true centres",
+        "case",
+        "gap, mean over draws",
+        Plot::bars(
             names,
             vec![("avg2, plain server".into(), plain), ("avg2, masked".into(), totals), ("avg1, masked".into(), avg1)],
         ),
-    });
+    ));
     Ok(report)
 }
 

@@ -4,11 +4,11 @@
 //! Plain totals-only Lloyd steps cannot restart in every round; seeding once from the cells of the rows makes it
 //! unnecessary.
 
+use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::metrics::adjusted_rand_over_sites;
 use veilsum_cluster::synthetic::{Site, fkm};
 use veilsum_cluster::{Algorithm, Centres, Recipe, Rows};
 
-use super::chart::{Chart, Plot};
 use super::harness::{NO_RULE, each, labels, masked, prepared, tree, unruled};
 use super::{ExperimentError, Line, Report, Sample, Settings, server};
 
@@ -50,12 +50,12 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         report.lines.push(line);
         report.lines.push(Line::new(setting, "sums in the whole run", 1).masked(questions));
     }
-    report.chart = Some(Chart {
-        title: "Federated k-means: adjusted Rand index".into(),
-        x: "beta; noise".into(),
-        y: "ARI, mean over draws".into(),
-        plot: Plot::Bars(names, vec![("plain, 10 restarts".into(), plain_means), ("masked".into(), masked_means)]),
-    });
+    report.chart = Some(Chart::new(
+        "Federated k-means: adjusted Rand index",
+        "beta; noise",
+        "ARI, mean over draws",
+        Plot::bars(names, vec![("plain, 10 restarts".into(), plain_means), ("masked".into(), masked_means)]),
+    ));
     Ok(report)
 }
 

@@ -3,13 +3,13 @@
 //! With m = 2 in many columns and a large deviation all centres fall together on the mean: such runs are counted and named,
 //! never printed as numbers. (The papers' largest values are those of collapsed runs.)
 
+use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::method::{Choice, Clusters, Pick};
 use veilsum_cluster::metrics::gap_to_nearest_standardised;
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::synthetic::g2;
 use veilsum_cluster::{Algorithm, Outcome, Recipe, Rows};
 
-use super::chart::{Chart, Plot};
 use super::data::Folder;
 use super::harness::{NO_RULE, each, masked, plain, prepared, tree, unruled};
 use super::{ExperimentError, Line, Report, Sample, Settings};
@@ -166,12 +166,12 @@ fn at_two(sets: &[Set], found: &[Found], settings: &Settings, report: &mut Repor
             report.lines.push(Line::new(setting, "gap, standardised", 3).plain(central).masked(five));
         }
     }
-    report.chart = Some(Chart {
-        title: "G2, K = 2, five sites, masked; collapsed runs left out".into(),
-        x: "sigma".into(),
-        y: "fuzzy Davies-Bouldin index".into(),
-        plot: Plot::Lines(series),
-    });
+    report.chart = Some(Chart::new(
+        "G2, K = 2, five sites, masked; collapsed runs left out",
+        "sigma",
+        "fuzzy Davies-Bouldin index",
+        Plot::Lines(series),
+    ));
 }
 
 /// Table 3: how often K = 2 is chosen among the sets that count.

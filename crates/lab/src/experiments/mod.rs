@@ -5,7 +5,6 @@
 //! generated; real data sets are read from a folder, and an experiment without its data is skipped, loudly.
 
 mod bank;
-mod chart;
 mod data;
 mod defaults;
 pub mod dp;
@@ -28,11 +27,11 @@ mod sweep;
 
 use std::time::Instant;
 
-pub use chart::Chart;
 pub use data::{DEFAULT_FOLDER, Folder};
 pub use print::{csv, text};
 pub use report::{Line, Report, Sample, Verdict};
 pub use settings::{ExperimentError, Settings};
+pub use veilsum_charts::Chart;
 
 /// One experiment.
 #[derive(Debug, Clone, Copy)]

@@ -4,11 +4,11 @@
 //! The sites' corners follow a path; the paper's text names a diagonal pair for the second site, with which its own numbers
 //! do not come out.
 
+use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::method::{Choice, Clusters, Pick, Seeding};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::{Algorithm, Outcome, Recipe, synthetic};
 
-use super::chart::{Chart, Plot};
 use super::ffcm::around_gaussians;
 use super::harness::{NO_RULE, each, masked, plain, prepared, tree, unruled};
 use super::{ExperimentError, Line, Report, Sample, Settings};
@@ -67,17 +67,17 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let five = alone().filter(|outcome| outcome.centres.k() == 5).count();
     let line = Line::new("sites alone", "sites that find five clusters", 0).paper("none").plain(five as f64);
     report.lines.push(line.holds(five == 0, "no site sees more than three"));
-    report.chart = Some(Chart {
-        title: "Fuzzy Davies-Bouldin index by K".into(),
-        x: "K".into(),
-        y: "index, mean over draws".into(),
-        plot: Plot::Lines(vec![
+    report.chart = Some(Chart::new(
+        "Fuzzy Davies-Bouldin index by K",
+        "K",
+        "index, mean over draws",
+        Plot::Lines(vec![
             ("central, ours".into(), central),
             ("FedFCM, masked".into(), federated),
             ("central, paper".into(), (2..=8).map(f64::from).zip(CENTRAL).collect()),
             ("FedFCM, paper".into(), (2..=8).map(f64::from).zip(FEDERATED).collect()),
         ]),
-    });
+    ));
     Ok(report)
 }
 

@@ -1,10 +1,10 @@
 //! A sweep over K runs side by side: it takes the rounds of its longest member, and its indices are the pooled ones.
 
+use veilsum_charts::{Chart, Plot};
 use veilsum_cluster::method::{Choice, Clusters, GroupThreshold, Pick, Seeding, Validity};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::{Algorithm, Recipe, synthetic};
 
-use super::chart::{Chart, Plot};
 use super::exactness::indices_apart;
 use super::harness::{masked, plain, prepared, tree};
 use super::{ExperimentError, Line, Report, Settings};
@@ -58,17 +58,17 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
                 };
                 sweep.curve.iter().filter_map(value).collect()
             };
-            report.chart = Some(Chart {
-                title: "Indices by K, masked, five Gaussians".into(),
-                x: "K".into(),
-                y: "index".into(),
-                plot: Plot::Lines(vec![
+            report.chart = Some(Chart::new(
+                "Indices by K, masked, five Gaussians",
+                "K",
+                "index",
+                Plot::Lines(vec![
                     ("fuzzy Davies-Bouldin".into(), index(|indices| Some(indices.fuzzy_davies_bouldin))),
                     ("partition coefficient".into(), index(|indices| indices.partition_coefficient)),
                     ("simplified silhouette".into(), index(|indices| indices.simplified_silhouette)),
                     ("Xie-Beni".into(), index(|indices| indices.xie_beni)),
                 ]),
-            });
+            ));
         }
     }
     Ok(report)

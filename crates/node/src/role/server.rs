@@ -154,9 +154,11 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
 pub async fn run_and_write(mut config: ServerConfig, out: &Path) -> Result<(RunResult, Vec<PathBuf>), Failure> {
     let (state, session) = (config.state.clone(), config.party.session(PartyId::Coordinator));
     config.out = Some(out.to_owned());
+    let federation = config.party.federation.clone();
     let result = run(config).await?;
     // Once more, with what went over the links until its end.
-    let written = report::write(out, &result, None)?;
+    let mut written = report::write(out, &result, None)?;
+    written.extend(report::page::kept_beside(&out.join("result.json"), &federation));
     if let Some(state) = state {
         let (mut journal, _) = Journal::<aggregator::Record>::of(&state, &session)?;
         journal.rewrite(&[])?;

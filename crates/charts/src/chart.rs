@@ -1,0 +1,578 @@
+//! Charts: what is shown is data, and how it looks is decided here.
+
+use crate::{
+    drawing::{Anchor, COLOURS, Drawing, LETTER, STYLE, Swatch, WIDE, mark, n},
+    scale::{Scale, drawn},
+    text::{escaped, number, shortened, width},
+};
+
+/// Height of the part between the axes.
+const PLAIN: f64 = 200.0;
+/// Radius of the largest circle of a [`Spot`].
+const LARGEST: f64 = 30.0;
+
+/// One chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// Its heading: above a document of its own, and for those who do not see it.
+    pub title: String,
+    /// What runs to the right.
+    pub x: String,
+    /// What runs up.
+    pub y: String,
+    /// What is drawn.
+    pub plot: Plot,
+    /// Places on the axis that runs to the right, each with its words.
+    pub notes: Vec<(f64, String)>,
+    /// Whether what runs up does so by powers of ten; numbers that are not above zero have no place then.
+    pub log: bool,
+}
+
+/// What is drawn.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Plot {
+    /// A line for each name.
+    Lines(Vec<(String, Vec<(f64, f64)>)>),
+    /// Bars to the right, in groups, one for each name of the list.
+    Bars(Vec<Bar>, Vec<String>),
+    /// Bars upwards over parts of an axis.
+    Histogram(Histogram),
+    /// Places in a plane.
+    Plane(Vec<Cloud>, Vec<Spot>),
+    /// Axes below each other, each with its name and its ends, and a line through all of them for each name; `None` leaves a gap.
+    Parallel(Vec<(String, (f64, f64))>, Vec<(String, Vec<Option<f64>>)>),
+}
+
+/// A group of bars.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    /// What they are of.
+    pub name: String,
+    /// One for each name of the list.
+    pub values: Vec<Value>,
+}
+
+/// One bar.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Value {
+    /// How long it is.
+    pub value: f64,
+    /// What it says.
+    pub words: String,
+    /// Where a line is that it should reach, or not pass.
+    pub limit: Option<f64>,
+}
+
+/// Parts of an axis with how much is in each.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Histogram {
+    /// From, to, and how much; the height is how much by width.
+    pub bins: Vec<(f64, f64, f64)>,
+}
+
+/// Many small marks of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cloud {
+    /// What they are.
+    pub name: String,
+    /// Which colour and shape.
+    pub style: usize,
+    /// Whether they are paler than others.
+    pub faint: bool,
+    /// Where they are.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A place with a name, and what is known of its extent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spot {
+    /// Its name, short.
+    pub name: String,
+    /// Which colour and shape.
+    pub style: usize,
+    /// Where it is.
+    pub at: (f64, f64),
+    /// An ellipse around it: half of its width and height, and the covariance of both divided by their product. In the units of the axes.
+    pub ellipse: Option<(f64, f64, f64)>,
+    /// Its share of the whole, for a circle of that area where there is no ellipse.
+    pub share: Option<f64>,
+}
+
+impl Plot {
+    /// A group of bars for each name of the first list; a bar in each for each name of the second.
+    pub fn bars(groups: Vec<String>, series: Vec<(String, Vec<f64>)>) -> Plot {
+        let value = |value: f64| Value { value, words: number(value), limit: None };
+        let of = |(i, name): (usize, String)| {
+            let values = series.iter().map(|(_, values)| value(values.get(i).copied().unwrap_or(f64::NAN))).collect();
+            Bar { name, values }
+        };
+        let bars = groups.into_iter().enumerate().map(of).collect();
+        Plot::Bars(bars, series.into_iter().map(|(name, _)| name).collect())
+    }
+}
+
+impl Chart {
+    /// A chart with straight axes.
+    pub fn new(title: impl Into<String>, x: impl Into<String>, y: impl Into<String>, plot: Plot) -> Chart {
+        Chart { title: title.into(), x: x.into(), y: y.into(), plot, notes: Vec::new(), log: false }
+    }
+
+    /// What runs up does so by powers of ten.
+    pub fn by_powers(self) -> Chart {
+        Chart { log: true, ..self }
+    }
+
+    /// With a line across, at this place of the axis that runs to the right, and words above it.
+    pub fn note(mut self, at: f64, words: impl Into<String>) -> Chart {
+        self.notes.push((at, words.into()));
+        self
+    }
+
+    /// The SVG of a page that has the style sheet of [`Page`](crate::Page).
+    pub fn inline(&self) -> String {
+        let (drawing, high) = self.drawing(0.0);
+        drawing.svg(high, &self.title, "")
+    }
+
+    /// The SVG as a document of its own, with its title and colours.
+    pub fn svg(&self) -> String {
+        let mut words = vec![String::new()];
+        for word in self.title.split_whitespace() {
+            let last = words.last_mut().map_or("", |last| last.as_str());
+            let longer = if last.is_empty() { word.to_owned() } else { format!("{last} {word}") };
+            match width(&longer, LETTER) < WIDE - 20.0 {
+                true => drop(words.pop().map(|_| words.push(longer))),
+                false => words.push(word.to_owned()),
+            }
+        }
+        let (mut drawing, high) = self.drawing(16.0 * words.len() as f64 + 8.0);
+        for (i, line) in words.iter().enumerate() {
+            drawing.text((0.0, 14.0 + 16.0 * i as f64), Anchor::Start, "", line, WIDE);
+        }
+        drawing.svg(high, &self.title, &format!("<style>{STYLE}svg{{background:var(--paper)}}</style>"))
+    }
+
+    /// Everything below `top`, and how high it is with that.
+    fn drawing(&self, top: f64) -> (Drawing, f64) {
+        let mut drawing = Drawing::default();
+        let high = match &self.plot {
+            Plot::Lines(series) => self.lines(&mut drawing, top, series),
+            Plot::Bars(bars, names) => bars_to_the_right(&mut drawing, top, bars, names, &self.x),
+            Plot::Histogram(of) => self.histogram(&mut drawing, top, of),
+            Plot::Plane(clouds, spots) => self.plane(&mut drawing, top, clouds, spots),
+            Plot::Parallel(axes, lines) => parallel(&mut drawing, top, axes, lines),
+        };
+        (drawing, high)
+    }
+
+    fn lines(&self, drawing: &mut Drawing, top: f64, series: &[(String, Vec<(f64, f64)>)]) -> f64 {
+        let points = || series.iter().flat_map(|(_, points)| points.iter().copied());
+        let both = || points().filter(|(x, y)| drawn(*x, false) && drawn(*y, self.log));
+        let frame = Frame::new(self, drawing, top, 6.0, (both().map(|p| p.0), both().map(|p| p.1)));
+        for (style, (name, points)) in series.iter().enumerate() {
+            let places = points.iter().filter_map(|(x, y)| Some((frame.x.place(*x)?, frame.y.place(*y)?)));
+            let places: Vec<(f64, f64)> = places.collect();
+            drawing.polyline(&places, style, name);
+            // Many marks would hide the line.
+            let each = places.len().div_ceil(40).max(1);
+            let shown = points.iter().filter(|(x, y)| drawn(*x, false) && drawn(*y, self.log));
+            for (at, (x, y)) in places.iter().zip(shown).step_by(each) {
+                let title = format!("{name}: {} {}, {} {}", self.x, number(*x), self.y, number(*y));
+                drawing.mark(*at, 3.5, style, &title);
+            }
+        }
+        let names: Vec<(String, usize)> = series.iter().enumerate().map(|(i, (name, _))| (name.clone(), i)).collect();
+        frame.bottom + drawing.legend(frame.bottom, &names, Swatch::Line)
+    }
+
+    fn histogram(&self, drawing: &mut Drawing, top: f64, of: &Histogram) -> f64 {
+        let whole =
+            of.bins.iter().copied().filter(|(from, to, _)| from < to && drawn(*from, false) && drawn(*to, false));
+        let bins: Vec<(f64, f64, f64)> = whole.collect();
+        let (top, bottom) = (top + 6.0, top + 96.0);
+        let ends =
+            bins.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |ends, bin| (ends.0.min(bin.0), ends.1.max(bin.1)));
+        let x = Scale::between(ends, (4.0, WIDE - 4.0));
+        let y = Scale::from_zero(bins.iter().map(|(from, to, rows)| rows / (to - from)), (bottom, top));
+        for (from, to, rows) in &bins {
+            let (Some(left), Some(right), Some(up)) = (x.place(*from), x.place(*to), y.place(rows / (to - from)))
+            else {
+                continue;
+            };
+            let title = format!("{} to {}: {} {}", number(*from), number(*to), number(*rows), self.y);
+            drawing.bar((left, up), ((right - left - 1.0).max(0.5), bottom - up), 0, &title);
+        }
+        drawing.line((0.0, bottom), (WIDE, bottom), "axis");
+        ticks_below(drawing, &x, bottom, 5);
+        for (at, words) in &self.notes {
+            if let Some(at) = x.place(*at) {
+                drawing.line((at, top), (at, bottom), "note");
+                let anchor = if at > WIDE / 2.0 { Anchor::End } else { Anchor::Start };
+                let beside = if at > WIDE / 2.0 { -4.0 } else { 4.0 };
+                drawing.text((at + beside, top + 8.0), anchor, "halo", words, WIDE / 2.0 - 8.0);
+            }
+        }
+        bottom + 22.0
+    }
+
+    fn plane(&self, drawing: &mut Drawing, top: f64, clouds: &[Cloud], spots: &[Spot]) -> f64 {
+        let reach = |spot: &Spot| spot.ellipse.map_or((0.0, 0.0), |(wide, high, _)| (wide, high));
+        let places = || {
+            let of_spots = spots.iter().flat_map(move |spot| {
+                let (dx, dy) = reach(spot);
+                [(spot.at.0 - dx, spot.at.1 - dy), (spot.at.0 + dx, spot.at.1 + dy)]
+            });
+            of_spots.chain(clouds.iter().flat_map(|cloud| cloud.points.iter().copied()))
+        };
+        // Circles do not reach over the axes.
+        let inset = if spots.iter().any(|spot| spot.ellipse.is_none() && spot.share.is_some()) { LARGEST } else { 6.0 };
+        let frame = Frame::new(self, drawing, top, inset, (places().map(|p| p.0), places().map(|p| p.1)));
+        let at = |(x, y): (f64, f64)| Some((frame.x.place(x)?, frame.y.place(y)?));
+        for cloud in clouds {
+            let marks: String = cloud.points.iter().filter_map(|p| at(*p)).map(|p| mark(p, 2.0, cloud.style)).collect();
+            if !marks.is_empty() {
+                drawing.path(&marks, if cloud.faint { "faint" } else { "fill" }, cloud.style, &cloud.name);
+            }
+        }
+        let largest = spots.iter().filter_map(|spot| spot.share).filter(|share| share.is_finite()).fold(0.0, f64::max);
+        for spot in spots {
+            let Some(place) = at(spot.at) else { continue };
+            let title = format!("{}: {} {}, {} {}", spot.name, self.x, number(spot.at.0), self.y, number(spot.at.1));
+            if let Some(path) = spot.ellipse.and_then(|of| ellipse(&frame, place, of)) {
+                drawing.path(&path, "soft", spot.style, &title);
+            } else if let Some(share) = spot.share.filter(|share| *share > 0.0 && largest > 0.0) {
+                drawing.path(&mark(place, LARGEST * (share / largest).sqrt(), 0), "soft", spot.style, &title);
+            }
+        }
+        let mut taken: Vec<(f64, f64)> = Vec::new();
+        let centres: Vec<(f64, f64)> = spots.iter().filter_map(|spot| at(spot.at)).collect();
+        for spot in spots {
+            let Some(place) = at(spot.at) else { continue };
+            let title = format!("{}: {} {}, {} {}", spot.name, self.x, number(spot.at.0), self.y, number(spot.at.1));
+            drawing.mark(place, 5.0, spot.style, &title);
+            // Where words would lie on others there are none: the mark says whose it is.
+            let wide = width(&spot.name, LETTER);
+            let free = |(x, y): &(f64, f64)| {
+                let apart =
+                    |(a, b): &(f64, f64), more: f64| (a - x).abs() > wide + more || (b - y).abs() > LETTER + 1.0;
+                let inside = *x - wide / 2.0 > frame.left
+                    && *x + wide / 2.0 < WIDE
+                    && *y - LETTER > frame.top
+                    && *y < frame.floor - 2.0;
+                let marks =
+                    centres.iter().all(|(a, b)| (a - x).abs() > wide / 2.0 + 5.0 || (b - (y - 4.0)).abs() > 9.0);
+                inside && marks && taken.iter().all(|other| apart(other, 2.0))
+            };
+            let aside = 8.0 + wide / 2.0;
+            let around = [
+                (0.0, -9.0),
+                (aside, 4.0),
+                (-aside, 4.0),
+                (0.0, 18.0),
+                (aside, -8.0),
+                (-aside, -8.0),
+                (aside, 14.0),
+                (-aside, 14.0),
+            ];
+            if let Some(there) = around.into_iter().map(|(dx, dy)| (place.0 + dx, place.1 + dy)).find(free) {
+                drawing.text(there, Anchor::Middle, "halo", &spot.name, wide + 1.0);
+                taken.push(there);
+            }
+        }
+        let mut names: Vec<(String, usize)> = Vec::new();
+        for cloud in clouds.iter().filter(|cloud| !cloud.faint && !cloud.points.is_empty()) {
+            if !names.iter().any(|(name, _)| *name == cloud.name) {
+                names.push((cloud.name.clone(), cloud.style));
+            }
+        }
+        frame.bottom + drawing.legend(frame.bottom, &names, Swatch::Mark)
+    }
+}
+
+/// The room between two axes, with both drawn.
+struct Frame {
+    x: Scale,
+    y: Scale,
+    left: f64,
+    top: f64,
+    /// Where the lower axis is.
+    floor: f64,
+    /// Below its words.
+    bottom: f64,
+}
+
+impl Frame {
+    fn new(
+        chart: &Chart,
+        drawing: &mut Drawing,
+        top: f64,
+        inset: f64,
+        (xs, ys): (impl Iterator<Item = f64>, impl Iterator<Item = f64>),
+    ) -> Frame {
+        drawing.text((0.0, top + 12.0), Anchor::Start, "quiet", &chart.y, WIDE);
+        let lanes = top + 22.0;
+        let roof = lanes + 15.0 * chart.notes.len() as f64;
+        let floor = roof + PLAIN;
+        let y = Scale::around(ys, (floor - inset, roof + inset), chart.log);
+        let ticks = y.ticks(5);
+        let left = ticks.iter().map(|(_, words)| width(words, LETTER)).fold(16.0, f64::max).min(76.0) + 8.0;
+        for (at, words) in &ticks {
+            drawing.line((left, *at), (WIDE, *at), "grid");
+            drawing.text((left - 5.0, at + 4.0), Anchor::End, "", words, left - 5.0);
+        }
+        let x = Scale::around(xs, (left + inset, WIDE - inset), false);
+        drawing.line((left, floor), (WIDE, floor), "axis");
+        ticks_below(drawing, &x, floor, 6);
+        drawing.text((WIDE, floor + 32.0), Anchor::End, "quiet", &chart.x, WIDE - left);
+        for (lane, (at, words)) in chart.notes.iter().enumerate() {
+            let Some(at) = x.place(*at) else { continue };
+            let y = lanes + 15.0 * lane as f64 + 9.0;
+            drawing.line((at, y + 3.0), (at, floor), "note");
+            let half = width(words, LETTER).min(WIDE) / 2.0;
+            drawing.text(((at - half).clamp(0.0, WIDE - 2.0 * half), y), Anchor::Start, "", words, WIDE);
+        }
+        Frame { x, y, left, top: roof, floor, bottom: floor + 38.0 }
+    }
+}
+
+/// Numbers below an axis, as many as do not touch.
+fn ticks_below(drawing: &mut Drawing, x: &Scale, floor: f64, wanted: usize) {
+    let mut free = 0.0;
+    for (at, words) in x.ticks(wanted) {
+        let half = width(&words, LETTER) / 2.0;
+        if at - half >= free && at + half <= WIDE {
+            drawing.line((at, floor), (at, floor + 4.0), "axis");
+            drawing.text((at, floor + 16.0), Anchor::Middle, "", &words, 2.0 * half + 1.0);
+            free = at + half + 6.0;
+        }
+    }
+}
+
+/// An ellipse whose half width, half height and tilt are known, around a place.
+fn ellipse(frame: &Frame, (x, y): (f64, f64), (wide, high, tilt): (f64, f64, f64)) -> Option<String> {
+    let (a, b) = (frame.x.length(wide), frame.y.length(high));
+    if !(a > 0.0 && b > 0.0 && tilt.abs() <= 1.0) {
+        return None;
+    }
+    // Upwards is less on the screen. The half axes are those of the matrix [a², tab; tab, b²].
+    let (p, q, r) = (a * a, b * b, -tilt * a * b);
+    let middle = (p + q) / 2.0;
+    let spread = ((p - q).powi(2) / 4.0 + r * r).sqrt();
+    let (long, short) = ((middle + spread).sqrt(), (middle - spread).max(0.25).sqrt());
+    let turn = 0.5 * (2.0 * r).atan2(p - q);
+    let (dx, dy) = (long * turn.cos(), long * turn.sin());
+    let arc = format!("{} {} {} 1 0", n(long), n(short), n(turn.to_degrees()));
+    Some(format!("M{} {}A{arc} {} {}A{arc} {} {}z", n(x - dx), n(y - dy), n(x + dx), n(y + dy), n(x - dx), n(y - dy)))
+}
+
+fn bars_to_the_right(drawing: &mut Drawing, top: f64, bars: &[Bar], names: &[String], what: &str) -> f64 {
+    let values = || bars.iter().flat_map(|bar| &bar.values);
+    let longest = values().map(|value| width(&value.words, LETTER)).fold(0.0, f64::max);
+    // Long words stand above their bar, so that they never lie on one.
+    let above = longest > 130.0;
+    let end = if above { WIDE - 2.0 } else { WIDE - longest - 8.0 };
+    let x = Scale::from_zero(values().flat_map(|v| [Some(v.value), v.limit]).flatten(), (2.0, end));
+    let zero = x.place(0.0).unwrap_or(2.0);
+    let mut y = top + 2.0;
+    for bar in bars {
+        drawing.text((0.0, y + 12.0), Anchor::Start, "", &bar.name, WIDE);
+        y += 17.0;
+        for (style, value) in bar.values.iter().enumerate() {
+            let title = match names.get(style) {
+                Some(name) => format!("{}, {name}: {}", bar.name, value.words),
+                None => format!("{}: {}", bar.name, value.words),
+            };
+            if above {
+                drawing.text((0.0, y + 11.0), Anchor::Start, "quiet", &value.words, WIDE);
+                y += 15.0;
+            } else {
+                drawing.text((WIDE, y + 10.0), Anchor::End, "", &value.words, longest + 4.0);
+            }
+            if let Some(to) = x.place(value.value) {
+                drawing.bar((zero.min(to), y), ((to - zero).abs().max(1.0), 11.0), style, &title);
+            }
+            if let Some(at) = value.limit.and_then(|limit| x.place(limit)) {
+                drawing.line((at, y - 2.0), (at, y + 13.0), "limit");
+            }
+            y += 15.0;
+        }
+        y += 4.0;
+    }
+    if !what.is_empty() {
+        drawing.text((WIDE, y + 12.0), Anchor::End, "quiet", what, WIDE);
+        y += 18.0;
+    }
+    let names: Vec<(String, usize)> = names.iter().enumerate().map(|(i, name)| (name.clone(), i)).collect();
+    y + drawing.legend(y, &names, Swatch::Bar) + 4.0
+}
+
+fn parallel(
+    drawing: &mut Drawing,
+    top: f64,
+    axes: &[(String, (f64, f64))],
+    lines: &[(String, Vec<Option<f64>>)],
+) -> f64 {
+    const LEFT: f64 = 132.0;
+    const ROW: f64 = 40.0;
+    let y = |row: usize| top + ROW * row as f64 + 20.0;
+    let scales: Vec<Scale> = axes.iter().map(|(_, ends)| Scale::between(*ends, (LEFT, WIDE - 8.0))).collect();
+    for (row, (name, (from, to))) in axes.iter().enumerate() {
+        drawing.text((0.0, y(row) - 2.0), Anchor::Start, "", name, LEFT - 10.0);
+        let ends = format!("{} to {}", number(*from), number(*to));
+        drawing.text((0.0, y(row) + 12.0), Anchor::Start, "quiet", &ends, LEFT - 10.0);
+        drawing.line((LEFT, y(row)), (WIDE - 8.0, y(row)), "axis");
+        for end in [LEFT, WIDE - 8.0] {
+            drawing.line((end, y(row) - 4.0), (end, y(row) + 4.0), "axis");
+        }
+    }
+    for (style, (name, values)) in lines.iter().enumerate() {
+        let place = |(row, value): (usize, &Option<f64>)| Some((scales.get(row)?.place((*value)?)?, y(row)));
+        let places: Vec<Option<(f64, f64)>> = values.iter().enumerate().map(place).collect();
+        for part in places.split(Option::is_none) {
+            let part: Vec<(f64, f64)> = part.iter().flatten().copied().collect();
+            drawing.polyline(&part, style, name);
+        }
+        for ((at, value), (axis, _)) in places.iter().zip(values).zip(axes) {
+            if let (Some(at), Some(value)) = (at, value) {
+                drawing.mark(*at, 4.0, style, &format!("{name}: {axis} {}", number(*value)));
+            }
+        }
+    }
+    let bottom = top + ROW * axes.len() as f64 + 4.0;
+    let names: Vec<(String, usize)> = lines.iter().enumerate().map(|(i, (name, _))| (name.clone(), i)).collect();
+    bottom + drawing.legend(bottom, &names, Swatch::Line) + 2.0
+}
+
+/// A small mark for a table or a list, so that its lines are found again in a chart.
+pub(crate) fn swatch(style: usize, name: &str) -> String {
+    format!(
+        "<svg class=\"chart swatch\" viewBox=\"0 0 12 12\" role=\"img\" aria-label=\"{}\"><path class=\"c{} fill\" d=\"{}\"/></svg>",
+        escaped(&shortened(name, 60)),
+        style % COLOURS,
+        mark((6.0, 6.0), 5.0, style)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NASTY: &str = "<script>alert(\"x\")</script>";
+
+    fn plots() -> Vec<Plot> {
+        let line = |points: &[(f64, f64)]| (NASTY.to_owned(), points.to_vec());
+        let value = |value: f64| Value { value, words: NASTY.to_owned(), limit: Some(f64::INFINITY) };
+        let spot = |x: f64, ellipse, share| Spot { name: NASTY.into(), style: 9, at: (x, 1.0), ellipse, share };
+        let cloud = |x: f64| Cloud { name: NASTY.into(), style: 1, faint: x > 1.0, points: vec![(x, x), (1.0, 2.0)] };
+        vec![
+            Plot::Lines(vec![line(&[(1.0, 2.0), (2.0, f64::INFINITY), (3.0, 5.0)]), line(&[(1.0, 0.0)])]),
+            Plot::Lines(vec![]),
+            Plot::bars(vec![NASTY.into()], vec![(NASTY.into(), vec![0.3]), ("z".into(), vec![])]),
+            Plot::bars(vec![], vec![]),
+            Plot::Bars(vec![Bar { name: NASTY.into(), values: vec![value(f64::NAN), value(-1e300)] }], vec![]),
+            Plot::Histogram(Histogram { bins: vec![(0.0, 1.0, 4.0), (1.0, 1.0, 2.0), (2.0, f64::INFINITY, 1.0)] }),
+            Plot::Histogram(Histogram::default()),
+            Plot::Plane(
+                vec![cloud(0.0), cloud(f64::NAN)],
+                vec![
+                    spot(0.0, Some((1.0, 2.0, -1.0)), None),
+                    spot(0.0, Some((f64::NAN, 2.0, 3.0)), Some(0.2)),
+                    spot(f64::INFINITY, None, Some(f64::NAN)),
+                ],
+            ),
+            Plot::Plane(vec![], vec![]),
+            Plot::Parallel(
+                vec![(NASTY.into(), (0.0, 0.0)), ("b".into(), (1.0, f64::NAN))],
+                vec![(NASTY.into(), vec![Some(0.0), None, Some(3.0)]), ("y".into(), vec![Some(f64::NAN)])],
+            ),
+            Plot::Parallel(vec![], vec![]),
+        ]
+    }
+
+    #[test]
+    fn text_is_escaped_and_numbers_are_finite() {
+        for plot in plots() {
+            for log in [false, true] {
+                let notes = vec![(1.0, NASTY.to_owned()), (f64::NAN, "n".into())];
+                let chart = Chart { notes, log, ..Chart::new(NASTY, NASTY, NASTY, plot.clone()) };
+                for svg in [chart.svg(), chart.inline()] {
+                    assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n") && svg.contains("&lt;script&gt;"));
+                    assert!(!svg.contains("NaN") && !svg.contains("inf") && !svg.contains("<script"), "{svg}");
+                    assert!(!svg.replace("http://www.w3.org/2000/svg", "").contains("http"), "{svg}");
+                }
+            }
+        }
+    }
+
+    /// Words of a text, as far as they can be read off the SVG.
+    fn boxes(svg: &str) -> Vec<(f64, f64, f64, String)> {
+        let number = |text: &str, name: &str| -> f64 {
+            let (_, rest) = text.split_once(&format!("{name}=\"")).expect("an attribute");
+            rest.split('"').next().and_then(|text| text.parse().ok()).expect("a number")
+        };
+        let of = |text: &str| {
+            let (tag, rest) = text.split_once('>').expect("a tag");
+            let words = rest.split('<').next().unwrap_or_default().replace("&lt;", "<").replace("&gt;", ">");
+            let wide = 0.9 * width(&words, LETTER);
+            let x = number(tag, "x");
+            let left = match tag {
+                tag if tag.contains("\"end\"") => x - wide,
+                tag if tag.contains("\"middle\"") => x - wide / 2.0,
+                _ => x,
+            };
+            (left, left + wide, number(tag, " y"), words)
+        };
+        svg.split("<text").skip(1).map(of).collect()
+    }
+
+    /// Whatever is shown, no word lies on another and none outside.
+    #[test]
+    fn words_do_not_touch() {
+        let long = |i: usize| format!("a rather long name of a column, number {i}");
+        let spots = (0..12).map(|i| Spot {
+            name: i.to_string(),
+            style: i,
+            at: (f64::from(i as u32 % 4) / 30.0, f64::from(i as u32) / 90.0),
+            ellipse: None,
+            share: Some(0.1),
+        });
+        let charts = [
+            Chart::new(
+                "t",
+                "K",
+                "index",
+                Plot::Lines((0..9).map(|i| (long(i), vec![(2.0, 1.0 + i as f64), (9.0, 1e6)])).collect()),
+            )
+            .note(3.0, "smallest")
+            .note(3.0, "elbow")
+            .note(9.0, "chosen"),
+            Chart::new(
+                "t",
+                "x",
+                "y",
+                Plot::bars((0..9).map(long).collect(), vec![(long(1), vec![1e5; 9]), (long(2), vec![0.1; 9])]),
+            ),
+            Chart::new("t", "x", "y", Plot::Plane(vec![], spots.collect())),
+            Chart::new(
+                "t",
+                "x",
+                "y",
+                Plot::Parallel(
+                    (0..64).map(|i| (long(i), (-1e5, 123_456.0))).collect(),
+                    (0..8).map(|i| (long(i), vec![Some(i as f64); 64])).collect(),
+                ),
+            ),
+        ];
+        for chart in charts {
+            let found = boxes(&chart.svg());
+            assert!(found.len() > 5);
+            for (i, (left, right, y, words)) in found.iter().enumerate() {
+                assert!(*left > -1.0 && *right < WIDE + 1.0, "{words} from {left} to {right}");
+                for (a, b, other, more) in &found[..i] {
+                    let apart = (y - other).abs() >= 11.0 || right < a || b < left;
+                    assert!(apart, "{words:?} at {y} lies on {more:?} at {other}: {left} to {right}, {a} to {b}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! One page for a browser and for paper, with nothing from elsewhere: no script, no image, no request, whatever stands in a name.
+//!
+//! Everything that is handed in is text and is escaped here. The one exception are the pieces called *marked*, which read the few
+//! signs of Markdown that the project's own documents use, after escaping.
+
+use std::fmt::Write as _;
+
+use crate::{
+    chart::{Chart, swatch},
+    drawing,
+    text::{BLANK, escaped, inline},
+};
+
+/// The system's own colours follow its dark mode. Below 40 em a table of words is a list, each cell with its column's name
+/// before it; one of numbers scrolls.
+const STYLE: &str = ":root{color-scheme:light dark}*{box-sizing:border-box}\
+body{font:1rem/1.5 system-ui,sans-serif;margin:0;color:var(--ink);background:var(--paper);overflow-wrap:anywhere}\
+main,footer{max-width:52rem;margin:0 auto;padding:1rem}.wide main,.wide footer{max-width:76rem}\
+h1{font-size:1.5rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2rem;border-top:1px solid var(--quiet);padding-top:.5rem}h3{font-size:1rem;margin-bottom:.3rem}\
+.says,.beware{font-size:1.1rem;border:2px solid;border-radius:.4rem;padding:.5rem .8rem;max-width:52rem}\
+.beware{border-style:double;border-width:6px;font-weight:600}p,ul{max-width:52rem}\
+table{border-collapse:collapse;width:100%;margin:.5rem 0}td,th{border:1px solid var(--quiet);padding:.25rem .5rem;text-align:left;vertical-align:top}\
+.numbers td:not(:first-child),.numbers th:not(:first-child){text-align:right;font-variant-numeric:tabular-nums}\
+.scroll{overflow-x:auto}.blank{display:inline-block;min-width:12rem;border-bottom:1px solid;height:1.2em}\
+.good{color:var(--v2)}.bad{color:var(--v1);font-weight:bold}.quiet{color:var(--quiet)}\
+a{color:var(--v0)}details{margin:.5rem 0}summary{cursor:pointer}footer{font-size:.85rem}\
+.charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,21rem),1fr));gap:1.5rem;align-items:start}\
+figure{margin:.8rem 0;max-width:36rem;break-inside:avoid}figcaption{font-weight:600;margin-bottom:.4rem}figure p{margin:.4rem 0 0;font-size:.9rem}\
+.swatch.chart{display:inline-block;width:.9em;height:.9em;vertical-align:-.1em;margin-right:.4em}\
+.scroll td,.scroll th{overflow-wrap:break-word;min-width:4.5rem;max-width:20rem}\
+@media(max-width:40em){.list thead{display:none}.list,.list tbody,.list tr,.list td{display:block;border:0}.list tr{border-top:1px solid var(--quiet);padding:.3rem 0}\
+.list td{padding:.1rem 0}.list td::before{content:attr(data-column) \": \";font-weight:bold}.scroll{font-size:.9rem}.scroll td:first-child{min-width:6.5rem;max-width:10rem}}\
+@media print{@page{margin:2cm}body{font-size:10pt}main,footer,.wide main,.wide footer{max-width:none;padding:0}h2,h3{break-after:avoid}tr,li,.says{break-inside:avoid}\
+.charts{grid-template-columns:repeat(2,1fr)}a{color:inherit;text-decoration:none}}";
+
+/// No request can leave the page, even if an escape were forgotten.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+/// The style of a page and of the charts in it.
+pub fn style() -> String {
+    format!("{}{STYLE}", drawing::STYLE)
+}
+
+/// A page that grows from top to bottom.
+pub struct Page {
+    title: String,
+    body: String,
+    wide: bool,
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// Text.
+    Text(String),
+    /// Text behind the mark of a style, by which it is found in charts.
+    Marked(usize, String),
+    /// Text that is good news.
+    Good(String),
+    /// Text that is bad news.
+    Bad(String),
+    /// Text that leads to the part of this page that has this title.
+    Link(String, String),
+}
+
+impl Cell {
+    fn html(&self) -> String {
+        match self {
+            Cell::Text(text) => words(text),
+            Cell::Marked(style, text) => swatch(*style, text) + &words(text),
+            Cell::Good(text) => format!("<span class=\"good\">{}</span>", words(text)),
+            Cell::Bad(text) => format!("<span class=\"bad\">{}</span>", words(text)),
+            Cell::Link(text, part) => format!("<a href=\"#{}\">{}</a>", anchor(part), words(text)),
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Cell {
+        Cell::Text(text.into())
+    }
+}
+
+impl Page {
+    /// An empty page under this title, as wide as lines are read well.
+    pub fn new(title: &str) -> Page {
+        Page { title: title.to_owned(), body: format!("<h1>{}</h1>\n", words(title)), wide: false }
+    }
+
+    /// The same with room for charts beside each other.
+    pub fn wide(title: &str) -> Page {
+        Page { wide: true, ..Page::new(title) }
+    }
+
+    /// The sentence that the page is about.
+    pub fn says(&mut self, sentence: &str) -> &mut Page {
+        self.element("p class=\"says\"", "p", sentence)
+    }
+
+    /// What nobody may overlook.
+    pub fn beware(&mut self, sentence: &str) -> &mut Page {
+        self.element("p class=\"beware\" role=\"note\"", "p", sentence)
+    }
+
+    /// Begins a part.
+    pub fn part(&mut self, title: &str) -> &mut Page {
+        let open = format!("h2 id=\"{}\"", anchor(title));
+        self.element(&open, "h2", title)
+    }
+
+    /// Begins a part of a part.
+    pub fn subpart(&mut self, title: &str) -> &mut Page {
+        self.element("h3", "h3", title)
+    }
+
+    /// A paragraph.
+    pub fn paragraph(&mut self, text: &str) -> &mut Page {
+        self.element("p", "p", text)
+    }
+
+    /// A paragraph that explains rather than tells.
+    pub fn aside(&mut self, text: &str) -> &mut Page {
+        self.element("p class=\"quiet\"", "p", text)
+    }
+
+    /// A list; nothing where it is empty.
+    pub fn list<T: AsRef<str>>(&mut self, items: impl IntoIterator<Item = T>) -> &mut Page {
+        let mut items = items.into_iter().peekable();
+        if items.peek().is_none() {
+            return self;
+        }
+        self.body.push_str("<ul>\n");
+        for item in items {
+            self.element("li", "li", item.as_ref());
+        }
+        self.body.push_str("</ul>\n");
+        self
+    }
+
+    /// A table with the names of its columns; a row may be shorter than these.
+    pub fn table<T: AsRef<str>>(
+        &mut self,
+        columns: &[&str],
+        rows: impl IntoIterator<Item: IntoIterator<Item = T>>,
+    ) -> &mut Page {
+        self.rows(" class=\"list\"", columns, rows, |text| words(text.as_ref()))
+    }
+
+    /// The same with cells in Markdown of the project's own documents.
+    pub fn marked_table<T: AsRef<str>>(
+        &mut self,
+        columns: &[&str],
+        rows: impl IntoIterator<Item: IntoIterator<Item = T>>,
+    ) -> &mut Page {
+        self.rows(" class=\"list\"", columns, rows, |text| words_by(text.as_ref(), inline))
+    }
+
+    /// A table whose first column names what the numbers in the others are of. One with many columns scrolls by itself.
+    pub fn numbers(&mut self, columns: &[&str], rows: impl IntoIterator<Item: IntoIterator<Item = Cell>>) -> &mut Page {
+        self.scrolling(" class=\"numbers\"", columns, rows)
+    }
+
+    /// A table of cells.
+    pub fn cells(&mut self, columns: &[&str], rows: impl IntoIterator<Item: IntoIterator<Item = Cell>>) -> &mut Page {
+        self.scrolling("", columns, rows)
+    }
+
+    fn scrolling(
+        &mut self,
+        class: &str,
+        columns: &[&str],
+        rows: impl IntoIterator<Item: IntoIterator<Item = Cell>>,
+    ) -> &mut Page {
+        let name = columns.iter().take(3).copied().collect::<Vec<_>>().join(", ");
+        // Whoever has no mouse can scroll it.
+        let _ = writeln!(
+            self.body,
+            "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"{}\">",
+            escaped(&name)
+        );
+        self.rows(class, columns, rows, Cell::html);
+        self.body.push_str("</div>\n");
+        self
+    }
+
+    /// Paragraphs and lists in Markdown of the project's own documents.
+    pub fn marked(&mut self, text: &str) -> &mut Page {
+        for block in text.split("\n\n").map(str::trim).filter(|block| !block.is_empty()) {
+            // A list may stand in the lines right behind its paragraph.
+            let mut items: Vec<String> = vec![String::new()];
+            for line in block.lines().map(str::trim) {
+                match line.strip_prefix("* ") {
+                    Some(item) => items.push(item.to_owned()),
+                    None => {
+                        if let Some(item) = items.last_mut() {
+                            item.push_str(if item.is_empty() { "" } else { " " });
+                            item.push_str(line);
+                        }
+                    }
+                }
+            }
+            let mut items = items.into_iter();
+            if let Some(first) = items.next().filter(|first| !first.is_empty()) {
+                let _ = writeln!(self.body, "<p>{}</p>", inline(&first));
+            }
+            let items: String = items.map(|item| format!("<li>{}</li>\n", inline(&item))).collect();
+            if !items.is_empty() {
+                let _ = write!(self.body, "<ul>\n{items}</ul>\n");
+            }
+        }
+        self
+    }
+
+    /// Charts beside each other as far as there is room, each under its title.
+    pub fn charts<'a>(&mut self, charts: impl IntoIterator<Item = &'a Chart>) -> &mut Page {
+        self.body.push_str("<div class=\"charts\">\n");
+        for chart in charts {
+            self.chart(chart, "");
+        }
+        self.body.push_str("</div>\n");
+        self
+    }
+
+    /// One chart under its title, with a sentence below it.
+    pub fn chart(&mut self, chart: &Chart, note: &str) -> &mut Page {
+        let note = if note.is_empty() { String::new() } else { format!("<p>{}</p>", words(note)) };
+        let _ = writeln!(
+            self.body,
+            "<figure><figcaption>{}</figcaption>\n{}{note}</figure>",
+            words(&chart.title),
+            chart.inline()
+        );
+        self
+    }
+
+    /// What only some readers want to see: folded up, and open on paper as the reader left it.
+    pub fn folded(&mut self, title: &str, inside: impl FnOnce(&mut Page)) -> &mut Page {
+        let _ = writeln!(self.body, "<details id=\"{}\"><summary>{}</summary>", anchor(title), words(title));
+        inside(self);
+        self.body.push_str("</details>\n");
+        self
+    }
+
+    fn rows<T>(
+        &mut self,
+        class: &str,
+        columns: &[&str],
+        rows: impl IntoIterator<Item: IntoIterator<Item = T>>,
+        cell: impl Fn(&T) -> String,
+    ) -> &mut Page {
+        let heads: String = columns.iter().map(|column| format!("<th scope=\"col\">{}</th>", words(column))).collect();
+        let _ = writeln!(self.body, "<table{class}><thead><tr>{heads}</tr></thead><tbody>");
+        for row in rows {
+            self.body.push_str("<tr>");
+            for (column, text) in columns.iter().zip(row) {
+                let _ = write!(self.body, "<td data-column=\"{}\">{}</td>", escaped(column), cell(&text));
+            }
+            self.body.push_str("</tr>\n");
+        }
+        self.body.push_str("</tbody></table>\n");
+        self
+    }
+
+    fn element(&mut self, open: &str, close: &str, text: &str) -> &mut Page {
+        let _ = writeln!(self.body, "<{open}>{}</{close}>", words(text));
+        self
+    }
+
+    /// What stands in the page, for one that is written anew while it is shown.
+    pub fn body(&self) -> &str {
+        &self.body
+    }
+
+    /// The whole page.
+    pub fn html(&self) -> String {
+        format!(
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"><title>{}</title>\n<style>{}</style></head>\n<body{}>\n<main>\n{}</main>\n\
+             <footer>Made by veilsum {} on this party's own machine. The page holds no script and fetches nothing.</footer>\n</body></html>\n",
+            escaped(&self.title),
+            style(),
+            if self.wide { " class=\"wide\"" } else { "" },
+            self.body,
+            env!("CARGO_PKG_VERSION")
+        )
+    }
+}
+
+/// Escaped text, with lines where people write.
+fn words(text: &str) -> String {
+    words_by(text, escaped)
+}
+
+fn words_by(text: &str, escaped: impl Fn(&str) -> String) -> String {
+    text.split(BLANK).map(escaped).collect::<Vec<_>>().join("<span class=\"blank\"></span>")
+}
+
+/// The name of a part within the page.
+fn anchor(title: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    format!("part-{}", title.chars().map(letter).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Plot;
+
+    const NASTY: &str = "<script>alert('x')</script>\"><img src=x onerror=y>&amp;\u{202e}\u{7}`**[a](b)";
+
+    fn full() -> String {
+        let mut page = Page::wide(NASTY);
+        page.says(NASTY).beware(NASTY).part(NASTY).subpart(NASTY).paragraph(NASTY).aside(NASTY).list([NASTY]);
+        page.table(&[NASTY], [[NASTY]]);
+        page.marked_table(&[NASTY], [[NASTY]]).marked(&format!("{NASTY}\n* {NASTY}\n\n{NASTY}"));
+        let nasty = || NASTY.to_owned();
+        let cells = [
+            Cell::Text(nasty()),
+            Cell::Marked(1, nasty()),
+            Cell::Good(nasty()),
+            Cell::Bad(nasty()),
+            Cell::Link(nasty(), nasty()),
+        ];
+        page.numbers(&[NASTY], cells.map(|cell| [cell]));
+        let chart = Chart::new(NASTY, NASTY, NASTY, Plot::Lines(vec![(nasty(), vec![(1.0, 1.0)])]));
+        page.chart(&chart, NASTY).charts([&chart]);
+        page.folded(NASTY, |page| {
+            page.paragraph(NASTY);
+        });
+        page.html()
+    }
+
+    /// Whatever a name is, it opens no tag and ends no attribute.
+    #[test]
+    fn nothing_that_is_handed_in_becomes_markup() {
+        let html = full();
+        for bad in ["<script", "<img", "onerror=y>", "\u{202e}", "\u{7}"] {
+            assert!(!html.contains(bad), "{bad:?} in {html}");
+        }
+        let known = [
+            "html",
+            "head",
+            "meta",
+            "title",
+            "style",
+            "body",
+            "main",
+            "h1",
+            "h2",
+            "h3",
+            "p",
+            "ul",
+            "li",
+            "table",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "strong",
+            "code",
+            "span",
+            "footer",
+            "!doctype",
+            "div",
+            "a",
+            "figure",
+            "figcaption",
+            "details",
+            "summary",
+            "svg",
+            "path",
+            "text",
+            "line",
+        ];
+        for tag in html.split('<').skip(1) {
+            let name = tag
+                .trim_start_matches('/')
+                .split(|c: char| !c.is_ascii_alphanumeric() && c != '!')
+                .next()
+                .unwrap_or_default();
+            assert!(known.contains(&name), "<{tag}");
+        }
+        for attribute in html.split("data-column=\"").skip(1) {
+            assert!(attribute.split('"').nth(1).is_some_and(|rest| rest.starts_with('>')), "{attribute}");
+        }
+    }
+
+    #[test]
+    fn a_page_asks_nobody_for_anything() {
+        let html = full().replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+        // Names may say anything; these are the page's own words.
+        let own = html.replace("src=x", "");
+        for bad in ["http:", "https:", "src=", "href=\"h", "href=\"/", "url(", "@import", "<link"] {
+            assert!(!own.contains(bad), "{bad}");
+        }
+        assert!(
+            html.contains("default-src 'none'")
+                && html.contains("@media print")
+                && html.contains("color-scheme:light dark")
+        );
+    }
+
+    #[test]
+    fn the_signs_of_our_documents_are_read() {
+        let mut page = Page::new("x");
+        page.marked("**Exact** totals of `a_b` ([REL-1]; [the book](docs/x.md)):\n* one\n  and on\n* two\n\nAfter.");
+        page.table(&["who"], [[BLANK]]);
+        let html = page.html();
+        assert!(
+            html.contains("<p><strong>Exact</strong> totals of <code>a_b</code> ([REL-1]; the book):</p>\n<ul>\n<li>one and on</li>\n<li>two</li>\n</ul>\n<p>After.</p>"),
+            "{html}"
+        );
+        assert!(html.contains("<span class=\"blank\">"));
+    }
+}

@@ -1,0 +1,81 @@
+//! `veilsum report`: the page of a run, and at a site the page with its own rows.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use veilsum_node::{
+    documents,
+    error::{Code, Failure},
+    files,
+    report::page::{self, Own, Reported},
+};
+
+use crate::verb::Verb;
+
+/// A page of a run for a browser and for paper: what was found, how good it is, who took part
+#[derive(Args, Debug)]
+pub(crate) struct ReportArgs {
+    /// The result, or the folder that a run wrote into
+    ///
+    /// Roster, plan and model are read where they lie beside it.
+    #[arg(value_name = "RESULT", default_value = "veilsum-out")]
+    pub result: PathBuf,
+    /// The federation's roster, where it does not lie beside the result
+    #[arg(long, value_name = "FILE", requires = "plan", hide_short_help = true)]
+    pub roster: Option<PathBuf>,
+    /// The plan of the run, likewise
+    #[arg(long, value_name = "FILE", requires = "roster", hide_short_help = true)]
+    pub plan: Option<PathBuf>,
+    /// This site's own rows, for a page that shows them and must not leave the site
+    ///
+    /// It is written with mode 0600, beside the result as own-report.html where --html does not say otherwise.
+    #[arg(long, value_name = "ROWS")]
+    pub data: Option<PathBuf>,
+    /// A site.toml whose [rows] say what columns, words and units of these rows mean
+    #[arg(long, value_name = "FILE", requires = "data")]
+    pub policy: Option<PathBuf>,
+    /// Where to write the page: one file without scripts that fetches nothing [default: report.html beside the result]
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+}
+
+impl Verb for ReportArgs {
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the file at fault.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let all = match self.roster.as_deref().zip(self.plan.as_deref()) {
+            Some((roster, plan)) => Reported::read(&self.result)?.under(documents::load_federation(roster, plan)?)?,
+            None => Reported::read(&self.result)?,
+        };
+        let shared = all.place();
+        let own = self.data.as_deref().map(|data| Own::read(&all, data, self.policy.as_deref())).transpose()?;
+        let place = match (&self.html, &own) {
+            (Some(place), Some(_)) if *place == shared => {
+                // Whoever sends the report without looking would send rows.
+                let what = format!("{}: this is the place of the report without rows", place.display());
+                return Err(Failure::new(Code::Usage, what, "name another file with --html, or leave it out"));
+            }
+            (Some(place), _) => place.clone(),
+            (None, Some(_)) => {
+                let name = shared.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                shared.with_file_name(format!("own-{name}"))
+            }
+            (None, None) => shared,
+        };
+        match &own {
+            Some(own) => page::write_own(&all, own, &place)?,
+            None => files::write_atomic(&place, page::page(&all, None).html().as_bytes())?,
+        }
+        let shown = place.display().to_string();
+        let finding = page::finding(&all);
+        let leaves = match &own {
+            Some(_) => "it shows this site's rows and must not leave the site",
+            None => "it says no more than the result does",
+        };
+        let value = json!({ "written": shown, "says": finding, "own_rows": own.is_some() });
+        crate::verb::print(json, &value, &format!("{finding}\nwrote {shown}: {leaves}"))
+    }
+}

@@ -1,0 +1,314 @@
+//! The centres: as a table, as lines over all columns, as pairs of columns; and how much each cluster holds.
+
+use veilsum_charts::{
+    Bar, Chart, Cloud, Page, Plot, Spot, Value,
+    page::Cell,
+    text::{number, percent, shortened},
+};
+
+use super::told::{Reported, Told};
+use crate::cost::counted;
+
+/// Clusters whose lines can be told apart in one chart.
+const LINES: usize = 16;
+/// Columns of which every pair is drawn.
+const PAIRED: usize = 4;
+/// Clusters that are columns of a table; more are its rows.
+const ACROSS: usize = 10;
+/// Deviations from a centre to the edge of its ellipse.
+const DEVIATIONS: f64 = 2.0;
+
+/// The columns of a report: their names, and the box where it is known, else what centres span.
+pub(super) struct Columns {
+    pub(super) names: Vec<String>,
+    pub(super) ranges: Vec<(f64, f64)>,
+    units: Vec<String>,
+    /// Whether the ranges are those of the plan.
+    public: bool,
+}
+
+impl Columns {
+    pub(super) fn of(all: &Reported) -> Columns {
+        let told = &all.told;
+        let schema = all.federation.as_ref().and_then(|of| of.schema.as_deref());
+        let unit = |name: &String| schema.and_then(|schema| Some(schema.get(name)?.unit.clone())).unwrap_or_default();
+        let public = match (&all.model, &all.federation) {
+            (Some(model), _) => Some(&model.columns),
+            (None, Some(of)) => Some(&of.work.columns),
+            (None, None) => None,
+        };
+        let spanned = |column: usize| {
+            let values = told.centres.iter().filter_map(|centre| *centre.get(column)?);
+            values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
+        };
+        let range = |column: usize| match public {
+            Some(public) => public.get(column).map_or((0.0, 1.0), |column| (column.lower, column.upper)),
+            None => spanned(column),
+        };
+        Columns {
+            names: told.columns.clone(),
+            ranges: (0..told.columns.len()).map(range).collect(),
+            units: told.columns.iter().map(unit).collect(),
+            public: public.is_some(),
+        }
+    }
+
+    /// The columns on which centres lie farthest apart, as shares of their ranges; in their own order.
+    pub(super) fn telling(&self, told: &Told) -> Vec<usize> {
+        let apart = |column: usize| {
+            let values = || told.centres.iter().filter_map(move |centre| *centre.get(column)?);
+            let (low, high) = values().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
+            let (from, to) = self.ranges[column];
+            let share = (high - low) / (to - from);
+            if share.is_finite() { share } else { -1.0 }
+        };
+        let mut by: Vec<(usize, f64)> = (0..self.names.len()).map(|column| (column, apart(column))).collect();
+        by.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mut columns: Vec<usize> = by.into_iter().take(PAIRED).map(|(column, _)| column).collect();
+        columns.sort_unstable();
+        columns
+    }
+
+    pub(super) fn pairs(&self, told: &Told) -> Vec<(usize, usize)> {
+        let columns = self.telling(told);
+        let each = columns.iter().enumerate();
+        each.flat_map(|(i, a)| columns[i + 1..].iter().map(move |b| (*a, *b))).collect()
+    }
+}
+
+/// What is known of how much each cluster holds: rows, else memberships, else weights of a mixture.
+fn shares(told: &Told) -> Option<Vec<Option<f64>>> {
+    let rows: Vec<Option<f64>> = told.sizes.iter().map(|size| size.map(|size| size as f64)).collect();
+    let mixture = told.shapes.as_ref().and_then(|shapes| shapes.weights.clone());
+    let found = [rows, told.mass.clone(), mixture.unwrap_or_default()];
+    let known = found.into_iter().find(|values| !values.is_empty() && values.iter().all(Option::is_some))?;
+    let whole: f64 = known.iter().flatten().sum();
+    (known.len() == told.centres.len() && whole > 0.0)
+        .then(|| known.iter().map(|value| value.map(|value| value / whole)).collect())
+}
+
+/// The clusters that charts show, the heaviest first where not all are shown.
+fn shown(told: &Told) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..told.centres.len()).collect();
+    if order.len() > LINES {
+        if let Some(shares) = shares(told) {
+            order.sort_by(|a, b| shares[*b].unwrap_or(0.0).total_cmp(&shares[*a].unwrap_or(0.0)));
+        }
+        order.truncate(LINES);
+        order.sort_unstable();
+    }
+    order
+}
+
+/// How much each cluster holds.
+pub(super) fn weights(page: &mut Page, told: &Told) {
+    page.part("How large the clusters are");
+    let whole = |from: &[Option<f64>]| from.iter().copied().sum::<Option<f64>>().filter(|whole| *whole > 0.0);
+    let words = |value: Option<f64>, whole: Option<f64>| match (value, whole) {
+        (Some(value), Some(whole)) => format!("{} ({})", number(value), percent(value / whole)),
+        (value, _) => value.map_or("not shown".to_owned(), number),
+    };
+    let of = |i: usize, from: &[Option<f64>]| from.get(i).copied().flatten();
+    let mixture = told.shapes.as_ref().and_then(|shapes| shapes.weights.clone()).unwrap_or_default();
+    let known = |from: &[Option<f64>]| from.iter().any(Option::is_some);
+    let sizes: Vec<Option<f64>> = told.sizes.iter().map(|size| size.map(|size| size as f64)).collect();
+    let mut series = Vec::new();
+    if known(&sizes) {
+        series.push(("rows nearest to it", sizes));
+    }
+    if known(&told.mass) {
+        series.push(("memberships added up", told.mass.clone()));
+    }
+    if !series.is_empty() {
+        let bar = |i: usize| Bar {
+            name: format!("cluster {i}"),
+            values: series
+                .iter()
+                .map(|(_, from)| {
+                    let value = of(i, from);
+                    Value { value: value.unwrap_or(f64::NAN), words: words(value, whole(from)), limit: None }
+                })
+                .collect(),
+        };
+        let bars = (0..told.centres.len().min(60)).map(bar).collect();
+        let names = series.iter().map(|(name, _)| (*name).to_owned()).collect();
+        page.charts([&Chart::new("Rows and memberships of each cluster", "rows", "", Plot::Bars(bars, names))]);
+    }
+    if known(&mixture) {
+        let values: Vec<f64> = mixture.iter().map(|share| share.unwrap_or(f64::NAN)).collect();
+        let groups = (0..values.len().min(60)).map(|i| format!("cluster {i}")).collect();
+        page.charts([&Chart::new(
+            "Share of each cluster in the mixture",
+            "",
+            "",
+            Plot::bars(groups, vec![("share".to_owned(), values)]),
+        )]);
+    }
+    if series.is_empty() && !known(&mixture) {
+        page.paragraph("What the clusters hold is not in this file.");
+    }
+    if let Some(left) = told.left_out.filter(|left| *left > 0) {
+        page.paragraph(&format!("{} in no cluster of the last round.", counted(left as usize, "row")));
+    }
+    if !told.not_shown.is_empty() {
+        page.folded("Why numbers are missing", |page| {
+            page.list(&told.not_shown);
+        });
+    }
+}
+
+/// The centres in original units.
+pub(super) fn centres(page: &mut Page, all: &Reported, columns: &Columns, in_pairs: bool) {
+    let told = &all.told;
+    page.part("Where the clusters are");
+    page.paragraph(
+        "A centre is the typical row of its cluster, in the columns' own units. No row has to look like it, and no row is shown here.",
+    );
+    table(page, told, columns);
+    let lines: Vec<(String, Vec<Option<f64>>)> =
+        shown(told).into_iter().map(|i| (format!("cluster {i}"), told.centres[i].clone())).collect();
+    let axes = columns.names.iter().cloned().zip(columns.ranges.iter().copied()).collect();
+    let few = match told.centres.len() > LINES {
+        true => format!(" The {LINES} largest of {} clusters are drawn.", told.centres.len()),
+        false => String::new(),
+    };
+    let ends = if columns.public {
+        "Each axis goes from the least to the largest possible value of its column."
+    } else {
+        "Each axis goes from the least to the largest centre; the columns' own ranges are not in this file."
+    };
+    page.subpart("All columns at once");
+    page.paragraph(&format!("{ends} Each cluster is a line through its centre.{few}"));
+    page.charts([&Chart::new("Centres over all columns", "", "", Plot::Parallel(axes, lines))]);
+    if columns.names.len() > 1 && in_pairs {
+        pairs(page, told, columns, &[]);
+    }
+    categories(page, told);
+}
+
+fn table(page: &mut Page, told: &Told, columns: &Columns) {
+    let error = |i: usize, column: usize| {
+        let error = told.errors.as_ref().and_then(|errors| *errors.centres.get(i)?.get(column)?);
+        error.map_or(String::new(), |error| format!(" ± {}", number(error)))
+    };
+    let cell = |i: usize, column: usize| match told.centres[i].get(column).copied().flatten() {
+        Some(value) => Cell::Text(number(value) + &error(i, column)),
+        None => Cell::from("drowned in noise"),
+    };
+    let named = |column: usize| match columns.units[column].as_str() {
+        "" => columns.names[column].clone(),
+        unit => format!("{} ({unit})", columns.names[column]),
+    };
+    let clusters: Vec<String> = (0..told.centres.len()).map(|i| format!("cluster {i}")).collect();
+    if clusters.len() <= ACROSS || columns.names.len() > clusters.len() {
+        let mut heads = vec!["column", "possible values"];
+        heads.extend(clusters.iter().map(String::as_str));
+        let range = |column: usize| {
+            let (from, to) = columns.ranges[column];
+            if columns.public { format!("{} to {}", number(from), number(to)) } else { "–".to_owned() }
+        };
+        let rows = (0..columns.names.len()).map(|column| {
+            let first = [Cell::Text(named(column)), Cell::Text(range(column))];
+            first.into_iter().chain((0..clusters.len()).map(|i| cell(i, column))).collect::<Vec<_>>()
+        });
+        page.numbers(&heads, rows);
+    } else {
+        let names: Vec<String> = (0..columns.names.len()).map(named).collect();
+        let heads: Vec<&str> = std::iter::once("cluster").chain(names.iter().map(String::as_str)).collect();
+        let rows = clusters.iter().enumerate().map(|(i, name)| {
+            let first = [Cell::Marked(i, name.clone())];
+            first.into_iter().chain((0..names.len()).map(|column| cell(i, column))).collect::<Vec<_>>()
+        });
+        page.numbers(&heads, rows);
+    }
+}
+
+/// Ellipses of what is known of a cluster's extent on two columns: half width, half height, tilt.
+fn extent(told: &Told, i: usize, (a, b): (usize, usize)) -> Option<(f64, f64, f64)> {
+    let d = told.columns.len();
+    if let Some(triangle) = told.shapes.as_ref().and_then(|shapes| shapes.covariances.get(i)) {
+        let at = |row: usize, column: usize| *triangle.get(row * (row + 1) / 2 + column)?;
+        if triangle.len() != d * (d + 1) / 2 {
+            return None;
+        }
+        let (first, second, both) = (at(a, a)?.sqrt(), at(b, b)?.sqrt(), at(a.max(b), a.min(b))?);
+        let tilt = if first * second > 0.0 { (both / (first * second)).clamp(-1.0, 1.0) } else { 0.0 };
+        return Some((DEVIATIONS * first, DEVIATIONS * second, tilt));
+    }
+    let deviations = told.deviations.get(i)?.as_ref()?;
+    Some((DEVIATIONS * (*deviations.get(a)?)?, DEVIATIONS * (*deviations.get(b)?)?, 0.0))
+}
+
+/// The centres on pairs of columns, with what is known of their extent; `clouds` are rows of the one who looks, by pair.
+pub(super) fn pairs(page: &mut Page, told: &Told, columns: &Columns, clouds: &[Vec<Cloud>]) {
+    let pairs = columns.pairs(told);
+    if pairs.is_empty() {
+        return;
+    }
+    let shares = shares(told);
+    let shown = shown(told);
+    let mut extents = (0, 0);
+    let charts: Vec<Chart> = pairs
+        .iter()
+        .enumerate()
+        .map(|(at, pair)| {
+            let spot = |i: &usize| {
+                let centre = &told.centres[*i];
+                let place = (centre.get(pair.0).copied().flatten()?, centre.get(pair.1).copied().flatten()?);
+                let ellipse = extent(told, *i, *pair);
+                Some(Spot {
+                    name: i.to_string(),
+                    style: *i,
+                    at: place,
+                    ellipse,
+                    share: shares.as_ref().and_then(|shares| shares[*i]),
+                })
+            };
+            let spots: Vec<Spot> = shown.iter().filter_map(spot).collect();
+            extents.0 += spots.iter().filter(|spot| spot.ellipse.is_some()).count();
+            extents.1 += spots.len();
+            let (a, b) = (&columns.names[pair.0], &columns.names[pair.1]);
+            let title = format!("{} and {}", shortened(a, 40), shortened(b, 40));
+            let clouds = clouds.get(at).cloned().unwrap_or_default();
+            Chart::new(title, a.clone(), b.clone(), Plot::Plane(clouds, spots))
+        })
+        .collect();
+    page.subpart("Columns in pairs");
+    let ellipses = match (&told.shapes, extents) {
+        (_, (0, _)) if shares.is_some() => {
+            "The larger the circle, the more the cluster holds; how far its rows spread is not known."
+        }
+        (_, (0, _)) => "How far the rows of a cluster spread is not known.",
+        (Some(_), _) => {
+            "An ellipse goes to two standard deviations of its cluster's own covariance; the mark is the centre."
+        }
+        (None, _) => {
+            "An ellipse goes to two standard deviations of the rows nearest to the centre in either column; whether it is tilted is not known."
+        }
+    };
+    let which = match columns.names.len() > PAIRED {
+        true => format!(
+            "Of {} columns these are the {PAIRED} on which centres lie farthest apart, as a share of the column's range. ",
+            columns.names.len()
+        ),
+        false => String::new(),
+    };
+    page.paragraph(&format!("{which}{ellipses} Numbers are those of the clusters."));
+    page.charts(&charts);
+}
+
+fn categories(page: &mut Page, told: &Told) {
+    for of in &told.categories {
+        page.subpart(&format!("Shares of {}", of.column));
+        let clusters: Vec<String> = (0..of.shares.len()).map(|i| format!("cluster {i}")).collect();
+        let heads: Vec<&str> = std::iter::once("category").chain(clusters.iter().map(String::as_str)).collect();
+        let rows = of.categories.iter().enumerate().map(|(at, name)| {
+            let each = of
+                .shares
+                .iter()
+                .map(|shares| Cell::Text(shares.get(at).copied().flatten().map_or("–".to_owned(), percent)));
+            std::iter::once(Cell::from(name.clone())).chain(each).collect::<Vec<_>>()
+        });
+        page.numbers(&heads, rows);
+    }
+}

@@ -1,0 +1,120 @@
+//! How a run came to its result: K by K, round by round, start by start.
+
+use veilsum_charts::{
+    Chart, Page, Plot,
+    page::Cell,
+    text::{number, percent},
+};
+
+use super::{indices, told::Told};
+use crate::cost::counted;
+
+/// Index curves over K.
+pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
+    if told.curve.is_empty() {
+        return;
+    }
+    page.part("How many groups");
+    page.paragraph(
+        "Every number of groups K was tried, and indices were computed of each from totals alone. An elbow is where a curve that falls over \
+         the whole range bends most.",
+    );
+    let curves = indices::curves(told);
+    page.charts(&curves);
+    let rows = told.curve.iter().map(|point| {
+        let index = point.indices.get("fuzzy_davies_bouldin").copied().flatten();
+        let state = match (point.collapsed, point.converged) {
+            (true, _) => Cell::Bad("collapsed: two centres fell together".to_owned()),
+            (false, true) => Cell::from("converged"),
+            (false, false) => Cell::from("not converged"),
+        };
+        let name = if point.k == told.k { format!("{} (the result)", point.k) } else { point.k.to_string() };
+        [
+            Cell::Text(name),
+            Cell::Text(index.map_or("–".to_owned(), number)),
+            Cell::Text(point.objective.map_or("–".to_owned(), number)),
+            Cell::Text(point.rounds.to_string()),
+            state,
+        ]
+    });
+    page.numbers(&["K", "fuzzy Davies–Bouldin", "objective J", "rounds", "how it ended"], rows);
+}
+
+/// Indices of the result.
+pub(super) fn how_good(page: &mut Page, told: &Told) {
+    let table = indices::table(&told.indices);
+    if table.is_empty() {
+        return;
+    }
+    page.part("How good");
+    if told.k == 1 {
+        page.paragraph("Most indices compare groups, and there is one: what they say of it means nothing.");
+    }
+    let objective = told
+        .objective_per_row
+        .map(|j| ["objective by row, J/N".to_owned(), number(j), "smaller is better".to_owned(), String::new()]);
+    let rows = table.into_iter().chain(objective).map(|row| row.map(Cell::Text));
+    page.cells(&["index", "value", "which way", "range"], rows);
+    if let Some(pooled) = &told.pooled {
+        let difference = pooled.max_abs_diff.map_or("another number of groups".to_owned(), |d| {
+            format!("a largest difference of {} of a column's range", number(d))
+        });
+        page.paragraph(&format!(
+            "Against {}: {difference}. This shows what masks and rounding change, and nothing about whether the method fits the data.",
+            pooled.what
+        ));
+    }
+}
+
+/// The shift of every round.
+pub(super) fn convergence(page: &mut Page, told: &Told) {
+    if told.history.is_empty() {
+        return;
+    }
+    page.part("Convergence");
+    let shifts: Vec<(f64, f64)> = told.history.iter().filter_map(|at| Some((f64::from(at.round), at.shift?))).collect();
+    let chart = Chart::new(
+        "How far all centres moved in each round",
+        "round",
+        "shift, working units, by powers of ten",
+        Plot::Lines(vec![("shift".to_owned(), shifts.clone())]),
+    );
+    page.charts([&chart.by_powers()]);
+    let still = shifts.iter().filter(|(_, shift)| *shift == 0.0).count();
+    let still = if still > 0 {
+        format!(" In {} nothing moved, which a scale by powers of ten cannot show.", counted(still, "round"))
+    } else {
+        String::new()
+    };
+    if let (Some(first), Some(last)) = (shifts.first(), shifts.last()) {
+        page.paragraph(&format!(
+            "From {} in round {} to {} in round {}.{still}",
+            number(first.1),
+            first.0,
+            number(last.1),
+            last.0
+        ));
+    }
+}
+
+/// Whether other starts came to the same.
+pub(super) fn stability(page: &mut Page, told: &Told) {
+    let Some(stability) = &told.stability else { return };
+    page.part("Stability over restarts");
+    page.paragraph(&format!(
+        "{} of {} starts, the best among them, came to the same centres: no centre is farther from its match than a tenth of the least \
+         distance between two centres of the result.",
+        stability.agreement.map_or("An unknown share".to_owned(), percent),
+        stability.matched_distance.len()
+    ));
+    let starts = (0..stability.matched_distance.len()).map(|i| format!("start {i}")).collect();
+    let values = stability.matched_distance.iter().map(|distance| distance.unwrap_or(f64::NAN)).collect();
+    let plot = Plot::bars(starts, vec![("distance".to_owned(), values)]);
+    let chart = Chart::new(
+        "Mean distance to the result's centres, in least distances between two of them",
+        "",
+        "distance",
+        plot,
+    );
+    page.charts([&chart]);
+}

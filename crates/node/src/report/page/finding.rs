@@ -1,0 +1,150 @@
+//! What a run found, in sentences: how many groups, why so many, how good they are, and what speaks against them.
+
+use veilsum_charts::text::{number, percent};
+use veilsum_cluster::method::Pick;
+
+use super::{
+    indices::{best_here, meaning, name_of},
+    told::{Reported, Told},
+};
+use crate::{app_messages::clean, cost::counted, plan::PlanSpec};
+
+/// Whose rows.
+pub(super) fn whose(told: &Told) -> String {
+    let sites = match told.cohort.len() {
+        0 => "the sites".to_owned(),
+        n => counted(n, "site"),
+    };
+    match told.n_total {
+        Some(rows) => format!("{} of {sites}", counted(rows as usize, "row")),
+        None => format!("the rows of {sites}"),
+    }
+}
+
+/// The finding.
+pub(super) fn sentence(all: &Reported) -> String {
+    let told = &all.told;
+    if let Some(found) = &told.description {
+        return format!(
+            "{} were described over {}, {} rows. Nobody looked for groups.",
+            counted(found.numbers.len() + found.categories.len(), "column"),
+            whose(&Told { n_total: None, ..told.clone() }),
+            found.rows
+        );
+    }
+    if told.method == "describe" {
+        return "This is the mean of all rows: the run described columns, and looked for no groups.".to_owned();
+    }
+    let k = match told.k {
+        1 => "One group, which is all rows together, was computed".to_owned(),
+        k => format!("{k} groups of similar rows were found"),
+    };
+    let how = match (&told.ended_early, told.converged) {
+        (Some(early), _) => {
+            format!("the run ended early, after {}, so they are not final", counted(early.round as usize, "round"))
+        }
+        (None, Some(true)) if told.rounds == 0 => "the run converged".to_owned(),
+        (None, Some(true)) => format!("the run converged after {}", counted(told.rounds as usize, "round")),
+        (None, Some(false)) => {
+            format!("the run stopped after {} without having converged", counted(told.rounds as usize, "round"))
+        }
+        (None, None) => "the file does not say whether the run converged".to_owned(),
+    };
+    format!("{k} among {} by the method {}; {how}.", whose(told), clean(&told.method))
+}
+
+/// Why so many groups.
+pub(super) fn why(all: &Reported) -> Option<String> {
+    let told = &all.told;
+    if told.description.is_some() || told.method == "describe" {
+        return None;
+    }
+    if told.curve.is_empty() {
+        return Some(match &all.federation {
+            Some(_) => format!("Why {}: the plan names this number, and no other was tried.", told.k),
+            None => format!("Why {}: the run tried no other number.", told.k),
+        });
+    }
+    let tried: Vec<u32> = told.curve.iter().map(|point| point.k).collect();
+    let (low, high) = (tried.iter().min().copied().unwrap_or(0), tried.iter().max().copied().unwrap_or(0));
+    let rule = all.federation.as_ref().map_or("the plan's index decided".to_owned(), |of| rule(&of.work));
+    let end = match told.k {
+        k if k == low && low > 1 => {
+            " It is the smallest number that was tried: a range with fewer may have a better one."
+        }
+        k if k == high => " It is the largest number that was tried: a range with more may have a better one.",
+        _ => "",
+    };
+    let collapsed: Vec<String> = told.curve.iter().filter(|p| p.collapsed).map(|p| p.k.to_string()).collect();
+    let fell = match collapsed.is_empty() {
+        true => String::new(),
+        false => format!(" With K = {} two centres fell together, so these do not count.", collapsed.join(", ")),
+    };
+    let (here, indices) = best_here(told);
+    let best = match here.len() {
+        0 => String::new(),
+        n => {
+            format!(" Of {indices} indices {n} {} best there: {}.", if n == 1 { "is" } else { "are" }, here.join(", "))
+        }
+    };
+    Some(format!("Why {}: of {low} to {high} groups, {rule}.{best}{end}{fell}", told.k))
+}
+
+/// How the plan chooses.
+fn rule(work: &PlanSpec) -> String {
+    let choice = work.recipe.choice;
+    let name = name_of(choice.by.name());
+    match (choice.by, choice.elbow) {
+        (Pick::Gap, _) => {
+            "the gap statistic decided: the smallest number whose gap is that of the next but for its error".to_owned()
+        }
+        (_, true) => format!("the elbow of the curve of {name} decided, or its best value where there is no elbow"),
+        (_, false) => format!("the best value of {name} decided"),
+    }
+}
+
+/// How good it is.
+pub(super) fn how_good(told: &Told) -> Option<String> {
+    let mut all = meaning(told);
+    if let Some(agreement) = told.stability.as_ref().and_then(|stability| stability.agreement) {
+        all.push(format!("{} of the restarts came to the same centres", percent(agreement)));
+    }
+    if all.is_empty() {
+        return (told.k > 1 && told.description.is_none() && told.method != "describe")
+            .then(|| "How good: no validity index is in this file.".to_owned());
+    }
+    Some(format!("How good: {}.", all.join("; ")))
+}
+
+/// What nobody may overlook.
+pub(super) fn beware(told: &Told) -> Option<String> {
+    if let Some(early) = &told.ended_early {
+        let rest = if early.at_rest {
+            "Its centres had come to rest; indices may be missing."
+        } else {
+            "Its centres had not come to rest."
+        };
+        let estimated = told.extrapolated.as_ref().filter(|found| found.rounds > 0).map_or(String::new(), |found| {
+            format!(
+                " The totals of the last {} are estimated from earlier ones, with an error of {} on made-up rows.",
+                counted(found.rounds as usize, "round"),
+                found.held_out_error.map_or("unknown size".to_owned(), number)
+            )
+        });
+        return Some(format!(
+            "This run stopped before its end, after {}: {}. {rest}{estimated} For a result to the end, run again when the same parties are there.",
+            counted(early.round as usize, "round"),
+            clean(&early.reason)
+        ));
+    }
+    if let Some(frozen) = &told.rested {
+        return Some(format!(
+            "The centres rest because clusters were frozen, and are no fixed point of the method: {} had too few rows or sites, and {} hardly changed.",
+            counted(frozen.too_small as usize, "cluster"),
+            frozen.hardly_changed
+        ));
+    }
+    (told.converged == Some(false) && told.description.is_none()).then(|| {
+        "The centres had not come to rest when the plan's last round was over: more rounds may move them.".to_owned()
+    })
+}

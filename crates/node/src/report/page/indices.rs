@@ -1,0 +1,175 @@
+//! The validity indices: what they are called, which way is better, and what a value means in a sentence.
+
+use std::collections::BTreeMap;
+
+use veilsum_charts::{
+    Chart, Plot,
+    text::{number, percent},
+};
+use veilsum_cluster::method::choice::elbow;
+
+use super::told::{Point, Told};
+
+/// Which way an index is better.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Better {
+    Smaller,
+    Larger,
+    /// It falls with every cluster more: its bend tells.
+    Bend,
+    /// It does not choose.
+    Neither,
+}
+
+impl Better {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Better::Smaller => "smaller is better",
+            Better::Larger => "larger is better",
+            Better::Bend => "falls with K: its bend tells",
+            Better::Neither => "",
+        }
+    }
+}
+
+/// Key, name, which way, range.
+const ALL: [(&str, &str, Better, &str); 19] = [
+    ("fuzzy_davies_bouldin", "fuzzy Davies–Bouldin", Better::Smaller, "0 or more"),
+    ("davies_bouldin", "Davies–Bouldin", Better::Smaller, "0 or more"),
+    ("xie_beni", "Xie–Beni", Better::Smaller, "0 or more"),
+    ("partition_coefficient", "partition coefficient", Better::Larger, "1/K to 1"),
+    ("modified_partition_coefficient", "modified partition coefficient", Better::Larger, "0 to 1"),
+    ("partition_entropy", "partition entropy", Better::Smaller, "0 to ln K"),
+    ("fukuyama_sugeno", "Fukuyama–Sugeno", Better::Smaller, ""),
+    ("calinski_harabasz", "Calinski–Harabasz", Better::Larger, "0 or more"),
+    ("simplified_silhouette", "simplified silhouette", Better::Larger, "−1 to 1"),
+    ("simplified_silhouette_means", "simplified silhouette (cluster means)", Better::Larger, "−1 to 1"),
+    ("silhouette_squared", "silhouette (squared distances)", Better::Larger, "−1 to 1"),
+    ("bic", "BIC of the mixture", Better::Smaller, ""),
+    ("gap", "gap statistic", Better::Larger, ""),
+    ("wsse", "WSSE", Better::Bend, "0 or more"),
+    ("wsse_squared", "WSSE (squared distances)", Better::Bend, "0 or more"),
+    ("osse", "OSSE", Better::Neither, "0 or more"),
+    ("osse_squared", "OSSE (squared distances)", Better::Neither, "0 or more"),
+    ("inertia", "inertia", Better::Bend, "0 or more"),
+    ("adjusted_rand", "adjusted Rand index against the labels", Better::Neither, "−1 to 1; 1 is the same groups"),
+];
+
+/// The name of an index by the name that plans have for it.
+pub(super) fn name_of(index: &str) -> String {
+    let key = index.replace('-', "_");
+    ALL.iter().find(|(of, ..)| *of == key).map_or(index.to_owned(), |(_, name, ..)| (*name).to_owned())
+}
+
+/// Every index that was computed: name, value, which way, range. Those of later versions under their own names.
+pub(super) fn table(of: &BTreeMap<String, Option<f64>>) -> Vec<[String; 4]> {
+    let known = ALL.iter().filter_map(|(key, name, better, range)| {
+        let value = of.get(*key)?;
+        let shown = value.map_or("undefined, or drowned in noise".to_owned(), number);
+        Some([(*name).to_owned(), shown, better.word().to_owned(), (*range).to_owned()])
+    });
+    let others = of.iter().filter(|(key, _)| ALL.iter().all(|(known, ..)| known != key) && *key != "gap_error");
+    let others =
+        others.map(|(key, value)| [key.clone(), value.map_or("–".to_owned(), number), String::new(), String::new()]);
+    known.chain(others).collect()
+}
+
+/// What the indices of the result mean for who does not know them.
+pub(super) fn meaning(told: &Told) -> Vec<String> {
+    let of = |key: &str| told.indices.get(key).copied().flatten().filter(|value| value.is_finite());
+    let mut all = Vec::new();
+    if let Some(value) = of("fuzzy_davies_bouldin") {
+        all.push(format!(
+            "the spread of a cluster and of the neighbour that is most like it add up \
+             to {} of the distance between their centres, on average (fuzzy Davies–Bouldin {})",
+            percent(value),
+            number(value)
+        ));
+    }
+    if let Some(value) = of("simplified_silhouette") {
+        // The words of Kaufman & Rousseeuw (1990, table 4).
+        let word = match value {
+            value if value > 0.7 => "a strong structure",
+            value if value > 0.5 => "a reasonable structure",
+            value if value > 0.25 => "a weak structure that may be artificial",
+            _ => "no substantial structure",
+        };
+        all.push(format!("the simplified silhouette of {} speaks for {word}", number(value)));
+    }
+    if let Some(value) = of("modified_partition_coefficient") {
+        all.push(format!(
+            "on a scale from 0 (every row belongs to all groups alike) to 1 (to one alone) memberships are at {}",
+            number(value)
+        ));
+    }
+    all
+}
+
+/// How many indices are best at the K of the result, by name, and how many have a best value.
+pub(super) fn best_here(told: &Told) -> (Vec<&'static str>, usize) {
+    let mut here = Vec::new();
+    let mut all = 0;
+    for (key, name, better, _) in ALL.into_iter().filter(|of| matches!(of.2, Better::Smaller | Better::Larger)) {
+        let points = points(told, &|point| point.indices.get(key).copied().flatten());
+        let sign = if better == Better::Larger { -1.0 } else { 1.0 };
+        let best = points.iter().min_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1)));
+        if points.len() < 2 {
+            continue;
+        }
+        all += 1;
+        here.extend(best.filter(|best| best.0 == f64::from(told.k)).map(|_| name));
+    }
+    (here, all)
+}
+
+/// An index over K, where it means something.
+fn points(told: &Told, of: &dyn Fn(&Point) -> Option<f64>) -> Vec<(f64, f64)> {
+    let points = told.curve.iter().filter(|point| !point.collapsed);
+    let points = points.filter_map(|point| Some((f64::from(point.k), of(point).filter(|value| value.is_finite())?)));
+    let mut points: Vec<(f64, f64)> = points.collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+/// A chart for every index over K, with the best value, the elbow where it has one, and the K of the result.
+pub(super) fn curves(told: &Told) -> Vec<Chart> {
+    let mut found = Vec::new();
+    let objective = ("objective", "objective J", Better::Bend, "");
+    for (key, name, better, _) in ALL.into_iter().chain([objective]).filter(|of| of.2 != Better::Neither) {
+        let points = points(told, &|point| match key {
+            "objective" => point.objective,
+            key => point.indices.get(key).copied().flatten(),
+        });
+        if points.len() < 2 {
+            continue;
+        }
+        let bend = elbow(&points).ok().map(|at| points[at].0);
+        let sign = if better == Better::Larger { -1.0 } else { 1.0 };
+        let best = points.iter().min_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1))).map(|point| point.0);
+        let best_word = if better == Better::Larger { "largest" } else { "smallest" };
+        let mut notes: Vec<(f64, Vec<String>)> = Vec::new();
+        let mut note = |at: Option<f64>, word: &str| {
+            let Some(at) = at else { return };
+            match notes.iter_mut().find(|(place, _)| *place == at) {
+                Some((_, words)) => words.push(word.to_owned()),
+                None => notes.push((at, vec![word.to_owned()])),
+            }
+        };
+        if better != Better::Bend {
+            note(best, best_word);
+        }
+        note(bend, "elbow");
+        note(points.iter().map(|point| point.0).find(|k| *k == f64::from(told.k)), "the result");
+        let title = match better.word() {
+            "" => name.to_owned(),
+            word => format!("{name}: {word}"),
+        };
+        let chart = Chart::new(title, "groups K", name, Plot::Lines(vec![(name.to_owned(), points)]));
+        found.push(
+            notes
+                .into_iter()
+                .fold(chart, |chart, (at, words)| chart.note(at, format!("K = {at}: {}", words.join(", ")))),
+        );
+    }
+    found
+}

@@ -1,0 +1,106 @@
+//! The report of a run: one page for a browser and for paper, from the result and what lies beside it.
+//!
+//! It says no more than the result does, so whoever may have the one may have the other. The page with a site's own rows is another
+//! one: it is made only where it is asked for, says on its top that it must not leave, and only its owner can read it.
+
+mod centres;
+mod course;
+mod described;
+mod finding;
+mod indices;
+mod own;
+mod parties;
+mod told;
+
+use std::path::{Path, PathBuf};
+
+use veilsum_charts::Page;
+
+use crate::{
+    agreed::Federation,
+    app_messages::clean,
+    error::Failure,
+    files::{self, Existing},
+};
+
+pub use own::Own;
+pub use told::Reported;
+
+/// The page.
+pub fn page(all: &Reported, own: Option<&Own>) -> Page {
+    let told = &all.told;
+    let name = match &all.federation {
+        Some(of) => format!("Report of {}", of.roster.name),
+        None => format!("Report of a run of {}", clean(&told.method)),
+    };
+    let mut page = Page::wide(&match own {
+        Some(_) => format!("{name}, with this site's own rows"),
+        None => name,
+    });
+    if own.is_some() {
+        page.beware(own::BEWARE);
+    }
+    page.says(&finding::sentence(all));
+    if let Some(beware) = finding::beware(told) {
+        page.beware(&beware);
+    }
+    page.list([finding::why(all), finding::how_good(told)].into_iter().flatten());
+    let doubts: Vec<String> =
+        told.warnings.iter().chain(told.findings.iter().map(|finding| &finding.text)).map(|text| clean(text)).collect();
+    if !doubts.is_empty() {
+        page.part("What to doubt").list(&doubts);
+    }
+    if told.description.is_some() {
+        described::columns(&mut page, told);
+    } else {
+        let columns = centres::Columns::of(all);
+        if let Some(own) = own {
+            own::section(&mut page, all, own, &columns);
+        }
+        centres::weights(&mut page, told);
+        centres::centres(&mut page, all, &columns, own.is_none());
+        course::choice_of_k(&mut page, told);
+        course::how_good(&mut page, told);
+        course::convergence(&mut page, told);
+        course::stability(&mut page, told);
+    }
+    parties::who(&mut page, all);
+    parties::traffic(&mut page, told);
+    parties::privacy(&mut page, all);
+    parties::documents(&mut page, all);
+    page
+}
+
+/// What the run found, in a sentence.
+pub fn finding(all: &Reported) -> String {
+    finding::sentence(all)
+}
+
+/// Writes the report of a run beside its result, where its documents are at hand, and says where.
+///
+/// # Errors
+/// A [`Failure`] where the result cannot be read or the page cannot be written.
+pub fn write_beside(result: &Path, federation: &Federation) -> Result<PathBuf, Failure> {
+    let all = Reported::read(result)?.under(federation.clone())?;
+    let place = all.place();
+    files::write_atomic(&place, page(&all, None).html().as_bytes())?;
+    Ok(place)
+}
+
+/// The same at the end of a run, which has its result whether or not there is a page of it: what stands against it is logged.
+pub fn kept_beside(result: &Path, federation: &Federation) -> Option<PathBuf> {
+    write_beside(result, federation)
+        .map_err(|failure| tracing::warn!("the report was not written: {}; veilsum report makes it", failure.message))
+        .ok()
+}
+
+/// Writes a page with a site's own rows: only its owner can read it.
+///
+/// # Errors
+/// A [`Failure`] where it cannot be written.
+pub fn write_own(all: &Reported, own: &Own, place: &Path) -> Result<(), Failure> {
+    Ok(files::write_private(place, page(all, Some(own)).html().as_bytes(), Existing::Replace)?)
+}
+
+#[cfg(test)]
+mod tests;

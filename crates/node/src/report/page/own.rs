@@ -1,0 +1,205 @@
+//! A site's own rows beside a result, for a page that never leaves the site.
+
+use std::{path::Path, sync::Arc};
+
+use veilsum_charts::{
+    Bar, Chart, Cloud, Histogram, Page, Plot, Value,
+    page::Cell,
+    text::{number, percent},
+};
+use veilsum_cluster::assign::{hard_labels, memberships};
+
+use super::{
+    centres::{Columns, pairs},
+    told::{Reported, Told},
+};
+use crate::{
+    cost::counted,
+    documents,
+    error::Failure,
+    model::Model,
+    schema::{Missing, Schema},
+    table::{self, Filter, RowRules, TableSpec},
+};
+
+/// Rows that a picture shows at most: more would only make it darker.
+const DRAWN: usize = 1500;
+/// Rows out of the box that are named.
+const NAMED: usize = 50;
+/// A row whose highest membership is lower belongs to no cluster clearly.
+const CLEAR: f64 = 0.5;
+
+/// A site's own rows with their memberships in a result's clusters.
+pub struct Own {
+    /// Row-major, in the model's columns and original units.
+    rows: Vec<f64>,
+    /// The cluster with each row's highest membership.
+    labels: Vec<usize>,
+    /// Each row's highest membership.
+    highest: Vec<f64>,
+    /// Rows out of the model's box, from 0, each with the columns in which it is.
+    outside: Vec<(usize, Vec<usize>)>,
+}
+
+impl Own {
+    /// Reads rows, and computes what the result's model says of them. Nothing leaves the machine for it.
+    ///
+    /// # Errors
+    /// A [`Failure`] where there is no model with clusters beside the result, or the rows do not fit it.
+    pub fn read(of: &Reported, data: &Path, policy: Option<&Path>) -> Result<Own, Failure> {
+        let Some(model) = &of.model else {
+            return Err(Failure::input(
+                format!("{}: the model of this result is not beside it, and memberships need it", of.of.display()),
+                "put the model.json of the same run beside the result",
+            ));
+        };
+        if model.method == "describe" {
+            return Err(Failure::input(
+                format!("{}: it is the mean of all rows, and has no clusters", of.of.display()),
+                "leave --data out, or name the result of a run that found clusters",
+            ));
+        }
+        let fail = |why: String| Failure::input(format!("{}: {why}", data.display()), "correct the file");
+        let columns = model.columns.iter().map(|column| column.name.clone()).collect();
+        let schema =
+            documents::schema_beside(&of.of)?.map(|schema| Arc::new(Schema { missing: Missing::Refuse, ..schema }));
+        let rules = policy
+            .map(documents::load_policy)
+            .transpose()?
+            .map(|site| Arc::new(RowRules { missing: None, filter: Filter::default(), ..(*site.rows).clone() }));
+        let spec = TableSpec { columns, categorical: model.categorical.clone(), schema, rules, ..TableSpec::default() };
+        let rows = table::read(data, &spec)?.values;
+        let working = model.to_working(rows.clone()).map_err(fail)?;
+        let u = memberships(&working, &model.centres().map_err(fail)?, model.m).map_err(|e| fail(e.to_string()))?;
+        let labels = hard_labels(&u).into_iter().map(|label| label as usize).collect();
+        let highest = u.outer_iter().map(|row| row.iter().copied().fold(0.0, f64::max)).collect();
+        let outside = outside(&rows, model);
+        Ok(Own { rows, labels, highest, outside })
+    }
+}
+
+fn outside(rows: &[f64], model: &Model) -> Vec<(usize, Vec<usize>)> {
+    let wrong = |row: &[f64]| -> Vec<usize> {
+        let each = row.iter().zip(&model.columns).enumerate();
+        each.filter(|(_, (x, column))| !(column.lower..=column.upper).contains(x)).map(|(at, _)| at).collect()
+    };
+    let each = rows.chunks_exact(model.names().len().max(1)).map(wrong).enumerate();
+    each.filter(|(_, columns)| !columns.is_empty()).collect()
+}
+
+/// What nobody may overlook.
+pub(super) const BEWARE: &str = "This page shows single rows of this site. It must not leave this site: do not send it, and do not print it for others. \
+     Without --data the same command makes a page that may be shared with all who have the result.";
+
+/// The site's own part.
+pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Columns) {
+    let told = &all.told;
+    let k = told.centres.len();
+    page.part("This site's own rows");
+    let unclear = own.highest.iter().filter(|highest| **highest < CLEAR).count();
+    page.paragraph(&format!(
+        "{}. {} belong to no cluster with more than half of their membership. {} out of the box that the plan names.",
+        counted(own.labels.len(), "row"),
+        unclear,
+        match own.outside.len() {
+            0 => "None lies".to_owned(),
+            1 => "1 lies".to_owned(),
+            n => format!("{n} lie"),
+        }
+    ));
+    let mut rows = vec![(0usize, 0.0); k];
+    for (label, highest) in own.labels.iter().zip(&own.highest) {
+        if let Some(of) = rows.get_mut(*label) {
+            *of = (of.0 + 1, of.1 + highest);
+        }
+    }
+    let n = own.labels.len().max(1) as f64;
+    let whole = |i: usize| {
+        let all: Option<u64> = told.sizes.iter().copied().sum();
+        Some(told.sizes.get(i).copied().flatten()? as f64 / all.filter(|all| *all > 0)? as f64)
+    };
+    let compared = (0..k).any(|i| whole(i).is_some());
+    let bar = |i: usize| {
+        let value = |share: Option<f64>| Value {
+            value: share.unwrap_or(f64::NAN),
+            words: share.map_or("not known".to_owned(), percent),
+            limit: None,
+        };
+        let mut values = vec![value(Some(rows[i].0 as f64 / n))];
+        values.extend(compared.then(|| value(whole(i))));
+        Bar { name: format!("cluster {i}"), values }
+    };
+    let mut names = vec!["this site".to_owned()];
+    names.extend(compared.then(|| "all sites".to_owned()));
+    let clusters =
+        Chart::new("Share of rows by nearest cluster", "", "", Plot::Bars((0..k.min(60)).map(bar).collect(), names));
+    let mut bins = [0.0; 20];
+    for highest in &own.highest {
+        bins[((highest * 20.0) as usize).min(19)] += 1.0;
+    }
+    let bins = bins.iter().enumerate().map(|(i, rows)| (i as f64 / 20.0, (i + 1) as f64 / 20.0, *rows)).collect();
+    let sure = Chart::new(
+        "Rows by their highest membership: 1 is clearly in one cluster",
+        "",
+        "rows",
+        Plot::Histogram(Histogram { bins }),
+    );
+    page.charts([&clusters, &sure]);
+    let lines = rows.iter().enumerate().map(|(i, (count, sum))| {
+        let mean = if *count > 0 { number(sum / *count as f64) } else { "–".to_owned() };
+        [
+            Cell::Marked(i, format!("cluster {i}")),
+            Cell::Text(count.to_string()),
+            Cell::Text(percent(*count as f64 / n)),
+            Cell::Text(mean),
+        ]
+    });
+    page.numbers(&["cluster", "rows nearest", "share", "mean highest membership"], lines);
+    if columns.names.len() > 1 {
+        scatter(page, told, own, columns);
+    }
+    astray(page, own, columns);
+}
+
+fn scatter(page: &mut Page, told: &Told, own: &Own, columns: &Columns) {
+    let d = columns.names.len();
+    let inside: Vec<usize> =
+        (0..own.labels.len()).filter(|row| own.outside.binary_search_by_key(row, |of| of.0).is_err()).collect();
+    let step = inside.len().div_ceil(DRAWN).max(1);
+    let drawn: Vec<usize> = inside.into_iter().step_by(step).collect();
+    let clouds: Vec<Vec<Cloud>> = columns
+        .pairs(told)
+        .iter()
+        .map(|(a, b)| {
+            let cloud = |i: usize, faint: bool| {
+                let mine = |row: &&usize| own.labels[**row] == i && (own.highest[**row] < CLEAR) == faint;
+                let points =
+                    drawn.iter().filter(mine).map(|row| (own.rows[row * d + a], own.rows[row * d + b])).collect();
+                Cloud { name: format!("cluster {i}"), style: i, faint, points }
+            };
+            (0..told.centres.len())
+                .flat_map(|i| [cloud(i, true), cloud(i, false)])
+                .filter(|cloud| !cloud.points.is_empty())
+                .collect()
+        })
+        .collect();
+    pairs(page, told, columns, &clouds);
+    let every = if step > 1 { format!("Every {step}th row is drawn. ") } else { String::new() };
+    page.aside(&format!("{every}Each row has the colour and shape of its nearest cluster; those that belong to no cluster clearly are paler. Rows out of the box are not drawn."));
+}
+
+fn astray(page: &mut Page, own: &Own, columns: &Columns) {
+    if own.outside.is_empty() {
+        return;
+    }
+    page.subpart("Rows out of the box");
+    page.paragraph("Their memberships say which centre is nearest, and little more. A run refuses or clips them, as its plan says.");
+    let rows = own.outside.iter().take(NAMED).map(|(row, wrong)| {
+        let names: Vec<&str> = wrong.iter().filter_map(|at| columns.names.get(*at)).map(String::as_str).collect();
+        [(row + 1).to_string(), names.join(", ")].map(Cell::Text)
+    });
+    page.cells(&["row of the table, from 1", "columns out of their range"], rows);
+    if own.outside.len() > NAMED {
+        page.paragraph(&format!("And {} more.", own.outside.len() - NAMED));
+    }
+}

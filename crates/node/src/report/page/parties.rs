@@ -1,0 +1,224 @@
+//! Who took part, what went over the links, what was given away, and on which documents all of it rests.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use veilsum_charts::{
+    Chart, Page, Plot,
+    page::Cell,
+    text::{bytes, number},
+};
+
+use super::told::{Reported, Sent, Told};
+use crate::{
+    agreed::{fingerprint, roster_fingerprint},
+    app_messages::clean,
+    cost::{Cost, counted},
+    report::totals::totals_tell,
+};
+
+/// Sites that are listed in the open; more are folded up.
+const LISTED: usize = 30;
+
+/// The sites, who is missing and why.
+pub(super) fn who(page: &mut Page, all: &Reported) {
+    let told = &all.told;
+    if told.cohort.is_empty() && told.missing.is_empty() {
+        return;
+    }
+    page.part("Who took part");
+    let n = told.cohort.len() + told.missing.len();
+    page.paragraph(&format!(
+        "{} of {} in the total that the centres come from{}.",
+        counted(told.cohort.len(), "site"),
+        n.max(told.cohort.len()),
+        if told.missing.is_empty() { ", nobody missing" } else { "" }
+    ));
+    if let Some(over) = &told.indices_cohort {
+        page.paragraph(&format!(
+            "A site was lost between the centres and their indices: these are over {} alone.",
+            over.join(", ")
+        ));
+    }
+    let rows: Vec<[Cell; 2]> = told
+        .missing
+        .iter()
+        .map(|name| [Cell::Text(name.clone()), Cell::Bad(why_missing(told, name))])
+        .chain(told.cohort.iter().map(|name| [Cell::Text(name.clone()), Cell::Good("to the end".to_owned())]))
+        .collect();
+    let table = |page: &mut Page| {
+        page.cells(&["site", "in the result"], rows);
+    };
+    if n > LISTED {
+        page.folded(&format!("All {n} sites"), table);
+    } else {
+        table(page);
+    }
+    if let Some(of) = &all.federation {
+        page.paragraph(&format!(
+            "{} coordinated and saw totals; {} counted rows and saw no centre.",
+            of.roster.coordinator.name, of.roster.intermediary.name
+        ));
+    }
+    if all.evidence > 0 {
+        page.paragraph(&format!(
+            "{} of signed evidence against a party lie beside this result: veilsum evidence verify says what they prove.",
+            counted(all.evidence, "file")
+        ));
+    }
+}
+
+fn why_missing(told: &Told, name: &String) -> String {
+    let early = told.ended_early.as_ref();
+    if early.is_some_and(|early| early.refused.contains(name)) {
+        return "refused to answer, as its policy or budget has it".to_owned();
+    }
+    if early.is_some_and(|early| early.lost.contains(name)) {
+        return "lost: gone, silent, or left out because it broke a rule".to_owned();
+    }
+    let told = told.warnings.iter().find(|warning| warning.contains(name.as_str()));
+    told.map_or("not in the last total; the coordinator's log has the reason".to_owned(), |warning| clean(warning))
+}
+
+/// What went over the links.
+pub(super) fn traffic(page: &mut Page, told: &Told) {
+    if told.traffic.is_empty() {
+        return;
+    }
+    page.part("Traffic");
+    let mut phases: BTreeMap<&str, Sent> = BTreeMap::new();
+    let mut parties: Vec<(&str, Sent)> = Vec::new();
+    for (party, sent) in &told.traffic {
+        let mut whole = Sent::default();
+        for (phase, count) in sent {
+            for into in [&mut whole, phases.entry(phase).or_default()] {
+                into.messages = into.messages.saturating_add(count.messages);
+                into.bytes = into.bytes.saturating_add(count.bytes);
+            }
+        }
+        parties.push((party, whole));
+    }
+    let all = parties.iter().fold(Sent::default(), |all, (_, sent)| Sent {
+        messages: all.messages.saturating_add(sent.messages),
+        bytes: all.bytes.saturating_add(sent.bytes),
+    });
+    page.paragraph(&format!(
+        "{} in {}, as the party counted them that wrote the result: masked words, keys, shares, signatures and openings.",
+        bytes(all.bytes),
+        counted(all.messages as usize, "message")
+    ));
+    let of = |key: &str| phases.get(key).map_or(0.0, |sent| sent.bytes as f64 / 1000.0);
+    let names: Vec<String> = phases.keys().map(|phase| phase.replace('_', " ")).collect();
+    let values = phases.keys().map(|phase| of(phase)).collect();
+    page.charts([&Chart::new(
+        "kB by what they were for",
+        "kB",
+        "",
+        Plot::bars(names, vec![("kB".to_owned(), values)]),
+    )]);
+    let n = parties.len();
+    let rows: Vec<[Cell; 3]> = parties
+        .into_iter()
+        .map(|(party, sent)| [Cell::from(party), Cell::Text(bytes(sent.bytes)), Cell::Text(sent.messages.to_string())])
+        .collect();
+    let each = if n == 1 { "What this party sent".to_owned() } else { format!("What each of {n} parties sent") };
+    page.folded(&each, |page| {
+        page.numbers(&["party", "sent", "messages"], rows);
+    });
+}
+
+/// What was given away.
+pub(super) fn privacy(page: &mut Page, all: &Reported) {
+    let told = &all.told;
+    page.part("What was given away");
+    page.paragraph(
+        "No row left a site. What left were numbers behind masks, of which only totals over sites became readable.",
+    );
+    let mut lines = Vec::new();
+    if told.questions > 0 {
+        lines.push(format!("{} were put to the sites, each one total.", counted(told.questions as usize, "question")));
+    }
+    match &told.privacy {
+        Some(noise) => {
+            lines.push(noise.promise.clone());
+            if let (Some(epsilon), Some(delta)) = (noise.epsilon, noise.delta) {
+                lines.push(format!(
+                    "Spent by this run: epsilon {} at delta {}, for one {}.",
+                    number(epsilon),
+                    number(delta),
+                    noise.unit
+                ));
+            }
+            let drowned = told.errors.as_ref().map_or(0, |errors| errors.not_distinguishable_from_noise.len());
+            if drowned > 0 {
+                lines.push(format!(
+                    "{} of the result cannot be told from the noise, and stand nowhere here.",
+                    counted(drowned, "number")
+                ));
+            }
+        }
+        None => lines.push("No noise: totals are exact.".to_owned()),
+    }
+    let cost = all.federation.as_ref().and_then(|of| Some((of, Cost::of(of).ok()?)));
+    match cost {
+        Some((of, cost)) => lines.extend(totals_tell(of, &cost)),
+        None => lines.push(
+            "With all other sites' parts of a total one subtracts them and has the last one's part: nothing can prevent this. The plan, \
+             which does not lie beside this result, says how many sites a total covers."
+                .to_owned(),
+        ),
+    }
+    lines.push("What a site gave away over all runs, its own ledger says: veilsum ledger budget.".to_owned());
+    page.list(&lines);
+}
+
+/// Plan, versions, hashes.
+pub(super) fn documents(page: &mut Page, all: &Reported) {
+    let told = &all.told;
+    page.part("Plan, versions and hashes");
+    let mut rows = vec![["plan, hash".to_owned(), told.plan_hash.clone()]];
+    if let Some(of) = &all.federation {
+        rows.push(["plan, fingerprint to compare".to_owned(), fingerprint(&of.terms.hash().0)]);
+        rows.push(["roster, fingerprint to compare".to_owned(), roster_fingerprint(&of.roster.hash())]);
+        rows.push(["federation".to_owned(), of.roster.name.clone()]);
+        let clusters = of.work.recipe.clusters;
+        let k = if clusters.min == clusters.max {
+            clusters.min.to_string()
+        } else {
+            format!("{} to {}", clusters.min, clusters.max)
+        };
+        rows.push(["K of the plan".to_owned(), k]);
+        rows.push(["columns of the plan".to_owned(), of.work.headers().collect::<Vec<_>>().join(", ")]);
+        rows.push(["questions at most".to_owned(), of.work.max_questions().to_string()]);
+        rows.push(["colluding sites that it withstands".to_owned(), of.terms.colluders.to_string()]);
+    }
+    rows.push(["method".to_owned(), clean(&told.method)]);
+    if let Some(value) = &told.standardisation {
+        let how = if value.is_null() { "no" } else { "yes, by the cohort's own totals" };
+        rows.push(["standardised".to_owned(), how.to_owned()]);
+    }
+    if let Some(from) = &told.n_total_from {
+        rows.push(["who told the number of rows".to_owned(), clean(from)]);
+    }
+    let software = told.software.as_ref().map(|software| match software {
+        Value::String(text) => clean(text),
+        other => clean(&other.to_string()),
+    });
+    rows.push(["software of the run".to_owned(), software.unwrap_or_else(|| "not in this file".to_owned())]);
+    match &told.signatures {
+        Some(signed) => {
+            rows.push(["written and signed by".to_owned(), clean(&signed.written_by)]);
+            let by: Vec<String> = signed.result.iter().map(|by| clean(&by.party)).collect();
+            rows.push(["signatures on the result (not checked here)".to_owned(), by.join(", ")]);
+        }
+        None => rows.push(["signatures".to_owned(), "none in this file".to_owned()]),
+    }
+    rows.push([
+        "made from".to_owned(),
+        all.of.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+    ]);
+    page.table(&["what", "this result"], rows);
+    if !all.unused.is_empty() {
+        page.paragraph("Left out of what lies beside it:").list(&all.unused);
+    }
+}

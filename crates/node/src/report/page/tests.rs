@@ -1,0 +1,247 @@
+//! Pages of results that nobody would wish for: early, tiny, huge, hostile, foreign.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const NASTY: &str = "<script>alert(\"x\")</script><img src=x>";
+/// What a page may weigh.
+const MOST: usize = 2_000_000;
+
+/// A folder that is gone at the end of a test.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let path = std::env::temp_dir().join(format!("veilsum-report-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Place(path)
+    }
+
+    fn put(&self, name: &str, value: &Value) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, value.to_string()).unwrap();
+        path
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A result of so many clusters, columns and sites, with everything that a result can hold.
+fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
+    let centre = |i: usize| (0..d).map(|j| ((i * 7 + j * 3) % 11) as f64 / 10.0).collect::<Vec<f64>>();
+    let curve = |k: usize| {
+        json!({"k": k, "indices": {"fuzzy_davies_bouldin": 1.0 / k as f64, "xie_beni": null}, "objective": 9.0 / k as f64,
+            "rounds": 4, "converged": true, "collapsed": k == 7, "restart": 0})
+    };
+    let party = |i: usize| format!("{name} site {i}");
+    let traffic: serde_json::Map<String, Value> =
+        (0..sites).map(|i| (party(i), json!({"masked_input": {"messages": 3, "bytes": 4000 + i}}))).collect();
+    json!({
+        "format": "veilsum-result/1", "a member of a later version": {"x": [1]},
+        "method": "fcm", "k": k, "m": 2.0, "columns": (0..d).map(|j| format!("{name} column {j}")).collect::<Vec<_>>(),
+        "centres": (0..k).map(centre).collect::<Vec<_>>(),
+        "sizes": vec![Some(40); k], "mass": vec![40.5; k], "weight": vec![Value::Null; k], "left_out": 2,
+        "deviations": vec![Some(vec![0.1; d]); k], "not_shown": [name], "n_total": 40 * k, "n_total_from": name,
+        "categories": [{"column": name, "categories": [name, "b"], "shares": vec![vec![0.25, 0.75]; k], "mode": [name]}],
+        "rounds": 3, "converged": true, "objective": 1.5, "objective_per_row": 0.1,
+        "indices": {"fuzzy_davies_bouldin": 0.5, "simplified_silhouette": 0.6, "an index of a later version": 1.0},
+        "curve": (2..9).map(curve).collect::<Vec<_>>(),
+        "stability": {"matched_distance": [0.0, 0.3, null], "agreement": 0.5},
+        "questions": 12, "cohort": (1..sites).map(party).collect::<Vec<_>>(), "missing": [party(0)],
+        "plan_hash": "ab".repeat(32), "history": [{"round": 1, "shift": 0.5}, {"round": 2, "shift": 0.0}, {"round": 3, "shift": null}],
+        "traffic": traffic, "warnings": [name], "findings": [{"name": "x", "text": name, "numbers": {}}],
+        "software": name, "signatures": {"written_by": name, "file": "00", "result": [{"party": name, "signature": "00"}]},
+    })
+}
+
+fn model(k: usize, d: usize) -> Value {
+    let of = result(k, d, 2, "c");
+    let columns: Vec<Value> =
+        (0..d).map(|j| json!({"name": format!("c column {j}"), "lower": 0.0, "upper": 2.0})).collect();
+    let working: Vec<Vec<f64>> =
+        (0..k).map(|i| (0..d).map(|j| of["centres"][i][j].as_f64().unwrap() / 2.0).collect()).collect();
+    json!({"format": "veilsum-model/1", "method": "fcm", "k": k, "m": 2.0, "columns": columns, "scaling": "box",
+        "centres": of["centres"], "centres_working": working, "plan": of["plan_hash"], "converged": true})
+}
+
+/// The page of a result, which asks for nothing, holds no markup of names, and is not large.
+fn checked(path: &std::path::Path, own: Option<&Own>) -> String {
+    let html = page(&Reported::read(path).unwrap(), own).html();
+    assert!(html.len() < MOST, "{} bytes", html.len());
+    let plain = html.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    for bad in ["<script", "<img", "http:", "https:", "url(", "NaN", "href=\"h"] {
+        assert!(!plain.contains(bad), "{bad}");
+    }
+    html
+}
+
+#[test]
+fn a_report_says_what_was_found_why_how_good_and_by_whom() {
+    let place = Place::new("whole");
+    let html = checked(&place.put("result.json", &result(3, 4, 5, "c")), None);
+    for part in [
+        "3 groups of similar rows were found among 120 rows of 4 sites by the method fcm; the run converged after 3 rounds.",
+        "Why 3: of 2 to 8 groups",
+        "How good: ",
+        "What to doubt",
+        "How large the clusters are",
+        "Where the clusters are",
+        "All columns at once",
+        "Columns in pairs",
+        "How many groups",
+        "Convergence",
+        "Stability over restarts",
+        "Who took part",
+        "Traffic",
+        "What was given away",
+        "Plan, versions and hashes",
+        "With K = 7 two centres fell together",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert_eq!(html.matches("<h1>").count(), 1);
+    assert!(html.contains("K = 8: smallest") && html.contains("K = 3: the result"), "what is best is marked");
+}
+
+#[test]
+fn names_with_html_stay_names() {
+    let place = Place::new("nasty");
+    let html = checked(&place.put("result.json", &result(3, 4, 5, NASTY)), None);
+    assert!(html.contains("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;"));
+}
+
+#[test]
+fn one_cluster_64_columns_and_500_sites_have_a_page() {
+    let place = Place::new("sizes");
+    for (k, d, sites) in [(1, 1, 3), (1, 64, 2), (30, 64, 500), (200, 2, 500)] {
+        let html = checked(&place.put("result.json", &result(k, d, sites, "c")), None);
+        let said = if k == 1 { "One group, which is all rows together".to_owned() } else { format!("{k} groups") };
+        assert!(html.contains(&said), "{k} x {d}, {sites} sites");
+    }
+}
+
+#[test]
+fn a_run_that_stopped_says_so_on_top_and_who_was_lost() {
+    let place = Place::new("early");
+    let mut early = result(3, 2, 5, "c");
+    early["ended_early"] = json!({"round": 2, "at_rest": false, "reason": "a site left <b>", "lost": ["c site 0"], "refused": [], "more": 1});
+    early["extrapolated"] =
+        json!({"rounds": 2, "held_out_error": 1e-7, "gate": 1e-3, "at_rest": true, "index_error": null});
+    early["converged"] = json!(false);
+    let html = checked(&place.put("result.json", &early), None);
+    assert!(html.contains("This run stopped before its end, after 2 rounds: a site left &lt;b&gt;."));
+    assert!(html.contains("lost: gone, silent, or left out because it broke a rule"));
+    assert!(html.contains("are estimated from earlier ones"));
+}
+
+#[test]
+fn what_is_drowned_in_noise_or_missing_is_left_out_and_said() {
+    let place = Place::new("noise");
+    let mut noisy = result(3, 2, 5, "c");
+    noisy["centres"][1][0] = Value::Null;
+    noisy["privacy"] =
+        json!({"promise": "(5, 1e-6)-differentially private", "epsilon": 5.0, "delta": 1e-6, "unit": "record"});
+    noisy["errors"] =
+        json!({"centres": [[0.01, 0.02], [0.5, 0.01], [0.1, 0.1]], "not_distinguishable_from_noise": ["/centres/1/0"]});
+    let html = checked(&place.put("result.json", &noisy), None);
+    assert!(html.contains("drowned in noise") && html.contains("± 0.02"));
+    assert!(html.contains("Spent by this run: epsilon 5 at delta 1e-6, for one record."));
+    // What a site knows that ran no copy of the method.
+    let few = json!({"method": "fcm", "k": 1, "m": 2.0, "centres": [[1.0]], "columns": ["x"], "converged": null, "rested": null,
+        "ended_early": null, "extrapolated": null, "plan_hash": "00", "standardisation": null, "traffic": {}});
+    assert!(checked(&place.put("result.json", &few), None).contains("does not say whether the run converged"));
+}
+
+#[test]
+fn described_columns_have_a_page_of_their_own() {
+    let place = Place::new("described");
+    let mut described = result(1, 2, 5, "c");
+    let number = |name: &str| {
+        json!({"column": name, "mean": 1.0, "deviation": 0.5, "quantiles": [{"q": 0.5, "value": 1.0, "error": 0.1}],
+        "histogram": [{"from": 0.0, "to": 1.0, "rows": 10}, {"from": 1.0, "to": 2.0, "rows": 30}]})
+    };
+    described["method"] = json!("describe");
+    described["description"] = json!({"rows": 40, "missing": "not counted", "min_records": 5, "numbers": [number("a"), number(NASTY)],
+        "categories": [{"column": NASTY, "counts": [{"category": NASTY, "rows": 4, "share": 0.1}]}],
+        "correlations": [[1.0, 0.25], [0.25, null]]});
+    let html = checked(&place.put("result.json", &described), None);
+    assert!(html.contains("Nobody looked for groups") && html.contains("median 1") && html.contains("0.250"));
+    assert!(!html.contains("Where the clusters are"));
+}
+
+#[test]
+fn what_is_no_result_or_another_versions_is_refused_with_the_next_step() {
+    let place = Place::new("refused");
+    let refused = |value: &Value| Reported::read(&place.put("result.json", value)).err().expect("refused");
+    let mut other = result(3, 2, 5, "c");
+    other["format"] = json!("veilsum-result/2");
+    let failure = refused(&other);
+    assert!(failure.message.contains("veilsum-result/2") && failure.message.contains("reads veilsum-result/1"));
+    assert!(failure.advice.contains("with the veilsum of the run"));
+    let mut lame = result(3, 2, 5, "c");
+    lame["centres"][0] = json!([1.0]);
+    for bad in [&json!([1]), &json!({"k": 3}), &json!({"format": "veilsum-evidence/1"}), &lame] {
+        assert!(refused(bad).advice.contains("name the result.json"), "{bad}");
+    }
+    fs::remove_file(place.0.join("result.json")).unwrap();
+    let failure = Reported::read(&place.0).err().expect("nothing is here");
+    assert!(failure.message.contains("there is no result here") && failure.advice.contains("veilsum status"));
+}
+
+#[test]
+fn a_model_is_taken_with_its_result_and_no_other() {
+    let place = Place::new("model");
+    let model_file = place.put("model.json", &model(3, 2));
+    assert!(checked(&model_file, None).contains("3 groups"), "a model alone");
+    place.put("result.json", &result(3, 2, 5, "c"));
+    let all = Reported::read(&model_file).unwrap();
+    assert_eq!((all.place(), all.model.is_some()), (place.0.join("report.html"), true));
+    let html = page(&all, None).html();
+    assert!(html.contains("0 to 2") && html.contains("120 rows"), "the box is the model's, the rows are the result's");
+    let mut another = model(3, 2);
+    another["plan"] = json!("cd".repeat(32));
+    place.put("model.json", &another);
+    let all = Reported::read(&place.0).unwrap();
+    assert!(all.model.is_none() && page(&all, None).html().contains("is the model of another result"));
+    let data = place.0.join("rows.csv");
+    fs::write(&data, "c column 0,c column 1\n1,1\n").unwrap();
+    let failure = Own::read(&all, &data, None).err().expect("no model");
+    assert!(failure.advice.contains("model.json of the same run"));
+}
+
+#[test]
+fn a_page_with_own_rows_says_that_it_must_not_leave_and_is_private() {
+    let place = Place::new("own");
+    place.put("model.json", &model(3, 3));
+    let file = place.put("result.json", &result(3, 3, 5, "c"));
+    let data = place.0.join("rows.csv");
+    let rows: String =
+        (0..5000).map(|i| format!("{},{},{}\n", f64::from(i % 20) / 10.0, f64::from(i % 7) / 10.0, 1.0)).collect();
+    fs::write(&data, format!("c column 0,c column 1,c column 2\n{rows}99,1,1\n")).unwrap();
+    let all = Reported::read(&file).unwrap();
+    let own = Own::read(&all, &data, None).unwrap();
+    let html = checked(&file, Some(&own));
+    let warning = html.find("It must not leave this site").expect("a warning");
+    assert!(warning < html.find("3 groups of").expect("a finding"), "the warning comes first");
+    assert!(
+        html.contains("5001 rows")
+            && html.contains("1 lies out of the box")
+            && html.contains("Every 4th row is drawn.")
+    );
+    let without = checked(&file, None);
+    assert!(!without.contains("must not leave") && !without.contains("own rows"));
+    let at = place.0.join("own-report.html");
+    write_own(&all, &own, &at).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,100 @@
+//! `veilsum report` with the real program: the page that a run leaves, the page with a site's own rows, and what is refused.
+
+use std::{fs, path::Path};
+
+use veilsum_testkit::program::{Folder, veilsum};
+
+/// Rows of two clear groups, and a column whose name is a piece of HTML.
+fn rows(more: &str) -> String {
+    let line = |i: usize| {
+        let at = if i.is_multiple_of(2) { 1.0 } else { 8.0 };
+        format!("{},{},{}\n", at + (i % 7) as f64 / 10.0, 9.0 - at + (i % 5) as f64 / 10.0, (i % 11) as f64)
+    };
+    format!("a,\"<b>b</b>\",c\n{}{more}", (0..400).map(line).collect::<String>())
+}
+
+fn demo(folder: &Folder, more: &[&str]) {
+    let (data, out) = (folder.write("rows.csv", &rows("")), folder.path("out"));
+    let mut args = vec!["demo", "--data", &data, "--sites", "4", "--out", &out];
+    args.extend(more);
+    veilsum(&args).expect(0);
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).expect("a page")
+}
+
+#[test]
+fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
+    let folder = Folder::fresh();
+    demo(&folder, &["--k", "2..4"]);
+    let page = read(folder.path("out/report.html"));
+    for part in [
+        "2 groups of similar rows",
+        "What was given away",
+        "How many groups",
+        "Who took part",
+        "becomes readable is a total over",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let plain = page.replace("http://www.w3.org/2000/svg", "");
+    for bad in ["<script", "http", "src=", "<b>b</b>"] {
+        assert!(!plain.contains(bad), "{bad}");
+    }
+    assert!(page.contains("&lt;b&gt;b&lt;/b&gt;"));
+    let told = veilsum(&["report", &folder.path("out")]).expect(0).text();
+    assert!(told.starts_with("2 groups of similar rows") && told.contains("report.html"), "{told}");
+    // Of the plan nothing lies in the folder of a demonstration.
+    assert!(!read(folder.path("out/report.html")).contains("becomes readable is a total over"));
+    let elsewhere = folder.path("elsewhere.html");
+    veilsum(&["report", &folder.path("out/model.json"), "--html", &elsewhere]).expect(0);
+    assert!(read(elsewhere).contains("400 rows of 4 sites"), "the result is found beside the model");
+}
+
+#[test]
+fn own_rows_are_shown_only_where_it_is_asked_for_and_to_the_owner_alone() {
+    let folder = Folder::fresh();
+    demo(&folder, &["--k", "2"]);
+    let (out, data) = (folder.path("out"), folder.write("own.csv", &rows("500,1,1\n")));
+    assert!(!Path::new(&folder.path("out/own-report.html")).exists(), "never unless asked for");
+    let shared = folder.path("out/report.html");
+    let before = read(&shared);
+    let told = veilsum(&["report", &out, "--data", &data]).expect(0).text();
+    assert!(told.contains("own-report.html") && told.contains("must not leave the site"), "{told}");
+    let own = folder.path("out/own-report.html");
+    let page = read(&own);
+    assert!(
+        page.contains("It must not leave this site")
+            && page.contains("401 rows")
+            && page.contains("1 lies out of the box")
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(&own).expect("the page").permissions().mode() & 0o777, 0o600);
+    }
+    assert_eq!(read(&shared), before, "the page without rows is as it was");
+    veilsum(&["report", &out, "--data", &data, "--html", &shared]).expect(2);
+    assert_eq!(read(&shared), before);
+}
+
+#[test]
+fn what_cannot_be_reported_is_refused_with_the_next_step() {
+    let folder = Folder::fresh();
+    let refused = |args: &[&str], words: [&str; 2]| {
+        let said = veilsum(args).expect(3).stderr;
+        assert!(words.iter().all(|word| said.contains(word)) && said.contains("next: "), "{args:?}: {said}");
+    };
+    fs::create_dir(folder.path("empty")).expect("a folder");
+    refused(&["report", &folder.path("empty")], ["there is no result here", "veilsum status"]);
+    let other = folder.write("other.json", "{\"format\": \"veilsum-result/9\", \"k\": 2}");
+    refused(&["report", &other], ["veilsum-result/9", "with the veilsum of the run"]);
+    let none = folder.write("none.json", "{\"half\": ");
+    refused(&["report", &none], ["not the result of a run", "whole and unchanged"]);
+    let data = folder.write("rows.csv", &rows(""));
+    let out = folder.path("described");
+    veilsum(&["demo", "--data", &data, "--sites", "4", "--method", "describe", "--out", &out]).expect(0);
+    assert!(read(folder.path("described/report.html")).contains("Nobody looked for groups"));
+    refused(&["report", &out, "--data", &data], ["has no clusters", "leave --data out"]);
+}
