@@ -6,7 +6,7 @@ use veilsum_charts::{
     text::{number, percent, shortened},
 };
 
-use super::told::{Reported, Told};
+use super::{reported::Reported, told::Told};
 use crate::cost::counted;
 
 /// Clusters whose lines can be told apart in one chart.

@@ -5,7 +5,8 @@ use veilsum_cluster::method::Pick;
 
 use super::{
     indices::{best_here, meaning, name_of},
-    told::{Reported, Told},
+    reported::Reported,
+    told::Told,
 };
 use crate::{app_messages::clean, cost::counted, plan::PlanSpec};
 

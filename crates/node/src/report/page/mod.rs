@@ -10,6 +10,7 @@ mod finding;
 mod indices;
 mod own;
 mod parties;
+mod reported;
 mod told;
 
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use crate::{
 };
 
 pub use own::Own;
-pub use told::Reported;
+pub use reported::Reported;
 
 /// The page.
 pub fn page(all: &Reported, own: Option<&Own>) -> Page {

@@ -11,7 +11,8 @@ use veilsum_cluster::assign::{hard_labels, memberships};
 
 use super::{
     centres::{Columns, pairs},
-    told::{Reported, Told},
+    reported::Reported,
+    told::Told,
 };
 use crate::{
     cost::counted,
@@ -71,7 +72,7 @@ impl Own {
         let rows = table::read(data, &spec)?.values;
         let working = model.to_working(rows.clone()).map_err(fail)?;
         let u = memberships(&working, &model.centres().map_err(fail)?, model.m).map_err(|e| fail(e.to_string()))?;
-        let labels = hard_labels(&u).into_iter().map(|label| label as usize).collect();
+        let labels = hard_labels(&u);
         let highest = u.outer_iter().map(|row| row.iter().copied().fold(0.0, f64::max)).collect();
         let outside = outside(&rows, model);
         Ok(Own { rows, labels, highest, outside })

@@ -9,7 +9,10 @@ use veilsum_charts::{
     text::{bytes, number},
 };
 
-use super::told::{Reported, Sent, Told};
+use super::{
+    reported::Reported,
+    told::{Sent, Told},
+};
 use crate::{
     agreed::{fingerprint, roster_fingerprint},
     app_messages::clean,

@@ -1,0 +1,220 @@
+//! A result with what lies beside it, and which files are refused.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::told::{Estimated, Frozen, Stopped, Told};
+use crate::{
+    agreed::Federation,
+    documents,
+    error::Failure,
+    files,
+    model::{FORMAT as MODEL_FORMAT, Model},
+    report,
+};
+
+/// Bytes of a result that are read.
+const MAX_RESULT: usize = 128 << 20;
+/// What results say of their form, before the number of it.
+const FORMAT: &str = "veilsum-result/";
+/// The form that is read here; files of earlier versions name none.
+const VERSION: &str = "1";
+
+/// A result with all that lies beside it.
+pub struct Reported {
+    /// The file that names the report: the result, or the model where there is no result.
+    pub of: PathBuf,
+    /// The model, where it is there.
+    pub model: Option<Model>,
+    /// Roster and plan, where they are there and are those of this result.
+    pub federation: Option<Federation>,
+    pub(super) told: Told,
+    /// Files of signed evidence beside it.
+    pub(super) evidence: usize,
+    /// What could not be used of what lies beside it.
+    pub(super) unused: Vec<String>,
+}
+
+impl Reported {
+    /// Reads a result, or a folder with one, or a model beside one, and what lies beside it.
+    ///
+    /// # Errors
+    /// A [`Failure`] where there is no result, it is of another version, or is none.
+    pub fn read(path: &Path) -> Result<Reported, Failure> {
+        let file = if path.is_dir() { found_in(path)? } else { path.to_owned() };
+        let (value, bytes) = parsed(&file)?;
+        let is_model = value["format"].as_str().is_some_and(|format| format == MODEL_FORMAT);
+        let result = report::beside(&file);
+        if is_model && result.is_file() {
+            return Reported::read(&result);
+        }
+        let beside = match is_model {
+            true => file.clone(),
+            false => model_beside(&file),
+        };
+        let mut unused = Vec::new();
+        let model = match beside.is_file() {
+            true => documents::read_model(&beside).map_err(|failure| unused.push(failure.message)).ok(),
+            false => None,
+        };
+        let told = match (is_model, &model) {
+            (true, Some(model)) => of_model(model),
+            (true, None) => {
+                return Err(documents::read_model(&file).err().unwrap_or_else(|| none_of_ours(&file, "it changed")));
+            }
+            (false, _) => told(&file, &value, &bytes)?,
+        };
+        let mut all = Reported { of: file, model: None, federation: None, told, evidence: 0, unused };
+        all.model = model.filter(|model| {
+            let fits = model.plan == all.told.plan_hash && model.centres.len() == all.told.centres.len();
+            if !fits {
+                all.unused.push(format!("{} is the model of another result, and was left out", beside.display()));
+            }
+            fits
+        });
+        all.look_around();
+        Ok(all)
+    }
+
+    /// The same with the documents of its run.
+    ///
+    /// # Errors
+    /// A [`Failure`] where they are another run's.
+    pub fn under(self, federation: Federation) -> Result<Reported, Failure> {
+        if federation.terms.hash().to_string() != self.told.plan_hash {
+            return Err(Failure::input(
+                format!("{}: this result is not of that plan, whose hash is another", self.of.display()),
+                "name the roster and the plan of the same run",
+            ));
+        }
+        Ok(Reported { federation: Some(federation), ..self })
+    }
+
+    fn look_around(&mut self) {
+        let folder = self.of.parent().unwrap_or(Path::new("."));
+        let (roster, plan) = (folder.join("roster.toml"), folder.join("plan.toml"));
+        if roster.is_file() && plan.is_file() {
+            match documents::load_federation(&roster, &plan) {
+                Ok(federation) if federation.terms.hash().to_string() == self.told.plan_hash => {
+                    self.federation = Some(federation);
+                }
+                Ok(_) => {
+                    self.unused.push(format!("{} is another plan than this result's, and was left out", plan.display()))
+                }
+                Err(failure) => self.unused.push(failure.message),
+            }
+        }
+        let named = |entry: &std::fs::DirEntry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            name.starts_with("evidence-") && name.ends_with(".json")
+        };
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        self.evidence = std::fs::read_dir(folder).map_or(0, |all| all.flatten().filter(named).count());
+    }
+
+    /// Where the report belongs: beside the result, as `report.html` beside `result.json`.
+    pub fn place(&self) -> PathBuf {
+        let stem = self.of.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = match (stem.strip_prefix("result"), stem.strip_suffix("-result"), stem.strip_prefix("model")) {
+            (Some(rest), ..) => format!("report{rest}.html"),
+            (_, Some(before), _) => format!("{before}-report.html"),
+            (.., Some(rest)) => format!("report{rest}.html"),
+            _ => format!("{stem}-report.html"),
+        };
+        self.of.with_file_name(name)
+    }
+}
+
+/// The result in a folder, or the model.
+fn found_in(folder: &Path) -> Result<PathBuf, Failure> {
+    let found = ["result.json", "model.json"].into_iter().map(|name| folder.join(name)).find(|file| file.is_file());
+    found.ok_or_else(|| {
+        Failure::input(
+            format!(
+                "{}: there is no result here; a run writes one when it ends, also where it ends early",
+                folder.display()
+            ),
+            "name the folder that the run wrote into (--out), or wait for its end: veilsum status",
+        )
+    })
+}
+
+fn none_of_ours(file: &Path, why: impl std::fmt::Display) -> Failure {
+    Failure::input(
+        format!("{}: this is not the result of a run: {why}", file.display()),
+        "name the result.json that the coordinator or a site wrote, whole and unchanged, or its folder",
+    )
+}
+
+fn parsed(file: &Path) -> Result<(Value, Vec<u8>), Failure> {
+    let bytes = files::read_limited(file, MAX_RESULT)?;
+    let value: Value = serde_json::from_slice(&bytes).map_err(|e| none_of_ours(file, e))?;
+    Ok((value, bytes))
+}
+
+fn told(file: &Path, value: &Value, bytes: &[u8]) -> Result<Told, Failure> {
+    if let Some(format) = value.get("format") {
+        let named = format.as_str().unwrap_or_default();
+        match named.strip_prefix(FORMAT) {
+            Some(VERSION) => {}
+            Some(other) => {
+                return Err(Failure::input(
+                    format!(
+                        "{}: its form is {FORMAT}{}, and this program reads {FORMAT}{VERSION}",
+                        file.display(),
+                        crate::app_messages::clean(other)
+                    ),
+                    "make the report with the veilsum of the run; the result names it under `software`",
+                ));
+            }
+            None => return Err(none_of_ours(file, format!("its form is {format}"))),
+        }
+    }
+    let told: Told = serde_json::from_slice(bytes).map_err(|e| none_of_ours(file, e))?;
+    let d = told.columns.len();
+    if told.method.is_empty() || told.centres.is_empty() || d == 0 {
+        return Err(none_of_ours(file, "it names no method, no columns or no centres"));
+    }
+    if told.centres.iter().any(|centre| centre.len() != d) || told.k as usize != told.centres.len() {
+        return Err(none_of_ours(file, "its centres are not K lists of one number for each column"));
+    }
+    Ok(told)
+}
+
+/// What a model says of its run.
+fn of_model(model: &Model) -> Told {
+    Told {
+        method: model.method.clone(),
+        k: model.k,
+        columns: model.names(),
+        centres: model.centres.iter().map(|centre| centre.iter().copied().map(Some).collect()).collect(),
+        converged: model.converged,
+        rested: model.rested.map(|of| Frozen { too_small: of.too_small, hardly_changed: of.hardly_changed }),
+        ended_early: model.ended_early.clone().map(|early| Stopped {
+            round: early.round,
+            at_rest: early.at_rest,
+            reason: early.reason,
+            lost: early.lost,
+            refused: early.refused,
+        }),
+        extrapolated: model
+            .extrapolated
+            .map(|found| Estimated { rounds: found.rounds, held_out_error: Some(found.held_out_error) }),
+        plan_hash: model.plan.clone(),
+        ..Told::default()
+    }
+}
+
+/// The model beside a result, as `model.json` beside `result.json`.
+fn model_beside(result: &Path) -> PathBuf {
+    let stem = result.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    match (stem.strip_prefix("result"), stem.strip_suffix("-result")) {
+        (Some(rest), _) => result.with_file_name(format!("model{rest}.json")),
+        (None, Some(before)) => {
+            let plain = result.with_file_name(before);
+            if plain.is_file() { plain } else { result.with_file_name(format!("{before}.json")) }
+        }
+        (None, None) => result.with_file_name("model.json"),
+    }
+}
