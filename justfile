@@ -24,6 +24,10 @@ bench:
 release *folder:
     .ci/release {{folder}}
 
+# Make the package that is handed out, and run the demonstration from it
+package folder:
+    packaging/release {{folder}}
+
 # Fuzz one target for some seconds
 fuzz target seconds="600":
     fuzz/run {{target}} {{seconds}}

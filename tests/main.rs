@@ -26,6 +26,7 @@ mod mixed;
 mod networks;
 mod noise;
 mod opening;
+mod packaging;
 mod pages;
 mod papers;
 mod processes;

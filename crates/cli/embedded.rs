@@ -54,6 +54,7 @@ pub fn planned(options: Options, roster: Roster) -> Result<Federation, Failure> 
 /// A [`Failure`] that names the file, or the row, at fault.
 pub fn site(options: Options, rows: Option<Vec<f64>>) -> Result<ClientConfig, Failure> {
     let args: ClientArgs = parsed("client", options)?;
+    args.watch.without_ports()?;
     match rows {
         None => args.prepare_with(true, |of, site, file| args.rows(of, site, file)),
         Some(values) => args.prepare_with(true, |of, site, _| {
@@ -103,7 +104,9 @@ fn in_memory(federation: &Federation, values: Vec<f64>) -> Result<(Arc<dyn Answe
 /// # Errors
 /// A [`Failure`] that names the file at fault.
 pub fn intermediary(options: Options) -> Result<IntermediaryConfig, Failure> {
-    parsed::<IntermediaryArgs>("intermediary", options)?.prepare(true)
+    let args: IntermediaryArgs = parsed("intermediary", options)?;
+    args.watch.without_ports()?;
+    args.prepare(true)
 }
 
 /// What the coordinator of `veilsum server` with these options is given, and the folder for its result.
@@ -112,6 +115,7 @@ pub fn intermediary(options: Options) -> Result<IntermediaryConfig, Failure> {
 /// A [`Failure`] that names the file at fault.
 pub fn coordinator(options: Options) -> Result<(ServerConfig, PathBuf), Failure> {
     let args: ServerArgs = parsed("server", options)?;
+    args.watch.without_ports()?;
     Ok((args.prepare(true)?, args.out))
 }
 

@@ -82,6 +82,18 @@ impl Watch {
         }))
     }
 
+    /// For a program that runs parties itself: it has their events, and no port of theirs.
+    ///
+    /// # Errors
+    /// A [`Failure`] where a port was asked for.
+    pub(crate) fn without_ports(&self) -> Result<(), Failure> {
+        if self.page.is_none() && self.metrics.is_none() {
+            return Ok(());
+        }
+        let what = "page and metrics are served by the command `veilsum`, and not by a party inside another program";
+        Err(Failure::new(Code::Usage, what, "leave them out; events=FILE writes what happens"))
+    }
+
     /// Opens what was asked for.
     ///
     /// # Errors

@@ -1,0 +1,79 @@
+//! What a package brings beside the program: configurations that the program takes, units that shut a party in.
+
+use std::{fs, path::PathBuf};
+
+use veilsum_testkit::program::{Folder, veilsum};
+
+fn packaging(file: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("packaging").join(file)
+}
+
+#[test]
+fn the_example_configurations_are_taken() {
+    let shown = |name: &str| {
+        let file = packaging(&format!("examples/{name}/site.toml"));
+        veilsum(&["policy", "show", "--policy", &file.display().to_string()]).expect(0).stdout
+    };
+    // The basic one keeps every default.
+    assert!(shown("basic").contains("min_rows = 10 "), "{}", shown("basic"));
+    let advanced = shown("advanced");
+    for line in [
+        "min_rows = 50",
+        "min_cohort = 5",
+        "contributors = 3",
+        "records = 20",
+        "data = \"admissions\"",
+        "max_runs = 20",
+    ] {
+        assert!(advanced.contains(line), "{line}: {advanced}");
+    }
+    // An example shows every key that there is.
+    let written = fs::read_to_string(packaging("examples/advanced/site.toml")).expect("an example");
+    for line in veilsum(&["policy", "show"]).expect(0).stdout.lines() {
+        let key = line.split(" = ").next().unwrap_or_default();
+        let optional = line.starts_with('#') || key.starts_with("separation");
+        assert!(optional || key.is_empty() || written.contains(key), "{key} is in no example");
+    }
+}
+
+/// The advanced example's rows as its schema, words and units say.
+#[test]
+fn the_example_of_a_schema_reads_the_example_of_rows() {
+    let folder = Folder::fresh();
+    let written = fs::read_to_string(packaging("examples/advanced/site.toml")).expect("an example");
+    let site = folder.write("site.toml", &written.replace("/srv/lake/admissions/*.parquet", "rows.csv"));
+    let schema = fs::read_to_string(packaging("examples/advanced/schema.toml")).expect("an example");
+    let schema = folder.write("schema.toml", &schema);
+    let text = "age,weight,sex,ward,outcome\n34,154,w,a,0\n51,180,m,b,0\n17,140,w,a,1\n44,166,m,c,0\n";
+    let rows = folder.write("rows.csv", text);
+    let args = ["schema", "check", "--schema", &schema, "--data", &rows, "--policy", &site];
+    let told = veilsum(&args).expect(0);
+    assert!(told.stdout.contains("sex"), "{}", told.text());
+}
+
+#[test]
+fn units_and_container_shut_a_party_in() {
+    for unit in ["veilsum.service", "veilsum-coordinator.service"] {
+        let text = fs::read_to_string(packaging("systemd").join(unit)).expect("a unit");
+        for line in [
+            "DynamicUser=yes",
+            "NoNewPrivileges=yes",
+            "ProtectSystem=strict",
+            "CapabilityBoundingSet=",
+            "PrivateDevices=yes",
+            "SystemCallFilter=@system-service",
+            "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+            "LimitCORE=0",
+            "Restart=on-failure",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{unit}: {line}");
+        }
+        let command =
+            text.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/veilsum ")).expect("a command");
+        let help: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        veilsum(&help).expect(0);
+    }
+    let container = fs::read_to_string(packaging("Containerfile")).expect("a container file");
+    let last = |word: &str| container.lines().filter_map(|line| line.strip_prefix(word)).next_back().map(str::trim);
+    assert_eq!((last("FROM"), last("USER")), (Some("scratch"), Some("65532:65532")));
+}
