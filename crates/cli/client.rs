@@ -145,6 +145,7 @@ impl ClientArgs {
     pub(crate) async fn take_part(&self, mut config: ClientConfig, window: &Window, json: bool) -> Result<(), Failure> {
         let args = self;
         let id = config.party.federation.whoami(&config.party.identity)?;
+        let writer = config.party.writer();
         let name = config.party.name_of(id);
         window.watch(&mut config.party, id);
         let report = client::run(config).await?;
@@ -153,7 +154,7 @@ impl ClientArgs {
         };
         documents::write_model(model, &args.model)?;
         let result = report::beside(&args.model);
-        report::write_site(&result, model, report.result.as_ref(), &report.traffic)?;
+        report::write_site(&result, model, report.result.as_ref(), &report.traffic, &writer)?;
         if json {
             crate::say!(
                 "{}",

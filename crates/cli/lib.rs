@@ -12,6 +12,7 @@
 mod agree;
 mod answerer;
 mod assign;
+mod bundle;
 mod categories;
 mod client;
 mod demo;
@@ -43,6 +44,7 @@ mod schema;
 mod server;
 mod status;
 mod verb;
+mod verify;
 mod words;
 
 use std::{
@@ -137,6 +139,8 @@ verbs! {
     Schema(schema::SchemaArgs),
     Plan(plan::PlanArgs),
     Assign(assign::AssignArgs),
+    Verify(verify::VerifyArgs),
+    Bundle(bundle::BundleArgs),
     Inspect(inspect::InspectArgs),
     Policy(policy::PolicyArgs),
     Doctor(doctor::DoctorArgs),
