@@ -35,8 +35,25 @@ fn contract(result: &Value) {
     for key in promised.iter().chain(&more).chain(&held) {
         assert!(found.contains(key), "{key} is not in {found:?}");
     }
+    let signed = [
+        "federation",
+        "format",
+        "model_digest",
+        "release",
+        "roster_hash",
+        "run",
+        "signatures",
+        "software",
+        "wire_version",
+    ];
     let beside = ["columns", "findings", "n_total_from", "objective", "objective_per_row", "questions", "warnings"];
-    let known = |key: &&str| promised.contains(key) || held.contains(key) || more.contains(key) || beside.contains(key);
+    let known = |key: &&str| {
+        promised.contains(key)
+            || held.contains(key)
+            || more.contains(key)
+            || beside.contains(key)
+            || signed.contains(key)
+    };
     assert_eq!(found.iter().filter(|k| !known(k)).collect::<Vec<_>>(), Vec::<&&str>::new(), "keys nobody documented");
     assert_eq!(keys(&result["indices"]), ["fuzzy_davies_bouldin", "xie_beni"]);
     for key in ["centres", "max_abs_diff"] {

@@ -2,6 +2,7 @@
 //! runs what tests a rule, and `cargo test --test product losses` a file.
 
 mod application_rules;
+mod assigned;
 mod blame;
 mod carriers;
 mod cli;
@@ -38,6 +39,7 @@ mod scale;
 mod schema;
 mod second_implementation;
 mod service;
+mod signed_results;
 mod spec_round;
 #[cfg(unix)]
 mod status;

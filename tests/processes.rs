@@ -77,6 +77,29 @@ fn a_run_from_keys_to_memberships() {
     assert_eq!(strings(&result["cohort"]), ["site-1", "site-2", "site-3", "site-4", "site-5"]);
     assert!(strings(&result["missing"]).is_empty() && result["converged"] == true);
     assert!(result["indices"]["fuzzy_davies_bouldin"].as_f64().expect("an index") > 0.0);
+    // Everybody who was there to the end signed, and a site has the same numbers under the same signature.
+    let documents = ["--roster", &p.folder.path("roster.toml"), "--plan", &p.folder.path("plan.toml"), "--json"];
+    let verified = |file: &str| -> serde_json::Value {
+        let ended = veilsum(&[&["verify", &p.folder.path(file)][..], &documents[..]].concat()).expect(0);
+        serde_json::from_str(&ended.stdout).expect("JSON")
+    };
+    let said = verified("out/result.json");
+    assert_eq!(
+        (said["countersigned"].as_array().map(Vec::len), &said["not_countersigned"]),
+        (Some(5), &serde_json::json!([]))
+    );
+    for i in 1..=5 {
+        let (own, said) = (format!("site-{i}-result.json"), verified(&format!("site-{i}-result.json")));
+        assert_eq!((&said["written_by"], &said["signed_by_coordinator"]), (&format!("site-{i}").into(), &true.into()));
+        let value = p.folder.json(&own);
+        assert_eq!((&value["centres"], &value["indices"]), (&result["centres"], &result["indices"]), "site {i}");
+        let bundle = p.folder.path(&format!("site-{i}.tar"));
+        let (model, own) = (p.folder.path(&format!("site-{i}.model")), p.folder.path(&own));
+        veilsum(&[&["bundle", &bundle, "--result", &own, "--model", &model][..], &documents[..4]].concat()).expect(0);
+        let said: serde_json::Value =
+            serde_json::from_str(&veilsum(&["verify", &bundle, "--json"]).expect(0).stdout).expect("JSON");
+        assert_eq!((&said["totals_recomputed"], &said["result_recomputed"]), (&result["questions"], &true.into()));
+    }
     for i in 1..=5 {
         let model = p.folder.json(&format!("site-{i}.model"));
         assert_eq!((&model["centres"], &model["plan"]), (&result["centres"], &result["plan_hash"]), "site {i}");

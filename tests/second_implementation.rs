@@ -38,12 +38,12 @@ const SIZES: [usize; 5] = [31, 44, 28, 37, 52];
 const PYTHON: usize = 2;
 const ROUNDS: u32 = 6;
 
-fn reference() -> PathBuf {
+pub(crate) fn reference() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("protocol/reference")
 }
 
 /// A Python that has what the reference needs, where there is one: named by a variable, as made by `check.sh`, or installed.
-fn python() -> Option<PathBuf> {
+pub(crate) fn python() -> Option<PathBuf> {
     const FITS: &str = "import importlib.metadata as m, sys
 wanted = [line.split('==') for line in open(sys.argv[1]).read().split()]
 sys.exit(sys.version_info < (3, 11) or any(m.version(name) != version for name, version in wanted))";

@@ -1,24 +1,33 @@
 //! `veilsum assign`: memberships of one's own rows in the clusters of a model. Nothing leaves the machine.
 
 use std::{
+    io::Write,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use clap::Args;
 use serde_json::json;
-use veilsum_cluster::assign::{hard_labels, memberships};
+use veilsum_cluster::assign::{largest, memberships};
 
-use crate::verb::Verb;
+use crate::verb::{Out, Verb};
 use veilsum_node::{
+    assigned::{Assigned, Part, Shown, is_parquet},
     cost::counted,
     documents,
-    error::Failure,
-    files::{self, Existing},
+    error::{Code, Failure},
+    files::Growing,
     model::Model,
     schema::{Missing, Schema},
-    table::{self, Filter, RowRules, TableSpec},
+    table::{self, Batches, Filter, RowRules, TableSpec},
 };
+
+/// Numbers of rows that are held at a time.
+const HELD: usize = 1 << 18;
+/// Rows outside the box that a document lists.
+const LISTED: usize = 1000;
+/// From here on a whole number in a column of numbers may have been rounded when it was read.
+const EXACT: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
 
 /// Memberships of one's own rows in the clusters of a model
 #[derive(Args, Debug)]
@@ -32,23 +41,132 @@ pub(crate) struct AssignArgs {
     /// A site.toml whose [rows] say what columns, words and units of these rows mean
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Where to write one line a row; only you can read the file. `-` is standard output
-    #[arg(long, value_name = "FILE.csv", default_value = "-")]
+    /// A column of the rows that is kept, in front, so that they can be told apart
+    #[arg(long, value_name = "COLUMN")]
+    pub id: Option<String>,
+    /// Only the N largest memberships of each row, with their clusters
+    #[arg(long, value_name = "N", conflicts_with = "hard", value_parser = clap::value_parser!(u32).range(1..))]
+    pub top: Option<u32>,
+    /// No memberships: only the cluster of the largest one
+    #[arg(long)]
+    pub hard: bool,
+    /// Where to write one line a row, CSV or by its name .parquet; only you can read the file. `-` is standard output
+    #[arg(long, value_name = "FILE", default_value = "-")]
     pub out: PathBuf,
 }
 
-/// The rows, counted from 0, that lie outside the model's public box.
-fn outside(values: &[f64], model: &Model) -> Vec<usize> {
+/// For each row whether it lies outside the model's public box.
+fn outside(values: &[f64], model: &Model) -> Vec<bool> {
     let inside =
         |row: &[f64]| row.iter().zip(&model.columns).all(|(x, column)| (column.lower..=column.upper).contains(x));
-    let rows = values.chunks_exact(model.names().len().max(1)).enumerate();
-    rows.filter(|(_, row)| !inside(row)).map(|(i, _)| i).collect()
+    values.chunks_exact(model.names().len().max(1)).map(|row| !inside(row)).collect()
 }
 
 /// Where the first of them is, where the source can be read once more.
 fn place_of(data: &Path, spec: &TableSpec, model: &Model) -> Option<String> {
     let within = model.columns.iter().map(|column| (column.lower, column.upper)).collect();
-    table::look(data, &TableSpec { within, ..spec.clone() }).err()?.place()
+    table::look(data, &TableSpec { within, label: None, ..spec.clone() }).err()?.place()
+}
+
+/// What is known once all rows were read.
+#[derive(Default)]
+struct Told {
+    rows: usize,
+    outside: usize,
+    /// The first of them, counted from 0.
+    listed: Vec<usize>,
+}
+
+impl AssignArgs {
+    fn shown(&self, clusters: usize) -> Result<Shown, Failure> {
+        match self.top.map(|top| top as usize) {
+            Some(top) if top > clusters => Err(Failure::new(
+                Code::Usage,
+                format!("--top {top}: the model has {}", counted(clusters, "cluster")),
+                format!("say --top {clusters} at most"),
+            )),
+            Some(top) => Ok(Shown::Top(top)),
+            None if self.hard => Ok(Shown::Hard),
+            None => Ok(Shown::Memberships),
+        }
+    }
+
+    fn fail(&self, why: impl std::fmt::Display) -> Failure {
+        Failure::input(format!("{}: {why}", self.data.display()), "correct the file")
+    }
+
+    fn spec(&self, model: &Model) -> Result<TableSpec, Failure> {
+        let columns = model.columns.iter().map(|c| c.name.clone()).collect();
+        // One line of memberships for every row: none is left out.
+        let schema = documents::schema_beside(&self.model)?
+            .map(|schema| Arc::new(Schema { missing: Missing::Refuse, ..schema }));
+        let rules = self
+            .policy
+            .as_deref()
+            .map(documents::load_policy)
+            .transpose()?
+            .map(|site| Arc::new(RowRules { missing: None, filter: Filter::default(), ..(*site.rows).clone() }));
+        let (categorical, label) = (model.categorical.clone(), self.id.clone());
+        Ok(TableSpec { columns, categorical, schema, rules, label, ..TableSpec::default() })
+    }
+
+    /// Reads the rows part by part, and hands each part over with what it was assigned.
+    fn each_part(
+        &self,
+        model: &Model,
+        spec: &TableSpec,
+        top: usize,
+        mut take: impl FnMut(&Part<'_>) -> Result<(), Failure>,
+    ) -> Result<Told, Failure> {
+        let centres = model.centres().map_err(|why| self.fail(why))?;
+        let mut batches = Batches::new(table::open(&self.data)?, spec)?;
+        let (at_once, mut told) = ((HELD / model.names().len().max(1)).max(1), Told::default());
+        loop {
+            let more = batches.more(at_once)?;
+            let (values, ids) = batches.table().drain();
+            self.tell_apart(ids.as_deref().unwrap_or_default())?;
+            let outside = outside(&values, model);
+            let rows = model.to_working(values).map_err(|why| match told.rows {
+                0 => self.fail(why),
+                before => self.fail(format!("behind the first {}: {why}", counted(before, "row"))),
+            })?;
+            let u = memberships(&rows, &centres, model.m).map_err(|e| self.fail(e))?;
+            let u = u.as_slice().unwrap_or_default();
+            let largest = u.chunks_exact(model.k as usize).map(|row| largest(row, top)).collect();
+            for (row, _) in outside.iter().enumerate().filter(|(_, outside)| **outside) {
+                told.outside += 1;
+                if told.listed.len() < LISTED {
+                    told.listed.push(told.rows + row);
+                }
+            }
+            told.rows += outside.len();
+            take(&Part { ids, memberships: u, largest, outside })?;
+            if !more {
+                return Ok(told);
+            }
+        }
+    }
+
+    /// Whole numbers beyond what a column of numbers holds exactly may stand for several rows.
+    fn tell_apart(&self, ids: &[String]) -> Result<(), Failure> {
+        let rounded = |id: &String| id.parse::<f64>().is_ok_and(|x| x.abs() >= EXACT && x.to_string() == *id);
+        if !ids.iter().any(rounded) {
+            return Ok(());
+        }
+        let column = self.id.as_deref().unwrap_or_default();
+        let what = format!("{}: ids in {column:?} are numbers too large to be read exactly", self.data.display());
+        Err(Failure::input(what, "make it a column of text, with a letter in front of every number"))
+    }
+
+    fn warn(&self, told: &Told, spec: &TableSpec, model: &Model) {
+        let Some(first) = told.listed.first() else { return };
+        crate::tell!(
+            "warning: {} outside the box that the model was made for, first {}: their memberships say which centre is nearest, \
+             and little more",
+            counted(told.outside, "row"),
+            place_of(&self.data, spec, model).unwrap_or_else(|| format!("row {} of the table", first + 1))
+        );
+    }
 }
 
 impl Verb for AssignArgs {
@@ -69,59 +187,76 @@ impl Verb for AssignArgs {
         if let (Some(caution), false) = (model.caution(), json) {
             crate::tell!("warning: {caution}");
         }
-        let fail = |why: String| Failure::input(format!("{}: {why}", args.data.display()), "correct the file");
-        let columns = model.columns.iter().map(|c| c.name.clone()).collect();
-        // One line of memberships for every row: none is left out.
-        let schema = documents::schema_beside(&args.model)?
-            .map(|schema| Arc::new(Schema { missing: Missing::Refuse, ..schema }));
-        let rules = args
-            .policy
-            .as_deref()
-            .map(documents::load_policy)
-            .transpose()?
-            .map(|site| Arc::new(RowRules { missing: None, filter: Filter::default(), ..(*site.rows).clone() }));
-        let spec = TableSpec { columns, categorical: model.categorical.clone(), schema, rules, ..TableSpec::default() };
-        let table = table::read(&args.data, &spec)?;
-        let outside = outside(&table.values, &model);
-        if let (Some(first), false) = (outside.first(), json) {
-            crate::tell!(
-                "warning: {} outside the box that the model was made for, first {}: their memberships say which centre is nearest, \
-             and little more",
-                counted(outside.len(), "row"),
-                place_of(&args.data, &spec, &model).unwrap_or_else(|| format!("row {} of the table", first + 1))
-            );
+        let clusters = model.k as usize;
+        let (spec, shown) = (args.spec(&model)?, args.shown(clusters)?);
+        let top = if let Shown::Top(top) = shown { top } else { 1 };
+        let id = args.id.as_deref();
+        if args.out.as_os_str() == "-" {
+            if json {
+                return args.print_document(&model, &spec, top);
+            }
+            let mut out = Assigned::new(Unheard(Out), false, id, shown, clusters)?;
+            let told = args.each_part(&model, &spec, top, |part| out.add(part))?;
+            let flushed = out.finish()?.flush();
+            args.warn(&told, &spec, &model);
+            return crate::verb::written(flushed);
         }
-        let rows = model.to_working(table.values).map_err(fail)?;
-        let u = memberships(&rows, &model.centres().map_err(fail)?, model.m).map_err(|e| fail(e.to_string()))?;
-        let labels = hard_labels(&u);
+        let mut out = Assigned::new(Growing::create(&args.out)?, is_parquet(&args.out), id, shown, clusters)?;
+        let told = args.each_part(&model, &spec, top, |part| out.add(part))?;
+        out.finish()?.finish()?;
+        if !json {
+            args.warn(&told, &spec, &model);
+        }
+        let shown = args.out.display().to_string();
+        let value = json!({ "written": shown, "k": model.k, "rows": told.rows, "outside_box": told.listed,
+            "rows_outside_box": told.outside, "caution": model.caution() });
+        crate::verb::print(json, &value, &format!("memberships in {}: {shown}", counted(clusters, "cluster")))
+    }
+}
 
-        let to_file = args.out.as_os_str() != "-";
-        if json && !to_file {
-            let u: Vec<Vec<f64>> = u.outer_iter().map(|row| row.to_vec()).collect();
-            let value = json!({ "k": model.k, "memberships": u, "labels": labels, "outside_box": outside,
-            "caution": model.caution() });
-            return crate::verb::print(true, &value, "");
+impl AssignArgs {
+    /// One document of all rows, which has to be held until it is whole.
+    fn print_document(&self, model: &Model, spec: &TableSpec, top: usize) -> Result<(), Failure> {
+        let (mut all, mut labels, mut ranked, mut names) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut outside: Vec<usize> = Vec::new();
+        self.each_part(model, spec, top, |part| {
+            let before = labels.len();
+            all.extend(part.memberships.chunks_exact(model.k as usize).map(<[f64]>::to_vec));
+            labels.extend(part.largest.iter().map(|largest| largest[0]));
+            ranked.extend(part.largest.iter().cloned());
+            names.extend(part.ids.iter().flatten().cloned());
+            outside.extend(part.outside.iter().enumerate().filter(|(_, out)| **out).map(|(row, _)| before + row));
+            Ok(())
+        })?;
+        let mut value = json!({ "k": model.k, "labels": labels, "outside_box": outside, "caution": model.caution() });
+        if !self.hard {
+            value["memberships"] = json!(all);
         }
-        // Clusters are numbered from 0, as the centres stand in the model.
-        let mut header: Vec<String> = (0..model.k).map(|i| format!("membership_{i}")).collect();
-        header.push("cluster".into());
-        let lines = u.outer_iter().zip(&labels).map(|(row, label)| {
-            let mut cells: Vec<String> = row.iter().map(|x| format!("{x:?}")).collect();
-            cells.push(label.to_string());
-            cells
-        });
-        let mut text = Vec::new();
-        table::write_csv(&mut text, &header, lines)?;
-        if to_file {
-            files::write_private(&args.out, &text, Existing::Replace)?;
-            let shown = args.out.display().to_string();
-            let value = json!({ "written": shown, "k": model.k, "outside_box": outside, "caution": model.caution() });
-            return crate::verb::print(
-                json,
-                &value,
-                &format!("memberships in {}: {shown}", counted(model.k as usize, "cluster")),
-            );
+        if self.top.is_some() {
+            value["top"] = json!(ranked);
         }
-        crate::verb::print(false, &serde_json::Value::Null, &String::from_utf8_lossy(&text))
+        if self.id.is_some() {
+            value["ids"] = json!(names);
+        }
+        crate::verb::print(true, &value, "")
+    }
+}
+
+/// Standard output of which a reader may have seen enough (`| head`): the rest is then computed for nobody, and no error.
+struct Unheard(Out);
+
+impl Write for Unheard {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self.0.flush() {
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        }
     }
 }

@@ -150,6 +150,7 @@ impl ClientArgs {
     pub(crate) async fn take_part(&self, mut config: ClientConfig, window: &Window, json: bool) -> Result<(), Failure> {
         let args = self;
         let id = config.party.federation.whoami(&config.party.identity)?;
+        let writer = config.party.writer();
         let name = config.party.name_of(id);
         let federation = config.party.federation.clone();
         window.watch(&mut config.party, id);
@@ -159,7 +160,7 @@ impl ClientArgs {
         };
         documents::write_model(model, &args.model)?;
         let result = report::beside(&args.model);
-        report::write_site(&result, model, report.result.as_ref(), &report.traffic)?;
+        report::write_site(&result, model, report.result.as_ref(), &report.traffic, &writer)?;
         let page = report::page::kept_beside(&result, &federation);
         if json {
             crate::say!(

@@ -3,12 +3,16 @@
 mod pooled;
 mod source;
 
-use std::{fmt::Write, path::PathBuf};
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
 
 use clap::Args;
 use veilsum_proto::{
     plan::Terms,
     policy::{Enforcement, Spent},
+    roster::Roster,
 };
 
 use self::source::{Source, Wish};
@@ -24,9 +28,10 @@ use veilsum_node::{
     answerer::PossibleRows,
     columns::names,
     cost::first_centres,
-    documents::SitePolicy,
+    documents::{self, SitePolicy},
     dp,
     error::{Code, Failure},
+    files,
     forecast::{self, Forecast, Verdict},
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
     plan::{Clusters, Judge, PlanSpec, Scaling},
@@ -34,6 +39,8 @@ use veilsum_node::{
     report,
     result::RunResult,
     role::client::{Step, Vanish},
+    signed,
+    signing::Writer,
 };
 
 /// What to do about an option that is wrong.
@@ -208,7 +215,7 @@ impl Verb for DemoArgs {
             on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),
             progress: Watch::default().watcher(json)?,
         }))?;
-        let LoopbackRun { result, counted, sites, federation, .. } = run;
+        let LoopbackRun { result, counted, sites, federation, coordinator, .. } = run;
         let mut result = result?;
         // The coordinator cannot see what the sites sent to the intermediary; here both are known.
         if let Ok(counted) = &counted {
@@ -222,10 +229,14 @@ impl Verb for DemoArgs {
             }
         }
         let pooled = pooled::compare(&work, &prepared, args.start_seed(), &result)?;
-        let mut written = report::write(&args.out, &result, Some(&pooled))?;
-        written.extend(report::page::kept_beside(&args.out.join("result.json"), &federation));
+        let writer = Writer { identity: coordinator, federation };
+        let mut written = report::write(&args.out, &result, Some(&pooled), &writer)?;
+        written.extend(report::page::kept_beside(&args.out.join("result.json"), &writer.federation));
+        written.extend(write_documents(&args.out, &writer)?);
         if json {
-            crate::say!("{}", report::document(&result, Some(&pooled)));
+            let text = files::read_limited(&written[0], signed::MAX_FILE)?;
+            let value: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+            crate::say!("{value}");
             return early(&result);
         }
         crate::say!(@raw "{}{}", report::centres(&result), report::summary(&result));
@@ -267,8 +278,18 @@ impl Verb for DemoArgs {
         for path in &written {
             crate::say!("wrote {}", path.display());
         }
+        crate::say!("who signed what: veilsum verify {}", files::quoted(&written[0]));
         early(&result)
     }
+}
+
+/// Roster and plan of the demonstration, without which nobody can check its signatures.
+fn write_documents(out: &Path, writer: &Writer) -> Result<[PathBuf; 2], Failure> {
+    let written = [out.join("roster.toml"), out.join("plan.toml")];
+    let roster = &writer.federation.roster;
+    documents::write_roster(&written[0], &Roster::clone(roster).sign(&writer.identity)?)?;
+    documents::write_plan(&written[1], &Terms::clone(&writer.federation.terms).sign(roster, &writer.identity)?)?;
+    Ok(written)
 }
 
 /// Exit code 9 where the run ended early.

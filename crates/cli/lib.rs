@@ -12,6 +12,7 @@
 mod agree;
 mod answerer;
 mod assign;
+mod bundle;
 mod categories;
 mod client;
 mod demo;
@@ -45,6 +46,7 @@ mod screen;
 mod server;
 mod status;
 mod verb;
+mod verify;
 mod watch;
 mod words;
 
@@ -141,6 +143,8 @@ verbs! {
     Plan(plan::PlanArgs),
     Report(report::ReportArgs),
     Assign(assign::AssignArgs),
+    Verify(verify::VerifyArgs),
+    Bundle(bundle::BundleArgs),
     Inspect(inspect::InspectArgs),
     Policy(policy::PolicyArgs),
     Doctor(doctor::DoctorArgs),

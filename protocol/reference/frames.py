@@ -67,7 +67,7 @@ KINDS = {
     "Hello": (64, SMALL, Struct(roster=HASH, plan=HASH, software=TEXT)),
     "Welcome": (65, SMALL, Struct(software=TEXT)),
     "Denied": (66, SMALL, Struct(why=TEXT)),
-    "Finished": (67, QUERY, Struct(model=BLOB)),
+    "Finished": (67, QUERY, Struct(model=BLOB, result=BLOB, signature=BLOB)),
     "CountReady": (68, LIST, Struct(cohort=List(U16))),
     "CountRequest": (69, LIST, Struct(cohort=List(U16))),
     "CountReply": (70, SMALL, Struct(total=Option(U64))),
@@ -78,6 +78,7 @@ KINDS = {
     "JudgeReply": (75, BODY, Struct(cohort=List(U16), verdicts=BLOB)),
     "Count": (76, LIST, Struct(cohort=List(U16))),
     "Knock": (77, SMALL, Struct(roster=HASH, plan=HASH, software=TEXT)),
+    "Countersigned": (78, SMALL, Struct(ledger=HASH, signature=Raw(64))),
 }  # fmt: skip
 NAMES = {number: name for name, (number, _, _) in KINDS.items()}
 

@@ -177,13 +177,14 @@ def frame_cases():
         "Refusal": {"rule": "RND-4"}, "Opening": opened, "Burn": {}, "Burned": {},
         "BurnCertificate": {"signers": [0, 4], "proofs": [proof, proof]},
         "Hello": {"roster": hashes[0], "plan": hashes[1], "software": "veilsum 0.1.0"},
-        "Welcome": {"software": "veilsum 0.1.0"}, "Denied": {"why": "another plan"}, "Finished": {"model": b"{}"},
+        "Welcome": {"software": "veilsum 0.1.0"}, "Denied": {"why": "another plan"}, "Finished": {"model": b"{}", "result": b"{\n}\n", "signature": proof["signature"]},
         "CountReady": {"cohort": [0, 1, 2]}, "CountRequest": {"cohort": [0, 1, 2]}, "CountReply": {"total": 150},
         "Aborted": {"code": 1, "why": "too few sites"}, "Held": draws.take(20),
         "JudgeRequest": {"digest": hashes[0], "clusters": [2, 3], "grouped": [True, False], "exponents": [-3, 0, 12]},
         "CentreDistances": {"digest": hashes[0], "matrices": [[0.0, 1.5], []]},
         "JudgeReply": {"cohort": [0, 1, 2], "verdicts": b"[]"}, "Count": {"cohort": [0, 2]},
         "Knock": {"roster": hashes[1], "plan": hashes[0], "software": "veilsum 0.1.0"},
+        "Countersigned": {"ledger": hashes[1], "signature": proof["signature"]},
     }  # fmt: skip
     out = []
     for kind, value_ in values.items():

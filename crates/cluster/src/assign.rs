@@ -41,6 +41,15 @@ pub fn hard_labels(memberships: &Array2<f64>) -> Vec<usize> {
     memberships.outer_iter().map(largest).collect()
 }
 
+/// The `top` clusters of largest membership of a row, the largest first; among equals the lower index first, so that the first is
+/// what [`hard_labels`] says.
+pub fn largest(memberships: &[f64], top: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..memberships.len()).collect();
+    order.sort_by(|a, b| memberships[*b].total_cmp(&memberships[*a]));
+    order.truncate(top);
+    order
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +62,11 @@ mod tests {
         assert_eq!(u.dim(), (5, 2));
         assert!(u.outer_iter().all(|row| (row.sum() - 1.0).abs() < 1e-15));
         assert_eq!(hard_labels(&u), [0, 1, 0, 1, 1]);
+        for (row, label) in u.outer_iter().zip(hard_labels(&u)) {
+            assert_eq!(largest(row.as_slice().unwrap(), 1), [label]);
+        }
+        assert_eq!(largest(&[0.2, 0.4, 0.0, 0.4], 3), [1, 3, 0]);
+        assert_eq!(largest(&[0.5, 0.5], 9), [0, 1]);
         assert!(memberships(&rows, &centres, 1.0).is_err());
         assert!(memberships(&Rows::new(vec![], 2).unwrap(), &centres, 2.0).is_err());
         assert!(hard_labels(&memberships(&Rows::new(vec![], 1).unwrap(), &centres, 2.0).unwrap()).is_empty());

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{Batch, validity::Verdict};
 use veilsum_proto::{
-    identity::Identity,
+    identity::{Identity, Signature},
     message::{self, Kind},
     suite::{self, Hash},
 };
@@ -125,10 +125,24 @@ impl JudgeReply {
 }
 
 /// Coordinator to everybody: the run is over. Where it ended early, the model says so ([APP-8]).
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Finished {
     /// The model as JSON; empty towards the intermediary.
     pub model: Vec<u8>,
+    /// The part of the result that all parties sign, as text; empty towards the intermediary, and where sites do not recompute it
+    /// ([RES-2]).
+    pub result: Vec<u8>,
+    /// The coordinator's signature on it, R ‖ S; empty where there is none.
+    pub signature: Vec<u8>,
+}
+
+/// Site to coordinator: it recomputed the result and signs it ([RES-3]).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Countersigned {
+    /// Link of its ledger's last entry ([LED-2]).
+    pub ledger: Hash,
+    /// Its signature on the text and this link.
+    pub signature: Signature,
 }
 
 /// An aggregator to everybody: the run ends, and there is no result.

@@ -8,8 +8,8 @@
 //!    computes on which columns, what those columns are for every plan, and the application's own messages;
 //! 3. [`dp`] and [`agreed`]: what noise promises, and the proof from the documents alone that no sum overflows;
 //! 4. [`method_session`], [`oracle`]: a method's questions and totals in turn, and who judges them;
-//! 5. [`model`], [`errors`], [`traffic`], [`description`], [`result`]: what a site keeps, how far noise moves it, what was sent, what
-//!    is said of columns, and what a run comes to;
+//! 5. [`model`], [`errors`], [`traffic`], [`description`], [`signed`], [`result`]: what a site keeps, how far noise moves it, what was
+//!    sent, what is said of columns, what parties sign of a result, and what a run comes to;
 //! 6. [`release`], [`replay`], [`admission`]: the one door through which a site's answer leaves, from the inside out: may the answer
 //!    leave, does the site's own copy of the method ask it, does the question belong to the plan and come in its turn;
 //!    [`blur`]: what a site adds to seeding cells;
@@ -37,6 +37,7 @@ pub mod release;
 pub mod replay;
 pub mod result;
 pub mod schema;
+pub mod signed;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod traffic;

@@ -1,6 +1,7 @@
 //! The result of a run, for `result.json`.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 /// What a method ends with: a [`RunResult`] before it is told.
 pub use veilsum_cluster::Outcome;
 use veilsum_cluster::{
@@ -11,6 +12,7 @@ use veilsum_cluster::{
 use veilsum_proto::{
     plan::Terms,
     roster::{PartyId, Roster},
+    suite::Hash,
 };
 
 use crate::{
@@ -22,6 +24,7 @@ use crate::{
     model::{Early, Model},
     plan::{PlanSpec, Shares},
     question::SumBounds,
+    signed::Signed,
     traffic::Traffic,
 };
 
@@ -131,6 +134,12 @@ pub struct RunResult {
     /// The model that the sites received.
     #[serde(skip)]
     pub model: Option<Model>,
+    /// The run's name and the text of the result with the signatures on it, once there are any.
+    #[serde(skip)]
+    pub signed: Option<(Hash, Signed)>,
+    /// All questions and openings of the run, as a file of openings has them, where they are all there.
+    #[serde(skip)]
+    pub openings: Option<Vec<u8>>,
 }
 
 /// See [`RunResult::typical_distance`].
@@ -143,6 +152,17 @@ fn typical_distance(work: &PlanSpec, outcome: &Outcome) -> Option<f64> {
 }
 
 impl RunResult {
+    /// As JSON. What noise drowns stands as `null`, and under `errors`.
+    pub fn to_json(&self) -> Value {
+        let mut value = serde_json::to_value(self).unwrap_or_else(|_| json!({}));
+        for pointer in self.errors.iter().flat_map(|errors| &errors.not_distinguishable_from_noise) {
+            if let Some(drowned) = value.pointer_mut(pointer) {
+                *drowned = Value::Null;
+            }
+        }
+        value
+    }
+
     /// Of an outcome of this conversation, with the intermediary's count of the sites of the last total, where it gave it; traffic
     /// is still to come.
     ///
@@ -239,6 +259,8 @@ impl RunResult {
             warnings: told,
             findings,
             model: Some(model),
+            signed: None,
+            openings: None,
         })
     }
 }

@@ -199,10 +199,7 @@ fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Resul
     let failed = |source| FileError::Write { path: path.to_owned(), source };
     let exists = || FileError::Exists { path: path.to_owned() };
     let name = path.file_name().ok_or_else(|| FileError::NoName { path: path.to_owned() })?;
-    let folder = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     // Looked up first only to spare the work; what decides is the link below.
     if existing == Existing::Refuse && fs::symlink_metadata(path).is_ok() {
         return Err(exists());
@@ -230,6 +227,56 @@ fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Resul
         },
     }
     sync_folder(folder).map_err(failed)
+}
+
+/// A file that is written bit by bit, for its owner's eyes alone. It takes its name, in place of an older one, when it is whole; until
+/// then, and where it never becomes so, what was there stays as it was.
+pub struct Growing {
+    path: PathBuf,
+    draft: Draft,
+    file: io::BufWriter<File>,
+}
+
+impl Growing {
+    /// Begins a file that will be at `path`.
+    ///
+    /// # Errors
+    /// A [`FileError`] where its folder cannot be written to.
+    pub fn create(path: impl AsRef<Path>) -> Result<Growing, FileError> {
+        let path = path.as_ref().to_owned();
+        let name = path.file_name().ok_or_else(|| FileError::NoName { path: path.clone() })?;
+        let (draft, file) = Draft::create(folder_of(&path), name, Access::Private)
+            .map_err(|source| FileError::Write { path: path.clone(), source })?;
+        Ok(Growing { draft, file: io::BufWriter::new(file), path })
+    }
+
+    /// It is whole.
+    ///
+    /// # Errors
+    /// A [`FileError`] where it cannot be brought to the disk.
+    pub fn finish(self) -> Result<(), FileError> {
+        let Growing { path, draft, mut file } = self;
+        let done = file.flush().and_then(|()| file.get_ref().sync_all());
+        let done = done.and_then(|()| draft.rename(&path)).and_then(|()| sync_folder(folder_of(&path)));
+        done.map_err(|source| FileError::Write { path, source })
+    }
+}
+
+impl Write for Growing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
 }
 
 /// A file under a name that nobody looks for; it is removed unless it was renamed.
@@ -435,6 +482,24 @@ mod tests {
         assert!(matches!(write_atomic(folder.0.join("taken"), b"x"), Err(FileError::Write { .. })));
         assert_eq!(folder.names(), ["taken"]);
         assert!(matches!(write_atomic(folder.0.join(".."), b"x"), Err(FileError::NoName { .. })));
+    }
+
+    #[test]
+    fn a_growing_file_takes_its_name_when_it_is_whole() {
+        let folder = Folder::new();
+        let path = folder.0.join("rows.csv");
+        write_atomic(&path, b"before").expect("a free name");
+        let mut growing = Growing::create(&path).expect("a folder of ours");
+        growing.write_all(b"half").expect("room");
+        assert_eq!(fs::read(&path).expect("the old one"), b"before");
+        drop(growing);
+        assert_eq!(folder.names(), ["rows.csv"], "nothing is left behind");
+        let mut growing = Growing::create(&path).expect("a folder of ours");
+        growing.write_all(b"whole").expect("room");
+        growing.finish().expect("room");
+        assert_eq!(fs::read(&path).expect("the new one"), b"whole");
+        #[cfg(unix)]
+        assert_eq!(mode(&path), 0o600);
     }
 
     #[test]

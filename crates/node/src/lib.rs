@@ -21,10 +21,11 @@
 //!
 //! # How to read this crate
 //!
-//! 1. [`files`], [`foreign`], [`table`], [`clock`]: files, rows that another process has, rows, the processor's time.
+//! 1. [`files`], [`foreign`], [`table`], [`assigned`], [`clock`]: files, rows that another process has, rows, their memberships, the
+//!    processor's time.
 //! 2. [`documents`]: key, card, roster, plan, policy and model as text files.
 //! 3. [`carrier`], [`store`]: QUIC links; journal, ledger and transcript.
-//! 4. [`evidence`], [`report`]: what a run leaves behind.
+//! 4. [`evidence`], [`signing`], [`report`], [`bundle`]: what a run leaves behind.
 //! 5. [`role`]: site, coordinator and intermediary as programs over links.
 //! 6. [`checkup`]: what can be known of the way to the others before a run.
 //! 7. [`by_hand`]: a role without I/O, for a program that carries its letters.
@@ -32,6 +33,8 @@
 //!
 //! The modules of [`veilsum_federation`] are here under their own names.
 
+pub mod assigned;
+pub mod bundle;
 pub mod by_hand;
 pub mod carrier;
 pub mod checkup;
@@ -44,6 +47,7 @@ pub mod loopback;
 pub mod rehearsal;
 pub mod report;
 pub mod role;
+pub mod signing;
 pub mod simulate;
 pub mod split;
 pub mod store;
@@ -51,5 +55,5 @@ pub mod table;
 
 pub use veilsum_federation::{
     admission, agreed, answerer, app_messages, blur, columns, cost, description, dp, error, errors, forecast,
-    method_session, model, oracle, plan, question, release, replay, result, schema, traffic,
+    method_session, model, oracle, plan, question, release, replay, result, schema, signed, traffic,
 };

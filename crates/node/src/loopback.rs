@@ -173,6 +173,8 @@ pub struct LoopbackRun {
     pub intermediary_view: View,
     /// Everybody's documents.
     pub federation: Federation,
+    /// The coordinator, who writes the result.
+    pub coordinator: Arc<Identity>,
 }
 
 /// Makes identities, roster and plan, runs every role to its end.
@@ -273,7 +275,8 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     for c in clients {
         sites.push(joined(c).await);
     }
-    Ok(LoopbackRun { result, counted, sites, coordinator_view, intermediary_view, federation })
+    let coordinator = identities[0].clone();
+    Ok(LoopbackRun { result, counted, sites, coordinator_view, intermediary_view, federation, coordinator })
 }
 
 fn not_bound(_: oneshot::error::RecvError) -> Failure {

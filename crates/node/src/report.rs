@@ -12,8 +12,16 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    app_messages::clean, cost::counted, description::Description, error::Failure, errors::ResultErrors, files,
-    model::Model, result::RunResult, traffic::Traffic,
+    app_messages::clean,
+    cost::counted,
+    description::Description,
+    error::Failure,
+    errors::ResultErrors,
+    files,
+    model::Model,
+    result::RunResult,
+    signing::{Writer, model_bytes},
+    traffic::Traffic,
 };
 
 /// What the same code gives in the clear, on pooled rows or plain sums. It shows what masks, fixed point and the network change,
@@ -34,39 +42,50 @@ pub struct Pooled {
     pub fuzzy_davies_bouldin: Option<f64>,
 }
 
-/// The content of `result.json`. What noise drowns stands as `null`, and under `errors`.
+/// What a run came to, without documents and signatures. What noise drowns stands as `null`, and under `errors`.
 pub fn document(result: &RunResult, pooled: Option<&Pooled>) -> Value {
-    let mut value = serde_json::to_value(result).unwrap_or_else(|_| json!({}));
-    for pointer in result.errors.iter().flat_map(|errors| &errors.not_distinguishable_from_noise) {
-        if let Some(drowned) = value.pointer_mut(pointer) {
-            *drowned = Value::Null;
-        }
-    }
+    let mut value = result.to_json();
     if let (Some(object), Some(pooled)) = (value.as_object_mut(), pooled) {
         object.insert("pooled".into(), json!(pooled));
     }
     value
 }
 
-/// Writes `result.json` and `model.json` into `folder` and returns their paths.
+/// Writes `result.json`, `model.json` and, where all openings are there, `openings.bin` into `folder` and returns their paths. Each
+/// is whole or as it was before.
 ///
 /// # Errors
 /// A [`Failure`] where the folder cannot be written.
-pub fn write(folder: &Path, result: &RunResult, pooled: Option<&Pooled>) -> Result<Vec<PathBuf>, Failure> {
+pub fn write(
+    folder: &Path,
+    result: &RunResult,
+    pooled: Option<&Pooled>,
+    writer: &Writer,
+) -> Result<Vec<PathBuf>, Failure> {
     std::fs::create_dir_all(folder).map_err(|e| {
         Failure::input(format!("the folder {} cannot be made: {e}", folder.display()), "name another with --out")
     })?;
     let path = folder.join("result.json");
-    let mut text = serde_json::to_string_pretty(&document(result, pooled)).unwrap_or_default();
-    text.push('\n');
-    files::write_atomic(&path, text.as_bytes())?;
+    let model = model_bytes(result.model.as_ref());
+    files::write_atomic(&path, &writer.file(document(result, pooled), &model, result.signed.as_ref())?)?;
     let mut written = vec![path];
-    if let Some(model) = &result.model {
+    if !model.is_empty() {
         let path = folder.join("model.json");
-        crate::documents::write_model(model, &path)?;
+        files::write_atomic(&path, &model)?;
         written.push(path);
     }
+    written.extend(write_openings(&folder.join(OPENINGS), result.openings.as_deref())?);
     Ok(written)
+}
+
+/// The file beside a result with all questions and openings of its run, from which its totals are recomputed.
+pub const OPENINGS: &str = "openings.bin";
+
+/// The totals of all rounds are for those who were in the run: the file is its owner's.
+fn write_openings(path: &Path, openings: Option<&[u8]>) -> Result<Option<PathBuf>, Failure> {
+    let Some(openings) = openings.filter(|openings| !openings.is_empty()) else { return Ok(None) };
+    files::write_private(path, openings, files::Existing::Replace)?;
+    Ok(Some(path.to_owned()))
 }
 
 /// Where a site's result stands: beside its model, as `result.json` beside `model.json`.
@@ -79,12 +98,18 @@ pub fn beside(model: &Path) -> PathBuf {
     model.with_file_name(name)
 }
 
-/// Writes what a site knows of the result: all that the coordinator does but the row count where it runs a copy of the
-/// method, else what the model says.
+/// Writes what a site knows of the result at `path`, signed by it: all that the coordinator does but the row count where it runs a
+/// copy of the method, else what the model says. Beside it the openings that it recomputed.
 ///
 /// # Errors
-/// A [`Failure`] where the file cannot be written.
-pub fn write_site(path: &Path, model: &Model, result: Option<&RunResult>, traffic: &Traffic) -> Result<(), Failure> {
+/// A [`Failure`] where a file cannot be written.
+pub fn write_site(
+    path: &Path,
+    model: &Model,
+    result: Option<&RunResult>,
+    traffic: &Traffic,
+    writer: &Writer,
+) -> Result<(), Failure> {
     let value = match result {
         Some(result) => document(&RunResult { traffic: traffic.clone(), ..result.clone() }, None),
         None => json!({
@@ -95,9 +120,19 @@ pub fn write_site(path: &Path, model: &Model, result: Option<&RunResult>, traffi
             "standardisation": model.standardisation, "traffic": traffic,
         }),
     };
-    let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
-    text.push('\n');
-    Ok(files::write_atomic(path, text.as_bytes())?)
+    let signed = result.and_then(|result| result.signed.as_ref());
+    files::write_atomic(path, &writer.file(value, &model.to_bytes(), signed)?)?;
+    write_openings(&openings_beside(path), result.and_then(|result| result.openings.as_deref())).map(drop)
+}
+
+/// Where the openings of a result stand: beside it, as `openings.bin` beside `result.json`.
+pub fn openings_beside(result: &Path) -> PathBuf {
+    let name = result.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = match name.strip_prefix("result").and_then(|rest| rest.strip_suffix(".json")) {
+        Some(rest) => format!("openings{rest}.bin"),
+        None => format!("{}-{OPENINGS}", result.file_stem().unwrap_or_default().to_string_lossy()),
+    };
+    result.with_file_name(name)
 }
 
 /// Columns, their histograms, categories and correlations, as tables.

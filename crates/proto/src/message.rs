@@ -124,6 +124,8 @@ kinds! {
     Count = 76, MAX_LIST_BODY;
     /// Either: would this greeting let me in?
     Knock = 77, MAX_SMALL_BODY;
+    /// Site to coordinator: its signature on the result, which it recomputed.
+    Countersigned = 78, MAX_SMALL_BODY;
 }
 
 /// Reads a header: which kind, and how many bytes of body follow ([FRM-1] to [FRM-3]).

@@ -21,7 +21,7 @@ const SALT: &[u8] = b"veilsum/2";
 /// keeps its name as long, and a roster is compared by telephone once.
 const LASTING_SALT: &[u8] = b"veilsum/1";
 /// Labels with that salt. None of them names a key.
-const LASTING: [&str; 18] = [
+const LASTING: [&str; 21] = [
     "roster",
     "roster change",
     "rekey",
@@ -40,6 +40,9 @@ const LASTING: [&str; 18] = [
     "rows of columns",
     "column in a ledger",
     "smooth question",
+    "model file",
+    "result",
+    "result file",
 ];
 
 /// A SHA-256 value.

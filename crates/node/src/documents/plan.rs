@@ -12,7 +12,7 @@ use veilsum_proto::{
     roster::Roster,
 };
 
-use super::file::{hash_of, hex, in_file, read_document, refused, to_toml};
+use super::file::{hash_of, hex, in_file, parse_document, read_text, refused, to_toml};
 use crate::{
     error::Failure,
     files,
@@ -109,7 +109,12 @@ pub fn load_plan(path: impl AsRef<Path>, roster: &Roster) -> Result<Terms, Failu
 
 /// A plan with its signature, which is not checked.
 pub(super) fn load_signed_plan(path: &Path, roster: &Roster) -> Result<SignedTerms, Failure> {
-    let file: PlanFile = read_document(path, MAX_FILE, FORMAT, NEXT)?;
+    parse_signed_plan(path, &read_text(path, MAX_FILE)?, roster)
+}
+
+/// The same from its text; errors call it `path`.
+pub(super) fn parse_signed_plan(path: &Path, text: &str, roster: &Roster) -> Result<SignedTerms, Failure> {
+    let file: PlanFile = parse_document(path, text, FORMAT, NEXT)?;
     let signature = Signature::from_bytes(&hex(path, "signature", &file.signature)?);
     let for_roster = hash_of(path, "roster", &file.roster)?;
     if for_roster != roster.hash() {

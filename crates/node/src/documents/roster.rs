@@ -10,7 +10,7 @@ use veilsum_proto::{
 };
 
 use super::change::ChangePart;
-use super::file::{hex, read_document, refused, to_toml};
+use super::file::{hex, parse_document, read_text, refused, to_toml};
 use crate::{error::Failure, files};
 use veilsum_proto::identity::to_hex;
 
@@ -111,6 +111,13 @@ pub fn load_roster_document(path: impl AsRef<Path>) -> Result<RosterDocument, Fa
     Ok(document)
 }
 
+/// The same from a text; errors call it `path`.
+pub(super) fn parse_roster(path: &Path, text: &str) -> Result<SignedRoster, Failure> {
+    let document = unverified_text(path, text)?;
+    document.verify().map_err(|e| refused(path, &e, NEXT))?;
+    Ok(document.signed)
+}
+
 /// Signs `wanted` as what follows the roster at `path`, with the change behind the others, and writes it there; a first roster where
 /// there is none. A key of `wanted` that was replaced since it came in is followed to the one that took its place, and `rekeys`
 /// are applied behind that, so that whoever lists members needs to know the keys alone with which they came.
@@ -144,7 +151,11 @@ pub fn sign_next(
 
 /// A roster with its signature and history, which are not checked.
 fn unverified(path: &Path) -> Result<RosterDocument, Failure> {
-    let file: RosterFile = read_document(path, MAX_FILE, FORMAT, NEXT)?;
+    unverified_text(path, &read_text(path, MAX_FILE)?)
+}
+
+fn unverified_text(path: &Path, text: &str) -> Result<RosterDocument, Failure> {
+    let file: RosterFile = parse_document(path, text, FORMAT, NEXT)?;
     let signature = Signature::from_bytes(&hex(path, "signature", &file.signature)?);
     let roster = Roster {
         name: file.name,

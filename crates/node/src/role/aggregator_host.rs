@@ -4,7 +4,7 @@
 //! that does not read loses frames (they are sent again) and then its link, and holds up nobody else.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     convert::Infallible,
     net::SocketAddr,
     path::PathBuf,
@@ -30,10 +30,10 @@ use super::{
     system_rng,
 };
 use crate::{
-    app_messages,
+    app_messages::{self, Countersigned},
     carrier::{self, Credentials},
     error::Failure,
-    store::Journal,
+    store::{Journal, Said, openings_to_bytes},
     traffic::Traffic,
 };
 
@@ -115,6 +115,8 @@ pub struct AggregatorHost {
     pub broken: Option<Failure>,
     /// What this hub sent and received, by sender.
     pub traffic: Traffic,
+    /// Every question and opening of the run; none where a process before this one sent the first of them.
+    said: Option<Vec<Said>>,
 }
 
 impl AggregatorHost {
@@ -161,6 +163,7 @@ impl AggregatorHost {
             open: None,
             broken: None,
             traffic: Traffic::default(),
+            said: (!begun).then(Vec::new),
         })
     }
 
@@ -173,7 +176,7 @@ impl AggregatorHost {
             journal.rewrite(&[])?;
         }
         self.aggregator = Aggregator::new(machine(&self.config, false), Millis(0), &mut system_rng())?;
-        (self.known, self.begun) = (0, false);
+        (self.known, self.begun, self.said) = (0, false, Some(Vec::new()));
         self.put_off.clear();
         Ok(())
     }
@@ -331,6 +334,7 @@ impl AggregatorHost {
                 Some(aggregator::Event::Failed(Error::Journal(why)))
             }
             aggregator::Output::Send { to, bytes } => {
+                self.keep_said(&bytes);
                 self.send(PartyId::Site(to), bytes);
                 None
             }
@@ -341,6 +345,23 @@ impl AggregatorHost {
                 Some(event)
             }
         }
+    }
+
+    /// Keeps a question or an opening, once: every site is sent the same.
+    fn keep_said(&mut self, frame: &[u8]) {
+        let (Some(Kind::Ask | Kind::Opening), Some(said)) = (message::kind_of(frame), &mut self.said) else { return };
+        if !said.iter().rev().take(2).any(|before| before.frame == frame) {
+            let directory = self.aggregator.directory().unwrap_or_default();
+            said.push(Said { directory, frame: frame.to_vec() });
+        }
+    }
+
+    /// All questions and openings of the run, as a file has them, where they are all known here.
+    pub(super) fn openings(&self) -> Option<Vec<u8>> {
+        self.said
+            .as_deref()
+            .filter(|_| self.config.party.federation.terms.opens(self.config.role))
+            .map(openings_to_bytes)
     }
 
     /// Sends a control frame to one party, if it has a link.
@@ -528,6 +549,12 @@ impl AggregatorHost {
 
     /// Tells everybody the last word, waits until it is acknowledged, and closes the port.
     pub async fn close(mut self, last: impl Fn(PartyId) -> Option<(Kind, Vec<u8>)>) -> Traffic {
+        self.tell_last(&last);
+        self.finish().await
+    }
+
+    /// Tells everybody the last word.
+    fn tell_last(&mut self, last: &impl Fn(PartyId) -> Option<(Kind, Vec<u8>)>) {
         let parties: Vec<PartyId> = self.peers.keys().copied().collect();
         for party in parties {
             if let Some((kind, message)) = last(party) {
@@ -541,6 +568,46 @@ impl AggregatorHost {
                 self.send(party, Arc::new(bytes));
             }
         }
+    }
+
+    /// The same, with the sites' answers to it ([RES-3]): each is waited for until it has answered or hung up, all for
+    /// [`COUNTERSIGN_LIMIT`] at most.
+    pub(super) async fn close_countersigned(
+        mut self,
+        last: impl Fn(PartyId) -> Option<(Kind, Vec<u8>)>,
+        mut take: impl FnMut(u16, Countersigned),
+    ) -> Traffic {
+        self.tell_last(&last);
+        let site = |party: &PartyId| matches!(party, PartyId::Site(_));
+        let mut awaited: BTreeSet<PartyId> = self.peers.keys().copied().filter(site).collect();
+        let end = tokio::time::Instant::now() + COUNTERSIGN_LIMIT;
+        while !awaited.is_empty() {
+            let Ok(Some(event)) = tokio::time::timeout_at(end, self.events.recv()).await else { break };
+            match event {
+                LinkEvent::Down { party, id, why } => {
+                    let gone = self.down(party, id, &why);
+                    awaited.retain(|known| !gone || *known != party);
+                }
+                LinkEvent::Frame { party: party @ PartyId::Site(number), id, bytes, room: _room }
+                    if self.peers.get(&party).is_some_and(|peer| peer.id == id)
+                        && message::kind_of(&bytes) == Some(Kind::Countersigned) =>
+                {
+                    self.traffic.sent(&self.config.party.name_of(party), &bytes);
+                    self.config.party.received(party, &bytes);
+                    match self.open_control(party, &self.session, Kind::Countersigned, &bytes) {
+                        Ok(message) => take(number, message),
+                        Err(e) => tracing::warn!("a signature on the result was not taken: {e}"),
+                    }
+                    awaited.remove(&party);
+                }
+                _ => {}
+            }
+        }
+        self.finish().await
+    }
+
+    /// Waits until everything is acknowledged, and closes the port.
+    async fn finish(mut self) -> Traffic {
         self.entrance = None;
         let mut waiting = tokio::task::JoinSet::new();
         for (_, peer) in std::mem::take(&mut self.peers) {
@@ -557,6 +624,8 @@ impl AggregatorHost {
 
 /// How often it is told at most how many sites have answered.
 const ANSWERS: Duration = Duration::from_millis(250);
+/// How long sites may take to recompute a result and sign it: the arithmetic of a round, and the way there and back.
+const COUNTERSIGN_LIMIT: Duration = Duration::from_secs(10);
 
 /// Frames for the state machine that are taken together at most; what they are in memory is bounded by the door.
 const AT_ONCE: usize = 256;

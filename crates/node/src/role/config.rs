@@ -19,6 +19,7 @@ use crate::{
     model::Model,
     release::Origin,
     result::RunResult,
+    signing::Writer,
     traffic::Traffic,
 };
 
@@ -53,6 +54,11 @@ impl Party {
             view: None,
             blur: None,
         }
+    }
+
+    /// Who writes this party's result.
+    pub fn writer(&self) -> Writer {
+        Writer { identity: self.identity.clone(), federation: self.federation.clone() }
     }
 
     /// The session of this run with an aggregator.

@@ -15,7 +15,7 @@ use crate::{
     evidence::{self, Case},
     question::Question,
     replay::Replay,
-    store::{Said, Transcript},
+    store::{Said, Transcript, openings_to_bytes},
 };
 
 /// The copy and what it was fed with.
@@ -67,6 +67,12 @@ impl Follower {
         }
         follower.transcript = Some(transcript);
         Ok(follower)
+    }
+
+    /// All that the coordinator said, as a file of openings has it, where this site keeps it.
+    pub(super) fn openings(&self) -> Option<Vec<u8>> {
+        let said = self.transcript.as_ref()?.all().ok()?;
+        Some(openings_to_bytes(&said))
     }
 
     fn documents(&self) -> Documents<'_> {

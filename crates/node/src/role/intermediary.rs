@@ -131,7 +131,7 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
         Err(End::Failed(failure)) => Err(hub.broken.take().unwrap_or(failure)),
     };
     let last = match &result {
-        Ok(_) => (Kind::Finished, veilsum_proto::codec::encode(&Finished { model: Vec::new() })),
+        Ok(_) => (Kind::Finished, veilsum_proto::codec::encode(&Finished::default())),
         Err(failure) => {
             let aborted = Aborted { code: failure.code as u8, why: clean(&failure.message) };
             link.tell(Kind::Aborted, &aborted).await;

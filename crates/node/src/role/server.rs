@@ -12,6 +12,7 @@ use veilsum_proto::{
     aggregator::{self, Loss, Timing},
     codec,
     evidence::Documents,
+    identity::from_hex,
     message::{self, Kind},
     roster::{PartyId, Roster},
     suite::Hash,
@@ -28,13 +29,15 @@ pub use super::{config::OnLoss, progress::Progress};
 use crate::result::Outcome;
 pub use crate::result::RunResult;
 use crate::{
+    agreed::Federation,
     app_messages::{Aborted, Count, CountReady, Finished, clean},
     error::{Code, Failure},
     evidence::{self, Case},
     files::{self, Existing},
     method_session::{MethodSession, Turn},
-    model::Early,
+    model::{Early, Model},
     report,
+    signed::is_recomputed,
     store::{Journal, Said},
 };
 
@@ -123,28 +126,56 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     if result.as_ref().is_err_and(|f| Code::ends_a_run(f.code as u8)) {
         hub.forget();
     }
-    let result = result.and_then(|result| match &config.out {
-        Some(out) => report::write(out, &result, None).map(|_| result),
-        None => Ok(result),
+    let writer = config.party.writer();
+    let result = result.and_then(|mut result| {
+        result.traffic = hub.traffic.clone();
+        result.openings = hub.openings();
+        result.signed = Some((hub.run(), writer.sign(&result, &hub.run())?));
+        match &config.out {
+            Some(out) => report::write(out, &result, None, &writer).map(|_| result),
+            None => Ok(result),
+        }
     });
-    let model = result.as_ref().ok().and_then(|r| r.model.as_ref()).and_then(|m| serde_json::to_vec(m).ok());
-    let traffic = hub
-        .close(|party| match (&result, &model) {
-            (Ok(_), Some(model)) => {
-                let model = if matches!(party, PartyId::Site(_)) { model.clone() } else { Vec::new() };
-                Some((Kind::Finished, codec::encode(&Finished { model })))
-            }
-            (Err(failure), _) => Some((
-                Kind::Aborted,
-                codec::encode(&Aborted { code: failure.code as u8, why: clean(unwritten.unwrap_or(&failure.message)) }),
-            )),
-            _ => None,
-        })
-        .await;
-    result.map(|mut r| {
-        r.traffic = traffic;
-        r
-    })
+    let mut result = match result {
+        Ok(result) => result,
+        Err(failure) => {
+            let why = clean(unwritten.unwrap_or(&failure.message));
+            let last = codec::encode(&Aborted { code: failure.code as u8, why });
+            hub.close(|_| Some((Kind::Aborted, last.clone()))).await;
+            return Err(failure);
+        }
+    };
+    let finished = last_word(&config.party.federation, &result);
+    let last = [codec::encode(&Finished::default()), codec::encode(&finished)];
+    let last = |party| Some((Kind::Finished, last[usize::from(matches!(party, PartyId::Site(_)))].clone()));
+    result.traffic = match (&mut result.signed, finished.result.is_empty()) {
+        (Some((_, signed)), false) => {
+            hub.close_countersigned(last, |site, message| {
+                if !signed.take(&writer.about(), site, &message) {
+                    let site = config.party.name_of(PartyId::Site(site));
+                    tracing::warn!(%site, "signed something else than the result: its signature was not taken");
+                }
+            })
+            .await
+        }
+        _ => hub.close(last).await,
+    };
+    Ok(result)
+}
+
+/// What the sites are told: the model, and where they recompute it the result ([RES-2]).
+fn last_word(federation: &Federation, result: &RunResult) -> Finished {
+    let model = result.model.as_ref().map_or_else(Vec::new, Model::to_bytes);
+    let signed = result.signed.as_ref().filter(|_| is_recomputed(&federation.work, &federation.terms));
+    let fits = |text: &str| model.len() + text.len() + 1024 <= Kind::Finished.body_limit();
+    match signed.map(|(_, signed)| signed) {
+        Some(signed) if fits(&signed.text) => Finished {
+            model,
+            result: signed.text.clone().into_bytes(),
+            signature: signed.by.first().and_then(|by| from_hex(&by.signature)).unwrap_or_default(),
+        },
+        _ => Finished { model, ..Finished::default() },
+    }
 }
 
 /// The same, with the result written into `out` before the journal, from which a restart finds all totals, is emptied.
@@ -154,11 +185,11 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
 pub async fn run_and_write(mut config: ServerConfig, out: &Path) -> Result<(RunResult, Vec<PathBuf>), Failure> {
     let (state, session) = (config.state.clone(), config.party.session(PartyId::Coordinator));
     config.out = Some(out.to_owned());
-    let federation = config.party.federation.clone();
+    let writer = config.party.writer();
     let result = run(config).await?;
-    // Once more, with what went over the links until its end.
-    let mut written = report::write(out, &result, None)?;
-    written.extend(report::page::kept_beside(&out.join("result.json"), &federation));
+    // Once more, with the sites' signatures and what went over the links until its end.
+    let mut written = report::write(out, &result, None, &writer)?;
+    written.extend(report::page::kept_beside(&out.join("result.json"), &writer.federation));
     if let Some(state) = state {
         let (mut journal, _) = Journal::<aggregator::Record>::of(&state, &session)?;
         journal.rewrite(&[])?;

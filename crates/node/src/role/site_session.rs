@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     admission::Admission,
-    app_messages::{Aborted, CentreDistances, Finished, Held, clean},
+    app_messages::{self, Aborted, CentreDistances, Countersigned, Finished, Held, clean},
     carrier::{Address, CarrierError},
     error::{Code, Failure},
     method_session::Moved,
@@ -32,6 +32,7 @@ use crate::{
     question::Batch,
     release::{Left, cohort_digest},
     replay::Absent,
+    signed::Signed,
     store::{self, Journal, Write, aside},
 };
 
@@ -345,6 +346,7 @@ impl SiteSession {
                                 })?;
                         }
                         self.report.model = Some(model);
+                        self.countersign(&finished, line).await?;
                     }
                     return Ok(Ending::Finished);
                 }
@@ -534,6 +536,43 @@ impl SiteSession {
             return Err(e.into());
         }
         Ok(false)
+    }
+
+    /// Signs the coordinator's result where it is what this site came to itself, and sends the signature ([RES-3]). Its ledger knows
+    /// of it first. A result that does not follow is not signed: this site then keeps its own.
+    async fn countersign(&mut self, finished: &Finished, line: &mut Line) -> Result<(), Failure> {
+        let openings = self.follower.as_ref().and_then(Follower::openings);
+        let (Some(own), Some(model), Some(run)) = (&mut self.report.result, &self.report.model, self.site.run()) else {
+            return Ok(());
+        };
+        own.openings = openings;
+        if finished.result.is_empty() {
+            return Ok(());
+        }
+        let writer = self.config.party.writer();
+        let about = writer.about();
+        let known = serde_json::to_value(&*own).unwrap_or_default();
+        let ours = about.fields(known, Some(&run), &model.to_bytes());
+        let signed = Signed::from_coordinator(&about, &finished.result, &finished.signature);
+        let signed = signed.ok_or("it is not signed".to_owned());
+        let mut signed = match signed.and_then(|signed| about.follows(&signed.text, &ours).map(|()| signed)) {
+            Ok(signed) => signed,
+            Err(why) => {
+                let name = self.config.party.name_of(self.aggregator);
+                tracing::warn!("{name} sent a result that this site does not sign: {}", clean(&why));
+                return Ok(());
+            }
+        };
+        let ledger = self.keeper.with(|ledger| ledger.head()).link;
+        let site = PartyId::Site(self.site.number());
+        let signature = signed.sign(&about, &writer.identity, site, Some(&ledger));
+        own.signed = Some((run, signed));
+        let message = Countersigned { ledger, signature };
+        let frame = app_messages::frame(&writer.identity, &self.session, Kind::Countersigned, &message);
+        self.write_down(&frame, Disclosure::Acknowledgement)?;
+        self.report.traffic.sent(&self.config.party.name_of(site), &frame);
+        line.send(&frame).await;
+        Ok(())
     }
 
     /// Whether this site's rows were counted for the intermediary, under this plan.

@@ -11,7 +11,7 @@ mod transcript;
 pub use journal::{Entry, Journal, JournalError};
 pub use ledger::{Ledger, LedgerError};
 pub use new_key::{Place, follow, identity_for, next_of};
-pub use transcript::{Said, Transcript};
+pub use transcript::{Said, Transcript, openings_from_bytes, openings_to_bytes};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 

@@ -10,7 +10,12 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use veilsum_proto::{codec, limits::MAX_OPENING, suite::Hash};
+use veilsum_proto::{
+    codec,
+    limits::MAX_OPENING,
+    message::{Kind, kind_of},
+    suite::Hash,
+};
 
 use super::log::Log;
 use crate::error::Failure;
@@ -90,8 +95,28 @@ impl Transcript {
     }
 }
 
-/// The whole entries of a file, and how many bytes they take.
-fn entries(file: &File) -> (Vec<Said>, u64) {
+/// Frames as a transcript has them. An opening stands under the directory of the question before it, where a transcript that a run
+/// goes on with has what was known when it came.
+pub fn openings_to_bytes(said: &[Said]) -> Vec<u8> {
+    let mut directory = Hash::default();
+    let entry = |said: &Said| {
+        if kind_of(&said.frame) == Some(Kind::Ask) {
+            directory = said.directory;
+        }
+        let entry = codec::encode(&Said { directory, frame: said.frame.clone() });
+        [&(entry.len() as u64).to_le_bytes()[..], &entry].concat()
+    };
+    said.iter().flat_map(entry).collect()
+}
+
+/// The frames of bytes that are whole entries and nothing else.
+pub fn openings_from_bytes(bytes: &[u8]) -> Option<Vec<Said>> {
+    let (said, good) = entries(bytes);
+    (good == bytes.len() as u64).then_some(said)
+}
+
+/// The whole entries, and how many bytes they take.
+fn entries(file: impl Read) -> (Vec<Said>, u64) {
     let mut reader = io::BufReader::new(file);
     let (mut said, mut good, mut length) = (Vec::new(), 0u64, [0u8; 8]);
     while reader.read_exact(&mut length).is_ok() {

@@ -178,6 +178,11 @@ impl Aggregator {
         self.run
     }
 
+    /// The directory of the deck that questions are put in now: with it a third party reads them ([`crate::evidence`]).
+    pub fn directory(&self) -> Option<Hash> {
+        self.deck.as_ref().map(|deck| deck.hash)
+    }
+
     /// Sites that may still be asked in this run.
     pub fn cohort(&self) -> Vec<u16> {
         self.cohort.iter().flatten().copied().collect()

@@ -68,6 +68,7 @@ pub(super) fn message(bytes: &[u8]) {
         Kind::Finished => {
             drop(canonical::<app_messages::Finished>(rest, kind.body_limit()).map(|f| Model::from_bytes(&f.model)));
         }
+        Kind::Countersigned => drop(canonical::<app_messages::Countersigned>(rest, kind.body_limit())),
         Kind::JudgeReply => drop(canonical::<app_messages::JudgeReply>(rest, kind.body_limit()).map(|r| r.open())),
         Kind::Held => {
             if let Some(held) = canonical::<app_messages::Held>(rest, kind.body_limit()) {

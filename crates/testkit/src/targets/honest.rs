@@ -194,7 +194,9 @@ fn application(all: &mut Corpus) {
     put(Kind::JudgeReply, codec::encode(&app_messages::JudgeReply::new(cohort, &[])));
     let model = Model::new(&f.work, &hash, &Centres::new(2, 2, vec![0.2, 0.3, 0.7, 0.6]).expect("centres"), None);
     let model = model.expect("a model").to_bytes();
-    put(Kind::Finished, codec::encode(&app_messages::Finished { model: model.clone() }));
+    put(Kind::Finished, codec::encode(&app_messages::Finished { model: model.clone(), ..Default::default() }));
+    let signature = f.kit.site(0).identity.sign("corpus", &[]);
+    put(Kind::Countersigned, codec::encode(&app_messages::Countersigned { ledger: hash, signature }));
     let batches = f.work.sample(n).expect("questions");
     put(Kind::Held, codec::encode(&app_messages::Held { batch: batches[0].clone() }));
     all.push(("model", "two-clusters".into(), model));

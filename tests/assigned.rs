@@ -1,0 +1,144 @@
+//! `veilsum assign` as a data team uses it: ids, what is shown, Parquet, rows out of the box, and a file that is whole or as it was.
+
+use std::{fs::File, process::Command};
+
+use arrow_array::{Array, BooleanArray, Float64Array, StringArray, UInt32Array};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::Value;
+use veilsum_testkit::program::{Folder, binary, veilsum};
+
+/// A model of two columns in [0, 1], and rows around it: the last one is outside.
+fn kit(folder: &Folder, rows: usize) -> (String, String) {
+    let out = folder.path("out");
+    veilsum(&["demo", "--out", &out, "--max-rounds", "8"]).expect(0);
+    let columns: Vec<String> = folder.json("out/model.json")["columns"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|column| column["name"].as_str().unwrap().to_owned())
+        .collect();
+    let mut text = format!("patient,{}\n", columns.join(","));
+    for i in 0..rows {
+        let (x, y) = ((i % 97) as f64 / 97.0, (i % 89) as f64 / 89.0);
+        text += &format!("\"p, {i}\",{x},{y}\n");
+    }
+    text += "far,7.5,0.5\n";
+    (folder.path("out/model.json"), folder.write("rows.csv", &text))
+}
+
+fn lines(path: &str) -> Vec<String> {
+    std::fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn ids_top_and_hard_labels_agree_in_csv_and_parquet() {
+    let folder = Folder::fresh();
+    // More than is held at a time.
+    let (model, data) = kit(&folder, 300_000);
+    let assign = |out: &str, more: &[&str]| {
+        let out = folder.path(out);
+        let args = ["assign", "--model", &model, "--data", &data, "--id", "patient", "--out", &out];
+        let ended = veilsum(&[&args, more].concat()).expect(0);
+        assert!(ended.stderr.contains("1 row outside the box"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("line 300002"), "{}", ended.stderr);
+        #[cfg(unix)]
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&out).unwrap().permissions()) & 0o777,
+            0o600
+        );
+        out
+    };
+    let all = lines(&assign("all.csv", &[]));
+    assert_eq!(all.len(), 300_002);
+    assert_eq!(all[0], "patient,membership_0,membership_1,membership_2,membership_3,membership_4,outside_box,cluster");
+    assert!(all[1].starts_with("\"p, 0\",") && all[300_001].starts_with("far,"), "{}", all[1]);
+    let cells = |line: &str| line.rsplit(',').map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!((cells(&all[1])[1].as_str(), cells(&all[300_001])[1].as_str()), ("false", "true"));
+    let hard = lines(&assign("hard.csv", &["--hard"]));
+    assert_eq!(hard[0], "patient,outside_box,cluster");
+    let top = lines(&assign("top.csv", &["--top", "2"]));
+    assert_eq!(top[0], "patient,cluster_1,membership_1,cluster_2,membership_2,outside_box,cluster");
+    for ((all, hard), top) in all.iter().zip(&hard).zip(&top).skip(1).step_by(1009) {
+        let (all, hard, top) = (cells(all), cells(hard), cells(top));
+        // From the back: cluster, outside, memberships 4 to 0.
+        let u = |cluster: usize| all[6 - cluster].parse::<f64>().unwrap();
+        let best: usize = all[0].parse().unwrap();
+        assert_eq!((&hard[0], &top[0]), (&all[0], &all[0]));
+        assert_eq!((top[5].parse::<usize>().unwrap(), top[4].parse::<f64>().unwrap()), (best, u(best)));
+        let second: usize = top[3].parse().unwrap();
+        assert!((0..5).all(|i| u(i) <= u(best) && (i == best || u(i) <= u(second))), "{all:?}");
+    }
+    // The same table as Parquet.
+    let written = assign("all.parquet", &[]);
+    let mut row = 1;
+    for batch in ParquetRecordBatchReaderBuilder::try_new(File::open(&written).unwrap()).unwrap().build().unwrap() {
+        let batch = batch.unwrap();
+        let column = |name: &str| batch.column_by_name(name).unwrap().clone();
+        let (ids, first) = (column("patient"), column("membership_0"));
+        let (out, cluster) = (column("outside_box"), column("cluster"));
+        for i in 0..batch.num_rows() {
+            let id = ids.as_any().downcast_ref::<StringArray>().unwrap().value(i);
+            let u = first.as_any().downcast_ref::<Float64Array>().unwrap().value(i);
+            let out = out.as_any().downcast_ref::<BooleanArray>().unwrap().value(i);
+            let cluster = cluster.as_any().downcast_ref::<UInt32Array>().unwrap().value(i);
+            if row % 1009 == 0 || out {
+                let cells = cells(&all[row]);
+                assert!(all[row].contains(id));
+                assert_eq!(
+                    (u, out.to_string(), cluster.to_string()),
+                    (cells[6].parse().unwrap(), cells[1].clone(), cells[0].clone())
+                );
+            }
+            row += 1;
+        }
+    }
+    assert_eq!(row, all.len());
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let folder = Folder::fresh();
+    let (model, data) = kit(&folder, 3);
+    let assign = |more: &[&str]| veilsum(&[&["assign", "--model", &model, "--data", &data], more].concat());
+    assert!(assign(&["--top", "9"]).expect(2).stderr.contains("5 clusters"));
+    assert!(assign(&["--id", "patent"]).expect(3).stderr.contains("patient"), "the column that is meant");
+    assert!(assign(&["--top", "2", "--hard"]).expect(2).stderr.contains("cannot be used with"));
+    let ended = assign(&["--id", "patient", "--top", "1", "--json"]).expect(0);
+    let value: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&value["ids"][3], &value["outside_box"]), (&"far".into(), &serde_json::json!([3])));
+    assert_eq!(value["top"][0][0], value["labels"][0]);
+    // Ids that were rounded when they were read would stand for several rows.
+    let large = folder.write("large.csv", &std::fs::read_to_string(&data).unwrap().replace("far", "9007199254740992"));
+    let ended = veilsum(&["assign", "--model", &model, "--data", &large, "--id", "patient"]).expect(3);
+    assert!(ended.stderr.contains("too large") && !ended.stderr.contains("9007199254740992"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_file_is_whole_or_as_it_was() {
+    let folder = Folder::fresh();
+    let (model, data) = kit(&folder, 20_000);
+    let out = folder.write("out.csv", "before");
+    let text = std::fs::read_to_string(&data).unwrap() + "broken,x,y\n";
+    let broken = folder.write("broken.csv", &text);
+    let ended = veilsum(&["assign", "--model", &model, "--data", &broken, "--out", &out]).expect(3);
+    assert!(ended.stderr.contains("line 20003"), "{}", ended.stderr);
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "before");
+    if cfg!(target_os = "linux") {
+        for name in ["out.csv", "out.parquet"] {
+            let out = folder.write(name, "before");
+            let limited = format!(
+                "trap '' XFSZ; ulimit -f 16; exec {} assign --model {model} --data {data} --out {out}",
+                binary().display()
+            );
+            let ended = Command::new("bash").args(["-c", &limited]).output().expect("it starts");
+            let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+            assert_eq!(ended.status.code(), Some(3), "{told}");
+            assert!(told.contains("cannot be written") && told.contains("next: check"), "{told}");
+            assert_eq!(std::fs::read_to_string(&out).unwrap(), "before");
+        }
+    }
+    let hidden = std::fs::read_dir(&folder.0)
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
+    assert_eq!(hidden.count(), 0, "nothing unfinished is left behind");
+}

@@ -1,0 +1,263 @@
+//! A result as a document: who signed what, what a bundle lets others recompute, and what becomes of a changed byte.
+
+use std::{path::Path, process::Command};
+
+use serde_json::Value;
+use veilsum_node::bundle::Bundle;
+use veilsum_testkit::program::{Ended, Folder, veilsum};
+
+use crate::second_implementation::{python, reference};
+
+/// A demonstration in the folder `name`.
+fn demo(folder: &Folder, name: &str, more: &[&str]) -> Ended {
+    let out = folder.path(name);
+    veilsum(&[&["demo", "--out", &out], more].concat())
+}
+
+/// Options for seven sites, one of which vanishes.
+fn losing(folder: &Folder, drop: &str) -> Vec<String> {
+    let row = |i: usize| {
+        format!("{},{}\n", (i * 37 % 101) as f64 / 400.0 + (i % 2) as f64 / 2.0, (i * 53 % 89) as f64 / 89.0)
+    };
+    let data = folder.write("seven.csv", &("x,y\n".to_owned() + &(0..420).map(row).collect::<String>()));
+    let rest = ["--sites", "7", "--k", "2", "--max-rounds", "6", "--drop", drop, "--data", &data];
+    rest.map(str::to_owned).to_vec()
+}
+
+fn verified(file: &str, more: &[&str]) -> Value {
+    let ended = veilsum(&[&["verify", file, "--json"], more].concat()).expect(0);
+    serde_json::from_str(&ended.stdout).expect("one JSON document")
+}
+
+fn names(value: &Value) -> Vec<&str> {
+    value.as_array().expect("a list").iter().map(|name| name.as_str().expect("a name")).collect()
+}
+
+/// [RES-2], [RES-3], [RES-6]: what a stranger does first: every site signs, and the model is the result's.
+#[test]
+fn res_3_every_site_signs_what_it_recomputed() {
+    let folder = Folder::fresh();
+    let told = demo(&folder, "out", &[]).expect(0);
+    assert!(told.stdout.contains("veilsum verify"), "{}", told.stdout);
+    let result = folder.path("out/result.json");
+    let said = verified(&result, &[]);
+    assert_eq!((&said["signed_by_coordinator"], &said["written_by"]), (&true.into(), &"coordinator".into()));
+    let sites: Vec<&str> =
+        said["countersigned"].as_array().unwrap().iter().map(|by| by["site"].as_str().unwrap()).collect();
+    assert_eq!(sites, ["site-1", "site-2", "site-3"]);
+    assert!(said["countersigned"][0]["ledger"].as_str().is_some_and(|link| link.len() == 64));
+    assert!(names(&said["not_countersigned"]).is_empty());
+    assert!(names(&said["writer_alone"]).contains(&"n_total"));
+    let model = folder.path("out/model.json");
+    assert_eq!(verified(&model, &[])["countersigned"], said["countersigned"]);
+    // Another model, and a result without its documents.
+    let text = std::fs::read_to_string(&model).unwrap();
+    std::fs::write(&model, text.replacen("\"k\": 5", "\"k\":  5", 1)).unwrap();
+    assert!(veilsum(&["verify", &model]).expect(3).stderr.contains("not the one of this result"));
+    std::fs::rename(folder.path("out/plan.toml"), folder.path("plan.toml")).unwrap();
+    veilsum(&["verify", &result]).expect(3);
+    verified(&result, &["--plan", &folder.path("plan.toml")]);
+}
+
+/// [RES-6]: who did not sign is named: a site that is gone before the end, and all of them where nothing is opened to them or somebody
+/// else judges.
+#[test]
+fn res_6_who_did_not_sign_is_named() {
+    let folder = Folder::fresh();
+    demo(&folder, "judged", &["--judge", "intermediary", "--max-rounds", "4"]).expect(0);
+    let said = verified(&folder.path("judged/result.json"), &[]);
+    assert_eq!(names(&said["not_countersigned"]), ["site-1", "site-2", "site-3"]);
+    let told = veilsum(&["verify", &folder.path("judged/result.json")]).expect(0).stdout;
+    assert!(told.contains("did not sign it, though the centres are over them: site-1, site-2, site-3"), "{told}");
+    let losing = losing(&folder, "3@4");
+    demo(&folder, "lost", &losing.iter().map(String::as_str).collect::<Vec<_>>()).expect(0);
+    let said = verified(&folder.path("lost/result.json"), &[]);
+    assert_eq!(said["countersigned"].as_array().unwrap().len(), 6);
+    assert!(!names(&said["not_countersigned"]).contains(&"site-1"));
+}
+
+/// [RES-7], [RES-8]: from the bundle alone two implementations come to the result: the program, and the reference in Python.
+#[test]
+fn res_8_a_bundle_is_recomputed_by_two_implementations() {
+    let folder = Folder::fresh();
+    let losing = losing(&folder, "2@3");
+    let losing: Vec<&str> = losing.iter().map(String::as_str).collect();
+    for (name, args) in [
+        ("plain", &[][..]),
+        ("range", &["--k", "2..4", "--max-rounds", "12"]),
+        ("standard", &["--k", "3", "--standardise", "standard"]),
+        ("lost", &losing),
+    ] {
+        demo(&folder, name, args).expect(0);
+        let out = folder.path(&format!("{name}.tar"));
+        veilsum(&["bundle", &out, "--result", &folder.path(&format!("{name}/result.json"))]).expect(0);
+        #[cfg(unix)]
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&out).unwrap().permissions()) & 0o777,
+            0o600
+        );
+        let said = verified(&out, &[]);
+        let result = folder.json(&format!("{name}/result.json"));
+        assert_eq!(
+            (&said["totals_recomputed"], &said["result_recomputed"]),
+            (&result["questions"], &true.into()),
+            "{name}"
+        );
+        let Some(python) = python() else { continue };
+        let run = Command::new(python)
+            .arg(reference().join("recompute.py"))
+            .arg(&out)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .output()
+            .expect("it starts");
+        assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stderr));
+        let found: Value = serde_json::from_slice(&run.stdout).expect("JSON");
+        assert_eq!(found["totals"], result["questions"], "{name}");
+        assert!(found["apart"].as_f64().is_some_and(|apart| apart <= 1e-9), "{name}: {found}");
+        assert!(found["rounds_of_centres"].as_u64() >= result["rounds"].as_u64(), "{name}: {found}");
+    }
+}
+
+/// [RES-8]: openings with a changed byte come to no result, though everything around them was made right. `VEILSUM_CHANGES` says
+/// how many changes are tried.
+#[test]
+fn res_8_no_byte_of_the_openings_can_be_changed() {
+    let folder = Folder::fresh();
+    demo(&folder, "out", &["--k", "2", "--max-rounds", "2", "--init", "uniform"]).expect(0);
+    let path = |name: &str| folder.0.join("out").join(name);
+    let gather = || {
+        Bundle::gather(&path("result.json"), &path("model.json"), &path("roster.toml"), &path("plan.toml"))
+            .expect("whole")
+    };
+    gather().verify().expect("as it was written");
+    let whole = std::fs::read(path("openings.bin")).unwrap();
+    let tries = std::env::var("VEILSUM_CHANGES").ok().and_then(|n| n.parse().ok()).unwrap_or(300_u64);
+    let seed = std::env::var("VEILSUM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(8_u64);
+    println!("VEILSUM_SEED={seed} VEILSUM_CHANGES={tries}");
+    let mut state = seed;
+    let mut draw = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % below as u64) as usize
+    };
+    for _ in 0..tries {
+        let (mut changed, at) = (whole.clone(), draw(whole.len()));
+        changed[at] ^= 1 + draw(255) as u8;
+        std::fs::write(path("openings.bin"), &changed).unwrap();
+        assert!(gather().verify().is_err(), "byte {at} became {:#x}", changed[at]);
+    }
+    // Cut after a whole round: what is left is sound, and is not the run.
+    std::fs::write(path("openings.bin"), &whole[..whole.len() / 2]).unwrap();
+    assert!(gather().verify().is_err());
+    let out = folder.path("out.tar");
+    let told = veilsum(&["bundle", &out, "--result", &folder.path("out/result.json")]).expect(3);
+    assert!(told.stderr.contains("was not written") && !Path::new(&out).exists(), "{}", told.stderr);
+}
+
+/// A disk that is full at the end: what was there before stays, and the error says what to do.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_leaves_what_was_there() {
+    let folder = Folder::fresh();
+    demo(&folder, "out", &["--k", "2", "--max-rounds", "2"]).expect(0);
+    let (result, out) = (folder.path("out/result.json"), folder.write("out.tar", "before"));
+    let program = veilsum_testkit::program::binary();
+    // A limit on the length of files gives the error that a full disk gives.
+    let limited = format!("trap '' XFSZ; ulimit -f 4; exec {} bundle {out} --result {result}", program.display());
+    let ended = Command::new("bash").args(["-c", &limited]).output().expect("it starts");
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(3), "{told}");
+    assert!(told.contains("cannot be written") && told.contains("next: "), "{told}");
+    assert_eq!(std::fs::read_to_string(&out).unwrap(), "before");
+    let left: Vec<_> = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+}
+
+/// `protocol/schemas` says what the program writes: no key that it does not know, and none missing.
+#[test]
+fn schemas_say_what_is_written() {
+    let folder = Folder::fresh();
+    let schemas = Path::new(env!("CARGO_MANIFEST_DIR")).join("protocol/schemas");
+    let schema = |name: &str| -> Value {
+        serde_json::from_slice(&std::fs::read(schemas.join(name)).expect("a schema")).expect("JSON")
+    };
+    let (result, model) = (schema("result.schema.json"), schema("model.schema.json"));
+    for (name, code, args) in [
+        ("plain", 0, &[][..]),
+        ("range", 0, &["--k", "2..3", "--restarts", "2", "--max-rounds", "4"]),
+        ("shapes", 0, &["--method", "gmm", "--k", "2", "--max-rounds", "4"]),
+        ("describe", 0, &["--method", "describe"]),
+        ("noise", 0, &["--dp-epsilon", "8", "--expected-rows", "3000", "--k", "2"]),
+        ("robust", 0, &["--k", "2", "--standardise", "robust", "--max-rounds", "4"]),
+        ("judged", 0, &["--k", "2", "--judge", "intermediary", "--max-rounds", "4"]),
+        ("early", 9, &["--drop", "3@4", "--on-loss", "stop"]),
+    ] {
+        demo(&folder, name, args).expect(code);
+        for (file, schema) in [("result.json", &result), ("model.json", &model)] {
+            let value = folder.json(&format!("{name}/{file}"));
+            fits(schema, schema, &value, &format!("{name}/{file}"));
+        }
+    }
+    let mut value = folder.json("plain/result.json");
+    value["more"] = 1.into();
+    assert!(std::panic::catch_unwind(|| fits(&result, &result, &value, "")).is_err(), "a schema that takes anything");
+}
+
+/// Whether a value is as a schema has it, of what the schemas here use of the language.
+fn fits(root: &Value, schema: &Value, value: &Value, at: &str) {
+    let known =
+        ["$schema", "$id", "$defs", "$ref", "title", "description", "type", "const", "enum", "pattern", "required"];
+    let known: Vec<&str> = known.into_iter().chain(["properties", "additionalProperties", "items"]).collect();
+    for key in schema.as_object().expect("a schema").keys() {
+        assert!(known.contains(&key.as_str()), "{key} is not checked here");
+    }
+    if let Some(to) = schema["$ref"].as_str() {
+        fits(root, root.pointer(to.trim_start_matches('#')).expect("a definition"), value, at);
+    }
+    if let Some(constant) = schema.get("const") {
+        assert_eq!(value, constant, "{at}");
+    }
+    if let Some(all) = schema["enum"].as_array() {
+        assert!(all.contains(value), "{at}: {value}");
+    }
+    let types: Vec<&str> = match &schema["type"] {
+        Value::String(one) => vec![one],
+        Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
+        _ => vec!["any"],
+    };
+    let is = |kind: &&str| match *kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        _ => true,
+    };
+    assert!(types.iter().any(is), "{at}: {value} is none of {types:?}");
+    if let (Some(pattern), Some(text)) = (schema["pattern"].as_str(), value.as_str()) {
+        let digits: usize =
+            pattern.trim_start_matches("^[0-9a-f]{").trim_end_matches("}$").parse().expect("a number of digits");
+        let hex = text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        assert!(text.len() == digits && hex, "{at}: {text}");
+    }
+    if let Some(object) = value.as_object() {
+        for key in schema["required"].as_array().into_iter().flatten() {
+            assert!(object.contains_key(key.as_str().expect("a name")), "{at}: no {key}");
+        }
+        for (key, value) in object {
+            let at = format!("{at}/{key}");
+            match (schema["properties"].get(key), &schema["additionalProperties"]) {
+                (Some(inner), _) => fits(root, inner, value, &at),
+                (None, Value::Bool(false)) => panic!("{at} is not in the schema"),
+                (None, Value::Null | Value::Bool(true)) => {}
+                (None, inner) => fits(root, inner, value, &at),
+            }
+        }
+    }
+    if let (Some(list), Value::Object(_)) = (value.as_array(), &schema["items"]) {
+        for (i, value) in list.iter().enumerate() {
+            fits(root, &schema["items"], value, &format!("{at}/{i}"));
+        }
+    }
+}
