@@ -27,10 +27,9 @@ pub(super) fn sentence(all: &Reported) -> String {
     let told = &all.told;
     if let Some(found) = &told.description {
         return format!(
-            "{} were described over {}, {} rows. Nobody looked for groups.",
+            "{} were described over {}. Nobody looked for groups.",
             counted(found.numbers.len() + found.categories.len(), "column"),
-            whose(&Told { n_total: None, ..told.clone() }),
-            found.rows
+            whose(&Told { n_total: Some(found.rows), ..told.clone() })
         );
     }
     if told.method == "describe" {
