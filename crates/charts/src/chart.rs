@@ -136,15 +136,7 @@ impl Chart {
 
     /// The SVG as a document of its own, with its title and colours.
     pub fn svg(&self) -> String {
-        let mut words = vec![String::new()];
-        for word in self.title.split_whitespace() {
-            let last = words.last_mut().map_or("", |last| last.as_str());
-            let longer = if last.is_empty() { word.to_owned() } else { format!("{last} {word}") };
-            match width(&longer, LETTER) < WIDE - 20.0 {
-                true => drop(words.pop().map(|_| words.push(longer))),
-                false => words.push(word.to_owned()),
-            }
-        }
+        let words = wrapped(&self.title, WIDE - 20.0);
         let (mut drawing, high) = self.drawing(16.0 * words.len() as f64 + 8.0);
         for (i, line) in words.iter().enumerate() {
             drawing.text((0.0, 14.0 + 16.0 * i as f64), Anchor::Start, "", line, WIDE);
@@ -189,7 +181,10 @@ impl Chart {
         let whole =
             of.bins.iter().copied().filter(|(from, to, _)| from < to && drawn(*from, false) && drawn(*to, false));
         let bins: Vec<(f64, f64, f64)> = whole.collect();
-        let (top, bottom) = (top + 6.0, top + 96.0);
+        // Words stand above the bars.
+        let lanes = top + 2.0;
+        let top = lanes + 15.0 * self.notes.len() as f64 + 4.0;
+        let bottom = top + 90.0;
         let ends =
             bins.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |ends, bin| (ends.0.min(bin.0), ends.1.max(bin.1)));
         let x = Scale::between(ends, (4.0, WIDE - 4.0));
@@ -204,13 +199,9 @@ impl Chart {
         }
         drawing.line((0.0, bottom), (WIDE, bottom), "axis");
         ticks_below(drawing, &x, bottom, 5);
-        for (at, words) in &self.notes {
-            if let Some(at) = x.place(*at) {
-                drawing.line((at, top), (at, bottom), "note");
-                let anchor = if at > WIDE / 2.0 { Anchor::End } else { Anchor::Start };
-                let beside = if at > WIDE / 2.0 { -4.0 } else { 4.0 };
-                drawing.text((at + beside, top + 8.0), anchor, "halo", words, WIDE / 2.0 - 8.0);
-            }
+        for (lane, (at, words)) in self.notes.iter().enumerate() {
+            let y = lanes + 15.0 * lane as f64 + 9.0;
+            note(drawing, x.place(*at), (y, bottom), words);
         }
         bottom + 22.0
     }
@@ -325,14 +316,19 @@ impl Frame {
         ticks_below(drawing, &x, floor, 6);
         drawing.text((WIDE, floor + 32.0), Anchor::End, "quiet", &chart.x, WIDE - left);
         for (lane, (at, words)) in chart.notes.iter().enumerate() {
-            let Some(at) = x.place(*at) else { continue };
             let y = lanes + 15.0 * lane as f64 + 9.0;
-            drawing.line((at, y + 3.0), (at, floor), "note");
-            let half = width(words, LETTER).min(WIDE) / 2.0;
-            drawing.text(((at - half).clamp(0.0, WIDE - 2.0 * half), y), Anchor::Start, "", words, WIDE);
+            note(drawing, x.place(*at), (y, floor), words);
         }
         Frame { x, y, left, top: roof, floor, bottom: floor + 38.0 }
     }
+}
+
+/// A line down from its words, which stay within the drawing.
+fn note(drawing: &mut Drawing, at: Option<f64>, (y, floor): (f64, f64), words: &str) {
+    let Some(at) = at else { return };
+    drawing.line((at, y + 3.0), (at, floor), "note");
+    let half = width(words, LETTER).min(WIDE) / 2.0;
+    drawing.text(((at - half).clamp(0.0, WIDE - 2.0 * half), y), Anchor::Start, "", words, WIDE);
 }
 
 /// Numbers below an axis, as many as do not touch.
@@ -365,6 +361,22 @@ fn ellipse(frame: &Frame, (x, y): (f64, f64), (wide, high, tilt): (f64, f64, f64
     Some(format!("M{} {}A{arc} {} {}A{arc} {} {}z", n(x - dx), n(y - dy), n(x + dx), n(y + dy), n(x - dx), n(y - dy)))
 }
 
+/// Lines that are no longer than this, broken between words; one at least.
+fn wrapped(text: &str, room: f64) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last = lines.last().map_or("", String::as_str);
+        let longer = if last.is_empty() { word.to_owned() } else { format!("{last} {word}") };
+        if last.is_empty() || width(&longer, LETTER) < room {
+            lines.pop();
+            lines.push(longer);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
 fn bars_to_the_right(drawing: &mut Drawing, top: f64, bars: &[Bar], names: &[String], what: &str) -> f64 {
     let values = || bars.iter().flat_map(|bar| &bar.values);
     let longest = values().map(|value| width(&value.words, LETTER)).fold(0.0, f64::max);
@@ -375,8 +387,11 @@ fn bars_to_the_right(drawing: &mut Drawing, top: f64, bars: &[Bar], names: &[Str
     let zero = x.place(0.0).unwrap_or(2.0);
     let mut y = top + 2.0;
     for bar in bars {
-        drawing.text((0.0, y + 12.0), Anchor::Start, "", &bar.name, WIDE);
-        y += 17.0;
+        for line in wrapped(&bar.name, WIDE) {
+            drawing.text((0.0, y + 12.0), Anchor::Start, "", &line, WIDE);
+            y += 15.0;
+        }
+        y += 2.0;
         for (style, value) in bar.values.iter().enumerate() {
             let title = match names.get(style) {
                 Some(name) => format!("{}, {name}: {}", bar.name, value.words),

@@ -201,15 +201,16 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
     };
     let clusters: Vec<String> = (0..told.centres.len()).map(|i| format!("cluster {i}")).collect();
     if clusters.len() <= ACROSS || columns.names.len() > clusters.len() {
-        let mut heads = vec!["column", "possible values"];
+        let mut heads = vec!["column"];
+        heads.extend(columns.public.then_some("possible values"));
         heads.extend(clusters.iter().map(String::as_str));
         let range = |column: usize| {
             let (from, to) = columns.ranges[column];
-            if columns.public { format!("{} to {}", number(from), number(to)) } else { "–".to_owned() }
+            columns.public.then(|| Cell::Text(format!("{} to {}", number(from), number(to))))
         };
         let rows = (0..columns.names.len()).map(|column| {
-            let first = [Cell::Text(named(column)), Cell::Text(range(column))];
-            first.into_iter().chain((0..clusters.len()).map(|i| cell(i, column))).collect::<Vec<_>>()
+            let first = [Some(Cell::Text(named(column))), range(column)].into_iter().flatten();
+            first.chain((0..clusters.len()).map(|i| cell(i, column))).collect::<Vec<_>>()
         });
         page.numbers(&heads, rows);
     } else {

@@ -60,8 +60,9 @@ pub(super) fn how_good(page: &mut Page, told: &Told) {
             format!("a largest difference of {} of a column's range", number(d))
         });
         page.paragraph(&format!(
-            "Against {}: {difference}. This shows what masks and rounding change, and nothing about whether the method fits the data.",
-            pooled.what
+            "Against {}: {difference}. This shows what {} change, and nothing about whether the method fits the data.",
+            pooled.what,
+            if told.privacy.is_some() { "noise, masks and rounding" } else { "masks and rounding" }
         ));
     }
 }

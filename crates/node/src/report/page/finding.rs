@@ -17,6 +17,7 @@ pub(super) fn whose(told: &Told) -> String {
         n => counted(n, "site"),
     };
     match told.n_total {
+        Some(rows) if told.privacy.is_some() => format!("about {} of {sites}", counted(rows as usize, "row")),
         Some(rows) => format!("{} of {sites}", counted(rows as usize, "row")),
         None => format!("the rows of {sites}"),
     }
@@ -27,10 +28,9 @@ pub(super) fn sentence(all: &Reported) -> String {
     let told = &all.told;
     if let Some(found) = &told.description {
         return format!(
-            "{} were described over {}, {} rows. Nobody looked for groups.",
+            "{} were described over {}. Nobody looked for groups.",
             counted(found.numbers.len() + found.categories.len(), "column"),
-            whose(&Told { n_total: None, ..told.clone() }),
-            found.rows
+            whose(&Told { n_total: Some(found.rows), ..told.clone() })
         );
     }
     if told.method == "describe" {
@@ -139,13 +139,14 @@ pub(super) fn beware(told: &Told) -> Option<String> {
         ));
     }
     if let Some(frozen) = &told.rested {
+        let of = |n: u32, why: &str| (n > 0).then(|| format!("{} {why}", counted(n as usize, "cluster")));
+        let why = [of(frozen.too_small, "had too few rows or sites"), of(frozen.hardly_changed, "hardly changed")];
         return Some(format!(
-            "The centres rest because clusters were frozen, and are no fixed point of the method: {} had too few rows or sites, and {} hardly changed.",
-            counted(frozen.too_small as usize, "cluster"),
-            frozen.hardly_changed
+            "The centres rest because clusters were frozen, and are no fixed point of the method: {}.",
+            why.into_iter().flatten().collect::<Vec<_>>().join(", and ")
         ));
     }
-    (told.converged == Some(false) && told.description.is_none()).then(|| {
+    (told.converged == Some(false) && told.description.is_none() && told.privacy.is_none()).then(|| {
         "The centres had not come to rest when the plan's last round was over: more rounds may move them.".to_owned()
     })
 }

@@ -155,7 +155,7 @@ pub(super) fn privacy(page: &mut Page, all: &Reported) {
             let drowned = told.errors.as_ref().map_or(0, |errors| errors.not_distinguishable_from_noise.len());
             if drowned > 0 {
                 lines.push(format!(
-                    "{} of the result cannot be told from the noise, and stand nowhere here.",
+                    "What cannot be told from the noise is left out: {} of the result.",
                     counted(drowned, "number")
                 ));
             }
