@@ -127,8 +127,9 @@ fn nobody_is_missing_and_a_round_costs_two_messages() {
         // Enough shares open a total; the last ones of the last question may come after the end.
         assert!((questions - 1..=questions).contains(&count("unmask").messages), "{sent:?}");
         assert_eq!(count("deck").messages, 4, "keys, acceptance, shares, acknowledgement");
+        assert_eq!(count("control").messages, 1, "its signature on the result");
         let phases: Vec<&str> = sent.keys().copied().collect();
-        assert_eq!(phases, ["deck", "masked_input", "unmask"], "{}", name(site));
+        assert_eq!(phases, ["control", "deck", "masked_input", "unmask"], "{}", name(site));
 
         let bytes = count("masked_input").bytes + count("unmask").bytes;
         let words = u64::from(ROUNDS) * (K * COLUMNS + K) as u64 + (2 * K + 1) as u64;

@@ -181,6 +181,9 @@ fn schemas_say_what_is_written() {
         serde_json::from_slice(&std::fs::read(schemas.join(name)).expect("a schema")).expect("JSON")
     };
     let (result, model) = (schema("result.schema.json"), schema("model.schema.json"));
+    let mut members: Vec<&str> = result["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    members.retain(|key| *key != "signatures");
+    assert_eq!(members, veilsum_node::signed::MEMBERS, "what a reader takes and what the schema says");
     for (name, code, args) in [
         ("plain", 0, &[][..]),
         ("range", 0, &["--k", "2..3", "--restarts", "2", "--max-rounds", "4"]),

@@ -27,6 +27,61 @@ pub const MAX_FILE: usize = 128 << 20;
 /// Members of a result that its writer alone answers for: no other party could know them, or each has its own ([RES-1]).
 pub const OWN: [&str; 7] = ["errors", "n_total", "n_total_from", "pooled", "software", "traffic", "warnings"];
 
+/// All members of a result; what is there in which run, `protocol/schemas/result.schema.json` says.
+pub const MEMBERS: [&str; 51] = [
+    "categories",
+    "centres",
+    "centres_box",
+    "cohort",
+    "columns",
+    "contingency",
+    "converged",
+    "curve",
+    "description",
+    "deviations",
+    "ended_early",
+    "errors",
+    "extrapolated",
+    "federation",
+    "findings",
+    "format",
+    "history",
+    "indices",
+    "indices_cohort",
+    "k",
+    "left_out",
+    "m",
+    "mass",
+    "method",
+    "missing",
+    "model_digest",
+    "n_total",
+    "n_total_from",
+    "not_shown",
+    "objective",
+    "objective_per_row",
+    "plan_hash",
+    "pooled",
+    "privacy",
+    "questions",
+    "release",
+    "rested",
+    "roster_hash",
+    "rounds",
+    "run",
+    "shapes",
+    "sizes",
+    "software",
+    "stability",
+    "standardisation",
+    "standardisation_error",
+    "traffic",
+    "typical_distance",
+    "warnings",
+    "weight",
+    "wire_version",
+];
+
 /// Labels of what is signed ([RES-3], [RES-4]), and of the digest of a model's file.
 const RESULT: &str = "result";
 const FILE: &str = "result file";
@@ -267,6 +322,10 @@ impl About<'_> {
         let said = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
         if said("format") != FORMAT {
             let what = format!("it is of the format {:?}, this software reads {FORMAT:?}", clean(said("format")));
+            return Err(Failure::input(what, "check it with the version of veilsum that wrote it"));
+        }
+        if let Some(key) = fields.keys().find(|key| !MEMBERS.contains(&key.as_str())) {
+            let what = format!("it has a member {:?} that this software does not know", clean(key));
             return Err(Failure::input(what, "check it with the version of veilsum that wrote it"));
         }
         for (what, key, ours) in

@@ -459,6 +459,11 @@ pub fn of_server(result: &RunResult, written: &[PathBuf], json: bool) -> String 
         return document(result, None).to_string();
     }
     let mut text = centres(result) + &summary(result);
+    if let Some((_, signed)) = &result.signed {
+        let sites = signed.by.iter().filter(|by| by.ledger.is_some()).count();
+        let of = counted(result.cohort.len(), "site");
+        let _ = writeln!(text, "signed by this coordinator, and by {sites} of {of}: veilsum verify result.json");
+    }
     for path in written {
         let _ = writeln!(text, "wrote {}", path.display());
     }

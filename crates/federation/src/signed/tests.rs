@@ -114,6 +114,10 @@ fn res_1_what_is_no_result_of_these_documents_is_refused() {
     fields.insert("format".into(), json!("veilsum-result/2"));
     let later = Signed::new(&fields).file(&about, &fields, &identities[0], PartyId::Coordinator).unwrap();
     assert!(refused(about, &later).contains("version"));
+    let mut fields = about.fields(known(), None, b"model");
+    fields.insert("finding".into(), json!(1));
+    let more = Signed::new(&fields).file(&about, &fields, &identities[0], PartyId::Coordinator).unwrap();
+    assert!(refused(about, &more).contains("\"finding\""));
     assert!(refused(about, b"{\"centres\": []}").contains("version"));
     assert!(refused(about, b"{}").contains("no result"));
     assert!(refused(about, b"\xff").contains("UTF-8"));
