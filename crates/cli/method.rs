@@ -2,15 +2,14 @@
 
 use std::path::Path;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use veilsum_cluster::{
-    Algorithm, Centres, Clusters, OutOfBox, Recipe, Scaling,
-    algorithm::{ALGORITHMS, About, Options},
+    Algorithm, Centres, Clusters, Recipe, Scaling,
+    algorithm::{About, Options},
     method::{
-        Choice, GroupThreshold, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor,
+        Choice, GroupThreshold, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity,
         first::{self, UsualStart},
     },
-    privacy::{Noise, Unit},
     sampling::Sampling,
 };
 
@@ -20,110 +19,13 @@ use veilsum_node::{
     table,
 };
 
-/// Methods that exist here for comparison only: their server sees every site's centres.
-const COMPARISON_ONLY: [&str; 4] = ["k-fed", "kfed", "fkm-plain", "ffcf-plain"];
+pub(crate) mod heading;
+mod noise;
+mod values;
 
-fn parse_method(text: &str) -> Result<&'static About, String> {
-    if COMPARISON_ONLY.contains(&text) {
-        return Err(format!(
-            "{text} is here for comparison in tables only and no plan can name it: its server sees every site's centres"
-        ));
-    }
-    let named = |about: &&About| about.name == text || about.aliases.contains(&text);
-    ALGORITHMS.iter().find(named).ok_or_else(|| format!("the methods are {}", names().join(", ")))
-}
-
-/// All methods, each with its other names.
-fn names() -> Vec<String> {
-    let one = |about: &About| match about.aliases {
-        [] => about.name.to_owned(),
-        others => format!("{} ({})", about.name, others.join(", ")),
-    };
-    ALGORITHMS.iter().map(one).collect()
-}
-
-/// Kept for comparison with their papers.
-const OF_PAPERS: [&str; 2] = ["ffcm-avg1", "kumar"];
-
-/// The names of all methods, and without those that are kept for comparison: a line of the short help has room for no more.
-fn method_help(all: bool) -> String {
-    let names = ALGORITHMS.iter().map(|about| about.name).filter(|name| all || !OF_PAPERS.contains(name));
-    names.collect::<Vec<&str>>().join("|")
-}
-
-/// Where first centres come from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Init {
-    /// Uniform in the public box (the papers')
-    Uniform,
-    /// From totals of the cells of a tree over the rows
-    Totals,
-}
-
-/// How columns are standardised over the cohort.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Standardise {
-    /// Not at all
-    None,
-    /// Mean 0, standard deviation 1
-    Standard,
-    /// Median 0, interquartile range 1
-    Robust,
-}
-
-/// What distances between rows and centres are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Metric {
-    /// Of the columns as they are scaled or standardised
-    Euclidean,
-    /// Of the columns whitened by their covariance over the cohort
-    Mahalanobis,
-    /// Of directions: every row is divided by its length at its site
-    Cosine,
-}
-
-/// Which validity totals are asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum IndexSet {
-    /// Fuzzy Davies-Bouldin and the objective
-    Basic,
-    /// All but those that need sums of coordinates
-    Scalars,
-    /// All
-    All,
-}
-
-/// Who opens the validity totals.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum JudgeName {
-    /// The coordinator
-    Coordinator,
-    /// The intermediary, which learns no centre
-    Intermediary,
-}
-
-/// An index by the name that plans use.
-fn parse_pick(text: &str) -> Result<Pick, String> {
-    if text == "silhouette" {
-        return Err("the silhouette needs the distances between all pairs of rows, which no total gives: simplified-silhouette takes \
-                    the distances to the centres in their place, and silhouette-squared is exact for squared distances"
-            .into());
-    }
-    serde_json::from_value(text.into()).map_err(|_| {
-        "the indices are fuzzy-davies-bouldin, davies-bouldin, xie-beni, partition-coefficient, partition-entropy, \
-         modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette, silhouette-squared, bic, gap"
-            .into()
-    })
-}
-
-/// The headings under which `--help` and `--help-all` list the options of `plan make` and `demo`.
-pub(crate) mod heading {
-    pub(crate) const ROWS: &str = "Rows and files";
-    pub(crate) const METHOD: &str = "Method";
-    pub(crate) const CHOICE: &str = "Preparation, choice of K, validity";
-    pub(crate) const NOISE: &str = "Differential privacy";
-    pub(crate) const COHORT: &str = "Sites and losses";
-}
+use noise::NoiseArgs;
+pub(crate) use values::parse_clusters;
+use values::{IndexSet, Init, JudgeName, Metric, Standardise, method_help, parse_method, parse_pick, winsor};
 
 /// What a run consists of.
 #[derive(Args, Debug, Clone)]
@@ -263,124 +165,6 @@ pub(crate) struct MethodArgs {
     /// Noise in the sums, and what a run promises with it
     #[command(flatten)]
     pub noise: NoiseArgs,
-}
-
-/// Whose presence noise hides.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum UnitName {
-    /// One row
-    Record,
-    /// A whole site: of use from some 200 sites on at epsilon 10, from some 1,000 at epsilon 4; refused where it is of none
-    Site,
-}
-
-/// Differential privacy of a run: options of `plan make` and `demo`.
-#[derive(Args, Debug, Clone)]
-#[command(next_help_heading = heading::NOISE)]
-pub(crate) struct NoiseArgs {
-    /// Differential privacy with this epsilon over the whole run; fcm and kmeans only
-    ///
-    /// 1 is usual, 4 for a range of K. First centres (--start), ranges of columns and --expected-rows must not come from the
-    /// rows: nothing hides what a plan says.
-    #[arg(long, value_name = "EPSILON", requires = "expected_rows", allow_negative_numbers = true)]
-    pub dp_epsilon: Option<f64>,
-    /// Rows that are expected in all, for the forecast and the default of delta
-    #[arg(long, value_name = "N")]
-    pub expected_rows: Option<u64>,
-    /// Delta over the whole run [default: the smaller of 10^-6 and one tenth over the expected rows]
-    #[arg(long, value_name = "DELTA", requires = "dp_epsilon", allow_negative_numbers = true, hide_short_help = true)]
-    pub dp_delta: Option<f64>,
-    /// Whose presence is hidden
-    #[arg(long, value_enum, default_value = "record", hide_short_help = true)]
-    pub dp_unit: UnitName,
-    /// Rounds at the beginning with sums around the middle of the box
-    #[arg(long, value_name = "N", default_value_t = 3, hide_short_help = true)]
-    pub dp_absolute_rounds: u32,
-    /// How far a row pulls at most in the other rounds, as a share of the box's half diagonal
-    ///
-    /// 0 has none of these rounds.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.25, allow_negative_numbers = true, hide_short_help = true)]
-    pub dp_tau: f64,
-    /// Share of the budget for the validation [default: 0.1; 0.2 for a range of K]
-    #[arg(long, value_name = "SHARE", requires = "dp_epsilon", allow_negative_numbers = true, hide_short_help = true)]
-    pub dp_validation_share: Option<f64>,
-    /// Share of the budget for the row count
-    #[arg(long, value_name = "SHARE", default_value_t = 0.02, allow_negative_numbers = true, hide_short_help = true)]
-    pub dp_count_share: f64,
-    /// Make the plan even where the forecast says that centres cannot be told from noise
-    #[arg(long, hide_short_help = true)]
-    pub dp_useless: bool,
-}
-
-impl NoiseArgs {
-    /// The noise of a plan of at most `max_rows` rows a site, where one is asked for.
-    pub(crate) fn noise(&self, clusters: Clusters, max_rows: u64) -> Option<Noise> {
-        let usual = Noise::usual(self.dp_epsilon?, self.expected_rows.unwrap_or(0));
-        let validation = if clusters.min < clusters.max { 0.2 } else { usual.validation_share };
-        Some(Noise {
-            delta: self.dp_delta.unwrap_or(usual.delta),
-            unit: match self.dp_unit {
-                UnitName::Record => Unit::Record,
-                UnitName::Site => Unit::Site { rows: max_rows },
-            },
-            absolute_rounds: self.dp_absolute_rounds,
-            tau: self.dp_tau,
-            validation_share: self.dp_validation_share.unwrap_or(validation),
-            count_share: self.dp_count_share,
-            ..usual
-        })
-    }
-
-    /// Refuses noise that hides whole sites where it would leave nothing of the centres.
-    ///
-    /// # Errors
-    /// A [`Failure`] with the number of sites from which on it is of use.
-    pub(crate) fn hides_sites_in_vain(&self, sites: usize) -> Result<(), Failure> {
-        let Some(epsilon) = self.dp_epsilon.filter(|_| self.dp_unit == UnitName::Site && !self.dp_useless) else {
-            return Ok(());
-        };
-        let needed = sites_for_site_noise(epsilon);
-        if sites >= needed {
-            return Ok(());
-        }
-        Err(Failure::new(
-            Code::Usage,
-            format!(
-                "noise that hides a whole site leaves nothing of the centres among {sites} sites: at epsilon {epsilon} it is of use \
-                 from some {needed} sites on"
-            ),
-            "hide single rows (--dp-unit record)",
-        ))
-    }
-
-    /// What sites do with rows outside the box where nothing else is said.
-    pub(crate) fn out_of_box(&self) -> OutOfBox {
-        if self.dp_epsilon.is_some() { OutOfBox::Clip } else { OutOfBox::Refuse }
-    }
-
-    /// The step of totals: noise is a whole number of steps, and drowns finer ones.
-    pub(crate) fn step_bits(&self, asked: Option<u8>) -> Option<u8> {
-        asked.or(self.dp_epsilon.map(|_| 20))
-    }
-}
-
-/// Sites from which noise that hides a whole one is of use: measured, some 200 at epsilon 10 and some 1,000 at epsilon 4, between
-/// and below by the same power. At 10 or 50 sites centres are off by 0.28 of the box and more.
-fn sites_for_site_noise(epsilon: f64) -> usize {
-    (200.0 * (10.0 / epsilon.min(10.0)).powf(1.75)).ceil() as usize
-}
-
-/// `K` or `LOW..HIGH`, both ends included.
-pub(crate) fn parse_clusters(text: &str) -> Result<Clusters, String> {
-    let number = |text: &str| text.trim().parse::<u32>().map_err(|_| format!("{text:?} is not a number of clusters"));
-    let clusters = match text.split_once("..") {
-        None => Clusters::exactly(number(text)?),
-        Some((min, max)) => Clusters { min: number(min)?, max: number(max.trim_start_matches('='))? },
-    };
-    if clusters.min > clusters.max {
-        return Err("the range goes down: write it as LOW..HIGH, as in 2..9".into());
-    }
-    Ok(clusters)
 }
 
 /// First centres from a file, or none.
@@ -592,67 +376,6 @@ impl MethodArgs {
         match self.judge {
             JudgeName::Coordinator => Judge::Coordinator,
             JudgeName::Intermediary => Judge::Intermediary,
-        }
-    }
-}
-
-/// `COLUMN=LOW:HIGH`, quantiles.
-fn winsor(text: &str, columns: &[Column]) -> Result<Winsor, Failure> {
-    let bad = |why: &str| {
-        Failure::new(
-            Code::Usage,
-            format!("--winsorise {text}: {why}"),
-            "write it as COLUMN=LOW:HIGH with quantiles from 0 to 1, as in balance=0:0.99",
-        )
-    };
-    let (name, range) = text.rsplit_once('=').ok_or_else(|| bad("there is no = in it"))?;
-    let (low, high) = range.split_once(':').ok_or_else(|| bad("there is no : in it"))?;
-    let quantile = |text: &str| text.trim().parse::<f64>().ok().filter(|q| (0.0..=1.0).contains(q));
-    let (Some(lower), Some(upper)) = (quantile(low), quantile(high)) else {
-        return Err(bad("the quantiles are not two numbers from 0 to 1"));
-    };
-    let column =
-        columns.iter().position(|c| c.name == name).ok_or_else(|| bad("there is no such column of numbers"))?;
-    Ok(Winsor { column: column as u32, lower, upper })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn methods_and_ranges() {
-        assert_eq!(parse_method("fedfcm").unwrap().name, "ffcm-avg2");
-        assert!(parse_method("k-fed").unwrap_err().contains("comparison"));
-        assert!(parse_method("dbscan").unwrap_err().contains("kumar"));
-        assert_eq!(parse_clusters("4"), Ok(Clusters { min: 4, max: 4 }));
-        assert_eq!(parse_clusters("2..9"), Ok(Clusters { min: 2, max: 9 }));
-        for bad in ["", "x", "5..3", "-1", "2..x"] {
-            assert!(parse_clusters(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn indices_have_the_names_of_plans() {
-        assert_eq!(parse_pick("silhouette-squared"), Ok(Pick::SilhouetteSquared));
-        assert_eq!(parse_pick("gap"), Ok(Pick::Gap));
-        assert!(parse_pick("dunn").unwrap_err().contains("xie-beni"));
-        let why = parse_pick("silhouette").unwrap_err();
-        assert!(why.contains("simplified-silhouette") && why.contains("silhouette-squared"), "{why}");
-    }
-
-    #[test]
-    fn noise_that_hides_a_site_is_offered_to_many() {
-        assert_eq!([20.0, 10.0, 4.0].map(sites_for_site_noise), [200, 200, 995]);
-        assert!(sites_for_site_noise(1.0) > 10_000);
-    }
-
-    #[test]
-    fn quantiles_of_a_column() {
-        let columns = [Column { name: "a=b".into(), lower: 0.0, upper: 1.0 }];
-        assert_eq!(winsor("a=b=0:0.99", &columns).unwrap(), Winsor { column: 0, lower: 0.0, upper: 0.99 });
-        for bad in ["a", "c=0:1", "a=b=0", "a=b=0:2", "a=b=x:1"] {
-            assert!(winsor(bad, &columns).is_err(), "{bad}");
         }
     }
 }

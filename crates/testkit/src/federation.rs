@@ -4,16 +4,12 @@
 //! every frame on the wire and may drop or replace it. Nothing here sleeps, and the same seed gives the same run. Every party
 //! draws from a generator of its own ([`rng_of`]), so that a run that was written down can be played again for one of them.
 //!
-//! It is one file because it is one loop: whoever doubts a test reads here in which order time, loss and parties move.
+//! Here is the one loop: whoever doubts a test reads in this file in which order time, loss and parties move. `parts` has what
+//! the loop moves, and `sites` and `hub` what the parties do when it is their turn.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap},
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
 
-use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
+use chacha20::ChaCha20Rng;
 use rand_core::Rng;
 pub use veilsum_proto::testing::Kit;
 use veilsum_proto::{
@@ -21,168 +17,23 @@ use veilsum_proto::{
     aggregator::{self, Aggregator, Event, Millis},
     identity::Identity,
     journal::Record,
-    message::{Disclosure, Kind, kind_of},
+    message::Kind,
     plan::Terms,
-    policy::{self, Asked, Policy, Request, Spent},
-    release::{OwnBlock, Standing},
-    site::{self, Site},
+    site::Site,
     suite::Hash,
 };
 
 use crate::wire::{WORDS, sum, value};
 
-/// How the network treats frames; probabilities in thousandths.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Network {
-    /// A frame is delivered after 1 to this many milliseconds more.
-    pub delay: u64,
-    /// A frame is lost.
-    pub loss: u64,
-    /// A frame arrives twice.
-    pub duplicates: u64,
-}
+mod hub;
+mod parts;
+mod sites;
 
-/// A frame on the wire, as the hook sees it.
-pub struct Wire<'a> {
-    /// The site at one end; the aggregator is at the other.
-    pub site: u16,
-    /// Whether the site sent it.
-    pub from_site: bool,
-    /// Its kind.
-    pub kind: Kind,
-    /// All of it.
-    pub bytes: &'a [u8],
-    /// Its label, where a site sent it.
-    pub discloses: Option<Disclosure>,
-}
-
-/// What the hook wants done with a frame.
-pub enum Verdict {
-    /// Deliver it.
-    Pass,
-    /// Lose it.
-    Drop,
-    /// Lose it, and the site's process with it; it stays away.
-    Vanish,
-    /// Lose it and the site's process; the process comes back from its journal at once.
-    Crash,
-    /// Deliver other bytes.
-    Replace(Vec<u8>),
-    /// Deliver these frames, one after the other.
-    Frames(Vec<Vec<u8>>),
-}
-
-/// Sees every frame as it is sent.
-pub type Hook = Box<dyn FnMut(&Wire<'_>) -> Verdict>;
-/// Computes a site's answer to a query.
-pub type Answer = Box<dyn FnMut(u16, &Asked) -> Vec<u64>>;
-/// Says whether a site answers a query.
-pub type Manner = Box<dyn FnMut(u16, &Asked) -> Reply>;
-
-/// What a site's application does with a question.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reply {
-    /// It asks its policy, and answers.
-    Answer,
-    /// It refuses under this rule.
-    Refuse(&'static str),
-    /// It says nothing.
-    Silence,
-}
-
-/// A frame on the wire, kept.
-#[derive(Clone)]
-pub struct Frame {
-    /// The site at one end.
-    pub site: u16,
-    /// Whether the site sent it.
-    pub from_site: bool,
-    /// Its kind, as it was sent.
-    pub kind: Kind,
-    /// All of it.
-    pub bytes: Vec<u8>,
-}
-
-/// What a site was told.
-#[derive(Clone)]
-pub enum Told {
-    /// This frame.
-    Frame(Vec<u8>),
-    /// Its application answers, or refuses, the question asked last.
-    Answer,
-}
-
-/// What the aggregator was told.
-#[derive(Clone)]
-pub enum Heard {
-    /// A site is there.
-    Attached(u16),
-    /// A site sent this frame.
-    Frame(u16, Vec<u8>),
-    /// Its application asks this, for [`WORDS`] words.
-    Ask(Vec<u8>),
-    /// Time passes.
-    Tick,
-}
-
-/// A run written down.
-#[derive(Clone, Default)]
-pub struct Notes {
-    /// What was sent, in order, before the hook changed anything.
-    pub frames: Vec<Frame>,
-    /// What every site was told, in order.
-    pub told: Vec<Vec<Told>>,
-    /// When the aggregator was told what.
-    pub heard: Vec<(u64, Heard)>,
-}
-
-/// The place of the aggregator, and of the network, where sites have their numbers.
-pub const HUB: u16 = u16::MAX;
-const NETWORK: u16 = u16::MAX - 1;
-
-/// Where a party's randomness comes from.
-pub fn rng_of(seed: u64, party: u16) -> ChaCha20Rng {
-    ChaCha20Rng::seed_from_u64(seed << 16 | u64::from(party))
-}
-
-/// Time on the wall that parties took, by the kind of the frame that they worked on; nothing for anything else.
-pub type Took = BTreeMap<Option<Kind>, Duration>;
-
-/// A total's words, the sites it covers, and those asked that it does not cover.
-pub type Total = (Vec<u64>, Vec<u16>, Vec<u16>);
-
-/// When, in which order, and where in the store.
-type Due = (u64, u64, usize);
-
-enum Happening {
-    ToSite(u16, Arc<Vec<u8>>),
-    ToAggregator(u16, Arc<Vec<u8>>),
-    Attach(u16),
-    Detach(u16),
-    Return(u16),
-    Wake,
-}
-
-/// A site's process dies. Every effect of a site (an entry made durable, a frame sent) has two boundaries, one before it
-/// and one after it; they are numbered from 0 over all of its processes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Crash {
-    /// Whose process.
-    pub site: u16,
-    /// At which of its boundaries.
-    pub boundary: usize,
-    /// Milliseconds until a process comes back from the journal; none comes where this is nothing.
-    pub away: Option<u64>,
-}
-
-/// The block that a data set belongs to, and the run and slot that fixed it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fixed {
-    /// The block, with the versions at the last answer.
-    pub block: OwnBlock,
-    /// Of the first answer.
-    pub by: (Hash, (u32, u16)),
-}
+pub use parts::{
+    Answer, Crash, Fixed, Frame, HUB, Heard, Hook, Manner, Network, Notes, Reply, Told, Took, Total, Verdict, Wire,
+    rng_of,
+};
+use parts::{Due, Happening, NETWORK};
 
 /// The federation.
 pub struct World {
@@ -385,37 +236,6 @@ impl World {
         })
     }
 
-    /// The aggregator's process is told something now.
-    pub fn tell_hub(&mut self, input: aggregator::Input<'_>) {
-        if let Some(notes) = &mut self.notes {
-            let heard = match &input {
-                aggregator::Input::Attached(site) => Some(Heard::Attached(*site)),
-                aggregator::Input::Message { from, bytes } => Some(Heard::Frame(*from, bytes.to_vec())),
-                aggregator::Input::Ask { query, .. } => Some(Heard::Ask(query.clone())),
-                aggregator::Input::Tick => Some(Heard::Tick),
-                _ => None,
-            };
-            notes.heard.extend(heard.map(|heard| (self.now, heard)));
-        }
-        let kind = match &input {
-            aggregator::Input::Message { bytes, .. } => kind_of(bytes),
-            aggregator::Input::Messages(frames) => frames.first().and_then(|(_, bytes)| kind_of(bytes)),
-            _ => None,
-        };
-        let began = Instant::now();
-        self.aggregator.handle(input, Millis(self.now));
-        *self.hub_took.entry(kind).or_default() += began.elapsed();
-    }
-
-    fn tell_site(&mut self, i: u16, bytes: &[u8]) {
-        if let (Some(notes), Some(_)) = (&mut self.notes, &self.sites[usize::from(i)]) {
-            notes.told[usize::from(i)].push(Told::Frame(bytes.to_vec()));
-        }
-        self.received += bytes.len() as u64;
-        self.feed_site(i, site::Input::Message(bytes), kind_of(bytes));
-        self.drain_site(i);
-    }
-
     fn note(&mut self, site: u16, from_site: bool, kind: Kind, bytes: &[u8]) {
         if let Some(notes) = &mut self.notes {
             notes.frames.push(Frame { site, from_site, kind, bytes: bytes.to_vec() });
@@ -445,234 +265,6 @@ impl World {
         }
     }
 
-    /// Stops a site's process; `back` restores it from its journal.
-    pub fn kill(&mut self, site: u16, back: bool) {
-        self.sites[usize::from(site)] = None;
-        self.schedule(0, Happening::Detach(site));
-        if back {
-            self.restore(site);
-        }
-    }
-
-    /// A new process of a site, from the bytes of its journal.
-    fn restore(&mut self, site: u16) {
-        let kept = self.journals[usize::from(site)].len().saturating_sub(self.forgets);
-        self.journals[usize::from(site)].truncate(kept);
-        let entries: Result<Vec<Record>, Error> =
-            self.journals[usize::from(site)].iter().map(|r| Record::from_bytes(&r.to_bytes())).collect();
-        match entries.and_then(|entries| Site::restore(self.kit.site(site), entries)) {
-            Ok(s) => {
-                self.sites[usize::from(site)] = Some(s);
-                self.tell_standing(site);
-                self.schedule(1, Happening::Attach(site));
-            }
-            Err(e) => self.site_errors.push((site, e)),
-        }
-    }
-
-    /// True where the site's process dies here.
-    fn dies(&mut self, site: u16) -> bool {
-        let number = self.boundaries[usize::from(site)];
-        self.boundaries[usize::from(site)] += 1;
-        let Some(crash) = self.crashes.iter().find(|c| c.site == site && c.boundary == number).copied() else {
-            return false;
-        };
-        self.kill(site, false);
-        if let Some(away) = crash.away {
-            self.schedule(away.max(1), Happening::Return(site));
-        }
-        true
-    }
-
-    /// What the application of a site holds before a run begins, from another run.
-    pub fn has_fixed(&mut self, site: u16, fixed: Option<Fixed>) {
-        self.fixed[usize::from(site)] = fixed;
-        self.tell_standing(site);
-    }
-
-    fn tell_standing(&mut self, i: u16) {
-        let k = usize::from(i);
-        let block = self.fixed[k].as_ref().map(|fixed| fixed.block.id);
-        let standing = Standing { block, version: self.versions[k] };
-        if let Some(site) = &mut self.sites[k] {
-            site.set_standing(standing);
-        }
-    }
-
-    /// The application of a site answers: its block is fixed before its words leave ([REL-5]).
-    fn answers(&mut self, i: u16, asked: &Asked, reply: Reply) -> site::Input<'static> {
-        if let Reply::Refuse(rule) = reply {
-            return site::Input::Refuse { context: asked.context, rule: rule.to_owned() };
-        }
-        let (kit, k) = (&self.kit, usize::from(i));
-        let request = Request { before: self.fixed[k].as_ref().map(|fixed| &fixed.block), ..Request::default() };
-        let policy = Policy::only(kit.floor.clone());
-        match policy::decide(&kit.terms, &policy, asked, &request, &Spent::default()) {
-            Ok(consent) => {
-                if self.remembers {
-                    let by = self.fixed[k].take().map_or((asked.run, asked.slot), |fixed| fixed.by);
-                    self.fixed[k] = Some(Fixed { block: asked.own.clone(), by });
-                    self.tell_standing(i);
-                }
-                site::Input::Contribute { consent, values: (self.answer)(i, asked) }
-            }
-            Err(e) => {
-                self.site_errors.push((i, e.clone()));
-                site::Input::Refuse {
-                    context: asked.context,
-                    rule: e.rule().map_or_else(String::new, |r| r.0.to_owned()),
-                }
-            }
-        }
-    }
-
-    fn drain_site(&mut self, i: u16) {
-        while let Some(output) = self.sites[usize::from(i)].as_mut().and_then(Site::poll) {
-            let effect = !matches!(output, site::Output::Event(_));
-            if effect && self.dies(i) {
-                return;
-            }
-            match output {
-                site::Output::Persist(record) => self.journals[usize::from(i)].push(record),
-                site::Output::Rewrite(records) => self.journals[usize::from(i)] = records,
-                site::Output::Send { bytes, discloses } => {
-                    let kind = kind_of(&bytes).expect("a site sends whole frames");
-                    self.note(i, true, kind, &bytes);
-                    let wire = Wire { site: i, from_site: true, kind, bytes: &bytes, discloses: Some(discloses) };
-                    let frames = match (self.hook)(&wire) {
-                        Verdict::Pass => vec![bytes],
-                        Verdict::Drop => Vec::new(),
-                        Verdict::Vanish => return self.kill(i, false),
-                        Verdict::Crash => return self.kill(i, true),
-                        Verdict::Replace(other) => vec![Arc::new(other)],
-                        Verdict::Frames(frames) => frames.into_iter().map(Arc::new).collect(),
-                    };
-                    for bytes in frames {
-                        self.sent_by_sites.push((i, kind, bytes.len()));
-                        self.transmit(i, || Happening::ToAggregator(i, bytes.clone()));
-                    }
-                }
-                site::Output::Event(site::Event::Asked(asked)) => {
-                    let reply = (self.manner)(i, &asked);
-                    if reply == Reply::Silence {
-                        continue;
-                    }
-                    if let Some(notes) = &mut self.notes {
-                        notes.told[usize::from(i)].push(Told::Answer);
-                    }
-                    let input = self.answers(i, &asked, reply);
-                    self.feed_site(i, input, Some(Kind::MaskedInput));
-                }
-                site::Output::Event(site::Event::Undone { slot, .. }) => {
-                    let (k, run) = (usize::from(i), self.sites[usize::from(i)].as_ref().and_then(Site::run));
-                    self.undone.push((i, slot));
-                    if self.fixed[k].as_ref().is_some_and(|fixed| Some(fixed.by.0) == run && fixed.by.1 == slot) {
-                        self.has_fixed(i, None);
-                    }
-                }
-                site::Output::Event(site::Event::Opened { values, cohort, .. }) => {
-                    self.opened.push((i, values, cohort));
-                }
-                site::Output::Event(_) => {}
-            }
-            if effect && self.dies(i) {
-                return;
-            }
-        }
-    }
-
-    fn feed_site(&mut self, i: u16, input: site::Input<'_>, kind: Option<Kind>) {
-        let k = usize::from(i);
-        let Some(site) = &mut self.sites[k] else { return };
-        let began = Instant::now();
-        if let Err(e) = site.handle(input, &mut self.rngs[k]) {
-            self.site_errors.push((i, e));
-        }
-        *self.sites_took.entry(kind).or_default() += began.elapsed();
-    }
-
-    fn drain_aggregator(&mut self) {
-        while let Some(output) = self.aggregator.poll() {
-            let effect = !matches!(output, aggregator::Output::Event(_));
-            if effect && self.hub_dies() {
-                continue;
-            }
-            match output {
-                aggregator::Output::Send { to, bytes } => {
-                    let kind = kind_of(&bytes).expect("an aggregator sends whole frames");
-                    self.note(to, false, kind, &bytes);
-                    let wire = Wire { site: to, from_site: false, kind, bytes: &bytes, discloses: None };
-                    let frames = match (self.hook)(&wire) {
-                        Verdict::Pass => vec![bytes],
-                        Verdict::Drop => Vec::new(),
-                        Verdict::Vanish => {
-                            self.kill(to, false);
-                            Vec::new()
-                        }
-                        Verdict::Crash => {
-                            self.kill(to, true);
-                            Vec::new()
-                        }
-                        Verdict::Replace(other) => vec![Arc::new(other)],
-                        Verdict::Frames(frames) => frames.into_iter().map(Arc::new).collect(),
-                    };
-                    for bytes in frames {
-                        self.transmit(to, || Happening::ToSite(to, bytes.clone()));
-                    }
-                }
-                aggregator::Output::Persist(record) => self.log.push(record),
-                aggregator::Output::Event(event) => {
-                    if matches!(event, Event::Total { .. }) {
-                        self.told_again += 1;
-                        if let Some(before) = self.told.get(self.told_again - 1) {
-                            assert_eq!(*before, event, "another total than the process before told");
-                            continue;
-                        }
-                        self.told.push(event.clone());
-                    }
-                    self.events.push(event);
-                }
-            }
-            if effect {
-                self.hub_dies();
-            }
-        }
-        if let Some(Millis(at)) = self.aggregator.next_wake()
-            && self.wake_at.is_none_or(|w| at < w || w <= self.now)
-        {
-            self.wake_at = Some(at);
-            let delay = at.saturating_sub(self.now);
-            self.schedule(delay, Happening::Wake);
-        }
-    }
-
-    /// True where the aggregator's process dies here. The next one takes the run up from what is durable, its application
-    /// puts every question again, and the sites dial again.
-    fn hub_dies(&mut self) -> bool {
-        let number = self.hub_boundaries;
-        self.hub_boundaries += 1;
-        if !self.hub_crashes.contains(&number) {
-            return false;
-        }
-        let entries = self.log.iter().map(|r| aggregator::Record::from_bytes(&r.to_bytes()).expect("an own entry"));
-        let now = Millis(self.now);
-        let next = match self.log.is_empty() {
-            true => Aggregator::new(self.kit.coordinator(), now, &mut self.hub_rng),
-            false => Aggregator::resume(self.kit.coordinator(), entries, now),
-        };
-        self.aggregator = next.expect("a run that can be taken up");
-        self.told_again = 0;
-        for (query, words) in self.asked.clone() {
-            self.aggregator.handle(aggregator::Input::Ask { query, words }, now);
-        }
-        for site in 0..self.sites.len() as u16 {
-            if self.sites[usize::from(site)].is_some() {
-                self.schedule(2, Happening::Attach(site));
-            }
-        }
-        true
-    }
-
     fn step(&mut self) -> bool {
         let Some(Reverse((at, _, index))) = self.queue.pop() else { return false };
         self.now = self.now.max(at);
@@ -697,20 +289,6 @@ impl World {
         }
         self.drain_aggregator();
         self.now < TOO_LONG
-    }
-
-    /// The frame that reaches the aggregator next, where nothing else comes before it and it comes at this time.
-    fn next_to_hub(&mut self, at: u64) -> Option<(u16, Arc<Vec<u8>>)> {
-        let Reverse((next, _, index)) = self.queue.peek()?;
-        let (index, due) = (*index, *next == at);
-        if !due || !matches!(self.store[index], Some(Happening::ToAggregator(..))) {
-            return None;
-        }
-        self.queue.pop();
-        match self.store[index].take() {
-            Some(Happening::ToAggregator(from, bytes)) => Some((from, bytes)),
-            _ => None,
-        }
     }
 
     /// Runs to the next event of the aggregator for which `wanted` holds.

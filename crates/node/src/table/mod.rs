@@ -87,4 +87,6 @@ pub use wanted::{Limit, Names, Numbers, TableSpec, Use, Wanted, known_as};
 #[cfg(test)]
 mod forms;
 #[cfg(test)]
+mod own_words;
+#[cfg(test)]
 mod tests;

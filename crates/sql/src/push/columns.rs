@@ -1,0 +1,119 @@
+//! Questions about columns, without a centre: moments, histograms, and cells of a tree.
+
+use veilsum_answerer::{Refusal, RefusalCode};
+use veilsum_cluster::query::{Cells, Histogram, Moments, RoundHalf};
+
+use super::Asked;
+use crate::{
+    chain::{leaf, stepped, too_large},
+    text::{list, number},
+};
+
+/// Leaves of a tree of cells; each is a branch of one expression.
+const MAX_LEAVES: usize = 4_096;
+/// Edges of all brackets of a histogram together.
+const MAX_EDGES: usize = 100_000;
+
+impl Asked<'_, '_> {
+    pub(super) fn moments(&mut self, q: &Moments) -> Result<Vec<i64>, Refusal> {
+        let of = |at: usize| match &q.around {
+            None => format!("x{at}"),
+            Some(around) => format!("(x{at} - {0}) * (x{at} - {0})", number(around[at])),
+        };
+        let sums: Vec<String> = (0..self.chain.d).map(|at| stepped(&of(at), self.bits(1 + at))).collect();
+        let rows = i64::try_from(self.rows).unwrap_or(i64::MAX);
+        Ok([vec![self.counted(0, rows)?], self.one(&sums)?].concat())
+    }
+
+    pub(super) fn histogram(&mut self, q: &Histogram) -> Result<Vec<i64>, Refusal> {
+        let each = q.bins as usize + 1;
+        if q.brackets.len() * each > MAX_EDGES {
+            return Err(too_large());
+        }
+        let bin = |(at, bracket): (usize, &veilsum_cluster::query::Bracket)| {
+            let edges = list((0..q.bins).map(|bin| format!("{:e}", bracket.edge(bin, q.bins))));
+            let x = format!("x{}", bracket.column);
+            format!(
+                "({at}, CASE WHEN {x} <= {} THEN width_bucket({x}, '{{{}}}'::float8[]) ELSE -1 END)",
+                number(bracket.upper),
+                edges.replace(' ', "")
+            )
+        };
+        let values = list(q.brackets.iter().enumerate().map(bin));
+        let last = self.chain.last.clone();
+        let name = "h".to_owned();
+        self.chain.parts.push(format!(
+            "{name} AS (SELECT b.at, b.bin FROM {last} CROSS JOIN LATERAL (VALUES {values}) AS b(at, bin))"
+        ));
+        self.chain.last = name;
+        let groups = (self.run)(&self.chain.by(&["at".into(), "bin".into()], &[]))?;
+        let (mut counts, mut rows) = (vec![0; q.brackets.len() * each], 0);
+        for group in groups {
+            rows += group.rows;
+            if let [at, bin] = group.key[..]
+                && bin >= 0
+                && let Some(slot) = counts.get_mut(at as usize * each + bin as usize)
+            {
+                *slot = group.rows;
+            }
+        }
+        if rows as u64 != self.rows.saturating_mul(q.brackets.len() as u64) {
+            let what = "the database counts other rows than before";
+            return Err(Refusal::new(
+                RefusalCode::Changed,
+                what,
+                "let the view read tables, and no functions that change",
+            ));
+        }
+        self.count(0, &counts)
+    }
+
+    pub(super) fn cells(&mut self, q: &Cells) -> Result<Vec<i64>, Refusal> {
+        let d = self.chain.d;
+        let splits = q.tree.splits.len();
+        let mut split_of = vec![None; 2 * splits + 1];
+        for (i, of) in q.tree.of.iter().enumerate() {
+            split_of[*of as usize] = Some(i);
+        }
+        if splits + 1 > MAX_LEAVES {
+            return Err(too_large());
+        }
+        let leaf = leaf(q, &split_of, 0, 0)?;
+        let with_sums = q.part != RoundHalf::Counts;
+        let xs = self.chain.xs();
+        self.chain.then(xs.iter().cloned().chain([format!("{leaf} AS leaf")]));
+        let mut sums = Vec::new();
+        if with_sums {
+            sums.extend(xs.iter().map(|x| stepped(x, self.bits(1))));
+            sums.extend(xs.iter().map(|x| stepped(&format!("{x} * {x}"), self.bits(2))));
+        }
+        let width = sums.len();
+        let mut of_node = vec![(0i64, vec![0i64; width]); split_of.len()];
+        for group in self.groups(&["leaf".into()], &sums)? {
+            let Some(slot) = group.key.first().and_then(|leaf| of_node.get_mut(*leaf as usize)) else {
+                return Err(too_large());
+            };
+            *slot = (group.rows, group.sums);
+        }
+        // Children have higher numbers than the node that they divide.
+        for i in (0..splits).rev() {
+            let of = q.tree.of[i] as usize;
+            let below = std::mem::take(&mut of_node[2 * i + 1].1);
+            let above = std::mem::take(&mut of_node[2 * i + 2].1);
+            of_node[of].0 = of_node[2 * i + 1].0 + of_node[2 * i + 2].0;
+            of_node[of].1 = below.iter().zip(&above).map(|(a, b)| a + b).collect();
+            (of_node[2 * i + 1].1, of_node[2 * i + 2].1) = (below, above);
+        }
+        let nodes: Vec<&(i64, Vec<i64>)> = q.nodes.iter().map(|node| &of_node[*node as usize]).collect();
+        let rows: Vec<i64> = nodes.iter().map(|node| node.0).collect();
+        let mut words = self.count(0, &rows)?;
+        if with_sums {
+            words.extend(nodes.iter().flat_map(|node| &node.1[..d]));
+            words.extend(nodes.iter().flat_map(|node| &node.1[d..]));
+        }
+        if !matches!(q.part, RoundHalf::Sums(_)) {
+            words.extend(self.sites(if with_sums { 3 } else { 1 }, &rows)?);
+        }
+        Ok(words)
+    }
+}

@@ -1,0 +1,130 @@
+//! The aggregator of the federation in memory: what it is told and sends, and how another process takes its run up.
+
+use std::{cmp::Reverse, sync::Arc, time::Instant};
+
+use veilsum_proto::{
+    aggregator::{self, Aggregator, Event, Millis},
+    message::kind_of,
+};
+
+use super::{Happening, Heard, Verdict, Wire, World};
+
+impl World {
+    /// The aggregator's process is told something now.
+    pub fn tell_hub(&mut self, input: aggregator::Input<'_>) {
+        if let Some(notes) = &mut self.notes {
+            let heard = match &input {
+                aggregator::Input::Attached(site) => Some(Heard::Attached(*site)),
+                aggregator::Input::Message { from, bytes } => Some(Heard::Frame(*from, bytes.to_vec())),
+                aggregator::Input::Ask { query, .. } => Some(Heard::Ask(query.clone())),
+                aggregator::Input::Tick => Some(Heard::Tick),
+                _ => None,
+            };
+            notes.heard.extend(heard.map(|heard| (self.now, heard)));
+        }
+        let kind = match &input {
+            aggregator::Input::Message { bytes, .. } => kind_of(bytes),
+            aggregator::Input::Messages(frames) => frames.first().and_then(|(_, bytes)| kind_of(bytes)),
+            _ => None,
+        };
+        let began = Instant::now();
+        self.aggregator.handle(input, Millis(self.now));
+        *self.hub_took.entry(kind).or_default() += began.elapsed();
+    }
+
+    pub(super) fn drain_aggregator(&mut self) {
+        while let Some(output) = self.aggregator.poll() {
+            let effect = !matches!(output, aggregator::Output::Event(_));
+            if effect && self.hub_dies() {
+                continue;
+            }
+            match output {
+                aggregator::Output::Send { to, bytes } => {
+                    let kind = kind_of(&bytes).expect("an aggregator sends whole frames");
+                    self.note(to, false, kind, &bytes);
+                    let wire = Wire { site: to, from_site: false, kind, bytes: &bytes, discloses: None };
+                    let frames = match (self.hook)(&wire) {
+                        Verdict::Pass => vec![bytes],
+                        Verdict::Drop => Vec::new(),
+                        Verdict::Vanish => {
+                            self.kill(to, false);
+                            Vec::new()
+                        }
+                        Verdict::Crash => {
+                            self.kill(to, true);
+                            Vec::new()
+                        }
+                        Verdict::Replace(other) => vec![Arc::new(other)],
+                        Verdict::Frames(frames) => frames.into_iter().map(Arc::new).collect(),
+                    };
+                    for bytes in frames {
+                        self.transmit(to, || Happening::ToSite(to, bytes.clone()));
+                    }
+                }
+                aggregator::Output::Persist(record) => self.log.push(record),
+                aggregator::Output::Event(event) => {
+                    if matches!(event, Event::Total { .. }) {
+                        self.told_again += 1;
+                        if let Some(before) = self.told.get(self.told_again - 1) {
+                            assert_eq!(*before, event, "another total than the process before told");
+                            continue;
+                        }
+                        self.told.push(event.clone());
+                    }
+                    self.events.push(event);
+                }
+            }
+            if effect {
+                self.hub_dies();
+            }
+        }
+        if let Some(Millis(at)) = self.aggregator.next_wake()
+            && self.wake_at.is_none_or(|w| at < w || w <= self.now)
+        {
+            self.wake_at = Some(at);
+            let delay = at.saturating_sub(self.now);
+            self.schedule(delay, Happening::Wake);
+        }
+    }
+
+    /// True where the aggregator's process dies here. The next one takes the run up from what is durable, its application
+    /// puts every question again, and the sites dial again.
+    fn hub_dies(&mut self) -> bool {
+        let number = self.hub_boundaries;
+        self.hub_boundaries += 1;
+        if !self.hub_crashes.contains(&number) {
+            return false;
+        }
+        let entries = self.log.iter().map(|r| aggregator::Record::from_bytes(&r.to_bytes()).expect("an own entry"));
+        let now = Millis(self.now);
+        let next = match self.log.is_empty() {
+            true => Aggregator::new(self.kit.coordinator(), now, &mut self.hub_rng),
+            false => Aggregator::resume(self.kit.coordinator(), entries, now),
+        };
+        self.aggregator = next.expect("a run that can be taken up");
+        self.told_again = 0;
+        for (query, words) in self.asked.clone() {
+            self.aggregator.handle(aggregator::Input::Ask { query, words }, now);
+        }
+        for site in 0..self.sites.len() as u16 {
+            if self.sites[usize::from(site)].is_some() {
+                self.schedule(2, Happening::Attach(site));
+            }
+        }
+        true
+    }
+
+    /// The frame that reaches the aggregator next, where nothing else comes before it and it comes at this time.
+    pub(super) fn next_to_hub(&mut self, at: u64) -> Option<(u16, Arc<Vec<u8>>)> {
+        let Reverse((next, _, index)) = self.queue.peek()?;
+        let (index, due) = (*index, *next == at);
+        if !due || !matches!(self.store[index], Some(Happening::ToAggregator(..))) {
+            return None;
+        }
+        self.queue.pop();
+        match self.store[index].take() {
+            Some(Happening::ToAggregator(from, bytes)) => Some((from, bytes)),
+            _ => None,
+        }
+    }
+}

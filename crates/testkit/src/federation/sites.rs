@@ -1,0 +1,172 @@
+//! The sites of the federation in memory: what each is told and sends, how its application answers, and how its process dies and
+//! comes back from its journal.
+
+use std::{sync::Arc, time::Instant};
+
+use veilsum_proto::{
+    Error,
+    journal::Record,
+    message::{Kind, kind_of},
+    policy::{self, Asked, Policy, Request, Spent},
+    release::Standing,
+    site::{self, Site},
+};
+
+use super::{Fixed, Happening, Reply, Told, Verdict, Wire, World};
+
+impl World {
+    pub(super) fn tell_site(&mut self, i: u16, bytes: &[u8]) {
+        if let (Some(notes), Some(_)) = (&mut self.notes, &self.sites[usize::from(i)]) {
+            notes.told[usize::from(i)].push(Told::Frame(bytes.to_vec()));
+        }
+        self.received += bytes.len() as u64;
+        self.feed_site(i, site::Input::Message(bytes), kind_of(bytes));
+        self.drain_site(i);
+    }
+
+    /// Stops a site's process; `back` restores it from its journal.
+    pub fn kill(&mut self, site: u16, back: bool) {
+        self.sites[usize::from(site)] = None;
+        self.schedule(0, Happening::Detach(site));
+        if back {
+            self.restore(site);
+        }
+    }
+
+    /// A new process of a site, from the bytes of its journal.
+    pub(super) fn restore(&mut self, site: u16) {
+        let kept = self.journals[usize::from(site)].len().saturating_sub(self.forgets);
+        self.journals[usize::from(site)].truncate(kept);
+        let entries: Result<Vec<Record>, Error> =
+            self.journals[usize::from(site)].iter().map(|r| Record::from_bytes(&r.to_bytes())).collect();
+        match entries.and_then(|entries| Site::restore(self.kit.site(site), entries)) {
+            Ok(s) => {
+                self.sites[usize::from(site)] = Some(s);
+                self.tell_standing(site);
+                self.schedule(1, Happening::Attach(site));
+            }
+            Err(e) => self.site_errors.push((site, e)),
+        }
+    }
+
+    /// True where the site's process dies here.
+    fn dies(&mut self, site: u16) -> bool {
+        let number = self.boundaries[usize::from(site)];
+        self.boundaries[usize::from(site)] += 1;
+        let Some(crash) = self.crashes.iter().find(|c| c.site == site && c.boundary == number).copied() else {
+            return false;
+        };
+        self.kill(site, false);
+        if let Some(away) = crash.away {
+            self.schedule(away.max(1), Happening::Return(site));
+        }
+        true
+    }
+
+    /// What the application of a site holds before a run begins, from another run.
+    pub fn has_fixed(&mut self, site: u16, fixed: Option<Fixed>) {
+        self.fixed[usize::from(site)] = fixed;
+        self.tell_standing(site);
+    }
+
+    fn tell_standing(&mut self, i: u16) {
+        let k = usize::from(i);
+        let block = self.fixed[k].as_ref().map(|fixed| fixed.block.id);
+        let standing = Standing { block, version: self.versions[k] };
+        if let Some(site) = &mut self.sites[k] {
+            site.set_standing(standing);
+        }
+    }
+
+    /// The application of a site answers: its block is fixed before its words leave ([REL-5]).
+    fn answers(&mut self, i: u16, asked: &Asked, reply: Reply) -> site::Input<'static> {
+        if let Reply::Refuse(rule) = reply {
+            return site::Input::Refuse { context: asked.context, rule: rule.to_owned() };
+        }
+        let (kit, k) = (&self.kit, usize::from(i));
+        let request = Request { before: self.fixed[k].as_ref().map(|fixed| &fixed.block), ..Request::default() };
+        let policy = Policy::only(kit.floor.clone());
+        match policy::decide(&kit.terms, &policy, asked, &request, &Spent::default()) {
+            Ok(consent) => {
+                if self.remembers {
+                    let by = self.fixed[k].take().map_or((asked.run, asked.slot), |fixed| fixed.by);
+                    self.fixed[k] = Some(Fixed { block: asked.own.clone(), by });
+                    self.tell_standing(i);
+                }
+                site::Input::Contribute { consent, values: (self.answer)(i, asked) }
+            }
+            Err(e) => {
+                self.site_errors.push((i, e.clone()));
+                site::Input::Refuse {
+                    context: asked.context,
+                    rule: e.rule().map_or_else(String::new, |r| r.0.to_owned()),
+                }
+            }
+        }
+    }
+
+    fn drain_site(&mut self, i: u16) {
+        while let Some(output) = self.sites[usize::from(i)].as_mut().and_then(Site::poll) {
+            let effect = !matches!(output, site::Output::Event(_));
+            if effect && self.dies(i) {
+                return;
+            }
+            match output {
+                site::Output::Persist(record) => self.journals[usize::from(i)].push(record),
+                site::Output::Rewrite(records) => self.journals[usize::from(i)] = records,
+                site::Output::Send { bytes, discloses } => {
+                    let kind = kind_of(&bytes).expect("a site sends whole frames");
+                    self.note(i, true, kind, &bytes);
+                    let wire = Wire { site: i, from_site: true, kind, bytes: &bytes, discloses: Some(discloses) };
+                    let frames = match (self.hook)(&wire) {
+                        Verdict::Pass => vec![bytes],
+                        Verdict::Drop => Vec::new(),
+                        Verdict::Vanish => return self.kill(i, false),
+                        Verdict::Crash => return self.kill(i, true),
+                        Verdict::Replace(other) => vec![Arc::new(other)],
+                        Verdict::Frames(frames) => frames.into_iter().map(Arc::new).collect(),
+                    };
+                    for bytes in frames {
+                        self.sent_by_sites.push((i, kind, bytes.len()));
+                        self.transmit(i, || Happening::ToAggregator(i, bytes.clone()));
+                    }
+                }
+                site::Output::Event(site::Event::Asked(asked)) => {
+                    let reply = (self.manner)(i, &asked);
+                    if reply == Reply::Silence {
+                        continue;
+                    }
+                    if let Some(notes) = &mut self.notes {
+                        notes.told[usize::from(i)].push(Told::Answer);
+                    }
+                    let input = self.answers(i, &asked, reply);
+                    self.feed_site(i, input, Some(Kind::MaskedInput));
+                }
+                site::Output::Event(site::Event::Undone { slot, .. }) => {
+                    let (k, run) = (usize::from(i), self.sites[usize::from(i)].as_ref().and_then(Site::run));
+                    self.undone.push((i, slot));
+                    if self.fixed[k].as_ref().is_some_and(|fixed| Some(fixed.by.0) == run && fixed.by.1 == slot) {
+                        self.has_fixed(i, None);
+                    }
+                }
+                site::Output::Event(site::Event::Opened { values, cohort, .. }) => {
+                    self.opened.push((i, values, cohort));
+                }
+                site::Output::Event(_) => {}
+            }
+            if effect && self.dies(i) {
+                return;
+            }
+        }
+    }
+
+    fn feed_site(&mut self, i: u16, input: site::Input<'_>, kind: Option<Kind>) {
+        let k = usize::from(i);
+        let Some(site) = &mut self.sites[k] else { return };
+        let began = Instant::now();
+        if let Err(e) = site.handle(input, &mut self.rngs[k]) {
+            self.site_errors.push((i, e));
+        }
+        *self.sites_took.entry(kind).or_default() += began.elapsed();
+    }
+}
