@@ -99,7 +99,7 @@ pub enum Heard {
     Attached(u16),
     /// A site sent this frame.
     Frame(u16, Vec<u8>),
-    /// Its application asks this, for [`WORDS`] words.
+    /// Its application asks this, for [`WORDS`](crate::wire::WORDS) words.
     Ask(Vec<u8>),
     /// Time passes.
     Tick,
