@@ -83,7 +83,11 @@ pub const OPENINGS: &str = "openings.bin";
 
 /// The totals of all rounds are for those who were in the run: the file is its owner's.
 fn write_openings(path: &Path, openings: Option<&[u8]>) -> Result<Option<PathBuf>, Failure> {
-    let Some(openings) = openings.filter(|openings| !openings.is_empty()) else { return Ok(None) };
+    let Some(openings) = openings.filter(|openings| !openings.is_empty()) else {
+        // Those of an earlier run are not this result's.
+        let _ = std::fs::remove_file(path);
+        return Ok(None);
+    };
     files::write_private(path, openings, files::Existing::Replace)?;
     Ok(Some(path.to_owned()))
 }
