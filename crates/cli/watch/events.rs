@@ -5,12 +5,14 @@ use std::{
     io::{self, Write},
     path::Path,
     sync::{Mutex, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use serde::Serialize;
 use serde_json::json;
-use veilsum_node::{error::Failure, role::progress::Progress};
+use veilsum_node::{
+    error::Failure,
+    role::{progress::Progress, status::exactly_now},
+};
 
 /// The form of a line.
 pub(crate) const FORMAT: &str = "veilsum-events/1";
@@ -76,8 +78,7 @@ impl<W: Write> Kept<W> {
     }
 
     fn add(&mut self, progress: &Progress) {
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
-        let at = (at * 1e3).round() / 1e3;
+        let at = exactly_now();
         let mut text = String::new();
         if self.torn {
             text.push('\n');

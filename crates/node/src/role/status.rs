@@ -154,7 +154,12 @@ pub struct Trouble {
 
 /// Seconds since 1970, by this machine's clock.
 pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    exactly_now() as u64
+}
+
+/// The same to the millisecond.
+pub fn exactly_now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_millis() as f64 / 1e3)
 }
 
 /// Questions of a party's plan at most.
