@@ -166,7 +166,7 @@ fn from_keys_to_memberships() {
     assert!((sum - 1.0).abs() < 1e-12);
     w.ok("assign --model model.json --data rows.csv --out u.csv");
     let written = fs::read_to_string(w.0.join("u.csv")).unwrap();
-    assert!(written.starts_with("membership_0,membership_1,cluster\n") && written.lines().count() == 4);
+    assert!(written.starts_with("membership_0,membership_1,outside_box,cluster\n") && written.lines().count() == 4);
     assert_eq!(w.ok("assign --model model.json --data rows.csv").trim_end(), written.trim_end());
     // How the centres came about is said beside the memberships.
     assert!(w.run("assign --model model.json --data rows.csv").stderr.is_empty() && value["caution"].is_null());

@@ -45,7 +45,12 @@ fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
     assert!(page.contains("&lt;b&gt;b&lt;/b&gt;"));
     let told = veilsum(&["report", &folder.path("out")]).expect(0).text();
     assert!(told.starts_with("2 groups of similar rows") && told.contains("report.html"), "{told}");
-    // Of the plan nothing lies in the folder of a demonstration.
+    assert!(read(folder.path("out/report.html")).contains("becomes readable is a total over"));
+    // Without the plan beside the result nothing is said of it.
+    for document in ["out/plan.toml", "out/roster.toml"] {
+        std::fs::remove_file(folder.path(document)).unwrap();
+    }
+    veilsum(&["report", &folder.path("out")]).expect(0);
     assert!(!read(folder.path("out/report.html")).contains("becomes readable is a total over"));
     let elsewhere = folder.path("elsewhere.html");
     veilsum(&["report", &folder.path("out/model.json"), "--html", &elsewhere]).expect(0);

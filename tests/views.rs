@@ -137,6 +137,11 @@ fn opaque(f: &Frame, site: u16, members: usize, slots: usize, words: usize) -> V
             assert_eq!(take(&mut rest, 8), number(members));
             parts.push(take(&mut rest, 32 * members));
         }
+        // The link of its ledger and its signature on the result.
+        Kind::Countersigned => {
+            parts.push(take(&mut rest, 32));
+            parts.push(take(&mut rest, 64));
+        }
         other => panic!("a site sent a {other:?}"),
     }
     assert!(rest.is_empty(), "{:?} of site {site} is longer than it has a reason to be", f.kind);

@@ -35,7 +35,7 @@ pub(crate) struct ReportArgs {
     /// A site.toml whose [rows] say what columns, words and units of these rows mean
     #[arg(long, value_name = "FILE", requires = "data")]
     pub policy: Option<PathBuf>,
-    /// Where to write the page: one file without scripts that fetches nothing [default: report.html beside the result]
+    /// Where to write the page: one file that fetches nothing [default: report.html beside the result]
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }

@@ -22,10 +22,16 @@ pub struct Folder(pub PathBuf);
 impl Folder {
     pub fn fresh() -> Folder {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("veilsum-it-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).expect("a new folder");
-        Folder(path)
+        loop {
+            let name = format!("veilsum-it-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+            let path = std::env::temp_dir().join(name);
+            match std::fs::create_dir(&path) {
+                Ok(()) => return Folder(path),
+                // Of an earlier process with the same number, which was killed.
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => panic!("a new folder: {e}"),
+            }
+        }
     }
 
     pub fn path(&self, name: &str) -> String {

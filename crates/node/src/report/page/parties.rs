@@ -212,7 +212,7 @@ pub(super) fn documents(page: &mut Page, all: &Reported) {
         Some(signed) => {
             rows.push(["written and signed by".to_owned(), clean(&signed.written_by)]);
             let by: Vec<String> = signed.result.iter().map(|by| clean(&by.party)).collect();
-            rows.push(["signatures on the result (not checked here)".to_owned(), by.join(", ")]);
+            rows.push(["signatures on the result (veilsum verify checks them)".to_owned(), by.join(", ")]);
         }
         None => rows.push(["signatures".to_owned(), "none in this file".to_owned()]),
     }
