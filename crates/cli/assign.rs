@@ -50,7 +50,7 @@ pub(crate) struct AssignArgs {
     /// No memberships: only the cluster of the largest one
     #[arg(long)]
     pub hard: bool,
-    /// Where to write one line a row, CSV or by its name .parquet; only you can read the file. `-` is standard output
+    /// Where to write one line a row, for you alone: CSV, or Parquet by its name; - is standard output
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub out: PathBuf,
 }

@@ -189,12 +189,12 @@ pub fn public_key(own: &Bytes) -> Bytes {
 
 /// What two members have in common, before it is looked at for small order ([KEX-8]).
 pub fn exchanged(own: &Bytes, theirs: &Bytes) -> Bytes {
-    site::shared(&x25519_dalek::StaticSecret::from(*own), theirs).0
+    site::pairs::shared(&x25519_dalek::StaticSecret::from(*own), theirs).0
 }
 
 /// A secret from what two members have in common.
 pub fn agreed(own: &Bytes, theirs: &Bytes, label: &str, parts: &[&[u8]]) -> Bytes {
-    let shared = site::shared(&x25519_dalek::StaticSecret::from(*own), theirs);
+    let shared = site::pairs::shared(&x25519_dalek::StaticSecret::from(*own), theirs);
     *suite::derive(&shared.0, label, parts).bytes()
 }
 

@@ -6,7 +6,7 @@
 pub(crate) mod deck;
 mod env;
 mod opening;
-mod pairs;
+pub(crate) mod pairs;
 mod restore;
 mod round;
 mod setup;
@@ -21,8 +21,6 @@ use rand_core::CryptoRng;
 
 use deck::{BadDelivery, Deck, ExpectCertificate, ExpectDirectory, ExpectShares};
 use env::Env;
-#[cfg(any(test, feature = "testing"))]
-pub(crate) use pairs::shared;
 use round::{Named, Round, Step};
 pub use types::{Event, Input, Output, SiteConfig};
 
