@@ -50,7 +50,7 @@ pub(crate) struct AssignArgs {
     /// No memberships: only the cluster of the largest one
     #[arg(long)]
     pub hard: bool,
-    /// Where to write one line a row, for you alone: CSV, or Parquet by its name; - is standard output
+    /// Where to write one line a row, for you alone: CSV or, by its name, Parquet; - for stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub out: PathBuf,
 }
