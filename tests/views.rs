@@ -236,6 +236,9 @@ fn the_views_hold_nothing_of_one_site() {
                         false => &[Kind::MaskedInput, Kind::Unmask],
                     };
                     (0..questions).for_each(|_| all.extend(round));
+                    if !intermediary {
+                        assert_eq!(kinds.pop(), Some(Kind::Countersigned), "each signs the result at the end");
+                    }
                     if kinds.len() < all.len() {
                         // The last question was open before these shares came.
                         kinds.push(Kind::Unmask);
