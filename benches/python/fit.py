@@ -34,9 +34,9 @@ def fit():
 
 
 def kernel():
-    """What the fit asks of the kernel, packing and the validity totals included, and nothing around it."""
+    """What the fit asks of the compiled part, packing, validity totals and labels included, and nothing around it."""
     algorithm = json.dumps({"fcm": {"m": 2.0, "epsilon": 0.0, "max_rounds": ROUNDS}})
-    return _core.fit(rows, algorithm, VALIDITY, start[None], False)
+    return _core.fit(rows, algorithm, VALIDITY, start[None])
 
 
 def scikit_fuzzy():

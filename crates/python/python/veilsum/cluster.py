@@ -260,17 +260,26 @@ class _Centres(_Estimator):
         """
         array = self._first(X)
         self._checked(len(array))
-        _finite(array)
-        if self.metric != "cosine" and max(-array.min(initial=0.0), array.max(initial=0.0)) > _LARGEST:
-            raise ValueError(f"values must be at most {_LARGEST:g} in size: take another unit")
+        flat = array.ravel()
+        with np.errstate(over="ignore", invalid="ignore"):
+            # Where the squares have a small sum every value is finite and small: one pass, where the checks are four.
+            small = np.dot(flat, flat) <= min(_LARGEST, 1e150) ** 2
+        if not small:
+            _finite(array)
+            if self.metric != "cosine" and np.abs(array).max(initial=0.0) > _LARGEST:
+                raise ValueError(f"values must be at most {_LARGEST:g} in size: take another unit")
         self._learn_metric(array)
         rows = self._measured(array)
         random = _random(self.random_state)
-        most = max(_SAMPLE, 100 * int(self.n_clusters))
-        sample = rows if len(rows) <= most else rows[np.sort(random.choice(len(rows), most, replace=False))]
-        _finite(sample)
-        with np.errstate(over="ignore"):
-            spread = float(np.sqrt(np.mean(np.var(sample, axis=0))))
+        sample, spread = rows, 0.0
+        # What neither first centres nor the tolerance need is not looked at.
+        if self.tol > 0 or isinstance(self.init, str):
+            most = max(_SAMPLE, 100 * int(self.n_clusters))
+            if len(rows) > most:
+                sample = rows[np.sort(random.choice(len(rows), most, replace=False))]
+            _finite(sample)
+            with np.errstate(over="ignore"):
+                spread = float(np.sqrt(np.mean(np.var(sample, axis=0))))
         starts = np.ascontiguousarray(self._starts(sample, rows, random), dtype=np.float64)
         # Rows without spread have come to rest as soon as nothing moves.
         tol = max(float(self.tol) * spread, np.finfo(float).tiny) if self.tol > 0 else 0.0
