@@ -2,7 +2,7 @@
 //!
 //! Three sites, a coordinator and an intermediary are processes in network namespaces, and a router in this process lies between
 //! them. A cell is measured over several runs, each between two answers of one site in mid-run, so that neither keys nor the first
-//! count are in it. `-- --runs N` and `-- --rounds N` change how much is measured; `-- --only 100:2:tcp` measures one cell.
+//! count are in it. `-- --runs N` and `-- --rounds N` change how much is measured; `-- --only 50:0:quic,100:2:tcp` measures these cells.
 
 fn main() {
     #[cfg(target_os = "linux")]
@@ -38,9 +38,17 @@ mod linux {
             let mut args = std::env::args().skip_while(|arg| arg != name).skip(1);
             args.next().map_or(usual, |value| value.parse().expect("a number"))
         };
-        let only = std::env::args().skip_while(|arg| arg != "--only").nth(1);
+        let asked = std::env::args().skip_while(|arg| arg != "--only").nth(1);
+        let only: Option<Vec<_>> = asked.as_ref().map(|cells| cells.split(',').map(cell).collect());
         let (runs, rounds) = if for_real() { (number("--runs", 5), number("--rounds", 20)) } else { (1, 4) };
-        let (trips, losses): (&[u64], &[u32]) = if for_real() { (&[0, 100, 200], &[0, 2, 10]) } else { (&[20], &[0]) };
+        let (mut trips, mut losses) =
+            if for_real() { (vec![0, 100, 200], vec![0, 2, 10]) } else { (vec![20], vec![0]) };
+        if let Some(only) = &only {
+            (trips, losses) = only.iter().map(|(trip, loss, _)| (*trip, *loss)).unzip();
+            trips.dedup();
+            losses.sort_unstable();
+            losses.dedup();
+        }
         if let Err(why) = Network::new(&NAMES, Family::V4, 0) {
             println!("SKIPPED: {why}");
             return;
@@ -50,11 +58,11 @@ mod linux {
         println!("{rounds} rounds of 3 sites in each of {runs} runs; loss is that of packets, in each direction\n");
         println!("| round trip | loss | QUIC, rounds/s | of the floor | TCP, rounds/s | of the floor |");
         println!("|---|---|---|---|---|---|");
-        for trip in trips {
-            for loss in losses {
+        for trip in &trips {
+            for loss in &losses {
                 let mut line = format!("| {trip} ms | {loss} % |");
                 for way in ["quic", "tcp"] {
-                    if only.as_ref().is_some_and(|only| *only != format!("{trip}:{loss}:{way}")) {
+                    if only.as_ref().is_some_and(|only| !only.contains(&(*trip, *loss, way))) {
                         line += " | |";
                         continue;
                     }
@@ -68,6 +76,17 @@ mod linux {
                 }
                 println!("{line}");
             }
+        }
+    }
+
+    /// Round trip in milliseconds, loss in percent and transport of `100:2:tcp`.
+    fn cell(text: &str) -> (u64, u32, &str) {
+        let mut parts = text.split(':');
+        let mut number = || parts.next()?.parse::<u64>().ok();
+        let (trip, loss) = (number(), number());
+        match (trip, loss.and_then(|loss| u32::try_from(loss).ok()), parts.next()) {
+            (Some(trip), Some(loss), Some(way @ ("quic" | "tcp"))) => (trip, loss, way),
+            _ => panic!("`{text}` is no cell: round trip in ms, loss in percent, quic or tcp, as in 100:2:tcp"),
         }
     }
 

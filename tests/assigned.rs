@@ -105,8 +105,12 @@ fn what_cannot_be_done_is_said() {
     assert!(assign(&["--top", "2", "--hard"]).expect(2).stderr.contains("cannot be used with"));
     let ended = assign(&["--id", "patient", "--top", "1", "--json"]).expect(0);
     let value: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!((&value["ids"][3], &value["outside_box"]), (&"far".into(), &serde_json::json!([3])));
-    assert_eq!(value["top"][0][0], value["labels"][0]);
+    let row = &value["rows"][3];
+    assert_eq!((&row["id"], &row["outside_box"]), (&"far".into(), &true.into()));
+    assert_eq!((&row["top"][0], &value["rows_outside_box"]), (&row["cluster"], &1.into()));
+    assert_eq!(row["memberships"].as_array().map(Vec::len), Some(5));
+    let hard: Value = serde_json::from_str(&assign(&["--hard", "--json"]).expect(0).stdout).unwrap();
+    assert_eq!(hard["rows"][3], serde_json::json!({"cluster": row["cluster"], "outside_box": true}));
     // Ids that were rounded when they were read would stand for several rows.
     let large = folder.write("large.csv", &std::fs::read_to_string(&data).unwrap().replace("far", "9007199254740992"));
     let ended = veilsum(&["assign", "--model", &model, "--data", &large, "--id", "patient"]).expect(3);
@@ -123,6 +127,15 @@ fn a_file_is_whole_or_as_it_was() {
     let ended = veilsum(&["assign", "--model", &model, "--data", &broken, "--out", &out]).expect(3);
     assert!(ended.stderr.contains("line 20003"), "{}", ended.stderr);
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "before");
+    // On standard output the parts before are out already; the document ends with what went wrong, and is one.
+    let (head, rows) = text.split_once('\n').unwrap();
+    let rows = rows.trim_end_matches("broken,x,y\n").repeat(8);
+    let broken = folder.write("broken.csv", &format!("{head}\n{rows}broken,x,y\n"));
+    let ended = veilsum(&["assign", "--model", &model, "--data", &broken, "--hard", "--json"]).expect(3);
+    let value: Value = serde_json::from_str(&ended.stdout).expect("one document");
+    assert!(value["error"]["message"].as_str().is_some_and(|why| why.contains("line 160010")), "{}", value["error"]);
+    let printed = value["rows"].as_array().map_or(0, Vec::len);
+    assert!((1..160_008).contains(&printed) && ended.stderr.is_empty(), "{printed} rows");
     if cfg!(target_os = "linux") {
         for name in ["out.csv", "out.parquet"] {
             let out = folder.write(name, "before");

@@ -161,8 +161,9 @@ fn from_keys_to_memberships() {
 
     w.write("model.json", MODEL);
     let value = w.json("assign --model model.json --data rows.csv");
-    assert_eq!(value["labels"], serde_json::json!([1, 0, 1]));
-    let sum: f64 = value["memberships"][0].as_array().unwrap().iter().map(|u| u.as_f64().unwrap()).sum();
+    let clusters: Vec<_> = value["rows"].as_array().unwrap().iter().map(|row| row["cluster"].clone()).collect();
+    assert_eq!(clusters, [1, 0, 1]);
+    let sum: f64 = value["rows"][0]["memberships"].as_array().unwrap().iter().map(|u| u.as_f64().unwrap()).sum();
     assert!((sum - 1.0).abs() < 1e-12);
     w.ok("assign --model model.json --data rows.csv --out u.csv");
     let written = fs::read_to_string(w.0.join("u.csv")).unwrap();
@@ -188,7 +189,11 @@ fn from_keys_to_memberships() {
     // Rows outside the model's box are assigned, and said to be.
     w.write("far.csv", "y,x\n0,1\n-400,1.5\n0,11\n");
     let far = w.json("assign --model model.json --data far.csv");
-    assert_eq!((far["labels"][1].clone(), far["outside_box"].clone()), (0.into(), serde_json::json!([1, 2])));
+    let outside: Vec<bool> = far["rows"].as_array().unwrap().iter().map(|row| row["outside_box"] == true).collect();
+    assert_eq!(
+        (&far["rows"][1]["cluster"], outside, &far["rows_outside_box"]),
+        (&0.into(), vec![false, true, true], &2.into())
+    );
     let told = String::from_utf8(w.run("assign --model model.json --data far.csv").stderr).unwrap();
     assert!(told.starts_with("warning: 2 rows") && told.contains("far.csv, line 3"), "{told}");
     w.write("model.json", &MODEL.replace("\"k\": 2", "\"k\": 3"));

@@ -46,7 +46,16 @@ fn contract(result: &Value) {
         "software",
         "wire_version",
     ];
-    let beside = ["columns", "findings", "n_total_from", "objective", "objective_per_row", "questions", "warnings"];
+    let beside = [
+        "departures",
+        "columns",
+        "findings",
+        "n_total_from",
+        "objective",
+        "objective_per_row",
+        "questions",
+        "warnings",
+    ];
     let known = |key: &&str| {
         promised.contains(key)
             || held.contains(key)

@@ -54,9 +54,20 @@ fn a_killed_site_costs_no_result() {
     clients.into_iter().for_each(|client| drop(client.wait(LIMIT).expect(9)));
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["converged"], &result["ended_early"]["lost"]), (&false.into(), &serde_json::json!(["site-3"])));
+    // Who went, at which question, and why: the coordinator knows all of it, and a site the question.
+    let gone = |file: &serde_json::Value| file["departures"][0].clone();
+    let (at, why) = (gone(&result), gone(&result)["why"].as_str().unwrap_or_default().to_owned());
+    assert_eq!((&at["site"], result["departures"].as_array().map(Vec::len)), (&"site-3".into(), Some(1)));
+    // Whether its end or its silence was noticed first, nobody knows.
+    let known = ["its connection broke", "it did not answer in time"].iter().any(|known| why.contains(known));
+    assert!(known && at["question"].as_u64() >= Some(15), "{at}");
     for site in [1, 2, 4, 5] {
         assert_eq!(early_at(&p, site, &["site-3"], &[]), result["centres"], "site {site}");
+        let own = gone(&p.folder.json(&format!("site-{site}-result.json")));
+        assert_eq!(own, json!({"site": "site-3", "question": at["question"], "why": null}));
     }
+    let page = fs::read_to_string(p.folder.path("out/report.html")).unwrap();
+    assert!(page.contains(&format!("to question {}", at["question"].as_u64().unwrap() - 1)) && page.contains(&why));
     assert!(!p.folder.0.join("site-3.model").exists());
 }
 

@@ -45,5 +45,6 @@ mod spec_round;
 mod status;
 mod streamed;
 mod swapped_roster;
+mod taken_up;
 mod views;
 mod watch;

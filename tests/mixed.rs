@@ -132,7 +132,7 @@ fn assign_reads_categories() {
     let told = veilsum(&["assign", "--model", &model, "--data", &own, "--json"]).expect(0);
     let told: Value = serde_json::from_str(&told.stdout).expect("JSON");
     let labels: std::collections::BTreeSet<String> =
-        told["labels"].as_array().unwrap().iter().map(Value::to_string).collect();
+        told["rows"].as_array().unwrap().iter().map(|row| row["cluster"].to_string()).collect();
     assert_eq!(labels.len(), 3, "{told}");
     let bad = out.write("bad.csv", "smoker,age,income\nnever,40,3\nsecretly,40,3\n");
     let refused = veilsum(&["assign", "--model", &model, "--data", &bad]).expect(3).text();

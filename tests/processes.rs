@@ -4,14 +4,15 @@
 use std::{os::unix::fs::PermissionsExt, sync::LazyLock, time::Duration};
 use veilsum_testkit::program::{Parties, Running, fingerprint_of, free_port, start, veilsum};
 
-const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
-const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 /// Many rounds, so that there is time to kill somebody.
-const LONG: [&str; 5] = ["--init=uniform", "--epsilon=0", "--max-rounds=300", "--slots=64", "--seed=9"];
+pub(crate) const LONG: [&str; 5] = ["--init=uniform", "--epsilon=0", "--max-rounds=300", "--slots=64", "--seed=9"];
 /// A silent site is given up soon, and one that comes back has time for it.
-const QUICK: [&str; 8] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--on-loss", "stop"];
+pub(crate) const QUICK: [&str; 8] =
+    ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--on-loss", "stop"];
 
-fn start_all(
+pub(crate) fn start_all(
     p: &Parties,
     patience: &[&str],
     clients: impl IntoIterator<Item = usize>,
@@ -22,11 +23,11 @@ fn start_all(
 }
 
 /// Waits until a site has answered `n` questions (one of them the intermediary's).
-fn answered(client: &Running, n: usize) {
+pub(crate) fn answered(client: &Running, n: usize) {
     client.until("answers", LIMIT, |log| log.matches("MaskedWords").count() >= n);
 }
 
-fn strings(value: &serde_json::Value) -> Vec<&str> {
+pub(crate) fn strings(value: &serde_json::Value) -> Vec<&str> {
     value.as_array().expect("a list").iter().map(|v| v.as_str().expect("a string")).collect()
 }
 
@@ -260,7 +261,7 @@ fn a_killed_site_comes_back_from_its_journal() {
 }
 
 /// The result of the long plan where nobody falls.
-fn calm() -> &'static serde_json::Value {
+pub(crate) fn calm() -> &'static serde_json::Value {
     static RESULT: LazyLock<serde_json::Value> = LazyLock::new(|| {
         let p = Parties::new(&SIZES, &LONG);
         let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
@@ -283,29 +284,6 @@ fn too_few_sites_after_two_are_killed() {
     assert_eq!(strings(&p.folder.json("out/result.json")["ended_early"]["lost"]), ["site-4", "site-5"]);
     intermediary.wait(LIMIT).expect(0);
     clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(9)));
-}
-
-/// A coordinator that its operator or a supervisor stops ends nobody's run: the others are told, wait a little for it, and go on where
-/// it was when it is started again with the same command.
-#[test]
-fn a_coordinator_that_is_told_to_stop_takes_its_run_up() {
-    let p = Parties::new(&SIZES, &LONG);
-    let patience = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "60"];
-    let (mut server, intermediary, clients) = start_all(&p, &patience, 1..=5);
-    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
-        answered(&clients[0], 10);
-        server.signal(signal);
-        server.wait(LIMIT).expect(code);
-        clients[0].until("why", LIMIT, |log| {
-            log.contains("lost the connection to lead (") && log.contains("its operator stopped it")
-        });
-        server = start(&p.server(&patience));
-        server.until("its journal", LIMIT, |log| log.contains("taking up an interrupted run"));
-    }
-    server.wait(LIMIT).expect(0);
-    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
-    clients.into_iter().for_each(|client| drop(client.wait(LIMIT).expect(0)));
-    assert_eq!(p.folder.json("out/result.json")["centres"], calm()["centres"]);
 }
 
 /// It says so, and is missed as one that was killed: its run is taken up when it is back.
@@ -503,66 +481,4 @@ fn a_run_goes_on_without_the_intermediary() {
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"sum of memberships".into()));
     assert_eq!(result["n_total"], SIZES.iter().sum::<usize>());
-}
-
-/// The coordinator is killed in the middle of a run and started again with the same command: the run goes on where it was.
-#[test]
-fn a_killed_coordinator_takes_its_run_up() {
-    let p = Parties::new(&SIZES, &LONG);
-    let patience = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "90"];
-    let (server, intermediary, clients) = start_all(&p, &patience, 1..=5);
-    answered(&clients[0], 40);
-    server.kill();
-    let server = start(&p.server(&patience));
-    server.until("its journal", LIMIT, |log| log.contains("taking up an interrupted run"));
-    // While it runs nobody else does with its key.
-    let second = veilsum(&p.server(&["--listen", &format!("127.0.0.1:{}", free_port())])).expect(3);
-    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
-    let told = server.wait(LIMIT).expect(0);
-    assert!(told.stderr.contains("totals so far: ") && !told.stderr.contains("totals so far: 0"), "{}", told.stderr);
-    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
-    for client in clients {
-        let told = client.wait(LIMIT).expect(0);
-        assert!(!told.stderr.contains("began a new run"), "{}", told.stderr);
-    }
-    let result = p.folder.json("out/result.json");
-    assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"intermediary".into()));
-    assert!(strings(&result["missing"]).is_empty(), "{result}");
-    assert_eq!((&result["centres"], &result["mass"]), (&calm()["centres"], &calm()["mass"]));
-    // The run is over: nothing is left to take up, and the keys' folder holds an empty journal.
-    let state = std::fs::read_dir(p.folder.0.join("lead.key.state")).expect("a folder");
-    assert!(state.flatten().all(|f| f.metadata().expect("its size").len() <= 16), "a journal with entries");
-}
-
-/// The intermediary is killed in the middle of a run and started again, with its journal and then without: it goes on, or the sites
-/// count once more, the same over the same cohort. The total is handed over at the end ([JRN-5], [APP-2]).
-#[test]
-fn a_killed_intermediary_goes_on_and_without_its_journal_counts_again() {
-    let p = Parties::new(&SIZES, &LONG);
-    let patience = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "90"];
-    let (server, intermediary, clients) = start_all(&p, &patience, 1..=5);
-    answered(&clients[0], 20);
-    intermediary.kill();
-    let intermediary = start(&p.intermediary(&patience));
-    intermediary.until("its journal", LIMIT, |log| log.contains("totals so far: 1"));
-    // While it runs nobody else does with its key.
-    let second = veilsum(&p.intermediary(&["--listen", &format!("127.0.0.1:{}", free_port())])).expect(3);
-    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
-    answered(&clients[0], 60);
-    assert!(!intermediary.kill().stderr.contains("began a new run"));
-    std::fs::remove_dir_all(p.folder.path("counter.key.state")).expect("its state");
-    let intermediary = start(&p.intermediary(&patience));
-    let told = server.wait(LIMIT).expect(0);
-    assert!(!told.stderr.contains("left the run"), "{}", told.stderr);
-    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
-    for client in clients {
-        // One of them, for the count without the journal.
-        assert_eq!(client.wait(LIMIT).expect(0).stderr.matches("counter began a new run").count(), 1);
-    }
-    let result = p.folder.json("out/result.json");
-    assert_eq!((&result["rounds"], &result["n_total"]), (&300.into(), &SIZES.iter().sum::<usize>().into()));
-    assert_eq!((&result["centres"], &result["n_total_from"]), (&calm()["centres"], &"intermediary".into()));
-    // Nothing is left to take up.
-    let state = std::fs::read_dir(p.folder.path("counter.key.state")).expect("a folder");
-    assert!(state.flatten().all(|f| f.metadata().expect("its size").len() <= 16), "a journal with entries");
 }

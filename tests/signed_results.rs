@@ -76,19 +76,64 @@ fn res_6_who_did_not_sign_is_named() {
     assert!(!names(&said["not_countersigned"]).contains(&"site-1"));
 }
 
+/// Options for seven sites with a column in units of 1e-13 and one of categories, one of which vanishes before the last question.
+fn small_units(folder: &Folder) -> Vec<String> {
+    let row = |i: usize| {
+        format!("{},{}e-13,{}\n", (i * 37 % 101) as f64 / 101.0, (i * 53 % 89) as f64 / 89.0, ["a", "b"][i % 2])
+    };
+    let data = folder.write("small.csv", &("x,y,c\n".to_owned() + &(0..420).map(row).collect::<String>()));
+    let rest = ["--method", "describe", "--sites", "7", "--drop", "3@2", "--data", &data, "--columns", "x,y"];
+    rest.into_iter().chain(["--category", "c=a,b"]).map(str::to_owned).collect()
+}
+
+/// What Python compares of a run, each of which its control must have changed.
+fn compared(name: &str) -> &'static [&'static str] {
+    match name.split('-').next().unwrap_or_default() {
+        "describe" => &["description"],
+        "ffcf" => &["centres"],
+        "gmm" => &["centres", "covariances", "questions", "weights"],
+        "gk" => &["centres", "covariances", "questions"],
+        "whitened" | "cosine" => &["questions"],
+        "anderson" | "noise" => &[],
+        _ => &["centres", "questions"],
+    }
+}
+
 /// [RES-7], [RES-8]: from the bundle alone two implementations come to the result: the program, and the reference in Python.
 #[test]
 fn res_8_a_bundle_is_recomputed_by_two_implementations() {
     let folder = Folder::fresh();
     let losing = losing(&folder, "2@3");
     let losing: Vec<&str> = losing.iter().map(String::as_str).collect();
+    let small = small_units(&folder);
+    let small: Vec<&str> = small.iter().map(String::as_str).collect();
     for (name, args) in [
         ("plain", &[][..]),
         ("range", &["--k", "2..4", "--max-rounds", "12"]),
         ("standard", &["--k", "3", "--standardise", "standard"]),
         ("lost", &losing),
+        ("kmeans", &["--method", "kmeans", "--k", "3", "--restarts", "2"]),
+        ("fkm", &["--method", "fkm", "--k", "3", "--max-rounds", "6"]),
+        ("kumar", &["--method", "kumar", "--k", "3", "--max-rounds", "4"]),
+        ("ffcm-avg1", &["--method", "ffcm-avg1", "--k", "3", "--max-rounds", "4"]),
+        ("ffcm-avg2", &["--method", "ffcm-avg2", "--k", "3", "--max-rounds", "4"]),
+        ("gmm", &["--method", "gmm", "--k", "3", "--max-rounds", "6"]),
+        ("gmm-standard", &["--method", "gmm", "--k", "3", "--max-rounds", "6", "--standardise", "standard"]),
+        ("gk", &["--method", "gk", "--k", "3", "--max-rounds", "6"]),
+        ("gk-robust", &["--method", "gk", "--k", "3", "--max-rounds", "6", "--standardise", "robust"]),
+        ("pcm", &["--method", "pcm", "--k", "3", "--distance", "0.2", "--max-rounds", "6"]),
+        ("fcm-noise", &["--method", "fcm-noise", "--k", "3", "--distance", "0.2", "--max-rounds", "6"]),
+        ("ffcf", &["--method", "ffcf", "--k", "3"]),
+        ("ffcf-standard", &["--method", "ffcf", "--k", "3", "--standardise", "standard"]),
+        ("describe", &["--method", "describe"]),
+        ("describe-small", &small),
+        ("whitened", &["--k", "2", "--metric", "mahalanobis", "--max-rounds", "4"]),
+        ("cosine", &["--k", "2", "--metric", "cosine", "--max-rounds", "4"]),
+        ("anderson", &["--k", "2", "--method", "fcm-anderson", "--max-rounds", "4"]),
+        ("noise", &["--k", "2", "--dp-epsilon", "8", "--expected-rows", "3000"]),
+        ("early", &["--k", "2", "--drop", "3@4", "--on-loss", "stop"]),
     ] {
-        demo(&folder, name, args).expect(0);
+        demo(&folder, name, args).expect(if name == "early" { 9 } else { 0 });
         let out = folder.path(&format!("{name}.tar"));
         veilsum(&["bundle", &out, "--result", &folder.path(&format!("{name}/result.json"))]).expect(0);
         #[cfg(unix)]
@@ -98,23 +143,50 @@ fn res_8_a_bundle_is_recomputed_by_two_implementations() {
         );
         let said = verified(&out, &[]);
         let result = folder.json(&format!("{name}/result.json"));
-        assert_eq!(
-            (&said["totals_recomputed"], &said["result_recomputed"]),
-            (&result["questions"], &true.into()),
-            "{name}"
-        );
+        let totals = &result["questions"];
+        assert_eq!((&said["totals_recomputed"], &said["result_recomputed"]), (totals, &true.into()), "{name}");
         let Some(python) = python() else { continue };
-        let run = Command::new(python)
-            .arg(reference().join("recompute.py"))
-            .arg(&out)
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .output()
-            .expect("it starts");
-        assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stderr));
-        let found: Value = serde_json::from_slice(&run.stdout).expect("JSON");
-        assert_eq!(found["totals"], result["questions"], "{name}");
-        assert!(found["apart"].as_f64().is_some_and(|apart| apart <= 1e-9), "{name}: {found}");
-        assert!(found["rounds_of_centres"].as_u64() >= result["rounds"].as_u64(), "{name}: {found}");
+        let run = |script: &str| {
+            let run = script_of(&python, script, &out);
+            assert!(run.status.success(), "{name}: {}", String::from_utf8_lossy(&run.stderr));
+            serde_json::from_slice::<Value>(&run.stdout).expect("JSON")
+        };
+        let (found, expected) = (run("recompute.py"), compared(name));
+        assert_eq!(&found["totals"], totals, "{name}");
+        let rounds = if expected.contains(&"questions") { result["rounds"].as_u64() } else { Some(0) };
+        assert!(found["rounds_of_centres"].as_u64() >= rounds, "{name}: {found}");
+        match found["apart"].as_f64() {
+            None => {
+                assert!(found["apart"].is_null() && expected.iter().all(|of| *of == "questions"), "{name}: {found}")
+            }
+            Some(apart) => assert!(apart <= 1e-9, "{name}: {found}"),
+        }
+        let tried = run("changed_result.py");
+        let mut changed: Vec<&str> = tried.as_object().expect("an object").keys().map(String::as_str).collect();
+        changed.sort_unstable();
+        assert_eq!(changed, expected, "{name}: {tried}");
+        assert!(tried.get("description").is_none_or(|changes| changes.as_u64() > Some(100)), "{name}: {tried}");
+    }
+}
+
+/// A program of the reference about a bundle.
+fn script_of(python: &Path, script: &str, bundle: &str) -> std::process::Output {
+    let run =
+        Command::new(python).arg(reference().join(script)).arg(bundle).env("PYTHONDONTWRITEBYTECODE", "1").output();
+    run.expect("it starts")
+}
+
+/// A bundle that is not there, and a file that is none, end the reference in words and not in a traceback.
+#[test]
+fn what_is_no_bundle_is_refused_in_words() {
+    let Some(python) = python() else { return };
+    let folder = Folder::fresh();
+    for (file, words) in
+        [(folder.path("none.tar"), "cannot be read"), (folder.write("other.tar", "x,y\n"), "refused: ")]
+    {
+        let ended = script_of(&python, "recompute.py", &file);
+        let told = String::from_utf8_lossy(&ended.stderr);
+        assert!(!ended.status.success() && told.contains(words) && !told.contains("Traceback"), "{told}");
     }
 }
 

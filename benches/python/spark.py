@@ -61,11 +61,11 @@ def main(rows=1_000_000, d=16, k=10, master="local-cluster[2,1,2048]", times=5):
         words.add(str(sums))
         (short, few), (long, many) = fit(1), fit(6)
         theirs.append((long - short) / (many - few))
-        print(f"  ours {ours[-1]:.2f} s, k-means {theirs[-1]:.2f} s ({short:.2f} s for {few}, {long:.2f} s for {many})", flush=True)
+        print(f"  ours {ours[-1]:.3f} s, k-means {theirs[-1]:.3f} s ({short:.2f} s for {few}, {long:.2f} s for {many})", flush=True)
     ours_s, theirs_s = np.median(ours), np.median(theirs)
     print(f"fuzzy c-means, kernel in mapInArrow: {ours_s:.3f} s an iteration")
     print(f"Spark ML KMeans:                     {theirs_s:.3f} s an iteration")
-    print(f"ratio (ours / theirs):               {ours_s / theirs_s:.2f}; {len(words)} different answer(s) in {len(ours)}")
+    print(f"ratio (k-means / ours):              {theirs_s / ours_s:.2f}; {len(words)} different answer(s) in {len(ours)}")
     spark.stop()
 
 

@@ -1,16 +1,16 @@
 //! `veilsum assign`: memberships of one's own rows in the clusters of a model. Nothing leaves the machine.
 
 use std::{
-    io::Write,
+    io::{BufWriter, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use veilsum_cluster::assign::{largest, memberships};
 
-use crate::verb::{Out, Verb};
+use crate::verb::{self, Out, Verb};
 use veilsum_node::{
     assigned::{Assigned, Part, Shown, is_parquet},
     cost::counted,
@@ -199,7 +199,7 @@ impl Verb for AssignArgs {
             let told = args.each_part(&model, &spec, top, |part| out.add(part))?;
             let flushed = out.finish()?.flush();
             args.warn(&told, &spec, &model);
-            return crate::verb::written(flushed);
+            return verb::written(flushed);
         }
         let mut out = Assigned::new(Growing::create(&args.out)?, is_parquet(&args.out), id, shown, clusters)?;
         let told = args.each_part(&model, &spec, top, |part| out.add(part))?;
@@ -208,37 +208,52 @@ impl Verb for AssignArgs {
             args.warn(&told, &spec, &model);
         }
         let shown = args.out.display().to_string();
-        let value = json!({ "written": shown, "k": model.k, "rows": told.rows, "outside_box": told.listed,
+        let value = json!({ "written": shown, "k": model.k, "row_count": told.rows, "first_outside_box": told.listed,
             "rows_outside_box": told.outside, "caution": model.caution() });
-        crate::verb::print(json, &value, &format!("memberships in {}: {shown}", counted(clusters, "cluster")))
+        verb::print(json, &value, &format!("memberships in {}: {shown}", counted(clusters, "cluster")))
     }
 }
 
 impl AssignArgs {
-    /// One document of all rows, which has to be held until it is whole.
+    /// One document of all rows, a line for each, written part by part. What goes wrong behind the first part is its member `error`.
     fn print_document(&self, model: &Model, spec: &TableSpec, top: usize) -> Result<(), Failure> {
-        let (mut all, mut labels, mut ranked, mut names) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut outside: Vec<usize> = Vec::new();
-        self.each_part(model, spec, top, |part| {
-            let before = labels.len();
-            all.extend(part.memberships.chunks_exact(model.k as usize).map(<[f64]>::to_vec));
-            labels.extend(part.largest.iter().map(|largest| largest[0]));
-            ranked.extend(part.largest.iter().cloned());
-            names.extend(part.ids.iter().flatten().cloned());
-            outside.extend(part.outside.iter().enumerate().filter(|(_, out)| **out).map(|(row, _)| before + row));
-            Ok(())
-        })?;
-        let mut value = json!({ "k": model.k, "labels": labels, "outside_box": outside, "caution": model.caution() });
+        let (mut out, mut begun) = (BufWriter::new(Unheard(Out)), false);
+        // A document that cannot be written on cannot say so itself.
+        let put = |result| verb::written(result).inspect_err(verb::tell);
+        let head = format!("{{\"k\":{},\"caution\":{},\"rows\":[", model.k, json!(model.caution()));
+        let told = self.each_part(model, spec, top, |part| {
+            (0..part.outside.len()).try_for_each(|row| {
+                let before = if std::mem::replace(&mut begun, true) { "," } else { &head };
+                verb::begins_to_print();
+                put(writeln!(out, "{before}").and_then(|()| write!(out, "{}", self.line(part, row, model))))
+            })
+        });
+        if !begun {
+            told?;
+            return Err(self.fail("it has no rows"));
+        }
+        let last = match &told {
+            Ok(told) => ("rows_outside_box", json!(told.outside)),
+            Err(failure) => ("error", verb::error(failure)),
+        };
+        let whole = writeln!(out, "\n],\"{}\":{}}}", last.0, last.1).and_then(|()| out.flush());
+        told.and_then(|_| put(whole))
+    }
+
+    /// What a row was assigned.
+    fn line(&self, part: &Part<'_>, row: usize, model: &Model) -> Value {
+        let (largest, clusters) = (&part.largest[row], model.k as usize);
+        let mut line = json!({ "cluster": largest[0], "outside_box": part.outside[row] });
         if !self.hard {
-            value["memberships"] = json!(all);
+            line["memberships"] = json!(part.memberships[row * clusters..(row + 1) * clusters]);
         }
         if self.top.is_some() {
-            value["top"] = json!(ranked);
+            line["top"] = json!(largest);
         }
-        if self.id.is_some() {
-            value["ids"] = json!(names);
+        if let Some(ids) = &part.ids {
+            line["id"] = json!(ids[row]);
         }
-        crate::verb::print(true, &value, "")
+        line
     }
 }
 

@@ -9,11 +9,7 @@ use std::{
 };
 
 use clap::Args;
-use veilsum_proto::{
-    plan::Terms,
-    policy::{Enforcement, Spent},
-    roster::Roster,
-};
+use veilsum_proto::{plan::Terms, policy::Enforcement, roster::Roster};
 
 use self::source::{Source, Wish};
 use crate::{
@@ -32,7 +28,7 @@ use veilsum_node::{
     dp,
     error::{Code, Failure},
     files,
-    forecast::{self, Forecast, Verdict},
+    forecast::{self, Forecast},
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
     plan::{Clusters, Judge, PlanSpec, Scaling},
     release::{self, Prepared},
@@ -408,7 +404,7 @@ impl Demo<'_> {
         let mut stays = |site: &SitePolicy, one: (u64, Option<u64>)| {
             let about = (self.work, &self.terms, sites);
             let known = one.0.max(self.terms.min_total_rows);
-            matches!(forecast.verdict(about, &site.policy, &Spent::default(), one, known), Verdict::Answers(_))
+            forecast.answers(about, &site.policy, one, known)
         };
         let each = self.rows.iter().copied().zip(self.possible.iter().copied());
         if !each.into_iter().all(|one| stays(&site, one)) || self.work.sampling.is_some() {

@@ -229,12 +229,10 @@ fn log_to_stderr(verbose: u8) {
 }
 
 fn report(failure: &Failure, json: bool) -> u8 {
-    let (message, next) = (&failure.message, &failure.advice);
     if json && (failure.code == Code::Early || verb::has_printed()) {
         // The document that was printed says so (`ended_early`, `error`); there is one.
     } else if json {
-        let object = json!({ "error": { "code": failure.code as u8, "message": message, "next": next } });
-        let _ = writeln!(io::stdout(), "{object}");
+        let _ = writeln!(io::stdout(), "{}", json!({ "error": verb::error(failure) }));
     } else {
         verb::tell(failure);
     }

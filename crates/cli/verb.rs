@@ -20,9 +20,19 @@ pub(crate) trait Verb: clap::Args {
 /// Whether a JSON document went to standard output.
 static PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether [`print()`] has put out its JSON document, which is the only one of a command.
+/// Whether a JSON document was put out, or begun, which is the only one of a command.
 pub(crate) fn has_printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
+}
+
+/// A command puts its JSON document out part by part: no other follows.
+pub(crate) fn begins_to_print() {
+    PRINTED.store(true, Ordering::Relaxed);
+}
+
+/// A failure as a document has it, as its member `error`.
+pub(crate) fn error(failure: &Failure) -> serde_json::Value {
+    serde_json::json!({ "code": failure.code as u8, "message": failure.message, "next": failure.advice })
 }
 
 /// Prints a command's result: the JSON value with --json, else the text.

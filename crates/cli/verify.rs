@@ -13,6 +13,7 @@ use veilsum_node::{
     files, report,
     signed::{self, About, Checked},
 };
+use veilsum_proto::roster::PartyId;
 
 use crate::verb::{Verb, listed};
 
@@ -148,7 +149,13 @@ fn not_covered(found: &Found) -> Vec<String> {
     }
     match recomputed {
         None => out.push("the totals were not recomputed here: veilsum bundle packs what that takes".into()),
-        Some((None, _)) => out.push("the bundle has no openings: nothing was recomputed here".into()),
+        Some((None, _)) => {
+            let whose = match federation.terms.opens(PartyId::Coordinator) {
+                true => "; a site of the run has them and packs them with veilsum bundle",
+                false => ", and the plan opens no totals that anybody could recompute",
+            };
+            out.push(format!("the bundle has no openings: nothing was recomputed here{whose}"));
+        }
         Some((Some(_), false)) => {
             out.push("which of the judged centres were chosen, and their indices: the intermediary's word".into());
         }

@@ -2,12 +2,14 @@
 
     recompute.py BUNDLE.tar
 
-It prints what it found as JSON, and ends with an error where anything does not hold. It follows fuzzy c-means and k-means; of other
-methods it recomputes the totals, and says so.
+It prints what it found as JSON, and ends with an error where anything does not hold. It compares centres, covariances, weights of a mixture that
+are shown, and descriptions; indices and sizes it does not recompute. Of directions, whitened columns and runs whose last rounds were estimated it
+follows the questions ([OPN-9]) and compares no centres: `apart` is null. So it is under noise and of `fcm-anderson`, where the totals are all.
 """
 
 import io
 import json
+import math
 import sys
 import tarfile
 
@@ -18,15 +20,18 @@ import shamir
 from answers import FAMILIES, check_batch
 from codec import BLOB, HASH, Reader, Refused, Struct, decode
 from commit import are_sums
-from course import plain_means
+from anchors import clustered, features_of
+from compared import apart, clusters, shown
+from described import describe
 from documents import SIGNED_ROSTER, SIGNED_TERMS, plan_hash, roster_hash, session, threshold, verify_roster, verify_terms
 from domain import Domain, scaled
 from identity import verify
 from questions import QUESTION, WORK
+from steps import Steps, allows, confined, named
 from suite import H
 
 NAMES = ["manifest.json", "roster.toml", "plan.toml", "roster.bin", "plan.bin", "result.json", "model.json", "openings.bin"]
-OWN = {"errors", "n_total", "n_total_from", "pooled", "software", "traffic", "warnings"}
+OWN = {"departures", "errors", "n_total", "n_total_from", "pooled", "software", "traffic", "warnings"}
 SAID = Struct(directory=HASH, frame=BLOB)
 LIMIT, CLOSE = 1 << 26, 1e-9
 
@@ -100,7 +105,12 @@ class Auditor:
     def __init__(self, roster, terms):
         self.roster, self.terms, self.work = roster, terms, decode(WORK, terms["application"], 1 << 20)
         self.session, self.key = session(terms, roster, "Coordinator"), roster["coordinator"]["key"]
-        self.domain, self.totals, self.computed, self.asked, self.last, self.transform, self.gone_on = Domain.of(self.work), 0, [], None, None, None, set()
+        self.domain, self.totals, self.asked, self.last, self.transform = Domain.of(self.work), 0, None, None, None
+        recipe = self.work["recipe"]
+        (self.method, self.spec), self.rounds = recipe["algorithm"], Steps(recipe)
+        # A step under noise depends on how much noise there is, which the plan's accountant says, and Anderson's on several totals.
+        self.is_followed = recipe["noise"] is None and self.method not in ("fcm-anderson", "ffcf", "describe")
+        self.steps, self.anchors, self.described = [], [], []
 
     def follow(self, data):
         reader = Reader(data)
@@ -124,22 +134,23 @@ class Auditor:
         kind, batch = decode(QUESTION, ask["query"], frames.QUERY)
         if kind == "Drawn":
             batch = batch["batch"]
-        for name, q in batch["queries"]:
-            if followed(name, q):
-                self.follows(q["centres"])
-        self.asked, self.directory = (ctx, ask, (kind, batch)), directory
+        at = [self.rounds.stands(name, q) for name, q in batch["queries"] if self.is_followed]
+        self.left = [step for one in at if one is not None for step in self.follows(one)]
+        self.asked, self.directory = (ctx, ask, batch), directory
 
-    def follows(self, centres):
-        """Centres that are asked about are the start, or what a total before led to; a frozen one stays where it was."""
-        near = [i for i, (before, after) in enumerate(self.computed) if far(centres, nearest_of(before, after, centres)) <= CLOSE]
-        if self.computed and not near:
+    def follows(self, at):
+        """What is asked about is the start, or where a total before led to."""
+        near = [step for step in self.steps if far(at, step.after) <= CLOSE]
+        if self.steps and not near:
             raise Refused("OPN-9", "centres that do not follow from the totals")
-        self.gone_on |= set(near)
+        return near
 
     def opened(self, ctx, rest):
-        _, ask, (kind, batch) = self.asked
+        _, ask, batch = self.asked
         words = self.total(ctx, ask, frames.read("Opening", rest))
         self.last, self.asked, self.totals = (ctx, H("opening", ctx, rest)), None, self.totals + 1
+        for step in self.left:
+            step.gone_on = True
         inner, at = check_batch(batch, self.domain), 0
         for name, q in batch["queries"]:
             blocks = FAMILIES[name][1](q, inner)
@@ -148,19 +159,21 @@ class Auditor:
             for _, length, _, bits, *_ in scales:
                 values += [fixed.signed(w) * 2.0**-bits for w in words[at : at + length]]
                 at += length
-            if followed(name, q):
-                self.computed.append((q["centres"], self.next(name, q["centres"], values)))
-                self.transform = batch["transform"]
+            self.told(name, q, named(blocks, values), inner)
         if at != len(words):
             no("a total of another length than its question has")
+        if any(name == "features" or self.rounds.stands(name, q) is not None for name, q in batch["queries"]):
+            self.transform = batch["transform"]
 
-    def next(self, name, centres, values):
-        k, d = len(centres), len(centres[0])
-        if name == "fuzzy_sums":
-            sums, weights = values[: k * d], values[k * d :]
-        else:
-            weights, sums = values[:k], values[k : k + k * d]
-        return [[s / w for s in sums[d * i : d * i + d]] if w > 0 else c for i, (w, c) in enumerate(zip(weights, centres))]
+    def told(self, name, q, blocks, inner):
+        """What a total says: where clusters go, feature vectors at anchors, or a part of a description."""
+        if self.method == "describe":
+            self.described.append((name, q, blocks))
+        elif self.method == "ffcf" and name == "features" and q["part"][0] != "counts":
+            rule = self.work["recipe"]["rule"]
+            self.anchors.append(features_of(blocks, lambda m, sites: allows(rule, m, sites)))
+        elif self.is_followed and self.rounds.stands(name, q) is not None:
+            self.steps.append(self.rounds.of(name, q, blocks, inner))
 
     def total(self, ctx, ask, opening):
         """[OPN-2] to [OPN-6] as far as they show without the deck: signatures, sums and masks."""
@@ -201,52 +214,34 @@ class Auditor:
         if not frames.proves(proof, self.roster["sites"][site]["key"], self.session, kind, context):
             raise Refused(rule, f"a {kind} that site {site} did not sign")
 
-    def original(self, centres):
-        """Centres of a question in original units."""
-        t, d = self.transform, self.domain
-        out = []
-        for c in centres:
-            if t is not None:
-                c = [x / f + s for x, s, f in zip(c, t["shift"], t["factor"])]
-            row = [x / one for x, one in zip(c[d.numbers :], d.indicators)]
-            if d.scaling == "box":
-                c = [low + x * (high - low) for x, low, high in zip(c, d.lower, d.upper)]
-            out.append(list(c[: d.numbers]) + row)
-        return out
+    def ends(self, k):
+        """Where a run of K clusters may have ended: what the last total of a start led to, and what a closing question asked about."""
+        for step in (step for step in self.steps if not step.gone_on):
+            yield from [step.after, step.asked] if step.closing else [step.after]
+        seed = self.work["recipe"]["seeding"][1].get("seed", 0)
+        for held in self.anchors:
+            for restart in range(self.work["recipe"]["restarts"]):
+                yield [confined(c, self.domain.moved(self.transform)) for c in clustered(held, k, self.spec, (seed + restart) % 2**64)]
 
-    def apart(self, centres):
-        """How far a result's centres are from the nearest that the last total of a start led to, in units of each column's range; nothing where no
-        question was one that is followed, or where centres are not taken back by columns."""
-        t, d = (self.transform if self.computed else None), self.domain
-        if not self.computed or d.scaling == "direction" or (t is not None and len(t["factor"]) != d.columns):
+    def apart(self, result):
+        """How far a result is from the nearest that the totals lead to. Nothing where no question was one that is followed, where centres are
+        not taken back by columns, and where the last rounds of a run that ended early were estimated."""
+        if self.described:
+            return apart(describe(self.described, self.work, self.domain), result["description"])
+        d, t = self.domain, self.transform
+        if result.get("extrapolated") or not (self.steps or self.anchors) or d.scaling == "direction" or (t is not None and len(t["factor"]) != d.columns):
             return None
-        spans = [high - low for low, high in zip(d.lower, d.upper)]
-        ended = [after for i, (_, after) in enumerate(self.computed) if i not in self.gone_on and len(after) == len(centres)]
-        off = [
-            max(abs(a - b) / s for x, y in zip(self.original(known), centres) for a, b, s in zip(x, y, spans))
-            for known in ended
-        ]
-        return min(off, default=float("inf"))
-
-
-def followed(name, q):
-    return name == "fuzzy_sums" or (name == "local_means" and plain_means(q))
-
-
-def nearest_of(before, after, centres):
-    """Where clusters may be frozen, each centre is where it was or where the total leads it."""
-    if len(centres) != len(after):
-        return after
-    return [min((a, b), key=lambda x: far([x], [c])) for a, b, c in zip(after, before, centres)]
+        (held, hidden), k = shown(result), len(result["centres"])
+        known = (clusters(end, d, t) for end in self.ends(k) if len(end) == k)
+        return min((apart({key: one[key] for key in one if key not in hidden}, held) for one in known), default=math.inf)
 
 
 def far(x, y):
-    if len(x) != len(y):
-        return float("inf")
-    return max(abs(a - b) for u, v in zip(x, y) for a, b in zip(u, v))
+    return apart([[(a, 1.0) for a in one] for one in x], y)
 
 
-def recompute(path):
+def audited(path):
+    """Whoever followed the openings of a bundle, and its result; every signature and total holds."""
     files = unpack(path)
     roster = verify_roster(decode(SIGNED_ROSTER, files["roster.bin"], LIMIT))
     terms = verify_terms(decode(SIGNED_TERMS, files["plan.bin"], LIMIT), roster)
@@ -255,14 +250,23 @@ def recompute(path):
         no("another model than the result's")
     auditor = Auditor(roster, terms)
     auditor.follow(files.get("openings.bin", b""))
-    apart = auditor.apart(result.fields["centres"])
-    if apart is not None and apart > CLOSE:
-        no(f"the result's centres are {apart} from those that the totals lead to")
-    return {"signed_by": result.signers, "totals": auditor.totals, "rounds_of_centres": len(auditor.computed), "apart": apart}
+    return auditor, result
+
+
+def recompute(path):
+    auditor, result = audited(path)
+    off = auditor.apart(result.fields)
+    if off is not None and not off <= CLOSE:
+        no(f"the result is {off} from what the totals lead to")
+    return {"signed_by": result.signers, "totals": auditor.totals, "rounds_of_centres": len(auditor.steps), "apart": off}
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        raise SystemExit(__doc__)
     try:
         print(json.dumps(recompute(sys.argv[1])))
-    except (Refused, KeyError, ValueError, tarfile.TarError) as bad:
+    except OSError as bad:
+        raise SystemExit(f"{sys.argv[1]} cannot be read: {bad.strerror}; name the file that `veilsum bundle` wrote") from None
+    except (Refused, ArithmeticError, LookupError, TypeError, ValueError, tarfile.TarError) as bad:
         raise SystemExit(f"refused: {bad}") from None

@@ -1,11 +1,18 @@
-//! How much faster is the kernel than plain ndarray code? Both run in this process, on the same rows, in turns.
+//! How fast are a site's sums? Everything runs in this process, and what is compared is on the same rows, in turns.
 //!
-//! `cargo run --release -p veilsum-cluster --example kernel_speed [rows] [columns] [clusters]`
+//! For fuzzy c-means: the kernel against plain ndarray code, in whole steps and with m = 1.5, with one thread and with two; its operations
+//! alone; and a sweep over K in one pass against one question for each K. For Lloyd's k-means: rounds with bounds on distances against the
+//! plain pass, for K = 10 and K = 64, on uniform rows and on rows around K places. The first are of the quickest turns; what has a range
+//! behind it is a median.
+//!
+//! `cargo run --release -p veilsum-cluster --example kernel_speed [rows] [columns] [clusters]`, about a minute. A fourth number, of threads,
+//! measures the kernel for m = 2 alone and prints milliseconds, one line a turn.
 
 use std::time::{Duration, Instant};
 
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use ndarray::{Array1, Array2, ArrayView2};
+use veilsum_cluster::query::{LocalMeans, LocalSteps, RoundHalf};
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Packed, Prepared, Query, Rows, Scaling, Start, SumStep, kernel, words,
 };
@@ -62,6 +69,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let centres = Start::Uniform { seed: 2 }.centres(&domain, k)?;
     let view = drawn.as_array();
 
+    if let Some(threads) = arguments.next() {
+        return alone(&Packed::new(&rows), &centres, threads?);
+    }
     let start = Instant::now();
     let packed = Packed::new(&rows);
     println!("N = {n}, d = {d}, K = {k}, m = 2; packing once: {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
@@ -104,7 +114,117 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             roofline(n, d, k, whole);
         }
     }
-    sweep(&site, d)
+    sweep(&site, d)?;
+    for k in [10, 64] {
+        lloyd(&rows, &domain, k, false)?;
+        lloyd(&blobs(&rows, &domain, k)?, &domain, k, true)?;
+    }
+    Ok(())
+}
+
+/// As many places as clusters, and the rows around them.
+fn blobs(rows: &Rows, domain: &Domain, k: usize) -> Result<Rows, Box<dyn std::error::Error>> {
+    let places = Start::Uniform { seed: 3 }.centres(domain, k)?;
+    let around = |(i, row): (usize, &[f64])| {
+        row.iter().zip(places.row(i % k)).map(|(x, place)| 0.7 * place + 0.3 * x).collect::<Vec<f64>>()
+    };
+    Ok(Rows::new(rows.iter().enumerate().flat_map(around).collect(), rows.columns())?)
+}
+
+/// Runs of [`lloyd`], and rounds of each.
+const RUNS: usize = 5;
+const ROUNDS: usize = 8;
+
+/// Lloyd's k-means without bounds on distances and with them, from the same centres in every run.
+fn lloyd(rows: &Rows, domain: &Domain, k: usize, grouped: bool) -> Result<(), Box<dyn std::error::Error>> {
+    let site = || Prepared::new(rows, domain, OutOfBox::Refuse);
+    let plain = site()?;
+    for (what, parts) in [
+        ("counts, sums and distances", vec![RoundHalf::Both]),
+        ("counts, then sums", vec![RoundHalf::Counts, RoundHalf::Sums((0..k as u32).collect())]),
+    ] {
+        let mut times = Vec::new();
+        for run in 0..RUNS {
+            // What it knows of its rows begins anew.
+            let known = site()?.with_room(1 << 30);
+            times.push(rounds([&plain, &known], &parts, k, run)?);
+        }
+        let [without, with] = [0, 1].map(|at| spread(times.iter().map(|run| run[at]))[0]);
+        let [ratio, least, most] = spread(times.iter().map(|run| run[0] / run[1]));
+        println!(
+            "{ROUNDS} rounds of Lloyd, K = {k}, rows {}, {what}, 1 thread: {without:.1} ms a round without bounds, {with:.1} with them; \
+             ratio {ratio:.2} (of {RUNS} runs {least:.2} to {most:.2})",
+            if grouped { "around K places" } else { "uniform" },
+        );
+    }
+    Ok(())
+}
+
+/// Milliseconds of a round at each of two sites, which are asked the same and take turns to be asked first. Their answers are compared.
+fn rounds(
+    sites: [&Prepared; 2],
+    parts: &[RoundHalf],
+    k: usize,
+    run: usize,
+) -> Result<[f64; 2], Box<dyn std::error::Error>> {
+    let domain = sites[0].domain();
+    let d = domain.columns();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let mut centres = Start::Uniform { seed: 2 }.centres(domain, k)?;
+    let mut spent = [Duration::ZERO; 2];
+    for round in 0..ROUNDS {
+        let mut answer = Vec::new();
+        for part in parts {
+            let query = LocalMeans {
+                centres: centres.clone(),
+                local: LocalSteps::ONE,
+                min_rows: 1,
+                nearest: false,
+                part: part.clone(),
+            };
+            let batch = Batch::from(Query::from(query));
+            let of = |block: &veilsum_cluster::Block| SumStep { len: block.len, fraction_bits: 30 };
+            let steps: Vec<SumStep> = batch.layout(domain)?.iter().map(of).collect();
+            let mut ask = |at: usize| {
+                let start = Instant::now();
+                let found = pool.install(|| words(&batch, sites[at], &steps, None));
+                spent[at] += start.elapsed();
+                found
+            };
+            let first = (run + round) % 2;
+            answer = ask(first)?;
+            assert_eq!(ask(1 - first)?, answer, "with bounds and without, the words are the same");
+        }
+        let mut values = centres.as_slice().to_vec();
+        for (i, x) in values.iter_mut().enumerate().filter(|(i, _)| answer[i / d] > 0) {
+            *x = answer[k + i] as f64 / answer[i / d] as f64;
+        }
+        centres = Centres::new(k, d, values)?;
+    }
+    Ok(spent.map(|time| time.as_secs_f64() * 1e3 / ROUNDS as f64))
+}
+
+/// Median, smallest and largest of an odd number of values.
+fn spread(values: impl Iterator<Item = f64>) -> [f64; 3] {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    [values[values.len() / 2], values[0], values[values.len() - 1]]
+}
+
+/// Turns of the kernel for m = 2, of which the first warms up. Each lasts long enough for the clock.
+fn alone(packed: &Packed, centres: &Centres, threads: usize) -> Result<(), Box<dyn std::error::Error>> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let repeats = (10_000_000 / (packed.len() * packed.columns() * centres.k()).max(1)).max(1);
+    for turn in 0..10 {
+        let start = Instant::now();
+        pool.install(|| {
+            (0..repeats).for_each(|_| drop(std::hint::black_box(kernel::fuzzy_sums(packed, centres, 2.0))));
+        });
+        if turn > 0 {
+            println!("{}", start.elapsed().as_secs_f64() * 1e3 / repeats as f64);
+        }
+    }
+    Ok(())
 }
 
 /// The time in which this processor does nothing but the operations of one pass, with vectors as the kernel's, none of them fused with
@@ -176,7 +296,7 @@ fn sweep(site: &Prepared, d: usize) -> Result<(), Box<dyn std::error::Error>> {
     }
     let batch = Batch { transform: None, queries };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    let mut times: Vec<[f64; 2]> = pool.install(|| {
+    let times: Vec<[f64; 2]> = pool.install(|| {
         let turn = |_| {
             let start = Instant::now();
             alone.iter().for_each(|(question, steps)| {
@@ -190,15 +310,10 @@ fn sweep(site: &Prepared, d: usize) -> Result<(), Box<dyn std::error::Error>> {
         (0..16).map(turn).skip(1).collect()
     });
     let quickest = [0, 1].map(|i| times.iter().map(|turn| turn[i]).fold(f64::INFINITY, f64::min));
-    times.sort_by(|a, b| (a[1] / a[0]).total_cmp(&(b[1] / b[0])));
-    let ratio = |at: usize| times[at][1] / times[at][0];
+    let [ratio, least, most] = spread(times.iter().map(|turn| turn[1] / turn[0]));
     println!(
-        "K = 2 to 9 in whole steps, 1 thread: eight passes {:.1} ms, one pass {:.1} ms; ratio {:.2} (of 15 turns {:.2} to {:.2})",
-        quickest[0],
-        quickest[1],
-        ratio(times.len() / 2),
-        ratio(0),
-        ratio(times.len() - 1),
+        "K = 2 to 9 in whole steps, 1 thread: eight passes {:.1} ms, one pass {:.1} ms; ratio {ratio:.2} (of 15 turns {least:.2} to {most:.2})",
+        quickest[0], quickest[1],
     );
     Ok(())
 }

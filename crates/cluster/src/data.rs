@@ -20,6 +20,12 @@ impl Rows {
     /// # Errors
     /// [`DataError::NoColumns`], [`DataError::Ragged`], or [`DataError::NotFinite`] naming row and column from 0.
     pub fn new(values: Vec<f64>, columns: usize) -> Result<Self, DataError> {
+        Self::check(&values, columns)?;
+        Ok(Self { values, columns })
+    }
+
+    /// Whether these are finite numbers that fill whole rows.
+    pub(crate) fn check(values: &[f64], columns: usize) -> Result<(), DataError> {
         if columns == 0 {
             return Err(DataError::NoColumns);
         }
@@ -29,7 +35,7 @@ impl Rows {
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
             return Err(DataError::NotFinite { row: at / columns, column: at % columns });
         }
-        Ok(Self { values, columns })
+        Ok(())
     }
 
     /// Values that are finite and fill whole rows by construction.

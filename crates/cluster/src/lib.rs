@@ -16,7 +16,8 @@
 //!
 //! 1. `error`, [`random`], `data`, `scale`, `shape`, `transform`, `packed`, `start`: rows, the public box, covariances,
 //!    standardisation, the kernel's layout, first centres.
-//! 2. [`distance`], [`assign`], [`kernel`], [`mod@reference`]: memberships of one row, the sums fast, the same sums plain.
+//! 2. [`distance`], [`assign`], [`kernel`], `prepared`, [`mod@reference`]: memberships of one row, the sums fast, a site's rows and what is
+//!    kept of them between questions, the same sums plain.
 //! 3. `totals_check`, [`validity`], [`metrics`], [`offline`], [`synthetic`]: what is computed from totals alone, how results
 //!    are compared, seeded examples.
 //! 4. [`query`], `batch`: every question and its answer, one file for each family; several questions at once.
@@ -56,6 +57,7 @@ pub mod metrics;
 pub mod offline;
 mod packed;
 pub mod pooled;
+mod prepared;
 pub mod privacy;
 pub mod query;
 pub mod random;
@@ -76,7 +78,8 @@ pub use data::{Centres, Rows};
 pub use error::{AnswerError, DataError, DriveError, MethodError, MetricError, QueryError};
 pub use kernel::Step as SumStep;
 pub use method::{Clusters, Fcm, FcmParams, Method, Outcome, Recipe, Run, Step};
-pub use packed::{Packed, Prepared};
+pub use packed::Packed;
+pub use prepared::Prepared;
 pub use query::{Block, Per, Query};
 pub use scale::{Domain, OutOfBox, Scaling, unit};
 pub use start::Start;

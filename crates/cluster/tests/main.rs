@@ -2,6 +2,7 @@
 
 mod acceleration;
 mod bad_inputs;
+mod bounds;
 mod conversation;
 mod describe;
 mod exact_sums;

@@ -394,6 +394,13 @@ pub fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
+/// Names, or what is said of each, in a line: with many of them the first ten and how many more.
+pub fn some_of<T: AsRef<str>>(all: &[T], between: &str) -> String {
+    let (first, rest) = all.split_at(all.len().min(10));
+    let first = first.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(between);
+    if rest.is_empty() { first } else { format!("{first} and {} more", rest.len()) }
+}
+
 /// Blocks of one name together: every K and restart of a batch has its own. The least precise and the largest counts.
 fn merged(blocks: impl Iterator<Item = BlockCost>) -> Vec<BlockCost> {
     let mut all: Vec<BlockCost> = Vec::new();
@@ -471,6 +478,13 @@ mod tests {
 
     use super::*;
     use crate::testing::{kit, terms, work};
+
+    #[test]
+    fn many_names_are_a_short_line() {
+        let names = |n: usize| (0..n).map(|i| format!("s{i}")).collect::<Vec<_>>();
+        assert_eq!((some_of(&names(0), ", "), some_of(&names(2), "; ")), (String::new(), "s0; s1".to_owned()));
+        assert_eq!(some_of(&names(500), ", "), "s0, s1, s2, s3, s4, s5, s6, s7, s8, s9 and 490 more");
+    }
 
     fn cost(n: u8, change: impl FnOnce(&mut Terms, &mut crate::plan::PlanSpec)) -> Cost {
         let (roster, _) = kit(n);

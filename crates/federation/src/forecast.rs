@@ -5,7 +5,7 @@
 use veilsum_cluster::{
     Algorithm, Domain, Method, OutOfBox, Prepared, Query, Rows, Step, Totals, answer_with_noise,
     method::{Seeding, Stage},
-    privacy::rank::{Asked, Effective, Ranks},
+    privacy::rank::{Asked, Effective, MOST_MILLI_BITS, Ranks},
     random::Stream,
 };
 use veilsum_proto::{
@@ -109,9 +109,50 @@ impl Forecast {
             return found;
         }
         let form = SumBounds::of(work, terms, sites).ok().filter(|form| form.noise.is_none());
-        let Some(told) = form.and_then(|form| trial(work, terms, &form)) else { return found };
+        let Some(told) = form.and_then(|form| trial(work, terms, &form, |_, _| false)) else { return found };
         (self.smooth.rank, self.smooth.milli_bits, self.estimated) = (told.rank, told.milli_bits, true);
         self.judged(about, policy, spent, rows, rows_in_all)
+    }
+
+    /// Whether [`Forecast::verdict`] is that it answers. The estimate ends as soon as it is, whatever the numbers that are left could
+    /// tell.
+    pub fn answers(
+        &mut self,
+        about: (&PlanSpec, &Terms, usize),
+        policy: &Policy,
+        rows: (u64, Option<u64>),
+        rows_in_all: u64,
+    ) -> bool {
+        let says = |smooth: Smooth| {
+            let bounded = Forecast { smooth, ..self.clone() };
+            matches!(bounded.judged(about, policy, &Spent::default(), rows, rows_in_all), Verdict::Answers(_))
+        };
+        let (work, terms, sites) = about;
+        let instead = self.smooth.instead;
+        if says(self.smooth) || self.estimated || instead.0 == 0 {
+            return says(self.smooth);
+        }
+        let bound = |told: Effective, measured: usize| {
+            let left = instead.0.saturating_sub(measured as u64);
+            let milli_bits = told.milli_bits.saturating_add(left.saturating_mul(MOST_MILLI_BITS));
+            Smooth { rank: told.rank + left, milli_bits, instead }
+        };
+        let mut enough = None;
+        let form = SumBounds::of(work, terms, sites).ok().filter(|form| form.noise.is_none());
+        let told = form.and_then(|form| {
+            trial(work, terms, &form, |told, measured| {
+                enough = Some(bound(told, measured)).filter(|smooth| says(*smooth));
+                enough.is_some()
+            })
+        });
+        match (enough, told) {
+            (Some(smooth), _) => self.smooth = smooth,
+            (None, Some(told)) => {
+                (self.smooth.rank, self.smooth.milli_bits, self.estimated) = (told.rank, told.milli_bits, true);
+            }
+            (None, None) => return false,
+        }
+        matches!(self.judged(about, policy, &Spent::default(), rows, rows_in_all), Verdict::Answers(_))
     }
 
     /// Whether this site answers the first question with the rows that are known of now: nothing that a total shows comes before it.
@@ -252,11 +293,7 @@ pub fn strict_sites_answer(
 ) -> Result<bool, Failure> {
     let policy = Policy::default();
     let mut forecast = Forecast::of(about.0, about.1, &policy, about.2)?;
-    let mut answers = |site: (u64, Option<u64>)| {
-        let verdict = forecast.verdict(about, &policy, &Spent::default(), site, rows_in_all.max(site.0));
-        matches!(verdict, Verdict::Answers(_))
-    };
-    Ok(sites.into_iter().all(&mut answers))
+    Ok(sites.into_iter().all(|site| forecast.answers(about, &policy, site, rows_in_all.max(site.0))))
 }
 
 /// More rows than any cohort has.
@@ -297,8 +334,14 @@ fn is_smooth(work: &PlanSpec, question: &Question) -> bool {
 }
 
 /// What the smooth questions of a run tell that never stops early, on rows generated in as many groups as the plan has
-/// clusters at most. `None` where it does not come to its end, or would take too long.
-fn trial(work: &PlanSpec, terms: &Terms, form: &SumBounds) -> Option<Effective> {
+/// clusters at most. It ends early where `enough` says so of what is told by so many numbers. `None` where it does not come to its
+/// end, or would take too long.
+fn trial(
+    work: &PlanSpec,
+    terms: &Terms,
+    form: &SumBounds,
+    mut enough: impl FnMut(Effective, usize) -> bool,
+) -> Option<Effective> {
     let mut work = work.clone();
     if let Algorithm::Fcm { epsilon, max_rounds, .. } | Algorithm::FcmAnderson { epsilon, max_rounds, .. } =
         &mut work.recipe.algorithm
@@ -327,7 +370,7 @@ fn trial(work: &PlanSpec, terms: &Terms, form: &SumBounds) -> Option<Effective> 
             let steps: Vec<f64> = layout.blocks.iter().map(|b| 2f64.powi(-b.scale.fraction_bits)).collect();
             ranks.add(&Asked { columns: &columns, domain: &domain, batch: &batch, steps: &steps, rows }).ok()?;
             idle = if ranks.effective().rank == before { idle + 1 } else { 0 };
-            if idle == TRIAL_PATIENCE {
+            if idle == TRIAL_PATIENCE || enough(ranks.effective(), numbers) {
                 return Some(ranks.effective());
             }
         }
@@ -399,5 +442,38 @@ fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u
         }
         Stage::Iterating => (most(stage).div_ceil(forms), times(most(stage), forms)),
         Stage::Ranging | Stage::Sizing | Stage::Validating | Stage::Silhouettes | Stage::Counting => (1, one),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{fcm, kit, terms, work};
+    use veilsum_cluster::method::Seeding;
+
+    /// The short way says what the long one says, also where it has to measure, and ends early where it can.
+    #[test]
+    fn whether_a_site_answers_is_what_the_whole_forecast_says() {
+        let (roster, _) = kit(3);
+        let (mut early, mut said) = (0, [0, 0]);
+        for rounds in [4, 30, 60] {
+            let mut work = work(3);
+            work.recipe = fcm(3, 2.0, 0.005, rounds, Seeding::Uniform { seed: 1 });
+            let terms = Terms { max_rows: 5_000, ..terms(&roster, &work) };
+            for rows in [300, 1_100, 2_100, 5_000] {
+                let (about, policy) = ((&work, &terms, 3), Policy::default());
+                let forecast = Forecast::of(&work, &terms, &policy, 3).unwrap();
+                let (mut long, mut short) = (forecast.clone(), forecast);
+                let expected = long.verdict(about, &policy, &Spent::default(), (rows, None), rows);
+                let expected = matches!(expected, Verdict::Answers(_));
+                for again in [false, true] {
+                    assert_eq!(short.answers(about, &policy, (rows, None), rows), expected, "{rounds} {rows} {again}");
+                }
+                said[usize::from(expected)] += 1;
+                early += usize::from(expected && long.estimated && !short.estimated);
+                assert!(short.smooth.milli_bits >= long.smooth.milli_bits.min(short.smooth.instead.1));
+            }
+        }
+        assert!(early > 0 && said.iter().all(|times| *times > 1), "{early} {said:?}");
     }
 }

@@ -39,6 +39,8 @@ struct Cohort {
     sites: Vec<u16>,
     /// So many rows the totals show them to have at least.
     rows: u64,
+    /// Their last total answered this question, counted from 1.
+    last: u32,
 }
 
 /// What a conversation needs to know of its plan.
@@ -158,7 +160,7 @@ impl MethodSession {
         };
         let totals = layout.decode(values, cohort.len(), None)?;
         let shown = rows_shown(question, layout, values, cohort.len(), &self.terms.form);
-        let number = number_of(&mut self.cohorts, cohort, shown);
+        let number = number_of(&mut self.cohorts, cohort, shown, self.questions);
         self.method.over(number);
         let step = self.method.next(Some(&totals)).map_err(bad_method)?;
         if self.cohort.replace(number) != Some(number) {
@@ -263,10 +265,16 @@ impl MethodSession {
     /// A [`Failure`] where they do not fit.
     pub fn judged(&mut self, verdicts: &[Verdict], cohort: &[u16]) -> Result<(), Failure> {
         let shown = verdicts.iter().map(|verdict| verdict.rows).max().unwrap_or_default();
-        let number = number_of(&mut self.cohorts, cohort, shown);
+        let number = number_of(&mut self.cohorts, cohort, shown, self.questions);
         self.method.over(number);
         let step = self.method.judged(verdicts).map_err(bad_method)?;
         self.go_on(step)
+    }
+
+    /// The first question, counted from 1, since which this site is in no total; of a site of the last total the one after that.
+    pub fn gone_since(&self, site: u16) -> u32 {
+        let of = self.cohorts.iter().filter(|cohort| cohort.sites.contains(&site));
+        1 + of.map(|cohort| cohort.last).max().unwrap_or(0)
     }
 
     /// Whether it is this question's turn.
@@ -314,13 +322,14 @@ fn whole(rows: f64) -> u64 {
     (rows + 1e-6).floor().max(0.0) as u64
 }
 
-/// The place of a cohort among those that were there, or of a new one after them.
-fn number_of(cohorts: &mut Vec<Cohort>, cohort: &[u16], shown: u64) -> u32 {
+/// The place of the cohort of this question's total among those that were there, or of a new one after them.
+fn number_of(cohorts: &mut Vec<Cohort>, cohort: &[u16], shown: u64, question: u32) -> u32 {
     let number = cohorts.iter().position(|known| known.sites == cohort).unwrap_or_else(|| {
-        cohorts.push(Cohort { sites: cohort.to_vec(), rows: 0 });
+        cohorts.push(Cohort { sites: cohort.to_vec(), rows: 0, last: 0 });
         cohorts.len() - 1
     });
-    cohorts[number].rows = cohorts[number].rows.max(shown);
+    let known = &mut cohorts[number];
+    (known.rows, known.last) = (known.rows.max(shown), question);
     // There are no more cohorts than totals.
     u32::try_from(number).unwrap_or(u32::MAX)
 }

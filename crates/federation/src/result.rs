@@ -28,6 +28,17 @@ use crate::{
     traffic::Traffic,
 };
 
+/// A site that was not there to the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Departure {
+    /// Its name.
+    pub site: String,
+    /// The first question, counted from 1, whose total is without it.
+    pub question: u32,
+    /// What the coordinator knows of the reason, in a line; `null` where it is not known, as at a site.
+    pub why: Option<String>,
+}
+
 /// The result of a run, as the coordinator knows it, or a site that runs a copy of the method.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunResult {
@@ -114,6 +125,9 @@ pub struct RunResult {
     pub indices_cohort: Option<Vec<String>>,
     /// Sites of the roster that are not in the last total.
     pub missing: Vec<String>,
+    /// When and why each of them went, and each that was lost after that total; the word of whoever writes it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub departures: Vec<Departure>,
     /// Hash of the plan.
     pub plan_hash: String,
     /// The shift of every round.
@@ -219,6 +233,14 @@ impl RunResult {
         let mut findings = warnings::of(&work.recipe, &work.domain()?, &columns, outcome);
         // Why such a run has not converged is said already.
         findings.retain(|finding| ended_early.is_none() || finding.name != "not-converged");
+        let gone = (0..roster.sites.len() as u16).map(|site| (site, roster.name_of(PartyId::Site(site))));
+        let named = |name: &String| {
+            ended_early.as_ref().is_some_and(|early| early.lost.contains(name) || early.refused.contains(name))
+        };
+        let departures = gone
+            .filter(|(site, name)| missing.contains(site) || named(name))
+            .map(|(site, name)| Departure { site: name, question: conversation.gone_since(site), why: None })
+            .collect();
         let model = Model::of(work, &terms.hash(), outcome, ended_early.clone())?;
         Ok(RunResult {
             method: work.method_name(),
@@ -251,6 +273,7 @@ impl RunResult {
             cohort: names(cohort),
             indices_cohort,
             missing: names(&missing),
+            departures,
             plan_hash: terms.hash().to_string(),
             history: outcome.history.clone(),
             traffic: Traffic::default(),

@@ -25,10 +25,11 @@ pub const FORMAT: &str = "veilsum-result/1";
 /// Bytes of a result file: as a model's, twice over.
 pub const MAX_FILE: usize = 128 << 20;
 /// Members of a result that its writer alone answers for: no other party could know them, or each has its own ([RES-1]).
-pub const OWN: [&str; 7] = ["errors", "n_total", "n_total_from", "pooled", "software", "traffic", "warnings"];
+pub const OWN: [&str; 8] =
+    ["departures", "errors", "n_total", "n_total_from", "pooled", "software", "traffic", "warnings"];
 
 /// All members of a result; what is there in which run, `protocol/schemas/result.schema.json` says.
-pub const MEMBERS: [&str; 51] = [
+pub const MEMBERS: [&str; 52] = [
     "categories",
     "centres",
     "centres_box",
@@ -37,6 +38,7 @@ pub const MEMBERS: [&str; 51] = [
     "contingency",
     "converged",
     "curve",
+    "departures",
     "description",
     "deviations",
     "ended_early",

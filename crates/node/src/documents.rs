@@ -155,7 +155,10 @@ fn ready(federation: &Federation, from: &RowsFrom, mut table: Table) -> Result<(
     let named = work.labels.as_ref().zip(labels);
     let fault = |e: DataError| in_file(&from.data, e.into());
     let rows = Rows::new(values, domain.columns()).map_err(fault)?;
-    let mut prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?;
+    // What the rows leave of the memory may be taken by what is kept between questions, and no more than the rows themselves take.
+    let numbers = rows.as_slice().len() as u64;
+    let room = from.memory().saturating_sub(numbers * PER_NUMBER).min(8 * numbers);
+    let mut prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?.with_room(room);
     if let Some((wanted, found)) = &named {
         // Every label was looked at when its row was read.
         let labels = numbered(found, wanted).unwrap_or_default();

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     app_messages::clean,
-    cost::counted,
+    cost::{counted, some_of},
     description::Description,
     error::Failure,
     errors::ResultErrors,
@@ -405,7 +405,7 @@ fn summary_of_rows(result: &RunResult, mut out: String) -> String {
         let _ = writeln!(out, "ended early, after round {}: {}", early.round, clean(&early.reason));
     }
     if !result.missing.is_empty() {
-        let _ = writeln!(out, "missing at the end: {}", result.missing.join(", "));
+        let _ = writeln!(out, "missing at the end: {}", some_of(&result.missing, ", "));
     }
     for w in result.warnings.iter().chain(result.findings.iter().map(|finding| &finding.text)) {
         let _ = writeln!(out, "warning: {}", clean(w));

@@ -470,6 +470,17 @@ pub fn check_release(terms: &Terms, policy: &Policy, request: &Request<'_>, spen
     ))
 }
 
+/// Whether measuring smooth questions together can decide about this answer ([POL-9]). They have at most as many directions as
+/// numbers, of which each counts twice, and together at most the bits that they have apart: where that fits, measuring them can
+/// wait. Where rows of a domain are counted, nothing is measured together.
+pub fn measuring_decides(terms: &Terms, policy: &Policy, request: &Request<'_>, spent: &Spent) -> bool {
+    let room = room_for(terms, policy, request);
+    let mut after = *spent;
+    after.add(&request.cost);
+    let fits = after.scalars.saturating_mul(2) <= room.scalars && after.milli_bits <= room.milli_bits;
+    policy.release.domain.or(request.domain).is_none() && !fits
+}
+
 /// What counts against the [`Room`] of the release rule: numbers and bits one by one, but of smooth questions twice their rank
 /// and the bits in it, because r may be half of what other numbers may be. Where `domain` says how many rows are possible,
 /// everything counts one by one.

@@ -45,6 +45,12 @@ pub fn kem_decapsulate(seed: &[u8; 64], ciphertext: &Ciphertext) -> Bytes {
     *KemSecret::from_seed(seed).expand().decapsulate(ciphertext).bytes()
 }
 
+/// The secrets of many ciphertexts to one key, which is expanded once, as a deck's is.
+pub fn kem_decapsulator(seed: &[u8; 64]) -> impl Fn(&Ciphertext) -> Bytes + use<> {
+    let key = KemSecret::from_seed(seed).expand();
+    move |ciphertext| *key.decapsulate(ciphertext).bytes()
+}
+
 /// `seal` of section 4.3.
 pub fn seal(key: &Bytes, associated: &Hash, plain: &[u8]) -> Vec<u8> {
     suite::seal(&Secret::new(*key), associated, plain)

@@ -3,9 +3,12 @@
 //!
 //! By default at every third boundary; `VEILSUM_CRASHES=all cargo test -p veilsum-proto --test protocol crashed_aggregator` takes all.
 
+use std::sync::{Arc, Mutex};
+
 use veilsum_proto::{
     Error,
     aggregator::{Aggregator, Event, Loss, Millis, Record},
+    evidence::Documents,
     message::Kind,
 };
 use veilsum_testkit::{crashes::*, federation::*, wire::*};
@@ -39,6 +42,36 @@ fn two_crashes() {
         // A site lost while the coordinator is away, in a round whose shares may be out, ends the run.
         scene.live_with_hub(&[crash], &[first]).ended_well();
     });
+}
+
+/// Another process has all questions and openings of the run so far, byte for byte as the sites got them, and with the decks under which a
+/// third party reads them.
+#[test]
+fn what_was_said_to_the_sites_is_in_the_journal() {
+    let mut w = World::new(Kit::new(4, |t| t.slots = 2), 11);
+    w.answer = Box::new(|site, asked| (0..asked.words).map(|k| value(site, &asked.query, k)).collect());
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let seen = heard.clone();
+    w.hook = Box::new(move |wire| {
+        let mut seen = seen.lock().unwrap();
+        let said = !wire.from_site && wire.site == 0 && matches!(wire.kind, Kind::Ask | Kind::Opening);
+        if said && seen.last().is_none_or(|last: &Vec<u8>| last != wire.bytes) {
+            seen.push(wire.bytes.to_vec());
+        }
+        Verdict::Pass
+    });
+    let totals: Vec<Vec<u64>> = (0..5).map(|r| w.ask(&[r], WORDS).unwrap().0).collect();
+    let mut resumed = Aggregator::resume(w.kit.coordinator(), w.log.clone(), Millis(0)).unwrap();
+    let said = resumed.take_said();
+    assert!(resumed.take_said().is_empty());
+    let heard = heard.lock().unwrap();
+    assert_eq!((said.len(), heard.len()), (10, 9), "the last opening leaves with the question after it, or at the end");
+    assert!(said.iter().zip(heard.iter()).all(|((_, said), heard)| **said == *heard));
+    let documents = Documents { roster: &w.kit.roster, terms: &w.kit.terms };
+    for (pair, total) in said.chunks_exact(2).zip(&totals) {
+        let opened = documents.opened(&pair[0].0, &pair[0].1, &pair[1].1).unwrap().unwrap();
+        assert!(opened.values == *total && pair[0].0 == pair[1].0);
+    }
 }
 
 /// Entries that contradict each other, or belong to something else, are no run.

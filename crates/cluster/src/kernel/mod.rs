@@ -7,6 +7,7 @@
 //!
 //! Where a plan has steps ([`Step`]), sums are whole numbers of them and depend on nothing but the rows.
 
+mod bounds;
 mod hard;
 mod plan;
 pub mod power;
@@ -27,6 +28,7 @@ use fearless_simd::{Level, Simd, dispatch};
 use crate::packed::{LANES, Lanes};
 use crate::{Centres, DataError, Packed};
 
+pub(crate) use bounds::Bounds;
 pub(crate) use hard::{Assigned, over_nearest};
 pub use hard::{HardSums, Nearest, hard_sums, nearest};
 pub use shift::membership_shift;

@@ -21,6 +21,14 @@ const MOST: f64 = (1u64 << 51) as f64;
 /// Steps that a whole site's entry may have.
 const MOST_WHOLE: f64 = (1u64 << 62) as f64;
 
+/// A contribution as a number of steps, of which there are `factor` in one unit; `None` where it is no number or far too large.
+#[inline(always)]
+pub(super) fn rounded(value: f64, factor: f64) -> Option<i64> {
+    let steps = value * factor;
+    // The rounded number is in the lowest bits of this sum's representation.
+    (steps.abs() <= MOST).then_some((steps + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits()) as i64)
+}
+
 /// In which form an answer is wanted.
 #[derive(Debug, Clone)]
 pub(crate) struct Form {
@@ -36,6 +44,11 @@ impl Form {
     pub(crate) fn steps(steps: &[Step]) -> Self {
         let of = |step: &Step| std::iter::repeat_n(2f64.powi(step.fraction_bits), step.len);
         Self { factors: Some(steps.iter().flat_map(of).collect()) }
+    }
+
+    /// Whether it is that of whole steps.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.factors.is_some()
     }
 
     /// The steps in one unit of an entry; `None` for doubles.
@@ -79,16 +92,27 @@ impl<'a> Sums<'a> {
     pub(crate) fn add(&mut self, at: usize, value: f64) {
         match &self.form.factors {
             None => self.plain[at] += value,
-            Some(factors) => {
-                let steps = value * factors[at];
-                if steps.abs() <= MOST {
-                    let rounded = (steps + ROUNDER) - ROUNDER;
-                    self.words[at] = self.words[at].wrapping_add(rounded as i64);
-                } else {
-                    self.wild = self.wild.or(Some(at));
-                }
-            }
+            Some(factors) => match rounded(value, factors[at]) {
+                Some(word) => self.words[at] = self.words[at].wrapping_add(word),
+                None => self.wild = self.wild.or(Some(at)),
+            },
         }
+    }
+
+    /// Adds what so many rows contribute each to an entry.
+    pub(super) fn add_times(&mut self, at: usize, value: f64, times: i64) {
+        match self.form.factor(at).map(|factor| rounded(value, factor)) {
+            None => self.plain[at] += value * times as f64,
+            Some(Some(word)) => self.add_words(at, &[word.wrapping_mul(times)]),
+            Some(None) if times == 0 => {}
+            Some(None) => self.wild = self.wild.or(Some(at)),
+        }
+    }
+
+    /// Adds words to neighbouring entries, from `first` on.
+    pub(super) fn add_words(&mut self, first: usize, words: &[i64]) {
+        let own = self.words.iter_mut().skip(first);
+        own.zip(words).for_each(|(sum, word)| *sum = sum.wrapping_add(*word));
     }
 
     /// Adds what a row contributes to neighbouring entries, from `first` on.

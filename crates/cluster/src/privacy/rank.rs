@@ -30,7 +30,8 @@
 //!
 //! A question of p numbers costs O(probes · p · r).
 
-use ndarray::{Array2, ArrayView1, ArrayViewMut1, Axis, linalg::general_mat_mul};
+use fearless_simd::{Level, Simd, dispatch};
+use ndarray::{Array2, linalg::general_mat_mul};
 
 use crate::{Batch, DataError, Domain, OutOfBox, QueryError, Rows, random::Stream};
 
@@ -48,6 +49,8 @@ const NEGLIGIBLE: f64 = 1.0 / 64.0;
 /// Largest `12 N var / q²` of a function. Sites add up in doubles, whose own rounding over a thousand rows and more is coarser
 /// than a step this fine; and up to here what rounding leaves outside the basis is far below a step.
 const FINEST: f64 = (1u128 << 90) as f64;
+/// Thousandths of a bit that one number tells at most: half of log2(1 + 2^90).
+pub const MOST_MILLI_BITS: u64 = 45_001;
 /// The number of boxes that are counted separately.
 const MAX_SPACES: usize = 8;
 
@@ -105,6 +108,8 @@ pub struct Ranks {
 /// The state of [`Ranks`] before a question.
 pub struct Before {
     space: usize,
+    /// The box was not known before.
+    fresh: bool,
     directions: usize,
     factor: Vec<Vec<f64>>,
     left_out: f64,
@@ -138,10 +143,12 @@ impl Ranks {
         };
         let fresh = (at == self.spaces.len()).then(|| Space::of(asked)).transpose()?;
         let functions = fresh.as_ref().unwrap_or_else(|| &self.spaces[at]).functions(asked)?;
+        let is_fresh = fresh.is_some();
         self.spaces.extend(fresh);
         let space = &mut self.spaces[at];
         let before = Before {
             space: at,
+            fresh: is_fresh,
             directions: space.factor.len(),
             factor: space.factor.clone(),
             left_out: space.left_out,
@@ -152,8 +159,12 @@ impl Ranks {
         Ok(before)
     }
 
-    /// Takes back what was added since `before`, the last question alone.
+    /// Takes back what was added since `before`, the last question alone; a box that came with it is nobody's any more.
     pub fn undo(&mut self, before: Before) {
+        if before.fresh {
+            self.spaces.truncate(before.space);
+            return;
+        }
         let Some(space) = self.spaces.get_mut(before.space) else { return };
         space.basis.truncate(before.directions * PROBES);
         (space.factor, space.left_out) = (before.factor, before.left_out);
@@ -221,7 +232,7 @@ impl Space {
         for (mut function, step) in values.rows_mut().into_iter().zip(steps) {
             let mean = function.sum() / PROBES as f64;
             function -= mean;
-            let variance = dot(function.view(), function.view()) / PROBES as f64;
+            let variance = function.dot(&function) / PROBES as f64;
             let scale = if variance > 0.0 {
                 let known = 12.0 * asked.rows as f64 * variance / (step * step);
                 // In the order that leaves the numbers there are last.
@@ -245,16 +256,19 @@ impl Space {
             general_mat_mul(1.0, &functions, &basis.t(), 0.0, &mut onto_old);
             general_mat_mul(-1.0, &onto_old, &basis, 1.0, &mut functions);
         }
-        for (mut rest, onto_old) in functions.rows_mut().into_iter().zip(onto_old.rows()) {
+        debug_assert!(functions.is_standard_layout());
+        let mut functions = functions.into_raw_vec_and_offset().0;
+        let (functions, _) = functions.as_chunks_mut::<PROBES>();
+        for (rest, onto_old) in functions.iter_mut().zip(onto_old.rows()) {
             let mut onto = onto_old.to_vec();
             onto.resize(self.factor.len(), 0.0);
             // These are directions of this question itself.
-            self.take_off(&mut rest, &mut onto, old);
-            let mut outside = dot(rest.view(), rest.view());
+            self.take_off(rest, &mut onto, old);
+            let mut outside = square(rest);
             if outside > NEGLIGIBLE {
                 // Once more for what rounding left in it (Giraud, Langou & Rozložník 2005: twice is enough).
-                self.take_off(&mut rest, &mut onto, 0);
-                outside = dot(rest.view(), rest.view());
+                self.take_off(rest, &mut onto, 0);
+                outside = square(rest);
             }
             if outside > NEGLIGIBLE && self.factor.len() < MAX_DIRECTIONS {
                 let length = outside.sqrt();
@@ -280,12 +294,10 @@ impl Space {
     }
 
     /// Moves what lies along the directions from `first` on out of `rest` and into its coordinates.
-    fn take_off(&self, rest: &mut ArrayViewMut1<'_, f64>, onto: &mut [f64], first: usize) {
-        for (direction, slot) in self.directions(first).axis_iter(Axis(0)).zip(&mut onto[first..]) {
-            let along = dot(direction, rest.view());
-            rest.scaled_add(-along, &direction);
-            *slot += along;
-        }
+    fn take_off(&self, rest: &mut [f64; PROBES], onto: &mut [f64], first: usize) {
+        let (directions, _) = self.basis.as_chunks::<PROBES>();
+        let (directions, onto) = (&directions[first..], &mut onto[first..]);
+        dispatch!(Level::new(), simd => along_each(simd, directions, rest, onto));
     }
 
     /// `bᵀ (I + C)⁻¹ b`, by forward substitution.
@@ -312,8 +324,39 @@ impl Space {
     }
 }
 
-fn dot(a: ArrayView1<'_, f64>, b: ArrayView1<'_, f64>) -> f64 {
-    a.dot(&b)
+/// `rest -= (dᵀ rest) d` for one direction d after the other, each of which is then in the first-level cache.
+#[inline(always)]
+fn along_each<S: Simd>(_: S, directions: &[[f64; PROBES]], rest: &mut [f64; PROBES], onto: &mut [f64]) {
+    for (direction, slot) in directions.iter().zip(onto) {
+        let along = dot(direction, rest);
+        rest.iter_mut().zip(direction).for_each(
+            #[inline(always)]
+            |(rest, d)| *rest -= along * d,
+        );
+        *slot += along;
+    }
+}
+
+/// In lanes, so that the compiler can use vectors.
+#[inline(always)]
+fn dot(a: &[f64; PROBES], b: &[f64; PROBES]) -> f64 {
+    let mut lanes = [0.0; 32];
+    let ((a, _), (b, _)) = (a.as_chunks::<32>(), b.as_chunks::<32>());
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..32 {
+            lanes[lane] += a[lane] * b[lane];
+        }
+    }
+    lanes.iter().sum()
+}
+
+fn square(a: &[f64; PROBES]) -> f64 {
+    dispatch!(Level::new(), simd => square_of(simd, a))
+}
+
+#[inline(always)]
+fn square_of<S: Simd>(_: S, a: &[f64; PROBES]) -> f64 {
+    dot(a, a)
 }
 
 /// Rows of the box in the columns' own units: half of them uniform, half around uniform places, always the same.

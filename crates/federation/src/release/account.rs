@@ -171,6 +171,11 @@ impl Account {
         self.spent.smooth = self.measured.told();
     }
 
+    /// Numbers of smooth answers that left and are not measured yet.
+    pub fn unmeasured(&self) -> u64 {
+        self.measured.unmeasured()
+    }
+
     /// What they and this question would tell together; `None` where it cannot be measured.
     pub fn measure_with(&mut self, record: &Kept, cost: &Cost) -> Option<Smooth> {
         self.measure();

@@ -112,6 +112,11 @@ impl Book {
         }
     }
 
+    /// Numbers of smooth answers that left and are not measured yet.
+    pub fn unmeasured(&self) -> u64 {
+        self.account.unmeasured()
+    }
+
     /// Whether this answer gives nothing away that was not given before: the same numbers from the same sites, or the last
     /// answer of its session once more.
     pub fn repeats(&self, left: &Left, answer: &Answer) -> bool {

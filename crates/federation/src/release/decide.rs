@@ -91,6 +91,9 @@ pub struct Decision {
     pub only_reported: bool,
 }
 
+/// Numbers of smooth answers that wait to be measured at most: they take a second or so, for which a round then waits.
+const MOST_UNMEASURED: u64 = 2_000;
+
 /// The last check before an answer. It computes what the answer would give away and what was given away before, and
 /// asks the policy about both. On consent the answer is promised in the book, and its frame may leave.
 ///
@@ -121,11 +124,10 @@ pub fn decide(
     let repeated = book.repeats(left, &answer);
     let enforced = site.policy.release.rule != Enforcement::Off && !repeated;
     let record = smooth(offer, left, asked, site).filter(|_| answer.cost.nano_rho.is_none());
-    let smooth = if enforced { book.measure(record.as_ref(), &answer.cost) } else { None };
-    let spent = book.spent(left, counted);
+    let mut spent = book.spent(left, counted);
     let account = book.account();
     let before = account.block().map(|block| OwnBlock { id: block.id, members: block.members.clone() });
-    let request = Request {
+    let mut request = Request {
         sites: site.roster.sites.len(),
         own_rows: site.rows.rows(),
         rows_in_all: rows_in_all(site, offer),
@@ -134,13 +136,18 @@ pub fn decide(
         plan: facts(site.work),
         repeated,
         cost: answer.cost,
-        smooth,
+        smooth: None,
         separation_ppm: ledger::separation(&answer.centres),
         before: before.as_ref(),
         drawn: drawn.as_deref(),
         of_plan: account.questions_of(&left.session, &answer.question),
     };
     let policy = &site.policy;
+    let due = || book.unmeasured() > MOST_UNMEASURED || policy::measuring_decides(site.terms, policy, &request, &spent);
+    if enforced && due() {
+        request.smooth = book.measure(record.as_ref(), &answer.cost);
+        spent = book.spent(left, counted);
+    }
     if let (Some(rho), false) = (answer.cost.nano_rho, request.repeated) {
         let plan = (site.terms, &form, site.roster.sites.len());
         check_promise(plan, policy, rho, book.rho_of_plan(left))?;

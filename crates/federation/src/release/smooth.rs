@@ -97,6 +97,11 @@ impl Measured {
         }
     }
 
+    /// Numbers of answers that left and are not measured yet.
+    pub(super) fn unmeasured(&self) -> u64 {
+        self.waiting.iter().map(|(_, cost)| cost.scalars).fold(0, u64::saturating_add)
+    }
+
     /// What all answers that left tell together. Measuring those that were not measured before takes time.
     pub(super) fn told(&mut self) -> Smooth {
         for (key, cost) in std::mem::take(&mut self.waiting) {

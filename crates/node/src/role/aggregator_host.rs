@@ -4,7 +4,7 @@
 //! that does not read loses frames (they are sent again) and then its link, and holds up nobody else.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
     convert::Infallible,
     net::SocketAddr,
     path::PathBuf,
@@ -23,19 +23,21 @@ use veilsum_proto::{
 
 use super::{
     config::{Party, returning},
-    door::{Door, FINISH_LIMIT, LinkEvent, Outgoing},
+    door::{Door, LinkEvent, Outgoing},
     notice::{Heard, Notice},
     progress::Progress,
     reception::{Entrance, Opened},
     system_rng,
 };
 use crate::{
-    app_messages::{self, Countersigned},
+    app_messages,
     carrier::{self, Credentials},
     error::Failure,
     store::{Journal, Said, openings_to_bytes},
     traffic::Traffic,
 };
+
+mod close;
 
 /// Who listens, and where.
 pub struct HostConfig {
@@ -115,7 +117,7 @@ pub struct AggregatorHost {
     pub broken: Option<Failure>,
     /// What this hub sent and received, by sender.
     pub traffic: Traffic,
-    /// Every question and opening of the run; none where a process before this one sent the first of them.
+    /// Every question and opening of the run, those of a process before this one from its journal; none where nothing is opened.
     said: Option<Vec<Said>>,
 }
 
@@ -140,13 +142,15 @@ impl AggregatorHost {
         let begun = records.iter().any(aggregator::Record::is_deck);
         let machine = machine(&config, begun);
         let known = records.iter().filter(|r| r.is_total()).count();
-        let aggregator = if records.is_empty() {
+        let mut aggregator = if records.is_empty() {
             Aggregator::new(machine, Millis(0), &mut system_rng())?
         } else {
             tracing::warn!("taking up an interrupted run from the journal; totals so far: {known}");
             Aggregator::resume(machine, records, Millis(0))?
         };
-        Ok(AggregatorHost {
+        let said = unsaid(&config);
+        let before = aggregator.take_said();
+        let mut host = AggregatorHost {
             config,
             aggregator,
             entrance: Some(entrance),
@@ -163,8 +167,10 @@ impl AggregatorHost {
             open: None,
             broken: None,
             traffic: Traffic::default(),
-            said: (!begun).then(Vec::new),
-        })
+            said,
+        };
+        before.into_iter().for_each(|(directory, frame)| host.keep_said(directory, &frame));
+        Ok(host)
     }
 
     /// What a process before this one left is of no use: another run begins.
@@ -176,7 +182,7 @@ impl AggregatorHost {
             journal.rewrite(&[])?;
         }
         self.aggregator = Aggregator::new(machine(&self.config, false), Millis(0), &mut system_rng())?;
-        (self.known, self.begun, self.said) = (0, false, Some(Vec::new()));
+        (self.known, self.begun, self.said) = (0, false, unsaid(&self.config));
         self.put_off.clear();
         Ok(())
     }
@@ -263,6 +269,15 @@ impl AggregatorHost {
         }
     }
 
+    /// What its connection tells of why a party is not there.
+    pub(super) fn absence(&self, party: PartyId) -> Option<String> {
+        match self.heard.get(&party) {
+            None if self.begun => Some("it has not connected since this process was started again".to_owned()),
+            None => Some("it never connected".to_owned()),
+            Some(heard) => heard.why(),
+        }
+    }
+
     /// Lets parties in and asks nothing, for as long as it is polled.
     pub(super) async fn let_in(&mut self) -> Infallible {
         loop {
@@ -334,7 +349,7 @@ impl AggregatorHost {
                 Some(aggregator::Event::Failed(Error::Journal(why)))
             }
             aggregator::Output::Send { to, bytes } => {
-                self.keep_said(&bytes);
+                self.keep_said(self.aggregator.directory().unwrap_or_default(), &bytes);
                 self.send(PartyId::Site(to), bytes);
                 None
             }
@@ -347,21 +362,22 @@ impl AggregatorHost {
         }
     }
 
-    /// Keeps a question or an opening, once: every site is sent the same.
-    fn keep_said(&mut self, frame: &[u8]) {
+    /// Keeps a question or an opening, once: every site is sent the same. More than [`MOST_SAID`] bytes are not kept.
+    fn keep_said(&mut self, directory: Hash, frame: &[u8]) {
         let (Some(Kind::Ask | Kind::Opening), Some(said)) = (message::kind_of(frame), &mut self.said) else { return };
         if !said.iter().rev().take(2).any(|before| before.frame == frame) {
-            let directory = self.aggregator.directory().unwrap_or_default();
+            if said.iter().map(|said| said.frame.len()).sum::<usize>() + frame.len() > MOST_SAID {
+                tracing::warn!("the openings of this run are too many to keep here: a site's bundle has them all");
+                self.said = None;
+                return;
+            }
             said.push(Said { directory, frame: frame.to_vec() });
         }
     }
 
     /// All questions and openings of the run, as a file has them, where they are all known here.
     pub(super) fn openings(&self) -> Option<Vec<u8>> {
-        self.said
-            .as_deref()
-            .filter(|_| self.config.party.federation.terms.opens(self.config.role))
-            .map(openings_to_bytes)
+        self.said.as_deref().map(openings_to_bytes)
     }
 
     /// Sends a control frame to one party, if it has a link.
@@ -546,86 +562,17 @@ impl AggregatorHost {
             self.config.party.federation.roster.member(from).ok_or(Error::ApiMisuse("a party of the roster"))?;
         message::open(bytes, session, &member.key, &member.name, kind)
     }
-
-    /// Tells everybody the last word, waits until it is acknowledged, and closes the port.
-    pub async fn close(mut self, last: impl Fn(PartyId) -> Option<(Kind, Vec<u8>)>) -> Traffic {
-        self.tell_last(&last);
-        self.finish().await
-    }
-
-    /// Tells everybody the last word.
-    fn tell_last(&mut self, last: &impl Fn(PartyId) -> Option<(Kind, Vec<u8>)>) {
-        let parties: Vec<PartyId> = self.peers.keys().copied().collect();
-        for party in parties {
-            if let Some((kind, message)) = last(party) {
-                let bytes = message::frame_encoded(
-                    &self.config.party.identity,
-                    &self.session,
-                    kind,
-                    &Hash::default(),
-                    &message,
-                );
-                self.send(party, Arc::new(bytes));
-            }
-        }
-    }
-
-    /// The same, with the sites' answers to it ([RES-3]): each is waited for until it has answered or hung up, all for
-    /// [`COUNTERSIGN_LIMIT`] at most.
-    pub(super) async fn close_countersigned(
-        mut self,
-        last: impl Fn(PartyId) -> Option<(Kind, Vec<u8>)>,
-        mut take: impl FnMut(u16, Countersigned),
-    ) -> Traffic {
-        self.tell_last(&last);
-        let site = |party: &PartyId| matches!(party, PartyId::Site(_));
-        let mut awaited: BTreeSet<PartyId> = self.peers.keys().copied().filter(site).collect();
-        let end = tokio::time::Instant::now() + COUNTERSIGN_LIMIT;
-        while !awaited.is_empty() {
-            let Ok(Some(event)) = tokio::time::timeout_at(end, self.events.recv()).await else { break };
-            match event {
-                LinkEvent::Down { party, id, why } => {
-                    let gone = self.down(party, id, &why);
-                    awaited.retain(|known| !gone || *known != party);
-                }
-                LinkEvent::Frame { party: party @ PartyId::Site(number), id, bytes, room: _room }
-                    if self.peers.get(&party).is_some_and(|peer| peer.id == id)
-                        && message::kind_of(&bytes) == Some(Kind::Countersigned) =>
-                {
-                    self.traffic.sent(&self.config.party.name_of(party), &bytes);
-                    self.config.party.received(party, &bytes);
-                    match self.open_control(party, &self.session, Kind::Countersigned, &bytes) {
-                        Ok(message) => take(number, message),
-                        Err(e) => tracing::warn!("a signature on the result was not taken: {e}"),
-                    }
-                    awaited.remove(&party);
-                }
-                _ => {}
-            }
-        }
-        self.finish().await
-    }
-
-    /// Waits until everything is acknowledged, and closes the port.
-    async fn finish(mut self) -> Traffic {
-        self.entrance = None;
-        let mut waiting = tokio::task::JoinSet::new();
-        for (_, peer) in std::mem::take(&mut self.peers) {
-            waiting.spawn(async move {
-                let _ = peer.frames.send(Outgoing::Finish).await;
-                peer.frames.closed().await;
-            });
-        }
-        let all = async { while waiting.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(FINISH_LIMIT + Duration::from_secs(1), all).await;
-        self.traffic
-    }
 }
 
+/// The list of what a run has said, before it says anything; none where this aggregator opens nothing.
+fn unsaid(config: &HostConfig) -> Option<Vec<Said>> {
+    config.party.federation.terms.opens(config.role).then(Vec::new)
+}
+
+/// Bytes of questions and openings that an aggregator holds for the file beside its result.
+const MOST_SAID: usize = 128 << 20;
 /// How often it is told at most how many sites have answered.
 const ANSWERS: Duration = Duration::from_millis(250);
-/// How long sites may take to recompute a result and sign it: the arithmetic of a round, and the way there and back.
-const COUNTERSIGN_LIMIT: Duration = Duration::from_secs(10);
 
 /// Frames for the state machine that are taken together at most; what they are in memory is bounded by the door.
 const AT_ONCE: usize = 256;

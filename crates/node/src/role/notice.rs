@@ -65,6 +65,15 @@ impl Heard {
         Heard { at: Instant::now(), what: What::Left(clean(why)) }
     }
 
+    /// Why it is not there, where its connection ended or it was not let in.
+    pub(super) fn why(&self) -> Option<String> {
+        match &self.what {
+            What::Connected => None,
+            What::Left(why) => Some(format!("its connection ended: {why}")),
+            What::TurnedAway(why) => Some(format!("it was turned away: {why}")),
+        }
+    }
+
     /// It was not let in, for this reason.
     pub(super) fn turned_away(why: &str) -> Heard {
         Heard { at: Instant::now(), what: What::TurnedAway(clean(why)) }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::{
     app_messages::clean,
-    cost::counted,
+    cost::{counted, some_of},
     method_session::{Judged, Moved},
 };
 
@@ -194,7 +194,7 @@ impl fmt::Display for Progress {
                 write!(f, "judged {} of K{}", counted(curve.len(), "value"), chosen.unwrap_or_default())
             }
             Progress::Bytes { sent, received } => write!(f, "sent {}, received {}", size(*sent), size(*received)),
-            Progress::Waiting { parties, seconds } => write!(f, "waiting for {} ({seconds} s)", parties.join(", ")),
+            Progress::Waiting { parties, seconds } => write!(f, "waiting for {} ({seconds} s)", some_of(parties, ", ")),
             Progress::Ended => write!(f, "no more is asked"),
             Progress::Came { party, over } => write!(f, "{party} is connected over {over}"),
             Progress::Left { party, why } => write!(f, "{party} is not connected any more: {why}"),

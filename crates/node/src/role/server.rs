@@ -1,6 +1,7 @@
 //! The coordinator: runs the plan's method as a conversation in totals.
 
 use std::{
+    collections::BTreeMap,
     fs,
     io::ErrorKind,
     net::SocketAddr,
@@ -114,6 +115,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         lost: Vec::new(),
         refused: Vec::new(),
         told: Vec::new(),
+        reasons: BTreeMap::new(),
     };
     let result = stop::unless_told(run.until_it_ends(), "start the run again").await;
     config.party.tell(Progress::Ended);
@@ -121,7 +123,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         forget_the_end(config.state.as_deref())?;
     }
     // Where its files lie is nobody else's business.
-    let unwritten = hub.broken.as_ref().map(|_| "it cannot write its journal");
+    let mut unwritten = hub.broken.as_ref().map(|_| "it cannot write its journal");
     let result = result.map_err(|failure| hub.broken.take().unwrap_or(failure));
     if result.as_ref().is_err_and(|f| Code::ends_a_run(f.code as u8)) {
         hub.forget();
@@ -132,7 +134,10 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         result.openings = hub.openings();
         result.signed = Some((hub.run(), writer.sign(&result, &hub.run())?));
         match &config.out {
-            Some(out) => report::write(out, &result, None, &writer).map(|_| result),
+            Some(out) => report::write(out, &result, None, &writer).map(|_| result).map_err(|failure| {
+                unwritten = Some("it cannot write its result");
+                with_a_way_back(failure, config.state.as_deref())
+            }),
             None => Ok(result),
         }
     });
@@ -161,6 +166,13 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         _ => hub.close(last).await,
     };
     Ok(result)
+}
+
+/// A result that could not be written is not lost where there is a journal.
+fn with_a_way_back(failure: Failure, state: Option<&Path>) -> Failure {
+    let Some(state) = state else { return failure };
+    let back = "then start it again with the same command, and so the sites: it has all totals of this run";
+    Failure { advice: format!("{}; {back} ({})", failure.advice, state.display()), ..failure }
 }
 
 /// What the sites are told: the model, and where they recompute it the result ([RES-2]).
@@ -230,6 +242,7 @@ async fn ended_by_operator(state: Option<&Path>) -> Failure {
     Failure::new(Code::Denied, "the coordinator's operator ended the run", "ask why, before it is run again")
 }
 
+mod absent;
 mod counting;
 
 struct Run<'a> {
@@ -246,6 +259,8 @@ struct Run<'a> {
     refused: Vec<String>,
     /// What a reader of the result should know.
     told: Vec<String>,
+    /// Why each site went that was lost, by its place in the roster.
+    reasons: BTreeMap<u16, String>,
 }
 
 impl Run<'_> {
@@ -389,36 +404,6 @@ impl Run<'_> {
         }
     }
 
-    /// Too few sites for a first deck: who is not there, by name.
-    fn with_the_absent(&self, failure: Failure) -> Failure {
-        let sites = 0..self.config.party.federation.roster.sites.len() as u16;
-        let absent: Vec<u16> = sites.filter(|site| !self.hub.is_connected(PartyId::Site(*site))).collect();
-        if failure.code != Code::Quorum || absent.is_empty() {
-            return failure;
-        }
-        Failure {
-            message: format!(
-                "{}; not there: {}",
-                failure.message,
-                absent.into_iter().map(|site| self.hub.described(PartyId::Site(site))).collect::<Vec<_>>().join(", ")
-            ),
-            ..failure
-        }
-    }
-
-    /// Too few sites: what took each of those away that were here, so that nobody has to search for it above.
-    fn with_the_reasons(&self, failure: Failure) -> Failure {
-        let gone = |line: &&String| {
-            let mut names = self.refused.iter().chain(&self.lost);
-            names.any(|site| line.strip_prefix(site.as_str()).is_some_and(|rest| rest.starts_with(": ")))
-        };
-        let reasons: Vec<&str> = self.told.iter().filter(gone).map(String::as_str).collect();
-        if failure.code != Code::Quorum || reasons.is_empty() {
-            return failure;
-        }
-        Failure { message: format!("{}; {}", failure.message, reasons.join("; ")), ..failure }
-    }
-
     async fn total(&mut self) -> Result<(Vec<u64>, Vec<u16>), Failure> {
         let mut notice = Notice::new();
         loop {
@@ -435,10 +420,11 @@ impl Run<'_> {
         log(&self.config.party.federation.roster, &event);
         match event {
             aggregator::Event::Failed(e) => Err(self.with_the_reasons(e.into())),
-            aggregator::Event::Lost { site, why } => {
-                let site = self.config.party.name_of(PartyId::Site(site));
+            aggregator::Event::Lost { site: number, why } => {
+                let site = self.config.party.name_of(PartyId::Site(number));
                 self.config.party.tell(Progress::Lost { site: site.clone(), why: why.to_string() });
                 self.told.push(format!("{site}: {why}"));
+                self.note(number, &why);
                 let absent = match why {
                     // Whoever waits for others of its block is not what the run lost.
                     Loss::BlockIncomplete(_) | Loss::BlockTooSmall(_) => return Ok(()),
@@ -465,6 +451,9 @@ impl Run<'_> {
             }
             aggregator::Event::TooLate(site) => {
                 too_late(self.hub, site);
+                self.reasons
+                    .entry(site)
+                    .or_insert_with(|| "it came when this run had begun without it, or had gone on".to_owned());
                 Ok(())
             }
             _ => Ok(()),
@@ -521,6 +510,7 @@ impl Run<'_> {
         let about = (&*config.party.federation.work, &*config.party.federation.terms, &*config.party.federation.roster);
         let mut result = RunResult::of(about, outcome, &self.conversation, counted, early)?;
         result.warnings.splice(0..0, self.told.iter().cloned());
+        self.give_reasons(&mut result.departures);
         // What a site that is in no total sent can be computed from none.
         let last = self.conversation.cohort();
         let left = self.first.iter().any(|site| !last.contains(site));

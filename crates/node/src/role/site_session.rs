@@ -24,19 +24,17 @@ use super::{
 };
 use crate::{
     admission::Admission,
-    app_messages::{self, Aborted, CentreDistances, Countersigned, Finished, Held, clean},
+    app_messages::{Aborted, CentreDistances, Finished, Held, clean},
     carrier::{Address, CarrierError},
     error::{Code, Failure},
     method_session::Moved,
-    model::Model,
-    question::Batch,
-    release::{Left, cohort_digest},
     replay::Absent,
-    signed::Signed,
-    store::{self, Journal, Write, aside},
+    store::{self, Journal, aside},
 };
 
 mod answer;
+mod disk;
+mod result;
 
 /// How long an aggregator that this site has answered may be out of reach.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -314,7 +312,7 @@ impl SiteSession {
                     let finished: Finished = line.open(&bytes, Kind::Finished)?;
                     self.ended = Some(Ended::ForGood);
                     if self.aggregator == PartyId::Coordinator {
-                        let model = read_model(&finished.model, &self.config).map_err(|why| {
+                        let model = self.read_model(&finished.model).map_err(|why| {
                             let what = format!("{} sent an unusable model: {}", self.name(), clean(&why));
                             Failure::new(
                                 Code::Peer,
@@ -538,43 +536,6 @@ impl SiteSession {
         Ok(false)
     }
 
-    /// Signs the coordinator's result where it is what this site came to itself, and sends the signature ([RES-3]). Its ledger knows
-    /// of it first. A result that does not follow is not signed: this site then keeps its own.
-    async fn countersign(&mut self, finished: &Finished, line: &mut Line) -> Result<(), Failure> {
-        let openings = self.follower.as_ref().and_then(Follower::openings);
-        let (Some(own), Some(model), Some(run)) = (&mut self.report.result, &self.report.model, self.site.run()) else {
-            return Ok(());
-        };
-        own.openings = openings;
-        if finished.result.is_empty() {
-            return Ok(());
-        }
-        let writer = self.config.party.writer();
-        let about = writer.about();
-        let known = serde_json::to_value(&*own).unwrap_or_default();
-        let ours = about.fields(known, Some(&run), &model.to_bytes());
-        let signed = Signed::from_coordinator(&about, &finished.result, &finished.signature);
-        let signed = signed.ok_or("it is not signed".to_owned());
-        let mut signed = match signed.and_then(|signed| about.follows(&signed.text, &ours).map(|()| signed)) {
-            Ok(signed) => signed,
-            Err(why) => {
-                let name = self.config.party.name_of(self.aggregator);
-                tracing::warn!("{name} sent a result that this site does not sign: {}", clean(&why));
-                return Ok(());
-            }
-        };
-        let ledger = self.keeper.with(|ledger| ledger.head()).link;
-        let site = PartyId::Site(self.site.number());
-        let signature = signed.sign(&about, &writer.identity, site, Some(&ledger));
-        own.signed = Some((run, signed));
-        let message = Countersigned { ledger, signature };
-        let frame = app_messages::frame(&writer.identity, &self.session, Kind::Countersigned, &message);
-        self.write_down(&frame, Disclosure::Acknowledgement)?;
-        self.report.traffic.sent(&self.config.party.name_of(site), &frame);
-        line.send(&frame).await;
-        Ok(())
-    }
-
     /// Whether this site's rows were counted for the intermediary, under this plan.
     fn was_counted(&self) -> bool {
         let (terms, roster) = (self.config.party.federation.terms.hash(), self.config.party.federation.roster.hash());
@@ -610,103 +571,4 @@ impl SiteSession {
         self.aggregator == PartyId::Coordinator
             && self.config.vanish.is_some_and(|v| v.at == Step::BeforeInput && v.round == asked.rounds)
     }
-
-    fn left(&self, slot: Option<(u32, u16)>, cohort: Option<&[u16]>, context: Hash) -> Left {
-        Left {
-            plan: self.config.party.federation.terms.hash(),
-            session: self.session,
-            run: self.site.run().unwrap_or_default(),
-            slot,
-            cohort: cohort.map(|cohort| cohort_digest(&self.config.party.federation.roster, cohort)),
-            context,
-        }
-    }
-
-    /// Everything that a frame rests on is on disk when this returns: the journal that protects it, the question that it answers,
-    /// and its entry in the ledger, without which nothing leaves ([JRN-1], [LED-4]). The question comes first: a journal that is
-    /// ahead of what was asked could not be followed after a loss of power. The other files may be written in any order: whichever
-    /// of them a loss of power leaves behind, the frame has not left.
-    fn write_down(&mut self, frame: &[u8], discloses: Disclosure) -> Result<(), Failure> {
-        use Disclosure::{MaskedWords, RoundSeeds, SelfMaskShares};
-        let context = message::context_of(frame).unwrap_or_default();
-        let round = self.site.round_sites().filter(|_| matches!(discloses, MaskedWords | RoundSeeds | SelfMaskShares));
-        let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
-        let (records, unsaved) = (self.rewrite.take(), std::mem::take(&mut self.unsaved));
-        let SiteSession { config, aggregator, journal, admission, follower, session, keeper, .. } = self;
-        let mut writes: Vec<Write<'_>> = Vec::new();
-        if discloses == MaskedWords {
-            if let Some(follower) = follower {
-                follower.sync()?;
-            }
-            if unsaved && let (Some(folder), PartyId::Coordinator) = (&config.state, *aggregator) {
-                writes.push(Box::new(|| store::admission::save(admission, folder, session)));
-            }
-        }
-        if let (Some(journal), Some(records)) = (journal, records) {
-            writes.push(Box::new(move || Ok(journal.rewrite(&records)?)));
-        }
-        writes.push(Box::new(|| Ok(keeper.with(|ledger| ledger.record(frame, discloses, &left))?)));
-        store::side_by_side(writes)
-    }
-
-    /// The journal is replaced where that waited for a frame that does not come.
-    fn replace_journal(&mut self) -> Result<(), Failure> {
-        match (&mut self.journal, self.rewrite.take()) {
-            (Some(journal), Some(records)) => Ok(journal.rewrite(&records)?),
-            _ => Ok(()),
-        }
-    }
-
-    /// Before an answer leaves, what it answered is on disk.
-    fn save(&self) -> Result<(), Failure> {
-        match (&self.config.state, self.aggregator) {
-            (Some(folder), PartyId::Coordinator) => store::admission::save(&self.admission, folder, &self.session),
-            _ => Ok(()),
-        }
-    }
-
-    fn forget(&self) {
-        if let (Some(folder), PartyId::Coordinator) = (&self.config.state, self.aggregator) {
-            store::admission::forget(folder, &self.session);
-        }
-    }
-
-    /// The final centres that the intermediary will ask about.
-    fn hold(&mut self, batch: Batch) -> Result<(), String> {
-        if self.aggregator != PartyId::Coordinator {
-            return Err("it is the coordinator's to lay centres before this site".into());
-        }
-        self.admission.check_held(&self.keeper.answering(&self.config), &batch)?;
-        self.follower.as_ref().map_or(Ok(()), |follower| follower.replay().held(&batch))?;
-        self.save().map_err(|f| f.message)?;
-        self.hand.lay_judged(batch);
-        Ok(())
-    }
-}
-
-/// A model that is sound in itself and is one of this very plan.
-fn read_model(bytes: &[u8], config: &ClientConfig) -> Result<Model, String> {
-    let mut model: Model = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-    model.check()?;
-    if let Some(early) = &mut model.ended_early {
-        early.reason = clean(&early.reason);
-        if !early
-            .lost
-            .iter()
-            .chain(&early.refused)
-            .all(|lost| config.party.federation.roster.members().any(|member| member.name == *lost))
-        {
-            return Err("it names somebody who is not on the roster".into());
-        }
-    }
-    let centres = model.working_centres()?;
-    let ours = Model::new(&config.party.federation.work, &config.party.federation.terms.hash(), &centres, None)
-        .map_err(|e| e.to_string())?;
-    let same = (&ours.method, ours.m.to_bits(), &ours.columns, &ours.categorical, ours.scaling, &ours.plan)
-        == (&model.method, model.m.to_bits(), &model.columns, &model.categorical, model.scaling, &model.plan);
-    if !same || model.standardisation.is_some() != config.party.federation.work.recipe.prepares() {
-        return Err("it is not one of this plan".into());
-    }
-    config.party.federation.work.admits_centres(&centres)?;
-    Ok(model)
 }

@@ -1,6 +1,9 @@
 //! What an aggregator keeps for the process after it: the entries of its journal ([JRN-5], spec section 12).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -129,4 +132,6 @@ pub(super) struct Unfinished {
     pub(super) burning: Option<Vec<u16>>,
     /// Until when a site that was cut off is awaited.
     pub(super) patience: Option<Millis>,
+    /// The questions and openings that were sent, in their order, each with the directory of its deck; none where totals stay closed.
+    pub(super) said: Vec<(Hash, Arc<Vec<u8>>)>,
 }

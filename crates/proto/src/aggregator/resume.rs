@@ -4,13 +4,15 @@
 //! asked again with the same bytes, because signatures are deterministic. The survivors are those that were named
 //! before or, while no share can have left, fewer. The totals are the only secrets in the journal.
 
+use std::sync::Arc;
+
 use super::{
     Aggregator, AggregatorConfig, Event, Millis, Output,
     env::Pending,
     record::{Entry, Past, Question, Record},
     round::Round,
 };
-use crate::{error::Error, message::Kind};
+use crate::{error::Error, message::Kind, suite::Hash};
 
 impl Aggregator {
     /// Resumes the run of these entries, given in their order. The application puts its questions again from the first;
@@ -98,7 +100,7 @@ impl Aggregator {
                 let Some((q, _)) = self.unfinished.open.take().filter(|_| burning) else {
                     return Err(bad("a burned slot in it was not given up before"));
                 };
-                let context = self.reopen(q, Millis(0))?.context;
+                let context = self.asked_again(q)?;
                 self.undoing = Some((self.env.frame(Kind::BurnCertificate, &context, &certificate), Vec::new()));
                 (self.deck, self.spare) = (None, None);
             }
@@ -107,13 +109,32 @@ impl Aggregator {
                     return Err(bad("a total in it belongs to no question"));
                 };
                 let query = q.query.clone();
-                let context = self.reopen(q, Millis(0))?.context;
+                let context = self.asked_again(q)?;
                 self.follow(context, &values, opening.as_deref());
+                let directory = self.directory().unwrap_or_default();
+                let opened = self.opening.iter().filter(|_| opening.is_some());
+                self.unfinished.said.extend(opened.map(|frame| (directory, frame.clone())));
                 self.totals += 1;
                 self.unfinished.past.push_back(Past { query, words: values.len(), values, cohort, missing });
             }
         }
         Ok(())
+    }
+
+    /// The context of a round that is over, whose question is kept as it was sent.
+    fn asked_again(&mut self, q: Question) -> Result<Hash, Error> {
+        let round = self.reopen(q, Millis(0))?;
+        if self.env.opening {
+            let directory = self.directory().unwrap_or_default();
+            self.unfinished.said.push((directory, round.question_frame()));
+        }
+        Ok(round.context)
+    }
+
+    /// What a process before this one sent to every site, in its order, with the directory of the deck: the questions of rounds that are
+    /// over, and their openings. Nothing the second time, and where totals are not opened.
+    pub fn take_said(&mut self) -> Vec<(Hash, Arc<Vec<u8>>)> {
+        std::mem::take(&mut self.unfinished.said)
     }
 
     /// The round of a question, as it was opened.

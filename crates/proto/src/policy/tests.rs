@@ -313,3 +313,42 @@ fn pol_6_centres_that_were_steered_together_are_refused_where_the_operator_asks(
     };
     assert_eq!((apart(true, 0), apart(true, 11), apart(false, 0)), (Ok(()), Err("POL-6"), Err("POL-6")));
 }
+
+/// [POL-9]: where measuring is said to decide nothing, whatever it could find is allowed: at most as many directions as numbers, and
+/// at most the bits that they have apart.
+#[test]
+fn pol_9_what_need_not_be_measured_is_allowed_however_it_measures() {
+    let kit = Kit::new(5, |_| {});
+    let mut terms = (*kit.terms).clone();
+    (terms.opening, terms.max_rows, terms.colluders) = (true, 600, 1);
+    let (mut policy, mut waits) = (Policy::default(), 0);
+    policy.release.rule = Enforcement::Enforce;
+    for scalars in (0..1_300).step_by(13) {
+        for bits in [1, 20, 45, 63] {
+            for (before, domain) in [(0, None), (100, None), (400, None), (100, Some(1 << 32))] {
+                let cost = |scalars| Cost { scalars, milli_bits: scalars * bits * 1_000, nano_rho: None };
+                let request = Request { cost: cost(scalars), domain, ..ordinary() };
+                let mut spent = Spent::default();
+                spent.add(&cost(before));
+                let judged =
+                    |smooth| check_release(&terms, &policy, &Request { smooth, ..request.clone() }, &spent).is_ok();
+                let (numbers, milli_bits) = (before + scalars, (before + scalars) * bits * 1_000);
+                let smooth =
+                    |rank, milli_bits| Some(Smooth { rank, milli_bits, instead: (numbers, numbers * bits * 1_000) });
+                if measuring_decides(&terms, &policy, &request, &spent) {
+                    continue;
+                }
+                waits += 1;
+                if domain.is_none() {
+                    assert!(
+                        judged(smooth(numbers, milli_bits)) && judged(smooth(0, 0)) && judged(None),
+                        "{numbers} {bits}"
+                    );
+                } else {
+                    assert_eq!(judged(smooth(numbers, milli_bits)), judged(None), "{numbers} {bits}");
+                }
+            }
+        }
+    }
+    assert!(waits > 100, "{waits}");
+}

@@ -1,5 +1,7 @@
 use std::time::Instant;
 
+use ndarray::Axis;
+
 use super::*;
 use crate::{Centres, OutOfBox, Prepared, Query, Scaling, answer, query::Moments};
 
@@ -253,6 +255,20 @@ fn boxes_that_differ_are_added_up() {
     for scale in 2..7 {
         add(&mut ranks, &columns, 0.0, 10f64.powi(scale)).unwrap();
     }
+    // A question that is taken back leaves no box behind: the next one has probes of its own.
+    let (mut fresh, mut untouched) = (Ranks::default(), Ranks::default());
+    for refused in [(-0.5, 1.5), (0.0, 1.9)] {
+        let domain = Domain::new(vec![refused.0; 2], vec![refused.1; 2], Scaling::Box).unwrap();
+        let steps = steps(batch, &domain, 20);
+        let asked = Asked { columns: &columns, domain: &domain, batch, steps: &steps, rows: 600 };
+        let before = fresh.add(&asked).unwrap();
+        fresh.undo(before);
+        assert_eq!(fresh.spaces.len(), 0);
+    }
+    for ranks in [&mut fresh, &mut untouched] {
+        add(ranks, &columns, 0.0, 1.0).unwrap();
+    }
+    assert_eq!(fresh.effective(), untouched.effective());
     let full = ranks.effective();
     assert_eq!(add(&mut ranks, &columns, 0.0, 1e9), Err(Unmeasured::Boxes));
     assert_eq!(ranks.effective(), full);

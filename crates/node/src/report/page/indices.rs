@@ -65,7 +65,7 @@ pub(super) fn name_of(index: &str) -> String {
 pub(super) fn table(of: &BTreeMap<String, Option<f64>>) -> Vec<[String; 4]> {
     let known = ALL.iter().filter_map(|(key, name, better, range)| {
         let value = of.get(*key)?;
-        let shown = value.map_or("undefined, or drowned in noise".to_owned(), number);
+        let shown = value.map_or("not known from the totals that there are".to_owned(), number);
         Some([(*name).to_owned(), shown, better.word().to_owned(), (*range).to_owned()])
     });
     let others = of.iter().filter(|(key, _)| ALL.iter().all(|(known, ..)| known != key) && *key != "gap_error");

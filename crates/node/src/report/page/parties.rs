@@ -1,6 +1,6 @@
 //! Who took part, what went over the links, what was given away, and on which documents all of it rests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use veilsum_charts::{
@@ -11,13 +11,14 @@ use veilsum_charts::{
 
 use super::{
     reported::Reported,
-    told::{Sent, Told},
+    told::{Departure, Release, Sent, Signatures, Told},
 };
 use crate::{
     agreed::{fingerprint, roster_fingerprint},
     app_messages::clean,
     cost::{Cost, counted},
     report::totals::totals_tell,
+    signed,
 };
 
 /// Sites that are listed in the open; more are folded up.
@@ -35,7 +36,7 @@ pub(super) fn who(page: &mut Page, all: &Reported) {
         "{} of {} in the total that the centres come from{}.",
         counted(told.cohort.len(), "site"),
         n.max(told.cohort.len()),
-        if told.missing.is_empty() { ", nobody missing" } else { "" }
+        if told.missing.is_empty() && told.departures.is_empty() { ", nobody missing" } else { "" }
     ));
     if let Some(over) = &told.indices_cohort {
         page.paragraph(&format!(
@@ -43,14 +44,29 @@ pub(super) fn who(page: &mut Page, all: &Reported) {
             over.join(", ")
         ));
     }
-    let rows: Vec<[Cell; 2]> = told
-        .missing
-        .iter()
-        .map(|name| [Cell::Text(name.clone()), Cell::Bad(why_missing(told, name))])
-        .chain(told.cohort.iter().map(|name| [Cell::Text(name.clone()), Cell::Good("to the end".to_owned())]))
+    let departures: BTreeMap<&String, &Departure> = told.departures.iter().map(|one| (&one.site, one)).collect();
+    let names: BTreeSet<&String> = told.missing.iter().collect();
+    let (missing, there): (Vec<&String>, Vec<&String>) =
+        told.missing.iter().chain(&told.cohort).partition(|name| departures.contains_key(name) || names.contains(name));
+    let since = |name: &String| departures.get(name).filter(|one| one.question > 0);
+    let rows: Vec<[Cell; 3]> = missing
+        .into_iter()
+        .map(|name| {
+            let since = since(name).map_or_else(|| "no".to_owned(), |one| until(one.question));
+            [
+                Cell::Text(name.clone()),
+                Cell::Bad(since),
+                Cell::Text(why_missing(told, departures.get(name).copied(), name)),
+            ]
+        })
+        .chain(
+            there
+                .into_iter()
+                .map(|name| [Cell::Text(name.clone()), Cell::Good("to the end".to_owned()), Cell::Text(String::new())]),
+        )
         .collect();
     let table = |page: &mut Page| {
-        page.cells(&["site", "in the result"], rows);
+        page.cells(&["site", "in the totals", "why not"], rows);
     };
     if n > LISTED {
         page.folded(&format!("All {n} sites"), table);
@@ -71,7 +87,19 @@ pub(super) fn who(page: &mut Page, all: &Reported) {
     }
 }
 
-fn why_missing(told: &Told, name: &String) -> String {
+/// How long a site was in the totals, of which the one of this question was the first without it.
+fn until(question: u32) -> String {
+    match question {
+        1 => "never".to_owned(),
+        2 => "in that of question 1 alone".to_owned(),
+        _ => format!("to question {}", question - 1),
+    }
+}
+
+fn why_missing(told: &Told, departed: Option<&Departure>, name: &String) -> String {
+    if let Some(why) = departed.and_then(|one| one.why.as_ref()) {
+        return clean(why);
+    }
     let early = told.ended_early.as_ref();
     if early.is_some_and(|early| early.refused.contains(name)) {
         return "refused to answer, as its policy or budget has it".to_owned();
@@ -80,7 +108,7 @@ fn why_missing(told: &Told, name: &String) -> String {
         return "lost: gone, silent, or left out because it broke a rule".to_owned();
     }
     let told = told.warnings.iter().find(|warning| warning.contains(name.as_str()));
-    told.map_or("not in the last total; the coordinator's log has the reason".to_owned(), |warning| clean(warning))
+    told.map_or("not said in this file; the coordinator's result has the reason".to_owned(), |warning| clean(warning))
 }
 
 /// What went over the links.
@@ -179,7 +207,10 @@ pub(super) fn privacy(page: &mut Page, all: &Reported) {
 pub(super) fn documents(page: &mut Page, all: &Reported) {
     let told = &all.told;
     page.part("Plan, versions and hashes");
-    let mut rows = vec![["plan, hash".to_owned(), told.plan_hash.clone()]];
+    let mut rows = vec![["plan, hash".to_owned(), clean(&told.plan_hash)]];
+    let known = [("roster, hash", &told.roster_hash), ("model, digest", &told.model_digest)];
+    let known = known.into_iter().chain(told.run.as_ref().map(|run| ("run", run)));
+    rows.extend(known.filter(|(_, text)| !text.is_empty()).map(|(what, text)| [what.to_owned(), clean(text)]));
     if let Some(of) = &all.federation {
         rows.push(["plan, fingerprint to compare".to_owned(), fingerprint(&of.terms.hash().0)]);
         rows.push(["roster, fingerprint to compare".to_owned(), roster_fingerprint(&of.roster.hash())]);
@@ -208,20 +239,73 @@ pub(super) fn documents(page: &mut Page, all: &Reported) {
         other => clean(&other.to_string()),
     });
     rows.push(["software of the run".to_owned(), software.unwrap_or_else(|| "not in this file".to_owned())]);
+    rows.extend(told.wire_version.map(|version| ["version of the protocol".to_owned(), version.to_string()]));
+    rows.extend(told.release.as_ref().map(|release| ["released".to_owned(), released(release)]));
     match &told.signatures {
-        Some(signed) => {
-            rows.push(["written and signed by".to_owned(), clean(&signed.written_by)]);
-            let by: Vec<String> = signed.result.iter().map(|by| clean(&by.party)).collect();
-            rows.push(["signatures on the result (veilsum verify checks them)".to_owned(), by.join(", ")]);
-        }
+        Some(signed) => rows.push(["written and signed by".to_owned(), clean(&signed.written_by)]),
         None => rows.push(["signatures".to_owned(), "none in this file".to_owned()]),
+    }
+    if !told.own.is_empty() {
+        rows.push(["the word of whoever wrote it alone".to_owned(), told.own.join(", ")]);
     }
     rows.push([
         "made from".to_owned(),
         all.of.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
     ]);
     page.table(&["what", "this result"], rows);
+    if let Some(signed) = &told.signatures {
+        signers(page, all, signed);
+    }
     if !all.unused.is_empty() {
         page.paragraph("Left out of what lies beside it:").list(&all.unused);
+    }
+}
+
+/// What left all sites together.
+fn released(release: &Release) -> String {
+    let totals = release.totals.map_or("no number of totals is named".to_owned(), |n| counted(n as usize, "total"));
+    let opened = if release.opened_to_sites { "opened to the sites" } else { "for the coordinator alone" };
+    let blocks = match release.block_size {
+        0 => "all sites in one block".to_owned(),
+        1 => "every site a block by itself".to_owned(),
+        n => format!("blocks of {} at least", counted(n as usize, "site")),
+    };
+    format!("{totals}, {opened}; {blocks}; {} in all at least", counted(release.min_total_rows as usize, "row"))
+}
+
+/// Who signed the result, and where its ledger ended then.
+fn signers(page: &mut Page, all: &Reported, signatures: &Signatures) {
+    let (told, by) = (&all.told, &signatures.result);
+    let sites: BTreeSet<&String> = told.cohort.iter().chain(&told.missing).collect();
+    let signers: BTreeSet<&String> = by.iter().map(|by| &by.party).collect();
+    // A site's own file has the coordinator's signature and its own; and where totals cannot be recomputed, no site is asked.
+    let asked = all.federation.as_ref().is_none_or(|of| signed::is_recomputed(&of.work, &of.terms));
+    let of_all = asked && !sites.contains(&signatures.written_by);
+    let silent = told.cohort.iter().filter(|name| of_all && !signers.contains(name));
+    let signed = by.iter().map(|by| {
+        let none = if sites.contains(&by.party) { "not said" } else { "it has no ledger: it is no site" };
+        let ledger = by.ledger.as_ref().map_or(none.to_owned(), |link| clean(link));
+        [Cell::Text(clean(&by.party)), Cell::Good("yes".to_owned()), Cell::Text(ledger)]
+    });
+    let silent = silent.map(|name| [Cell::Text(clean(name)), Cell::Bad("no".to_owned()), Cell::Text(String::new())]);
+    if !asked {
+        page.paragraph("Sites were not asked to sign: they cannot recompute a result whose totals they do not see, or that the intermediary judged.");
+    } else if !of_all {
+        page.paragraph("This is a site's own file, with its signature and the coordinator's. The coordinator's file has those of all sites.");
+    }
+    let rows: Vec<[Cell; 3]> = signed.chain(silent).collect();
+    page.paragraph(
+        "Whoever signed came to the same numbers. A signature of a site binds its ledger, too, by the link of the last entry: that \
+         site's operator finds it in the ledger's own file. Whether these signatures hold, this page does not say: veilsum verify \
+         does, and names what no signature covers.",
+    );
+    let n = rows.len();
+    let table = |page: &mut Page| {
+        page.cells(&["party", "signed the result", "its ledger ended at"], rows);
+    };
+    if n > LISTED {
+        page.folded(&format!("All {n} signatures"), table);
+    } else {
+        table(page);
     }
 }

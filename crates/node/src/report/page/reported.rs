@@ -12,6 +12,7 @@ use crate::{
     files,
     model::{FORMAT as MODEL_FORMAT, Model},
     report,
+    signed::OWN,
 };
 
 /// Bytes of a result that are read.
@@ -171,7 +172,8 @@ fn told(file: &Path, value: &Value, bytes: &[u8]) -> Result<Told, Failure> {
             None => return Err(none_of_ours(file, format!("its form is {format}"))),
         }
     }
-    let told: Told = serde_json::from_slice(bytes).map_err(|e| none_of_ours(file, e))?;
+    let mut told: Told = serde_json::from_slice(bytes).map_err(|e| none_of_ours(file, e))?;
+    told.own = OWN.into_iter().filter(|key| value.get(key).is_some()).collect();
     let d = told.columns.len();
     if told.method.is_empty() || told.centres.is_empty() || d == 0 {
         return Err(none_of_ours(file, "it names no method, no columns or no centres"));

@@ -43,7 +43,7 @@ fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
     let party = |i: usize| format!("{name} site {i}");
     let traffic: serde_json::Map<String, Value> =
         (0..sites).map(|i| (party(i), json!({"masked_input": {"messages": 3, "bytes": 4000 + i}}))).collect();
-    json!({
+    let mut all = json!({
         "format": "veilsum-result/1", "a member of a later version": {"x": [1]},
         "method": "fcm", "k": k, "m": 2.0, "columns": (0..d).map(|j| format!("{name} column {j}")).collect::<Vec<_>>(),
         "centres": (0..k).map(centre).collect::<Vec<_>>(),
@@ -54,11 +54,21 @@ fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
         "indices": {"fuzzy_davies_bouldin": 0.5, "simplified_silhouette": 0.6, "an index of a later version": 1.0},
         "curve": (2..9).map(curve).collect::<Vec<_>>(),
         "stability": {"matched_distance": [0.0, 0.3, null], "agreement": 0.5},
+        "departures": [{"site": party(0), "question": 4, "why": format!("{name} its connection broke\n"), "more": 1}],
         "questions": 12, "cohort": (1..sites).map(party).collect::<Vec<_>>(), "missing": [party(0)],
         "plan_hash": "ab".repeat(32), "history": [{"round": 1, "shift": 0.5}, {"round": 2, "shift": 0.0}, {"round": 3, "shift": null}],
         "traffic": traffic, "warnings": [name], "findings": [{"name": "x", "text": name, "numbers": {}}],
-        "software": name, "signatures": {"written_by": name, "file": "00", "result": [{"party": name, "signature": "00"}]},
-    })
+    });
+    let documents = json!({
+        "software": name, "roster_hash": "cd".repeat(32), "run": "ef".repeat(32), "model_digest": "01".repeat(32), "wire_version": 2,
+        "release": {"totals": 12, "opened_to_sites": true, "block_size": 0, "min_total_rows": 200, "more": 1},
+        "signatures": {"written_by": name, "file": "00", "result": [{"party": name, "signature": "00"},
+            {"party": party(1), "ledger": "23".repeat(32), "signature": "00"}]},
+    });
+    if let (Value::Object(all), Value::Object(documents)) = (&mut all, documents) {
+        all.extend(documents);
+    }
+    all
 }
 
 fn model(k: usize, d: usize) -> Value {
@@ -103,6 +113,14 @@ fn a_report_says_what_was_found_why_how_good_and_by_whom() {
         "What was given away",
         "Plan, versions and hashes",
         "With K = 7 two centres fell together",
+        "to question 3",
+        "c its connection broke",
+        "12 totals, opened to the sites",
+        &"cd".repeat(32),
+        &"ef".repeat(32),
+        &"01".repeat(32),
+        &"23".repeat(32),
+        "departures, n_total, n_total_from, software, traffic, warnings",
     ] {
         assert!(html.contains(part), "{part}");
     }
@@ -135,9 +153,10 @@ fn a_run_that_stopped_says_so_on_top_and_who_was_lost() {
     early["extrapolated"] =
         json!({"rounds": 2, "held_out_error": 1e-7, "gate": 1e-3, "at_rest": true, "index_error": null});
     early["converged"] = json!(false);
+    early["departures"] = json!([{"site": "c site 0", "question": 1, "why": null}]);
     let html = checked(&place.put("result.json", &early), None);
     assert!(html.contains("This run stopped before its end, after 2 rounds: a site left &lt;b&gt;."));
-    assert!(html.contains("lost: gone, silent, or left out because it broke a rule"));
+    assert!(html.contains("lost: gone, silent, or left out because it broke a rule") && html.contains("never"));
     assert!(html.contains("are estimated from earlier ones"));
 }
 

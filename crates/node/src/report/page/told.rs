@@ -45,6 +45,7 @@ pub(super) struct Told {
     pub(super) cohort: Vec<String>,
     pub(super) indices_cohort: Option<Vec<String>>,
     pub(super) missing: Vec<String>,
+    pub(super) departures: Vec<Departure>,
     pub(super) plan_hash: String,
     pub(super) history: Vec<Shift>,
     pub(super) traffic: BTreeMap<String, BTreeMap<String, Sent>>,
@@ -55,7 +56,25 @@ pub(super) struct Told {
     pub(super) description: Option<Described>,
     pub(super) pooled: Option<Pooled>,
     pub(super) software: Option<Value>,
+    pub(super) roster_hash: String,
+    pub(super) run: Option<String>,
+    pub(super) model_digest: String,
+    pub(super) wire_version: Option<u64>,
+    pub(super) release: Option<Release>,
     pub(super) signatures: Option<Signatures>,
+    /// Members that whoever wrote the file answers for alone.
+    #[serde(skip)]
+    pub(super) own: Vec<&'static str>,
+}
+
+/// The account of what was released.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Release {
+    pub(super) totals: Option<u64>,
+    pub(super) opened_to_sites: bool,
+    pub(super) block_size: u64,
+    pub(super) min_total_rows: u64,
 }
 
 /// `null`, as it stands for what is not known, is nothing.
@@ -68,6 +87,15 @@ fn null_is_none<'de, D: Deserializer<'de>>(of: D) -> Result<u32, D::Error> {
 pub(super) struct Frozen {
     pub(super) too_small: u32,
     pub(super) hardly_changed: u32,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Departure {
+    pub(super) site: String,
+    #[serde(deserialize_with = "null_is_none")]
+    pub(super) question: u32,
+    pub(super) why: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -172,6 +200,8 @@ pub(super) struct Signatures {
 #[serde(default)]
 pub(super) struct By {
     pub(super) party: String,
+    /// Of a site the link of its ledger's last entry.
+    pub(super) ledger: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -125,7 +125,12 @@ impl Run<'_> {
         let all = || cohort.iter().map(|site| PartyId::Site(*site)).chain([PartyId::Intermediary]);
         while !all().all(|party| self.hub.is_connected(party)) && Instant::now() < deadline {
             match self.hub.next(Some(Instant::now() + Duration::from_millis(100))).await {
-                HostEvent::Aggregator(event) => log(&self.config.party.federation.roster, &event),
+                HostEvent::Aggregator(event) => {
+                    log(&self.config.party.federation.roster, &event);
+                    if let veilsum_proto::aggregator::Event::Lost { site, why } = event {
+                        self.note(site, &why);
+                    }
+                }
                 HostEvent::Control { .. } | HostEvent::Deadline => {}
             }
         }

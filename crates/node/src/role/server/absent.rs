@@ -1,0 +1,61 @@
+//! Sites that are not there: who, since when, and why.
+
+use veilsum_proto::{aggregator::Loss, roster::PartyId};
+
+use super::Run;
+use crate::{
+    app_messages::clean,
+    cost::some_of,
+    error::{Code, Failure},
+    result::Departure,
+};
+
+impl Run<'_> {
+    /// Too few sites for a first deck: who is not there, by name.
+    pub(super) fn with_the_absent(&self, failure: Failure) -> Failure {
+        let sites = 0..self.config.party.federation.roster.sites.len() as u16;
+        let absent: Vec<u16> = sites.filter(|site| !self.hub.is_connected(PartyId::Site(*site))).collect();
+        if failure.code != Code::Quorum || absent.is_empty() {
+            return failure;
+        }
+        let absent: Vec<String> = absent.into_iter().map(|site| self.hub.described(PartyId::Site(site))).collect();
+        Failure { message: format!("{}; not there: {}", failure.message, some_of(&absent, ", ")), ..failure }
+    }
+
+    /// Too few sites: what took each of those away that were here, so that nobody has to search for it above.
+    pub(super) fn with_the_reasons(&self, failure: Failure) -> Failure {
+        let gone = |line: &&String| {
+            let mut names = self.refused.iter().chain(&self.lost);
+            names.any(|site| line.strip_prefix(site.as_str()).is_some_and(|rest| rest.starts_with(": ")))
+        };
+        let reasons: Vec<&str> = self.told.iter().filter(gone).map(String::as_str).collect();
+        if failure.code != Code::Quorum || reasons.is_empty() {
+            return failure;
+        }
+        Failure { message: format!("{}; {}", failure.message, some_of(&reasons, "; ")), ..failure }
+    }
+
+    /// Notes why a site went, where it is not noted yet.
+    pub(super) fn note(&mut self, site: u16, why: &Loss) {
+        let told = match (why, self.hub.absence(PartyId::Site(site))) {
+            (Loss::Gone | Loss::Silent, Some(heard)) => format!("{why}; {heard}"),
+            _ => why.to_string(),
+        };
+        self.reasons.entry(site).or_insert_with(|| clean(&told));
+    }
+
+    /// What is known of each departure, for the result. A process before this one may have known more.
+    pub(super) fn give_reasons(&self, departures: &mut [Departure]) {
+        let sites = &self.config.party.federation.roster.sites;
+        let unknown = || match self.hub.begun {
+            true => Some("it went before this coordinator was started again".to_owned()),
+            false => None,
+        };
+        for departure in departures {
+            let site = sites.iter().position(|member| member.name == departure.site).unwrap_or_default() as u16;
+            // Who never took part went before nobody.
+            let noted = self.reasons.get(&site).cloned().or_else(|| unknown().filter(|_| departure.question > 1));
+            departure.why = noted.or_else(|| self.hub.absence(PartyId::Site(site)).map(|why| clean(&why)));
+        }
+    }
+}

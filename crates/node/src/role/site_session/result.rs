@@ -1,0 +1,82 @@
+//! The coordinator's last word: a model, and a result that this site signs where it came to the same.
+
+use veilsum_proto::{
+    message::{Disclosure, Kind},
+    roster::PartyId,
+};
+
+use super::SiteSession;
+use crate::{
+    app_messages::{self, Countersigned, Finished, clean},
+    error::Failure,
+    model::Model,
+    role::{dial::Line, follower::Follower},
+    signed::Signed,
+};
+
+impl SiteSession {
+    /// Signs the coordinator's result where it is what this site came to itself, and sends the signature ([RES-3]). Its ledger knows
+    /// of it first. A result that does not follow is not signed: this site then keeps its own.
+    pub(super) async fn countersign(&mut self, finished: &Finished, line: &mut Line) -> Result<(), Failure> {
+        let openings = self.follower.as_ref().and_then(Follower::openings);
+        let (Some(own), Some(model), Some(run)) = (&mut self.report.result, &self.report.model, self.site.run()) else {
+            return Ok(());
+        };
+        own.openings = openings;
+        if finished.result.is_empty() {
+            return Ok(());
+        }
+        let writer = self.config.party.writer();
+        let about = writer.about();
+        let known = serde_json::to_value(&*own).unwrap_or_default();
+        let ours = about.fields(known, Some(&run), &model.to_bytes());
+        let signed = Signed::from_coordinator(&about, &finished.result, &finished.signature);
+        let signed = signed.ok_or("it is not signed".to_owned());
+        let mut signed = match signed.and_then(|signed| about.follows(&signed.text, &ours).map(|()| signed)) {
+            Ok(signed) => signed,
+            Err(why) => {
+                let name = self.config.party.name_of(self.aggregator);
+                tracing::warn!("{name} sent a result that this site does not sign: {}", clean(&why));
+                return Ok(());
+            }
+        };
+        let ledger = self.keeper.with(|ledger| ledger.head()).link;
+        let site = PartyId::Site(self.site.number());
+        let signature = signed.sign(&about, &writer.identity, site, Some(&ledger));
+        own.signed = Some((run, signed));
+        let message = Countersigned { ledger, signature };
+        let frame = app_messages::frame(&writer.identity, &self.session, Kind::Countersigned, &message);
+        self.write_down(&frame, Disclosure::Acknowledgement)?;
+        self.report.traffic.sent(&self.config.party.name_of(site), &frame);
+        line.send(&frame).await;
+        Ok(())
+    }
+
+    /// A model that is sound in itself and is one of this very plan.
+    pub(super) fn read_model(&self, bytes: &[u8]) -> Result<Model, String> {
+        let mut model: Model = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+        model.check()?;
+        if let Some(early) = &mut model.ended_early {
+            early.reason = clean(&early.reason);
+            if !early
+                .lost
+                .iter()
+                .chain(&early.refused)
+                .all(|lost| self.config.party.federation.roster.members().any(|member| member.name == *lost))
+            {
+                return Err("it names somebody who is not on the roster".into());
+            }
+        }
+        let centres = model.working_centres()?;
+        let ours =
+            Model::new(&self.config.party.federation.work, &self.config.party.federation.terms.hash(), &centres, None)
+                .map_err(|e| e.to_string())?;
+        let same = (&ours.method, ours.m.to_bits(), &ours.columns, &ours.categorical, ours.scaling, &ours.plan)
+            == (&model.method, model.m.to_bits(), &model.columns, &model.categorical, model.scaling, &model.plan);
+        if !same || model.standardisation.is_some() != self.config.party.federation.work.recipe.prepares() {
+            return Err("it is not one of this plan".into());
+        }
+        self.config.party.federation.work.admits_centres(&centres)?;
+        Ok(model)
+    }
+}

@@ -1,0 +1,95 @@
+"""What the totals of `describe` say of every column (spec section 13.8), in the form of a result's `description`, with units (`compared.py`)."""
+
+import math
+
+from compared import original, spans
+from shaped_answers import triangle
+from steps import confined
+
+QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]
+MISSING = "rows that a site could not use were never counted together: each site has its own count, by reason (`veilsum inspect`)"
+
+
+def joined(lower, upper, counts, least):
+    """Bins of no row or at least `least`: one with fewer joins the neighbour with the fewest rows, an empty one last."""
+    n = len(counts)
+
+    def edge(i):
+        return upper if i == n else lower + (upper - lower) * (i / n)
+
+    bins = [[edge(i), edge(i + 1), rows] for i, rows in enumerate(counts)]
+    while len(bins) > 1:
+        small = next((i for i, b in enumerate(bins) if 0 < b[2] < least), None)
+        if small is None:
+            break
+        other = min((i for i in (small - 1, small + 1) if 0 <= i < len(bins)), key=lambda i: (bins[i][2] == 0, bins[i][2]))
+        low, high = sorted((small, other))
+        gone = bins.pop(high)
+        bins[low] = [bins[low][0], gone[1], bins[low][2] + gone[2]]
+    return bins
+
+
+def quantile(bins, q, span):
+    rows, below = sum(b[2] for b in bins), 0
+    rank = max(math.ceil(q * rows * (1 - 4 * 2.0**-52)), 1)
+    for low, high, inside in bins:
+        if rank <= below + inside:
+            value = low + (high - low) * ((rank - below) / (inside + 1))
+            return {"q": q, "value": (value, span), "error": (max(value - low, high - value), span)}
+        below += inside
+    return None
+
+
+def describe(told, work, domain):
+    """The description of these answers, each a name, its question and its blocks."""
+    d, n = domain.columns, domain.numbers
+    counts, covariances, spread_rows, histogram_rows = [], None, None, None
+    for name, q, blocks in told:
+        if name == "histogram":
+            each = q["bins"] + 1
+            histogram_rows = sum(blocks["rows"][:each])
+            counts = [[max(round(x), 0) for x in blocks["rows"][i + 1 : i + each]] for i in range(0, len(blocks["rows"]), each)]
+        elif name == "moments" and q["around"] is None:
+            rows = blocks["rows"][0]
+            mean = confined([s / rows for s in blocks["sums"]], domain)
+        elif name == "moments":
+            spread_rows = blocks["rows"][0]
+            variances = [max(s / spread_rows, 0.0) for s in blocks["squares"]]
+        elif name == "shaped_sums":
+            rows = spread_rows = blocks["weights"][0]
+            by = [high - low for low, high in map(domain.interval, range(d))]
+            mean = confined([s / rows for s in blocks["sums"]], domain)
+            delta = [(a - b) / e for a, b, e in zip(mean, q["centres"][0], by)]
+            covariances = [[0.0] * d for _ in range(d)]
+            for i in range(d):
+                for j in range(i + 1):
+                    value = blocks["scatter"][triangle(i) + j] / rows - delta[i] * delta[j]
+                    covariances[i][j] = covariances[j][i] = value * by[i] * by[j]
+            variances = [max(covariances[i][i], 0.0) for i in range(d)]
+    (mean,), least, numbers = original([mean], domain, None), work["recipe"]["rule"]["min_rows"], []
+    for i, (column, span) in enumerate(zip(work["columns"], spans(domain))):
+        bins = joined(column["lower"], column["upper"], counts[i], least)
+        numbers.append(
+            {
+                "column": column["name"],
+                "mean": (mean[i], span),
+                "deviation": (math.sqrt(variances[i]) * (span if domain.scaling == "box" else 1.0), span),
+                "quantiles": [found for found in (quantile(bins, q, span) for q in QUANTILES) if found],
+                "histogram": [{"from": (low, span), "to": (high, span), "rows": inside} for low, high, inside in bins],
+            }
+        )
+    at, categories = n, []
+    for of in work["categorical"]:
+        shares = [min(max(x, 0.0), 1.0) for x in mean[at : at + len(of["categories"])]]
+        each = [{"category": c, "rows": round(s * round(rows)), "share": (s, 1.0)} for c, s in zip(of["categories"], shares)]
+        categories.append({"column": of["column"], "counts": each})
+        at += len(shares)
+    out = {"rows": round(rows), "missing": MISSING, "min_records": least, "numbers": numbers, "categories": categories}
+    for key, over in (("spread_rows", spread_rows), ("histogram_rows", histogram_rows)):
+        if over is not None and round(over) != out["rows"]:
+            out[key] = round(over)
+    if covariances:
+        scale = [math.sqrt(v) for v in variances]
+        line = lambda i: [(c / (scale[i] * s), 1.0) if scale[i] * s > 0 else None for c, s in zip(covariances[i], scale)]  # noqa: E731
+        out["correlations"] = [line(i) for i in range(d)]
+    return out

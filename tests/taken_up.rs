@@ -1,0 +1,130 @@
+//! Runs that are taken up: a coordinator or an intermediary that is stopped, killed or out of disk, and started again with the same command.
+
+use veilsum_testkit::program::{Parties, free_port, start, veilsum};
+
+use super::processes::{LIMIT, LONG, QUICK, SIZES, answered, calm, start_all, strings};
+
+/// A coordinator that its operator or a supervisor stops ends nobody's run: the others are told, wait a little for it, and go on where
+/// it was when it is started again with the same command. One that was killed goes on, too. From what it keeps of the whole run
+/// everything is recomputed, as from what a site keeps that nobody stopped.
+#[test]
+fn a_coordinator_that_is_told_to_stop_takes_its_run_up() {
+    let p = Parties::new(&SIZES, &LONG);
+    let patience = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "60"];
+    let (mut server, intermediary, clients) = start_all(&p, &patience, 1..=5);
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        answered(&clients[0], 10);
+        server.signal(signal);
+        server.wait(LIMIT).expect(code);
+        clients[0].until("why", LIMIT, |log| {
+            log.contains("lost the connection to lead (") && log.contains("its operator stopped it")
+        });
+        server = start(&p.server(&patience));
+        server.until("its journal", LIMIT, |log| log.contains("taking up an interrupted run"));
+    }
+    answered(&clients[0], 10);
+    assert_eq!(server.kill().code, None);
+    server = start(&p.server(&patience));
+    server.until("its journal", LIMIT, |log| log.contains("taking up an interrupted run"));
+    server.wait(LIMIT).expect(0);
+    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
+    clients.into_iter().for_each(|client| drop(client.wait(LIMIT).expect(0)));
+    let result = p.folder.json("out/result.json");
+    assert_eq!(result["centres"], calm()["centres"]);
+    let bundle = p.folder.path("run.tar");
+    let documents = ["--roster", &p.folder.path("roster.toml"), "--plan", &p.folder.path("plan.toml")];
+    veilsum(&[&["bundle", &bundle, "--result", &p.folder.path("out/result.json")], &documents[..]].concat()).expect(0);
+    let said: serde_json::Value =
+        serde_json::from_str(&veilsum(&["verify", &bundle, "--json"]).expect(0).stdout).expect("JSON");
+    assert_eq!((&said["totals_recomputed"], &said["result_recomputed"]), (&result["questions"], &true.into()));
+}
+
+/// A disk that is full when the run is over: sites are told that there is no result, and not where the coordinator's files lie; with
+/// room, the same commands bring the run to its end, and the coordinator puts no question twice.
+#[test]
+fn a_result_that_cannot_be_written_is_had_with_room() {
+    let p = Parties::new(&SIZES, &["--epsilon=0.005", "--max-rounds=8"]);
+    // As good as a full disk: what the run has to put there has no room.
+    let full = p.folder.path("out/openings.bin/full");
+    std::fs::create_dir_all(&full).unwrap();
+    let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
+    let told = server.wait(LIMIT).expect(3).stderr;
+    assert!(told.contains("openings.bin") && told.contains("then start it again with the same command"), "{told}");
+    for client in clients {
+        let told = client.wait(LIMIT).expect(3).stderr;
+        assert!(told.contains("it cannot write its result") && !told.contains("openings.bin"), "{told}");
+    }
+    let _ = intermediary.wait(LIMIT);
+    std::fs::remove_dir_all(p.folder.path("out/openings.bin")).unwrap();
+    let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
+    assert!(server.wait(LIMIT).expect(0).stderr.contains("taking up an interrupted run"));
+    let _ = intermediary.wait(LIMIT);
+    for client in clients {
+        let log = client.wait(LIMIT).expect(0).stderr;
+        // The one is the intermediary's, which counts the rows of its own new run.
+        assert!(log.matches("MaskedWords").count() <= 1, "{log}");
+    }
+    assert!(std::fs::metadata(p.folder.path("out/openings.bin")).unwrap().len() > 0);
+}
+
+/// The coordinator is killed in the middle of a run and started again with the same command: the run goes on where it was.
+#[test]
+fn a_killed_coordinator_takes_its_run_up() {
+    let p = Parties::new(&SIZES, &LONG);
+    let patience = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "90"];
+    let (server, intermediary, clients) = start_all(&p, &patience, 1..=5);
+    answered(&clients[0], 40);
+    server.kill();
+    let server = start(&p.server(&patience));
+    server.until("its journal", LIMIT, |log| log.contains("taking up an interrupted run"));
+    // While it runs nobody else does with its key.
+    let second = veilsum(&p.server(&["--listen", &format!("127.0.0.1:{}", free_port())])).expect(3);
+    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
+    let told = server.wait(LIMIT).expect(0);
+    assert!(told.stderr.contains("totals so far: ") && !told.stderr.contains("totals so far: 0"), "{}", told.stderr);
+    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
+    for client in clients {
+        let told = client.wait(LIMIT).expect(0);
+        assert!(!told.stderr.contains("began a new run"), "{}", told.stderr);
+    }
+    let result = p.folder.json("out/result.json");
+    assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"intermediary".into()));
+    assert!(strings(&result["missing"]).is_empty(), "{result}");
+    assert_eq!((&result["centres"], &result["mass"]), (&calm()["centres"], &calm()["mass"]));
+    // The run is over: nothing is left to take up, and the keys' folder holds an empty journal.
+    let state = std::fs::read_dir(p.folder.0.join("lead.key.state")).expect("a folder");
+    assert!(state.flatten().all(|f| f.metadata().expect("its size").len() <= 16), "a journal with entries");
+}
+
+/// The intermediary is killed in the middle of a run and started again, with its journal and then without: it goes on, or the sites
+/// count once more, the same over the same cohort. The total is handed over at the end ([JRN-5], [APP-2]).
+#[test]
+fn a_killed_intermediary_goes_on_and_without_its_journal_counts_again() {
+    let p = Parties::new(&SIZES, &LONG);
+    let patience = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "90"];
+    let (server, intermediary, clients) = start_all(&p, &patience, 1..=5);
+    answered(&clients[0], 20);
+    intermediary.kill();
+    let intermediary = start(&p.intermediary(&patience));
+    intermediary.until("its journal", LIMIT, |log| log.contains("totals so far: 1"));
+    // While it runs nobody else does with its key.
+    let second = veilsum(&p.intermediary(&["--listen", &format!("127.0.0.1:{}", free_port())])).expect(3);
+    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
+    answered(&clients[0], 60);
+    assert!(!intermediary.kill().stderr.contains("began a new run"));
+    std::fs::remove_dir_all(p.folder.path("counter.key.state")).expect("its state");
+    let intermediary = start(&p.intermediary(&patience));
+    let told = server.wait(LIMIT).expect(0);
+    assert!(!told.stderr.contains("left the run"), "{}", told.stderr);
+    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
+    for client in clients {
+        // One of them, for the count without the journal.
+        assert_eq!(client.wait(LIMIT).expect(0).stderr.matches("counter began a new run").count(), 1);
+    }
+    let result = p.folder.json("out/result.json");
+    assert_eq!((&result["rounds"], &result["n_total"]), (&300.into(), &SIZES.iter().sum::<usize>().into()));
+    assert_eq!((&result["centres"], &result["n_total_from"]), (&calm()["centres"], &"intermediary".into()));
+    // Nothing is left to take up.
+    let state = std::fs::read_dir(p.folder.path("counter.key.state")).expect("a folder");
+    assert!(state.flatten().all(|f| f.metadata().expect("its size").len() <= 16), "a journal with entries");
+}
