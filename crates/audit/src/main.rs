@@ -63,16 +63,16 @@ enum Command {
 
 #[derive(clap::Args)]
 struct SpanArgs {
-    /// A view (one total a line, JSON), or a site's transcript (.transcript), for which roster and plan are needed.
+    /// A view (one total a line, JSON), or a run's openings (openings.bin), for which roster and plan are needed.
     #[arg(long)]
     view: Vec<PathBuf>,
     /// A site's signed ledger; of totals that only ledgers know, errors are predicted and nothing is estimated.
     #[arg(long)]
     ledger: Vec<PathBuf>,
-    /// The roster of a run in a transcript or ledger, with its plan.
+    /// The roster of a run in openings or a ledger, with its plan.
     #[arg(long, requires = "plan")]
     roster: Vec<PathBuf>,
-    /// The plan of a run in a transcript or ledger.
+    /// The plan of a run in openings or a ledger.
     #[arg(long, requires = "roster")]
     plan: Vec<PathBuf>,
     /// Groups of fewer sites than this are looked at.
@@ -208,8 +208,8 @@ fn span(args: &SpanArgs) -> anyhow::Result<bool> {
     }
     let mut released = Released::default();
     for view in &args.view {
-        if view.extension().is_some_and(|e| e == "transcript") {
-            released.transcript(view, &federations)?;
+        if view.extension().is_some_and(|e| e == "bin" || e == "transcript") {
+            released.openings(view, &federations)?;
         } else {
             released.view(view)?;
         }

@@ -1,4 +1,4 @@
-//! The linear adversary on the files that a real run leaves: ledgers, a transcript, a view.
+//! The linear adversary on the files that a real run leaves: ledgers, openings, a view.
 
 use std::{
     collections::BTreeSet,
@@ -42,24 +42,11 @@ fn files(below: &Path, ending: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Keeps the longest form of a transcript: a site empties its own when the run is over.
-fn kept(state: &Path, copy: &Path) {
-    for path in files(&state.join("site-0"), ".transcript") {
-        let size = |p: &Path| fs::metadata(p).map_or(0, |m| m.len());
-        if size(&path) > size(copy) {
-            let _ = fs::copy(&path, copy);
-        }
-    }
-}
-
 #[test]
-fn a_runs_ledgers_and_transcript_say_what_was_released() {
+fn a_runs_ledgers_and_openings_say_what_was_released() {
     let folder = Folder(std::env::temp_dir().join(format!("veilsum-audit-span-{}", std::process::id())));
-    let state = Arc::new(folder.0.clone());
-    fs::create_dir_all(&*state).unwrap();
-    let copy = folder.0.join("copy.transcript");
+    fs::create_dir_all(&folder.0).unwrap();
     let scene = Scene::clumps(5, 4, 40, 3).unwrap();
-    let (watched, kept_at) = (state.clone(), copy.clone());
     let config = LoopbackConfig {
         site: scene.site.clone(),
         sites: scene.sites.iter().cloned().map(LoopbackSite::from).collect(),
@@ -73,10 +60,10 @@ fn a_runs_ledgers_and_transcript_say_what_was_released() {
         way: None,
         timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
-        progress: Arc::new(move |_| kept(&watched, &kept_at)),
+        progress: Arc::new(|_| {}),
     };
     let run = tokio::runtime::Runtime::new().unwrap().block_on(loopback::run(config)).unwrap();
-    run.result.unwrap();
+    let result = run.result.unwrap();
     let federations = [run.federation.clone()];
     let names: BTreeSet<String> = run.federation.roster.sites.iter().map(|m| m.name.clone()).collect();
     let sums =
@@ -100,9 +87,20 @@ fn a_runs_ledgers_and_transcript_say_what_was_released() {
     assert!(text.contains("predicted from the questions alone") && text.contains("No group is determined"), "{text}");
     assert!(Released::default().ledgers(&ledgers, &[]).is_err(), "ledgers without a roster");
 
-    // The transcript holds the totals themselves, and the very centres that the ledgers round.
-    let mut opened = Released::default();
-    opened.transcript(&copy, &federations).unwrap();
+    // The openings hold the totals themselves, and the very centres that the ledgers round: whole as `openings.bin`, or as the
+    // transcript of a run that lasts, whose last entry was being written.
+    let bytes = result.openings.expect("openings of a run that opens");
+    let [whole, lasting] = ["openings.bin", "lasting.transcript"].map(|name| folder.0.join(name));
+    fs::write(&whole, &bytes).unwrap();
+    fs::write(&lasting, &bytes[..bytes.len() - 1]).unwrap();
+    let [mut opened, mut before] = [Released::default(), Released::default()];
+    opened.openings(&whole, &federations).unwrap();
+    before.openings(&lasting, &federations).unwrap();
+    assert_eq!((opened.told.len(), before.told.len()), (5, 4));
+    fs::write(&whole, &bytes[..bytes.len() - 1]).unwrap();
+    assert!(Released::default().openings(&whole, &federations).unwrap_err().to_string().contains("is damaged"));
+    fs::write(&lasting, []).unwrap();
+    assert!(Released::default().openings(&lasting, &federations).unwrap_err().to_string().contains("is empty"));
     let first = opened.told.iter().find(sums).expect("a round that was opened");
     assert!(first.cohort == names && first.values.is_some());
     let centres = |t: &Told| match &t.question {

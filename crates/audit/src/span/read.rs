@@ -1,8 +1,8 @@
-//! Reads what was released from files: views with totals, a site's transcript, signed ledgers.
+//! Reads what was released from files: views with totals, a run's openings, signed ledgers.
 //!
 //! A **view** is a file with one [`Told`] a line as JSON: question, box, cohort, deviations and, where they are known, the totals.
-//! A **transcript** (`SESSION.transcript` in a site's state folder, while its run lasts) holds what the coordinator signed, so that
-//! question, cohort and total come out of it, recomputed from the opening. A **ledger** holds digests: of a question only its kind
+//! **Openings** (`openings.bin` beside a result; `SESSION.transcript` in a site's state folder, while its run lasts) hold what the
+//! coordinator signed, so that question, cohort and total come out of them, recomputed. A **ledger** holds digests: of a question only its kind
 //! and where its centres lay, to millionths, and of a cohort a digest of its keys. With the plan that an entry names, questions about
 //! centres and plain counts are rebuilt; brackets, cells and standardised questions cannot be, and are counted as left out.
 
@@ -20,7 +20,7 @@ use veilsum_node::{
     documents::Federation,
     question::Question,
     release::cohort_digest,
-    store::{Transcript, ledger},
+    store::{Transcript, ledger, openings_from_bytes},
 };
 use veilsum_proto::{
     evidence::Documents,
@@ -59,12 +59,23 @@ impl Released {
         Ok(())
     }
 
-    /// Adds the opened totals of a site's transcript.
+    /// Adds the totals of a run's openings: of `openings.bin`, whole, or of a `.transcript`, whose last entry may be half written.
     ///
     /// # Errors
-    /// Where it is of another federation, or an opening is false.
-    pub fn transcript(&mut self, path: &Path, federations: &[Federation]) -> Result<()> {
-        let said = Transcript::look(path).map_err(|f| anyhow!("{f}"))?;
+    /// Where the file is damaged or empty, where it is of another federation, or an opening is false.
+    pub fn openings(&mut self, path: &Path, federations: &[Federation]) -> Result<()> {
+        let said = if path.extension().is_some_and(|e| e == "transcript") {
+            Transcript::look(path).map_err(|f| anyhow!("{f}"))?
+        } else {
+            let bytes = std::fs::read(path).with_context(|| format!("the openings {}", path.display()))?;
+            openings_from_bytes(&bytes)
+                .with_context(|| format!("{} is damaged: take the one of another party of its run", path.display()))?
+        };
+        ensure!(
+            !said.is_empty(),
+            "{} is empty: when a run is over, its openings stand in openings.bin beside its result",
+            path.display()
+        );
         let mut asked = None;
         for said in said {
             if kind_of(&said.frame) == Some(Kind::Ask) {
