@@ -51,7 +51,7 @@ fn every_byte_of_the_frames_is_that_of_the_vector() {
     let (section, session) = (section(), session());
     let tables = frames(&section);
     let names: Vec<&str> = tables.iter().map(|t| t.0.as_str()).collect();
-    let shown = ["018 Ask", "020 MaskedInput of site 1", "022 Survivors", "024 Unmask of site 1", "026 Opening"];
+    let shown = ["020 Ask", "022 MaskedInput of site 1", "024 Survivors", "026 Unmask of site 1", "028 Opening"];
     assert_eq!(names, shown);
     for (name, length, rows) in &tables {
         let hex = session["frames"][name].as_str().unwrap_or_else(|| panic!("no frame {name}"));
@@ -86,7 +86,7 @@ fn block<'a>(section: &'a str, label: &str) -> &'a str {
 fn shares_seed_and_key_are_those_of_the_vector() {
     let (section, session) = (section(), session());
     for site in 0..3 {
-        let frame = session["frames"][format!("0{} Unmask of site {site}", 23 + site)].as_str().unwrap();
+        let frame = session["frames"][format!("0{} Unmask of site {site}", 25 + site)].as_str().unwrap();
         assert_eq!(block(&section, &format!("f({})", site + 1)), &frame[2 * 80..2 * 112], "site {site}");
     }
     let of = |list: &str, what: &[(&str, u64)]| -> Value {
@@ -121,7 +121,7 @@ fn the_words_add_up_to_the_total_of_the_vector() {
         let round = &session["rounds"][site];
         assert_eq!((&round["site"], &round["slot"], &round["deck"]), (&site.into(), &0.into(), &0.into()));
         assert_eq!(x, word(round["x"].as_str().unwrap(), 0), "x of site {site}");
-        let frame = session["frames"][format!("0{} MaskedInput of site {site}", 19 + site)].as_str().unwrap();
+        let frame = session["frames"][format!("0{} MaskedInput of site {site}", 21 + site)].as_str().unwrap();
         assert_eq!(y, word(frame, 72), "y of site {site}");
         let masks = (3..6).filter_map(|i| signed(row[i])).fold(own, u64::wrapping_add);
         assert_eq!(x.wrapping_add(masks), y, "line of site {site}");

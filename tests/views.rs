@@ -105,21 +105,29 @@ fn opaque(f: &Frame, site: u16, members: usize, slots: usize, words: usize) -> V
     let number = |n: usize| (n as u64).to_le_bytes();
     match f.kind {
         Kind::AdvertiseKeys => {
-            parts.push(take(&mut rest, 3 * 32 + KEY_BYTES));
+            parts.push(take(&mut rest, 2 * 32 + KEY_BYTES));
             // The block, once it is fixed: a hash of public keys. Then the version of the rows.
             if take(&mut rest, 1) == [1] {
                 take(&mut rest, 32);
             }
             assert_eq!(take(&mut rest, 4), [0; 4]);
         }
-        Kind::AcceptDirectory | Kind::ShareAck => {}
+        Kind::AcceptDirectory => {
+            let encapsulates = |to: &u16| *to != site && (site < *to) == ((site ^ to) & 1 == 1);
+            let receivers: Vec<u16> = (0..members as u16).filter(encapsulates).collect();
+            assert_eq!(take(&mut rest, 8), number(receivers.len()));
+            for other in receivers {
+                assert_eq!(take(&mut rest, 2), other.to_le_bytes());
+                parts.push(take(&mut rest, CIPHERTEXT_BYTES));
+            }
+        }
+        Kind::ShareAck => {}
         Kind::ShareKeys => {
             assert_eq!(take(&mut rest, 8), number(slots));
             parts.push(take(&mut rest, 32 * slots));
             assert_eq!(take(&mut rest, 8), number(members - 1));
             for other in (0..members as u16).filter(|s| *s != site) {
                 assert_eq!(take(&mut rest, 2), other.to_le_bytes());
-                parts.push(take(&mut rest, CIPHERTEXT_BYTES));
                 assert_eq!(take(&mut rest, 8), number(32 * slots + 16));
                 parts.push(take(&mut rest, 32 * slots + 16));
             }

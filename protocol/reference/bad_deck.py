@@ -43,7 +43,7 @@ def bad_decks(drivers, written):
         return lambda d: {**d, "entries": edit(d["entries"])}
 
     none = {"block": None, "version": 0}
-    own = {"mask_key": H("a"), "seal_key": H("b"), "kem_key": kem.public(bytes(64)), "commitments": H("c"), "standing": none}
+    own = {"dh_key": H("a"), "kem_key": kem.public(bytes(64)), "commitments": H("c"), "standing": none}
     forged = frames.make(
         world.identities[0], world.session, "AdvertiseKeys", data[8:40], frames.message("AdvertiseKeys", own)
     )
@@ -52,14 +52,9 @@ def bad_decks(drivers, written):
         ("with an entry twice", "KEX-5", entries(lambda e: [*e[:2], *e[1:]])),
         ("out of order", "KEX-5", entries(lambda e: [e[1], e[0], *e[2:]])),
         (
-            "with a changed masking key",
+            "with a changed X25519 key",
             "KEX-3",
-            entries(lambda e: replaced(e, 3, keys={**e[3]["keys"], "mask_key": H("x")})),
-        ),
-        (
-            "with a changed sealing key",
-            "KEX-3",
-            entries(lambda e: replaced(e, 3, keys={**e[3]["keys"], "seal_key": H("x")})),
+            entries(lambda e: replaced(e, 3, keys={**e[3]["keys"], "dh_key": H("x")})),
         ),
         (
             "with a changed ML-KEM key",
@@ -82,7 +77,7 @@ def bad_decks(drivers, written):
     c.change("a directory for another deck", "FRM-7", name, directory, None, context=H("other"))
     c.change("a directory that drops site 4, sound in itself, which not all in it were shown", "KEX-7", name, directory,
              without_site_4, more=[dropped_certificate(p, directory)])  # fmt: skip
-    twin = signed_keys(world, data[8:40], 3, lambda k: {**k, "seal_key": keys_of(p, directory, 2)["mask_key"]})
+    twin = signed_keys(world, data[8:40], 3, lambda k: {**k, "dh_key": keys_of(p, directory, 2)["dh_key"]})
     c.change("a directory in which a key of one site is signed by another as its own", "KEX-5", name, directory,
              entries(lambda e: replaced(e, 3, **twin(keys_of(p, directory, 3)))))  # fmt: skip
 
@@ -123,7 +118,20 @@ def bad_decks(drivers, written):
 
     # the certificate
     def proofs(edit):
-        return lambda d: {"proofs": edit(d["proofs"])}
+        return lambda d: {**d, "proofs": edit(d["proofs"])}
+
+    def ciphertexts(edit):
+        return lambda d: {**d, "ciphertexts": edit(d["ciphertexts"])}
+
+    def short(kind):
+        """The message with one byte less in its first ciphertext."""
+
+        def edit(d):
+            whole = frames.message(kind, d)
+            at = whole.index(d["ciphertexts"][0]["ciphertext"])
+            return whole[:at] + whole[at + 1 :]
+
+        return edit
 
     c.change("a certificate that lacks a signature", "KEX-7", name, certificate, proofs(lambda x: x[:4]))
     c.change("a certificate with one signature twice", "KEX-7", name, certificate, proofs(lambda x: [*x[:4], x[3]]))
@@ -131,11 +139,30 @@ def bad_decks(drivers, written):
              proofs(lambda x: replaced(x, 2, signature=flip(x[2]["signature"], 9))))  # fmt: skip
     c.change("a certificate of another directory", "FRM-7", name, certificate, None, context=H("other"))
     c.change("a certificate before the directory", "FRM-7", name, directory, lambda _: frames.message(
-        "DirectoryCertificate", {"proofs": []}), kind="DirectoryCertificate")  # fmt: skip
-    small = signed_keys(world, data[8:40], 3, lambda k: {**k, "mask_key": bytes(32)})
-    c.change("a key of small order, signed by its site and everybody", "KEX-8", name, directory,
-             entries(lambda e: replaced(e, 3, **small(keys_of(p, directory, 3)))),
-             more=[small_certificate(p, directory, small)])  # fmt: skip
+        "DirectoryCertificate", {"proofs": [], "ciphertexts": []}), kind="DirectoryCertificate")  # fmt: skip
+    # Sites 2 and 4 encapsulate to site 0, and site 0 to 1 and 3.
+    relayed = frames.read("DirectoryCertificate", p.frame(certificate)[40:-64])["ciphertexts"]
+    for why, edit in [
+        ("without ciphertexts", lambda x: []),
+        ("that lacks a ciphertext", lambda x: x[:1]),
+        ("with a ciphertext of a member that sends its reader none", lambda x: [x[0], {**x[1], "site": 3}, x[1]]),
+        ("with a ciphertext in another member's name", lambda x: replaced(x, 1, site=3)),
+        ("with a ciphertext of its reader", lambda x: [{**x[0], "site": 0}, *x]),
+        ("with a ciphertext of nobody", lambda x: [*x, {**x[1], "site": 5}]),
+        ("with one member's ciphertext twice", lambda x: [x[0], *x]),
+        ("with its ciphertexts out of order", lambda x: x[::-1]),
+    ]:
+        c.change(f"a certificate {why}", "KEX-18", name, certificate, ciphertexts(edit))
+    c.change("a certificate that lacks a signature and a ciphertext", "KEX-7", name, certificate,
+             lambda d: {"proofs": d["proofs"][:4], "ciphertexts": d["ciphertexts"][:1]})  # fmt: skip
+    c.change("a certificate with a ciphertext too short", "ENC-1", name, certificate, short("DirectoryCertificate"))
+    small = signed_keys(world, data[8:40], 3, lambda k: {**k, "dh_key": bytes(32)})
+    for why, rule, sent in [
+        ("a key of small order, signed by its site and everybody", "KEX-8", relayed),
+        ("a key of small order, and a ciphertext missing", "KEX-18", relayed[:1]),
+    ]:
+        c.change(why, rule, name, directory, entries(lambda e: replaced(e, 3, **small(keys_of(p, directory, 3)))),
+                 more=[small_certificate(p, directory, small, sent)])  # fmt: skip
 
     # the delivery
     def boxes(edit):
@@ -144,25 +171,21 @@ def bad_decks(drivers, written):
     def lists(edit):
         return lambda d: {**d, "commitments": edit(d["commitments"])}
 
-    def short(d):
-        """The message with one byte less in its first ciphertext."""
-        whole = frames.message("DeliverShares", d)
-        at = whole.index(d["boxes"][0]["ciphertext"])
-        return whole[:at] + whole[at + 1 :]
-
     c.change("a box that does not open", "SHR-4", name, delivery,
              boxes(lambda b: replaced(b, 2, sealed=flip(b[2]["sealed"], 77))))  # fmt: skip
     c.change("a box of another sender", "SHR-4", name, delivery, boxes(lambda b: replaced(b, 2, sealed=b[1]["sealed"])))
     foreign = kem.encapsulate(keys_of(p, directory, 0)["kem_key"], H("m"))[0]
     for why, edit in [
-        ("a bit of a ciphertext", lambda b: replaced(b, 2, ciphertext=flip(b[2]["ciphertext"], 5000))),
-        ("another's ciphertext to the same reader", lambda b: replaced(b, 2, ciphertext=foreign)),
-        ("the ciphertext of another sender", lambda b: replaced(b, 2, ciphertext=b[1]["ciphertext"])),
-        ("the last two ciphertexts swapped", lambda b: replaced(
-            replaced(b, 2, ciphertext=b[3]["ciphertext"]), 3, ciphertext=b[2]["ciphertext"])),
+        ("a bit of a ciphertext changed", lambda x: replaced(x, 0, ciphertext=flip(x[0]["ciphertext"], 5000))),
+        ("another's ciphertext to the same reader", lambda x: replaced(x, 0, ciphertext=foreign)),
+        ("the ciphertext of another sender", lambda x: replaced(x, 0, ciphertext=x[1]["ciphertext"])),
+        ("the ciphertexts of two senders swapped", lambda x: [{**x[0], "ciphertext": x[1]["ciphertext"]},
+                                                             {**x[1], "ciphertext": x[0]["ciphertext"]}]),
     ]:  # fmt: skip
-        c.change(f"a delivery with {why}", "SHR-4", name, delivery, boxes(edit))
-    c.change("a delivery with a ciphertext too short", "ENC-1", name, delivery, short)
+        c.add(f"a certificate with {why}: no box opens at either end", "SHR-4", name, certificate,
+              *exchanged_on_the_way(p, edit))  # fmt: skip
+        ends = [(s["at"], o["refused"]) for s in c.cases[-1]["steps"] for o in s["out"] if "refused" in o]
+        assert ends == [(0, "SHR-4"), (2, "SHR-4")], ends
     for why, edit in [
         ("a changed commitment", lambda x: [*x[:2], [H("x"), *x[2][1:]], *x[3:]]),
         ("a changed commitment of its reader", lambda x: [[H("x"), *x[0][1:]], *x[1:]]),
@@ -185,13 +208,10 @@ def bad_decks(drivers, written):
         "KEX-5",
         name,
         keys[1],
-        lambda k: {**k, "seal_key": first["mask_key"]},
+        lambda k: {**k, "dh_key": first["dh_key"]},
         signer=3,
     )
-    c.change(
-        "one key for masking and sealing", "KEX-5", name, keys[1], lambda k: {**k, "seal_key": k["mask_key"]}, signer=3
-    )
-    c.change("a key of small order", "KEX-8", name, keys[1], lambda k: {**k, "mask_key": bytes(32)}, signer=3)
+    c.change("a key of small order", "KEX-8", name, keys[1], lambda k: {**k, "dh_key": bytes(32)}, signer=3)
     c.change("an ML-KEM key that another site advertised", "KEX-5", name, keys[1],
              lambda k: {**k, "kem_key": first["kem_key"]}, signer=3)  # fmt: skip
     c.change("an ML-KEM key that is none", "KEX-16", name, keys[1],
@@ -202,7 +222,22 @@ def bad_decks(drivers, written):
     again = resigned(p, keys[1], lambda k: {**k, "commitments": H("x")}, 3)
     c.add("keys twice, and different", "KEX-13", name, keys[2], (hub, "frame", 1, again))
     accept = p.find(hub, "AcceptDirectory", sender=1)
-    c.change("an acceptance that says something", "ENC-1", name, accept, lambda _: b"\0", signer=3)
+    c.change("an acceptance with a ciphertext too short", "ENC-1", name, accept, short("AcceptDirectory"), signer=3)
+    # Site 1 encapsulates to sites 2 and 4.
+    for why, edit in [
+        ("without ciphertexts", lambda x: []),
+        ("that lacks a ciphertext", lambda x: x[1:]),
+        ("with a ciphertext for a member that sends its sender one", lambda x: [x[0], {**x[1], "site": 3}, x[1]]),
+        ("with a ciphertext under another member", lambda x: replaced(x, 1, site=3)),
+        ("with a ciphertext for its sender", lambda x: [{**x[0], "site": 1}, *x]),
+        ("with a ciphertext for nobody", lambda x: [*x, {**x[1], "site": 6}]),
+        ("with one member's ciphertext twice", lambda x: [x[0], *x]),
+        ("with its ciphertexts out of order", lambda x: x[::-1]),
+    ]:
+        c.change(f"an acceptance {why}", "KEX-19", name, accept, ciphertexts(edit), signer=3)
+    again = resigned(p, accept, ciphertexts(lambda x: replaced(x, 0, ciphertext=foreign)), 3)
+    c.add("acceptances twice, and different", "KEX-13", name, p.find(hub, "AcceptDirectory", sender=2),
+          (hub, "frame", 1, again))  # fmt: skip
     shares = p.find(hub, "ShareKeys", sender=1)
     for why, edit in [
         ("other commitments than advertised", lambda v: {**v, "commitments": v["commitments"][::-1]}),
@@ -211,6 +246,8 @@ def bad_decks(drivers, written):
     ]:
         c.change(f"shares with {why}", "SHR-6", name, shares, edit, signer=3)
     c.add("the same keys again are ignored", "KEX-13", name, keys[2], (hub, "frame", 1, p.frame(keys[1])), sound=True)
+    c.add("the directory again: the same ciphertexts", "KEX-17", name, certificate,
+          (0, "frame", p.frame(directory)), sound=True)  # fmt: skip
     c.add("the certificate again: the same shares", "SHR-3", name, delivery,
           (0, "frame", p.frame(certificate)), sound=True)  # fmt: skip
     c.add("an opening again: the same bytes", "RND-7", name, directory, (0, "frame", data), sound=True)
@@ -243,14 +280,29 @@ def signed_keys(world, deck, site, edit):
     return make
 
 
-def certificate_for(p, directory, value, signers):
-    """Signatures of these identities on a directory, shown by the coordinator."""
+def exchanged_on_the_way(p, edit):
+    """The ciphertexts in site 0's certificate, and what comes of that: the deliveries to it and to site 2, whose was changed."""
+    certificate = p.find(0, "DirectoryCertificate")
+    changed = resigned(p, certificate, lambda d: {**d, "ciphertexts": edit(d["ciphertexts"])}, 0)
+    shares = next(o["send"] for o in p.deviate(certificate, (0, "frame", changed))[0]["out"] if "send" in o)
+    for_2 = next(b for b in frames.read("ShareKeys", shares[40:-64])["boxes"] if b["site"] == 2)
+    theirs = resigned(p, p.find(2, "DeliverShares"), lambda d: {
+        **d, "boxes": [{**for_2, "site": 0}, *d["boxes"][1:]]}, 0)  # fmt: skip
+    return [
+        (0, "frame", changed), (0, "frame", p.frame(p.find(0, "DeliverShares"))),
+        (2, "frame", p.frame(p.find(2, "DirectoryCertificate"))), (2, "frame", theirs),
+    ]  # fmt: skip
+
+
+def certificate_for(p, directory, value, signers, ciphertexts):
+    """Signatures of these identities on a directory, and ciphertexts, shown by the coordinator."""
     w, deck = p.world, p.frame(directory)[8:40]
     hash_ = frames.directory_hash(deck, value)
-    signed = [frames.make(w.identities[s], w.session, "AcceptDirectory", hash_, b"") for s in signers]
-    proofs = [{"rest": frames.rest_hash(b""), "signature": f[-64:]} for f in signed]
-    data = frames.make(w.identities[0], w.session, "DirectoryCertificate", hash_,
-                       frames.message("DirectoryCertificate", {"proofs": proofs}))  # fmt: skip
+    said = frames.message("AcceptDirectory", {"ciphertexts": []})
+    signed = [frames.make(w.identities[s], w.session, "AcceptDirectory", hash_, said) for s in signers]
+    proofs = [{"rest": frames.rest_hash(said), "signature": f[-64:]} for f in signed]
+    shown = frames.message("DirectoryCertificate", {"proofs": proofs, "ciphertexts": ciphertexts})
+    data = frames.make(w.identities[0], w.session, "DirectoryCertificate", hash_, shown)
     return 0, "frame", data
 
 
@@ -261,10 +313,10 @@ def without_site_4(directory):
 def dropped_certificate(p, directory):
     """Site 3 signed the whole directory only: the coordinator puts site 2's signature in its place."""
     value = frames.read("Directory", p.frame(directory)[40:-64])
-    return certificate_for(p, directory, without_site_4(value), [2, 3, 4, 4])
+    return certificate_for(p, directory, without_site_4(value), [2, 3, 4, 4], [])
 
 
-def small_certificate(p, directory, small):
+def small_certificate(p, directory, small, ciphertexts):
     value = frames.read("Directory", p.frame(directory)[40:-64])
     entries = replaced(value["entries"], 3, **small(value["entries"][3]["keys"]))
-    return certificate_for(p, directory, {**value, "entries": entries}, range(2, 7))
+    return certificate_for(p, directory, {**value, "entries": entries}, range(2, 7), ciphertexts)

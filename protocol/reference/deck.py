@@ -1,8 +1,9 @@
 """A deck at a site and at the aggregator (spec section 8).
 
-The order of a site's draws, which no other party can see: the masking key, the sealing key (32 bytes each), the seed of
-the ML-KEM key (64), then the seeds by slot (64 bytes each); at the certificate, for every other member ascending, what
-its ciphertext is made from (32 bytes each), then for every slot the coefficients from degree 1 up (64 bytes each), then the noise secret (32).
+The order of a site's draws, which no other party can see: at the opening the X25519 key (32 bytes), the seed of the
+ML-KEM key (64) and the seeds by slot (64 each); at the directory, for each member to which this site encapsulates,
+ascending, what its ciphertext is made from (32 each); at the certificate, slot by slot, the coefficients from degree 1
+up (64 each), then the noise secret (32).
 """
 
 import frames
@@ -29,22 +30,30 @@ def slot_commitments(lists):
     return [H("slot commitments", encode(List(HASH), list(of_slot))) for of_slot in zip(*lists)]
 
 
-def pair_secret(shared, directory, me, other, sent, received):
-    """[KEX-8]; what this site sent and what it received, each (ciphertext, secret)."""
-    up, down = (sent, received) if me < other else (received, sent)
-    parts = directory, le16(min(me, other)), le16(max(me, other)), up[0], down[0]
-    return derive(shared + up[1] + down[1], "pair", *parts)
+def encapsulates(sender, receiver):
+    """Of two members, the lower where their difference is odd, and the higher where it is even."""
+    return (sender < receiver) == ((receiver - sender) % 2 == 1)
 
 
-def box_key(shared, directory, sender, receiver, sent):
-    """[SHR-2]: key and associated data; what the sender sent."""
-    parts = directory, le16(sender), le16(receiver), sent[0]
-    return derive(shared + sent[1], "box", *parts), H("box", *parts)
+def receivers(sender, members):
+    """[KEX-17]: the members to which one of them encapsulates."""
+    return [m for m in members if m != sender and encapsulates(sender, m)]
+
+
+def pair_secret(agreed, directory, u, v, ciphertext):
+    """[KEX-8]."""
+    return derive(agreed, "pair", directory, le16(min(u, v)), le16(max(u, v)), ciphertext)
+
+
+def box_key(agreed, directory, sender, receiver, ciphertext):
+    """[SHR-2]: key and associated data."""
+    parts = directory, le16(sender), le16(receiver), ciphertext
+    return derive(agreed, "box", *parts), H("box", *parts)
 
 
 def no_twins(keys):
     """[KEX-5]."""
-    every = [k for e in keys for k in (e["mask_key"], e["seal_key"], e["kem_key"])]
+    every = [k for e in keys for k in (e["dh_key"], e["kem_key"])]
     return len(set(every)) == len(every)
 
 
@@ -59,19 +68,17 @@ class SiteDeck:
     def __init__(self, env, opening, standing, draws):
         self.env, self.run, self.index, self.stage = env, opening["run"], opening["index"], "directory"
         self.id = frames.deck_id(env.session, opening)
-        self.mask_private, self.seal_private, self.kem_seed = draws.take(32), draws.take(32), draws.take(64)
+        self.dh_private, self.kem_seed = draws.take(32), draws.take(64)
         self.seeds = [draws.scalar() for _ in range(opening["slots"])]
         self.pairs, self.first = {}, 0
         self.commitments = [commitment(self.id, env.me, r, b) for r, b in enumerate(self.seeds)]
         self.own = {
-            "mask_key": dh_public(self.mask_private),
-            "seal_key": dh_public(self.seal_private),
-            "kem_key": kem.public(self.kem_seed),
+            "dh_key": dh_public(self.dh_private), "kem_key": kem.public(self.kem_seed),
             "commitments": commitments_hash(self.commitments), "standing": standing,
         }  # fmt: skip
 
-    def take_directory(self, directory):
-        """[KEX-3] to [KEX-6], [KEX-16], [REL-1] to [REL-3]."""
+    def take_directory(self, directory, draws):
+        """[KEX-3] to [KEX-6], [KEX-16], [REL-1] to [REL-3], then [KEX-17]: the message AcceptDirectory."""
         env, entries = self.env, directory["entries"]
         sites = [e["site"] for e in entries]
         if sites != sorted(set(sites)):
@@ -95,34 +102,42 @@ class SiteDeck:
             raise Refused("REL-3", "a block of too few sites")
         self.hash = frames.directory_hash(self.id, directory)
         self.members, self.entries = sites, entries
+        keys = {e["site"]: e["keys"]["kem_key"] for e in entries}
+        self.sent = {m: kem.encapsulate(keys[m], draws.take(32)) for m in receivers(env.me, sites)}
         self.stage = "certificate"
+        return {"ciphertexts": [{"site": m, "ciphertext": c} for m, (c, _) in self.sent.items()]}
 
     def take_certificate(self, certificate, draws):
-        """[KEX-7], [KEX-8], then [SHR-1] to [SHR-3]: the message ShareKeys."""
+        """[KEX-7], [KEX-18], [KEX-8], then [SHR-1] to [SHR-3]: the message ShareKeys."""
         env, proofs = self.env, certificate["proofs"]
         if len(proofs) != len(self.entries):
             raise Refused("KEX-7", "a certificate of another length")
         for site, proof in zip(self.members, proofs):
             if not frames.proves(proof, env.key_of(site), env.session, "AcceptDirectory", self.hash):
                 raise Refused("KEX-7", f"no signature of site {site}")
-        # With every other member: both results of X25519, and what is sent to it.
-        self.masking, self.sealing, self.sent, self.received = {}, {}, {}, {}
+        received = [(c["site"], c["ciphertext"]) for c in certificate["ciphertexts"]]
+        if [m for m, _ in received] != [m for m in self.members if m != env.me and m not in self.sent]:
+            raise Refused("KEX-18", "not one ciphertext of every member that encapsulates to this site")
+        exchanged = self.sent | {m: (c, kem.decapsulate(self.kem_seed, c)) for m, c in received}
+        # With every other member: what both agreed on, and the ciphertext.
+        self.agreed = {}
         for e in self.entries:
-            if e["site"] != env.me:
-                m, keys = e["site"], e["keys"]
-                self.masking[m] = dh(self.mask_private, keys["mask_key"])
-                self.sealing[m] = dh(self.seal_private, keys["seal_key"])
-                self.sent[m] = kem.encapsulate(keys["kem_key"], draws.take(32))
+            m = e["site"]
+            if m != env.me:
+                ciphertext, secret = exchanged[m]
+                agreed = dh(self.dh_private, e["keys"]["dh_key"]) + secret
+                self.agreed[m] = agreed, ciphertext
+                self.pairs[m] = pair_secret(agreed, self.hash, env.me, m, ciphertext)
         rows = [shamir.split(b, self.threshold, self.members, draws) for b in self.seeds]
         columns = {m: [row[i] for row in rows] for i, m in enumerate(self.members)}
         self.held = {env.me: columns[env.me]}
         # At its own place of the pair secrets stands the noise secret, which it shares with nobody ([NOI-2]).
         self.pairs[env.me] = draws.take(32)
         boxes = []
-        for m in self.sealing:
+        for m, (agreed, ciphertext) in self.agreed.items():
             plain = b"".join(shamir.to_bytes(s) for s in columns[m])
-            key = box_key(self.sealing[m], self.hash, env.me, m, self.sent[m])
-            boxes.append({"site": m, "ciphertext": self.sent[m][0], "sealed": seal(*key, plain)})
+            key = box_key(agreed, self.hash, env.me, m, ciphertext)
+            boxes.append({"site": m, "sealed": seal(*key, plain)})
         self.stage = "shares"
         return {"commitments": self.commitments, "boxes": boxes}
 
@@ -139,10 +154,10 @@ class SiteDeck:
                 raise Refused("SHR-8", f"other commitments of site {e['site']} than it advertised", me)
         self.slot_commitments = slot_commitments(lists)
         for box in delivery["boxes"]:
-            sender, ciphertext = box["site"], box["ciphertext"]
-            self.received[sender] = ciphertext, kem.decapsulate(self.kem_seed, ciphertext)
+            sender = box["site"]
+            agreed, ciphertext = self.agreed[sender]
             try:
-                key = box_key(self.sealing[sender], self.hash, sender, me, self.received[sender])
+                key = box_key(agreed, self.hash, sender, me, ciphertext)
                 plain = unseal(*key, box["sealed"])
                 if len(plain) != 32 * slots:
                     raise Refused("SHR-4", "another number of shares")
@@ -150,8 +165,6 @@ class SiteDeck:
                 self.held[sender] = [shamir.from_bytes(c, "SHR-4") for c in chunks]
             except Refused as bad:
                 raise Refused("SHR-4", str(bad), sender) from None
-            exchanged = self.sent[sender], self.received[sender]
-            self.pairs[sender] = pair_secret(self.masking[sender], self.hash, me, sender, *exchanged)
         self.stage = "ready"
 
     def holds(self, slot):
@@ -194,7 +207,7 @@ class Setup:
         return sorted(self.keys)
 
     def take(self, sender, kind, context, rest, proof):
-        """[KEX-13], [KEX-15], [SHR-6], [SHR-7]. A complaint comes back as the sites that are out."""
+        """[KEX-13], [KEX-15], [KEX-19], [SHR-6], [SHR-7]. A complaint comes back as the sites that are out."""
         if context != (self.id if kind == "AdvertiseKeys" else self.context):
             return []
         before = self.answers.get((sender, kind))
@@ -212,6 +225,9 @@ class Setup:
         if kind == "AdvertiseKeys":
             self.check_keys(value)
             self.keys[sender] = value, proof
+        elif kind == "AcceptDirectory":
+            if [c["site"] for c in value["ciphertexts"]] != receivers(sender, self.members):
+                raise Refused("KEX-19", "not one ciphertext for every member that it encapsulates to")
         elif kind == "ShareKeys":
             self.check_shares(sender, value)
         self.answers[sender, kind], self.proofs[sender, kind] = rest, proof
@@ -222,8 +238,7 @@ class Setup:
         """[KEX-15]."""
         if not no_twins([keys, *(k for k, _ in self.keys.values())]):
             raise Refused("KEX-5", "a key that stands in the directory already")
-        for k in (keys["mask_key"], keys["seal_key"]):
-            dh((1).to_bytes(32, "little"), k)
+        dh((1).to_bytes(32, "little"), keys["dh_key"])
         kem.check_key(keys["kem_key"])
 
     def check_shares(self, sender, value):
@@ -272,8 +287,12 @@ class Setup:
             self.waiting = dict.fromkeys(self.members, env.frame("Directory", self.id, directory))
             self.hash = self.context = frames.directory_hash(self.id, directory)
         elif kind == "AcceptDirectory":
-            proofs = {"proofs": [self.proofs[m, kind] for m in self.members]}
-            self.waiting = dict.fromkeys(self.members, env.frame("DirectoryCertificate", self.hash, proofs))
+            proofs = [self.proofs[m, kind] for m in self.members]
+            sent = {m: frames.read(kind, self.answers[m, kind])["ciphertexts"] for m in self.members}
+            for to in self.members:
+                own = [{**c, "site": m} for m in self.members for c in sent[m] if c["site"] == to]
+                certificate = {"proofs": proofs, "ciphertexts": own}
+                self.waiting[to] = env.frame("DirectoryCertificate", self.hash, certificate)
         else:
             sent = {m: frames.read("ShareKeys", self.answers[m, "ShareKeys"]) for m in self.members}
             self.commitments = {m: sent[m]["commitments"] for m in sent}

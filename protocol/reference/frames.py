@@ -29,10 +29,11 @@ OPENING = 18_874_368
 DIRECTORY, DELIVERY = 1_572_864, 18_874_368
 
 STANDING = Struct(block=Option(HASH), version=U32)
-KEYS = Struct(mask_key=HASH, seal_key=HASH, kem_key=Raw(1184), commitments=HASH, standing=STANDING)
+KEYS = Struct(dh_key=HASH, kem_key=Raw(1184), commitments=HASH, standing=STANDING)
 PROOF = Struct(rest=HASH, signature=Raw(64))
 DIRECTORY_ENTRY = Struct(site=U16, keys=KEYS, proof=PROOF)
-SEALED_FOR = Struct(site=U16, ciphertext=Raw(1088), sealed=BLOB)
+CIPHERTEXT_FOR = Struct(site=U16, ciphertext=Raw(1088))
+SEALED_FOR = Struct(site=U16, sealed=BLOB)
 ROUND_SEED = Struct(missing=U16, seed=HASH)
 OPENED_INPUT = Struct(commitment=HASH, digest=HASH, signature=Raw(64))
 OPENED_CHECK = Struct(seeds=List(HASH), signature=Raw(64))
@@ -44,8 +45,8 @@ KINDS = {
     "OpenDeck": (1, SMALL, Struct(run=HASH, index=U32, slots=U16)),
     "AdvertiseKeys": (2, SMALL, KEYS),
     "Directory": (3, DIRECTORY, Struct(threshold=U16, entries=List(DIRECTORY_ENTRY), blocks=List(List(U16)))),
-    "AcceptDirectory": (4, SMALL, NOTHING),
-    "DirectoryCertificate": (5, LIST, Struct(proofs=List(PROOF))),
+    "AcceptDirectory": (4, DIRECTORY, Struct(ciphertexts=List(CIPHERTEXT_FOR))),
+    "DirectoryCertificate": (5, DIRECTORY, Struct(proofs=List(PROOF), ciphertexts=List(CIPHERTEXT_FOR))),
     "ShareKeys": (6, BODY, Struct(commitments=List(HASH), boxes=List(SEALED_FOR))),
     "DeliverShares": (7, DELIVERY, Struct(commitments=List(List(HASH)), boxes=List(SEALED_FOR))),
     "ShareAck": (8, SMALL, NOTHING),

@@ -11,7 +11,7 @@ import ristretto
 import shamir
 import suite
 from codec import Refused, encode
-from deck import box_key, commitment, commitments_hash, pair_secret, slot_commitments
+from deck import box_key, commitment, commitments_hash, pair_secret, receivers, slot_commitments
 from driver import value
 from suite import ORDER, Draws, H, le16, le32, le64
 
@@ -232,34 +232,35 @@ def scalars(cases):
 
 
 def key_cases():
-    draws, deck, directory, sites, slots = Draws("keys"), H("a deck"), H("a directory"), [0, 2, 258], 3
-    private = {s: (draws.take(32), draws.take(32), draws.take(64)) for s in sites}
+    draws, deck, directory, sites, slots = Draws("keys"), H("a deck"), H("a directory"), [0, 1, 258], 3
+    private = {s: (draws.take(32), draws.take(64)) for s in sites}
     seeds = {s: [draws.scalar() for _ in range(slots)] for s in sites}
     out = []
     for s in sites:
         commitments = [commitment(deck, s, r, b) for r, b in enumerate(seeds[s])]
-        mask, seal, kem_seed = private[s]
+        dh_private, kem_seed = private[s]
         out.append({
             "function": "advertise", "deck": deck, "site": s,
-            "mask_private": mask, "seal_private": seal, "kem_seed": kem_seed,
-            "mask_key": suite.dh_public(mask), "seal_key": suite.dh_public(seal), "kem_key": kem.public(kem_seed),
+            "dh_private": dh_private, "kem_seed": kem_seed,
+            "dh_key": suite.dh_public(dh_private), "kem_key": kem.public(kem_seed),
             "seeds": [shamir.to_bytes(b) for b in seeds[s]], "each": commitments,
             "commitments": commitments_hash(commitments),
         })  # fmt: skip
     lists = [c["each"] for c in out]
     out.append({"function": "slot commitments", "lists": lists, "result": slot_commitments(lists)})
     pairs = [(u, v) for u in sites for v in sites if u != v]
-    sent = {(u, v): kem.encapsulate(kem.public(private[v][2]), draws.take(32)) for u, v in pairs}
+    sent = {(u, v): kem.encapsulate(kem.public(private[v][1]), draws.take(32)) for u in sites for v in receivers(u, sites)}
     for u, v in pairs:
-        ciphertext, secret = sent[u, v]
-        assert kem.decapsulate(private[v][2], ciphertext) == secret
-        shared = [suite.dh(private[u][i], suite.dh_public(private[v][i])) for i in (0, 1)]
-        pair = pair_secret(shared[0], directory, u, v, sent[u, v], sent[v, u])
-        key, associated = box_key(shared[1], directory, u, v, sent[u, v])
+        by, to = (u, v) if (u, v) in sent else (v, u)
+        ciphertext, secret = sent[by, to]
+        assert kem.decapsulate(private[to][1], ciphertext) == secret
+        shared = suite.dh(private[u][0], suite.dh_public(private[v][0]))
+        pair = pair_secret(shared + secret, directory, u, v, ciphertext)
+        key, associated = box_key(shared + secret, directory, u, v, ciphertext)
         plain = b"".join(shamir.to_bytes(draws.scalar()) for _ in range(slots))
         out.append({
-            "function": "agree", "directory": directory, "from": u, "to": v, "shared mask": shared[0],
-            "shared seal": shared[1], "ciphertext": ciphertext, "secret": secret, "pair": pair, "key": key,
+            "function": "agree", "directory": directory, "from": u, "to": v, "encapsulates": by, "shared": shared,
+            "ciphertext": ciphertext, "secret": secret, "pair": pair, "key": key,
             "associated": associated, "plain": plain, "box": suite.seal(key, associated, plain),
         })  # fmt: skip
     return "The key schedule of a deck (8.1 to 8.3); the private keys of `agree` are those of `advertise`.", out

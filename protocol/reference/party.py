@@ -113,8 +113,8 @@ class Site:
 
     def directory(self, data, context, value):
         deck = self.setup(context, "directory")
-        self.step(deck, deck.take_directory, value)
-        self.send(data, "Directory", deck.index, "AcceptDirectory", deck.hash, {})
+        ciphertexts = self.step(deck, deck.take_directory, value, self.draws)
+        self.send(data, "Directory", deck.index, "AcceptDirectory", deck.hash, ciphertexts)
 
     def certificate(self, data, context, value):
         deck = self.setup(context, "certificate")

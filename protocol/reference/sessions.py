@@ -162,8 +162,7 @@ def decks(p):
             d = world.sites[s["at"]].decks[ready["index"]]
             out.append({
                 "site": s["at"], "index": d.index, "id": d.id, "directory": d.hash, "threshold": d.threshold,
-                "members": d.members, "mask_private": d.mask_private, "seal_private": d.seal_private,
-                "kem_seed": d.kem_seed,
+                "members": d.members, "dh_private": d.dh_private, "kem_seed": d.kem_seed,
                 "seeds": [to_bytes(b) for b in d.seeds], "commitments": commitments_hash(d.commitments),
                 "standing": d.own["standing"], "blocks": d.blocks,
                 "pairs": dict(sorted(d.pairs.items())), "slot_commitments": d.slot_commitments,

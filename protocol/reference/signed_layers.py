@@ -153,10 +153,11 @@ def frame_cases():
         Draws("frames"),
     )
     proof = {"rest": draws.take(32), "signature": draws.take(64)}
-    keys = {name: draws.take(n) for name, n in [("mask_key", 32), ("seal_key", 32), ("kem_key", 1184), ("commitments", 32)]}
+    keys = {name: draws.take(n) for name, n in [("dh_key", 32), ("kem_key", 1184), ("commitments", 32)]}
     keys["standing"] = {"block": draws.take(32), "version": 3}
     hashes = [draws.take(32), draws.take(32)]
-    sealed = [{"site": 1, "ciphertext": draws.take(1088), "sealed": draws.take(48)}]
+    ciphertexts = [{"site": s, "ciphertext": draws.take(1088)} for s in (1, 258)]
+    sealed = [{"site": 1, "sealed": draws.take(48)}]
     ask = {"deck": 1, "slot": 2, "cohort": [0, 1, 4], "words": 9, "previous_context": hashes[0]}
     opened = {
         "alive": [0, 4],
@@ -166,8 +167,10 @@ def frame_cases():
     }  # fmt: skip
     values = {
         "OpenDeck": {"run": hashes[0], "index": 7, "slots": 256}, "AdvertiseKeys": keys,
-        "Directory": {"threshold": 2, "entries": [{"site": 258, "keys": keys, "proof": proof}], "blocks": [[258], [2, 3]]}, "AcceptDirectory": {},
-        "DirectoryCertificate": {"proofs": [proof, proof]}, "ShareKeys": {"commitments": hashes, "boxes": sealed},
+        "Directory": {"threshold": 2, "entries": [{"site": 258, "keys": keys, "proof": proof}], "blocks": [[258], [2, 3]]},
+        "AcceptDirectory": {"ciphertexts": ciphertexts},
+        "DirectoryCertificate": {"proofs": [proof, proof], "ciphertexts": ciphertexts[:1]},
+        "ShareKeys": {"commitments": hashes, "boxes": sealed},
         "DeliverShares": {"commitments": [hashes, hashes[:1]], "boxes": sealed}, "ShareAck": {},
         "ShareComplaint": {"against": 3},
         "Ask": {**ask, "previous_total": hashes[1], "query": b"a query"}, "MaskedInput": draws.take(32 + 24),

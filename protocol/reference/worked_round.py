@@ -8,7 +8,7 @@ from shamir import from_bytes, recover, to_bytes
 from suite import stream
 
 ASK, INPUT, SURVIVORS, UNMASK, OPENING = (
-    "018 Ask", "020 MaskedInput of site 1", "022 Survivors", "024 Unmask of site 1", "026 Opening",
+    "020 Ask", "022 MaskedInput of site 1", "024 Survivors", "026 Unmask of site 1", "028 Opening",
 )  # fmt: skip
 
 
@@ -123,13 +123,13 @@ def section(session):
     frames = {name: bytes.fromhex(data) for name, data in session["frames"].items()}
     rounds = [r for r in session["rounds"] if (r["deck"], r["slot"]) == (0, 0)]
     ctx = bytes.fromhex(rounds[0]["context"])
-    shares = [frames[f"0{23 + s} Unmask of site {s}"][80:112] for s in range(3)]
+    shares = [frames[f"0{25 + s} Unmask of site {s}"][80:112] for s in range(3)]
     b = recover({s: from_bytes(x) for s, x in enumerate(shares)})
     own = {r["site"]: word(stream_bytes(r["self_key"])) for r in rounds}
     lines, sums = [], [0, 0, 0]
     for r in rounds:
         s, x = r["site"], word(bytes.fromhex(r["x"]))
-        y = word(frames[f"0{19 + s} MaskedInput of site {s}"][72:])
+        y = word(frames[f"0{21 + s} MaskedInput of site {s}"][72:])
         cells = []
         for low, high in ((0, 1), (0, 2), (1, 2)):
             other = {low: high, high: low}.get(s)

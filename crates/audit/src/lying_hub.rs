@@ -20,7 +20,7 @@ pub use veilsum_testkit::{
     wire::{Ask, Parts as Sent, Proof},
 };
 use veilsum_testkit::{
-    hub::{Hub, rule},
+    hub::{Accepted, Hub, rule},
     wire::{Directory, Keys, Sealed, directory_hash, parts, round_context},
 };
 
@@ -102,19 +102,19 @@ impl LyingHub {
         let directory = Directory { threshold: self.threshold(members.len())? as u16, entries, blocks };
         let hash = directory_hash(&id, &directory);
         let frame = self.frame(Kind::Directory, &id, &directory);
-        let (mut proofs, mut refused) = (Vec::new(), BTreeMap::new());
+        let (mut accepted, mut refused) = (Accepted::new(), BTreeMap::new());
         for m in members {
             match self.answered(*m, &frame)? {
-                Ok(sent) => proofs.push(sent.proof),
+                Ok(sent) => drop(accepted.insert(*m, (sent.proof, sent.read()))),
                 Err(rule) => drop(refused.insert(*m, rule)),
             }
         }
         if !refused.is_empty() {
             return Ok(refused);
         }
-        let frame = self.frame(Kind::DirectoryCertificate, &hash, &proofs);
         let mut sealed: BTreeMap<u16, Sealed> = BTreeMap::new();
         for m in members {
+            let frame = self.directory_certificate(&hash, &accepted, *m);
             sealed.insert(*m, self.one(*m, &frame)?.read());
         }
         for m in members {

@@ -104,10 +104,11 @@ pub fn frame_bytes(kind: Kind, n: usize, slots: usize, words: usize) -> usize {
     OVERHEAD
         + match kind {
             // 32 more once the data set has a block.
-            Kind::AdvertiseKeys => 96 + KEY_BYTES + 5,
-            // Commitments to the self-mask seeds, then a box for every other site: number, ciphertext, length, tag and
-            // shares.
-            Kind::ShareKeys => 8 + shares + 8 + n.saturating_sub(1) * (2 + CIPHERTEXT_BYTES + 8 + 16 + shares),
+            Kind::AdvertiseKeys => 64 + KEY_BYTES + 5,
+            // A ciphertext for every second site: of an even number of sites, half make one more than the others.
+            Kind::AcceptDirectory => 8 + n / 2 * (2 + CIPHERTEXT_BYTES),
+            // Commitments to the self-mask seeds, then a box for every other site: number, length, tag and shares.
+            Kind::ShareKeys => 8 + shares + 8 + n.saturating_sub(1) * (2 + 8 + 16 + shares),
             Kind::MaskedInput => COMMITMENT + 8 * words,
             // The round's context, and a list of seeds that is empty.
             Kind::ConsistencyCheck => 32 + 8,

@@ -1,7 +1,7 @@
 //! ML-KEM-768 (FIPS 203), which protects the secrets of a deck even if X25519 is broken later (spec section 4.5).
 //!
 //! An attacker that records a deck's traffic today and breaks X25519 later still lacks one secret of this kind for
-//! every direction of every pair. This secret is not used alone: every derivation takes X25519's result and this one
+//! every pair. This secret is not used alone: every derivation takes X25519's result and this one
 //! together ([`crate::site`], `pairs.rs`).
 
 use ml_kem::{

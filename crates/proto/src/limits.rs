@@ -17,15 +17,15 @@ pub const MAX_QUERY: usize = 9 << 20;
 /// maxima the coordinator relays 17 GB of boxes and commitments in one set-up: with many sites, plan fewer slots.
 pub const MAX_SLOTS: u16 = 256;
 
-/// Bytes of one frame body. The largest honest one is of 1,000 sealed boxes of 8 KiB with a ciphertext of
-/// 1,088 bytes each.
+/// Bytes of one frame body: 1,000 sealed boxes of 8 KiB, and as much again.
 pub const MAX_BODY: usize = 16 << 20;
 
-/// Bytes of the body of a delivery: 1,000 boxes of 8 KiB with a ciphertext of 1,088 bytes each, and 1,000 lists of
-/// commitments of 8 KiB.
+/// Bytes of the body of a delivery: 1,000 boxes and 1,000 lists of commitments of 8 KiB each, and room to
+/// spare.
 pub const MAX_DELIVERY_BODY: usize = 18 << 20;
 
-/// Bytes of the body of a directory: 1,425 bytes for each of `MAX_SITES` members, most of them the ML-KEM key.
+/// Bytes of the body of a directory: 1,393 bytes for each of `MAX_SITES` members, most of them the ML-KEM key. Or of its certificate: a
+/// proof of 96 bytes and a ciphertext of 1,090 for each.
 pub const MAX_DIRECTORY_BODY: usize = 3 << 19;
 
 /// Bytes of the body of a frame that carries only short keys, signatures or control texts for at most `MAX_SITES` sites.

@@ -62,10 +62,10 @@ kinds! {
     AdvertiseKeys = 2, MAX_SMALL_BODY;
     /// Aggregator: everybody's public keys.
     Directory = 3, MAX_DIRECTORY_BODY;
-    /// Site: its signature on the directory.
-    AcceptDirectory = 4, MAX_SMALL_BODY;
-    /// Aggregator: everybody's signatures on the directory.
-    DirectoryCertificate = 5, MAX_LIST_BODY;
+    /// Site: its signature on the directory, and a ciphertext for half of the members.
+    AcceptDirectory = 4, MAX_DIRECTORY_BODY;
+    /// Aggregator: everybody's signatures on the directory, and the ciphertexts for this site.
+    DirectoryCertificate = 5, MAX_DIRECTORY_BODY;
     /// Site: sealed shares for every other site.
     ShareKeys = 6, MAX_BODY;
     /// Aggregator: the sealed shares for this site.
@@ -488,8 +488,7 @@ mod tests {
     #[test]
     fn the_largest_delivery_and_directory_decode() {
         let (n, slots) = (crate::limits::MAX_SITES as u16, usize::from(crate::limits::MAX_SLOTS));
-        let sealed =
-            |site| SealedFor { site, ciphertext: [1; CIPHERTEXT_BYTES].into(), sealed: vec![2; 32 * slots + 16] };
+        let sealed = |site| SealedFor { site, sealed: vec![2; 32 * slots + 16] };
         let delivery = DeliverShares {
             commitments: vec![vec![Hash([3; 32]); slots]; usize::from(n)],
             boxes: (1..n).map(sealed).collect(),
@@ -499,8 +498,7 @@ mod tests {
         assert!(codec::decode::<DeliverShares>("delivery", &bytes, limit).unwrap() == delivery);
         let (id, session, context, _) = sample();
         let keys = AdvertiseKeys {
-            mask_key: [1; 32],
-            seal_key: [2; 32],
+            dh_key: [1; 32],
             kem_key: [3; KEY_BYTES].into(),
             commitments: context,
             standing: Standing { block: Some(context), version: 7 },
@@ -511,7 +509,7 @@ mod tests {
         // Every site by itself takes most room.
         let directory = Directory { threshold: n, entries, blocks: (0..n).map(|site| vec![site]).collect() };
         let bytes = codec::encode(&directory);
-        assert_eq!(bytes.len(), 18 + (1_415 + 10) * usize::from(n));
+        assert_eq!(bytes.len(), 18 + (1_383 + 10) * usize::from(n));
         assert!(codec::decode::<Directory>("d", &bytes, Kind::Directory.body_limit()).unwrap() == directory);
     }
 
@@ -519,12 +517,16 @@ mod tests {
     fn limits_fit_the_largest_honest_messages() {
         let n = crate::limits::MAX_SITES;
         let proof = 96;
-        assert!(n * (2 + 96 + KEY_BYTES + 37 + proof + 10) + 64 + OVERHEAD <= Kind::Directory.body_limit());
+        assert!(n * (2 + 64 + KEY_BYTES + 37 + proof + 10) + 64 + OVERHEAD <= Kind::Directory.body_limit());
         assert!(n * (2 + proof) + 64 + OVERHEAD <= Kind::Survivors.body_limit());
         assert!(n * (2 + 2 + proof) + 64 + OVERHEAD <= Kind::Certificate.body_limit());
         assert!(n * 34 + 64 + OVERHEAD <= Kind::ConsistencyCheck.body_limit());
         let slots = usize::from(crate::limits::MAX_SLOTS);
-        let boxes = n * (2 + CIPHERTEXT_BYTES + 8 + 16 + 32 * slots);
+        let boxes = n * (2 + 8 + 16 + 32 * slots);
+        // Of sites whose numbers are all even, one encapsulates to everybody.
+        let ciphertexts = n * (2 + CIPHERTEXT_BYTES);
+        assert!(ciphertexts + 64 + OVERHEAD <= Kind::AcceptDirectory.body_limit());
+        assert!(n * proof + ciphertexts + 64 + OVERHEAD <= Kind::DirectoryCertificate.body_limit());
         assert!(boxes + 32 * slots + 64 + OVERHEAD <= Kind::ShareKeys.body_limit());
         assert!(boxes + n * (8 + 32 * slots) + 64 + OVERHEAD <= Kind::DeliverShares.body_limit());
     }

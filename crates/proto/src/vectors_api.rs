@@ -51,6 +51,11 @@ pub fn kem_decapsulator(seed: &[u8; 64]) -> impl Fn(&Ciphertext) -> Bytes + use<
     move |ciphertext| *key.decapsulate(ciphertext).bytes()
 }
 
+/// Whether of two members `from` makes the ciphertext that passes between them ([KEX-17]).
+pub fn encapsulates(from: u16, to: u16) -> bool {
+    message::encapsulates(from, to)
+}
+
 /// `seal` of section 4.3.
 pub fn seal(key: &Bytes, associated: &Hash, plain: &[u8]) -> Vec<u8> {
     suite::seal(&Secret::new(*key), associated, plain)
@@ -214,8 +219,9 @@ pub fn decode(kind: Kind, bytes: &[u8]) -> Option<Option<Vec<u8>>> {
         Kind::OpenDeck => read::<message::OpenDeck>(kind, bytes),
         Kind::AdvertiseKeys => read::<message::AdvertiseKeys>(kind, bytes),
         Kind::Directory => read::<message::Directory>(kind, bytes),
-        Kind::AcceptDirectory | Kind::ShareAck | Kind::Burn | Kind::Burned => bytes.is_empty().then(Vec::new),
+        Kind::ShareAck | Kind::Burn | Kind::Burned => bytes.is_empty().then(Vec::new),
         Kind::BurnCertificate => read::<message::BurnCertificate>(kind, bytes),
+        Kind::AcceptDirectory => read::<message::AcceptDirectory>(kind, bytes),
         Kind::DirectoryCertificate => read::<message::DirectoryCertificate>(kind, bytes),
         Kind::ShareKeys => read::<message::ShareKeys>(kind, bytes),
         Kind::DeliverShares => read::<message::DeliverShares>(kind, bytes),

@@ -25,11 +25,14 @@ fn course() -> Course {
 
 /// Frames that a lying but authentic coordinator may send, because they are a message of their own that an honest one
 /// could have sent. What follows from them is less, never more.
-const STORIES: [(Kind, &str, &str); 11] = [
+const STORIES: [(Kind, &str, &str); 14] = [
     (Kind::OpenDeck, "run", "the first deck a site sees names the run; later decks must keep it"),
     (Kind::OpenDeck, "index", "decks may be numbered with gaps, as those given up were"),
     (Kind::OpenDeck, "slots", "any number of slots up to the plan's"),
     (Kind::Directory, "entries without the last", "a smaller federation; nothing leaves before all of it signs"),
+    (Kind::DirectoryCertificate, "ciphertexts: contents", "any bytes are a ciphertext; later no box of the two opens"),
+    (Kind::DirectoryCertificate, "ciphertexts: one of zeros", "so here"),
+    (Kind::DirectoryCertificate, "ciphertexts: one bit", "and here"),
     (Kind::Ask, "slot", "a later slot; those before it are burnt"),
     (Kind::Ask, "words", "another question: its masks cancel with nobody's"),
     (Kind::Ask, "query", "another question: its masks cancel with nobody's"),

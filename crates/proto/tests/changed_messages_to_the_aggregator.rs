@@ -101,14 +101,19 @@ fn outcome(fed: &mut World) -> (String, bool) {
 /// What comes of a lie where that is not the loss of the liar under a rule: the kind, how the lie's name begins, the
 /// outcome, and why.
 const OTHERWISE: [(Kind, &str, &str, &str); 20] = [
-    (Kind::AdvertiseKeys, "keys swapped", "silent", "the liar's own site does not know itself in the directory"),
-    (Kind::AdvertiseKeys, "mask key of all ones", "silent", "so here"),
+    (
+        Kind::AdvertiseKeys,
+        "X25519 key of all ones",
+        "silent",
+        "the liar's own site does not know itself in the directory",
+    ),
     (Kind::AdvertiseKeys, "ML-KEM key zero", "silent", "so here"),
     (Kind::AdvertiseKeys, "ML-KEM key with another seed", "silent", "so here"),
     (Kind::AdvertiseKeys, "commitments", "silent", "and here"),
     (Kind::ShareKeys, "boxes: contents swapped", "SHR-7, with 0", "one of the two is at fault, nobody can tell which"),
-    (Kind::ShareKeys, "boxes: ciphertexts swapped", "SHR-7, with 0", "so here"),
-    (Kind::ShareKeys, "boxes: a ciphertext of zeros", "SHR-7, with 0", "so here"),
+    (Kind::AcceptDirectory, "ciphertexts: contents swapped", "SHR-7, with", "so here"),
+    (Kind::AcceptDirectory, "ciphertexts: one of zeros", "SHR-7, with", "so here"),
+    (Kind::AcceptDirectory, "ciphertexts: one bit", "SHR-7, with", "so here"),
     (Kind::ShareKeys, "boxes: one of zeros", "SHR-7, with 0", "so here"),
     (Kind::ShareKeys, "boxes: one bit", "SHR-7, with 0", "and here"),
     (Kind::ConsistencyCheck, "signed alive", "silent", "of another set: dropped unread, so this set lacks the answer"),

@@ -83,7 +83,7 @@ fn directories_whose_blocks_are_none_contradict_somebody_or_are_too_small() {
     // What a site states is signed: nobody else's word counts.
     let mut hub = with_blocks(9, 3, |t| t.colluders = 1);
     let (id, mut directory) = hub.advertise(0, 4, &everybody(9));
-    directory.entries[4].1.4 = (Some(Hash([1; 32])), 0);
+    directory.entries[4].1.3 = (Some(Hash([1; 32])), 0);
     let frame = hub.frame(Kind::Directory, &id, &directory);
     refuses(&mut hub, 0, &frame, "KEX-3");
 }

@@ -24,7 +24,7 @@ fn shows(n: usize, change: impl Fn(&Hub, &mut Directory), reader: u16, expected:
 fn a_directory_that_changes_adds_repeats_or_leaves_out() {
     let e = shows(5, |_, d| d.entries[3].1.0 = [7; 32], 0, "KEX-3");
     assert!(e.contains("hub") && e.contains("site-3"), "{e}");
-    shows(5, |_, d| d.entries[0].1.1 = [7; 32], 0, "KEX-3");
+    shows(5, |_, d| d.entries[0].1.0 = [7; 32], 0, "KEX-3");
     shows(5, |_, d| d.entries[3].2 = d.entries[2].2, 0, "KEX-3");
     shows(5, |_, d| d.entries[4].0 = 90, 0, "KEX-3");
     shows(5, |_, d| d.entries.swap(1, 2), 0, "KEX-5");
@@ -58,7 +58,7 @@ fn keys_that_somebody_else_signed_for_a_site() {
         let e = shows(
             5,
             |hub, d| {
-                let keys: Keys = ([7; 32], [8; 32], [9; 1_184].into(), Hash::default(), (None, 0));
+                let keys: Keys = ([7; 32], [9; 1_184].into(), Hash::default(), (None, 0));
                 let (id, _) = hub.open(0, 4);
                 let bytes = veilsum_proto::codec::encode(&keys);
                 let frame = raw(&hub.kit.identities[forger], &hub.session, Kind::AdvertiseKeys, &id, &bytes);
@@ -92,14 +92,15 @@ fn different_directories_for_two_sites() {
     other.entries.remove(2);
     other.blocks.remove(2);
     other.threshold = hub.kit.terms.threshold_of(4, hub.kit.roster.sites.len()).unwrap() as u16;
-    let mut proofs = Vec::new();
+    let mut accepted = Accepted::new();
     for s in 0..5 {
         let frame = hub.frame(Kind::Directory, &id, if s < 3 { &one } else { &other });
-        proofs.push(hub.reply(s, &frame).unwrap().proof);
+        let reply = hub.reply(s, &frame).unwrap();
+        accepted.insert(s, (reply.proof, reply.read()));
     }
     let hash = directory_hash(&id, &one);
-    let frame = hub.frame(Kind::DirectoryCertificate, &hash, &proofs);
     for s in 0..3 {
+        let frame = hub.directory_certificate(&hash, &accepted, s);
         let e = refuses(&mut hub, s, &frame, "KEX-7");
         assert!(e.contains("hub") && e.contains("site-3") && e.contains("may show others another"), "{e}");
     }
@@ -116,11 +117,10 @@ fn a_directory_certificate_that_is_short_long_or_borrowed() {
     ] {
         let mut hub = Hub::new(4, 24, |_| {});
         let (id, directory) = hub.advertise(0, 4, &everybody(4));
-        let hash = directory_hash(&id, &directory);
-        let frame = hub.frame(Kind::Directory, &id, &directory);
-        let mut proofs: Vec<Proof> = (0..4).map(|s| hub.reply(s, &frame).unwrap().proof).collect();
-        change(&mut proofs);
-        let frame = hub.frame(Kind::DirectoryCertificate, &hash, &proofs);
+        let (hash, accepted) = hub.accept(&id, &directory).unwrap();
+        let mut told = certified(&accepted, 0);
+        change(&mut told.0);
+        let frame = hub.frame(Kind::DirectoryCertificate, &hash, &told);
         refuses(&mut hub, 0, &frame, "KEX-7");
     }
 }
@@ -219,25 +219,9 @@ fn a_delivery_that_lacks_doubles_swaps_or_damages_a_box() {
     delivers(|b| b.swap(0, 1), "SHR-5", 1);
     delivers(|b| b[1].0 = 9, "SHR-5", 1);
     delivers(|b| b.clear(), "SHR-5", 1);
-    delivers(|b| b[2].2[0] ^= 1, "SHR-4", 3);
-    delivers(|b| b[2].2.truncate(20), "SHR-4", 3);
-    delivers(|b| b[2].2.clear(), "SHR-4", 3);
-    delivers(|b| (b[0].2, b[1].2) = (b[1].2.clone(), b[0].2.clone()), "SHR-4", 0);
-}
-
-/// ML-KEM refuses no ciphertext of the right length: one that is not the sender's shows in a box that does not open.
-#[test]
-fn a_delivery_with_a_damaged_foreign_or_swapped_ciphertext() {
-    let flipped = |c: &Ciphertext, at: usize| {
-        let mut bytes: [u8; 1_088] = c.bytes().try_into().unwrap();
-        bytes[at] ^= 1;
-        Ciphertext::from(bytes)
-    };
-    for at in [0, 500, 1_087] {
-        delivers(|b| b[2].1 = flipped(&b[2].1, at), "SHR-4", 3);
-    }
-    delivers(|b| b[1].1 = [0; 1_088].into(), "SHR-4", 2);
-    // Of the right sender and reader, but each beside the other's box.
+    delivers(|b| b[2].1[0] ^= 1, "SHR-4", 3);
+    delivers(|b| b[2].1.truncate(20), "SHR-4", 3);
+    delivers(|b| b[2].1.clear(), "SHR-4", 3);
     delivers(|b| (b[0].1, b[1].1) = (b[1].1.clone(), b[0].1.clone()), "SHR-4", 0);
     // Whole boxes exchanged: the reader's number is right, the sender's is not.
     delivers(
@@ -248,20 +232,92 @@ fn a_delivery_with_a_damaged_foreign_or_swapped_ciphertext() {
         "SHR-4",
         0,
     );
-    // The coordinator's own, made for the reader's key, and one that the sender made for another reader.
-    let mut hub = Hub::new(4, 34, |_| {});
-    let (id, directory) = hub.advertise(0, 4, &everybody(4));
-    let (hash, sealed) = hub.seal(&id, &directory).unwrap();
-    let (own, _) = veilsum_proto::vectors_api::kem_encapsulate(&directory.entries[1].1.2, &mut hub.rng).unwrap();
-    let to_another = sealed[&3].1[0].1.clone();
-    for (ciphertext, reader) in [(own, 1), (to_another, 2)] {
-        let mut delivered: Delivery = parts(&hub.delivery(&hash, &sealed, reader)).read();
-        let from_3 = delivered.1.iter_mut().find(|b| b.0 == 3).unwrap();
-        from_3.1 = ciphertext;
-        let frame = hub.frame(Kind::DeliverShares, &hash, &delivered);
-        let e = hub.tell(reader, &frame).expect_err("another's ciphertext");
-        assert_eq!(rule(&e), "SHR-4");
-        assert_eq!(hub.left[0].read::<u16>(), 3);
+}
+
+/// [KEX-18]: what arrives in place of the ciphertexts for site 2 of five, which are those of sites 1 and 4.
+#[test]
+fn a_certificate_that_lacks_doubles_or_exchanges_ciphertexts() {
+    for change in [
+        (|c: &mut Ciphertexts| drop(c.pop())) as fn(&mut Ciphertexts),
+        |c| drop(c.remove(0)),
+        |c| c.clear(),
+        |c| c.swap(0, 1),
+        |c| c.push(c[1].clone()),
+        |c| c[1] = c[0].clone(),
+        // From members that encapsulate the other way, from oneself, and from nobody.
+        |c| c.insert(0, (0, c[0].1.clone())),
+        |c| c.insert(1, (3, c[0].1.clone())),
+        |c| c.insert(1, (2, c[0].1.clone())),
+        |c| c.push((9, c[0].1.clone())),
+    ] {
+        let mut hub = Hub::new(5, 36, |_| {});
+        let (id, directory) = hub.advertise(0, 4, &everybody(5));
+        let (hash, accepted) = hub.accept(&id, &directory).unwrap();
+        let mut told = certified(&accepted, 2);
+        assert_eq!(told.1.iter().map(|c| c.0).collect::<Vec<_>>(), [1, 4]);
+        change(&mut told.1);
+        let frame = hub.frame(Kind::DirectoryCertificate, &hash, &told);
+        let e = refuses(&mut hub, 2, &frame, "KEX-18");
+        assert!(e.contains("hub"), "{e}");
+    }
+}
+
+/// [KEX-8], [SHR-4]: ML-KEM refuses no ciphertext of the right length. One that is not the sender's shows in boxes that do not open,
+/// at both ends, and neither end has a deck.
+#[test]
+fn a_ciphertext_that_was_exchanged_on_the_way_leaves_both_ends_without_a_deck() {
+    let flipped = |c: &Ciphertext, at: usize| {
+        let mut bytes: [u8; 1_088] = c.bytes().try_into().unwrap();
+        bytes[at] ^= 1;
+        Ciphertext::from(bytes)
+    };
+    type Exchange<'a> = &'a dyn Fn(&mut Hub, &Directory, &Accepted, &Ciphertext) -> Ciphertext;
+    let exchanges: [Exchange<'_>; 6] = [
+        &|_, _, _, c| flipped(c, 0),
+        &|_, _, _, c| flipped(c, 500),
+        &|_, _, _, c| flipped(c, 1_087),
+        &|_, _, _, _| [0; 1_088].into(),
+        // The coordinator's own, made for the reader's key.
+        &|hub, d, _, _| veilsum_proto::vectors_api::kem_encapsulate(&d.entries[2].1.1, &mut hub.rng).unwrap().0,
+        // One that the sender made for another reader.
+        &|_, _, accepted, _| accepted[&1].1.iter().find(|c| c.0 != 2).unwrap().1.clone(),
+    ];
+    for exchange in exchanges {
+        let mut hub = Hub::new(5, 28, |_| {});
+        let (id, directory) = hub.advertise(0, 4, &everybody(5));
+        let (hash, mut accepted) = hub.accept(&id, &directory).unwrap();
+        let at = accepted[&1].1.iter().position(|c| c.0 == 2).expect("site 1 encapsulates to site 2");
+        let other = exchange(&mut hub, &directory, &accepted, &accepted[&1].1[at].1);
+        assert_ne!(other, accepted[&1].1[at].1);
+        accepted.get_mut(&1).unwrap().1[at].1 = other;
+        let boxes = hub.certify(&hash, &accepted).unwrap();
+        for (reader, against) in [(1, 2), (2, 1)] {
+            let frame = hub.delivery(&hash, &boxes, reader);
+            let e = hub.tell(reader, &frame).expect_err("a box under another secret");
+            assert_eq!(rule(&e), "SHR-4", "{e}");
+            assert_eq!((hub.left[0].kind, hub.left[0].read::<u16>()), (Kind::ShareComplaint, against));
+            assert!(hub.journals[usize::from(reader)].is_empty(), "a deck with a bad box is no deck");
+        }
+        for reader in [0, 3, 4] {
+            let frame = hub.delivery(&hash, &boxes, reader);
+            assert_eq!(hub.reply(reader, &frame).unwrap().kind, Kind::ShareAck);
+        }
+    }
+}
+
+/// [KEX-8]: between any two members one ciphertext passes, whichever of them makes it, and every member makes about half.
+#[test]
+fn one_ciphertext_passes_between_every_two_members() {
+    for (seed, n) in (60u64..).zip(3..9usize) {
+        let mut hub = Hub::new(n, seed, |_| {});
+        let (id, directory) = hub.advertise(0, 2, &everybody(n));
+        let (_, accepted) = hub.accept(&id, &directory).unwrap();
+        let mut passed = std::collections::BTreeSet::new();
+        for (from, (_, sent)) in &accepted {
+            assert!([n / 2, (n - 1) / 2].contains(&sent.len()), "{n}: {} of {from}", sent.len());
+            sent.iter().for_each(|(to, _)| assert!(passed.insert((*from.min(to), *from.max(to))), "twice"));
+        }
+        assert_eq!(passed.len(), n * (n - 1) / 2);
     }
 }
 
@@ -272,18 +328,19 @@ fn a_ciphertext_or_an_ml_kem_key_of_another_length_does_not_decode() {
     let whole = veilsum_proto::codec::encode(&directory);
     let frame = raw(&hub.kit.identities[0], &hub.session, Kind::Directory, &id, &whole[..whole.len() - 1]);
     refuses(&mut hub, 0, &frame, "ENC-1");
-    let (hash, sealed) = hub.seal(&id, &directory).unwrap();
-    let whole = parts(&hub.delivery(&hash, &sealed, 1)).rest;
-    let ciphertext = sealed[&0].1[0].1.bytes();
-    let at = whole.windows(1_088).position(|w| w == ciphertext).expect("site 0's ciphertext for site 1");
+    let (hash, accepted) = hub.accept(&id, &directory).unwrap();
+    let whole = parts(&hub.directory_certificate(&hash, &accepted, 1)).rest;
+    let ciphertext = accepted[&0].1.iter().find(|c| c.0 == 1).expect("site 0's ciphertext for site 1").1.bytes();
+    let at = whole.windows(1_088).position(|w| w == ciphertext).expect("it stands there");
     let longer = [&whole[..at], &[0], &whole[at..]].concat();
     let shorter = [&whole[..at], &whole[at + 1..]].concat();
     for rest in [longer, shorter] {
-        let frame = raw(&hub.kit.identities[0], &hub.session, Kind::DeliverShares, &hash, &rest);
+        let frame = raw(&hub.kit.identities[0], &hub.session, Kind::DirectoryCertificate, &hash, &rest);
         refuses(&mut hub, 1, &frame, "ENC-1");
     }
     // Nothing of this ended the set-up.
-    let frame = hub.delivery(&hash, &sealed, 1);
+    let boxes = hub.certify(&hash, &accepted).unwrap();
+    let frame = hub.delivery(&hash, &boxes, 1);
     assert_eq!(hub.reply(1, &frame).unwrap().kind, Kind::ShareAck);
 }
 
@@ -294,13 +351,13 @@ fn an_ml_kem_key_that_is_none_is_its_signers_fault_at_every_site() {
         let e = shows(
             5,
             |hub, d| {
-                let mut key: [u8; 1_184] = d.entries[3].1.2.bytes().try_into().unwrap();
+                let mut key: [u8; 1_184] = d.entries[3].1.1.bytes().try_into().unwrap();
                 if low {
                     (key[at], key[at + 1]) = (0x01, key[at + 1] & 0xf0 | 0x0d);
                 } else {
                     (key[at], key[at + 1]) = (key[at] & 0x0f | 0x10, 0xd0);
                 }
-                d.entries[3].1.2 = key.into();
+                d.entries[3].1.1 = key.into();
                 let (id, _) = hub.open(0, 4);
                 let keys = veilsum_proto::codec::encode(&d.entries[3].1);
                 d.entries[3].2 = parts(&raw(hub.identity(3), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
@@ -317,7 +374,7 @@ fn one_ml_kem_key_for_two_members_is_refused() {
     shows(
         5,
         |hub, d| {
-            d.entries[3].1.2 = d.entries[2].1.2.clone();
+            d.entries[3].1.1 = d.entries[2].1.1.clone();
             let (id, _) = hub.open(0, 4);
             let keys = veilsum_proto::codec::encode(&d.entries[3].1);
             d.entries[3].2 = parts(&raw(hub.identity(3), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
@@ -364,23 +421,26 @@ fn a_member_that_advertised_too_few_commitments_is_not_let_through() {
     let mut hub = Hub::new(4, 33, |_| {});
     let (id, mut directory) = hub.advertise(0, 4, &everybody(4));
     let short = vec![Hash::default(); 3];
-    directory.entries[2].1.3 = veilsum_proto::suite::hash("commitments", &[&veilsum_proto::codec::encode(&short)]);
+    directory.entries[2].1.2 = veilsum_proto::suite::hash("commitments", &[&veilsum_proto::codec::encode(&short)]);
     let keys = veilsum_proto::codec::encode(&directory.entries[2].1);
     directory.entries[2].2 = parts(&raw(hub.identity(2), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
     let hash = directory_hash(&id, &directory);
     let frame = hub.frame(Kind::Directory, &id, &directory);
-    let mut proofs = Vec::new();
-    for s in 0..4 {
-        let accepted = raw(hub.identity(s), &hub.session, Kind::AcceptDirectory, &hash, &[]);
-        proofs.push(if s == 2 { parts(&accepted).proof } else { hub.reply(s, &frame).unwrap().proof });
+    let mut accepted = Accepted::new();
+    for s in [0, 1, 3] {
+        let reply = hub.reply(s, &frame).unwrap();
+        accepted.insert(s, (reply.proof, reply.read()));
     }
-    let frame = hub.frame(Kind::DirectoryCertificate, &hash, &proofs);
+    let sent: Ciphertexts = vec![(0, [0; 1_088].into()), (3, [0; 1_088].into())];
+    let reply =
+        parts(&raw(hub.identity(2), &hub.session, Kind::AcceptDirectory, &hash, &veilsum_proto::codec::encode(&sent)));
+    accepted.insert(2, (reply.proof, sent));
     let mut sealed: std::collections::BTreeMap<u16, Sealed> = std::collections::BTreeMap::new();
     for s in [0, 1, 3] {
+        let frame = hub.directory_certificate(&hash, &accepted, s);
         sealed.insert(s, hub.reply(s, &frame).unwrap().read());
     }
-    let boxes =
-        everybody(4).iter().filter(|s| **s != 2).map(|s| (*s, [0; 1_088].into(), vec![0; 32 * 4 + 16])).collect();
+    let boxes = everybody(4).iter().filter(|s| **s != 2).map(|s| (*s, vec![0; 32 * 4 + 16])).collect();
     sealed.insert(2, (short, boxes));
     let frame = hub.delivery(&hash, &sealed, 1);
     let e = hub.tell(1, &frame).expect_err("a list that is too short");

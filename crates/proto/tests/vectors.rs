@@ -298,10 +298,8 @@ fn shr_1_sharing() {
 fn the_key_schedule_of_a_deck() {
     let advertised = of("keys", "advertise");
     for c in &advertised {
-        for (private, public) in [("mask_private", "mask_key"), ("seal_private", "seal_key")] {
-            let own = x25519_dalek::StaticSecret::from(array(&c[private]));
-            assert_eq!(x25519_dalek::PublicKey::from(&own).to_bytes(), array(&c[public]));
-        }
+        let own = x25519_dalek::StaticSecret::from(array(&c["dh_private"]));
+        assert_eq!(x25519_dalek::PublicKey::from(&own).to_bytes(), array(&c["dh_key"]));
         let kem_seed = hex(&c["kem_seed"]).try_into().unwrap();
         assert_eq!(api::kem_public(&kem_seed), hex_of(&c["kem_key"]));
         let each = (0..).zip(list(&c["seeds"]));
@@ -314,31 +312,23 @@ fn the_key_schedule_of_a_deck() {
         let lists: Vec<Vec<Hash>> = list(&c["lists"]).iter().map(|l| list(l).iter().map(hash).collect()).collect();
         assert_eq!(api::slot_commitments(&lists), list(&c["result"]).iter().map(hash).collect::<Vec<_>>());
     }
-    let agreed = of("keys", "agree");
-    for c in &agreed {
+    for c in of("keys", "agree") {
         let keys = |site: &Value| advertised.iter().find(|a| a["site"] == *site).unwrap();
         let (u, v) = (number(&c["from"]) as u16, number(&c["to"]) as u16);
         let (low, high) = (u.min(v).to_le_bytes(), u.max(v).to_le_bytes());
         let directory = hash(&c["directory"]);
-        let exchanged = |private: &str, public: &str| {
-            api::exchanged(&array(&keys(&c["from"])[private]), &array(&keys(&c["to"])[public]))
-        };
-        let (mask, seal) = (exchanged("mask_private", "mask_key"), exchanged("seal_private", "seal_key"));
-        assert_eq!((mask, seal), (array(&c["shared mask"]), array(&c["shared seal"])));
-        let seed = |site: &Value| hex(&keys(site)["kem_seed"]).try_into().unwrap();
-        let back = agreed.iter().find(|b| b["from"] == c["to"] && b["to"] == c["from"]).expect("the other direction");
-        let (mut up, mut down) = ((&c["ciphertext"], &c["secret"]), (&back["ciphertext"], &back["secret"]));
-        assert_eq!(api::kem_decapsulate(&seed(&c["to"]), &hex_of(up.0)), array(up.1));
-        assert_eq!(api::kem_decapsulate(&seed(&c["from"]), &hex_of(down.0)), array(down.1));
-        if v < u {
-            (up, down) = (down, up);
-        }
-        let input = [mask, array(up.1), array(down.1)].concat();
-        let parts: [&[u8]; 5] = [&directory.0, &low, &high, &hex(up.0), &hex(down.0)];
-        assert_eq!(api::derive(&input, "pair", &parts), array(&c["pair"]));
+        let shared = api::exchanged(&array(&keys(&c["from"])["dh_private"]), &array(&keys(&c["to"])["dh_key"]));
+        assert_eq!(shared, array(&c["shared"]));
+        let makes = number(&c["encapsulates"]) as u16;
+        assert!(api::encapsulates(makes, u ^ v ^ makes) && !api::encapsulates(u ^ v ^ makes, makes));
+        let receiver = &c[if makes == u { "to" } else { "from" }];
+        let seed = hex(&keys(receiver)["kem_seed"]).try_into().unwrap();
+        assert_eq!(api::kem_decapsulate(&seed, &hex_of(&c["ciphertext"])), array(&c["secret"]));
+        let (input, ciphertext) = ([shared, array(&c["secret"])].concat(), hex(&c["ciphertext"]));
+        assert_eq!(api::derive(&input, "pair", &[&directory.0, &low, &high, &ciphertext]), array(&c["pair"]));
         let (from, to) = (u.to_le_bytes(), v.to_le_bytes());
-        let parts: [&[u8]; 4] = [&directory.0, &from, &to, &hex(&c["ciphertext"])];
-        let key = api::derive(&[seal, array(&c["secret"])].concat(), "box", &parts);
+        let parts: [&[u8]; 4] = [&directory.0, &from, &to, &ciphertext];
+        let key = api::derive(&input, "box", &parts);
         assert_eq!((key, suite::hash("box", &parts)), (array(&c["key"]), hash(&c["associated"])));
         assert_eq!(api::seal(&key, &suite::hash("box", &parts), &hex(&c["plain"])), hex(&c["box"]));
     }
@@ -444,8 +434,7 @@ fn secrets_beside_the_sessions() {
             let public =
                 |d: &Value, k: &str| x25519_dalek::PublicKey::from(&x25519_dalek::StaticSecret::from(array(&d[k])));
             let keys = [
-                &public(d, "mask_private").to_bytes()[..],
-                &public(d, "seal_private").to_bytes(),
+                &public(d, "dh_private").to_bytes()[..],
                 api::kem_public(&hex(&d["kem_seed"]).try_into().unwrap()).bytes(),
                 &array(&d["commitments"]),
                 &codec::encode(&standing(&d["standing"])),
@@ -457,34 +446,32 @@ fn secrets_beside_the_sessions() {
             );
             let (u, directory) = (number(&d["site"]) as u16, hex(&d["directory"]));
             // Ciphertexts stand in the frames, and each opens to what stands beside the session.
-            let sent = |from: u16, to: u16| -> Ciphertext {
+            let sent = |from: u16, to: u16| -> Option<Ciphertext> {
                 let whole = file["frames"].as_object().unwrap();
-                let whose = format!(" ShareKeys of site {from}");
+                let whose = format!(" AcceptDirectory of site {from}");
                 let found = whole.iter().filter(|(name, _)| name.ends_with(&whose)).map(|(_, f)| hex(f));
-                let frame = found.into_iter().find(|f| f[8..40] == directory).expect("its shares");
-                type Sealed = (Vec<Hash>, Vec<(u16, Ciphertext, Vec<u8>)>);
-                let (_, boxes): Sealed = codec::decode("ShareKeys", &frame[40..frame.len() - 64], MAX_BODY).unwrap();
-                boxes.into_iter().find(|b| b.0 == to).expect("its box").1
+                let frame = found.into_iter().find(|f| f[8..40] == directory).expect("what it signed");
+                let message = &frame[40..frame.len() - 64];
+                let sent: Vec<(u16, Ciphertext)> = codec::decode("AcceptDirectory", message, MAX_BODY).unwrap();
+                Some(sent.into_iter().find(|c| c.0 == to)?.1)
             };
             // At its own place stands its noise secret, which nobody else knows.
             let own = d["site"].to_string();
             for (v, secret) in d["pairs"].as_object().unwrap().iter().filter(|(v, _)| **v != own) {
                 let other = deck_of(&json!(v.parse::<u16>().unwrap()), &d["index"]).expect("the other end");
                 let v: u16 = v.parse().unwrap();
-                let own = x25519_dalek::StaticSecret::from(array(&d["mask_private"]));
-                let shared = own.diffie_hellman(&public(other, "mask_private")).to_bytes();
-                let (mine, theirs) = (sent(u, v), sent(v, u));
-                let secrets = [array(&d["sent"][v.to_string()]), array(&other["sent"][u.to_string()])];
-                let seed: [u8; 64] = hex(&other["kem_seed"]).try_into().unwrap();
-                assert_eq!(api::kem_decapsulate(&seed, &mine), secrets[0]);
+                let own = x25519_dalek::StaticSecret::from(array(&d["dh_private"]));
+                let shared = own.diffie_hellman(&public(other, "dh_private")).to_bytes();
+                let (made, to, (maker, receiver)) = match sent(u, v) {
+                    Some(made) => (made, v, (d, other)),
+                    None => (sent(v, u).expect("one of the two makes it"), u, (other, d)),
+                };
+                let kem_secret: [u8; 32] = array(&maker["sent"][to.to_string()]);
+                let seed: [u8; 64] = hex(&receiver["kem_seed"]).try_into().unwrap();
+                assert_eq!(api::kem_decapsulate(&seed, &made), kem_secret);
                 let (low, high) = (u.min(v).to_le_bytes(), u.max(v).to_le_bytes());
-                let mut ends = [(&secrets[0], &mine), (&secrets[1], &theirs)];
-                if v < u {
-                    ends.reverse();
-                }
-                let input = [shared, *ends[0].0, *ends[1].0].concat();
-                let parts: [&[u8]; 5] = [&directory, &low, &high, ends[0].1.bytes(), ends[1].1.bytes()];
-                assert_eq!(api::derive(&input, "pair", &parts), array(secret));
+                let parts: [&[u8]; 4] = [&directory, &low, &high, made.bytes()];
+                assert_eq!(api::derive(&[shared, kem_secret].concat(), "pair", &parts), array(secret));
             }
             let lists: Vec<Vec<Hash>> = list(&d["members"])
                 .iter()

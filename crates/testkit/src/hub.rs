@@ -73,6 +73,16 @@ pub struct Hub {
     pub rng: ChaCha20Rng,
 }
 
+/// What the members sign and encapsulate, by member.
+pub type Accepted = BTreeMap<u16, (Proof, Ciphertexts)>;
+
+/// What `to` gets of it.
+pub fn certified(accepted: &Accepted, to: u16) -> Certified {
+    let own = |sent: &Ciphertexts| sent.iter().find(|c| c.0 == to).map(|c| c.1.clone());
+    let ciphertexts = accepted.iter().filter_map(|(from, (_, sent))| Some((*from, own(sent)?))).collect();
+    (accepted.values().map(|(proof, _)| *proof).collect(), ciphertexts)
+}
+
 impl Hub {
     pub fn new(n: usize, seed: u64, change: impl FnOnce(&mut Terms)) -> Hub {
         // Openings have tests of their own; here every word is said by hand.
@@ -214,29 +224,44 @@ impl Hub {
         (id, Directory { threshold, entries, blocks })
     }
 
-    /// Shows `members` the directory and then everybody's signatures; what they seal.
-    pub fn seal(&mut self, id: &Hash, directory: &Directory) -> Result<(Hash, BTreeMap<u16, Sealed>), Error> {
-        let members: Vec<u16> = directory.entries.iter().map(|e| e.0).collect();
-        let hash = directory_hash(id, directory);
+    /// Shows the members the directory; what they sign and encapsulate.
+    pub fn accept(&mut self, id: &Hash, directory: &Directory) -> Result<(Hash, Accepted), Error> {
         let frame = self.frame(Kind::Directory, id, directory);
-        let proofs = members.iter().map(|m| Ok(self.reply(*m, &frame)?.proof)).collect::<Result<Vec<_>, Error>>()?;
-        let frame = self.frame(Kind::DirectoryCertificate, &hash, &proofs);
-        let mut boxes = BTreeMap::new();
-        for m in &members {
-            boxes.insert(*m, self.reply(*m, &frame)?.read());
+        let mut accepted = Accepted::new();
+        for entry in &directory.entries {
+            let reply = self.reply(entry.0, &frame)?;
+            accepted.insert(entry.0, (reply.proof, reply.read()));
         }
-        Ok((hash, boxes))
+        Ok((directory_hash(id, directory), accepted))
+    }
+
+    /// The frame that brings `to` everybody's signatures and its ciphertexts.
+    pub fn directory_certificate(&self, hash: &Hash, accepted: &Accepted, to: u16) -> Vec<u8> {
+        self.frame(Kind::DirectoryCertificate, hash, &certified(accepted, to))
+    }
+
+    /// Shows the members the directory and then everybody's signatures; what they seal.
+    pub fn seal(&mut self, id: &Hash, directory: &Directory) -> Result<(Hash, BTreeMap<u16, Sealed>), Error> {
+        let (hash, accepted) = self.accept(id, directory)?;
+        Ok((hash, self.certify(&hash, &accepted)?))
+    }
+
+    /// Shows the members everybody's signatures; what they seal.
+    pub fn certify(&mut self, hash: &Hash, accepted: &Accepted) -> Result<BTreeMap<u16, Sealed>, Error> {
+        let mut boxes = BTreeMap::new();
+        for to in accepted.keys() {
+            let frame = self.directory_certificate(hash, accepted, *to);
+            boxes.insert(*to, self.reply(*to, &frame)?.read());
+        }
+        Ok(boxes)
     }
 
     /// The frame that brings `to` its boxes.
     pub fn delivery(&self, hash: &Hash, boxes: &BTreeMap<u16, Sealed>, to: u16) -> Vec<u8> {
-        let own = |sent: &Sealed| sent.1.iter().find(|b| b.0 == to).map(|b| (b.1.clone(), b.2.clone()));
+        let own = |sent: &Sealed| sent.1.iter().find(|b| b.0 == to).map(|b| b.1.clone());
         let delivered: Delivery = (
             boxes.values().map(|sent| sent.0.clone()).collect(),
-            boxes
-                .iter()
-                .filter_map(|(from, sent)| own(sent).map(|(ciphertext, sealed)| (*from, ciphertext, sealed)))
-                .collect(),
+            boxes.iter().filter_map(|(from, sent)| Some((*from, own(sent)?))).collect(),
         );
         self.frame(Kind::DeliverShares, hash, &delivered)
     }

@@ -16,7 +16,7 @@ mod sites;
 mod values;
 
 use coordinator::{ask, certificate, delivery, directory, directory_certificate, open_deck, opening, survivors};
-use sites::{advertise, complaint, consistency, masked_input, refusal, share_keys, unmask};
+use sites::{accept_directory, advertise, complaint, consistency, masked_input, refusal, share_keys, unmask};
 pub use values::Lie;
 use values::hashes;
 
@@ -40,7 +40,8 @@ pub fn typed(c: &Course, p: &Parts, around: &Around) -> Vec<Lie> {
         Kind::OpenDeck => open_deck(c, p),
         Kind::AdvertiseKeys => advertise(p, &[other(()).read()]),
         Kind::Directory => directory(c, p),
-        Kind::AcceptDirectory | Kind::ShareAck | Kind::Burned => {
+        Kind::AcceptDirectory => accept_directory(c, p),
+        Kind::ShareAck | Kind::Burned => {
             vec![("something".into(), p.context, vec![0]), ("a hash".into(), p.context, p.context.0.to_vec())]
         }
         Kind::DirectoryCertificate => directory_certificate(c, p),

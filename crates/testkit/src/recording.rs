@@ -124,7 +124,7 @@ impl Course {
             (true, 1, Kind::ShareKeys) if std::mem::take(&mut spoils) => {
                 let p = parts(wire.bytes);
                 let (commitments, mut boxes) = p.read::<Sealed>();
-                boxes.iter_mut().filter(|b| b.0 == 2).for_each(|b| b.2[0] ^= 1);
+                boxes.iter_mut().filter(|b| b.0 == 2).for_each(|b| b.1[0] ^= 1);
                 let rest = veilsum_proto::codec::encode(&(commitments, boxes));
                 Verdict::Replace(raw(&signer, &session, p.kind, &p.context, &rest))
             }

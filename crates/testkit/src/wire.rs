@@ -13,10 +13,14 @@ use veilsum_proto::{
 /// Words of an answer.
 pub const WORDS: usize = 4;
 
-/// Masking key, sealing key, ML-KEM key, hash of the commitments, block and version.
-pub type Keys = ([u8; 32], [u8; 32], KemKey, Hash, (Option<Hash>, u32));
-/// Member, ciphertext, sealed shares.
-pub type Boxes = Vec<(u16, Ciphertext, Vec<u8>)>;
+/// X25519 key, ML-KEM key, hash of the commitments, block and version.
+pub type Keys = ([u8; 32], KemKey, Hash, (Option<Hash>, u32));
+/// AcceptDirectory: member, ciphertext.
+pub type Ciphertexts = Vec<(u16, Ciphertext)>;
+/// DirectoryCertificate: everybody's proofs, the ciphertexts for one site.
+pub type Certified = (Vec<Proof>, Ciphertexts);
+/// Member, sealed shares.
+pub type Boxes = Vec<(u16, Vec<u8>)>;
 /// ShareKeys: commitments by slot, a box for every other member.
 pub type Sealed = (Vec<Hash>, Boxes);
 /// DeliverShares: every member's commitments, the boxes for one site.

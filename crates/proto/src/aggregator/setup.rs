@@ -13,8 +13,9 @@ use super::{
 use crate::{
     error::{Error, Rule},
     message::{
-        AdvertiseKeys, DeliverShares, Directory, DirectoryCertificate, DirectoryEntry, Kind, OpenDeck, Proof,
-        SealedFor, ShareComplaint, ShareKeys, Verified, commitments_hash, deck_id, directory_hash,
+        AcceptDirectory, AdvertiseKeys, CiphertextFor, DeliverShares, Directory, DirectoryCertificate, DirectoryEntry,
+        Kind, OpenDeck, Proof, SealedFor, ShareComplaint, ShareKeys, Verified, commitments_hash, deck_id,
+        directory_hash, encapsulates,
     },
     release::{self, Blocks, Member},
     suite::Hash,
@@ -22,7 +23,7 @@ use crate::{
 
 enum Phase {
     Advertise,
-    Accept { proofs: BTreeMap<u16, Proof> },
+    Accept { accepted: BTreeMap<u16, (Proof, Vec<CiphertextFor>)> },
     Share { boxes: BTreeMap<u16, Vec<SealedFor>> },
     Deliver,
 }
@@ -147,9 +148,14 @@ impl Setup {
                 self.check_keys(env, from, &keys)?;
                 self.keys.insert(from, (keys, frame.proof));
             }
-            (Phase::Accept { proofs }, Kind::AcceptDirectory) => {
-                frame.nothing("AcceptDirectory")?;
-                proofs.insert(from, frame.proof);
+            (Phase::Accept { accepted }, Kind::AcceptDirectory) => {
+                let AcceptDirectory { ciphertexts } = frame.decode("AcceptDirectory")?;
+                let receivers = self.keys.keys().copied().filter(|to| encapsulates(from, *to));
+                if !ciphertexts.iter().map(|c| c.site).eq(receivers) {
+                    let what = "did not send exactly one ciphertext for every member that it has to send one";
+                    return Err(env.site_error(from, what, "KEX-19"));
+                }
+                accepted.insert(from, (frame.proof, ciphertexts));
             }
             (Phase::Share { boxes }, Kind::ShareKeys) => {
                 let shares: ShareKeys = frame.decode("ShareKeys")?;
@@ -187,18 +193,13 @@ impl Setup {
 
     /// [KEX-15], [KEX-5], [KEX-8], [KEX-16]: keys that would make every other member refuse the directory are their sender's fault alone.
     fn check_keys(&self, env: &Env, from: u16, keys: &AdvertiseKeys) -> Result<(), Error> {
-        let both = [keys.mask_key, keys.seal_key];
         // The site's own keys are not among them, because a site that has advertised is not asked again.
-        let taken = |k: &[u8; 32]| self.keys.values().any(|(o, _)| [o.mask_key, o.seal_key].contains(k));
-        let kem_taken = self.keys.values().any(|(o, _)| o.kem_key == keys.kem_key);
-        if keys.mask_key == keys.seal_key || both.iter().any(taken) || kem_taken {
+        if self.keys.values().any(|(o, _)| o.dh_key == keys.dh_key || o.kem_key == keys.kem_key) {
             return Err(env.site_error(from, "advertised a key that stands in the directory already", "KEX-5"));
         }
         // Every clamped scalar is a multiple of eight, which is all that a point of small order, of the curve or its twist, needs
         // to vanish; eight alone costs a twentieth of one.
-        let sound =
-            |k: &[u8; 32]| MontgomeryPoint(*k).mul_bits_be([true, false, false, false].into_iter()).0 != [0; 32];
-        if !both.iter().all(sound) {
+        if MontgomeryPoint(keys.dh_key).mul_bits_be([true, false, false, false].into_iter()).0 == [0; 32] {
             return Err(env.site_error(from, "advertised a key of small order", "KEX-8"));
         }
         if !keys.kem_key.is_valid() {
@@ -257,12 +258,26 @@ impl Setup {
                 let frame = env.frame(Kind::Directory, &self.id, &directory);
                 self.pending = Pending::new(members.iter().map(|s| (*s, frame.clone())).collect(), wait, env, now);
                 self.directory = Some((hash, threshold, members));
-                self.phase = Phase::Accept { proofs: BTreeMap::new() };
+                self.phase = Phase::Accept { accepted: BTreeMap::new() };
             }
-            Phase::Accept { proofs } => {
-                let certificate = DirectoryCertificate { proofs: proofs.values().copied().collect() };
-                let frame = env.frame(Kind::DirectoryCertificate, &self.hash(), &certificate);
-                let frames = self.keys.keys().map(|s| (*s, frame.clone())).collect();
+            Phase::Accept { accepted } => {
+                let mut proofs = Vec::with_capacity(accepted.len());
+                let mut waiting: BTreeMap<u16, Vec<CiphertextFor>> =
+                    self.keys.keys().map(|s| (*s, Vec::new())).collect();
+                for (from, (proof, sent)) in std::mem::take(accepted) {
+                    proofs.push(proof);
+                    for CiphertextFor { site, ciphertext } in sent {
+                        waiting.entry(site).or_default().push(CiphertextFor { site: from, ciphertext });
+                    }
+                }
+                let hash = self.hash();
+                let mut frames = BTreeMap::new();
+                for (to, ciphertexts) in waiting {
+                    // Moved in and out of the message, not copied for each.
+                    let message = DirectoryCertificate { proofs, ciphertexts };
+                    frames.insert(to, env.frame(Kind::DirectoryCertificate, &hash, &message));
+                    proofs = message.proofs;
+                }
                 self.pending = Pending::new(frames, wait, env, now);
                 self.phase = Phase::Share { boxes: BTreeMap::new() };
             }

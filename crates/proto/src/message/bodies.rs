@@ -23,9 +23,7 @@ pub(crate) struct OpenDeck {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct AdvertiseKeys {
     #[serde(with = "codec::fixed")]
-    pub(crate) mask_key: [u8; 32],
-    #[serde(with = "codec::fixed")]
-    pub(crate) seal_key: [u8; 32],
+    pub(crate) dh_key: [u8; 32],
     pub(crate) kem_key: KemKey,
     /// Hash of the list of commitments to the self-mask seeds.
     pub(crate) commitments: Hash,
@@ -49,16 +47,34 @@ pub(crate) struct Directory {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct CiphertextFor {
+    pub(crate) site: u16,
+    /// Carries the secret that a pair needs beside X25519's.
+    pub(crate) ciphertext: Ciphertext,
+}
+
+/// Whether of two members `from` makes the ciphertext that passes between them ([KEX-17]).
+pub(crate) fn encapsulates(from: u16, to: u16) -> bool {
+    from != to && (from < to) == ((from ^ to) & 1 == 1)
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct AcceptDirectory {
+    /// `site` is the receiver.
+    pub(crate) ciphertexts: Vec<CiphertextFor>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct DirectoryCertificate {
     /// In the order of the directory's entries.
     pub(crate) proofs: Vec<Proof>,
+    /// `site` is the sender.
+    pub(crate) ciphertexts: Vec<CiphertextFor>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct SealedFor {
     pub(crate) site: u16,
-    /// Carries the secret that the box's key and the pair secret need beside X25519's.
-    pub(crate) ciphertext: Ciphertext,
     #[serde(with = "codec::bytes")]
     pub(crate) sealed: Vec<u8>,
 }

@@ -8,21 +8,18 @@ use std::sync::Arc;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
-use super::{
-    env::Env,
-    pairs::{Keys, Peer},
-};
+use super::{env::Env, pairs::Keys};
 use crate::{
     codec,
     error::Error,
     identity::PublicKey,
     journal::{Bytes, DeckRecord},
-    kem::{Drawn, KemSecret},
+    kem::{Ciphertext, Drawn},
     mask::self_mask_key,
     message::{
-        AdvertiseKeys, DeliverShares, Directory, DirectoryCertificate, DirectoryEntry, Kind, OpenDeck, SealedFor,
-        ShareKeys, commitments_hash, deck_id, directory_hash, first_unsigned, message_of, seed_commitment,
-        slot_commitments,
+        AcceptDirectory, AdvertiseKeys, CiphertextFor, DeliverShares, Directory, DirectoryCertificate, DirectoryEntry,
+        Kind, OpenDeck, SealedFor, ShareKeys, commitments_hash, deck_id, directory_hash, encapsulates, first_unsigned,
+        message_of, seed_commitment, slot_commitments,
     },
     policy,
     release::{Blocks, Member, OwnBlock, Standing},
@@ -49,11 +46,24 @@ pub(crate) struct ExpectDirectory {
 
 /// The directory is signed; everybody else's signatures are awaited.
 pub(crate) struct ExpectCertificate {
-    before: ExpectDirectory,
+    run: Hash,
+    index: u32,
     pub(crate) hash: Hash,
     threshold: usize,
+    members: Vec<Advertised>,
     blocks: Blocks,
-    directory: Directory,
+    secrets: Secrets,
+    /// The ML-KEM secrets that this site sent, by receiver, ascending. Each in a block of its own, as the keys are.
+    kem_secrets: Vec<Box<Secret>>,
+    /// The frame with this site's own ciphertexts, which it keeps to send it again.
+    pub(crate) sent: Arc<Vec<u8>>,
+}
+
+/// What is needed of a member's keys once ciphertexts are made: the ML-KEM key, which is 18 times as long, is not.
+struct Advertised {
+    site: u16,
+    dh_key: [u8; 32],
+    commitments: Hash,
 }
 
 /// Own shares are out; the others' are awaited.
@@ -62,19 +72,21 @@ pub(crate) struct ExpectShares {
     index: u32,
     pub(crate) hash: Hash,
     threshold: usize,
-    members: Vec<u16>,
+    members: Vec<Advertised>,
     blocks: Blocks,
-    /// What each member signed to be the hash of its commitments.
-    advertised: Vec<Hash>,
     seeds: Vec<Share>,
     /// In a block of its own, as the keys are.
     noise: Box<Secret>,
     own_shares: Vec<Share>,
-    kem: KemSecret,
     /// None at this site's own place. Each in a block of its own, as the keys are.
     peers: Vec<Option<Box<Peer>>>,
-    /// The frame with this site's own boxes, which it keeps to send it again: the ciphertexts in it go into the pair secrets.
-    pub(crate) sent: Arc<Vec<u8>>,
+}
+
+/// What is left of an agreement until the other's box is there.
+struct Peer {
+    pair: Secret,
+    /// Key and associated data of the box from the other.
+    incoming: (Secret, Hash),
 }
 
 /// A deck from which rounds are played.
@@ -127,7 +139,13 @@ impl ExpectDirectory {
     /// [KEX-3] to [KEX-6], [KEX-16], [REL-1] to [REL-3]: checks a directory. Every entry is signed by the roster's key
     /// and has a valid ML-KEM key, this site's own entry is unchanged, no key occurs twice, there are enough members,
     /// and the blocks are sound.
-    pub(crate) fn directory(self, env: &Env, directory: Directory) -> Result<ExpectCertificate, Error> {
+    /// Then this site encapsulates to about half of the members ([KEX-17]).
+    pub(crate) fn directory(
+        self,
+        env: &Env,
+        directory: Directory,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<(ExpectCertificate, AcceptDirectory), Error> {
         let n = directory.entries.len();
         if !directory.entries.is_sorted_by(|a, b| a.site < b.site) {
             return Err(env.aggregator("sent a directory that is not sorted or names a site twice", "KEX-5"));
@@ -141,7 +159,7 @@ impl ExpectDirectory {
             let who = env.name_of(site);
             env.aggregator(format!("showed keys for {who} that {who} did not sign"), "KEX-3")
         };
-        let mut seen: Vec<&[u8]> = Vec::with_capacity(3 * n);
+        let mut seen: Vec<&[u8]> = Vec::with_capacity(2 * n);
         let mut proofs = Vec::with_capacity(n);
         for e in &directory.entries {
             let Some(key) = env.key_of(e.site) else {
@@ -154,7 +172,7 @@ impl ExpectDirectory {
             if !e.keys.kem_key.is_valid() {
                 return Err(Error::peer(env.name_of(e.site), "advertised an ML-KEM key that is none", "KEX-16"));
             }
-            seen.extend([&e.keys.mask_key[..], &e.keys.seal_key, e.keys.kem_key.bytes()]);
+            seen.extend([&e.keys.dh_key[..], e.keys.kem_key.bytes()]);
         }
         if let Some(at) = first_unsigned(&env.keys, &proofs, &env.session, Kind::AdvertiseKeys, &self.id) {
             return Err(unsigned(directory.entries[at].site));
@@ -175,7 +193,30 @@ impl ExpectDirectory {
         }
         let blocks = blocks(env, &directory)?;
         let hash = directory_hash(&self.id, &directory);
-        Ok(ExpectCertificate { before: self, hash, threshold, blocks, directory })
+        // What is random is drawn first, in the members' order; then every core takes members.
+        let receivers = directory.entries.iter().filter(|e| encapsulates(env.me, e.site));
+        let with: Vec<(&DirectoryEntry, Drawn)> = receivers.map(|e| (e, Drawn::new(rng))).collect();
+        let encapsulate = |(entry, drawn): &(&DirectoryEntry, Drawn)| {
+            let fault = || Error::peer(env.name_of(entry.site), "advertised an ML-KEM key that is none", "KEX-16");
+            let (ciphertext, secret) = entry.keys.kem_key.encapsulate(drawn.copy()).ok_or_else(fault)?;
+            Ok((CiphertextFor { site: entry.site, ciphertext }, Box::new(secret)))
+        };
+        let made: Result<Vec<_>, Error> = spread::map(&with, WORTH_A_CORE, encapsulate).into_iter().collect();
+        let (ciphertexts, kem_secrets) = made?.into_iter().unzip();
+        let advertised =
+            |e: &DirectoryEntry| Advertised { site: e.site, dh_key: e.keys.dh_key, commitments: e.keys.commitments };
+        let next = ExpectCertificate {
+            run: self.run,
+            index: self.index,
+            hash,
+            threshold,
+            members: directory.entries.iter().map(advertised).collect(),
+            blocks,
+            secrets: self.secrets,
+            kem_secrets,
+            sent: Arc::default(),
+        };
+        Ok((next, AcceptDirectory { ciphertexts }))
     }
 }
 
@@ -200,51 +241,77 @@ fn blocks(env: &Env, directory: &Directory) -> Result<Blocks, Error> {
 }
 
 impl ExpectCertificate {
-    /// [KEX-7]: nothing starts before all n signatures on exactly this directory are here. Then the shares are sealed
-    /// ([SHR-1] to [SHR-3]).
+    /// [KEX-7]: nothing starts before all n signatures on exactly this directory are here. Then the other half's ciphertexts are
+    /// opened ([KEX-18], [KEX-8]) and the shares are sealed ([SHR-1] to [SHR-3]).
     pub(crate) fn certificate(
         self,
         env: &Env,
         certificate: &DirectoryCertificate,
         rng: &mut dyn CryptoRng,
     ) -> Result<(ExpectShares, ShareKeys), Error> {
-        let entries = &self.directory.entries;
-        if certificate.proofs.len() != entries.len() {
+        let members = &self.members;
+        if certificate.proofs.len() != members.len() {
             return Err(env.aggregator("sent a directory certificate of the wrong length", "KEX-7"));
         }
         let key = |site| env.key_of(site).unwrap_or(PublicKey([0; 32]));
-        let proofs: Vec<_> = entries.iter().map(|e| key(e.site)).zip(certificate.proofs.iter().copied()).collect();
+        let proofs: Vec<_> = members.iter().map(|m| key(m.site)).zip(certificate.proofs.iter().copied()).collect();
         if let Some(at) = first_unsigned(&env.keys, &proofs, &env.session, Kind::AcceptDirectory, &self.hash) {
-            let who = env.name_of(entries[at].site);
+            let who = env.name_of(members[at].site);
             return Err(env.aggregator(
                 format!("has no signature of {who} on the directory it showed this site: it may show others another"),
                 "KEX-7",
             ));
         }
-        let secrets = self.before.secrets;
-        let members: Vec<u16> = entries.iter().map(|e| e.site).collect();
-        // What is random is drawn first, in the members' order; then every core takes members.
-        let mut with = Vec::with_capacity(entries.len());
-        for e in entries {
-            with.push((e, if e.site == env.me { None } else { Some(Drawn::new(rng)) }));
+        let senders = members.iter().map(|m| m.site).filter(|from| encapsulates(*from, env.me));
+        if !certificate.ciphertexts.iter().map(|c| c.site).eq(senders) {
+            let what = "did not send exactly one ciphertext from every member that has to send this site one";
+            return Err(env.aggregator(what, "KEX-18"));
         }
+        let own: AcceptDirectory =
+            codec::decode("AcceptDirectory", message_of(&self.sent), Kind::AcceptDirectory.body_limit())?;
+        // Every member with what passed between it and this site: the ciphertext, and where this site made it the secret.
+        let mut sent = own.ciphertexts.iter().zip(&self.kem_secrets);
+        let mut received = certificate.ciphertexts.iter();
+        let mut with: Vec<(&Advertised, Option<(&Ciphertext, Option<&Secret>)>)> = Vec::with_capacity(members.len());
+        for member in members {
+            let passed = if encapsulates(env.me, member.site) {
+                sent.next().map(|(c, secret)| (&c.ciphertext, Some(&**secret)))
+            } else if encapsulates(member.site, env.me) {
+                received.next().map(|c| (&c.ciphertext, None))
+            } else {
+                None
+            };
+            with.push((member, passed));
+        }
+        let secrets = self.secrets;
         // One polynomial a slot.
         let polynomials: Vec<Polynomial> =
             secrets.seeds.iter().map(|s| Polynomial::through(&s.0, self.threshold, rng)).collect();
         let noise = Box::new(Secret::random(rng));
-        let deal = |(entry, drawn): &(&DirectoryEntry, Option<Drawn>)| {
-            let powers = Powers::of(entry.site, self.threshold);
+        let decapsulator = secrets.keys.decapsulator();
+        let deal = |(member, passed): &(&Advertised, Option<(&Ciphertext, Option<&Secret>)>)| {
+            let powers = Powers::of(member.site, self.threshold);
             let shares = polynomials.iter().map(|polynomial| powers.share(polynomial));
-            let Some(drawn) = drawn else { return Ok(Dealt::Own(shares.collect())) };
-            let (peer, ciphertext) = secrets.keys.agree(env, &self.hash, entry, drawn.copy())?;
+            let Some((ciphertext, made)) = *passed else { return Ok(Dealt::Own(shares.collect())) };
+            let opened;
+            let kem_secret = match made {
+                Some(secret) => secret,
+                None => {
+                    opened = decapsulator.decapsulate(ciphertext);
+                    &opened
+                }
+            };
+            let other = (member.site, &member.dh_key);
+            let agreed = secrets.keys.agree(env, &self.hash, other, (ciphertext, kem_secret))?;
             let mut plain = Zeroizing::new(Vec::with_capacity(32 * polynomials.len()));
             shares.for_each(|share| plain.extend_from_slice(&Zeroizing::new(share.bytes())[..]));
-            let (key, associated) = peer.outgoing(&ciphertext);
-            let sealed = SealedFor { site: entry.site, ciphertext, sealed: suite::seal(&key, &associated, &plain) };
+            let (key, associated) = agreed.of_box(env.me, member.site);
+            let sealed = SealedFor { site: member.site, sealed: suite::seal(&key, &associated, &plain) };
+            let peer = Peer { pair: agreed.pair(env.me, member.site), incoming: agreed.of_box(member.site, env.me) };
             Ok(Dealt::To(Box::new(peer), sealed))
         };
         let mut own_shares = Vec::new();
-        let mut sealed = Vec::with_capacity(members.len());
+        let mut boxes = Vec::with_capacity(members.len());
         let mut peers = Vec::with_capacity(members.len());
         for dealt in spread::map(&with, WORTH_A_CORE, deal) {
             match dealt? {
@@ -253,33 +320,33 @@ impl ExpectCertificate {
                     peers.push(None);
                 }
                 Dealt::To(peer, to) => {
-                    sealed.push(to);
+                    boxes.push(to);
                     peers.push(Some(peer));
                 }
             }
         }
         let next = ExpectShares {
-            run: self.before.run,
-            index: self.before.index,
+            run: self.run,
+            index: self.index,
             hash: self.hash,
             threshold: self.threshold,
-            members,
+            members: self.members,
             blocks: self.blocks,
-            advertised: entries.iter().map(|e| e.keys.commitments).collect(),
             seeds: secrets.seeds,
             noise,
             own_shares,
-            // The X25519 keys are wiped here; this one when the ciphertexts are here.
-            kem: secrets.keys.into_kem(),
             peers,
-            sent: Arc::default(),
         };
-        Ok((next, ShareKeys { commitments: secrets.commitments, boxes: sealed }))
+        // Both private keys are wiped here.
+        Ok((next, ShareKeys { commitments: secrets.commitments, boxes }))
     }
 }
 
 /// Fewer members than this are not worth another core: each costs a third of a millisecond.
 const WORTH_A_CORE: usize = 2;
+
+/// Fewer boxes than this are not worth another core: each costs some microseconds.
+const WORTH_OPENING: usize = 40;
 
 /// Fewer derivations of secrets than this are not worth another core: each costs half a microsecond.
 pub(crate) const DERIVED: usize = 150;
@@ -301,9 +368,8 @@ impl ExpectShares {
     /// slot; and everybody's commitments are those that were signed.
     pub(crate) fn shares(self, env: &Env, delivery: &DeliverShares) -> Result<Deck, BadDelivery> {
         let fault = |against, error| BadDelivery { against, error };
-        let others: Vec<u16> = self.members.iter().copied().filter(|m| *m != env.me).collect();
-        let senders: Vec<u16> = delivery.boxes.iter().map(|b| b.site).collect();
-        if senders != others {
+        let others = self.members.iter().map(|m| m.site).filter(|m| *m != env.me);
+        if !delivery.boxes.iter().map(|b| b.site).eq(others) {
             let error = env.aggregator("did not deliver exactly one box from every other member", "SHR-5");
             return Err(fault(env.me, error));
         }
@@ -313,45 +379,36 @@ impl ExpectShares {
         // With their full capacity from the start: growing would leave copies behind.
         let mut held: Vec<Vec<Share>> = (0..slots).map(|_| Vec::with_capacity(self.members.len())).collect();
         let mut pairs = Vec::with_capacity(self.members.len());
-        let kem = self.kem.expand();
-        let own: ShareKeys = codec::decode("ShareKeys", message_of(&self.sent), Kind::ShareKeys.body_limit())
-            .map_err(|error| fault(env.me, error))?;
-        // One box for every peer and from every peer, in the same order.
-        let peers = self.peers.iter().flatten().map(|peer| &**peer);
-        let theirs: Vec<_> = peers.zip(&own.boxes).zip(&delivery.boxes).collect();
-        let open = |((peer, own), sealed): &((&Peer, &SealedFor), &SealedFor)| -> Result<(Vec<Share>, Box<Secret>), BadDelivery> {
+        // One box from every peer, in the same order.
+        let theirs: Vec<_> = self.peers.iter().flatten().map(|peer| &**peer).zip(&delivery.boxes).collect();
+        let open = |(peer, sealed): &(&Peer, &SealedFor)| -> Result<Vec<Share>, BadDelivery> {
             let who = sealed.site;
             let bad = |why: &str| {
                 fault(who, Error::peer(env.name_of(who), format!("sent this site a box of shares that {why}"), "SHR-4"))
             };
-            let received = kem.decapsulate(&sealed.ciphertext);
-            let (key, associated) = peer.incoming(&received, &sealed.ciphertext);
-            let plain = suite::open(&key, &associated, &sealed.sealed).map_err(|_| bad("does not open"))?;
+            let (key, associated) = &peer.incoming;
+            let plain = suite::open(key, associated, &sealed.sealed).map_err(|_| bad("does not open"))?;
             let (chunks, rest) = plain.as_chunks::<32>();
             if chunks.len() != slots || !rest.is_empty() {
                 return Err(bad("holds the wrong number of shares"));
             }
-            let shares = Share::all(chunks.iter()).ok_or_else(|| bad("holds something that is not a share"))?;
-            // In blocks of their own: what is moved would leave its bytes in the list.
-            Ok((shares, Box::new(peer.pair(&own.ciphertext, &received, &sealed.ciphertext))))
+            Share::all(chunks.iter()).ok_or_else(|| bad("holds something that is not a share"))
         };
-        let mut opened = spread::map(&theirs, WORTH_A_CORE, open).into_iter();
+        let mut opened = spread::map(&theirs, WORTH_OPENING, open).into_iter().peekable();
         for peer in &self.peers {
-            if peer.is_none() {
-                held.iter_mut().zip(&self.own_shares).for_each(|(held, own)| held.push(own.copy()));
-                pairs.push(Secret::new(*self.noise.bytes()));
-            } else if let Some(next) = opened.next() {
-                let next = next?;
-                held.iter_mut().zip(&next.0).for_each(|(held, share)| held.push(share.copy()));
-                pairs.push(Secret::new(*next.1.bytes()));
-            }
+            let (secret, shares) = match (peer, opened.next_if(|_| peer.is_some())) {
+                (Some(peer), Some(shares)) => (&peer.pair, &shares?),
+                _ => (&*self.noise, &self.own_shares),
+            };
+            held.iter_mut().zip(shares).for_each(|(held, share)| held.push(share.copy()));
+            pairs.push(Secret::new(*secret.bytes()));
         }
         Ok(Deck {
             run: self.run,
             index: self.index,
             hash: self.hash,
             threshold: self.threshold,
-            members: self.members,
+            members: self.members.iter().map(|m| m.site).collect(),
             blocks: Arc::new(self.blocks),
             first: 0,
             pairs,
@@ -367,9 +424,9 @@ impl ExpectShares {
             return Err(env.aggregator("did not deliver exactly one list of commitments of every member", "SHR-8"));
         }
         let slots = self.seeds.len();
-        for ((member, signed), list) in self.members.iter().zip(&self.advertised).zip(lists) {
-            if list.len() != slots || commitments_hash(list) != *signed {
-                let what = format!("delivered other commitments of {} than it advertised", env.name_of(*member));
+        for (member, list) in self.members.iter().zip(lists) {
+            if list.len() != slots || commitments_hash(list) != member.commitments {
+                let what = format!("delivered other commitments of {} than it advertised", env.name_of(member.site));
                 return Err(env.aggregator(what, "SHR-8"));
             }
         }

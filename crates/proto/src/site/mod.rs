@@ -207,7 +207,7 @@ impl Site {
         }
         match frame.kind {
             Kind::OpenDeck => self.open_deck(&frame, digest, rng),
-            Kind::Directory => self.directory(&frame, digest),
+            Kind::Directory => self.directory(&frame, digest, rng),
             Kind::DirectoryCertificate => self.certificate(&frame, digest, rng),
             Kind::DeliverShares => self.shares(&frame, digest),
             Kind::Ask => self.ask(&frame, digest),

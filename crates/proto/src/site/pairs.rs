@@ -1,11 +1,10 @@
 //! The hybrid key agreement between two members of a deck, from X25519 and ML-KEM-768 together (spec section 8,
 //! [KEX-8], [KEX-16], [SHR-2]).
 //!
-//! X25519 gives both ends one result without a message; an ML-KEM secret travels from the one to the other. So each
-//! member sends every other one a ciphertext beside its box of shares. The box takes the secret of its own direction;
-//! the pair secret of the masks, which is needed only after the boxes are there, takes those of both. Breaking one of
-//! the two schemes is not enough: HKDF over the concatenation of secrets of fixed length, with everything public bound
-//! in, is a combiner of KEMs (Giacon, Heuer, Poettering, PKC 2018; NIST SP 800-56C rev. 2, section 2).
+//! X25519 gives both ends one result without a message; an ML-KEM secret travels from the one to the other, in a ciphertext that goes
+//! with the signature on the directory. What the two agree on takes both, and breaking one of the two schemes is not enough: HKDF over the
+//! concatenation of secrets of fixed length, with everything public bound in, is a combiner of KEMs (Giacon, Heuer, Poettering, PKC
+//! 2018; NIST SP 800-56C rev. 2, section 2).
 
 use curve25519_dalek::{montgomery::MontgomeryPoint, traits::IsIdentity};
 use rand_core::CryptoRng;
@@ -15,8 +14,8 @@ use zeroize::Zeroizing;
 use super::env::Env;
 use crate::{
     error::Error,
-    kem::{Ciphertext, Drawn, KemSecret},
-    message::{AdvertiseKeys, DirectoryEntry},
+    kem::{Ciphertext, Decapsulator, KemSecret},
+    message::AdvertiseKeys,
     release::Standing,
     suite::{self, Hash, Secret},
 };
@@ -24,99 +23,76 @@ use crate::{
 /// The private keys of a deck ([KEX-2]), each in a block of its own: a key that is moved with its state would leave its bytes
 /// in the map of decks.
 pub(super) struct Keys {
-    mask: Box<StaticSecret>,
-    seal: Box<StaticSecret>,
+    dh: Box<StaticSecret>,
     kem: KemSecret,
 }
 
 impl Keys {
     pub(super) fn generate(rng: &mut dyn CryptoRng) -> Keys {
-        Keys { mask: fresh(rng), seal: fresh(rng), kem: KemSecret::generate(rng) }
+        let mut bytes = Zeroizing::new([0u8; 32]);
+        rng.fill_bytes(&mut bytes[..]);
+        Keys { dh: Box::new(StaticSecret::from(*bytes)), kem: KemSecret::generate(rng) }
     }
 
     pub(super) fn advertise(&self, commitments: Hash, standing: Standing) -> AdvertiseKeys {
         AdvertiseKeys {
-            mask_key: DhPublic::from(&*self.mask).to_bytes(),
-            seal_key: DhPublic::from(&*self.seal).to_bytes(),
+            dh_key: DhPublic::from(&*self.dh).to_bytes(),
             kem_key: self.kem.public(),
             commitments,
             standing,
         }
     }
 
-    /// All that can be agreed on before the other's ciphertext is here.
-    pub(super) fn agree(
+    /// The private ML-KEM key, ready for many ciphertexts.
+    pub(super) fn decapsulator(&self) -> Decapsulator {
+        self.kem.expand()
+    }
+
+    /// What this site and the owner of `dh_key` agree on, with the ML-KEM secret of the one ciphertext between them.
+    ///
+    /// # Errors
+    /// Where the other's key is of small order.
+    pub(super) fn agree<'a>(
         &self,
         env: &Env,
-        directory: &Hash,
-        entry: &DirectoryEntry,
-        drawn: Drawn,
-    ) -> Result<(Peer, Ciphertext), Error> {
-        let fault = |what: &str, rule| Error::peer(env.name_of(entry.site), what, rule);
-        let small = || fault("advertised a key of small order", "KEX-8");
-        let mask = exchange(&self.mask, &entry.keys.mask_key).ok_or_else(small)?;
-        let seal = exchange(&self.seal, &entry.keys.seal_key).ok_or_else(small)?;
-        let sent = entry.keys.kem_key.encapsulate(drawn);
-        let (ciphertext, sent) = sent.ok_or_else(|| fault("advertised an ML-KEM key that is none", "KEX-16"))?;
-        Ok((Peer { directory: *directory, me: env.me, other: entry.site, mask, seal, sent }, ciphertext))
-    }
-
-    /// The one private key that is needed until the deck is ready.
-    pub(super) fn into_kem(self) -> KemSecret {
-        self.kem
+        directory: &'a Hash,
+        (site, dh_key): (u16, &[u8; 32]),
+        (ciphertext, secret): (&'a Ciphertext, &Secret),
+    ) -> Result<Agreed<'a>, Error> {
+        let exchanged = exchange(&self.dh, dh_key)
+            .ok_or_else(|| Error::peer(env.name_of(site), "advertised a key of small order", "KEX-8"))?;
+        let mut secrets = Zeroizing::new([0; 64]);
+        secrets[..32].copy_from_slice(exchanged.bytes());
+        secrets[32..].copy_from_slice(secret.bytes());
+        Ok(Agreed { secrets, directory, ciphertext })
     }
 }
 
-/// This site and one other member, from the certificate to the delivery.
-pub(super) struct Peer {
-    directory: Hash,
-    me: u16,
-    other: u16,
-    /// X25519's results.
-    mask: Secret,
-    seal: Secret,
-    /// What went to the other. The ciphertext in which it went, 34 times as long, is in the frame that left.
-    sent: Secret,
+/// What two members agreed on. It lives only until the keys that they need are derived from it.
+pub(super) struct Agreed<'a> {
+    /// X25519's result, then ML-KEM's.
+    secrets: Zeroizing<[u8; 64]>,
+    directory: &'a Hash,
+    ciphertext: &'a Ciphertext,
 }
 
-impl Peer {
-    /// Key and associated data of the one box to the other ([SHR-2]).
-    pub(super) fn outgoing(&self, ciphertext: &Ciphertext) -> (Secret, Hash) {
-        self.box_key(self.me, self.other, &self.sent, ciphertext)
-    }
-
-    /// Key and associated data of the one box from the other.
-    pub(super) fn incoming(&self, received: &Secret, ciphertext: &Ciphertext) -> (Secret, Hash) {
-        self.box_key(self.other, self.me, received, ciphertext)
-    }
-
-    fn box_key(&self, from: u16, to: u16, secret: &Secret, ciphertext: &Ciphertext) -> (Secret, Hash) {
+impl Agreed<'_> {
+    /// Key and associated data of the one box between these two ([SHR-2]).
+    pub(super) fn of_box(&self, from: u16, to: u16) -> (Secret, Hash) {
         let (from, to) = (from.to_le_bytes(), to.to_le_bytes());
-        let parts: [&[u8]; 4] = [&self.directory.0, &from, &to, ciphertext.bytes()];
-        (suite::derive(&joined([&self.seal, secret])[..], "box", &parts), suite::hash("box", &parts))
+        let parts = self.parts(&from, &to);
+        (suite::derive(&self.secrets[..], "box", &parts), suite::hash("box", &parts))
     }
 
-    /// [KEX-8]: the pair secret, the same at both ends, from the lower number's direction first; `sent` is the ciphertext that
-    /// went to the other.
-    pub(super) fn pair(&self, sent: &Ciphertext, received: &Secret, ciphertext: &Ciphertext) -> Secret {
-        let (mine, theirs) = ((&self.sent, sent), (received, ciphertext));
-        let (up, down) = if self.me < self.other { (mine, theirs) } else { (theirs, mine) };
-        let (low, high) = (self.me.min(self.other).to_le_bytes(), self.me.max(self.other).to_le_bytes());
-        let parts: [&[u8]; 5] = [&self.directory.0, &low, &high, up.1.bytes(), down.1.bytes()];
-        suite::derive(&joined([&self.mask, up.0, down.0])[..], "pair", &parts)
+    /// [KEX-8]: the pair secret, the same at both ends.
+    pub(super) fn pair(&self, a: u16, b: u16) -> Secret {
+        let (low, high) = (a.min(b).to_le_bytes(), a.max(b).to_le_bytes());
+        suite::derive(&self.secrets[..], "pair", &self.parts(&low, &high))
     }
-}
 
-fn joined<const N: usize>(secrets: [&Secret; N]) -> Zeroizing<Vec<u8>> {
-    let mut out = Zeroizing::new(Vec::with_capacity(32 * N));
-    secrets.iter().for_each(|s| out.extend_from_slice(s.bytes()));
-    out
-}
-
-fn fresh(rng: &mut dyn CryptoRng) -> Box<StaticSecret> {
-    let mut bytes = Zeroizing::new([0u8; 32]);
-    rng.fill_bytes(&mut bytes[..]);
-    Box::new(StaticSecret::from(*bytes))
+    fn parts<'b>(&'b self, one: &'b [u8; 2], other: &'b [u8; 2]) -> [&'b [u8]; 4] {
+        [&self.directory.0, one, other, self.ciphertext.bytes()]
+    }
 }
 
 /// X25519, or None where the other's key is of small order.

@@ -47,7 +47,12 @@ impl Site {
         self.env.aggregator(format!("sent a {kind:?} that belongs to no deck or round this site is in"), "FRM-7")
     }
 
-    pub(super) fn directory(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
+    pub(super) fn directory(
+        &mut self,
+        frame: &Verified<'_>,
+        digest: Hash,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<(), Error> {
         let directory = frame.decode("Directory")?;
         let context = frame.context;
         let Some((index, DeckState::Directory(state))) =
@@ -55,11 +60,11 @@ impl Site {
         else {
             return Err(self.stray(frame.kind));
         };
-        let next = state.directory(&self.env, directory)?;
-        let hash = next.hash;
+        let (mut next, accepted) = state.directory(&self.env, directory, rng)?;
+        let (asked, kind) = (Kind::Directory, Kind::AcceptDirectory);
+        self.reply(digest, asked, index, kind, &next.hash, &accepted, Disclosure::Acknowledgement);
+        next.sent = self.replies.get(&(asked, index)).map(|reply| reply.bytes.clone()).unwrap_or_default();
         self.decks.insert(index, DeckState::Certificate(next));
-        let empty = message::frame_raw(&self.env.identity, &self.env.session, Kind::AcceptDirectory, &hash, &[]);
-        self.reply_bytes(digest, Kind::Directory, index, empty, Disclosure::Acknowledgement);
         Ok(())
     }
 
@@ -76,10 +81,9 @@ impl Site {
         else {
             return Err(self.stray(frame.kind));
         };
-        let (mut next, shares) = state.certificate(&self.env, &certificate, rng)?;
+        let (next, shares) = state.certificate(&self.env, &certificate, rng)?;
         let asked = Kind::DirectoryCertificate;
         self.reply(digest, asked, index, Kind::ShareKeys, &next.hash, &shares, Disclosure::SealedShares);
-        next.sent = self.replies.get(&(asked, index)).map(|reply| reply.bytes.clone()).unwrap_or_default();
         self.decks.insert(index, DeckState::Shares(next));
         Ok(())
     }

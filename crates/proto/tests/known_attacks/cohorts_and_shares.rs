@@ -6,7 +6,6 @@ use crate::sources::sources;
 use veilsum_proto::{
     Error, codec,
     fixed::{from_ring, scale, to_ring},
-    kem::Ciphertext,
     message::Kind,
     plan::Terms,
     policy,
@@ -65,7 +64,7 @@ fn kex_3_two_directories_another_roster_and_doubled_members() {
     let all = everybody(5);
     let (id, honest) = hub.advertise(0, 4, &all);
     let mut forged = honest.clone();
-    forged.entries[3].1 = ([7; 32], [8; 32], [9; 1_184].into(), Hash::default(), (None, 0));
+    forged.entries[3].1 = ([7; 32], [9; 1_184].into(), Hash::default(), (None, 0));
     let frame =
         raw(&hub.kit.identities[0], &hub.session, Kind::AdvertiseKeys, &id, &codec::encode(&forged.entries[3].1));
     forged.entries[3].2 = parts(&frame).proof;
@@ -80,14 +79,17 @@ fn kex_3_two_directories_another_roster_and_doubled_members() {
     let again = hub.reply(3, &open).unwrap();
     let mut other = one.clone();
     (other.entries[3].1, other.entries[3].2) = (again.read(), again.proof);
-    let mut proofs = Vec::new();
+    let mut accepted = Accepted::new();
     for s in &all {
         let frame = hub.frame(Kind::Directory, &id, if *s < 2 { &one } else { &other });
-        proofs.push(hub.reply(*s, &frame).unwrap().proof);
+        let reply = hub.reply(*s, &frame).unwrap();
+        accepted.insert(*s, (reply.proof, reply.read()));
     }
     for (directory, readers) in [(&one, [0, 1]), (&other, [3, 4])] {
-        let frame = hub.frame(Kind::DirectoryCertificate, &directory_hash(&id, directory), &proofs);
-        readers.iter().for_each(|s| drop(refuses(&mut hub, *s, &frame, "KEX-7")));
+        for reader in readers {
+            let frame = hub.directory_certificate(&directory_hash(&id, directory), &accepted, reader);
+            refuses(&mut hub, reader, &frame, "KEX-7");
+        }
     }
 
     // One key twice on a roster, and a roster that is not the one this site pinned.
@@ -152,14 +154,11 @@ fn frm_4_replay_reflection_and_anothers_key() {
     let all = everybody(3);
     let (id, directory) = hub.advertise(0, 4, &all);
     let (_, old) = hub.seal(&id, &directory).unwrap();
-    /// A ciphertext and what is sealed with it.
-    type One = (Ciphertext, Vec<u8>);
-    let of = |boxes: &BTreeMap<u16, Sealed>, from: u16, to: u16| -> One {
-        let one = boxes[&from].1.iter().find(|b| b.0 == to).unwrap();
-        (one.1.clone(), one.2.clone())
+    let of = |boxes: &BTreeMap<u16, Sealed>, from: u16, to: u16| {
+        boxes[&from].1.iter().find(|b| b.0 == to).unwrap().1.clone()
     };
     // A set-up ends with a bad box, so each is tried in its own.
-    type Forge<'a> = &'a dyn Fn(&BTreeMap<u16, Sealed>) -> One;
+    type Forge<'a> = &'a dyn Fn(&BTreeMap<u16, Sealed>) -> Vec<u8>;
     let forged: [(&str, Forge<'_>); 3] = [
         ("site 1's own box for site 0, sent back", &|new| of(new, 1, 0)),
         ("site 2's box in place of site 0's", &|new| of(new, 2, 1)),
@@ -170,7 +169,7 @@ fn frm_4_replay_reflection_and_anothers_key() {
         let (hash, boxes) = hub.seal(&id, &directory).unwrap();
         let mut delivered: Delivery = parts(&hub.delivery(&hash, &boxes, 1)).read();
         assert_eq!(delivered.1[0].0, 0);
-        (delivered.1[0].1, delivered.1[0].2) = forge(&boxes);
+        delivered.1[0].1 = forge(&boxes);
         let frame = hub.frame(Kind::DeliverShares, &hash, &delivered);
         assert_eq!(hub.tell(1, &frame).map_err(|e| rule(&e)), Err("SHR-4"), "{what}");
     }

@@ -154,7 +154,7 @@ fn frm_4_who_ends_tls_forges_or_reads() {
         let frame = hub.delivery(&hash, &boxes, *s);
         hub.reply(*s, &frame).unwrap();
     }
-    let sealed: Vec<u8> = boxes.values().flat_map(|s| &s.1).flat_map(|b| b.2.clone()).collect();
+    let sealed: Vec<u8> = boxes.values().flat_map(|s| &s.1).flat_map(|b| b.1.clone()).collect();
     assert_eq!(sealed.len(), 12 * (4 * 32 + 16));
     for s in &all {
         let own = Secrets::of(&hub, *s, 0);

@@ -2,7 +2,9 @@
 
 use veilsum_proto::{codec, identity::Signature, message::Kind, suite::Hash, vectors_api::commit};
 
-use super::values::{Lie, bent, boxes, flipped, hashes, keyed, lists, numbers, order, proofs, renamed, sites};
+use super::values::{
+    Lie, bent, boxes, ciphertexts, flipped, hashes, keyed, lists, numbers, order, proofs, renamed, sites,
+};
 use crate::{recording::Course, wire::*};
 
 pub(super) fn open_deck(c: &Course, p: &Parts) -> Vec<Lie> {
@@ -54,19 +56,16 @@ pub(super) fn directory(c: &Course, p: &Parts) -> Vec<Lie> {
         };
         put("a stranger's number", &|e| e.0 = n);
         put("the largest number", &|e| e.0 = u16::MAX);
-        put("mask key zero", &|e| e.1.0 = [0; 32]);
-        put("mask key other", &|e| e.1.0[0] ^= 1);
-        put("seal key zero", &|e| e.1.1 = [0; 32]);
-        put("seal key other", &|e| e.1.1[0] ^= 1);
-        put("keys swapped", &|e| std::mem::swap(&mut e.1.0, &mut e.1.1));
-        put("ML-KEM key zero", &|e| e.1.2 = bent(&e.1.2, |b| b.fill(0)));
-        put("ML-KEM key other", &|e| e.1.2 = bent(&e.1.2, |b| b[0] ^= 1));
-        put("ML-KEM key with another seed", &|e| e.1.2 = bent(&e.1.2, |b| b[1_183] ^= 1));
-        put("ML-KEM key that is none", &|e| e.1.2 = bent(&e.1.2, |b| b.fill(0xff)));
-        put("commitments zero", &|e| e.1.3 = Hash::default());
-        put("commitments other", &|e| e.1.3 = flipped(&e.1.3));
-        put("another block", &|e| e.1.4.0 = Some(flipped(&e.1.3)));
-        put("another version", &|e| e.1.4.1 += 1);
+        put("X25519 key zero", &|e| e.1.0 = [0; 32]);
+        put("X25519 key other", &|e| e.1.0[0] ^= 1);
+        put("ML-KEM key zero", &|e| e.1.1 = bent(&e.1.1, |b| b.fill(0)));
+        put("ML-KEM key other", &|e| e.1.1 = bent(&e.1.1, |b| b[0] ^= 1));
+        put("ML-KEM key with another seed", &|e| e.1.1 = bent(&e.1.1, |b| b[1_183] ^= 1));
+        put("ML-KEM key that is none", &|e| e.1.1 = bent(&e.1.1, |b| b.fill(0xff)));
+        put("commitments zero", &|e| e.1.2 = Hash::default());
+        put("commitments other", &|e| e.1.2 = flipped(&e.1.2));
+        put("another block", &|e| e.1.3.0 = Some(flipped(&e.1.2)));
+        put("another version", &|e| e.1.3.1 += 1);
         put("proof of another message", &|e| e.2.rest = flipped(&e.2.rest));
         put("proof without signature", &|e| e.2.signature = Signature::from_bytes(&[0; 64]));
         put("keys and proof of another site", &|e| (e.1, e.2) = (m.entries[1].1.clone(), m.entries[1].2));
@@ -86,11 +85,13 @@ pub(super) fn directory(c: &Course, p: &Parts) -> Vec<Lie> {
 }
 
 pub(super) fn directory_certificate(c: &Course, p: &Parts) -> Vec<Lie> {
-    let m: Vec<Proof> = p.read();
-    let mut all = proofs("proofs", &m);
+    let m: Certified = p.read();
+    let mut all: Vec<(String, Certified)> = Vec::new();
+    all.extend(proofs("proofs", &m.0).into_iter().map(|(w, v)| (w, (v, m.1.clone()))));
     // Everybody signed, but another directory.
-    let other = |k: usize| parts(&c.sign_as(k as u16, Kind::AcceptDirectory, &flipped(&p.context), b"")).proof;
-    all.push(("proofs of another directory".into(), (0..m.len()).map(other).collect()));
+    let other = |k: usize| parts(&c.sign_as(k as u16, Kind::AcceptDirectory, &flipped(&p.context), &[0; 8])).proof;
+    all.push(("proofs of another directory".into(), ((0..m.0.len()).map(other).collect(), m.1.clone())));
+    all.extend(ciphertexts("ciphertexts", &m.1, c.told.len() as u16).into_iter().map(|(w, v)| (w, (m.0.clone(), v))));
     all.retain(|(_, v)| *v != m);
     keyed(all, &p.context)
 }

@@ -2,7 +2,7 @@
 
 use veilsum_proto::{codec, suite::Hash, vectors_api::commit};
 
-use super::values::{Lie, bent, boxes, flipped, hashes, keyed, lists, one, order, sites};
+use super::values::{Lie, bent, boxes, ciphertexts, flipped, hashes, keyed, lists, one, order, sites};
 use crate::{recording::Course, wire::*};
 
 pub(super) fn advertise(p: &Parts, others: &[Keys]) -> Vec<Lie> {
@@ -13,24 +13,26 @@ pub(super) fn advertise(p: &Parts, others: &[Keys]) -> Vec<Lie> {
         f(&mut keys);
         all.push((what.to_owned(), keys));
     };
-    put("mask key zero", &|k| k.0 = [0; 32]);
-    put("seal key zero", &|k| k.1 = [0; 32]);
-    put("one key twice", &|k| k.1 = k.0);
-    put("keys swapped", &|k| std::mem::swap(&mut k.0, &mut k.1));
-    put("mask key of all ones", &|k| k.0 = [0xff; 32]);
-    put("ML-KEM key that is none", &|k| k.2 = bent(&k.2, |b| b.fill(0xff)));
-    put("ML-KEM key with one coefficient too large", &|k| k.2 = bent(&k.2, |b| (b[0], b[1]) = (0xff, b[1] | 0x0f)));
-    put("ML-KEM key zero", &|k| k.2 = bent(&k.2, |b| b.fill(0)));
-    put("ML-KEM key with another seed", &|k| k.2 = bent(&k.2, |b| b[1_183] ^= 1));
-    put("commitments zero", &|k| k.3 = Hash::default());
-    put("commitments other", &|k| k.3 = flipped(&k.3));
+    put("X25519 key zero", &|k| k.0 = [0; 32]);
+    put("X25519 key of all ones", &|k| k.0 = [0xff; 32]);
+    put("ML-KEM key that is none", &|k| k.1 = bent(&k.1, |b| b.fill(0xff)));
+    put("ML-KEM key with one coefficient too large", &|k| k.1 = bent(&k.1, |b| (b[0], b[1]) = (0xff, b[1] | 0x0f)));
+    put("ML-KEM key zero", &|k| k.1 = bent(&k.1, |b| b.fill(0)));
+    put("ML-KEM key with another seed", &|k| k.1 = bent(&k.1, |b| b[1_183] ^= 1));
+    put("commitments zero", &|k| k.2 = Hash::default());
+    put("commitments other", &|k| k.2 = flipped(&k.2));
     for o in others {
-        put("mask key of another", &|k| k.0 = o.0);
-        put("seal key of another", &|k| k.1 = o.1);
-        put("another's mask key for sealing", &|k| k.1 = o.0);
-        put("ML-KEM key of another", &|k| k.2 = o.2.clone());
+        put("X25519 key of another", &|k| k.0 = o.0);
+        put("ML-KEM key of another", &|k| k.1 = o.1.clone());
         put("another's advertisement", &|k| *k = o.clone());
     }
+    keyed(all, &p.context)
+}
+
+pub(super) fn accept_directory(c: &Course, p: &Parts) -> Vec<Lie> {
+    let m: Ciphertexts = p.read();
+    let mut all = ciphertexts("ciphertexts", &m, c.told.len() as u16);
+    all.retain(|(_, v)| *v != m);
     keyed(all, &p.context)
 }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use veilsum_proto::{codec, identity::Signature, kem::Fixed, suite::Hash};
 
-use crate::wire::{Boxes, Proof};
+use crate::wire::{Boxes, Ciphertexts, Proof};
 
 /// A changed message: its name, its context and what stands behind the context.
 pub type Lie = (String, Hash, Vec<u8>);
@@ -105,6 +105,26 @@ pub(super) fn renamed<T: Serialize>(list: Vec<(String, T)>, context: &Hash, name
     keyed(list, context).into_iter().chain(own).collect()
 }
 
+/// Ciphertexts as they travel either way.
+pub(super) fn ciphertexts(name: &str, list: &Ciphertexts, n: u16) -> Vec<(String, Ciphertexts)> {
+    let mut all = lists(name, list);
+    let mut put = |what: &str, f: &dyn Fn(&mut Ciphertexts)| {
+        let mut l = list.clone();
+        f(&mut l);
+        all.push((format!("{name}: {what}"), l));
+    };
+    put("a stranger's number", &|l| l[0].0 = n);
+    put("the largest number", &|l| l.last_mut().unwrap().0 = u16::MAX);
+    put("contents swapped", &|l| {
+        let first = l[0].1.clone();
+        l[0].1 = l[1].1.clone();
+        l[1].1 = first;
+    });
+    put("one of zeros", &|l| l[0].1 = bent(&l[0].1, |b| b.fill(0)));
+    put("one bit", &|l| l[0].1 = bent(&l[0].1, |b| b[1_087] ^= 0x80));
+    all
+}
+
 /// Boxes as they travel either way.
 pub(super) fn boxes(name: &str, list: &Boxes, n: u16) -> Vec<(String, Boxes)> {
     let mut all = lists(name, list);
@@ -121,25 +141,18 @@ pub(super) fn boxes(name: &str, list: &Boxes, n: u16) -> Vec<(String, Boxes)> {
         l[1].0 = first;
     });
     put("contents swapped", &|l| {
-        let first = l[0].2.clone();
-        l[0].2 = l[1].2.clone();
-        l[1].2 = first;
-    });
-    put("ciphertexts swapped", &|l| {
         let first = l[0].1.clone();
         l[0].1 = l[1].1.clone();
         l[1].1 = first;
     });
-    put("a ciphertext of zeros", &|l| l[0].1 = bent(&l[0].1, |b| b.fill(0)));
-    put("one bit of a ciphertext", &|l| l[0].1 = bent(&l[0].1, |b| b[1_087] ^= 0x80));
-    put("one empty", &|l| l[0].2.clear());
-    put("one of zeros", &|l| l[0].2.fill(0));
-    put("one bit of the first byte", &|l| l[0].2[0] ^= 1);
-    put("one bit of the tag", &|l| *l[0].2.last_mut().unwrap() ^= 0x80);
-    put("one cut", &|l| l[0].2.truncate(100));
-    put("one longer", &|l| l[0].2.push(0));
-    put("one slot less", &|l| drop(l[0].2.drain(..32)));
-    put("one slot more", &|l| l[0].2.extend([0; 32]));
+    put("one empty", &|l| l[0].1.clear());
+    put("one of zeros", &|l| l[0].1.fill(0));
+    put("one bit of the first byte", &|l| l[0].1[0] ^= 1);
+    put("one bit of the tag", &|l| *l[0].1.last_mut().unwrap() ^= 0x80);
+    put("one cut", &|l| l[0].1.truncate(100));
+    put("one longer", &|l| l[0].1.push(0));
+    put("one slot less", &|l| drop(l[0].1.drain(..32)));
+    put("one slot more", &|l| l[0].1.extend([0; 32]));
     all
 }
 
