@@ -158,7 +158,7 @@ def keys():
         return
     each = found["for each other"]
     say(f"A deck of {found['slots']} slots among {found['sites']} sites takes a site {spread(each, 1e6)} µs of the processor for each other one: keys, shares of every slot,")
-    say(f"sealed boxes and signatures. Two X25519 and two ML-KEM-768 operations alone take {spread(found['floor'], 1e6)} µs of it here (`counts deck-pair`, same run).\n")
+    say(f"sealed boxes and signatures. One X25519 and one ML-KEM-768 operation alone take {spread(found['floor'], 1e6)} µs of it here (half of `counts deck-pair`, same run).\n")
 
 
 def masked():

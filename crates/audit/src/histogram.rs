@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use veilsum_cluster::{Batch, Domain, OutOfBox, Prepared, Rows, answer, privacy::Noise, random::Stream};
 use veilsum_proto::policy::Policy;
 
@@ -95,7 +95,12 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     let all: f64 = truth.iter().sum();
     let wrong = |found: &[f64]| found.iter().zip(&truth).map(|(a, b)| (a - b).abs()).sum::<f64>() / all;
     let (batches, told) = honest(&scene)?;
-    ensure!(!told.broken_off && batches.len() == ROUNDS as usize + 1, "an honest run broke off");
+    let whole = |told: &liar::Told| match &told.broken_off {
+        Some(why) => bail!("an honest run broke off: {why}"),
+        None => Ok(()),
+    };
+    whole(&told)?;
+    ensure!(batches.len() == ROUNDS as usize + 1, "{} questions", batches.len());
     let exact = wrong(&attack(&batches, &told.totals, &domain)?);
 
     // The same data and plan, under a policy that knows how few rows are possible.
@@ -113,7 +118,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     let (mut noisy, mut least) = (0.0, f64::INFINITY);
     for _ in 0..NOISY_RUNS {
         let (batches, told) = honest(&scene)?;
-        ensure!(!told.broken_off && !told.totals.is_empty(), "a run with noise broke off");
+        whole(&told).context("with noise")?;
         let wrong = wrong(&attack(&batches, &told.totals, &domain)?);
         noisy += wrong / f64::from(NOISY_RUNS);
         least = least.min(wrong);

@@ -42,8 +42,8 @@ pub const PROTECTION: &str =
 pub struct Told {
     /// Totals of the questions that were answered, in order: those of the method and those of the liar.
     pub totals: Vec<Vec<f64>>,
-    /// Whether the run broke off before the liar's last question had its total.
-    pub broken_off: bool,
+    /// What happened where the run broke off before the liar's last question had its total.
+    pub broken_off: Option<String>,
     /// By site: why it left, in its own words; nothing for one that saw nothing wrong.
     pub refusals: BTreeMap<u16, String>,
 }
@@ -130,7 +130,7 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
     let mut refusals = BTreeMap::new();
     for (site, mut client) in clients.into_iter().enumerate() {
         // A site that refused has left by now; any other one would dial again.
-        match tokio::time::timeout(if broken_off { LAST_WORD } else { Duration::ZERO }, &mut client).await {
+        match tokio::time::timeout(if broken_off.is_some() { LAST_WORD } else { Duration::ZERO }, &mut client).await {
             Ok(ended) => {
                 if let Err(failure) = ended.context("a site's task failed")? {
                     refusals.insert(site as u16, failure.message);
@@ -150,7 +150,7 @@ async fn converse(
     scene: &Scene,
     form: SumBounds,
     lie: &mut Lie<'_>,
-) -> Result<(Vec<Vec<f64>>, bool)> {
+) -> Result<(Vec<Vec<f64>>, Option<String>)> {
     let domain = scene.work.domain()?;
     let deadline = || Some(Instant::now() + PATIENCE);
     let (mut keys, until) = (false, Some(Instant::now() + COMING));
@@ -175,12 +175,12 @@ async fn converse(
         };
         let Some(batch) = lie(number, own.as_ref().unwrap_or(&Batch { transform: None, queries: vec![] }), &totals)
         else {
-            return Ok((totals, false));
+            return Ok((totals, None));
         };
         let followed = own.as_ref() == Some(&batch);
         let layout = Layout::of_batch(&batch, &domain, &form)?;
         hub.ask(Question::Cluster(batch).to_bytes(), layout.words());
-        let mut lost = 0;
+        let mut lost = Vec::new();
         loop {
             match hub.next(deadline()).await {
                 HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => {
@@ -194,9 +194,20 @@ async fn converse(
                     }
                     break;
                 }
-                HostEvent::Aggregator(aggregator::Event::Lost { .. }) if lost + 1 < scene.sites.len() => lost += 1,
-                HostEvent::Aggregator(aggregator::Event::Lost { .. } | aggregator::Event::Failed(_))
-                | HostEvent::Deadline => return Ok((totals, true)),
+                HostEvent::Aggregator(aggregator::Event::Lost { site, why }) => {
+                    lost.push(format!("site {site}: {why}"));
+                    if lost.len() == scene.sites.len() {
+                        return Ok((totals, Some(lost.join("; "))));
+                    }
+                }
+                HostEvent::Aggregator(aggregator::Event::Failed(why)) => {
+                    lost.push(why.to_string());
+                    return Ok((totals, Some(lost.join("; "))));
+                }
+                HostEvent::Deadline => {
+                    lost.push(format!("nothing was heard for {PATIENCE:?}"));
+                    return Ok((totals, Some(lost.join("; "))));
+                }
                 _ => {}
             }
         }

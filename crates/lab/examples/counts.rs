@@ -163,7 +163,7 @@ fn opening() -> Box<dyn FnMut()> {
     })
 }
 
-/// What a deck's keys take at least for each other member: two results of X25519, one ciphertext to it, one from it.
+/// What the keys of two members take at least, at both ends together: X25519 at each, and one ciphertext that is made and opened.
 fn deck_pair() -> Box<dyn FnMut()> {
     let (own, seed) = ([digest(1), digest(2)], [7u8; 64]);
     let theirs = [digest(3), digest(4)].map(|private| api::public_key(&private.0));
