@@ -96,6 +96,7 @@ impl Strict {
                 .map(|frame| frame["bytes"].as_u64().expect("bytes"))
                 .collect::<BTreeSet<u64>>()
         };
+        assert_eq!(announced("AcceptDirectory"), sent("encapsulated_secrets"));
         let shares = announced("ShareKeys");
         assert_eq!((shares.len(), &shares), (2, &sent("sealed_shares")), "one deck for each aggregator");
         assert_eq!(announced("MaskedInput"), sent("masked_words"));

@@ -44,10 +44,12 @@ def bad_decks(drivers, written):
 
     none = {"block": None, "version": 0}
     own = {"dh_key": H("a"), "kem_key": kem.public(bytes(64)), "commitments": H("c"), "standing": none}
-    forged = frames.make(
-        world.identities[0], world.session, "AdvertiseKeys", data[8:40], frames.message("AdvertiseKeys", own)
-    )
-    proof = {"rest": frames.rest_hash(forged[40:-64]), "signature": forged[-64:]}
+    def by_the_coordinator(keys):
+        message = frames.message("AdvertiseKeys", keys)
+        forged = frames.make(world.identities[0], world.session, "AdvertiseKeys", data[8:40], message)
+        return {"rest": frames.rest_hash(forged[40:-64]), "signature": forged[-64:]}
+
+    proof, none_at_all = by_the_coordinator(own), {**own, "kem_key": bytes([255]) * 1184}
     for why, rule, edit in [
         ("with an entry twice", "KEX-5", entries(lambda e: [*e[:2], *e[1:]])),
         ("out of order", "KEX-5", entries(lambda e: [e[1], e[0], *e[2:]])),
@@ -63,6 +65,11 @@ def bad_decks(drivers, written):
         ),
         ("with another's proof", "KEX-3", entries(lambda e: replaced(e, 3, proof=e[2]["proof"]))),
         ("with keys signed by the coordinator", "KEX-3", entries(lambda e: replaced(e, 3, keys=own, proof=proof))),
+        (
+            "with an ML-KEM key that is none, signed by the coordinator",
+            "KEX-3",
+            entries(lambda e: replaced(e, 3, keys=none_at_all, proof=by_the_coordinator(none_at_all))),
+        ),
         ("with a site that is not on the roster", "KEX-3", entries(lambda e: replaced(e, 4, site=90))),
         ("without its reader", "KEX-4", lambda d: {**d, "threshold": 3, "entries": d["entries"][1:]}),
         ("with too low a threshold", "THR-1", lambda d: {**d, "threshold": 3}),

@@ -16,7 +16,7 @@ from suite import H, le64
 getcontext().prec = 60
 
 GIVES = ["public_keys", "acknowledgement", "sealed_shares", "masked_words", "round_seeds", "self_mask_shares", "refusal",
-         "slot_burned", "nothing"]  # fmt: skip
+         "slot_burned", "nothing", "encapsulated_secrets"]  # fmt: skip
 PLACES = Struct(columns=U32, at=List(Int(4, signed=True)))
 FRAME = Struct(columns=List(TEXT), lower=List(F64), upper=List(F64))
 ANSWER = Struct(

@@ -305,20 +305,62 @@ fn a_ciphertext_that_was_exchanged_on_the_way_leaves_both_ends_without_a_deck() 
     }
 }
 
-/// [KEX-8]: between any two members one ciphertext passes, whichever of them makes it, and every member makes about half.
+/// [KEX-17]: between any two members one ciphertext passes, whichever of them makes it. Every member makes about half where the
+/// numbers follow one another, and the deck completes where they do not.
 #[test]
 fn one_ciphertext_passes_between_every_two_members() {
-    for (seed, n) in (60u64..).zip(3..9usize) {
-        let mut hub = Hub::new(n, seed, |_| {});
-        let (id, directory) = hub.advertise(0, 2, &everybody(n));
-        let (_, accepted) = hub.accept(&id, &directory).unwrap();
+    let all_even = vec![0u16, 2, 4, 6, 8];
+    for (seed, members) in (60u64..).zip((3..9).map(everybody).chain([all_even.clone()])) {
+        let n = members.len();
+        let mut hub = Hub::new(usize::from(members[n - 1]) + 1, seed, |_| {});
+        let (id, directory) = hub.advertise(0, 2, &members);
+        let (hash, accepted) = hub.accept(&id, &directory).unwrap();
         let mut passed = std::collections::BTreeSet::new();
         for (from, (_, sent)) in &accepted {
-            assert!([n / 2, (n - 1) / 2].contains(&sent.len()), "{n}: {} of {from}", sent.len());
+            assert!(members == all_even || [n / 2, (n - 1) / 2].contains(&sent.len()), "{n}: {} of {from}", sent.len());
             sent.iter().for_each(|(to, _)| assert!(passed.insert((*from.min(to), *from.max(to))), "twice"));
         }
         assert_eq!(passed.len(), n * (n - 1) / 2);
+        let boxes = hub.certify(&hash, &accepted).unwrap();
+        for m in members {
+            let frame = hub.delivery(&hash, &boxes, m);
+            assert_eq!(hub.reply(m, &frame).unwrap().kind, Kind::ShareAck);
+        }
     }
+}
+
+/// [KEX-3] before [KEX-16]: of a key that its member did not sign, the aggregator is to blame.
+#[test]
+fn an_ml_kem_key_that_is_none_and_unsigned_is_the_aggregators_fault() {
+    let e = shows(
+        5,
+        |hub, d| {
+            d.entries[3].1.1 = [0xff; 1_184].into();
+            let (id, _) = hub.open(0, 4);
+            let keys = veilsum_proto::codec::encode(&d.entries[3].1);
+            d.entries[3].2 = parts(&raw(hub.identity(0), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
+        },
+        0,
+        "KEX-3",
+    );
+    assert!(e.contains("hub"), "{e}");
+}
+
+/// [SHR-3], and why the nonce of a box may be zero: a second certificate with other ciphertexts gets nothing, and the first one the
+/// very same bytes again.
+#[test]
+fn a_second_certificate_with_other_ciphertexts_gets_no_second_box() {
+    let mut hub = Hub::new(5, 37, |_| {});
+    let (id, directory) = hub.advertise(0, 4, &everybody(5));
+    let (hash, mut accepted) = hub.accept(&id, &directory).unwrap();
+    let first = hub.directory_certificate(&hash, &accepted, 2);
+    let sealed = hub.reply(2, &first).unwrap();
+    accepted.get_mut(&1).unwrap().1.iter_mut().for_each(|c| c.1 = [7; 1_088].into());
+    let second = hub.directory_certificate(&hash, &accepted, 2);
+    assert_ne!(first, second);
+    let e = refuses(&mut hub, 2, &second, "FRM-7");
+    assert!(e.contains("hub"), "{e}");
+    assert_eq!(hub.reply(2, &first).unwrap(), sealed);
 }
 
 #[test]

@@ -19,16 +19,18 @@ use std::{
 
 use chacha20::ChaCha20Rng;
 use curve25519_dalek::scalar::Scalar;
-use rand_core::{TryCryptoRng, TryRng};
+use rand_core::{Rng as _, TryCryptoRng, TryRng};
 use veilsum_proto::{
     journal::Record,
+    message::Kind,
     site::{self, Site},
     suite::Hash,
     vectors_api as api,
 };
 use veilsum_testkit::{
-    recording::{ALL, Course, Told, answer, rng_of},
+    recording::{ALL, Course, Told, answer, kind, rng_of},
     secrets::Secrets,
+    wire::{Certified, Ciphertexts, Directory, parts},
 };
 
 /// What is looked for, by the first eight bytes, and its name.
@@ -149,8 +151,14 @@ const ME: u16 = 1;
 const PLAYED: usize = 3;
 
 /// The site's part of the run: what it keeps on disk goes out as bytes and comes back, as in the product. `answered` is told of
-/// each question when its answer is out, with the journal.
-fn play(course: &Course, rng: &mut Noted, records: &mut Vec<Record>, mut answered: impl FnMut(u16, Hash, &[Record])) {
+/// each question when its answer is out, with the journal; `heard` of every frame when what it asked for is out.
+fn play(
+    course: &Course,
+    rng: &mut Noted,
+    records: &mut Vec<Record>,
+    mut answered: impl FnMut(u16, Hash, &[Record]),
+    mut heard: impl FnMut(Kind),
+) {
     let config = || course.kit.site(ME);
     let mut site = Site::new(config()).expect("a site");
     let mut open = None;
@@ -176,9 +184,44 @@ fn play(course: &Course, rng: &mut Noted, records: &mut Vec<Record>, mut answere
         if let Some((slot, context)) = open.take() {
             answered(slot, context, records);
         }
+        if let Told::Frame(bytes) = told {
+            heard(kind(bytes));
+        }
     }
     let back = records.iter().map(|r| Record::from_bytes(&r.to_bytes()).expect("it reads back"));
     drop(Site::restore(config(), back).expect("the journal restores the site"));
+}
+
+/// What this site agrees on with each other member: X25519's result, ML-KEM's secret, and the keys of the boxes to it and from it.
+fn agreed(course: &Course) -> Vec<[[u8; 32]; 4]> {
+    let told = course.frames_to(ME);
+    let first = |wanted| parts(told.iter().find(|(_, b)| kind(b) == wanted).expect("a set-up").1);
+    let (directory, certificate) = (first(Kind::Directory).read::<Directory>(), first(Kind::DirectoryCertificate));
+    let received = certificate.read::<Certified>().1;
+    let sent = course.frames_from(|site| site == ME);
+    let sent = sent.into_iter().find(|(_, _, b)| kind(b) == Kind::AcceptDirectory).expect("a set-up");
+    let sent: Ciphertexts = parts(sent.2).read();
+    let private = |site| {
+        let (mut rng, mut dh, mut kem) = (rng_of(course.seed, site), [0; 32], [0; 64]);
+        rng.fill_bytes(&mut dh);
+        rng.fill_bytes(&mut kem);
+        (dh, kem)
+    };
+    let with = |other: u16, public: &[u8; 32]| {
+        let shared = api::exchanged(&private(ME).0, public);
+        let (ciphertext, receiver) = match sent.iter().find(|c| c.0 == other) {
+            Some(made) => (&made.1, other),
+            None => (&received.iter().find(|c| c.0 == other).expect("one passes").1, ME),
+        };
+        let secret = api::kem_decapsulate(&private(receiver).1, ciphertext);
+        let key = |from: u16, to: u16| {
+            let parts: [&[u8]; 4] =
+                [&certificate.context.0, &from.to_le_bytes(), &to.to_le_bytes(), ciphertext.bytes()];
+            api::derive(&[shared, secret].concat(), "box", &parts)
+        };
+        [shared, secret, key(ME, other), key(other, ME)]
+    };
+    directory.entries.iter().filter(|e| e.0 != ME).map(|e| with(e.0, &e.1.0)).collect()
 }
 
 type Looked = BTreeMap<[u8; 8], ([u8; 32], &'static str)>;
@@ -187,12 +230,18 @@ type Looked = BTreeMap<[u8; 8], ([u8; 32], &'static str)>;
 fn secrets(course: &Course) -> (Looked, Vec<BTreeSet<[u8; 32]>>) {
     let mut rng = Noted { rng: rng_of(course.seed, ME), given: Vec::new(), keep: true };
     let (mut records, mut deck, mut contexts) = (Vec::new(), None, Vec::new());
-    play(course, &mut rng, &mut records, |slot, context, journal| {
-        if slot == 0 {
-            deck = Some(Secrets::among(journal, 0));
-        }
-        contexts.push(context);
-    });
+    play(
+        course,
+        &mut rng,
+        &mut records,
+        |slot, context, journal| {
+            if slot == 0 {
+                deck = Some(Secrets::among(journal, 0));
+            }
+            contexts.push(context);
+        },
+        |_| {},
+    );
     let deck = deck.expect("the first slot was played");
     let mut all: Vec<([u8; 32], &'static str)> = Vec::new();
     for bytes in &rng.given {
@@ -208,6 +257,14 @@ fn secrets(course: &Course) -> (Looked, Vec<BTreeSet<[u8; 32]>>) {
             }
             _ => {}
         }
+    }
+    for [shared, secret, to, from] in agreed(course) {
+        all.extend([
+            (shared, "a result of X25519"),
+            (secret, "a secret of ML-KEM"),
+            (to, "a box's key"),
+            (from, "a box's key"),
+        ]);
     }
     let others = || deck.members.iter().enumerate().filter(|(_, m)| **m != ME);
     let slots = || (0..).zip(&contexts);
@@ -244,20 +301,63 @@ fn left_in_use(course: &Course, by_slot: &[BTreeSet<[u8; 32]>], plant: bool) -> 
     let (mut closed, mut current, mut kept) = (0, 0, Vec::new());
     FOLLOWED.store(true, Ordering::Relaxed);
     let mut records = Vec::with_capacity(64);
-    play(course, &mut rng, &mut records, |slot, _, journal| {
-        if plant && slot == 0 {
-            kept = journal.to_vec();
-        }
-        // As they stand in the file.
-        let file: Vec<_> = journal.iter().map(Record::to_bytes).collect();
-        FOLLOWED.store(false, Ordering::Relaxed);
-        closed += by_slot[..usize::from(slot)].iter().map(in_use).sum::<usize>();
-        current += in_use(&by_slot[usize::from(slot)]);
-        FOLLOWED.store(true, Ordering::Relaxed);
-        drop(file);
-    });
+    play(
+        course,
+        &mut rng,
+        &mut records,
+        |slot, _, journal| {
+            if plant && slot == 0 {
+                kept = journal.to_vec();
+            }
+            // As they stand in the file.
+            let file: Vec<_> = journal.iter().map(Record::to_bytes).collect();
+            FOLLOWED.store(false, Ordering::Relaxed);
+            closed += by_slot[..usize::from(slot)].iter().map(in_use).sum::<usize>();
+            current += in_use(&by_slot[usize::from(slot)]);
+            FOLLOWED.store(true, Ordering::Relaxed);
+            drop(file);
+        },
+        |_| {},
+    );
     FOLLOWED.store(false, Ordering::Relaxed);
     (closed, current)
+}
+
+/// What a set-up takes and leaves in use ([KEX-8], [SHR-2]): private keys and ML-KEM secrets while certificates are awaited, and keys
+/// of boxes while boxes are; then of the former once shares are out, and of the latter once the deck is ready.
+fn of_the_set_up(course: &Course) -> ([usize; 2], [usize; 2]) {
+    let agreed = agreed(course);
+    let (mut dh, mut kem) = ([0; 32], [0; 64]);
+    let mut own = rng_of(course.seed, ME);
+    own.fill_bytes(&mut dh);
+    own.fill_bytes(&mut kem);
+    let private = [dh, kem[..32].try_into().expect("32 bytes"), kem[32..].try_into().expect("32 bytes")];
+    let before: BTreeSet<[u8; 32]> =
+        private.into_iter().chain(agreed.iter().flat_map(|a| [a[0], a[1], a[2]])).collect();
+    let incoming: BTreeSet<[u8; 32]> = agreed.iter().map(|a| a[3]).collect();
+    let mut rng = Noted { rng: rng_of(course.seed, ME), given: Vec::new(), keep: false };
+    let (mut used, mut left) = ([0; 2], [0; 2]);
+    FOLLOWED.store(true, Ordering::Relaxed);
+    play(
+        course,
+        &mut rng,
+        &mut Vec::with_capacity(64),
+        |_, _, _| {},
+        |heard| {
+            FOLLOWED.store(false, Ordering::Relaxed);
+            match heard {
+                Kind::Directory => used[0] += in_use(&before),
+                Kind::DirectoryCertificate => {
+                    (left[0], used[1]) = (left[0] + in_use(&before), used[1] + in_use(&incoming))
+                }
+                Kind::DeliverShares => left[1] += in_use(&before) + in_use(&incoming),
+                _ => {}
+            }
+            FOLLOWED.store(true, Ordering::Relaxed);
+        },
+    );
+    FOLLOWED.store(false, Ordering::Relaxed);
+    (used, left)
 }
 
 fn main() -> ExitCode {
@@ -281,7 +381,7 @@ fn main() -> ExitCode {
     println!("(the two blocks above were planted)");
     let mut rng = Noted { rng: rng_of(course.seed, ME), given: Vec::new(), keep: false };
     let mut records = Vec::with_capacity(64);
-    let ((), left) = found(|| play(&course, &mut rng, &mut records, |_, _, _| {}));
+    let ((), left) = found(|| play(&course, &mut rng, &mut records, |_, _, _| {}, |_| {}));
     let ((), after) = found(|| drop(records));
     println!("{} secrets looked for; {} blocks freed with one in it", wanted.len(), left + after);
     // A journal that somebody kept is found, and so is what belongs to the current slot.
@@ -296,5 +396,11 @@ fn main() -> ExitCode {
     println!(
         "{current} secrets of current slots in use, {planted} of closed ones where a journal was kept, else {closed}"
     );
-    if left + after + closed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let (used, kept) = of_the_set_up(&course);
+    if used.contains(&0) {
+        eprintln!("what a set-up needs was not found ({used:?}): this check sees nothing");
+        return ExitCode::from(2);
+    }
+    println!("{used:?} secrets of the set-up in use while they are needed, {kept:?} afterwards");
+    if left + after + closed + kept.iter().sum::<usize>() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

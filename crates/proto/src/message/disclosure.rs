@@ -24,6 +24,8 @@ pub enum Disclosure {
     SlotBurned,
     /// Nothing left: the ledger notes something else.
     Nothing,
+    /// Secrets that only another site can open, and a signature on values the receiver already knows.
+    EncapsulatedSecrets,
 }
 
 impl Disclosure {
@@ -39,6 +41,7 @@ impl Disclosure {
             Disclosure::Refusal => "that this site refuses, and the rule",
             Disclosure::SlotBurned => "a promise to give no share for this one slot",
             Disclosure::Nothing => "nothing: a note of the ledger's own",
+            Disclosure::EncapsulatedSecrets => "secrets that only other sites can open, and a signature",
         }
     }
 }

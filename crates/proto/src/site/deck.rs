@@ -66,6 +66,9 @@ struct Advertised {
     commitments: Hash,
 }
 
+/// The ciphertext between this site and a member, and its secret where this site made it.
+type Passed<'a> = (&'a Ciphertext, Option<&'a Secret>);
+
 /// Own shares are out; the others' are awaited.
 pub(crate) struct ExpectShares {
     run: Hash,
@@ -139,7 +142,7 @@ impl ExpectDirectory {
     /// [KEX-3] to [KEX-6], [KEX-16], [REL-1] to [REL-3]: checks a directory. Every entry is signed by the roster's key
     /// and has a valid ML-KEM key, this site's own entry is unchanged, no key occurs twice, there are enough members,
     /// and the blocks are sound.
-    /// Then this site encapsulates to about half of the members ([KEX-17]).
+    /// Then this site encapsulates to its part of the members ([KEX-17]).
     pub(crate) fn directory(
         self,
         env: &Env,
@@ -169,13 +172,14 @@ impl ExpectDirectory {
                 return Err(unsigned(e.site));
             }
             proofs.push((key, e.proof));
-            if !e.keys.kem_key.is_valid() {
-                return Err(Error::peer(env.name_of(e.site), "advertised an ML-KEM key that is none", "KEX-16"));
-            }
             seen.extend([&e.keys.dh_key[..], e.keys.kem_key.bytes()]);
         }
         if let Some(at) = first_unsigned(&env.keys, &proofs, &env.session, Kind::AdvertiseKeys, &self.id) {
             return Err(unsigned(directory.entries[at].site));
+        }
+        // Only now is it known that the member itself advertised it.
+        if let Some(e) = directory.entries.iter().find(|e| !e.keys.kem_key.is_valid()) {
+            return Err(Error::peer(env.name_of(e.site), "advertised an ML-KEM key that is none", "KEX-16"));
         }
         seen.sort_unstable();
         if seen.windows(2).any(|w| w[0] == w[1]) {
@@ -272,16 +276,17 @@ impl ExpectCertificate {
         // Every member with what passed between it and this site: the ciphertext, and where this site made it the secret.
         let mut sent = own.ciphertexts.iter().zip(&self.kem_secrets);
         let mut received = certificate.ciphertexts.iter();
-        let mut with: Vec<(&Advertised, Option<(&Ciphertext, Option<&Secret>)>)> = Vec::with_capacity(members.len());
+        let mut with: Vec<(&Advertised, Option<Passed<'_>>)> = Vec::with_capacity(members.len());
         for member in members {
-            let passed = if encapsulates(env.me, member.site) {
-                sent.next().map(|(c, secret)| (&c.ciphertext, Some(&**secret)))
-            } else if encapsulates(member.site, env.me) {
-                received.next().map(|c| (&c.ciphertext, None))
-            } else {
+            let passed = if member.site == env.me {
                 None
+            } else if encapsulates(env.me, member.site) {
+                Some(sent.next().map(|(c, secret)| (&c.ciphertext, Some(&**secret))))
+            } else {
+                Some(received.next().map(|c| (&c.ciphertext, None)))
             };
-            with.push((member, passed));
+            let missing = Error::ApiMisuse("a member with which no ciphertext passed");
+            with.push((member, passed.map(|passed| passed.ok_or(missing)).transpose()?));
         }
         let secrets = self.secrets;
         // One polynomial a slot.
@@ -289,7 +294,7 @@ impl ExpectCertificate {
             secrets.seeds.iter().map(|s| Polynomial::through(&s.0, self.threshold, rng)).collect();
         let noise = Box::new(Secret::random(rng));
         let decapsulator = secrets.keys.decapsulator();
-        let deal = |(member, passed): &(&Advertised, Option<(&Ciphertext, Option<&Secret>)>)| {
+        let deal = |(member, passed): &(&Advertised, Option<Passed<'_>>)| {
             let powers = Powers::of(member.site, self.threshold);
             let shares = polynomials.iter().map(|polynomial| powers.share(polynomial));
             let Some((ciphertext, made)) = *passed else { return Ok(Dealt::Own(shares.collect())) };
@@ -342,7 +347,7 @@ impl ExpectCertificate {
     }
 }
 
-/// Fewer members than this are not worth another core: each costs a third of a millisecond.
+/// Fewer members than this are not worth another core: each costs a tenth of a millisecond.
 const WORTH_A_CORE: usize = 2;
 
 /// Fewer boxes than this are not worth another core: each costs some microseconds.
@@ -387,18 +392,22 @@ impl ExpectShares {
                 fault(who, Error::peer(env.name_of(who), format!("sent this site a box of shares that {why}"), "SHR-4"))
             };
             let (key, associated) = &peer.incoming;
-            let plain = suite::open(key, associated, &sealed.sealed).map_err(|_| bad("does not open"))?;
+            let plain = suite::open(key, associated, &sealed.sealed)
+                .map_err(|_| bad("does not open, unless it was changed on the way"))?;
             let (chunks, rest) = plain.as_chunks::<32>();
             if chunks.len() != slots || !rest.is_empty() {
                 return Err(bad("holds the wrong number of shares"));
             }
             Share::all(chunks.iter()).ok_or_else(|| bad("holds something that is not a share"))
         };
-        let mut opened = spread::map(&theirs, WORTH_OPENING, open).into_iter().peekable();
+        let mut opened = spread::map(&theirs, WORTH_OPENING, open).into_iter();
         for peer in &self.peers {
-            let (secret, shares) = match (peer, opened.next_if(|_| peer.is_some())) {
-                (Some(peer), Some(shares)) => (&peer.pair, &shares?),
-                _ => (&*self.noise, &self.own_shares),
+            let (secret, shares) = match peer {
+                None => (&*self.noise, &self.own_shares),
+                Some(peer) => {
+                    let missing = || fault(env.me, Error::ApiMisuse("a member whose box was not opened"));
+                    (&peer.pair, &opened.next().unwrap_or_else(|| Err(missing()))?)
+                }
             };
             held.iter_mut().zip(shares).for_each(|(held, share)| held.push(share.copy()));
             pairs.push(Secret::new(*secret.bytes()));

@@ -62,7 +62,7 @@ impl Site {
         };
         let (mut next, accepted) = state.directory(&self.env, directory, rng)?;
         let (asked, kind) = (Kind::Directory, Kind::AcceptDirectory);
-        self.reply(digest, asked, index, kind, &next.hash, &accepted, Disclosure::Acknowledgement);
+        self.reply(digest, asked, index, kind, &next.hash, &accepted, Disclosure::EncapsulatedSecrets);
         next.sent = self.replies.get(&(asked, index)).map(|reply| reply.bytes.clone()).unwrap_or_default();
         self.decks.insert(index, DeckState::Certificate(next));
         Ok(())

@@ -226,7 +226,8 @@ fn counts_beside_the_mask_in_the_clear() {
             if let Some(label) = wire.discloses {
                 let expected = match label {
                     Disclosure::PublicKeys => vec![Kind::AdvertiseKeys],
-                    Disclosure::Acknowledgement => vec![Kind::AcceptDirectory, Kind::ShareAck],
+                    Disclosure::Acknowledgement => vec![Kind::ShareAck],
+                    Disclosure::EncapsulatedSecrets => vec![Kind::AcceptDirectory],
                     Disclosure::SealedShares => vec![Kind::ShareKeys],
                     Disclosure::MaskedWords => vec![Kind::MaskedInput],
                     Disclosure::RoundSeeds => vec![Kind::ConsistencyCheck],
