@@ -60,8 +60,10 @@ pub type Lie<'a> = dyn FnMut(u32, &Batch, &[Vec<f64>]) -> Option<Batch> + 'a;
 
 /// How long a silent site is awaited.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long they may take to come and to exchange keys: sites that were here before dial again ever more slowly, beside other attacks.
+/// How long they may take to come: sites that were here before dial again ever more slowly, beside other attacks.
 const COMING: Duration = Duration::from_secs(90);
+/// How long they may then take to exchange keys.
+const KEYS: Duration = Duration::from_secs(30);
 /// How long a site that was lied to may take to leave.
 const LAST_WORD: Duration = Duration::from_secs(3);
 
@@ -98,9 +100,10 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
     };
     let cast = Cast::of(identities, &scene.work, &names, usual).map_err(failed)?;
     let federation = &cast.federation;
-    let mut hub = cast.host(PartyId::Coordinator, LOOPBACK_TIMING, federation.terms.slots).await.map_err(failed)?;
+    let timing = aggregator::Timing { join: COMING.as_millis() as u64, ..LOOPBACK_TIMING };
+    let mut hub = cast.host(PartyId::Coordinator, timing, federation.terms.slots).await.map_err(failed)?;
     let coordinator = hub.address().context("a coordinator without an address")?;
-    let (intermediary, counter) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
+    let (intermediary, counter) = cast.intermediary(coordinator, timing).await;
     let site = |(i, (_, rows)): (usize, &(String, Rows))| {
         let state = |what: &str| scene.state.as_ref().map(|(folder, _)| folder.join(format!("{what}-{i}")));
         let config = cast.site(i, rows, coordinator, intermediary);
@@ -153,7 +156,7 @@ async fn converse(
 ) -> Result<(Vec<Vec<f64>>, Option<String>)> {
     let domain = scene.work.domain()?;
     let deadline = || Some(Instant::now() + PATIENCE);
-    let (mut keys, until) = (false, Some(Instant::now() + COMING));
+    let (mut keys, until) = (false, Some(Instant::now() + COMING + KEYS));
     while !keys {
         match hub.next(until).await {
             HostEvent::Aggregator(aggregator::Event::DeckReady { .. }) => keys = true,
