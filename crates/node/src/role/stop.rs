@@ -30,8 +30,9 @@ const IN_GOOD_ORDER: Duration = Duration::from_secs(15);
 /// has not ended in good order after 15 seconds, or when it is told again, ends all the same. For programs, which call it once, within
 /// a tokio runtime.
 pub fn listen() {
+    let first = signalled();
     tokio::spawn(async {
-        let code = signalled().await;
+        let code = first.await;
         TOLD.store(code as u8, Ordering::Release);
         NOW.notify_waiters();
         let _ = tokio::time::timeout(IN_GOOD_ORDER, signalled()).await;
@@ -57,25 +58,37 @@ pub async fn told() -> Code {
     }
 }
 
-async fn signalled() -> Code {
-    if LEFT_ALONE.load(Ordering::Acquire) {
-        std::future::pending::<()>().await;
-    }
-    let keyboard = async {
-        // Where the signal cannot be listened for, it ends the process by itself.
-        if tokio::signal::ctrl_c().await.is_err() {
+/// The next signal, of those that come once this was called, whenever it is awaited. Where a signal cannot be listened for, it ends the
+/// process by itself.
+fn signalled() -> impl Future<Output = Code> + Send {
+    let alone = LEFT_ALONE.load(Ordering::Acquire);
+    #[cfg(unix)]
+    let [interrupt, terminate] = {
+        use tokio::signal::unix::{SignalKind, signal};
+        [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| (!alone).then(|| signal(kind).ok()).flatten())
+    };
+    #[cfg(unix)]
+    return async {
+        tokio::select! {
+            () = heard(interrupt) => Code::Interrupted,
+            () = heard(terminate) => Code::Terminated,
+        }
+    };
+    #[cfg(not(unix))]
+    async move {
+        if alone || tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
         Code::Interrupted
-    };
-    #[cfg(unix)]
-    if let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
-        return tokio::select! {
-            code = keyboard => code,
-            _ = terminate.recv() => Code::Terminated,
-        };
     }
-    keyboard.await
+}
+
+#[cfg(unix)]
+async fn heard(signal: Option<tokio::signal::unix::Signal>) {
+    match signal {
+        Some(mut signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
 }
 
 /// The failure of a process that was told to stop, with what to do next.
