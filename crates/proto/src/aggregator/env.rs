@@ -38,8 +38,8 @@ impl Env {
     }
 
     /// A frame whose message is empty.
-    pub(crate) fn frame_raw(&self, kind: Kind, context: &Hash) -> Arc<Vec<u8>> {
-        Arc::new(message::frame_encoded(&self.identity, &self.session, kind, context, &[]))
+    pub(crate) fn frame_raw(&self, kind: Kind, context: &Hash, message: &[u8]) -> Arc<Vec<u8>> {
+        Arc::new(message::frame_encoded(&self.identity, &self.session, kind, context, message))
     }
 
     pub(crate) fn frame<T: serde::Serialize>(&self, kind: Kind, context: &Hash, message: &T) -> Arc<Vec<u8>> {

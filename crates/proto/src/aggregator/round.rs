@@ -485,7 +485,7 @@ impl Round {
 
     /// [REL-6]: asks all who are left to give up the slot; `here` are those who sent their inputs.
     pub(crate) fn start_burn(&mut self, env: &Env, here: Vec<u16>, now: Millis) {
-        let frame = env.frame_raw(Kind::Burn, &self.context);
+        let frame = env.frame_raw(Kind::Burn, &self.context, &[]);
         let asked = self.cohort.iter().filter(|site| !self.gone.contains(site));
         self.pending = Pending::new(asked.map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
         self.phase = Phase::Burn { here, signed: BTreeMap::new() };

@@ -11,11 +11,12 @@ use super::{
     types::Loss,
 };
 use crate::{
+    codec,
     error::{Error, Rule},
     message::{
-        AcceptDirectory, AdvertiseKeys, CiphertextFor, DeliverShares, Directory, DirectoryCertificate, DirectoryEntry,
-        Kind, OpenDeck, Proof, SealedFor, ShareComplaint, ShareKeys, Verified, commitments_hash, deck_id,
-        directory_hash, encapsulates,
+        AcceptDirectory, AdvertiseKeys, CIPHERTEXT_FOR, CiphertextFor, DeliverShares, Directory, DirectoryEntry, Kind,
+        OpenDeck, Proof, SealedFor, ShareComplaint, ShareKeys, Verified, commitments_hash, deck_id, directory_hash,
+        encapsulates,
     },
     release::{self, Blocks, Member},
     suite::Hash,
@@ -23,8 +24,15 @@ use crate::{
 
 enum Phase {
     Advertise,
-    Accept { accepted: BTreeMap<u16, (Proof, Vec<CiphertextFor>)> },
-    Share { boxes: BTreeMap<u16, Vec<SealedFor>> },
+    /// `passing` has the ciphertexts for each member, encoded as the certificate has them, in the order in which they came: at most
+    /// half a million, each of which would be a block of its own.
+    Accept {
+        proofs: BTreeMap<u16, Proof>,
+        passing: BTreeMap<u16, Vec<u8>>,
+    },
+    Share {
+        boxes: BTreeMap<u16, Vec<SealedFor>>,
+    },
     Deliver,
 }
 
@@ -148,14 +156,18 @@ impl Setup {
                 self.check_keys(env, from, &keys)?;
                 self.keys.insert(from, (keys, frame.proof));
             }
-            (Phase::Accept { accepted }, Kind::AcceptDirectory) => {
+            (Phase::Accept { proofs, passing }, Kind::AcceptDirectory) => {
                 let AcceptDirectory { ciphertexts } = frame.decode("AcceptDirectory")?;
                 let receivers = self.keys.keys().copied().filter(|to| encapsulates(from, *to));
                 if !ciphertexts.iter().map(|c| c.site).eq(receivers) {
                     let what = "did not send exactly one ciphertext for every member that it has to send one";
                     return Err(env.site_error(from, what, "KEX-19"));
                 }
-                accepted.insert(from, (frame.proof, ciphertexts));
+                proofs.insert(from, frame.proof);
+                for CiphertextFor { site, ciphertext } in ciphertexts {
+                    let to = passing.entry(site).or_default();
+                    to.extend_from_slice(&codec::encode(&CiphertextFor { site: from, ciphertext }));
+                }
             }
             (Phase::Share { boxes }, Kind::ShareKeys) => {
                 let shares: ShareKeys = frame.decode("ShareKeys")?;
@@ -257,26 +269,24 @@ impl Setup {
                 let hash = directory_hash(&self.id, &directory);
                 let frame = env.frame(Kind::Directory, &self.id, &directory);
                 self.pending = Pending::new(members.iter().map(|s| (*s, frame.clone())).collect(), wait, env, now);
+                let expected = |to: u16| members.iter().filter(|from| encapsulates(**from, to)).count();
+                let room = |to: &u16| (*to, Vec::with_capacity(expected(*to) * CIPHERTEXT_FOR));
+                let passing = members.iter().map(room).collect();
+                self.phase = Phase::Accept { proofs: BTreeMap::new(), passing };
                 self.directory = Some((hash, threshold, members));
-                self.phase = Phase::Accept { accepted: BTreeMap::new() };
             }
-            Phase::Accept { accepted } => {
-                let mut proofs = Vec::with_capacity(accepted.len());
-                let mut waiting: BTreeMap<u16, Vec<CiphertextFor>> =
-                    self.keys.keys().map(|s| (*s, Vec::new())).collect();
-                for (from, (proof, sent)) in std::mem::take(accepted) {
-                    proofs.push(proof);
-                    for CiphertextFor { site, ciphertext } in sent {
-                        waiting.entry(site).or_default().push(CiphertextFor { site: from, ciphertext });
-                    }
-                }
+            Phase::Accept { proofs, passing } => {
+                let proofs = codec::encode(&proofs.values().copied().collect::<Vec<Proof>>());
+                let passing = std::mem::take(passing);
                 let hash = self.hash();
                 let mut frames = BTreeMap::new();
-                for (to, ciphertexts) in waiting {
-                    // Moved in and out of the message, not copied for each.
-                    let message = DirectoryCertificate { proofs, ciphertexts };
-                    frames.insert(to, env.frame(Kind::DirectoryCertificate, &hash, &message));
-                    proofs = message.proofs;
+                for (to, mut ciphertexts) in passing {
+                    let (each, _) = ciphertexts.as_chunks_mut::<CIPHERTEXT_FOR>();
+                    each.sort_unstable_by_key(|c| u16::from_le_bytes([c[0], c[1]]));
+                    // A DirectoryCertificate, part by part.
+                    let count = (each.len() as u64).to_le_bytes();
+                    let message = [&proofs[..], &count, &ciphertexts].concat();
+                    frames.insert(to, env.frame_raw(Kind::DirectoryCertificate, &hash, &message));
                 }
                 self.pending = Pending::new(frames, wait, env, now);
                 self.phase = Phase::Share { boxes: BTreeMap::new() };

@@ -8,7 +8,7 @@ use crate::{
     codec,
     commit::Commitment,
     identity::Signature,
-    kem::{Ciphertext, KemKey},
+    kem::{CIPHERTEXT_BYTES, Ciphertext, KemKey},
     release::Standing,
     suite::{self, Hash},
 };
@@ -52,6 +52,9 @@ pub(crate) struct CiphertextFor {
     /// Carries the secret that a pair needs beside X25519's.
     pub(crate) ciphertext: Ciphertext,
 }
+
+/// Bytes of one, encoded.
+pub(crate) const CIPHERTEXT_FOR: usize = 2 + CIPHERTEXT_BYTES;
 
 /// Whether of two members `from` makes the ciphertext that passes between them ([KEX-17]).
 pub(crate) fn encapsulates(from: u16, to: u16) -> bool {
