@@ -10,7 +10,7 @@ use veilsum_node::{
     documents::{Federation, SitePolicy, policy_of},
     error::{Code, Failure},
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
-    release::{Origin, Prepared, Rows},
+    release::{Origin, Precision, Prepared, Rows},
     report,
     role::{client::ClientConfig, intermediary::IntermediaryConfig, server::OnLoss, server::ServerConfig},
     table::RowRules,
@@ -73,6 +73,7 @@ fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
         ("missing", rules.missing.is_some()),
         ("missing_marks", !rules.marks.is_empty()),
         ("filter", !rules.filter.conditions().is_empty()),
+        ("precision", rules.precision == Precision::Single),
     ];
     let said: Vec<&str> = said.into_iter().filter(|(_, said)| *said).map(|(key, _)| key).collect();
     if said.is_empty() {
@@ -218,6 +219,7 @@ mod tests {
         assert!(as_they_are(&of_files).is_ok(), "what says where a file is does nothing to rows");
         for (key, rules) in [
             ("filter", RowRules { filter: Filter::parse("age >= 18").unwrap(), ..of_files.clone() }),
+            ("precision", RowRules { precision: Precision::Single, ..of_files.clone() }),
             ("missing_marks", RowRules { marks: vec!["-99".into()], ..of_files.clone() }),
             ("columns", RowRules { columns: [("age".into(), "Alter".into())].into(), ..of_files.clone() }),
         ] {

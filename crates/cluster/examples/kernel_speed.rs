@@ -14,7 +14,7 @@ use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use ndarray::{Array1, Array2, ArrayView2};
 use veilsum_cluster::query::{LocalMeans, LocalSteps, RoundHalf};
 use veilsum_cluster::{
-    Batch, Centres, Domain, OutOfBox, Packed, Prepared, Query, Rows, Scaling, Start, SumStep, kernel, words,
+    Batch, Centres, Domain, OutOfBox, Packed, Precision, Prepared, Query, Rows, Scaling, Start, SumStep, kernel, words,
 };
 
 /// The sums of fuzzy c-means for m = 2 as one writes them with ndarray, row by row: `WS` (K x d) and `U` (K).
@@ -114,10 +114,50 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             roofline(n, d, k, whole);
         }
     }
+    precision(&site, &centres)?;
     sweep(&site, d)?;
     for k in [10, 64] {
         lloyd(&rows, &domain, k, false)?;
         lloyd(&blobs(&rows, &domain, k)?, &domain, k, true)?;
+    }
+    Ok(())
+}
+
+/// Turns of each of two sites with the same rows.
+const TURNS: usize = 31;
+
+/// Rows held in single precision against the same numbers held in double precision, in turns, in whole steps.
+fn precision(site: &Prepared, centres: &Centres) -> Result<(), Box<dyn std::error::Error>> {
+    let (k, d) = (centres.k(), centres.columns());
+    let single = site.clone().held_in(Precision::Single)?;
+    let sites = [Prepared::new(&single.packed().to_rows(), site.domain(), OutOfBox::Refuse)?, single];
+    let steps = [k * d, k].map(|len| SumStep { len, fraction_bits: 38 });
+    for m in [2.0, 1.5] {
+        let question = Batch::from(Query::fuzzy_sums(centres.clone(), m));
+        for threads in [1, 2] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+            let mut times = Vec::new();
+            for turn in 0..=TURNS {
+                let mut answers = [Vec::new(), Vec::new()];
+                let mut spent = [0.0; 2];
+                for at in [turn % 2, 1 - turn % 2] {
+                    let start = Instant::now();
+                    answers[at] = pool.install(|| words(&question, &sites[at], &steps, None))?;
+                    spent[at] = start.elapsed().as_secs_f64() * 1e3;
+                }
+                assert_eq!(answers[0], answers[1], "the words are those of the same numbers in double precision");
+                times.push(spent);
+            }
+            // The first turn warms up.
+            let times = &times[1..];
+            let [double, single] = [0, 1].map(|at| spread(times.iter().map(|turn| turn[at])));
+            let [ratio, least, most] = spread(times.iter().map(|turn| turn[1] / turn[0]));
+            println!(
+                "rows in single precision, m = {m}, {threads} thread(s): {:.1} ms, in double precision {:.1} ms; quickest {:.1} and {:.1} ms; \
+                 ratio {ratio:.2} (of {TURNS} turns {least:.2} to {most:.2})",
+                single[0], double[0], single[1], double[1],
+            );
+        }
     }
     Ok(())
 }

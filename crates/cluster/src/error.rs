@@ -29,6 +29,12 @@ pub enum DataError {
         /// Column index.
         column: usize,
     },
+    /// A column whose box is so narrow or so far from zero, in working units, that single precision tells too few of its numbers apart.
+    #[error("single precision is too coarse for the box of column {column} (counted from 0)")]
+    TooCoarse {
+        /// Column index.
+        column: usize,
+    },
     /// A row of zeros where only directions count.
     #[error("row {row} (counted from 0) holds nothing but zeros, and has no direction")]
     NoDirection {

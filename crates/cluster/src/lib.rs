@@ -78,7 +78,7 @@ pub use data::{Centres, Rows};
 pub use error::{AnswerError, DataError, DriveError, MethodError, MetricError, QueryError};
 pub use kernel::Step as SumStep;
 pub use method::{Clusters, Fcm, FcmParams, Method, Outcome, Recipe, Run, Step};
-pub use packed::Packed;
+pub use packed::{Packed, Precision};
 pub use prepared::Prepared;
 pub use query::{Block, Per, Query};
 pub use scale::{Domain, OutOfBox, Scaling, unit};

@@ -1,5 +1,7 @@
 //! Rows packed once for the kernel: groups of 8 points, dimension-major, so that a column of a group is one vector.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use crate::{Centres, DataError, Domain, OutOfBox, Rows, Scaling};
@@ -9,6 +11,19 @@ pub(crate) const LANES: usize = 8;
 
 /// Groups that a thread takes at a time where each is looked at for itself.
 const MIN_GROUPS: usize = 128;
+
+/// Rows of a stretch that is looked at by itself: some that stay in the caches.
+const PART: usize = 4096;
+
+/// How the numbers of rows are held in memory. What is computed from them is in doubles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// 8 bytes a number.
+    #[default]
+    Double,
+    /// 4 bytes a number: the nearest one in single precision that is inside the box, working units.
+    Single,
+}
 
 /// One value for each point of a group, aligned to a cache line so that no vector load straddles two.
 #[derive(Clone, Copy)]
@@ -25,15 +40,88 @@ impl Lanes {
     }
 }
 
+/// The same in single precision, which every computation turns into doubles first.
+#[derive(Clone, Copy)]
+#[repr(C, align(32))]
+pub(crate) struct Singles(pub(crate) [f32; LANES]);
+
 /// Rows in the kernel's layout, working units.
 ///
 /// Group g, column j stand at `g * d + j`. The last row is repeated to fill an even number of groups; the kernel leaves the
 /// copies out of its sums.
 #[derive(Clone)]
 pub struct Packed {
-    lanes: Vec<Lanes>,
+    lanes: Held,
     len: usize,
     columns: usize,
+}
+
+#[derive(Clone)]
+enum Held {
+    Doubles(Vec<Lanes>),
+    Singles(Vec<Singles>),
+}
+
+/// A stretch of packed values.
+#[derive(Clone, Copy)]
+pub(crate) enum Stored<'a> {
+    Doubles(&'a [Lanes]),
+    Singles(&'a [Singles]),
+}
+
+impl<'a> Stored<'a> {
+    /// Vectors of 8 values.
+    #[inline(always)]
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::Doubles(lanes) => lanes.len(),
+            Self::Singles(lanes) => lanes.len(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn part(self, range: Range<usize>) -> Self {
+        match self {
+            Self::Doubles(lanes) => Self::Doubles(&lanes[range]),
+            Self::Singles(lanes) => Self::Singles(&lanes[range]),
+        }
+    }
+
+    /// One coordinate of a row of d columns.
+    #[inline(always)]
+    pub(crate) fn value(self, row: usize, column: usize, d: usize) -> f64 {
+        let at = row / LANES * d + column;
+        match self {
+            Self::Doubles(lanes) => lanes[at].0[row % LANES],
+            Self::Singles(lanes) => lanes[at].0[row % LANES].into(),
+        }
+    }
+
+    /// One column of a group.
+    #[inline(always)]
+    pub(crate) fn vector(self, at: usize) -> Lanes {
+        match self {
+            Self::Doubles(lanes) => lanes[at],
+            Self::Singles(lanes) => Lanes(lanes[at].0.map(f64::from)),
+        }
+    }
+
+    /// The coordinates of a row of d columns, one after the other. One of the two lists is empty.
+    #[inline(always)]
+    pub(crate) fn coordinates(self, row: usize, d: usize) -> impl Iterator<Item = f64> {
+        let (doubles, singles): (&[Lanes], &[Singles]) = match self {
+            Self::Doubles(lanes) => (&lanes[row / LANES * d..][..d], &[]),
+            Self::Singles(lanes) => (&[], &lanes[row / LANES * d..][..d]),
+        };
+        let lane = row % LANES;
+        doubles.iter().map(move |lanes| lanes.0[lane]).chain(singles.iter().map(move |lanes| lanes.0[lane].into()))
+    }
+
+    /// The coordinates of a row.
+    #[inline(always)]
+    pub(crate) fn read(self, row: usize, x: &mut [f64]) {
+        self.coordinates(row, x.len()).enumerate().for_each(|(column, value)| x[column] = value);
+    }
 }
 
 impl Packed {
@@ -44,7 +132,11 @@ impl Packed {
 
     /// Packs values that fill whole rows.
     pub(crate) fn of(values: &[f64], columns: usize) -> Self {
-        Self::with(values, columns, |_, _| true).unwrap_or_else(|_| Self { lanes: Vec::new(), len: 0, columns })
+        Self::with(values, columns, |_, _| true).unwrap_or_else(|_| Self {
+            lanes: Held::Doubles(Vec::new()),
+            len: 0,
+            columns,
+        })
     }
 
     /// Packs values that fill whole rows, each vector of a column after `change` was made to it; the first group of rows (by number) for
@@ -55,10 +147,10 @@ impl Packed {
         change: impl Fn(usize, &mut [f64; LANES]) -> bool + Sync,
     ) -> Result<Self, usize> {
         let len = values.len() / columns;
-        let groups = len.div_ceil(LANES).next_multiple_of(2);
+        let groups = padded(len);
         let mut lanes = vec![Lanes::ZERO; groups * columns];
         if len == 0 {
-            return Ok(Self { lanes, len, columns });
+            return Ok(Self { lanes: Held::Doubles(lanes), len, columns });
         }
         let pack = |(g, group): (usize, &mut [Lanes])| {
             for lane in 0..LANES {
@@ -72,7 +164,7 @@ impl Packed {
         };
         // Pages of new memory are most of the time that this takes, and every thread asks for its own.
         let bad = lanes.par_chunks_exact_mut(columns).enumerate().with_min_len(MIN_GROUPS).find_map_first(pack);
-        bad.map_or(Ok(Self { lanes, len, columns }), Err)
+        bad.map_or(Ok(Self { lanes: Held::Doubles(lanes), len, columns }), Err)
     }
 
     /// Packs rows (n x d, original units) in working units, as [`Domain::to_working`] makes them, of which this is the quick form.
@@ -103,8 +195,11 @@ impl Packed {
         self.columns
     }
 
-    pub(crate) fn lanes(&self) -> &[Lanes] {
-        &self.lanes
+    pub(crate) fn lanes(&self) -> Stored<'_> {
+        match &self.lanes {
+            Held::Doubles(lanes) => Stored::Doubles(lanes),
+            Held::Singles(lanes) => Stored::Singles(lanes),
+        }
     }
 
     /// The centre nearest to every row (n), among equals the lowest index: what [`distance::nearest`](crate::distance::nearest) says
@@ -116,14 +211,15 @@ impl Packed {
         if centres.columns() != self.columns {
             return Err(DataError::ColumnMismatch { expected: self.columns, found: centres.columns() });
         }
+        let (lanes, d) = (self.lanes(), self.columns);
         let mut labels = vec![0; self.len.next_multiple_of(LANES)];
-        let groups = self.lanes.par_chunks_exact(self.columns).zip(labels.par_chunks_exact_mut(LANES));
-        groups.with_min_len(MIN_GROUPS).for_each(|(group, labels)| {
+        let groups = labels.par_chunks_exact_mut(LANES).enumerate().with_min_len(MIN_GROUPS);
+        groups.for_each(|(g, labels)| {
             let mut least = [f64::INFINITY; LANES];
             for (index, centre) in (0..).zip(centres.rows()) {
                 let mut square = [0.0; LANES];
-                for (column, c) in group.iter().zip(centre) {
-                    for (sum, x) in square.iter_mut().zip(&column.0) {
+                for (column, c) in centre.iter().enumerate() {
+                    for (sum, x) in square.iter_mut().zip(&lanes.vector(g * d + column).0) {
                         *sum += (x - c) * (x - c);
                     }
                 }
@@ -140,17 +236,145 @@ impl Packed {
 
     /// The rows again, n x d, in their order.
     pub fn to_rows(&self) -> Rows {
-        let mut values = Vec::with_capacity(self.len * self.columns);
-        for i in 0..self.len {
-            let group = &self.lanes[i / LANES * self.columns..][..self.columns];
-            values.extend(group.iter().map(|column| column.0[i % LANES]));
-        }
+        self.rows(0..self.len)
+    }
+
+    /// The rows again in stretches, so that not all of them are there twice.
+    pub fn parts(&self) -> impl Iterator<Item = Rows> {
+        (0..self.len).step_by(PART).map(|first| self.rows(first..(first + PART).min(self.len)))
+    }
+
+    fn rows(&self, which: Range<usize>) -> Rows {
+        let mut values = vec![0.0; which.len() * self.columns];
+        which.zip(values.chunks_exact_mut(self.columns)).for_each(|(row, x)| self.lanes().read(row, x));
         Rows::known(values, self.columns)
+    }
+
+    /// Room for so many rows.
+    pub(crate) fn room(columns: usize, rows: usize, precision: Precision) -> Self {
+        let vectors = padded(rows) * columns;
+        let lanes = match precision {
+            Precision::Double => Held::Doubles(Vec::with_capacity(vectors)),
+            Precision::Single => Held::Singles(Vec::with_capacity(vectors)),
+        };
+        Self { lanes, len: 0, columns }
+    }
+
+    /// Appends rows that are inside this box, working units: in single precision the nearest numbers of those inside.
+    pub(crate) fn append(&mut self, rows: &Rows, domain: &Domain) {
+        let (first, vectors) = (self.len, padded(self.len + rows.len()) * self.columns);
+        self.len += rows.len();
+        match &mut self.lanes {
+            Held::Doubles(lanes) => {
+                lanes.resize(vectors, Lanes::ZERO);
+                place(lanes, first, rows, |lane| &mut lane.0, |_, x| x);
+            }
+            Held::Singles(lanes) => {
+                lanes.resize(vectors, Singles([0.0; LANES]));
+                let ends: Vec<(f64, f64)> = (0..self.columns).map(|column| domain.working_interval(column)).collect();
+                place(lanes, first, rows, |lane| &mut lane.0, |column, x| single(x, ends[column]));
+            }
+        }
+    }
+}
+
+/// Groups of so many rows.
+fn padded(rows: usize) -> usize {
+    rows.div_ceil(LANES).next_multiple_of(2)
+}
+
+/// Puts rows behind the `first` ones; the last of them fills what is left.
+fn place<L, T>(
+    lanes: &mut [L],
+    first: usize,
+    rows: &Rows,
+    of: impl Fn(&mut L) -> &mut [T; LANES],
+    value: impl Fn(usize, f64) -> T,
+) {
+    let Some(last) = rows.iter().next_back() else { return };
+    let d = rows.columns();
+    let places = first..lanes.len() / d * LANES;
+    for (at, row) in places.zip(rows.iter().chain(std::iter::repeat(last))) {
+        for (column, (lanes, x)) in lanes[at / LANES * d..].iter_mut().zip(row).enumerate() {
+            of(lanes)[at % LANES] = value(column, *x);
+        }
+    }
+}
+
+/// The nearest number in single precision that is inside the interval; at most one lies between the end and a number outside.
+fn single(x: f64, (low, high): (f64, f64)) -> f32 {
+    let near = x as f32;
+    match f64::from(near) {
+        wide if wide > high => near.next_down(),
+        wide if wide < low => near.next_up(),
+        _ => near,
     }
 }
 
 impl std::fmt::Debug for Packed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Packed").field("columns", &self.columns).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// The nearest of the three numbers around it that are inside.
+        #[test]
+        fn a_number_in_single_precision_is_the_nearest_inside_the_box(
+            low in prop::sample::select(vec![0.0, -1.0, 0.1, -0.3, 1e-9]),
+            width in prop::sample::select(vec![1.0, 0.1, 1.0 / 3.0, 7.7e20]),
+            at in prop_oneof![Just(0.0), Just(1.0), 0.0..=1.0],
+        ) {
+            let (low, high): (f64, f64) = (low, low + width);
+            let x = (low + at * width).clamp(low, high);
+            let found = single(x, (low, high));
+            let near = x as f32;
+            let inside = [near.next_down(), near, near.next_up()].map(f64::from).into_iter().filter(|y| (low..=high).contains(y));
+            let best = inside.map(|y| (y - x).abs()).fold(f64::INFINITY, f64::min);
+            prop_assert!((low..=high).contains(&f64::from(found)), "{} {}", x, found);
+            prop_assert_eq!((f64::from(found) - x).abs(), best);
+        }
+    }
+
+    #[test]
+    fn rows_that_come_in_parts_are_packed_as_those_that_come_together() {
+        let domain = Domain::new(vec![0.0; 3], vec![1.0; 3], Scaling::Box).unwrap();
+        let rows = Rows::new((0..3 * 100).map(|i| f64::from(i) / 300.0).collect(), 3).unwrap();
+        let mut whole = Packed::room(3, 100, Precision::Single);
+        whole.append(&rows, &domain);
+        for cut in [0, 1, 5, 8, 16, 99, 100] {
+            for precision in [Precision::Double, Precision::Single] {
+                let mut packed = Packed::room(3, 0, precision);
+                let (first, last) = rows.as_slice().split_at(3 * cut);
+                for part in [first, &[], last] {
+                    packed.append(&Rows::known(part.to_vec(), 3), &domain);
+                }
+                let known = if precision == Precision::Single { &whole } else { &Packed::new(&rows) };
+                let vectors = |packed: &Packed| {
+                    (0..packed.lanes().len()).map(|at| packed.lanes().vector(at).0).collect::<Vec<_>>()
+                };
+                assert_eq!((packed.len(), vectors(&packed)), (100, vectors(known)), "{cut} {precision:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_box_that_single_precision_cannot_tell_apart_is_refused() {
+        let fits = |low: f64, high: f64, scaling, one: f64| {
+            Domain::mixed(vec![0.0, low], vec![1.0, high], scaling, vec![one]).unwrap().fits_singles()
+        };
+        assert_eq!(fits(1900.0, 2026.0, Scaling::Box, 0.7), Ok(()));
+        assert_eq!(fits(120.0, 200.0, Scaling::None, 1.0), Ok(()));
+        assert_eq!(fits(-1.0, 2026.0, Scaling::Direction, 1.0), Ok(()));
+        for (low, high) in [(1900.0, 2000.0), (0.0, 1e140), (0.0, 1e-40), (1.0, 1.0 + 1e-12)] {
+            assert_eq!(fits(low, high, Scaling::None, 1.0), Err(DataError::TooCoarse { column: 1 }), "{low} {high}");
+        }
+        assert_eq!(fits(0.0, 1.0, Scaling::None, 1e140), Err(DataError::TooCoarse { column: 2 }));
     }
 }

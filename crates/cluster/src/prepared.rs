@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::kernel::Bounds;
-use crate::{AnswerError, Centres, DataError, Domain, OutOfBox, Packed, Rows, Scaling, Transform};
+use crate::{AnswerError, Centres, DataError, Domain, OutOfBox, Packed, Precision, Rows, Scaling, Transform};
 
 /// A transform and the rows under it.
 type Moved = (Transform, Arc<Prepared>);
@@ -127,6 +127,41 @@ impl Prepared {
         Self::of(Packed::new(rows), domain.clone())
     }
 
+    /// No rows yet, and room for so many that are held in this precision.
+    ///
+    /// # Errors
+    /// [`DataError::TooCoarse`] where single precision cannot tell enough numbers of a column apart.
+    pub fn room(rows: usize, domain: &Domain, precision: Precision) -> Result<Self, DataError> {
+        if precision == Precision::Single {
+            domain.fits_singles()?;
+        }
+        Ok(Self::of(Packed::room(domain.columns(), rows, precision), domain.clone()))
+    }
+
+    /// Appends rows of the same box, without labels.
+    ///
+    /// # Errors
+    /// [`DataError::ColumnMismatch`].
+    pub fn append(&mut self, more: &Self) -> Result<(), DataError> {
+        self.domain.same_columns(more.domain.columns())?;
+        more.packed.parts().for_each(|part| self.packed.append(&part, &self.domain));
+        (self.moved, self.kept) = Default::default();
+        Ok(())
+    }
+
+    /// The same rows, held in this precision: in single precision each number is the nearest one inside the box.
+    ///
+    /// # Errors
+    /// As [`Prepared::room`].
+    pub fn held_in(self, precision: Precision) -> Result<Self, DataError> {
+        if precision == Precision::Double {
+            return Ok(self);
+        }
+        let mut all = Self::room(self.len(), &self.domain, precision)?;
+        all.append(&self)?;
+        Ok(Self { labels: self.labels, ..all })
+    }
+
     /// With one label for each row, in the order of the rows.
     ///
     /// # Errors
@@ -195,7 +230,11 @@ impl Prepared {
         let given = std::mem::take(&mut *locked(&old));
         let room = given.room + given.all.iter().map(|(_, bytes, _)| bytes).sum::<u64>();
         drop(given);
-        let packed = Packed::new(&transform.rows(&self.packed.to_rows())?);
+        // In doubles, whatever the rows are held in: they are the transform of exactly those.
+        let mut packed = Packed::room(self.packed.columns(), self.len(), Precision::Double);
+        for part in self.packed.parts() {
+            packed.append(&transform.rows(&part)?, &domain);
+        }
         let rows = Self { labels: self.labels.clone(), ..Self::of(packed, domain) };
         let rows = Arc::new(rows.with_room(room));
         *moved = Some((transform.clone(), rows.clone()));

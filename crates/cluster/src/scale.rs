@@ -304,6 +304,15 @@ impl Domain {
         Centres::from_array(array)
     }
 
+    /// Whether numbers of single precision are near enough to each other in every column: within 2^-20 of its width, in working units.
+    pub(crate) fn fits_singles(&self) -> Result<(), DataError> {
+        let fits = |column: &usize| {
+            let ((low, high), most) = (self.working_interval(*column), self.max_abs(*column));
+            high - low >= 1e-30 && most <= 1e30 && most <= 16.0 * (high - low)
+        };
+        (0..self.columns()).find(|column| !fits(column)).map_or(Ok(()), |column| Err(DataError::TooCoarse { column }))
+    }
+
     pub(crate) fn same_columns(&self, found: usize) -> Result<(), DataError> {
         if found == self.columns() {
             Ok(())

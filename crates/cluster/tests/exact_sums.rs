@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 use veilsum_cluster::query::*;
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::{AnswerError, Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, SumStep};
+use veilsum_cluster::{
+    AnswerError, Batch, Centres, Domain, OutOfBox, Precision, Prepared, Query, Rows, Scaling, SumStep, Transform,
+};
 use veilsum_cluster::{answer, words};
 
 const D: usize = 3;
@@ -115,6 +117,51 @@ fn sum_1_a_sweep_in_one_pass_has_the_words_of_each_question_alone() {
     let at: usize = uneven[..3].iter().map(|step| step.len).sum();
     assert_eq!(coarse[..at], found[..at]);
     assert!((coarse[at] * 32 - found[at]).abs() <= 32 * 700 && coarse[at] != found[at]);
+}
+
+/// Rows in single precision answer every question as the same numbers do in doubles, in doubles and in whole steps, with any number of
+/// threads, standardised or not, and with bounds from one question to the next.
+#[test]
+fn rows_in_single_precision_answer_as_the_same_numbers_in_doubles() {
+    let seed = 31;
+    let mut stream = Stream::new(seed, b"veilsum exact sums test ");
+    let n = 3 * 8_192 + 13;
+    let single = prepared(draw(&mut stream, n)).held_in(Precision::Single).unwrap();
+    let double = prepared(single.packed().to_rows().as_slice().to_vec());
+    let transform = Transform {
+        lower: vec![0.125, 0.0, 0.0],
+        upper: vec![0.875, 1.0, 1.0],
+        shift: vec![0.4, 0.5, 0.3],
+        factor: vec![3.0, 2.0, 5.0],
+    };
+    let local = LocalSteps { most: 5, epsilon: 1e-4 };
+    let alone: Query =
+        LocalFuzzy { centres: centres(&mut stream, 3), m: 2.0, local, pull: Pull::Memberships, part: RoundHalf::Both }
+            .into();
+    let mut batches =
+        vec![additive(&mut stream, 2.0), additive(&mut stream, 1.5), others(&mut stream, 2.0), alone.into()];
+    batches.push(Batch { transform: Some(transform), queries: additive(&mut stream, 2.0).queries[..7].to_vec() });
+    for threads in [1, 2, 4] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let [single, double] = [&single, &double].map(|rows| rows.clone().with_room(1 << 24));
+        for (i, batch) in batches.iter().enumerate() {
+            let steps: Vec<SumStep> = batch
+                .layout(&domain())
+                .unwrap()
+                .iter()
+                .map(|block| SumStep { len: block.len, fraction_bits: 20 })
+                .collect();
+            // Twice, so that bounds are known the second time.
+            for _ in 0..2 {
+                let all = |rows: &Prepared| {
+                    pool.install(|| (answer(batch, rows).unwrap().values, words(batch, rows, &steps, None)))
+                };
+                let ((a, in_steps), (b, known)) = (all(&single), all(&double));
+                assert!(a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits())), "seed {seed}, batch {i}");
+                assert!(in_steps.is_ok() && in_steps == known, "seed {seed}, batch {i}: {in_steps:?}");
+            }
+        }
+    }
 }
 
 proptest! {

@@ -16,6 +16,7 @@ mod min_change;
 mod models;
 mod papers;
 mod properties;
+mod single;
 mod small_clusters;
 mod spread;
 mod vectors_indices;

@@ -3,9 +3,9 @@
 
 use std::collections::HashSet;
 
-use veilsum_cluster::{AnswerError, Batch, Domain, Prepared, SumStep, random::Stream, words};
-use veilsum_proto::suite;
+use veilsum_cluster::{AnswerError, Batch, Domain, Prepared, Rows, SumStep, random::Stream, words};
 pub use veilsum_proto::suite::Hash;
+use veilsum_proto::suite::{self, LongHash};
 
 /// What a site has instead of its rows when it answers: somebody who knows them.
 ///
@@ -64,8 +64,9 @@ impl Answerer for Prepared {
     }
 
     fn digest(&self) -> Hash {
-        let bytes: Vec<u8> = self.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
-        suite::hash("rows behind blur", &[&bytes])
+        let mut digest = RowsDigest::new(self.rows(), self.domain());
+        self.packed().parts().for_each(|part| digest.add(&part));
+        digest.finish()
     }
 
     fn labels(&self) -> Option<&[u32]> {
@@ -73,11 +74,39 @@ impl Answerer for Prepared {
     }
 
     fn possible_rows(&self, widths: &[usize]) -> Option<u64> {
-        PossibleRows::of(self.packed().to_rows().iter(), widths)
+        let mut seen = PossibleRows::new(widths);
+        self.packed().parts().all(|part| part.iter().all(|row| seen.see(row)));
+        seen.count()
     }
 
     fn words(&self, batch: &Batch, steps: &[SumStep], noise: Option<&mut Stream>) -> Result<Vec<i64>, AnswererError> {
         Ok(words(batch, self, steps, noise)?)
+    }
+}
+
+/// The digest of rows in working units ([`Answerer::digest`]), a stretch of them after the other.
+pub struct RowsDigest {
+    digest: LongHash,
+    bytes: Vec<u8>,
+}
+
+impl RowsDigest {
+    /// Of so many rows of this box.
+    pub fn new(rows: u64, domain: &Domain) -> Self {
+        let bytes = rows * 8 * domain.columns() as u64;
+        Self { digest: LongHash::new("rows behind blur", bytes), bytes: Vec::new() }
+    }
+
+    /// The next rows, working units.
+    pub fn add(&mut self, rows: &Rows) {
+        self.bytes.clear();
+        self.bytes.extend(rows.as_slice().iter().flat_map(|x| x.to_le_bytes()));
+        self.digest.add(&self.bytes);
+    }
+
+    /// After the last row.
+    pub fn finish(self) -> Hash {
+        self.digest.finish()
     }
 }
 

@@ -91,6 +91,9 @@ impl From<veilsum_cluster::DataError> for Failure {
     fn from(e: veilsum_cluster::DataError) -> Self {
         let next = match e {
             veilsum_cluster::DataError::OutsideBox { .. } => OUTSIDE_BOX,
+            veilsum_cluster::DataError::TooCoarse { .. } => {
+                "leave out precision = \"single\" under [rows] in site.toml, or agree on a plan that scales its columns to the box"
+            }
             veilsum_cluster::DataError::NoDirection { .. } => {
                 "leave rows of zeros out, or agree on a plan with another --metric"
             }

@@ -56,7 +56,7 @@ use crate::{
     foreign::Foreign,
     plan::OutOfBox,
     question::Question,
-    release::{DataError, Origin, Prepared, Rows},
+    release::{DataError, Origin, Precision, Prepared, Rows},
     table::{self, Batches, OwnRows, Reader, Streamed, Table, TableSpec},
 };
 
@@ -110,8 +110,9 @@ pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<P
             format!("{}: these rows are with another program, and each of them has to be looked at here", from.place());
         return Err(Failure::input(what, "name a file of the rows"));
     }
-    match held(&from, &spec_of(federation, &from)?)? {
-        Some(table) => ready(federation, &from, table).map(|(rows, _)| rows),
+    let number = per_number(federation, Precision::Double)?;
+    match held(&from, &spec_of(federation, &from)?, number)? {
+        Some(table) => ready(federation, &from, table, number).map(|(rows, _)| rows),
         None => {
             let what = format!("{}: the rows take more memory than {}", from.place(), rows::shown(from.memory()));
             Err(Failure::input(what, "allow more: memory under [rows] in site.toml; or take a part of the rows"))
@@ -137,27 +138,58 @@ pub fn load_rows_and_origin(
     let domain = work.domain()?;
     let spec = spec_of(federation, &from)?;
     let label = work.labels.as_ref().map(|labels| labels.column.clone());
-    let Some(table) = held(&from, &spec)? else {
-        let reading = Arc::new(Reader::new(&from.data, spec, domain.columns(), from.memory())?);
-        let rows = Streamed::begin(reading.clone(), &domain, work.out_of_box, work.labels.clone(), &work.widths())?;
-        streams(federation, &from, rows.len())?;
-        let own = OwnRows::new(reading, label.clone(), Some(&rows));
-        return Ok((Arc::new(rows), Origin::read(work.names(), label, Arc::new(own))));
-    };
-    let (rows, origin) = ready(federation, &from, table)?;
-    Ok((Arc::new(rows), origin))
+    let number = per_number(federation, from.rules.precision)?;
+    if from.rules.precision == Precision::Double
+        && let Some(table) = held(&from, &spec, number)?
+    {
+        let (rows, origin) = ready(federation, &from, table, number)?;
+        return Ok((Arc::new(rows), origin));
+    }
+    read_often(&from)?;
+    let reading = Arc::new(Reader::new(&from.data, spec, domain.columns(), from.memory())?);
+    let rows = Streamed::checked(reading.clone(), &domain, work.out_of_box, work.labels.clone(), &work.widths())?;
+    let own = OwnRows::new(reading, label.clone(), Some(&rows));
+    let origin = Origin::read(work.names(), label, Arc::new(own));
+    let numbers = rows.len() * domain.columns() as u64;
+    if from.rules.precision == Precision::Single && numbers * number <= from.memory() {
+        return Ok((Arc::new(rows.held()?.with_room(room(&from, numbers, number))), origin));
+    }
+    streams(federation, &from, numbers * number)?;
+    Ok((Arc::new(rows.digested()?), origin))
 }
 
-fn ready(federation: &Federation, from: &RowsFrom, mut table: Table) -> Result<(Prepared, Origin), Failure> {
+/// What the rows leave of the memory may be taken by what is kept between questions, and no more than the rows themselves take as doubles.
+fn room(from: &RowsFrom, numbers: u64, number: u64) -> u64 {
+    from.memory().saturating_sub(numbers * number).min(8 * numbers)
+}
+
+/// Whether the rows are where they can be read more than once.
+fn read_often(from: &RowsFrom) -> Result<(), Failure> {
+    let pipe = std::fs::metadata(&from.data).is_ok_and(|of| !of.is_file() && !of.is_dir());
+    if !pipe || from.rules.precision == Precision::Double {
+        return Ok(());
+    }
+    let what = format!(
+        "{}: it is a pipe, which can be read once, and rows that are held in single precision are read three times",
+        from.data.display()
+    );
+    let next = "give the rows as a file, a folder, or on standard input (--data -); or take precision out of [rows] in site.toml";
+    Err(Failure::input(what, next))
+}
+
+fn ready(
+    federation: &Federation,
+    from: &RowsFrom,
+    mut table: Table,
+    number: u64,
+) -> Result<(Prepared, Origin), Failure> {
     let work = &federation.work;
     let domain = work.domain()?;
     let (values, labels) = table.drain();
     let named = work.labels.as_ref().zip(labels);
     let fault = |e: DataError| in_file(&from.data, e.into());
     let rows = Rows::new(values, domain.columns()).map_err(fault)?;
-    // What the rows leave of the memory may be taken by what is kept between questions, and no more than the rows themselves take.
-    let numbers = rows.as_slice().len() as u64;
-    let room = from.memory().saturating_sub(numbers * PER_NUMBER).min(8 * numbers);
+    let room = room(from, rows.as_slice().len() as u64, number);
     let mut prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?.with_room(room);
     if let Some((wanted, found)) = &named {
         // Every label was looked at when its row was read.
@@ -180,31 +212,44 @@ pub fn origin_of(from: &RowsFrom, spec: TableSpec) -> Result<Origin, Failure> {
     Ok(Origin::read(names, label.clone(), Arc::new(OwnRows::new(reading, label, None))))
 }
 
-/// Bytes that a number takes in memory: as it was read, and twice while it is made ready.
-const PER_NUMBER: u64 = 24;
+/// Bytes that a number takes in memory: as the kernel reads it, for the ledger as it was read where it is a double, and once more where a
+/// plan standardises rows or asks about all of them at once.
+fn per_number(federation: &Federation, precision: Precision) -> Result<u64, Failure> {
+    let held = match precision {
+        Precision::Double => 16,
+        Precision::Single => 4,
+    };
+    let again = !federation.work.recipe.preparation.is_none() || of_all_rows(federation)?.is_some();
+    Ok(held + if again { 8 } else { 0 })
+}
+
 /// Rows that are read before it is looked whether they still fit.
 const SOME: usize = 1 << 16;
 
 /// All rows, where they fit into the site's budget.
-fn held(from: &RowsFrom, spec: &TableSpec) -> Result<Option<Table>, Failure> {
+fn held(from: &RowsFrom, spec: &TableSpec, number: u64) -> Result<Option<Table>, Failure> {
     let mut batches = Batches::new(table::open(&from.data)?, spec)?;
     while batches.more(SOME)? {
-        if batches.table().values.len() as u64 * PER_NUMBER > from.memory() {
+        if batches.table().values.len() as u64 * number > from.memory() {
             return Ok(None);
         }
     }
-    Ok(Some(batches.into_table()).filter(|table| table.values.len() as u64 * PER_NUMBER <= from.memory()))
+    Ok(Some(batches.into_table()).filter(|table| table.values.len() as u64 * number <= from.memory()))
 }
 
-/// Whether this plan can be answered from rows that are streamed.
-fn streams(federation: &Federation, from: &RowsFrom, rows: u64) -> Result<(), Failure> {
-    let whole =
-        questions(&federation.work, federation.roster.sites.len())?.into_iter().find_map(|question| match question {
-            Question::Cluster(batch) | Question::Drawn { batch, .. } if !batch.comes_in_parts() => Some(batch.kind()),
-            _ => None,
-        });
-    let Some(kind) = whole else { return Ok(()) };
-    let needed = (rows * federation.work.names().len() as u64 * PER_NUMBER).next_multiple_of(1 << 20);
+/// The kind of a question about all rows at once, where this plan asks one.
+fn of_all_rows(federation: &Federation) -> Result<Option<&'static str>, Failure> {
+    let all = questions(&federation.work, federation.roster.sites.len())?;
+    Ok(all.into_iter().find_map(|question| match question {
+        Question::Cluster(batch) | Question::Drawn { batch, .. } if !batch.comes_in_parts() => Some(batch.kind()),
+        _ => None,
+    }))
+}
+
+/// Whether this plan can be answered from rows that are streamed; in memory they would take so many bytes.
+fn streams(federation: &Federation, from: &RowsFrom, needed: u64) -> Result<(), Failure> {
+    let Some(kind) = of_all_rows(federation)? else { return Ok(()) };
+    let needed = needed.next_multiple_of(1 << 20);
     let (needed, given) = (rows::shown(needed), rows::shown(from.memory()));
     let what = format!(
         "{}: the plan asks a question about all rows at once ({kind}), and they take {needed} of memory where {given} are allowed",

@@ -34,7 +34,7 @@ use rayon::prelude::*;
 use super::plan::{BLOCK, CHUNK, CHUNK_ROWS, Chunk, Plan};
 use super::sums::{Form, Sums, rounded};
 use super::tiles::distances;
-use crate::packed::{LANES, Lanes};
+use crate::packed::{LANES, Lanes, Stored};
 use crate::{Centres, DataError, Packed, distance};
 
 /// Points in a block.
@@ -256,7 +256,7 @@ impl Bounds {
 
 /// The chunks of some rows.
 fn chunks(rows: &Packed) -> Vec<Chunk<'_>> {
-    Chunk { lanes: rows.lanes(), valid: rows.len() }.split(CHUNK, rows.columns()).collect()
+    Chunk::whole(rows).split(CHUNK, rows.columns()).collect()
 }
 
 fn add(sums: &mut [i64], more: &[i64]) {
@@ -267,7 +267,7 @@ fn add(sums: &mut [i64], more: &[i64]) {
 fn add_row(sums: &mut [i64], block: Chunk<'_>, point: usize, steps: f64, sign: i64) -> Option<()> {
     let d = sums.len();
     for (column, sum) in sums.iter_mut().enumerate() {
-        *sum = sum.wrapping_add(sign * rounded(block.value(point, column, d), steps)?);
+        *sum = sum.wrapping_add(sign * rounded(block.lanes.value(point, column, d), steps)?);
     }
     Some(())
 }
@@ -356,11 +356,11 @@ fn chunk_moves<S: Simd>(simd: S, work: &Work<'_>, chunk: Chunk<'_>, held: &mut [
         for point in &open[..count] {
             let to = places.len();
             for (column, slot) in few[to / LANES * d..][..d].iter_mut().enumerate() {
-                slot.0[to % LANES] = block.value(*point, column, d);
+                slot.0[to % LANES] = block.lanes.value(*point, column, d);
             }
             places.push(first + point);
             if places.len() == POINTS {
-                let block = Chunk { lanes: &few, valid: POINTS };
+                let block = Chunk { lanes: Stored::Doubles(&few), valid: POINTS };
                 measure_block(simd, work, block, &mut squares, |point| places[point], held, &mut moves);
                 places.clear();
             }
@@ -368,7 +368,7 @@ fn chunk_moves<S: Simd>(simd: S, work: &Work<'_>, chunk: Chunk<'_>, held: &mut [
     }
     if !places.is_empty() {
         let groups = places.len().div_ceil(LANES).next_multiple_of(2);
-        let block = Chunk { lanes: &few[..groups * d], valid: places.len() };
+        let block = Chunk { lanes: Stored::Doubles(&few[..groups * d]), valid: places.len() };
         measure_block(simd, work, block, &mut squares, |point| places[point], held, &mut moves);
     }
     moves
@@ -428,11 +428,12 @@ fn two_smallest(squares: &[Lanes]) -> ([f64; LANES], [f64; LANES], [f64; LANES])
 fn chunk_squares<S: Simd>(_: S, centres: &Centres, steps: f64, chunk: Chunk<'_>, held: &[Held]) -> Option<i64> {
     let d = centres.columns();
     let mut sum = 0i64;
-    for (group, held) in chunk.lanes.chunks_exact(d).zip(held.chunks(LANES)) {
+    for (group, held) in held.chunks(LANES).enumerate() {
         let own: [&[f64]; LANES] =
             std::array::from_fn(|lane| &centres.row(held[lane.min(held.len() - 1)].own as usize)[..d]);
         let mut squares = [0.0; LANES];
-        for (j, column) in group.iter().enumerate() {
+        for j in 0..d {
+            let column = chunk.lanes.vector(group * d + j);
             for lane in 0..LANES {
                 let difference = column.0[lane] - own[lane][j];
                 squares[lane] += difference * difference;

@@ -56,14 +56,15 @@ pub(crate) struct Assigned<'a> {
     pub(crate) own: usize,
     /// Squared distance to it.
     pub(crate) square: f64,
-    group: &'a [Lanes],
-    lane: usize,
+    block: Chunk<'a>,
+    point: usize,
+    d: usize,
 }
 
 impl Assigned<'_> {
     /// Its d coordinates.
     pub(crate) fn coordinates(&self) -> impl Iterator<Item = f64> {
-        self.group.iter().map(|column| column.0[self.lane])
+        self.block.lanes.coordinates(self.point, self.d)
     }
 }
 
@@ -85,7 +86,7 @@ pub(crate) fn over_nearest<'f>(
             for point in 0..block.valid {
                 let (group, lane) = (point / LANES, point % LANES);
                 let (own, square) = (index[group].0[lane] as usize, best[group].0[lane]);
-                add(&Assigned { own, square, group: &block.lanes[group * plan.d..][..plan.d], lane }, sums);
+                add(&Assigned { own, square, block, point, d: plan.d }, sums);
             }
         }));
     }))
@@ -98,8 +99,7 @@ pub(crate) fn over_nearest<'f>(
 pub fn nearest(rows: &Packed, centres: &Centres) -> Result<Vec<Nearest>, DataError> {
     let level = Level::new();
     let plan = Plan::new(rows, centres, 2.0)?;
-    let whole = Chunk { lanes: rows.lanes(), valid: rows.len() };
-    let chunks: Vec<Chunk<'_>> = whole.split(CHUNK, plan.d).collect();
+    let chunks: Vec<Chunk<'_>> = Chunk::whole(rows).split(CHUNK, plan.d).collect();
     let parts: Vec<Vec<Nearest>> =
         chunks.par_iter().map(|chunk| dispatch!(level, simd => chunk_nearest(simd, &plan, *chunk))).collect();
     Ok(parts.concat())

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::sums::{Form, Sums};
 use crate::distance::usable_fuzzifier;
-use crate::packed::{LANES, Lanes};
+use crate::packed::{LANES, Stored};
 use crate::{Centres, DataError, Packed};
 
 /// Groups in a block: 128 points.
@@ -46,23 +46,23 @@ pub(super) struct Set<'a> {
 /// A stretch of rows: whole groups, of whose points the first `valid` are real.
 #[derive(Clone, Copy)]
 pub(super) struct Chunk<'a> {
-    pub(super) lanes: &'a [Lanes],
+    pub(super) lanes: Stored<'a>,
     pub(super) valid: usize,
 }
 
 impl<'a> Chunk<'a> {
-    /// Splits into stretches of at most `groups` groups.
-    pub(super) fn split(self, groups: usize, d: usize) -> impl Iterator<Item = Chunk<'a>> {
-        self.lanes.chunks(groups * d).enumerate().map(move |(i, lanes)| {
-            let valid = self.valid.saturating_sub(i * groups * LANES).min(lanes.len() / d * LANES);
-            Chunk { lanes, valid }
-        })
+    /// All rows.
+    pub(super) fn whole(rows: &'a Packed) -> Self {
+        Self { lanes: rows.lanes(), valid: rows.len() }
     }
 
-    /// One coordinate of one point.
-    #[inline(always)]
-    pub(super) fn value(&self, point: usize, column: usize, d: usize) -> f64 {
-        self.lanes[point / LANES * d + column].0[point % LANES]
+    /// Splits into stretches of at most `groups` groups.
+    pub(super) fn split(self, groups: usize, d: usize) -> impl Iterator<Item = Chunk<'a>> {
+        let (all, each) = (self.lanes.len(), groups * d);
+        (0..all).step_by(each).map(move |first| {
+            let lanes = self.lanes.part(first..(first + each).min(all));
+            Chunk { lanes, valid: self.valid.saturating_sub(first / d * LANES).min(lanes.len() / d * LANES) }
+        })
     }
 }
 
@@ -105,8 +105,7 @@ impl<'a> Plan<'a> {
         part: impl Fn(Chunk<'_>) -> T + Sync,
         mut add: impl FnMut(T),
     ) {
-        let whole = Chunk { lanes: rows.lanes(), valid: rows.len() };
-        let chunks: Vec<Chunk<'_>> = whole.split(CHUNK, self.d).collect();
+        let chunks: Vec<Chunk<'_>> = Chunk::whole(rows).split(CHUNK, self.d).collect();
         match chunks.as_slice() {
             // For a small site it is not worth waking other threads.
             [only] => add(part(*only)),
@@ -134,12 +133,5 @@ impl<'a> Plan<'a> {
         };
         self.over_chunks(rows, of_chunk, |own| sums.merge(own));
         sums
-    }
-
-    /// The coordinates of a point of a block.
-    pub(super) fn point(&self, block: Chunk<'_>, point: usize, x: &mut [f64]) {
-        for (column, slot) in x.iter_mut().enumerate() {
-            *slot = block.value(point, column, self.d);
-        }
     }
 }

@@ -88,7 +88,7 @@ fn memberships(plan: &Plan<'_>, block: Chunk<'_>, group: usize, u: &mut [Lanes])
 fn odd_memberships(plan: &Plan<'_>, block: Chunk<'_>, group: usize, nearest: &[f64; LANES], u: &mut [Lanes]) {
     let (mut x, mut own) = (vec![0.0; plan.d], vec![0.0; plan.k]);
     for lane in (0..LANES).filter(|lane| !SAFE.contains(&nearest[*lane])) {
-        plan.point(block, group * LANES + lane, &mut x);
+        block.lanes.read(group * LANES + lane, &mut x);
         distance::memberships(&x, plan.centres.rows(), plan.m, &mut own);
         u.iter_mut().zip(&own).for_each(|(slot, u)| slot.0[lane] = *u);
     }

@@ -10,7 +10,7 @@
 use fearless_simd::{Simd, prelude::*};
 
 use super::plan::{Chunk, Plan, TILE};
-use crate::packed::{LANES, Lanes};
+use crate::packed::{LANES, Lanes, Singles, Stored};
 
 /// Whether tiles may be those of 512-bit vectors, which fill 32 registers. A test asks for them at any level, so that they
 /// are tried on processors without such vectors too; elsewhere the answer is a constant.
@@ -25,6 +25,26 @@ pub(super) fn load<S: Simd>(simd: S, lanes: &Lanes, at: usize) -> S::f64s {
     S::f64s::from_slice(simd, &lanes.0[at..at + S::f64s::LEN])
 }
 
+/// Values of rows as they are held, 8 in a vector.
+trait Values: Sized {
+    /// As [`load`].
+    fn load<S: Simd>(&self, simd: S, at: usize) -> S::f64s;
+}
+
+impl Values for Lanes {
+    #[inline(always)]
+    fn load<S: Simd>(&self, simd: S, at: usize) -> S::f64s {
+        load(simd, self, at)
+    }
+}
+
+impl Values for Singles {
+    #[inline(always)]
+    fn load<S: Simd>(&self, simd: S, at: usize) -> S::f64s {
+        S::f64s::from_fn(simd, |lane| f64::from(self.0[at + lane]))
+    }
+}
+
 /// The inverse of [`load`].
 #[inline(always)]
 pub(super) fn store<S: Simd>(vector: S::f64s, lanes: &mut Lanes, at: usize) {
@@ -35,49 +55,57 @@ pub(super) fn store<S: Simd>(vector: S::f64s, lanes: &mut Lanes, at: usize) {
 /// lets the divider run beside the next tile's arithmetic.
 #[inline(always)]
 pub(super) fn distances<S: Simd, const INVERSE: bool>(simd: S, plan: &Plan<'_>, block: Chunk<'_>, out: &mut [Lanes]) {
+    match block.lanes {
+        Stored::Doubles(rows) => distances_of::<S, _, INVERSE>(simd, plan, rows, out),
+        Stored::Singles(rows) => distances_of::<S, _, INVERSE>(simd, plan, rows, out),
+    }
+}
+
+#[inline(always)]
+fn distances_of<S: Simd, R: Values, const INVERSE: bool>(simd: S, plan: &Plan<'_>, rows: &[R], out: &mut [Lanes]) {
     for (t, tile) in plan.tiles.chunks_exact(plan.d).enumerate() {
         let first = t * TILE;
         match plan.k - first {
-            1 => distance_tile::<S, 1, INVERSE>(simd, plan, tile, first, block, out),
-            2 => distance_tile::<S, 2, INVERSE>(simd, plan, tile, first, block, out),
-            3 => distance_tile::<S, 3, INVERSE>(simd, plan, tile, first, block, out),
-            4 => distance_tile::<S, 4, INVERSE>(simd, plan, tile, first, block, out),
-            _ => distance_tile::<S, TILE, INVERSE>(simd, plan, tile, first, block, out),
+            1 => distance_tile::<S, R, 1, INVERSE>(simd, plan, tile, first, rows, out),
+            2 => distance_tile::<S, R, 2, INVERSE>(simd, plan, tile, first, rows, out),
+            3 => distance_tile::<S, R, 3, INVERSE>(simd, plan, tile, first, rows, out),
+            4 => distance_tile::<S, R, 4, INVERSE>(simd, plan, tile, first, rows, out),
+            _ => distance_tile::<S, R, TILE, INVERSE>(simd, plan, tile, first, rows, out),
         }
     }
 }
 
 /// C centres, two vectors at once: of two groups, or of one.
 #[inline(always)]
-fn distance_tile<S: Simd, const C: usize, const INVERSE: bool>(
+fn distance_tile<S: Simd, R: Values, const C: usize, const INVERSE: bool>(
     simd: S,
     plan: &Plan<'_>,
     tile: &[[f64; TILE]],
     first: usize,
-    block: Chunk<'_>,
+    rows: &[R],
     out: &mut [Lanes],
 ) {
     if wide::<S>(plan) {
-        distance_groups::<S, C, 2, 1, INVERSE>(simd, plan.k, tile, first, block, out);
+        distance_groups::<S, R, C, 2, 1, INVERSE>(simd, plan.k, tile, first, rows, out);
     } else {
-        distance_groups::<S, C, 1, 2, INVERSE>(simd, plan.k, tile, first, block, out);
+        distance_groups::<S, R, C, 1, 2, INVERSE>(simd, plan.k, tile, first, rows, out);
     }
 }
 
 /// C centres, G groups, V vectors of each at once.
 #[inline(always)]
-fn distance_groups<S: Simd, const C: usize, const G: usize, const V: usize, const INVERSE: bool>(
+fn distance_groups<S: Simd, R: Values, const C: usize, const G: usize, const V: usize, const INVERSE: bool>(
     simd: S,
     k: usize,
     tile: &[[f64; TILE]],
     first: usize,
-    block: Chunk<'_>,
+    rows: &[R],
     out: &mut [Lanes],
 ) {
     let d = tile.len();
     let width = S::f64s::LEN;
     let zero = S::f64s::splat(simd, 0.0);
-    for (xs, out) in block.lanes.chunks_exact(G * d).zip(out.chunks_exact_mut(G * k)) {
+    for (xs, out) in rows.chunks_exact(G * d).zip(out.chunks_exact_mut(G * k)) {
         let mut groups = [&xs[..d]; G];
         for (g, group) in groups.iter_mut().enumerate() {
             *group = &xs[g * d..][..d];
@@ -88,7 +116,7 @@ fn distance_groups<S: Simd, const C: usize, const G: usize, const V: usize, cons
                 let mut x = [[zero; V]; G];
                 for g in 0..G {
                     for v in 0..V {
-                        x[g][v] = load(simd, &groups[g][j], at + v * width);
+                        x[g][v] = groups[g][j].load(simd, at + v * width);
                     }
                 }
                 for c in 0..C {
@@ -207,53 +235,68 @@ pub(super) fn weighted_sums<S: Simd, A: Adding<S>>(
     weights: &[Lanes],
     sums: &mut [A::Lanes],
 ) {
+    match block.lanes {
+        Stored::Doubles(rows) => sums_of(simd, adding, plan, rows, weights, sums),
+        Stored::Singles(rows) => sums_of(simd, adding, plan, rows, weights, sums),
+    }
+}
+
+#[inline(always)]
+fn sums_of<S: Simd, A: Adding<S>, R: Values>(
+    simd: S,
+    adding: A,
+    plan: &Plan<'_>,
+    rows: &[R],
+    weights: &[Lanes],
+    sums: &mut [A::Lanes],
+) {
     let k = plan.k;
     for first in (0..k).step_by(TILE) {
         match k - first {
-            1 => sum_columns::<S, A, 1>(simd, adding, plan, first, block, weights, sums),
-            2 => sum_columns::<S, A, 2>(simd, adding, plan, first, block, weights, sums),
-            3 => sum_columns::<S, A, 3>(simd, adding, plan, first, block, weights, sums),
-            4 => sum_columns::<S, A, 4>(simd, adding, plan, first, block, weights, sums),
-            _ => sum_columns::<S, A, TILE>(simd, adding, plan, first, block, weights, sums),
+            1 => sum_columns::<S, A, R, 1>(simd, adding, plan, first, rows, weights, sums),
+            2 => sum_columns::<S, A, R, 2>(simd, adding, plan, first, rows, weights, sums),
+            3 => sum_columns::<S, A, R, 3>(simd, adding, plan, first, rows, weights, sums),
+            4 => sum_columns::<S, A, R, 4>(simd, adding, plan, first, rows, weights, sums),
+            _ => sum_columns::<S, A, R, TILE>(simd, adding, plan, first, rows, weights, sums),
         }
     }
 }
 
 /// All columns for C centres, 4 at once with 32 registers and 2 with 16.
 #[inline(always)]
-fn sum_columns<S: Simd, A: Adding<S>, const C: usize>(
+fn sum_columns<S: Simd, A: Adding<S>, R: Values, const C: usize>(
     simd: S,
     adding: A,
     plan: &Plan<'_>,
     first: usize,
-    block: Chunk<'_>,
+    rows: &[R],
     weights: &[Lanes],
     sums: &mut [A::Lanes],
 ) {
     let mut column = 0;
     if wide::<S>(plan) {
         while column + 4 <= plan.d {
-            sum_tile::<S, A, C, 4>(simd, adding, plan, (first, column), block, weights, sums);
+            sum_tile::<S, A, R, C, 4>(simd, adding, plan, (first, column), rows, weights, sums);
             column += 4;
         }
     }
     while column + 2 <= plan.d {
-        sum_tile::<S, A, C, 2>(simd, adding, plan, (first, column), block, weights, sums);
+        sum_tile::<S, A, R, C, 2>(simd, adding, plan, (first, column), rows, weights, sums);
         column += 2;
     }
     if column < plan.d {
-        sum_tile::<S, A, C, 1>(simd, adding, plan, (first, column), block, weights, sums);
+        sum_tile::<S, A, R, C, 1>(simd, adding, plan, (first, column), rows, weights, sums);
     }
 }
 
 /// C centres, J columns, one vector of each group at a time.
 #[inline(always)]
-fn sum_tile<S: Simd, A: Adding<S>, const C: usize, const J: usize>(
+fn sum_tile<S: Simd, A: Adding<S>, R: Values, const C: usize, const J: usize>(
     simd: S,
     adding: A,
     plan: &Plan<'_>,
     (first, column): (usize, usize),
-    block: Chunk<'_>,
+    rows: &[R],
     weights: &[Lanes],
     sums: &mut [A::Lanes],
 ) {
@@ -266,11 +309,11 @@ fn sum_tile<S: Simd, A: Adding<S>, const C: usize, const J: usize>(
                 tile[c][j] = adding.load(simd, &sums[(first + c) * d + column + j], at);
             }
         }
-        for (xs, weights) in block.lanes.chunks_exact(d).zip(weights.chunks_exact(k)) {
+        for (xs, weights) in rows.chunks_exact(d).zip(weights.chunks_exact(k)) {
             let (xs, weights) = (&xs[column..][..J], &weights[first..][..C]);
             let mut x = [zero; J];
             for j in 0..J {
-                x[j] = load(simd, &xs[j], at);
+                x[j] = xs[j].load(simd, at);
             }
             for c in 0..C {
                 let weight = load(simd, &weights[c], at);

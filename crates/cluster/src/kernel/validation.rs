@@ -40,7 +40,7 @@ fn validate_block(plan: &Plan<'_>, block: Chunk<'_>, squares: &[Lanes], sums: &m
             u.iter_mut().for_each(|u| *u /= sum);
             sums.add(2 * k, if plan.m == 2.0 { nearest / sum } else { nearest * sum.powf(1.0 - plan.m) });
         } else {
-            plan.point(block, point, &mut x);
+            block.lanes.read(point, &mut x);
             sums.add(2 * k, distance::memberships(&x, plan.centres.rows(), plan.m, &mut u));
             sums.add_all(0, plan.centres.rows().map(|centre| distance::euclidean(&x, centre)));
         }

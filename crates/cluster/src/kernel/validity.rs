@@ -43,11 +43,9 @@ pub(crate) fn each_row<'f>(
 
 /// Gives the coordinates of each of these rows and its number to `take`.
 fn each_of(rows: &Packed, which: std::ops::Range<usize>, mut take: impl FnMut(&[f64], usize)) {
-    let d = rows.columns();
-    let mut x = vec![0.0; d];
+    let mut x = vec![0.0; rows.columns()];
     for row in which {
-        let group = &rows.lanes()[row / LANES * d..][..d];
-        x.iter_mut().zip(group).for_each(|(slot, column)| *slot = column.0[row % LANES]);
+        rows.lanes().read(row, &mut x);
         take(&x, row);
     }
 }
@@ -200,7 +198,7 @@ impl Scratch {
 fn validate_point(plan: &Plan<'_>, block: Chunk<'_>, point: usize, scratch: &mut Scratch) -> Scalars {
     let (k, m) = (plan.k, plan.m);
     let Scratch { x, squares, distances, u } = scratch;
-    plan.point(block, point, x);
+    block.lanes.read(point, x);
     let safe = squares.iter().all(|square| SAFE.contains(square));
     if safe {
         let nearest = squares.iter().copied().fold(f64::INFINITY, f64::min);

@@ -59,7 +59,7 @@ fn odd_weights(
     let (mut x, mut u) = (vec![0.0; plan.d], vec![0.0; set.places.len()]);
     for point in (0..block.valid).filter(|point| odd(*point)) {
         let (group, lane) = (point / LANES, point % LANES);
-        plan.point(block, point, &mut x);
+        block.lanes.read(point, &mut x);
         totals[group].0[lane] = distance::memberships(&x, set.centres.rows(), plan.m, &mut u);
         for (weight, u) in weights[group * plan.k + set.places.start..].iter_mut().zip(&u) {
             weight.0[lane] = distance::power(*u, plan.m);

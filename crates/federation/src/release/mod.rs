@@ -15,6 +15,6 @@ pub use decide::{Answering, Decision, Offer, Shown, decide, drawn, question_dige
 pub use origin::{Origin, Passes, RowLabels, Together};
 pub use smooth::Kept;
 /// What a site's rows are before they are an [`Origin`], and once they are ready to answer.
-pub use veilsum_cluster::{DataError, Domain, Prepared, Rows, Scaling};
+pub use veilsum_cluster::{DataError, Domain, Precision, Prepared, Rows, Scaling};
 /// What a digest of rows is made with.
-pub use veilsum_proto::suite::{Hash, LongHash};
+pub use veilsum_proto::suite::Hash;

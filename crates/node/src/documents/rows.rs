@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     foreign::{ANSWER_SECONDS, Command},
+    release::Precision,
     schema::Missing,
     table::{Filter, Meaning, RowRules, Unit},
 };
@@ -83,6 +84,8 @@ pub(super) struct RowsPart {
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    precision: Option<PrecisionPart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     filter: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     missing: Option<MissingPart>,
@@ -101,6 +104,13 @@ pub(super) struct RowsPart {
 enum MissingPart {
     Refuse,
     LeaveOut,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PrecisionPart {
+    Double,
+    Single,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -132,6 +142,7 @@ impl RowsPart {
             answerer,
             answerer_seconds,
             memory,
+            precision,
             filter,
             missing,
             missing_marks,
@@ -147,6 +158,10 @@ impl RowsPart {
         }
         if answerer.first().is_some_and(String::is_empty) {
             return Err("rows.answerer begins with the name of a program".into());
+        }
+        if precision.is_some() && !answerer.is_empty() {
+            let why = "rows.precision says how this program holds rows in its memory, and an answerer holds its own: leave rows.precision out";
+            return Err(why.into());
         }
         let own = source.is_some() || memory.is_some() || filter.is_some() || missing.is_some();
         let own = own || !(missing_marks.is_empty() && columns.is_empty() && values.is_empty() && units.is_empty());
@@ -198,6 +213,10 @@ impl RowsPart {
                 .map_or(Ok(Filter::default()), |text| Filter::parse(&text))
                 .map_err(|why| format!("rows.{why}"))?,
             memory: memory.map(|text| bytes_of(&text)).transpose()?,
+            precision: match precision {
+                None | Some(PrecisionPart::Double) => Precision::Double,
+                Some(PrecisionPart::Single) => Precision::Single,
+            },
         })
     }
 
@@ -213,6 +232,7 @@ impl RowsPart {
             answerer: rules.answerer.as_ref().map_or(Vec::new(), |of| of.words.clone()),
             answerer_seconds: rules.answerer.as_ref().map(|of| of.limit.as_secs()).filter(|of| *of != ANSWER_SECONDS),
             memory: rules.memory.map(shown),
+            precision: (rules.precision == Precision::Single).then_some(PrecisionPart::Single),
             filter: Some(rules.filter.to_string()).filter(|text| !text.is_empty()),
             missing: rules.missing.map(|missing| match missing {
                 Missing::Refuse => MissingPart::Refuse,

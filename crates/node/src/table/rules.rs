@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::cell::Cell;
-use crate::{foreign::Command, schema::Missing};
+use crate::{foreign::Command, release::Precision, schema::Missing};
 
 /// Comparisons of a filter at most.
 const MAX_CONDITIONS: usize = 64;
@@ -32,6 +32,8 @@ pub struct RowRules {
     pub filter: Filter,
     /// Bytes that rows may take in memory; more are streamed.
     pub memory: Option<u64>,
+    /// How their numbers are held there.
+    pub precision: Precision,
 }
 
 /// What a word of a site's own means.

@@ -19,12 +19,12 @@ use veilsum_cluster::SumStep;
 use super::{error::TableError, open, source::Batches, wanted::TableSpec};
 use crate::{
     agreed::numbered,
-    answerer::{Answerer, AnswererError, PossibleRows},
+    answerer::{Answerer, AnswererError, PossibleRows, RowsDigest},
     blur::Stream,
     error::{Code, Failure},
     plan::{Labels, OutOfBox},
     question::Batch,
-    release::{DataError, Domain, Hash, LongHash, Passes, Prepared, RowLabels, Rows, Scaling},
+    release::{DataError, Domain, Hash, Passes, Precision, Prepared, RowLabels, Rows, Scaling},
 };
 
 /// Bytes of a batch at most. More would not stay in the processor's caches, and of less there is not a part for every core.
@@ -166,11 +166,26 @@ pub struct Streamed {
 }
 
 impl Streamed {
-    /// Reads all rows twice: to see whether each can be used and how many they are, and for their digest.
+    /// Reads all rows twice: to see whether each can be used and how many they are ([`Streamed::checked`]), and for their digest
+    /// ([`Streamed::digested`]).
     ///
     /// # Errors
     /// A [`Failure`] that names file, row and column.
     pub fn begin(
+        reading: Arc<Reader>,
+        domain: &Domain,
+        out_of_box: OutOfBox,
+        wanted: Option<Labels>,
+        widths: &[usize],
+    ) -> Result<Streamed, Failure> {
+        Streamed::checked(reading, domain, out_of_box, wanted, widths)?.digested()
+    }
+
+    /// Reads all rows to see whether each can be used and how many they are.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names file, row and column.
+    pub fn checked(
         reading: Arc<Reader>,
         domain: &Domain,
         out_of_box: OutOfBox,
@@ -200,20 +215,47 @@ impl Streamed {
             Ok::<(), Failure>(())
         })?;
         (rows.labels, rows.possible) = (labels, possible.count());
-        // The same digest as of rows in memory, so that a site may turn from one to the other.
-        let bytes = rows.print.rows * 8 * domain.columns() as u64;
-        let mut digest = LongHash::new("rows behind blur", bytes);
-        let mut buffer = Vec::new();
-        let print = rows.reading.pass(|part| {
-            buffer.clear();
-            let part = rows.prepared(part)?.packed().to_rows();
-            part.as_slice().iter().for_each(|x| buffer.extend_from_slice(&x.to_le_bytes()));
-            digest.add(&buffer);
+        Ok(rows)
+    }
+
+    /// Reads all rows for their digest, which is that of rows in memory, so that a site may turn from one to the other.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the rows are others than before.
+    pub fn digested(mut self) -> Result<Streamed, Failure> {
+        let mut digest = RowsDigest::new(self.print.rows, &self.domain);
+        let print = self.reading.pass(|part| {
+            digest.add(&self.prepared(part)?.packed().to_rows());
             Ok::<(), Failure>(())
         })?;
-        rows.digest = digest.finish();
-        rows.same(print)?;
-        Ok(rows)
+        self.same(print)?;
+        self.digest = digest.finish();
+        Ok(self)
+    }
+
+    /// Reads all rows into memory.
+    ///
+    /// # Errors
+    /// As [`Streamed::digested`].
+    pub fn held(self) -> Result<Prepared, Failure> {
+        let rows = usize::try_from(self.print.rows).unwrap_or(usize::MAX);
+        let mut all = Prepared::room(rows, &self.domain, self.precision())?;
+        let print = self.reading.pass(|part| {
+            // More than there were would need more room.
+            match all.len() < rows {
+                true => Ok::<(), Failure>(all.append(&self.prepared(part)?)?),
+                false => Ok(()),
+            }
+        })?;
+        self.same(print)?;
+        match self.labels {
+            Some(labels) => Ok(all.with_labels(labels)?),
+            None => Ok(all),
+        }
+    }
+
+    fn precision(&self) -> Precision {
+        self.reading.spec.rules.as_ref().map_or(Precision::Double, |rules| rules.precision)
     }
 
     /// Number of rows.
@@ -237,6 +279,7 @@ impl Streamed {
         if bad > 0 {
             return Err(changed(&self.reading.data, &format!("has {bad} rows that cannot be used")));
         }
+        let prepared = prepared.held_in(self.precision())?;
         match (&self.wanted, labels) {
             (Some(wanted), Some(labels)) => {
                 let labels = numbered(&labels, wanted).unwrap_or_default();
