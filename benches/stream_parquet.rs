@@ -14,7 +14,7 @@ use veilsum_node::{
     answerer::Answerer,
     plan::OutOfBox,
     question::Batch,
-    table::{self, Batches, Reader, Streamed, TableSpec},
+    table::{self, Batches, Checked, Reader, TableSpec},
 };
 
 const COLUMNS: usize = 16;
@@ -75,7 +75,8 @@ fn main() {
 
     let reader = Arc::new(Reader::new(&folder, spec.clone(), COLUMNS, MEMORY).expect("random numbers"));
     let begun = now();
-    let streamed = Streamed::begin(reader, &domain, OutOfBox::Refuse, None, &[1; COLUMNS]).expect("rows");
+    let checked = Checked::begin(reader, &domain, OutOfBox::Refuse, None, &[1; COLUMNS]).expect("rows");
+    let streamed = checked.streamed().expect("rows");
     took("first two passes: checks, fingerprint, digest", rows, begun);
     let begun = now();
     let mut words = Vec::new();

@@ -10,8 +10,8 @@ use std::{
 
 use tokio::sync::oneshot;
 use veilsum_cluster::{
-    Algorithm, Rows,
-    method::{Seeding, TreeSeeding},
+    Algorithm, OutOfBox, Rows, Scaling,
+    method::{Scale, Seeding, TreeSeeding},
     query::LocalSteps,
 };
 use veilsum_node::{
@@ -24,7 +24,7 @@ use veilsum_node::{
     model::Model,
     plan::PlanSpec,
     question::{Terms as Asking, contribute},
-    release::Origin,
+    release::{Data, Origin, Precision, Prepared},
     role::{client, config::ClientConfig, server},
     table::RowRules,
 };
@@ -62,7 +62,11 @@ fn parts(folder: &Folder, name: &str, rows: &Rows) -> PathBuf {
 }
 
 fn load(cast: &Cast, data: &Path, memory: u64) -> Result<Site, Failure> {
-    let rules = Arc::new(RowRules { memory: Some(memory), ..RowRules::default() });
+    load_in(Precision::Double, cast, data, memory)
+}
+
+fn load_in(precision: Precision, cast: &Cast, data: &Path, memory: u64) -> Result<Site, Failure> {
+    let rules = Arc::new(RowRules { memory: Some(memory), precision, ..RowRules::default() });
     let from = RowsFrom { data: data.to_owned(), rules, list: None, answerer: None };
     documents::load_rows_and_origin(&cast.federation, &from).map(|(rows, origin)| (rows, Arc::new(origin)))
 }
@@ -124,6 +128,55 @@ fn a_federation_of_streamed_rows_sends_the_words_of_one_in_memory() {
             streamed.centres
         );
     }
+}
+
+/// In memory or streamed, rows in single precision answer as their rounded numbers do. A ledger knows them for the rows that they were in double
+/// precision, but counts an answer from them as another one.
+#[test]
+fn rows_in_single_precision_are_the_same_data_and_give_answers_of_their_own() {
+    let mut work = fcm(unit_square(), 3, 0.0, 2, Seeding::Uniform { seed: 5 });
+    work.recipe.preparation.scale = Scale::Standard;
+    let (folder, cast) = (Folder::fresh(), cast(&work));
+    let (name, rows) = &made_up(&[700], 1.0, 11)[0];
+    let data = parts(&folder, name, rows);
+    let site = |precision, memory| load_in(precision, &cast, &data, memory).expect("rows");
+    let (double, own) = site(Precision::Double, 1 << 30);
+    let whole = Prepared::new(rows, &work.domain().expect("a box"), OutOfBox::Refuse).expect("rows");
+    let rounded = whole.held_in(Precision::Single).expect("rows").packed().to_rows();
+    let expected = Prepared::new(&rounded, &work.domain().expect("a box"), OutOfBox::Refuse).expect("rows");
+    let (form, identity) = (cast.federation.form().expect("a form"), &cast.identities[2]);
+    let known = own.columns(identity, &[]).expect("digests");
+    let asked = |rows: &dyn Answerer| -> Vec<_> {
+        let words = |question| contribute(question, rows, &Asking::everybody(form), None).expect("words");
+        questions(&work, 3).expect("questions").iter().map(words).collect()
+    };
+    for memory in [1 << 30, 1] {
+        let (single, own) = site(Precision::Single, memory);
+        assert!(own.columns(identity, &[]).expect("digests") == known, "the same data");
+        assert!(Data::of("a", identity, &*single) != Data::of("a", identity, &*double), "other answers");
+        assert_eq!((single.rows(), single.digest()), (700, Answerer::digest(&expected)));
+        assert_eq!(asked(&*single), asked(&expected));
+        assert_ne!(asked(&*single), asked(&*double));
+    }
+    // A box without scaling that is far from zero.
+    work.scaling = Scaling::None;
+    work.columns.iter_mut().for_each(|column| (column.lower, column.upper) = (1e6, 1e6 + 1.0));
+    let cast = self::cast(&work);
+    let far = Rows::new(rows.as_slice().iter().map(|x| x + 1e6).collect(), 2).expect("rows");
+    let failure = load_in(Precision::Single, &cast, &parts(&folder, "far", &far), 1 << 30).err().expect("a refusal");
+    assert!(failure.message.contains("too coarse for the box of column 0"), "{failure}");
+    assert!(failure.advice.contains("leave out precision"), "{failure}");
+}
+
+/// A pipe is gone once it was read.
+#[cfg(unix)]
+#[test]
+fn rows_in_single_precision_are_not_read_from_a_pipe() {
+    let (folder, cast) = (Folder::fresh(), cast(&fcm(unit_square(), 2, 0.0, 2, Seeding::Uniform { seed: 5 })));
+    let pipe = PathBuf::from(folder.path("pipe"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let failure = load_in(Precision::Single, &cast, &pipe, 1 << 30).err().expect("a refusal");
+    assert!(failure.message.contains("it is a pipe, which can be read once") && failure.advice.contains("--data -"));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! How fast are a site's sums? Everything runs in this process, and what is compared is on the same rows, in turns.
 //!
 //! For fuzzy c-means: the kernel against plain ndarray code, in whole steps and with m = 1.5, with one thread and with two; its operations
-//! alone; and a sweep over K in one pass against one question for each K. For Lloyd's k-means: rounds with bounds on distances against the
-//! plain pass, for K = 10 and K = 64, on uniform rows and on rows around K places. The first are of the quickest turns; what has a range
-//! behind it is a median.
+//! alone; rows in single precision against the same numbers in double precision; and a sweep over K in one pass against one question for
+//! each K. For Lloyd's k-means: rounds with bounds on distances against the plain pass, for K = 10 and K = 64, on uniform rows and on rows
+//! around K places. The first are of the quickest turns; what has a range behind it is a median.
 //!
 //! `cargo run --release -p veilsum-cluster --example kernel_speed [rows] [columns] [clusters]`, about a minute. A fourth number, of threads,
 //! measures the kernel for m = 2 alone and prints milliseconds, one line a turn.

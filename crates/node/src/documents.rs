@@ -57,7 +57,7 @@ use crate::{
     plan::OutOfBox,
     question::Question,
     release::{DataError, Origin, Precision, Prepared, Rows},
-    table::{self, Batches, OwnRows, Reader, Streamed, Table, TableSpec},
+    table::{self, Batches, Checked, OwnRows, Reader, Table, TableSpec},
 };
 
 /// Both documents with their signatures, verified: for a client in another language, which verifies them itself.
@@ -147,15 +147,15 @@ pub fn load_rows_and_origin(
     }
     read_often(&from)?;
     let reading = Arc::new(Reader::new(&from.data, spec, domain.columns(), from.memory())?);
-    let rows = Streamed::checked(reading.clone(), &domain, work.out_of_box, work.labels.clone(), &work.widths())?;
+    let rows = Checked::begin(reading.clone(), &domain, work.out_of_box, work.labels.clone(), &work.widths())?;
     let own = OwnRows::new(reading, label.clone(), Some(&rows));
     let origin = Origin::read(work.names(), label, Arc::new(own));
-    let numbers = rows.len() * domain.columns() as u64;
+    let numbers = rows.rows() * domain.columns() as u64;
     if from.rules.precision == Precision::Single && numbers * number <= from.memory() {
         return Ok((Arc::new(rows.held()?.with_room(room(&from, numbers, number))), origin));
     }
     streams(federation, &from, numbers * number)?;
-    Ok((Arc::new(rows.digested()?), origin))
+    Ok((Arc::new(rows.streamed()?), origin))
 }
 
 /// What the rows leave of the memory may be taken by what is kept between questions, and no more than the rows themselves take as doubles.

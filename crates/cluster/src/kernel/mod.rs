@@ -5,6 +5,9 @@
 //! group has its own accumulators, chunks of rows are fixed, and everything is added up in a fixed order: the result does
 //! not depend on the number of threads, and AVX2 and AVX-512 give the same bits.
 //!
+//! Rows may be held in single precision. A tile turns them into doubles as it loads them, so the result is that of the same numbers as
+//! doubles, bit for bit.
+//!
 //! Where a plan has steps ([`Step`]), sums are whole numbers of them and depend on nothing but the rows.
 
 mod bounds;

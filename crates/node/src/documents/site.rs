@@ -359,11 +359,12 @@ mod tests {
     fn what_a_site_says_of_its_rows_is_read_and_shown() {
         let text = "[rows]\nsource = \"lake/*.parquet\"\nmemory = \"512 MiB\"\nfilter = \"age >= 18 and 'x' != 'y'\"\n";
         assert!(policy(text).unwrap_err().message.contains("rows.filter"));
-        let text = "[rows]\nsource = \"lake/*.parquet\"\nmemory = \"512 MiB\"\nfilter = \"age >= 18\"\nmissing = \"leave-out\"\n\
+        let text = "[rows]\nsource = \"lake/*.parquet\"\nmemory = \"512 MiB\"\nprecision = \"single\"\nfilter = \"age >= 18\"\nmissing = \"leave-out\"\n\
             missing_marks = [\"-99\"]\ncolumns = { age = \"Alter in Jahren\" }\n\
             [rows.values]\neducation = { primary = 1, secondary = \"high\" }\n[rows.units]\nweight = { factor = 0.45359237 }\n";
         let own = policy(text).unwrap();
         assert_eq!(policy(&own.to_text()).unwrap(), own, "{}", own.to_text());
+        assert_eq!(own.rows.precision, crate::release::Precision::Single);
         assert_eq!((own.rows.memory, own.rows.columns["age"].as_str()), (Some(512 << 20), "Alter in Jahren"));
         assert_eq!(own.to_json()["rows"]["units"]["weight"]["factor"], 0.453_592_37);
         let from = own.rows_from(None, Some(Path::new("a/site.toml")), Some(Path::new("a/b.key"))).unwrap();
@@ -385,6 +386,7 @@ mod tests {
         for (text, why) in [
             ("answerer = [\"x\"]\nsource = \"y\"", "stands alone"),
             ("answerer = [\"x\"]\nunits = { w = { factor = 2.0 } }", "stands alone"),
+            ("answerer = [\"x\"]\nprecision = \"single\"", "an answerer holds its own: leave rows.precision out"),
             ("answerer = [\"\"]", "name of a program"),
             ("answerer = \"x\"", "line 2"),
             ("answerer_seconds = 5", "beside an answerer"),
@@ -414,6 +416,7 @@ mod tests {
             ("[rows]\nsource = \"\"", "rows.source"),
             ("[rows]\nmemory = \"1 MiB\"", "rows.memory"),
             ("[rows]\nmemory = \"much\"", "rows.memory"),
+            ("[rows]\nprecision = \"half\"", "unknown variant `half`, expected `double` or `single`"),
             ("[rows]\nfilter = \"a > 1 or b > 1\"", "`or` is not offered"),
             ("[rows]\nmissing = \"guess\"", "unknown variant"),
             ("[rows]\nmissing_marks = [\"\"]", "rows.missing_marks"),

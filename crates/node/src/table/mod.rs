@@ -81,7 +81,7 @@ pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Reasons, TableEr
     Ok(std::mem::take(&mut batches.table().left_out))
 }
 
-pub use streamed::{OwnRows, Reader, Streamed};
+pub use streamed::{Checked, OwnRows, Reader, Streamed};
 pub use wanted::{Limit, Names, Numbers, TableSpec, Use, Wanted, known_as};
 
 #[cfg(test)]

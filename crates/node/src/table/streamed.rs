@@ -165,9 +165,11 @@ pub struct Streamed {
     possible: Option<u64>,
 }
 
-impl Streamed {
-    /// Reads all rows twice: to see whether each can be used and how many they are ([`Streamed::checked`]), and for their digest
-    /// ([`Streamed::digested`]).
+/// Rows that were looked at once, and are streamed or held from now on.
+pub struct Checked(Streamed);
+
+impl Checked {
+    /// Reads all rows to see whether each can be used and how many they are.
     ///
     /// # Errors
     /// A [`Failure`] that names file, row and column.
@@ -177,21 +179,7 @@ impl Streamed {
         out_of_box: OutOfBox,
         wanted: Option<Labels>,
         widths: &[usize],
-    ) -> Result<Streamed, Failure> {
-        Streamed::checked(reading, domain, out_of_box, wanted, widths)?.digested()
-    }
-
-    /// Reads all rows to see whether each can be used and how many they are.
-    ///
-    /// # Errors
-    /// A [`Failure`] that names file, row and column.
-    pub fn checked(
-        reading: Arc<Reader>,
-        domain: &Domain,
-        out_of_box: OutOfBox,
-        wanted: Option<Labels>,
-        widths: &[usize],
-    ) -> Result<Streamed, Failure> {
+    ) -> Result<Checked, Failure> {
         let mut rows = Streamed {
             reading,
             domain: domain.clone(),
@@ -215,57 +203,57 @@ impl Streamed {
             Ok::<(), Failure>(())
         })?;
         (rows.labels, rows.possible) = (labels, possible.count());
-        Ok(rows)
+        Ok(Checked(rows))
     }
 
-    /// Reads all rows for their digest, which is that of rows in memory, so that a site may turn from one to the other.
+    /// Number of rows.
+    pub fn rows(&self) -> u64 {
+        self.0.print.rows
+    }
+
+    /// Rows that are read anew for every question. Reads all of them for their digest, which is that of rows in memory, so that a site may
+    /// turn from one to the other.
     ///
     /// # Errors
     /// A [`Failure`] where the rows are others than before.
-    pub fn digested(mut self) -> Result<Streamed, Failure> {
-        let mut digest = RowsDigest::new(self.print.rows, &self.domain);
-        let print = self.reading.pass(|part| {
-            digest.add(&self.prepared(part)?.packed().to_rows());
+    pub fn streamed(self) -> Result<Streamed, Failure> {
+        let Checked(mut rows) = self;
+        let mut digest = RowsDigest::new(rows.print.rows, &rows.domain);
+        let print = rows.reading.pass(|part| {
+            digest.add(&rows.prepared(part)?.packed().to_rows());
             Ok::<(), Failure>(())
         })?;
-        self.same(print)?;
-        self.digest = digest.finish();
-        Ok(self)
+        rows.same(print)?;
+        rows.digest = digest.finish();
+        Ok(rows)
     }
 
     /// Reads all rows into memory.
     ///
     /// # Errors
-    /// As [`Streamed::digested`].
+    /// As [`Checked::streamed`].
     pub fn held(self) -> Result<Prepared, Failure> {
-        let rows = usize::try_from(self.print.rows).unwrap_or(usize::MAX);
-        let mut all = Prepared::room(rows, &self.domain, self.precision())?;
-        let print = self.reading.pass(|part| {
+        let Checked(rows) = self;
+        let len = usize::try_from(rows.print.rows).unwrap_or(usize::MAX);
+        let mut all = Prepared::room(len, &rows.domain, rows.precision())?;
+        let print = rows.reading.pass(|part| {
             // More than there were would need more room.
-            match all.len() < rows {
-                true => Ok::<(), Failure>(all.append(&self.prepared(part)?)?),
+            match all.len() < len {
+                true => Ok::<(), Failure>(all.append(&rows.prepared(part)?)?),
                 false => Ok(()),
             }
         })?;
-        self.same(print)?;
-        match self.labels {
+        rows.same(print)?;
+        match rows.labels {
             Some(labels) => Ok(all.with_labels(labels)?),
             None => Ok(all),
         }
     }
+}
 
+impl Streamed {
     fn precision(&self) -> Precision {
         self.reading.spec.rules.as_ref().map_or(Precision::Double, |rules| rules.precision)
-    }
-
-    /// Number of rows.
-    pub fn len(&self) -> u64 {
-        self.print.rows
-    }
-
-    /// Whether there are none, which [`Streamed::begin`] refuses.
-    pub fn is_empty(&self) -> bool {
-        self.print.rows == 0
     }
 
     fn prepared(&self, (values, labels): Part) -> Result<Prepared, Failure> {
@@ -368,8 +356,8 @@ pub struct OwnRows {
 
 impl OwnRows {
     /// `label` is the column of labels that is read; `of` are the rows that these must be.
-    pub fn new(reading: Arc<Reader>, label: Option<String>, of: Option<&Streamed>) -> OwnRows {
-        OwnRows { reading, label, print: of.map(|rows| rows.print) }
+    pub fn new(reading: Arc<Reader>, label: Option<String>, of: Option<&Checked>) -> OwnRows {
+        OwnRows { reading, label, print: of.map(|rows| rows.0.print) }
     }
 }
 
