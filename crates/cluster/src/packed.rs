@@ -106,21 +106,22 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// The coordinates of a row of d columns, one after the other. One of the two lists is empty.
+    /// Gives the coordinates of a row of d columns to `take`, each with its column.
     #[inline(always)]
-    pub(crate) fn coordinates(self, row: usize, d: usize) -> impl Iterator<Item = f64> {
-        let (doubles, singles): (&[Lanes], &[Singles]) = match self {
-            Self::Doubles(lanes) => (&lanes[row / LANES * d..][..d], &[]),
-            Self::Singles(lanes) => (&[], &lanes[row / LANES * d..][..d]),
-        };
-        let lane = row % LANES;
-        doubles.iter().map(move |lanes| lanes.0[lane]).chain(singles.iter().map(move |lanes| lanes.0[lane].into()))
+    pub(crate) fn each(self, row: usize, d: usize, mut take: impl FnMut(usize, f64)) {
+        let (group, lane) = (row / LANES * d..(row / LANES + 1) * d, row % LANES);
+        match self {
+            Self::Doubles(lanes) => lanes[group].iter().enumerate().for_each(|(j, column)| take(j, column.0[lane])),
+            Self::Singles(lanes) => {
+                lanes[group].iter().enumerate().for_each(|(j, column)| take(j, column.0[lane].into()))
+            }
+        }
     }
 
     /// The coordinates of a row.
     #[inline(always)]
     pub(crate) fn read(self, row: usize, x: &mut [f64]) {
-        self.coordinates(row, x.len()).enumerate().for_each(|(column, value)| x[column] = value);
+        self.each(row, x.len(), |column, value| x[column] = value);
     }
 }
 

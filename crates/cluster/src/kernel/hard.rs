@@ -41,7 +41,7 @@ pub fn hard_sums(rows: &Packed, centres: &Centres) -> Result<HardSums, DataError
     let (k, d) = (centres.k(), rows.columns());
     let mut counts = over_nearest(rows, centres, &Form::PLAIN, k * (d + 2), |row, sums| {
         sums.add(row.own, 1.0);
-        sums.add_all(k + row.own * d, row.coordinates());
+        row.add_to(sums, k + row.own * d);
         sums.add(k * (d + 1) + row.own, row.square);
     })?
     .into_plain();
@@ -62,9 +62,10 @@ pub(crate) struct Assigned<'a> {
 }
 
 impl Assigned<'_> {
-    /// Its d coordinates.
-    pub(crate) fn coordinates(&self) -> impl Iterator<Item = f64> {
-        self.block.lanes.coordinates(self.point, self.d)
+    /// Adds its d coordinates to neighbouring entries, from `first` on.
+    #[inline(always)]
+    pub(crate) fn add_to(&self, sums: &mut Sums<'_>, first: usize) {
+        self.block.lanes.each(self.point, self.d, |column, x| sums.add(first + column, x));
     }
 }
 

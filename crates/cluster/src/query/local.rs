@@ -374,7 +374,7 @@ impl LocalMeans {
                 let add = |row: &Assigned<'_>, sums: &mut Sums<'f>| {
                     if let Some(at) = places[row.own] {
                         sums.add(at, 1.0);
-                        sums.add_all(list.len() + at * d, row.coordinates());
+                        row.add_to(sums, list.len() + at * d);
                     }
                 };
                 over(list.len() * (d + 1), &add)?
@@ -382,7 +382,7 @@ impl LocalMeans {
             RoundHalf::Both => {
                 let add = |row: &Assigned<'_>, sums: &mut Sums<'f>| {
                     sums.add(row.own, 1.0);
-                    sums.add_all(k + row.own * d, row.coordinates());
+                    row.add_to(sums, k + row.own * d);
                     sums.add(k * (d + 2), row.square);
                 };
                 over(k * (d + 2) + 1, &add)?
