@@ -432,8 +432,8 @@ fn chunk_squares<S: Simd>(_: S, centres: &Centres, steps: f64, chunk: Chunk<'_>,
         let own: [&[f64]; LANES] =
             std::array::from_fn(|lane| &centres.row(held[lane.min(held.len() - 1)].own as usize)[..d]);
         let mut squares = [0.0; LANES];
-        for j in 0..d {
-            let column = chunk.lanes.vector(group * d + j);
+        let columns = (0..d).map(|j| chunk.lanes.vector(group * d + j));
+        for (j, column) in columns.enumerate() {
             for lane in 0..LANES {
                 let difference = column.0[lane] - own[lane][j];
                 squares[lane] += difference * difference;

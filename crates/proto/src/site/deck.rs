@@ -53,8 +53,8 @@ pub(crate) struct ExpectCertificate {
     members: Vec<Advertised>,
     blocks: Blocks,
     secrets: Secrets,
-    /// The ML-KEM secrets that this site sent, by receiver, ascending. Each in a block of its own, as the keys are.
-    kem_secrets: Vec<Box<Secret>>,
+    /// The ML-KEM secrets that this site sent, by receiver, ascending.
+    kem_secrets: Vec<Secret>,
     /// The frame with this site's own ciphertexts, which it keeps to send it again.
     pub(crate) sent: Arc<Vec<u8>>,
 }
@@ -205,8 +205,14 @@ impl ExpectDirectory {
             let (ciphertext, secret) = entry.keys.kem_key.encapsulate(drawn.copy()).ok_or_else(fault)?;
             Ok((CiphertextFor { site: entry.site, ciphertext }, Box::new(secret)))
         };
-        let made: Result<Vec<_>, Error> = spread::map(&with, WORTH_A_CORE, encapsulate).into_iter().collect();
-        let (ciphertexts, kem_secrets) = made?.into_iter().unzip();
+        // With their full capacity from the start: growing would leave copies behind.
+        let mut ciphertexts = Vec::with_capacity(with.len());
+        let mut kem_secrets = Vec::with_capacity(with.len());
+        for made in spread::map(&with, WORTH_A_CORE, encapsulate) {
+            let (ciphertext, secret): (CiphertextFor, Box<Secret>) = made?;
+            ciphertexts.push(ciphertext);
+            kem_secrets.push(Secret::new(*secret.bytes()));
+        }
         let advertised =
             |e: &DirectoryEntry| Advertised { site: e.site, dh_key: e.keys.dh_key, commitments: e.keys.commitments };
         let next = ExpectCertificate {
@@ -281,7 +287,7 @@ impl ExpectCertificate {
             let passed = if member.site == env.me {
                 None
             } else if encapsulates(env.me, member.site) {
-                Some(sent.next().map(|(c, secret)| (&c.ciphertext, Some(&**secret))))
+                Some(sent.next().map(|(c, secret)| (&c.ciphertext, Some(secret))))
             } else {
                 Some(received.next().map(|c| (&c.ciphertext, None)))
             };
