@@ -199,20 +199,15 @@ async fn converse(
                 }
                 HostEvent::Aggregator(aggregator::Event::Lost { site, why }) => {
                     lost.push(format!("site {site}: {why}"));
-                    if lost.len() == scene.sites.len() {
-                        return Ok((totals, Some(lost.join("; "))));
+                    if lost.len() < scene.sites.len() {
+                        continue;
                     }
                 }
-                HostEvent::Aggregator(aggregator::Event::Failed(why)) => {
-                    lost.push(why.to_string());
-                    return Ok((totals, Some(lost.join("; "))));
-                }
-                HostEvent::Deadline => {
-                    lost.push(format!("nothing was heard for {PATIENCE:?}"));
-                    return Ok((totals, Some(lost.join("; "))));
-                }
-                _ => {}
+                HostEvent::Aggregator(aggregator::Event::Failed(why)) => lost.push(why.to_string()),
+                HostEvent::Deadline => lost.push(format!("nothing was heard for {PATIENCE:?}")),
+                _ => continue,
             }
+            return Ok((totals, Some(lost.join("; "))));
         }
     }
 }

@@ -87,7 +87,8 @@ impl Released {
                 let documents = Documents { roster: &f.roster, terms: &f.terms };
                 Some((f, documents.opened(&ask.directory, &ask.frame, &said.frame).ok()?))
             });
-            let (f, opened) = opened.with_context(|| format!("{} is of no roster and plan given", path.display()))?;
+            let (f, opened) = opened
+                .with_context(|| format!("{} is of no roster and plan given, or it was changed", path.display()))?;
             let opened = opened.map_err(|blame| anyhow!("{}: the coordinator {}", path.display(), blame.what))?;
             let question = Question::from_bytes(&opened.asked.query)?;
             let (domain, form) = (f.work.domain()?, f.form().map_err(|e| anyhow!("{e}"))?);
