@@ -52,16 +52,17 @@ pub(crate) fn pair_sign(me: u16, other: u16) -> Sign {
 /// The keystream of one mask.
 type Stream = CtrCore<Aes256, Ctr64LE>;
 
-/// Bytes of keystream that are made in one step at most: what the widest processors encrypt side by side.
-const STEP: usize = 1_024;
+/// Bytes of keystream that are made before they are added: several of a processor's steps, the widest of which has 1,024, because
+/// adding after every step lets the cipher wait.
+const STEPS: usize = 2_048;
 
-/// The buffer for a step of a keystream before it is added. It serves many masks and is wiped once, because wiping takes
+/// The buffer for steps of a keystream before they are added. It serves many masks and is wiped once, because wiping takes
 /// longer than a short mask itself.
-struct Expander(Zeroizing<[u8; STEP]>);
+struct Expander(Zeroizing<[u8; STEPS]>);
 
 impl Expander {
     fn new() -> Self {
-        Expander(Zeroizing::new([0; STEP]))
+        Expander(Zeroizing::new([0; STEPS]))
     }
 
     /// Adds (or subtracts) the keystream of `key` to `words` ([MSK-2]). A key is used for one vector only, so the counter
@@ -73,15 +74,15 @@ impl Expander {
     /// Adds what comes next of a keystream. Where it stands afterwards depends on how many blocks the processor makes at once, so whoever
     /// goes on says where.
     fn add(&mut self, words: &mut [u64], stream: &mut Stream, sign: Sign) {
-        stream.process_with_backend(Adding { words, sign, step: &mut self.0 });
+        stream.process_with_backend(Adding { words, sign, steps: &mut self.0 });
     }
 }
 
-/// The keystream is added step by step, while it is in the nearest cache.
+/// The keystream is added while it is in the nearest cache.
 struct Adding<'a> {
     words: &'a mut [u64],
     sign: Sign,
-    step: &'a mut [u8; STEP],
+    steps: &'a mut [u8; STEPS],
 }
 
 impl BlockSizeUser for Adding<'_> {
@@ -91,16 +92,15 @@ impl BlockSizeUser for Adding<'_> {
 impl StreamCipherClosure for Adding<'_> {
     #[inline(always)]
     fn call<B: StreamCipherBackend<BlockSize = U16>>(self, backend: &mut B) {
-        let (blocks, _) = Array::slice_as_chunks_mut(self.step);
+        let (blocks, _) = Array::slice_as_chunks_mut(self.steps);
         let (steps, _) = Array::slice_as_chunks_mut(blocks);
-        let Some(step) = steps.first_mut() else { return add_single(self.words, self.sign, backend) };
-        for words in self.words.chunks_mut(2 * step.len()) {
+        let Some(step) = steps.first() else { return add_single(self.words, self.sign, backend) };
+        // In words, of which a block is two.
+        let (step, all) = (2 * step.len(), 2 * step.len() * steps.len());
+        for words in self.words.chunks_mut(all) {
+            steps[..words.len().div_ceil(step)].iter_mut().for_each(|step| backend.gen_par_ks_blocks(step));
             // Of the last step, what is not needed is left.
-            backend.gen_par_ks_blocks(step);
-            let (pairs, last) = words.as_chunks_mut::<2>();
-            let rest = step.get(pairs.len());
-            pairs.iter_mut().zip(step.iter()).for_each(|(words, block)| add_block(words, block, self.sign));
-            rest.into_iter().for_each(|block| add_block(last, block, self.sign));
+            add(words, Array::slice_as_flattened(Array::slice_as_flattened(steps)), self.sign);
         }
     }
 }
@@ -110,19 +110,18 @@ fn add_single<B: StreamCipherBackend<BlockSize = U16>>(words: &mut [u64], sign: 
     let mut block = Zeroizing::new([0; 16]);
     for words in words.chunks_mut(2) {
         backend.gen_ks_block((&mut *block).into());
-        add_block(words, (&*block).into(), sign);
+        add(words, &*block, sign);
     }
 }
 
 #[inline(always)]
-fn add_block(words: &mut [u64], block: &Array<u8, U16>, sign: Sign) {
-    let (masks, _) = block.as_chunks::<8>();
-    for (word, mask) in words.iter_mut().zip(masks) {
-        let mask = u64::from_le_bytes(*mask);
-        *word = match sign {
-            Sign::Plus => word.wrapping_add(mask),
-            Sign::Minus => word.wrapping_sub(mask),
-        };
+fn add(words: &mut [u64], keystream: &[u8], sign: Sign) {
+    let (masks, _) = keystream.as_chunks::<8>();
+    let masks = masks.iter().map(|mask| u64::from_le_bytes(*mask));
+    // The sign is looked at once, and not in the loop.
+    match sign {
+        Sign::Plus => words.iter_mut().zip(masks).for_each(|(word, mask)| *word = word.wrapping_add(mask)),
+        Sign::Minus => words.iter_mut().zip(masks).for_each(|(word, mask)| *word = word.wrapping_sub(mask)),
     }
 }
 

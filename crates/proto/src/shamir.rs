@@ -69,19 +69,47 @@ impl Polynomial {
     }
 }
 
-/// A point at which many polynomials are evaluated: the powers of a member's x.
-pub(crate) struct Powers(Vec<Scalar>);
+/// So many coefficients times powers below 2^64 add up to less than 2^320.
+const GROUP: usize = 7;
+
+/// A point at which many polynomials are evaluated: the powers of a member's x. The point is small, so several coefficients are
+/// multiplied with powers of one word and added up, and only their sums with powers that take four.
+pub(crate) struct Powers {
+    /// 1, x, x², … as long as they fit a word.
+    low: Vec<u64>,
+    /// 1, y, y², … where y is the power of x that follows those.
+    high: Vec<[u64; 4]>,
+    /// 2^512.
+    beyond: Scalar,
+}
 
 impl Powers {
     /// For polynomials of `t` coefficients.
     pub(crate) fn of(member: u16, t: usize) -> Powers {
-        let x = point(member);
-        Powers(std::iter::successors(Some(Scalar::ONE), |power| Some(power * x)).take(t).collect())
+        let x = u64::from(member) + 1;
+        let low: Vec<u64> = std::iter::successors(Some(1u64), |power| power.checked_mul(x)).take(GROUP).collect();
+        let y: Scalar = low.last().map_or(Scalar::ONE, |last| Scalar::from(*last) * Scalar::from(x));
+        let high = std::iter::successors(Some(Scalar::ONE), |power| Some(power * y)).take(t.div_ceil(low.len()));
+        let half = reduced(&[0, 0, 0, 0, 1, 0, 0, 0]);
+        Powers { low, high: high.map(|power| limbs(power.as_bytes())).collect(), beyond: half * half }
     }
 
     /// The member's share.
     pub(crate) fn share(&self, polynomial: &Polynomial) -> Share {
-        Share(inner_product(polynomial.0.iter().zip(self.0.iter().map(Scalar::as_bytes))))
+        let mut coefficient = Zeroizing::new([0u64; 4]);
+        // The products of groups and powers are below 2^573, and are far fewer than 2^67.
+        let (mut group, mut sum) = (Zeroizing::new([0u64; 5]), Zeroizing::new([0u64; 10]));
+        for (coefficients, high) in polynomial.0.chunks(self.low.len()).zip(&self.high) {
+            *group = [0; 5];
+            for (c, low) in coefficients.iter().zip(&self.low) {
+                *coefficient = limbs(c.as_bytes());
+                add_product(&mut *group, &[*low], &coefficient);
+            }
+            add_product(&mut *sum, &group, high);
+        }
+        let (low, high) = sum.split_first_chunk::<8>().expect("ten are more than eight");
+        let high = u128::from(high[0]) | u128::from(high[1]) << 64;
+        Share(reduced(low) + Scalar::from(high) * self.beyond)
     }
 }
 
@@ -112,14 +140,14 @@ fn limbs(bytes: &[u8; 32]) -> [u64; 4] {
 }
 
 /// `sum` += a · b, which does not overflow.
-fn add_product(sum: &mut [u64; 8], a: &[u64; 4], b: &[u64; 4]) {
+fn add_product<const N: usize, const A: usize, const B: usize>(sum: &mut [u64; N], a: &[u64; A], b: &[u64; B]) {
     for (i, a) in a.iter().enumerate() {
         let mut carry = 0;
         for (j, b) in b.iter().enumerate() {
             let at = u128::from(*a) * u128::from(*b) + u128::from(sum[i + j]) + u128::from(carry);
             (sum[i + j], carry) = (at as u64, (at >> 64) as u64);
         }
-        for word in &mut sum[i + 4..] {
+        for word in &mut sum[i + B..] {
             let (more, over) = word.overflowing_add(carry);
             (*word, carry) = (more, u64::from(over));
         }
@@ -345,11 +373,14 @@ mod tests {
     fn sums_that_are_reduced_late_are_those_of_the_field() {
         let mut rng = ChaCha20Rng::seed_from_u64(4);
         let largest = Scalar::ZERO - Scalar::ONE;
-        for t in [1, 2, 31, 32, 33, 64, 65, 200] {
+        for t in [1, 2, 4, 6, 7, 8, 31, 32, 33, 64, 65, 200, 700] {
             let secret = random_scalar(&mut rng);
             let polynomial = Polynomial::through(&secret, t, &mut rng);
-            for m in [0, 1, 7, 998, u16::MAX] {
-                assert!(Powers::of(m, t).share(&polynomial).0 == evaluate(&polynomial.0, point(m)));
+            let full = Polynomial(Zeroizing::new(vec![largest; t]));
+            for (m, polynomial) in
+                [0, 1, 7, 998, 1_624, u16::MAX].into_iter().flat_map(|m| [(m, &polynomial), (m, &full)])
+            {
+                assert!(Powers::of(m, t).share(polynomial).0 == evaluate(&polynomial.0, point(m)));
             }
             let all = vec![largest; t];
             assert_eq!(

@@ -180,18 +180,22 @@ fn absorb(label: &str, parts: &[&[u8]], mut put: impl FnMut(&[u8])) {
 /// A secret from input that is not uniformly distributed (a Diffie–Hellman result, several secrets in a row of which one
 /// may be known): HKDF extract, then expand.
 pub(crate) fn derive(input: &[u8], label: &str, parts: &[&[u8]]) -> Secret {
-    expand_with(&Hkdf::<Sha256>::new(Some(SALT), input), label, parts)
+    derive_for(input, &hash(label, parts))
+}
+
+/// The same for a label and parts whose hash is known.
+pub(crate) fn derive_for(input: &[u8], info: &Hash) -> Secret {
+    expand_for(&Hkdf::<Sha256>::new(Some(SALT), input), info)
 }
 
 /// A secret from a secret that is already uniform: HKDF expand alone.
 pub(crate) fn expand(from: &Secret, label: &str, parts: &[&[u8]]) -> Secret {
     let hkdf = Hkdf::<Sha256>::from_prk(&from.0).expect("32 bytes are a valid pseudorandom key");
-    expand_with(&hkdf, label, parts)
+    expand_for(&hkdf, &hash(label, parts))
 }
 
-fn expand_with(hkdf: &Hkdf<Sha256>, label: &str, parts: &[&[u8]]) -> Secret {
-    // The info is itself a hash of label and parts, so its length is fixed whatever the parts are.
-    let info = hash(label, parts);
+/// The info is itself a hash of label and parts, so its length is fixed whatever the parts are.
+fn expand_for(hkdf: &Hkdf<Sha256>, info: &Hash) -> Secret {
     let mut out = Secret([0; 32]);
     hkdf.expand(&info.0, &mut out.0).expect("32 bytes are within HKDF's output limit");
     out

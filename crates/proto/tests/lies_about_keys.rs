@@ -140,6 +140,27 @@ fn a_second_directory_after_the_first_was_signed() {
     assert_eq!(hub.reply(0, &frame).unwrap(), signed, "the first is still the one it signed");
 }
 
+/// [KEX-17], [SHR-3]: what a site sent is there again for the same frame until the coordinator shows that it has it; then it is
+/// forgotten, and the same frame is no fault.
+#[test]
+fn kex_17_what_was_sent_is_kept_as_long_as_it_may_be_lost() {
+    let mut hub = Hub::new(4, 28, |_| {});
+    let (id, directory) = hub.advertise(0, 4, &everybody(4));
+    let (hash, accepted) = hub.accept(&id, &directory).unwrap();
+    let told = hub.frame(Kind::Directory, &id, &directory);
+    assert_eq!(hub.reply(0, &told).unwrap().proof, accepted[&0].0);
+    let boxes = hub.certify(&hash, &accepted).unwrap();
+    let certificate = hub.directory_certificate(&hash, &accepted, 0);
+    assert_eq!(hub.tell(0, &told), Ok(Vec::new()));
+    assert_eq!(hub.reply(0, &certificate).unwrap().read::<Sealed>(), boxes[&0]);
+    let delivery = hub.delivery(&hash, &boxes, 0);
+    assert_eq!(hub.reply(0, &delivery).unwrap().kind, Kind::ShareAck);
+    for frame in [&told, &certificate] {
+        assert_eq!(hub.tell(0, frame), Ok(Vec::new()));
+    }
+    assert_eq!(hub.reply(0, &delivery).unwrap().kind, Kind::ShareAck);
+}
+
 #[test]
 fn decks_opened_twice_backwards_under_false_names_or_of_another_run() {
     let mut hub = Hub::new(3, 26, |t| t.slots = 8);

@@ -244,6 +244,13 @@ impl Site {
         self.out.push_back(Output::Send { bytes, discloses });
     }
 
+    /// Whoever went on from this answer has it, so it is not kept to be sent again; the same frame then gets nothing.
+    fn forget(&mut self, asked: Kind, deck: u32) {
+        if let Some(reply) = self.replies.get_mut(&(asked, deck)) {
+            reply.bytes = Arc::default();
+        }
+    }
+
     // ---- rounds ----
 
     fn begin(&mut self, deck: u32, round: Round) {

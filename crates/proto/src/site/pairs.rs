@@ -80,8 +80,8 @@ impl Agreed<'_> {
     /// Key and associated data of the one box between these two ([SHR-2]).
     pub(super) fn of_box(&self, from: u16, to: u16) -> (Secret, Hash) {
         let (from, to) = (from.to_le_bytes(), to.to_le_bytes());
-        let parts = self.parts(&from, &to);
-        (suite::derive(&self.secrets[..], "box", &parts), suite::hash("box", &parts))
+        let associated = suite::hash("box", &self.parts(&from, &to));
+        (suite::derive_for(&self.secrets[..], &associated), associated)
     }
 
     /// [KEX-8]: the pair secret, the same at both ends.

@@ -82,6 +82,7 @@ impl Site {
             return Err(self.stray(frame.kind));
         };
         let (next, shares) = state.certificate(&self.env, &certificate, rng)?;
+        self.forget(Kind::Directory, index);
         let asked = Kind::DirectoryCertificate;
         self.reply(digest, asked, index, Kind::ShareKeys, &next.hash, &shares, Disclosure::SealedShares);
         self.decks.insert(index, DeckState::Shares(next));
@@ -107,6 +108,7 @@ impl Site {
         match state.shares(&self.env, &delivery) {
             Ok(deck) => {
                 let (members, threshold, hash) = (deck.members.len(), deck.threshold, deck.hash);
+                self.forget(Kind::DirectoryCertificate, index);
                 self.out.push_back(Output::Persist(Record(Entry::Deck(deck.to_record(self.env.session)))));
                 self.decks.insert(index, DeckState::Ready(deck));
                 let ack = self.ack(&hash);
