@@ -1,7 +1,7 @@
 //! The trusted core of Veilsum: repeated secure sums of integer vectors over a stable cohort of sites.
 //!
 //! Bytes come in, bytes go out, secrets stay inside. There is no socket, clock, file, float or `async` here, and no
-//! thread outlives a call: with the feature `parallel` a call uses all cores where that pays.
+//! thread outlives a call: with the feature `parallel` a call uses all cores that no other call works on, where that pays.
 //! A [`site::Site`] masks one vector a round; an [`aggregator::Aggregator`] (the coordinator, or the intermediary that
 //! counts rows) learns the sum over the cohort and nothing else. The normative text is `protocol/spec.md`; rule
 //! identifiers such as `KEX-3` in this crate are its.

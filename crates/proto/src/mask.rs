@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     spread,
-    suite::{self, Hash, Secret},
+    suite::{Hash, Purpose, Secret},
 };
 
 /// Whether a mask is added or subtracted.
@@ -34,14 +34,14 @@ impl Sign {
     }
 }
 
-/// The self-mask key of a round from its shared seed; the aggregator derives the same after recovery ([MSK-1]).
-pub(crate) fn self_mask_key(seed: &Scalar, context: &Hash) -> Secret {
-    opened_mask_key(&Zeroizing::new(seed.to_bytes()), context)
+/// What the self-mask keys of a round are derived for, from the seeds' canonical bytes ([MSK-1]).
+pub(crate) fn self_masks(context: &Hash) -> Purpose {
+    Purpose::new("self-mask", &[&context.0])
 }
 
-/// The same from the seed's canonical bytes.
-pub(crate) fn opened_mask_key(seed: &[u8; 32], context: &Hash) -> Secret {
-    suite::derive(seed, "self-mask", &[&context.0])
+/// The self-mask key of a round from its shared seed; the aggregator derives the same after recovery ([MSK-1]).
+pub(crate) fn self_mask_key(seed: &Scalar, context: &Hash) -> Secret {
+    self_masks(context).derive(&*Zeroizing::new(seed.to_bytes()))
 }
 
 /// The sign with which site `me` applies the mask it shares with `other` ([MSK-3]): the lower number adds.

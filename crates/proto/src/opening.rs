@@ -8,7 +8,7 @@
 use crate::{
     commit,
     identity::{DecodedKeys, PublicKey},
-    mask::{self, Sign, opened_mask_key},
+    mask::{self, Sign},
     message::{
         ConsistencyCheck, Kind, OpenedCheck, Opening, Proof, RoundSeed, first_unsigned, inputs_hash, survivors_context,
     },
@@ -160,11 +160,12 @@ impl Seen<'_> {
     /// The sums without the masks.
     fn unmasked(&self, opening: &Opening, missing: &[u16]) -> Result<Vec<u64>, Fault> {
         let mut masks = Vec::with_capacity(opening.alive.len() * (1 + missing.len()));
+        let own = mask::self_masks(&self.context);
         for (at, (site, seed)) in opening.alive.iter().zip(&opening.seeds).enumerate() {
             if !shamir::is_canonical(seed) {
                 return fault("opened a total with a self-mask that no site committed to", "OPN-3");
             }
-            masks.push((opened_mask_key(seed, &self.context), Sign::Minus));
+            masks.push((own.derive(seed), Sign::Minus));
             for (gone, seed) in missing.iter().zip(opening.checks.get(at).iter().flat_map(|c| &c.seeds)) {
                 masks.push((Secret::new(*seed), mask::pair_sign(*site, *gone).reversed()));
             }

@@ -10,6 +10,31 @@ use zeroize::Zeroizing;
 /// Below this number of words, other threads would cost more than they save.
 const WORTH_IT: usize = 1 << 17;
 
+/// Calls into the core that are at work now, in all threads of the process.
+static AT_WORK: AtomicUsize = AtomicUsize::new(0);
+
+/// As long as it lives, its call counts as one that works. Where as many do as there are cores, each keeps to its own: sharing would
+/// wake threads for which there is no core.
+pub(crate) struct AtWork(());
+
+impl AtWork {
+    pub(crate) fn begin() -> Self {
+        AT_WORK.fetch_add(1, Ordering::Relaxed);
+        AtWork(())
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        AT_WORK.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How many cores a call may use now.
+fn cores() -> usize {
+    (rayon::current_num_threads() / AT_WORK.load(Ordering::Relaxed).max(1)).max(1)
+}
+
 /// What `make` gives for 0 to `count`, in that order. The calling thread works too: it begins at once, while the others wake, and
 /// most often needs not be woken itself. Each takes what is next.
 fn share<R: Send>(count: usize, make: impl Fn(usize) -> R + Sync) -> Vec<R> {
@@ -26,7 +51,7 @@ fn share<R: Send>(count: usize, make: impl Fn(usize) -> R + Sync) -> Vec<R> {
         made.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);
     };
     rayon::in_place_scope(|scope| {
-        (1..rayon::current_num_threads().min(count)).for_each(|_| scope.spawn(|_| work()));
+        (1..cores().min(count)).for_each(|_| scope.spawn(|_| work()));
         work();
     });
     let mut made = made.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -51,8 +76,13 @@ pub(crate) fn add_up<T: Sync>(words: &mut [u64], items: &[T], add: impl Fn(&mut 
     }
 }
 
-/// How many parts of at least `least` pieces are worth a core each.
+/// How many parts of at least `least` pieces are worth a core each, of those that are free now.
 pub(crate) fn parts(pieces: usize, least: usize) -> usize {
+    most_parts(pieces, least).min(cores())
+}
+
+/// How many they are where nothing else is at work.
+pub(crate) fn most_parts(pieces: usize, least: usize) -> usize {
     (pieces / least.max(1)).clamp(1, rayon::current_num_threads())
 }
 
@@ -80,8 +110,12 @@ pub(crate) fn in_parts<T: Sync, R: Send>(items: &[T], least: usize, make: impl F
 
 /// Changes every item where it is; on all cores where there are at least `least` items for each.
 pub(crate) fn each<T: Send>(items: &mut [T], least: usize, change: impl Fn(&mut T) + Sync) {
-    let size = items.len().div_ceil(parts(items.len(), least)).max(1);
+    let parts = parts(items.len(), least);
+    let size = items.len().div_ceil(parts).max(1);
     let change = |part: &mut [T]| part.iter_mut().for_each(&change);
+    if parts == 1 {
+        return change(items);
+    }
     rayon::in_place_scope(|scope| {
         let mut parts = items.chunks_mut(size);
         let own = parts.next();
@@ -92,6 +126,9 @@ pub(crate) fn each<T: Send>(items: &mut [T], least: usize, change: impl Fn(&mut 
 
 /// What both give, side by side.
 pub(crate) fn both<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl FnOnce() -> B + Send) -> (A, B) {
+    if cores() == 1 {
+        return (one(), other());
+    }
     let mut second = None;
     let first = rayon::in_place_scope(|scope| {
         scope.spawn(|_| second = Some(other()));
@@ -120,6 +157,14 @@ mod tests {
 
     #[test]
     fn order_is_kept() {
+        shared_or_not();
+        let _busy: Vec<_> = (0..1_000).map(|_| AtWork::begin()).collect();
+        assert_eq!((parts(1_000, 1), cores()), (1, 1));
+        shared_or_not();
+    }
+
+    fn shared_or_not() {
+        assert_eq!(both(|| 1, || 2), (1, 2));
         let items: Vec<u64> = (0..1_000).collect();
         assert_eq!(map(&items, 1, |i| 2 * i), items.iter().map(|i| 2 * i).collect::<Vec<_>>());
         assert_eq!(in_parts(&items, 1, <[u64]>::to_vec).concat(), items);

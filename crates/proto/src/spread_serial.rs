@@ -5,8 +5,22 @@ pub(crate) fn add_up<T: Sync>(words: &mut [u64], items: &[T], add: impl Fn(&mut 
     add(words, items);
 }
 
+/// There is nothing to share.
+pub(crate) struct AtWork(());
+
+impl AtWork {
+    pub(crate) fn begin() -> Self {
+        AtWork(())
+    }
+}
+
 /// How many parts of at least `least` pieces are worth a core each.
 pub(crate) fn parts(_pieces: usize, _least: usize) -> usize {
+    1
+}
+
+/// The same.
+pub(crate) fn most_parts(_pieces: usize, _least: usize) -> usize {
     1
 }
 

@@ -3,9 +3,11 @@
 //!
 //! Every derivation carries a label and length-prefixed parts, so that no two uses can be confused with one another.
 
+use std::sync::LazyLock;
+
 use aes::{Aes256, cipher::BlockCipherEncrypt};
 use aes_gcm::{Aes256Gcm, KeyInit, Nonce, aead::Aead, aead::Payload};
-use hkdf::Hkdf;
+use hkdf::{Hkdf, HkdfExtract};
 use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -177,28 +179,50 @@ fn absorb(label: &str, parts: &[&[u8]], mut put: impl FnMut(&[u8])) {
     }
 }
 
+/// What secrets are derived for: a label and parts, hashed once for all secrets of one purpose.
+pub(crate) struct Purpose(Hash);
+
+impl Purpose {
+    /// HKDF's info is itself a hash of label and parts, so its length is fixed whatever the parts are.
+    pub(crate) fn new(label: &str, parts: &[&[u8]]) -> Self {
+        Purpose(hash(label, parts))
+    }
+
+    /// That hash, for whatever else is bound to the same label and parts.
+    pub(crate) fn hash(&self) -> Hash {
+        self.0
+    }
+
+    /// [`derive()`] for this purpose.
+    pub(crate) fn derive(&self, input: &[u8]) -> Secret {
+        // The salt is public and always the same, so it is absorbed once.
+        static SALTED: LazyLock<HkdfExtract<Sha256>> = LazyLock::new(|| HkdfExtract::new(Some(SALT)));
+        let mut extract = SALTED.clone();
+        extract.input_ikm(input);
+        self.of(&extract.finalize().1)
+    }
+
+    /// [`expand()`] for this purpose.
+    pub(crate) fn expand(&self, from: &Secret) -> Secret {
+        self.of(&Hkdf::from_prk(&from.0).expect("32 bytes are a valid pseudorandom key"))
+    }
+
+    fn of(&self, hkdf: &Hkdf<Sha256>) -> Secret {
+        let mut out = Secret([0; 32]);
+        hkdf.expand(&self.0.0, &mut out.0).expect("32 bytes are within HKDF's output limit");
+        out
+    }
+}
+
 /// A secret from input that is not uniformly distributed (a Diffie–Hellman result, several secrets in a row of which one
 /// may be known): HKDF extract, then expand.
 pub(crate) fn derive(input: &[u8], label: &str, parts: &[&[u8]]) -> Secret {
-    derive_for(input, &hash(label, parts))
-}
-
-/// The same for a label and parts whose hash is known.
-pub(crate) fn derive_for(input: &[u8], info: &Hash) -> Secret {
-    expand_for(&Hkdf::<Sha256>::new(Some(SALT), input), info)
+    Purpose::new(label, parts).derive(input)
 }
 
 /// A secret from a secret that is already uniform: HKDF expand alone.
 pub(crate) fn expand(from: &Secret, label: &str, parts: &[&[u8]]) -> Secret {
-    let hkdf = Hkdf::<Sha256>::from_prk(&from.0).expect("32 bytes are a valid pseudorandom key");
-    expand_for(&hkdf, &hash(label, parts))
-}
-
-/// The info is itself a hash of label and parts, so its length is fixed whatever the parts are.
-fn expand_for(hkdf: &Hkdf<Sha256>, info: &Hash) -> Secret {
-    let mut out = Secret([0; 32]);
-    hkdf.expand(&info.0, &mut out.0).expect("32 bytes are within HKDF's output limit");
-    out
+    Purpose::new(label, parts).expand(from)
 }
 
 /// Seals `plain` under a key that is used for this one box only, hence the constant nonce ([SHR-2]).
@@ -263,6 +287,21 @@ mod tests {
         let mut hashed = Multiset::new(&Hash([7; 32]));
         hashed.add_hash(&hash("x", &[]));
         assert_ne!(hashed.finish(), Multiset::new(&Hash([7; 32])).finish());
+    }
+
+    /// One purpose for many secrets gives what HKDF gives with the whole salt and info every time.
+    #[test]
+    fn a_purpose_is_hkdf_of_its_own() {
+        let of = |hkdf: Hkdf<Sha256>| {
+            let mut out = [0; 32];
+            hkdf.expand(&hash("x", &[b"part"]).0, &mut out).unwrap();
+            out
+        };
+        let purpose = Purpose::new("x", &[b"part"]);
+        for input in [[1; 32], [2; 32]] {
+            assert_eq!(purpose.derive(&input).0, of(Hkdf::new(Some(SALT), &input)));
+            assert_eq!(purpose.expand(&Secret(input)).0, of(Hkdf::from_prk(&input).unwrap()));
+        }
     }
 
     #[test]

@@ -195,6 +195,7 @@ impl Aggregator {
 
     /// Takes one input. What goes wrong comes out as an event: [`Event::Lost`] with the culprit, or [`Event::Failed`].
     pub fn handle(&mut self, input: Input<'_>, now: Millis) {
+        let _work = spread::AtWork::begin();
         if self.failed && !matches!(input, Input::Close) {
             return;
         }

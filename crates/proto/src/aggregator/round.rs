@@ -17,7 +17,7 @@ use crate::{
     commit::{self, Commitment, Sums, Weighted},
     error::{Error, Rule},
     evidence,
-    mask::{self, Sign, self_mask_key},
+    mask::{self, Sign},
     message::{
         Agreed, Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof,
         Survivors, Verified, inputs_hash, masked_digest, round_context, seed_commitment, survivors_context,
@@ -27,6 +27,7 @@ use crate::{
     suite::{self, Hash, Secret},
 };
 use curve25519_dalek::scalar::Scalar;
+use zeroize::Zeroizing;
 
 enum Phase {
     Collect,
@@ -643,7 +644,8 @@ impl Round {
         }
         let missing = self.not_in(alive);
         let mut masks: Vec<(Secret, Sign)> = Vec::with_capacity(alive.len() * (1 + missing.len()));
-        masks.extend(opened.iter().map(|seed| (self_mask_key(seed, &self.context), Sign::Minus)));
+        let own = mask::self_masks(&self.context);
+        masks.extend(opened.iter().map(|seed| (own.derive(&*Zeroizing::new(seed.to_bytes())), Sign::Minus)));
         for site in alive {
             for gone in &missing {
                 let seed = self.seeds.get(&(*site, *gone)).ok_or(Error::ApiMisuse("a seed was not collected"))?;

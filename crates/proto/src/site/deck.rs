@@ -25,7 +25,7 @@ use crate::{
     release::{Blocks, Member, OwnBlock, Standing},
     shamir::{self, Polynomial, Powers, Share},
     spread,
-    suite::{self, Hash, Secret},
+    suite::{self, Hash, Purpose, Secret},
 };
 
 /// The deck's own secrets, from its opening until it is ready.
@@ -479,7 +479,8 @@ impl Deck {
         for closed in self.first..slot.min(self.slots.len() as u16) {
             // In place: a value that is moved out leaves its bytes behind.
             self.slots[usize::from(closed)] = None;
-            spread::each(&mut self.pairs, DERIVED, |secret| *secret = next_slot(secret));
+            let next = Purpose::new(NEXT_SLOT, &[]);
+            spread::each(&mut self.pairs, DERIVED, |secret| *secret = next.expand(secret));
             self.first = closed + 1;
         }
     }
@@ -495,7 +496,7 @@ impl Deck {
 
     /// [MSK-1]: the seed this site shares with `other` in the round `context` of this slot, and no other round.
     pub(crate) fn round_seed(&self, other: u16, slot: u16, context: &Hash) -> Option<Secret> {
-        self.pair(other, slot).map(|pair| round_seed(pair, context))
+        self.pair(other, slot).map(|pair| round_seeds(context).expand(pair))
     }
 
     /// [NOI-2]: what the noise of the answer of this site, `me`, in the round `context` of this slot is drawn with.
@@ -576,10 +577,12 @@ impl Deck {
 
 /// [MSK-1]: derives the next slot's pair secret or noise secret from this slot's. The derivation is one-way.
 pub(crate) fn next_slot(secret: &Secret) -> Secret {
-    suite::expand(secret, "next slot", &[])
+    suite::expand(secret, NEXT_SLOT, &[])
 }
 
-/// [MSK-1]: the seed of the round `context` from the pair secret of its slot.
-pub(crate) fn round_seed(pair: &Secret, context: &Hash) -> Secret {
-    suite::expand(pair, "round seed", &[&context.0])
+const NEXT_SLOT: &str = "next slot";
+
+/// [MSK-1]: what the seeds of the round `context` are derived for, from the pair secrets of its slot.
+pub(crate) fn round_seeds(context: &Hash) -> Purpose {
+    Purpose::new("round seed", &[&context.0])
 }

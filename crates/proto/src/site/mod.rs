@@ -35,6 +35,7 @@ use crate::{
     policy::{Asked, Consent},
     release::Standing,
     roster::PartyId,
+    spread,
     suite::{self, Hash},
 };
 
@@ -172,6 +173,7 @@ impl Site {
     /// An error names the culprit and the rule. Nothing that the failed input asked for is queued; what was agreed
     /// before still holds, so the caller may go on, or stop.
     pub fn handle(&mut self, input: Input<'_>, rng: &mut dyn CryptoRng) -> Result<(), Error> {
+        let _work = spread::AtWork::begin();
         match input {
             Input::Message(bytes) => self.message(bytes, rng).map_err(|error| match error {
                 // A frame that does not even decode is its sender's fault too.
@@ -196,6 +198,10 @@ impl Site {
         };
         let session = self.env.session;
         let frame = message::verify(bytes, &session, (&self.env.keys, &peer.key), &|| peer.name.clone())?;
+        if frame.kind == Kind::Opening {
+            // The longest of all, and no reply is kept for it.
+            return self.opening(&frame);
+        }
         let digest = suite::hash("frame digest", &[bytes]);
         if let Some(reply) = self.replies.values().find(|r| r.to == digest) {
             // [RND-7]: the same question gets the same bytes, or none while the answer is being computed.
@@ -213,7 +219,6 @@ impl Site {
             Kind::Ask => self.ask(&frame, digest),
             Kind::Survivors => self.survivors(&frame, digest),
             Kind::Certificate => self.survivor_certificate(&frame, digest),
-            Kind::Opening => self.opening(&frame),
             Kind::Burn => self.burn(&frame, digest),
             Kind::BurnCertificate => self.burn_certificate(&frame, digest),
             other => {
@@ -437,7 +442,8 @@ impl Site {
         let index = *index;
         let context = round.context;
         // After a restart, the same set and inputs again: the same shares again.
-        if round.released_for(&message.alive, &message.inputs_hash())
+        if round.has_released()
+            && round.released_for(&message.alive, &message.inputs_hash())
             && let Some(unmask) = round.repeat_release(deck)
         {
             let (asked, kind) = (Kind::Survivors, Kind::Unmask);

@@ -17,7 +17,7 @@ use crate::{
     kem::{Ciphertext, Decapsulator, KemSecret},
     message::AdvertiseKeys,
     release::Standing,
-    suite::{self, Hash, Secret},
+    suite::{self, Hash, Purpose, Secret},
 };
 
 /// The private keys of a deck ([KEX-2]), each in a block of its own: a key that is moved with its state would leave its bytes
@@ -80,8 +80,8 @@ impl Agreed<'_> {
     /// Key and associated data of the one box between these two ([SHR-2]).
     pub(super) fn of_box(&self, from: u16, to: u16) -> (Secret, Hash) {
         let (from, to) = (from.to_le_bytes(), to.to_le_bytes());
-        let associated = suite::hash("box", &self.parts(&from, &to));
-        (suite::derive_for(&self.secrets[..], &associated), associated)
+        let purpose = Purpose::new("box", &self.parts(&from, &to));
+        (purpose.derive(&self.secrets[..]), purpose.hash())
     }
 
     /// [KEX-8]: the pair secret, the same at both ends.

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    deck::{DERIVED, Deck, round_seed},
+    deck::{DERIVED, Deck, round_seeds},
     env::Env,
 };
 use crate::{
@@ -340,7 +340,8 @@ impl Round {
             masks.push((Secret::new([0; 32]), mask::pair_sign(env.me, *other)));
         }
         let mut pairs: Vec<_> = others.into_iter().zip(&mut masks[1..]).collect();
-        spread::each(&mut pairs, DERIVED, |(pair, mask)| mask.0 = round_seed(pair, &self.context));
+        let seeds = round_seeds(&self.context);
+        spread::each(&mut pairs, DERIVED, |(pair, mask)| mask.0 = seeds.expand(pair));
         mask::apply_all(values, &masks);
         let masked = MaskedFrame::new(&self.context, values);
         let digest = masked.digest;
