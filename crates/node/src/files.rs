@@ -229,6 +229,60 @@ fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Resul
     sync_folder(folder).map_err(failed)
 }
 
+/// A secret that is to replace a file, in two steps, so that several files go to the disk side by side: its bytes are there before it
+/// takes the name, and the name is there once its folder is.
+pub(crate) struct Replacement {
+    path: PathBuf,
+    draft: Draft,
+    file: File,
+}
+
+impl Replacement {
+    /// Writes it beside the file at `path`.
+    ///
+    /// # Errors
+    /// A [`FileError`] where it cannot be written.
+    pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<Replacement, FileError> {
+        let failed = |source| FileError::Write { path: path.to_owned(), source };
+        let name = path.file_name().ok_or_else(|| FileError::NoName { path: path.to_owned() })?;
+        let (draft, mut file) = Draft::create(folder_of(path), name, Access::Private).map_err(failed)?;
+        file.write_all(bytes).map_err(failed)?;
+        Ok(Replacement { path: path.to_owned(), draft, file })
+    }
+
+    /// Waits until its bytes are on disk.
+    ///
+    /// # Errors
+    /// A [`FileError`] where they may not be.
+    pub(crate) fn sync(&self) -> Result<(), FileError> {
+        self.file.sync_all().map_err(|source| FileError::Write { path: self.path.clone(), source })
+    }
+
+    /// Takes the name; gives the folder that is to be brought to the disk.
+    ///
+    /// # Errors
+    /// A [`FileError`] where it cannot take it.
+    pub(crate) fn take_name(self) -> Result<Folder, FileError> {
+        let Replacement { path, draft, .. } = self;
+        draft.rename(&path).map_err(|source| FileError::Write { path: path.clone(), source })?;
+        Ok(Folder(folder_of(&path).to_owned()))
+    }
+}
+
+/// A folder in which a file has taken a name.
+#[derive(PartialEq)]
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    /// Waits until the names in it are on disk.
+    ///
+    /// # Errors
+    /// A [`FileError`] where they may not be.
+    pub(crate) fn sync(&self) -> Result<(), FileError> {
+        sync_folder(&self.0).map_err(|source| FileError::Write { path: self.0.clone(), source })
+    }
+}
+
 /// A file that is written bit by bit, for its owner's eyes alone. It takes its name, in place of an older one, when it is whole; until
 /// then, and where it never becomes so, what was there stays as it was.
 pub struct Growing {

@@ -38,6 +38,7 @@ use crate::{
 };
 
 mod close;
+mod outputs;
 
 /// Who listens, and where.
 pub struct HostConfig {
@@ -330,34 +331,11 @@ impl AggregatorHost {
         let now = self.now();
         self.aggregator.handle(aggregator::Input::Close, now);
         // What is said next may rest on it, so it leaves first.
-        while let Some(output) = self.aggregator.poll() {
+        while self.broken.is_none()
+            && let Some(output) = self.aggregator.poll()
+        {
             if let Some(event) = self.carry_out(output) {
                 self.put_off.push_back(event);
-            }
-        }
-    }
-
-    /// Does what the machine wants, and gives what it reports.
-    fn carry_out(&mut self, output: aggregator::Output) -> Option<aggregator::Event> {
-        match output {
-            aggregator::Output::Persist(record) => {
-                let failed = self.journal.as_mut()?.append(&record).err()?;
-                // Nothing that this entry was to protect leaves.
-                self.journal = None;
-                let why = failed.to_string();
-                self.broken = Some(failed.into());
-                Some(aggregator::Event::Failed(Error::Journal(why)))
-            }
-            aggregator::Output::Send { to, bytes } => {
-                self.keep_said(self.aggregator.directory().unwrap_or_default(), &bytes);
-                self.send(PartyId::Site(to), bytes);
-                None
-            }
-            aggregator::Output::Event(event) => {
-                if matches!(event, aggregator::Event::Total { .. }) {
-                    self.open = None;
-                }
-                Some(event)
             }
         }
     }
@@ -392,6 +370,10 @@ impl AggregatorHost {
     }
 
     fn send(&mut self, to: PartyId, bytes: Arc<Vec<u8>>) -> bool {
+        if let Some(failed) = self.sync() {
+            self.put_off.push_back(failed);
+            return false;
+        }
         let Some(peer) = self.peers.get(&to) else { return false };
         self.traffic.sent(&self.config.party.name_of(self.config.role), &bytes);
         self.config.party.bytes.sent(bytes.len());
@@ -409,6 +391,9 @@ impl AggregatorHost {
                 if let Some(event) = self.carry_out(output) {
                     return HostEvent::Aggregator(event);
                 }
+            }
+            if let Some(failed) = self.sync() {
+                return HostEvent::Aggregator(failed);
             }
             let wake = self.aggregator.next_wake().map(|Millis(at)| self.started + Duration::from_millis(at));
             let until = [wake, deadline, self.open.as_ref().and_then(Open::due)].into_iter().flatten().min();

@@ -112,6 +112,11 @@ impl Follower {
         self.transcript.as_mut().map_or(Ok(()), Transcript::sync)
     }
 
+    /// Whether what the coordinator said may not be on disk yet.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.transcript.as_ref().is_some_and(Transcript::is_ahead)
+    }
+
     fn keep(&mut self, said: &Said) -> Result<(), Failure> {
         self.transcript.as_mut().map_or(Ok(()), |transcript| transcript.add(said))
     }

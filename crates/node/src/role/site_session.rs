@@ -29,7 +29,7 @@ use crate::{
     error::{Code, Failure},
     method_session::Moved,
     replay::Absent,
-    store::{self, Journal, aside},
+    store::{self, Journal, aside, aside_from},
 };
 
 mod answer;
@@ -377,7 +377,7 @@ impl SiteSession {
                 _ => {}
             }
             self.site.set_standing(self.keeper.standing());
-            if let Err(e) = aside(|| self.site.handle(Input::Message(&bytes), &mut system_rng())) {
+            if let Err(e) = aside_from(bytes.len(), || self.site.handle(Input::Message(&bytes), &mut system_rng())) {
                 self.tell_refusal(&e, &bytes, line).await?;
                 self.failed_message(e, &bytes)?;
             }
@@ -394,7 +394,7 @@ impl SiteSession {
         if let Poll::Ready(frame) = poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await {
             return Ok(frame);
         }
-        if let Some(follower) = &mut self.follower {
+        if let Some(follower) = self.follower.as_mut().filter(|follower| follower.is_ahead()) {
             aside(|| follower.sync())?;
         }
         Ok(next.await)
@@ -500,7 +500,7 @@ impl SiteSession {
                 }
                 Output::Event(Event::Opened { directory, values, cohort, .. }) => {
                     if let Some(follower) = &mut self.follower {
-                        aside(|| follower.total(bytes, directory, &values, &cohort))?;
+                        aside_from(bytes.len(), || follower.total(bytes, directory, &values, &cohort))?;
                         let (party, replay) = (&self.config.party, follower.replay());
                         party.tell_of_centres(&mut self.moved, replay.moved());
                         let curve = replay.curve();

@@ -8,7 +8,7 @@ use veilsum_proto::suite::Hash;
 use crate::{
     admission::{Admission, MAX_BYTES},
     error::Failure,
-    files::{self, Existing},
+    files::{self, Existing, Replacement},
 };
 
 fn file(folder: &Path, session: &Hash) -> PathBuf {
@@ -34,6 +34,14 @@ pub(crate) fn load(folder: &Path, session: &Hash) -> Admission {
 /// A [`Failure`] where it cannot be written.
 pub(crate) fn save(admission: &Admission, folder: &Path, session: &Hash) -> Result<(), Failure> {
     Ok(files::write_private(file(folder, session), &admission.to_bytes(), Existing::Replace)?)
+}
+
+/// The first of two steps of [`save`].
+///
+/// # Errors
+/// A [`Failure`] where it cannot be written.
+pub(crate) fn replacement(admission: &Admission, folder: &Path, session: &Hash) -> Result<Replacement, Failure> {
+    Ok(Replacement::write(&file(folder, session), &admission.to_bytes())?)
 }
 
 /// The run is over, or another one begins.

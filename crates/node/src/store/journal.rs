@@ -19,8 +19,11 @@ use veilsum_proto::{
 };
 use zeroize::Zeroizing;
 
-use super::log::{self, Log, NoLock};
-use crate::error::Failure;
+use super::{
+    aside,
+    log::{self, Fresh, Log, NoLock, Old},
+};
+use crate::{error::Failure, files};
 
 const MAGIC: &[u8; 16] = b"veilsum-journal1";
 /// Bytes before an entry: its length, a checksum of the length, a checksum of the entry.
@@ -176,24 +179,52 @@ impl<R: Entry> Journal<R> {
 
     fn read(&mut self) -> Result<Vec<R>, JournalError> {
         let path = self.log.path().to_owned();
-        let damaged = |what| JournalError::Damaged { path: path.clone(), what };
-        let length = self.log.file().metadata().map_err(|e| self.io(e))?.len();
-        if length > R::MAX_FILE {
-            return Err(damaged("it is larger than any journal"));
-        }
-        let mut bytes = Zeroizing::new(Vec::with_capacity(length as usize));
-        self.log.file().read_to_end(&mut bytes).map_err(|e| self.io(e))?;
-        if bytes.len() < MAGIC.len() {
+        let io = |source| JournalError::Io { path: path.clone(), source };
+        let bytes = all(self.log.file(), R::MAX_FILE).map_err(io)?;
+        let left = self.log.left_over().map_err(io)?;
+        if bytes.as_ref().is_some_and(|bytes| bytes.len() < MAGIC.len()) {
             // New, or torn before its first entry.
             self.rewrite(&[])?;
             return Ok(Vec::new());
         }
-        let Some(rest) = bytes.strip_prefix(MAGIC) else {
-            return Err(damaged("its first line is not a journal's"));
-        };
-        let (records, good) = whole(rest).map_err(damaged)?;
-        self.log.keep(good).map_err(|e| self.io(e))?;
-        Ok(records)
+        match (entries(bytes.as_deref()), left) {
+            (Ok((records, good)), left) => {
+                self.log.keep(good).map_err(io)?;
+                // What was to replace these entries protects no frame that left.
+                left.map_or(Ok(()), |left| self.log.drop_left_over(left, R::MAX_FILE)).map_err(io)?;
+                Ok(records)
+            }
+            // These entries were being overwritten when the process ended, and all that replaces them was on disk by then.
+            (Err(what), Some(left)) => {
+                let bytes = all(&left.file, R::MAX_FILE).map_err(io)?;
+                match entries(bytes.as_deref()) {
+                    Ok((records, good)) if bytes.as_ref().is_some_and(|bytes| bytes.len() as u64 == good) => {
+                        let old = self.log.take(left, R::MAX_FILE).map_err(io)?;
+                        self.log.sync_folder().and_then(|()| old.wipe()).map_err(io)?;
+                        Ok(records)
+                    }
+                    _ => Err(JournalError::Damaged { path, what }),
+                }
+            }
+            (Err(what), None) => Err(JournalError::Damaged { path, what }),
+        }
+    }
+
+    /// Writes an entry, which is on disk after the next [`Journal::sync`].
+    ///
+    /// # Errors
+    /// [`JournalError::Io`]; what it protects must then not be sent.
+    pub fn write(&mut self, record: &R) -> Result<(), JournalError> {
+        let bytes = lines(&[], std::slice::from_ref(record));
+        aside(|| self.log.append(&bytes)).map_err(|e| self.io(e))
+    }
+
+    /// Waits until every entry is on disk.
+    ///
+    /// # Errors
+    /// [`JournalError::Io`]; what they protect must then not be sent.
+    pub fn sync(&mut self) -> Result<(), JournalError> {
+        aside(|| self.log.sync()).map(drop).map_err(|e| self.io(e))
     }
 
     /// Appends an entry and waits until it is on disk.
@@ -201,8 +232,7 @@ impl<R: Entry> Journal<R> {
     /// # Errors
     /// [`JournalError::Io`]; what it protects must then not be sent.
     pub fn append(&mut self, record: &R) -> Result<(), JournalError> {
-        let bytes = lines(&[], std::slice::from_ref(record));
-        self.log.add(&bytes).map_err(|e| self.io(e))
+        self.write(record).and_then(|()| self.sync())
     }
 
     /// Replaces all entries by `records`, durably: the new file is complete on disk before it takes the old one's name.
@@ -213,6 +243,49 @@ impl<R: Entry> Journal<R> {
     pub fn rewrite(&mut self, records: &[R]) -> Result<(), JournalError> {
         self.log.replace(&lines(MAGIC, records), R::MAX_FILE).map_err(|e| self.io(e))
     }
+
+    /// Writes what is to replace all entries beside them. The two steps of [`Journal::rewrite`] are taken by themselves where other
+    /// files go to the disk with it: bytes and name of this one must be there before [`Journal::take`].
+    pub(crate) fn fresh(&self, records: &[R]) -> Result<Fresh, JournalError> {
+        self.log.fresh(&lines(MAGIC, records)).map_err(|e| self.io(e))
+    }
+
+    /// Puts it in the place of all entries, which are still to be overwritten.
+    pub(crate) fn take(&mut self, fresh: Fresh) -> Result<Old, JournalError> {
+        self.log.take(fresh, R::MAX_FILE).map_err(|e| self.io(e))
+    }
+
+    /// Waits until the names in its folder are on disk.
+    pub(crate) fn sync_folder(&self) -> Result<(), JournalError> {
+        self.log.sync_folder().map_err(|e| self.io(e))
+    }
+
+    /// Whether its file is in this folder.
+    pub(crate) fn is_in(&self, folder: &files::Folder) -> bool {
+        self.log.path().parent() == Some(&folder.0)
+    }
+
+    /// A step that others of this journal's wait for.
+    pub(crate) fn step(&self, step: std::io::Result<()>) -> Result<(), JournalError> {
+        step.map_err(|e| self.io(e))
+    }
+}
+
+/// All bytes of a file; none where they are more than any journal has.
+fn all(mut file: &File, most: u64) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    let length = file.metadata()?.len();
+    if length > most {
+        return Ok(None);
+    }
+    let mut bytes = Zeroizing::new(Vec::with_capacity(length as usize));
+    file.read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// The whole entries of a file, and where they end; a torn end is left out.
+fn entries<R: Entry>(bytes: Option<&Vec<u8>>) -> Result<(Vec<R>, u64), &'static str> {
+    let bytes = bytes.ok_or("it is larger than any journal")?;
+    whole(bytes.strip_prefix(MAGIC).ok_or("its first line is not a journal's")?)
 }
 
 /// The whole entries of what stands after the magic, and where they end; a torn end is left out.
@@ -274,221 +347,4 @@ fn checksum(entry: &[u8]) -> [u8; 8] {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{fs, sync::Arc};
-
-    use super::*;
-    use crate::role::system_rng;
-    use veilsum_proto::{
-        aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
-        identity::Identity,
-        plan::Terms,
-        policy::{self, Floor},
-        roster::{Member, PartyId, Roster},
-        site::{self, Site, SiteConfig},
-    };
-
-    fn folder(name: &str) -> PathBuf {
-        let unique = format!("veilsum-journal-{name}-{}-{:?}", std::process::id(), std::thread::current().id());
-        std::env::temp_dir().join(unique)
-    }
-
-    /// Every entry that a site of three writes in one run of `rounds` rounds, with decks of two slots.
-    fn entries(rounds: u8) -> (SiteConfig, Vec<Record>) {
-        let mut records = Vec::new();
-        let config = run(rounds, |_, output| match output {
-            site::Output::Persist(r) => records.push(r),
-            site::Output::Rewrite(all) => records = all,
-            _ => {}
-        });
-        (config, records)
-    }
-
-    /// One run, and what the first of three sites wants written in each of its rounds.
-    fn run(rounds: u8, mut written: impl FnMut(u8, site::Output)) -> SiteConfig {
-        let mut rng = system_rng();
-        let ids: Vec<Arc<Identity>> = (0..5).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
-        let member = |i: usize| Member { name: format!("p{i}"), key: ids[i].public(), address: String::new() };
-        let roster = Arc::new(Roster {
-            name: "j".into(),
-            coordinator: member(0),
-            intermediary: member(1),
-            sites: (2..5).map(member).collect(),
-        });
-        let terms = Arc::new(Terms {
-            roster: roster.hash(),
-            min_cohort: 3,
-            threshold: 0,
-            colluders: 0,
-            block_size: 0,
-            slots: 8,
-            max_rows: 10,
-            min_total_rows: 0,
-            opening: true,
-            application: Vec::new(),
-        });
-        let config = |i: usize| SiteConfig {
-            identity: ids[i].clone(),
-            roster: roster.clone(),
-            terms: terms.clone(),
-            floor: Floor::default(),
-            aggregator: PartyId::Coordinator,
-        };
-        let mut sites: Vec<Site> = (2..5).map(|i| Site::new(config(i)).unwrap()).collect();
-        let hub = AggregatorConfig {
-            identity: ids[0].clone(),
-            roster: roster.clone(),
-            terms: terms.clone(),
-            role: PartyId::Coordinator,
-            timing: Timing::default(),
-            slots: 8,
-        };
-        let mut hub = Aggregator::new(hub, Millis(0), &mut rng).unwrap();
-        (0..3).for_each(|s| hub.handle(aggregator::Input::Attached(s), Millis(0)));
-        let mut asked = 0;
-        hub.handle(aggregator::Input::Ask { query: vec![asked], words: 2 }, Millis(0));
-        while let Some(output) = hub.poll() {
-            match output {
-                aggregator::Output::Send { to, bytes } => {
-                    sites[usize::from(to)].handle(site::Input::Message(&bytes), &mut rng).unwrap();
-                    while let Some(output) = sites[usize::from(to)].poll() {
-                        match output {
-                            site::Output::Persist(_) | site::Output::Rewrite(_) if to == 0 => written(asked, output),
-                            site::Output::Send { bytes, .. } => {
-                                hub.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(0));
-                            }
-                            site::Output::Event(site::Event::Asked(a)) => {
-                                let consent = policy::decide_by_floor(&terms, &Floor::default(), &a).unwrap();
-                                let input = site::Input::Contribute { consent, values: vec![1; a.words] };
-                                sites[usize::from(to)].handle(input, &mut rng).unwrap();
-                            }
-                            _ => {}
-                        }
-                    }
-                }
-                aggregator::Output::Event(aggregator::Event::Total { .. }) if asked + 1 < rounds => {
-                    asked += 1;
-                    hub.handle(aggregator::Input::Ask { query: vec![asked], words: 2 }, Millis(0));
-                }
-                aggregator::Output::Persist(_) | aggregator::Output::Event(_) => {}
-            }
-        }
-        config(2)
-    }
-
-    fn names(records: &[Record]) -> Vec<&'static str> {
-        records.iter().map(Record::name).collect()
-    }
-
-    #[test]
-    fn what_is_appended_comes_back_and_restores_a_site() {
-        let dir = folder("append");
-        let session = suite::hash("s", &[]);
-        let (config, records) = entries(2);
-        assert_eq!(names(&records), ["deck", "chain", "masked", "released"]);
-        let (mut journal, old) = Journal::open(&dir, &session).unwrap();
-        assert!(old.is_empty());
-        records.iter().for_each(|r| journal.append(r).unwrap());
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            assert_eq!(fs::metadata(journal.log.path()).unwrap().permissions().mode() & 0o777, 0o600);
-        }
-        assert!(matches!(Journal::open(&dir, &session), Err(JournalError::Locked { .. })));
-        drop(journal);
-        let (mut journal, back) = Journal::open(&dir, &session).unwrap();
-        assert!(back == records);
-        Site::restore(config, back).unwrap();
-        journal.rewrite(&[]).unwrap();
-        drop(journal);
-        let (_, nothing) = Journal::open(&dir, &session).unwrap();
-        assert!(nothing.is_empty());
-        fs::remove_dir_all(dir).unwrap();
-    }
-
-    #[test]
-    fn a_new_deck_takes_the_old_keys_off_the_disk() {
-        let (config, records) = entries(20);
-        let decks = records.iter().filter(|r| r.name() == "deck").count();
-        assert!(decks <= 2, "{:?}", names(&records));
-        assert!(records.iter().any(|r| r.name() == "chain"));
-        assert!(Site::restore(config, records).is_ok());
-    }
-
-    /// [JRN-4]: in the file itself, between every two rounds. A deck's secrets are found by where they stand in the entry
-    /// that was written when it was ready.
-    #[test]
-    fn no_secret_of_a_closed_slot_is_in_the_file() {
-        #[derive(serde::Serialize, serde::Deserialize)]
-        struct Deck {
-            kind: u32,
-            names: [[u8; 32]; 2],
-            index: u32,
-            directory: [u8; 32],
-            threshold: u16,
-            members: Vec<u16>,
-            blocks: Vec<([u8; 32], Vec<u16>, Vec<u32>)>,
-            first: u16,
-            pairs: Vec<[u8; 32]>,
-            seeds: Vec<[u8; 32]>,
-            held: Vec<Vec<[u8; 32]>>,
-            slot_commitments: Vec<[u8; 32]>,
-        }
-        let dir = folder("closed");
-        let (mut journal, _) = Journal::open(&dir, &suite::hash("s", &[])).unwrap();
-        let path = journal.log.path().to_owned();
-        let (mut deck, mut looked): (Option<Deck>, [usize; 2]) = (None, [0; 2]);
-        run(5, |round, output| {
-            match &output {
-                site::Output::Persist(record) => journal.append(record).unwrap(),
-                site::Output::Rewrite(all) => journal.rewrite(all).unwrap(),
-                _ => {}
-            }
-            let bytes = fs::read(&path).unwrap();
-            let holds = |secret: &[u8; 32]| bytes.windows(32).any(|w| w == secret);
-            match (output, &deck) {
-                (site::Output::Persist(record), None) => {
-                    deck = veilsum_proto::codec::decode("deck", &record.to_bytes(), 1 << 20).ok();
-                    let deck = deck.as_ref().expect("the first entry is the deck");
-                    assert!(deck.pairs.iter().chain(&deck.seeds).chain(deck.held.iter().flatten()).all(holds));
-                }
-                (site::Output::Rewrite(_), Some(deck)) => {
-                    for (slot, (seed, held)) in deck.seeds.iter().zip(&deck.held).enumerate() {
-                        let open = slot >= usize::from(round);
-                        assert!([seed].into_iter().chain(held).all(|s| holds(s) == open), "slot {slot}, round {round}");
-                        looked[usize::from(open)] += 1;
-                    }
-                    assert!(deck.pairs.iter().all(|pair| holds(pair) == (round == 0)));
-                }
-                _ => {}
-            }
-        });
-        assert_eq!(looked, [1 + 2 + 3 + 4, 8 + 7 + 6 + 5 + 4], "closed and open slots");
-        fs::remove_dir_all(dir).unwrap();
-    }
-
-    #[test]
-    fn a_torn_end_is_dropped_and_damage_is_refused() {
-        let dir = folder("torn");
-        let session = suite::hash("s", &[]);
-        let (_, records) = entries(2);
-        let (mut journal, _) = Journal::open(&dir, &session).unwrap();
-        records.iter().for_each(|r| journal.append(r).unwrap());
-        let path = journal.log.path().to_owned();
-        drop(journal);
-        let whole = fs::read(&path).unwrap();
-        for cut in [1, 5, 11, 13, 40] {
-            fs::write(&path, &whole[..whole.len() - cut]).unwrap();
-            let (_, back) = Journal::open(&dir, &session).unwrap();
-            assert_eq!(back.len(), records.len() - 1, "cut {cut}");
-        }
-        for at in (0..64).chain([whole.len() / 2, whole.len() - 50, whole.len() - 1]) {
-            let mut bad = whole.clone();
-            bad[at] ^= 0x40;
-            fs::write(&path, &bad).unwrap();
-            let opened = Journal::open(&dir, &session).map(|(_, back)| back.len());
-            assert!(matches!(opened, Err(JournalError::Damaged { .. })), "byte {at}: {opened:?}");
-        }
-        fs::remove_dir_all(dir).unwrap();
-    }
-}
+mod tests;

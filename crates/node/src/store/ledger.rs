@@ -33,7 +33,7 @@ pub use smooth::QUESTIONS;
 
 use super::log::{self, Log, NoLock};
 use crate::{
-    files::{self, Existing},
+    files::{self, Existing, Replacement},
     release::{Book, Data, Kept, Left},
 };
 
@@ -290,6 +290,12 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`]; the frame must then not leave.
     pub fn record(&mut self, frame: &[u8], discloses: Disclosure, left: &Left) -> Result<(), LedgerError> {
+        self.enter(frame, discloses, left)?;
+        if discloses == Disclosure::MaskedWords { self.sync() } else { Ok(()) }
+    }
+
+    /// Enters a frame that is to leave: [`Ledger::record`] without its way to the disk.
+    pub(crate) fn enter(&mut self, frame: &[u8], discloses: Disclosure, left: &Left) -> Result<(), LedgerError> {
         let digest = suite::hash("ledger frame", &[frame]);
         let answers = discloses == Disclosure::MaskedWords;
         if !self.sent.contains(&digest) {
@@ -310,7 +316,29 @@ impl Ledger {
             self.words_left(left, digest);
             self.book.take_back(&left.session);
         }
-        if answers { self.sync() } else { Ok(()) }
+        Ok(())
+    }
+
+    /// The head, written and not on disk yet, where there are entries that it does not know of. The steps of [`Ledger::sync`] are taken
+    /// by themselves where other files go to the disk with it: the entries must be there before the head takes its name.
+    pub(crate) fn next_head(&self) -> Result<Option<Replacement>, LedgerError> {
+        let path = self.disk.as_ref().filter(|disk| disk.log.is_dirty()).and_then(|disk| disk.head_path.as_ref());
+        path.map(|path| Replacement::write(path, head_text(&self.head, &self.identity).as_bytes()))
+            .transpose()
+            .map_err(LedgerError::Head)
+    }
+
+    /// Waits until the entries are on disk; their head is still to follow.
+    pub(crate) fn sync_entries(&mut self) -> Result<(), LedgerError> {
+        let Some(disk) = &mut self.disk else { return Ok(()) };
+        disk.log.sync().map(drop).map_err(|source| disk.io(source))
+    }
+
+    /// What was to be on disk with the last entries may not be there: nothing more is entered.
+    pub(crate) fn give_up(&mut self) {
+        if let Some(disk) = &mut self.disk {
+            disk.log.give_up();
+        }
     }
 
     /// Everything so far is on disk, and the head says so.
@@ -351,8 +379,11 @@ fn rounds_in(folder: &Path, key: &PublicKey) -> Vec<Words> {
 }
 
 fn write_head(path: &Path, head: &Head, identity: &Identity) -> Result<(), LedgerError> {
-    let text = file::write_head(head, &head.sign(identity));
-    files::write_private(path, text.as_bytes(), Existing::Replace).map_err(LedgerError::Head)
+    files::write_private(path, head_text(head, identity).as_bytes(), Existing::Replace).map_err(LedgerError::Head)
+}
+
+fn head_text(head: &Head, identity: &Identity) -> String {
+    file::write_head(head, &head.sign(identity))
 }
 
 fn read_head(path: &Path, key: &PublicKey) -> Result<Option<Head>, LedgerError> {

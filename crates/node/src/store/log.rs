@@ -83,38 +83,99 @@ impl Log {
         synced.map(|()| true)
     }
 
+    /// Whether entries may not be on disk yet.
+    pub(super) fn is_dirty(&self) -> bool {
+        self.dirty
+    }
+
     /// What rests on the last entries could not be written: nothing more may follow.
     pub(super) fn give_up(&mut self) {
         (self.broken, self.dirty) = (true, true);
     }
 
-    /// Adds an entry, and waits until it is on disk.
-    pub(super) fn add(&mut self, entry: &[u8]) -> io::Result<()> {
-        aside(|| self.append(entry).and_then(|()| self.sync()).map(drop))
-    }
-
-    /// Replaces everything by `bytes`, durably: the new file is complete on disk before it takes the old one's name. Of the old
-    /// bytes at most `wiped` are overwritten; on a disk that copies on write they may live on.
+    /// Replaces everything by `bytes`, durably: the new file is complete on disk before it takes the old one's name, and has it on
+    /// disk before the old bytes are overwritten.
     pub(super) fn replace(&mut self, bytes: &[u8], wiped: u64) -> io::Result<()> {
         aside(|| {
-            let fresh = self.path.with_added_extension("new");
-            let mut file = private().truncate(true).open(&fresh)?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&fresh, &self.path)?;
-            let mut old = std::mem::replace(&mut self.file, file);
-            (self.good, self.dirty, self.broken) = (bytes.len() as u64, false, false);
-            if let Some(folder) = self.path.parent() {
-                // The rename itself must survive a power cut. Not every system lets a folder be opened; then it is left to it.
-                if let Ok(folder) = File::open(folder) {
-                    folder.sync_all()?;
-                }
-            }
-            let length = old.metadata()?.len().min(wiped);
-            old.seek(SeekFrom::Start(0))?;
-            io::copy(&mut io::repeat(0).take(length), &mut old)?;
-            old.sync_data()
+            let fresh = self.fresh(bytes)?;
+            fresh.sync()?;
+            let old = self.take(fresh, wiped)?;
+            self.sync_folder()?;
+            old.wipe()
         })
+    }
+
+    fn fresh_path(&self) -> PathBuf {
+        self.path.with_added_extension("new")
+    }
+
+    /// Writes what is to replace everything, under another name. It is on disk after [`Fresh::sync`] and [`Log::sync_folder`].
+    pub(super) fn fresh(&self, bytes: &[u8]) -> io::Result<Fresh> {
+        let mut file = private().truncate(true).open(self.fresh_path())?;
+        file.write_all(bytes)?;
+        Ok(Fresh { file, length: bytes.len() as u64 })
+    }
+
+    /// What an earlier process wrote to replace everything, where it did not come to take the name.
+    pub(super) fn left_over(&self) -> io::Result<Option<Fresh>> {
+        match private().create(false).open(self.fresh_path()) {
+            Ok(file) => Ok(Some(Fresh { length: file.metadata()?.len(), file })),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Gives what is on disk under another name the log's own. The name is on disk after [`Log::sync_folder`]. The old file is given
+    /// back, of which at most `wiped` bytes are to be overwritten.
+    pub(super) fn take(&mut self, fresh: Fresh, wiped: u64) -> io::Result<Old> {
+        fs::rename(self.fresh_path(), &self.path)?;
+        let file = std::mem::replace(&mut self.file, fresh.file);
+        (self.good, self.dirty, self.broken) = (fresh.length, false, false);
+        self.file.seek(SeekFrom::Start(self.good))?;
+        Ok(Old { file, wiped })
+    }
+
+    /// Removes what an earlier process wrote to replace everything, and overwrites it.
+    pub(super) fn drop_left_over(&self, left: Fresh, wiped: u64) -> io::Result<()> {
+        Old { file: left.file, wiped }.wipe()?;
+        fs::remove_file(self.fresh_path())
+    }
+
+    /// Waits until the names in its folder are on disk. Not every system lets a folder be opened; then it is left to it.
+    pub(super) fn sync_folder(&self) -> io::Result<()> {
+        match self.path.parent().map(File::open) {
+            Some(Ok(folder)) => folder.sync_all(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is to replace a log.
+pub(crate) struct Fresh {
+    pub(super) file: File,
+    length: u64,
+}
+
+impl Fresh {
+    /// Waits until its bytes are on disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+}
+
+/// A file that has no name any more.
+pub(crate) struct Old {
+    file: File,
+    wiped: u64,
+}
+
+impl Old {
+    /// Overwrites its bytes, and waits until that is on disk; on a disk that copies on write they may live on.
+    pub(crate) fn wipe(mut self) -> io::Result<()> {
+        let length = self.file.metadata()?.len().min(self.wiped);
+        self.file.seek(SeekFrom::Start(0))?;
+        io::copy(&mut io::repeat(0).take(length), &mut self.file)?;
+        self.file.sync_data()
     }
 }
 
@@ -170,6 +231,12 @@ pub(super) fn private() -> OpenOptions {
 mod tests {
     use super::*;
     use crate::documents::tests::Folder;
+
+    impl Log {
+        fn add(&mut self, entry: &[u8]) -> io::Result<()> {
+            self.append(entry).and_then(|()| self.sync()).map(drop)
+        }
+    }
 
     #[test]
     fn a_torn_end_is_dropped_and_what_follows_stands_behind_whole_entries() {

@@ -40,6 +40,15 @@ pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
+/// Computes on a frame of so many bytes: [`aside`] where they are many. For few, handing the network over to another thread would
+/// cost more than it waits.
+pub(crate) fn aside_from<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes > SHORT { aside(work) } else { work() }
+}
+
+/// Bytes of a frame that take a millisecond or two: some hundred signatures, or the keys of a dozen sites.
+const SHORT: usize = 16 << 10;
+
 /// A write that waits for the disk.
 pub(crate) type Write<'a> = Box<dyn FnOnce() -> Result<(), Failure> + Send + 'a>;
 

@@ -70,6 +70,11 @@ impl Transcript {
         self.log.append(&bytes).map_err(|e| failure(self.log.path(), &e))
     }
 
+    /// Whether something may not be on disk yet.
+    pub fn is_ahead(&self) -> bool {
+        self.log.is_dirty()
+    }
+
     /// Waits until everything so far is on disk.
     ///
     /// # Errors

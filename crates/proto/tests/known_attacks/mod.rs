@@ -14,7 +14,7 @@
 //! | 10 | two directories, another roster, doubled members | KEX-3, KEX-7, ROS-4, ROS-5 | `kex_3_two_directories_another_roster_and_doubled_members` | who owns a key: section 15 |
 //! | 11 | a victim among neighbours of the aggregator's choice | MSK-3, SHR-5, POL-1 | `msk_3_a_victim_among_neighbours_of_the_aggregators_choice` | |
 //! | 12 | replay, reflection, another's key as one's own | FRM-4, SHR-2, SHR-4, KEX-5 | `frm_4_replay_reflection_and_anothers_key` | |
-//! | 13 | a site set back answers twice | JRN-1 to JRN-3 | `jrn_1_a_site_set_back_answers_twice` | a journal set back whole is not detected: section 15; its file: `crates/node/src/store/journal.rs` |
+//! | 13 | a site set back answers twice | JRN-1 to JRN-3 | `jrn_1_a_site_set_back_answers_twice` | a journal set back whole is not detected: section 15; its file: `crates/node/src/store/journal/tests.rs` |
 //! | 14 | malformed, doubled, zero-index, non-canonical shares | SHA-1, SHA-2, UNM-4, UNM-6 | `sha_1_malformed_doubled_zero_index_and_non_canonical_shares` | |
 //! | 15 | overflow, wrap, NaN, silent clip | FIX-1, FIX-2 | `fix_1_overflow_wrap_nan_and_silent_clip` | no float comes here; NaN and clipping: `crates/federation/src/question.rs` |
 //! | 16 | another site's contribution as one's own | INP-3, FRM-4, SUR-5 | `inp_3_another_sites_contribution_as_ones_own` | |

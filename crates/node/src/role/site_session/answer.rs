@@ -17,8 +17,11 @@ use crate::{
     question::{self, Batch, Layout, Question},
     release::{Offer, question_digest},
     role::{dial::Line, system_rng},
-    store::{aside, computed},
+    store::{aside_from, computed},
 };
+
+/// Bytes of masks that are computed in the time that a byte of a frame takes, whose signatures or keys are checked.
+const MASKS: usize = 128;
 
 impl SiteSession {
     /// Checks a question against plan and policy, computes the answer and hands it to the state machine. Returns the
@@ -52,6 +55,7 @@ impl SiteSession {
             line.tell(Kind::CentreDistances, &distances).await;
             self.distances = Some(distances);
         }
+        let cohort = asked.cohort.len();
         let rows = self.config.rows.clone();
         let form = self.config.party.federation.form()?;
         let (identity, plan) = (self.config.party.identity.clone(), self.config.party.federation.terms.hash());
@@ -67,7 +71,9 @@ impl SiteSession {
             question::contribute(&question, &*rows, &terms, noise.as_mut())
         })
         .await??;
-        aside(|| self.site.handle(Input::Contribute { consent, values }, &mut system_rng()))?;
+        // A mask for every site is as long as the vector.
+        let masks = 8 * values.len() * cohort;
+        aside_from(masks / MASKS, || self.site.handle(Input::Contribute { consent, values }, &mut system_rng()))?;
         Ok(None)
     }
 

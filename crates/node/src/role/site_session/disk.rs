@@ -1,6 +1,7 @@
 //! What a site has on disk before anything leaves it, and what goes from there.
 
 use veilsum_proto::{
+    journal::Record,
     message::{self, Disclosure},
     roster::PartyId,
     suite::Hash,
@@ -9,9 +10,10 @@ use veilsum_proto::{
 use super::SiteSession;
 use crate::{
     error::Failure,
+    files::Replacement,
     question::Batch,
     release::{Left, cohort_digest},
-    store::{self, Write},
+    store::{Journal, Ledger, Write, admission, aside, side_by_side},
 };
 
 impl SiteSession {
@@ -27,9 +29,13 @@ impl SiteSession {
     }
 
     /// Everything that a frame rests on is on disk when this returns: the journal that protects it, the question that it answers,
-    /// and its entry in the ledger, without which nothing leaves ([JRN-1], [LED-4]). The question comes first: a journal that is
-    /// ahead of what was asked could not be followed after a loss of power. The other files may be written in any order: whichever
-    /// of them a loss of power leaves behind, the frame has not left.
+    /// and its entry in the ledger, without which nothing leaves ([JRN-1], [LED-4]).
+    ///
+    /// It goes there in two steps, each of which takes as long as its longest wait. First all bytes: the question, the entry, and under
+    /// other names the new journal, the ledger's head and how far the questions have come. Then the names that these take, while the
+    /// bytes of the journal before are overwritten: the new one is found under either name. A journal that is ahead of what was asked
+    /// could not be followed, and a head that is ahead of its ledger would show a cut; after a loss of power in the first step the old
+    /// ones hold, and the frame has not left.
     pub(super) fn write_down(&mut self, frame: &[u8], discloses: Disclosure) -> Result<(), Failure> {
         use Disclosure::{MaskedWords, RoundSeeds, SelfMaskShares};
         let context = message::context_of(frame).unwrap_or_default();
@@ -37,20 +43,29 @@ impl SiteSession {
         let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
         let (records, unsaved) = (self.rewrite.take(), std::mem::take(&mut self.unsaved));
         let SiteSession { config, aggregator, journal, admission, follower, session, keeper, .. } = self;
-        let mut writes: Vec<Write<'_>> = Vec::new();
-        if discloses == MaskedWords {
-            if let Some(follower) = follower {
-                follower.sync()?;
-            }
-            if unsaved && let (Some(folder), PartyId::Coordinator) = (&config.state, *aggregator) {
-                writes.push(Box::new(|| store::admission::save(admission, folder, session)));
-            }
-        }
-        if let (Some(journal), Some(records)) = (journal, records) {
-            writes.push(Box::new(move || Ok(journal.rewrite(&records)?)));
-        }
-        writes.push(Box::new(|| Ok(keeper.with(|ledger| ledger.record(frame, discloses, &left))?)));
-        store::side_by_side(writes)
+        let answers = discloses == MaskedWords;
+        let course = config.state.as_ref().filter(|_| answers && unsaved && *aggregator == PartyId::Coordinator);
+        let journal = journal.as_mut().zip(records);
+        let goes_to_disk = config.state.is_some() && (answers || journal.is_some());
+        let write = || {
+            keeper.with(|ledger| {
+                ledger.enter(frame, discloses, &left)?;
+                if !goes_to_disk {
+                    return Ok(());
+                }
+                let course = course.map(|folder| admission::replacement(admission, folder, session)).transpose()?;
+                let question = match follower {
+                    Some(follower) => Some(Box::new(move || follower.sync()) as Write<'_>),
+                    None => None,
+                };
+                let written = together(journal, question, course, answers.then_some(&mut *ledger));
+                if answers && written.is_err() {
+                    ledger.give_up();
+                }
+                written
+            })
+        };
+        if goes_to_disk { aside(write) } else { write() }
     }
 
     /// The journal is replaced where that waited for a frame that does not come.
@@ -64,14 +79,14 @@ impl SiteSession {
     /// Before an answer leaves, what it answered is on disk.
     pub(super) fn save(&self) -> Result<(), Failure> {
         match (&self.config.state, self.aggregator) {
-            (Some(folder), PartyId::Coordinator) => store::admission::save(&self.admission, folder, &self.session),
+            (Some(folder), PartyId::Coordinator) => admission::save(&self.admission, folder, &self.session),
             _ => Ok(()),
         }
     }
 
     pub(super) fn forget(&self) {
         if let (Some(folder), PartyId::Coordinator) = (&self.config.state, self.aggregator) {
-            store::admission::forget(folder, &self.session);
+            admission::forget(folder, &self.session);
         }
     }
 
@@ -85,5 +100,142 @@ impl SiteSession {
         self.save().map_err(|f| f.message)?;
         self.hand.lay_judged(batch);
         Ok(())
+    }
+}
+
+/// The two steps of [`SiteSession::write_down`].
+fn together(
+    journal: Option<(&mut Journal, Vec<Record>)>,
+    question: Option<Write<'_>>,
+    course: Option<Replacement>,
+    ledger: Option<&mut Ledger>,
+) -> Result<(), Failure> {
+    let head = ledger.as_deref().map(Ledger::next_head).transpose()?.flatten();
+    let journal =
+        journal.map(|(journal, records)| Ok::<_, Failure>((journal.fresh(&records)?, journal))).transpose()?;
+    let mut bytes: Vec<Write<'_>> = question.into_iter().collect();
+    if let Some((fresh, journal)) = &journal {
+        bytes.push(Box::new(move || Ok(journal.step(fresh.sync())?)));
+        bytes.push(Box::new(move || Ok(journal.sync_folder()?)));
+    }
+    for replacement in course.iter().chain(&head) {
+        bytes.push(Box::new(move || Ok(replacement.sync()?)));
+    }
+    if let Some(ledger) = ledger {
+        bytes.push(Box::new(move || Ok(ledger.sync_entries()?)));
+    }
+    side_by_side(bytes)?;
+
+    let mut folders = Vec::new();
+    for replacement in course.into_iter().chain(head) {
+        let folder = replacement.take_name()?;
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    let mut names: Vec<Write<'_>> = Vec::new();
+    if let Some((fresh, journal)) = journal {
+        let old = journal.take(fresh)?;
+        let journal: &Journal = journal;
+        names.push(Box::new(move || Ok(journal.step(old.wipe())?)));
+        folders.retain(|folder| !journal.is_in(folder));
+        names.push(Box::new(move || Ok(journal.sync_folder()?)));
+    }
+    for folder in &folders {
+        names.push(Box::new(move || Ok(folder.sync()?)));
+    }
+    side_by_side(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, File},
+        io::Read,
+        path::Path,
+        sync::Arc,
+    };
+
+    use veilsum_proto::identity::Identity;
+
+    use super::*;
+    use crate::{admission::Admission, documents::tests::Folder, release::Data, role::system_rng};
+
+    const SESSION: Hash = Hash([3; 32]);
+
+    fn record() -> Record {
+        Record::from_bytes(&veilsum_proto::codec::encode(&(5u32, SESSION, 0u32, 0u16))).unwrap()
+    }
+
+    /// What stands under the names of journal, head and course.
+    fn names(folder: &Path) -> [Vec<u8>; 3] {
+        let short = &SESSION.to_string()[..16];
+        [format!("{short}.journal"), "a.key.head".into(), format!("{short}.course")]
+            .map(|name| fs::read(folder.join(name)).unwrap_or_default())
+    }
+
+    fn course(folder: &Path, first: u16) -> Replacement {
+        let mut admission = Admission::default();
+        admission.first = Some(vec![first]);
+        admission::replacement(&admission, folder, &SESSION).unwrap()
+    }
+
+    /// [JRN-4] [LED-4]: whatever of the first step fails, no name moves and nothing is overwritten.
+    #[test]
+    fn jrn_4_no_name_moves_before_all_bytes_are_on_disk() {
+        let folder = Folder::new("together");
+        let at = &folder.0;
+        let identity = Arc::new(Identity::generate(&mut system_rng()));
+        let head = at.join("a.key.head");
+        let data = Data { name: "rows".into(), rows: Hash([5; 32]) };
+        let mut ledger = Ledger::open(at, Some(&head), identity, data, Hash([9; 32])).unwrap();
+        let (mut journal, _) = Journal::open(at, &SESSION).unwrap();
+        let enter = |ledger: &mut Ledger, frame: u8| {
+            ledger.enter(&[frame], Disclosure::Acknowledgement, &Left::default()).unwrap();
+        };
+        enter(&mut ledger, 1);
+        let ok = || -> Option<Write<'static>> { Some(Box::new(|| Ok(()))) };
+        let broken = || -> Option<Write<'static>> {
+            Some(Box::new(|| Err(Failure::input("the question is not on disk", "nothing"))))
+        };
+        together(Some((&mut journal, Vec::new())), ok(), Some(course(at, 1)), Some(&mut ledger)).unwrap();
+        let before = names(at);
+        assert!(before.iter().all(|bytes| !bytes.is_empty()));
+
+        // The question is not there.
+        enter(&mut ledger, 2);
+        let records = || vec![record()];
+        assert!(together(Some((&mut journal, records())), broken(), Some(course(at, 2)), Some(&mut ledger)).is_err());
+        assert!(names(at) == before, "a name moved before the question was on disk");
+        // The new journal is not there: a file that cannot be brought to a disk stands in its place.
+        #[cfg(target_os = "linux")]
+        {
+            let fresh = at.join(format!("{}.journal.new", &SESSION.to_string()[..16]));
+            let _ = fs::remove_file(&fresh);
+            std::os::unix::fs::symlink("/dev/null", &fresh).unwrap();
+            enter(&mut ledger, 3);
+            assert!(together(Some((&mut journal, records())), ok(), Some(course(at, 2)), Some(&mut ledger)).is_err());
+            assert!(names(at) == before, "a name moved before the journal was on disk");
+            fs::remove_file(&fresh).unwrap();
+        }
+
+        // All is there: every name is the new one's, and of the old journal no byte is left.
+        enter(&mut ledger, 4);
+        let mut old = File::open(at.join(format!("{}.journal", &SESSION.to_string()[..16]))).unwrap();
+        together(Some((&mut journal, records())), ok(), Some(course(at, 2)), Some(&mut ledger)).unwrap();
+        assert!(names(at).iter().zip(&before).all(|(now, before)| now != before));
+        let mut bytes = Vec::new();
+        old.read_to_end(&mut bytes).unwrap();
+        assert!(!bytes.is_empty() && bytes.iter().all(|byte| *byte == 0));
+        // The ledger is not there.
+        let before = names(at);
+        enter(&mut ledger, 5);
+        ledger.give_up();
+        assert!(together(Some((&mut journal, Vec::new())), ok(), Some(course(at, 3)), Some(&mut ledger)).is_err());
+        assert!(names(at) == before, "a name moved before the entry was on disk");
+        // Nothing but the files is left.
+        let drafts =
+            fs::read_dir(at).unwrap().filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
+        assert_eq!(drafts.count(), 0);
     }
 }

@@ -1,0 +1,48 @@
+//! What the state machine wants: entries that are on disk before anything that rests on them leaves ([JRN-5]), frames, reports.
+
+use veilsum_proto::{Error, aggregator, roster::PartyId};
+
+use super::AggregatorHost;
+use crate::store::JournalError;
+
+impl AggregatorHost {
+    /// Does what the machine wants, and gives what it reports. An entry is on disk before anything that comes after it leaves, or is
+    /// told. Only a total is told first: what the application makes of it leaves in a frame, and the question after it then goes to
+    /// the disk with it.
+    pub(super) fn carry_out(&mut self, output: aggregator::Output) -> Option<aggregator::Event> {
+        match output {
+            aggregator::Output::Persist(record) => {
+                let written = self.journal.as_mut()?.write(&record);
+                self.kept(written)
+            }
+            aggregator::Output::Send { to, bytes } => {
+                if let Some(failed) = self.sync() {
+                    return Some(failed);
+                }
+                self.keep_said(self.aggregator.directory().unwrap_or_default(), &bytes);
+                self.send(PartyId::Site(to), bytes);
+                None
+            }
+            aggregator::Output::Event(event @ aggregator::Event::Total { .. }) => {
+                self.open = None;
+                Some(event)
+            }
+            aggregator::Output::Event(event) => Some(self.sync().unwrap_or(event)),
+        }
+    }
+
+    /// Every entry of the journal is on disk; otherwise the event that ends the run.
+    pub(super) fn sync(&mut self) -> Option<aggregator::Event> {
+        let synced = self.journal.as_mut()?.sync();
+        self.kept(synced)
+    }
+
+    /// Where an entry may not be on disk, nothing that it was to protect leaves.
+    fn kept(&mut self, written: Result<(), JournalError>) -> Option<aggregator::Event> {
+        let failed = written.err()?;
+        self.journal = None;
+        let why = failed.to_string();
+        self.broken = Some(failed.into());
+        Some(aggregator::Event::Failed(Error::Journal(why)))
+    }
+}

@@ -1,0 +1,265 @@
+use std::{fs, sync::Arc};
+
+use super::*;
+use crate::role::system_rng;
+use veilsum_proto::{
+    aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
+    identity::Identity,
+    plan::Terms,
+    policy::{self, Floor},
+    roster::{Member, PartyId, Roster},
+    site::{self, Site, SiteConfig},
+};
+
+fn folder(name: &str) -> PathBuf {
+    let unique = format!("veilsum-journal-{name}-{}-{:?}", std::process::id(), std::thread::current().id());
+    std::env::temp_dir().join(unique)
+}
+
+/// Every entry that a site of three writes in one run of `rounds` rounds, with decks of two slots.
+fn entries(rounds: u8) -> (SiteConfig, Vec<Record>) {
+    let mut records = Vec::new();
+    let config = run(rounds, |_, output| match output {
+        site::Output::Persist(r) => records.push(r),
+        site::Output::Rewrite(all) => records = all,
+        _ => {}
+    });
+    (config, records)
+}
+
+/// One run, and what the first of three sites wants written in each of its rounds.
+fn run(rounds: u8, mut written: impl FnMut(u8, site::Output)) -> SiteConfig {
+    let mut rng = system_rng();
+    let ids: Vec<Arc<Identity>> = (0..5).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
+    let member = |i: usize| Member { name: format!("p{i}"), key: ids[i].public(), address: String::new() };
+    let roster = Arc::new(Roster {
+        name: "j".into(),
+        coordinator: member(0),
+        intermediary: member(1),
+        sites: (2..5).map(member).collect(),
+    });
+    let terms = Arc::new(Terms {
+        roster: roster.hash(),
+        min_cohort: 3,
+        threshold: 0,
+        colluders: 0,
+        block_size: 0,
+        slots: 8,
+        max_rows: 10,
+        min_total_rows: 0,
+        opening: true,
+        application: Vec::new(),
+    });
+    let config = |i: usize| SiteConfig {
+        identity: ids[i].clone(),
+        roster: roster.clone(),
+        terms: terms.clone(),
+        floor: Floor::default(),
+        aggregator: PartyId::Coordinator,
+    };
+    let mut sites: Vec<Site> = (2..5).map(|i| Site::new(config(i)).unwrap()).collect();
+    let hub = AggregatorConfig {
+        identity: ids[0].clone(),
+        roster: roster.clone(),
+        terms: terms.clone(),
+        role: PartyId::Coordinator,
+        timing: Timing::default(),
+        slots: 8,
+    };
+    let mut hub = Aggregator::new(hub, Millis(0), &mut rng).unwrap();
+    (0..3).for_each(|s| hub.handle(aggregator::Input::Attached(s), Millis(0)));
+    let mut asked = 0;
+    hub.handle(aggregator::Input::Ask { query: vec![asked], words: 2 }, Millis(0));
+    while let Some(output) = hub.poll() {
+        match output {
+            aggregator::Output::Send { to, bytes } => {
+                sites[usize::from(to)].handle(site::Input::Message(&bytes), &mut rng).unwrap();
+                while let Some(output) = sites[usize::from(to)].poll() {
+                    match output {
+                        site::Output::Persist(_) | site::Output::Rewrite(_) if to == 0 => written(asked, output),
+                        site::Output::Send { bytes, .. } => {
+                            hub.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(0));
+                        }
+                        site::Output::Event(site::Event::Asked(a)) => {
+                            let consent = policy::decide_by_floor(&terms, &Floor::default(), &a).unwrap();
+                            let input = site::Input::Contribute { consent, values: vec![1; a.words] };
+                            sites[usize::from(to)].handle(input, &mut rng).unwrap();
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            aggregator::Output::Event(aggregator::Event::Total { .. }) if asked + 1 < rounds => {
+                asked += 1;
+                hub.handle(aggregator::Input::Ask { query: vec![asked], words: 2 }, Millis(0));
+            }
+            aggregator::Output::Persist(_) | aggregator::Output::Event(_) => {}
+        }
+    }
+    config(2)
+}
+
+fn names(records: &[Record]) -> Vec<&'static str> {
+    records.iter().map(Record::name).collect()
+}
+
+#[test]
+fn what_is_appended_comes_back_and_restores_a_site() {
+    let dir = folder("append");
+    let session = suite::hash("s", &[]);
+    let (config, records) = entries(2);
+    assert_eq!(names(&records), ["deck", "chain", "masked", "released"]);
+    let (mut journal, old) = Journal::open(&dir, &session).unwrap();
+    assert!(old.is_empty());
+    records.iter().for_each(|r| journal.append(r).unwrap());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(journal.log.path()).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    assert!(matches!(Journal::open(&dir, &session), Err(JournalError::Locked { .. })));
+    drop(journal);
+    let (mut journal, back) = Journal::open(&dir, &session).unwrap();
+    assert!(back == records);
+    Site::restore(config, back).unwrap();
+    journal.rewrite(&[]).unwrap();
+    drop(journal);
+    let (_, nothing) = Journal::open(&dir, &session).unwrap();
+    assert!(nothing.is_empty());
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_new_deck_takes_the_old_keys_off_the_disk() {
+    let (config, records) = entries(20);
+    let decks = records.iter().filter(|r| r.name() == "deck").count();
+    assert!(decks <= 2, "{:?}", names(&records));
+    assert!(records.iter().any(|r| r.name() == "chain"));
+    assert!(Site::restore(config, records).is_ok());
+}
+
+/// [JRN-4]: in the file itself, between every two rounds. A deck's secrets are found by where they stand in the entry
+/// that was written when it was ready.
+#[test]
+fn no_secret_of_a_closed_slot_is_in_the_file() {
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Deck {
+        kind: u32,
+        names: [[u8; 32]; 2],
+        index: u32,
+        directory: [u8; 32],
+        threshold: u16,
+        members: Vec<u16>,
+        blocks: Vec<([u8; 32], Vec<u16>, Vec<u32>)>,
+        first: u16,
+        pairs: Vec<[u8; 32]>,
+        seeds: Vec<[u8; 32]>,
+        held: Vec<Vec<[u8; 32]>>,
+        slot_commitments: Vec<[u8; 32]>,
+    }
+    let dir = folder("closed");
+    let (mut journal, _) = Journal::open(&dir, &suite::hash("s", &[])).unwrap();
+    let path = journal.log.path().to_owned();
+    let (mut deck, mut looked): (Option<Deck>, [usize; 2]) = (None, [0; 2]);
+    run(5, |round, output| {
+        match &output {
+            site::Output::Persist(record) => journal.append(record).unwrap(),
+            site::Output::Rewrite(all) => journal.rewrite(all).unwrap(),
+            _ => {}
+        }
+        let bytes = fs::read(&path).unwrap();
+        let holds = |secret: &[u8; 32]| bytes.windows(32).any(|w| w == secret);
+        match (output, &deck) {
+            (site::Output::Persist(record), None) => {
+                deck = veilsum_proto::codec::decode("deck", &record.to_bytes(), 1 << 20).ok();
+                let deck = deck.as_ref().expect("the first entry is the deck");
+                assert!(deck.pairs.iter().chain(&deck.seeds).chain(deck.held.iter().flatten()).all(holds));
+            }
+            (site::Output::Rewrite(_), Some(deck)) => {
+                for (slot, (seed, held)) in deck.seeds.iter().zip(&deck.held).enumerate() {
+                    let open = slot >= usize::from(round);
+                    assert!([seed].into_iter().chain(held).all(|s| holds(s) == open), "slot {slot}, round {round}");
+                    looked[usize::from(open)] += 1;
+                }
+                assert!(deck.pairs.iter().all(|pair| holds(pair) == (round == 0)));
+            }
+            _ => {}
+        }
+    });
+    assert_eq!(looked, [1 + 2 + 3 + 4, 8 + 7 + 6 + 5 + 4], "closed and open slots");
+    fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
+fn a_torn_end_is_dropped_and_damage_is_refused() {
+    let dir = folder("torn");
+    let session = suite::hash("s", &[]);
+    let (_, records) = entries(2);
+    let (mut journal, _) = Journal::open(&dir, &session).unwrap();
+    records.iter().for_each(|r| journal.append(r).unwrap());
+    let path = journal.log.path().to_owned();
+    drop(journal);
+    let whole = fs::read(&path).unwrap();
+    for cut in [1, 5, 11, 13, 40] {
+        fs::write(&path, &whole[..whole.len() - cut]).unwrap();
+        let (_, back) = Journal::open(&dir, &session).unwrap();
+        assert_eq!(back.len(), records.len() - 1, "cut {cut}");
+    }
+    for at in (0..64).chain([whole.len() / 2, whole.len() - 50, whole.len() - 1]) {
+        let mut bad = whole.clone();
+        bad[at] ^= 0x40;
+        fs::write(&path, &bad).unwrap();
+        let opened = Journal::open(&dir, &session).map(|(_, back)| back.len());
+        assert!(matches!(opened, Err(JournalError::Damaged { .. })), "byte {at}: {opened:?}");
+    }
+    fs::remove_dir_all(dir).unwrap();
+}
+
+/// [JRN-4]: wherever the power fails while one journal takes the place of another.
+#[test]
+fn a_journal_that_was_being_overwritten_is_found_under_the_new_one_s_other_name() {
+    let dir = folder("overwritten");
+    let session = suite::hash("s", &[]);
+    let (_, records) = entries(2);
+    let (mut journal, _) = Journal::open(&dir, &session).unwrap();
+    let path = journal.log.path().to_owned();
+    let other = path.with_added_extension("new");
+    let (old, new) = (&records[..3], &records[..]);
+    let [old_bytes, new_bytes] = [old, new].map(|records| {
+        journal.rewrite(records).unwrap();
+        fs::read(&path).unwrap()
+    });
+    drop(journal);
+    let opened = || {
+        let (journal, back) = Journal::open(&dir, &session)?;
+        assert!(!other.exists(), "what was to replace a journal is not left behind");
+        let again = fs::read(journal.log.path()).unwrap();
+        drop(journal);
+        assert!(Journal::open(&dir, &session).unwrap().1 == back && fs::read(&path).unwrap() == again);
+        Ok::<_, JournalError>(back)
+    };
+    // The new one is on its way, up to any byte: the old one holds.
+    for there in [0, 7, 16, 40, new_bytes.len() / 2, new_bytes.len() - 1, new_bytes.len()] {
+        fs::write(&path, &old_bytes).unwrap();
+        fs::write(&other, &new_bytes[..there]).unwrap();
+        assert!(opened().unwrap() == old, "{there} bytes of the new one");
+    }
+    // The old one is being overwritten, any part of it first: the new one holds.
+    let end = old_bytes.len();
+    for gone in [0..end, 0..16, 0..17, 16..48, 40..end, end / 2..end, end - 40..end] {
+        let mut bytes = old_bytes.clone();
+        bytes[gone.clone()].fill(0);
+        assert!(bytes != old_bytes);
+        fs::write(&path, &bytes).unwrap();
+        fs::write(&other, &new_bytes).unwrap();
+        assert!(opened().unwrap() == new, "{gone:?} overwritten");
+        // Without a whole one in its place it is damage.
+        for left in [None, Some(&new_bytes[..new_bytes.len() - 1])] {
+            fs::write(&path, &bytes).unwrap();
+            left.map_or(Ok(()), |left| fs::write(&other, left)).unwrap();
+            assert!(matches!(Journal::open(&dir, &session), Err(JournalError::Damaged { .. })), "{gone:?}");
+            let _ = fs::remove_file(&other);
+        }
+    }
+    fs::remove_dir_all(dir).unwrap();
+}
