@@ -22,9 +22,9 @@ h1{font-size:1.5rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2rem;border-t
 .beware{border-style:double;border-width:6px;font-weight:600}p,ul{max-width:52rem}\
 table{border-collapse:collapse;width:100%;margin:.5rem 0}td,th{border:1px solid var(--quiet);padding:.25rem .5rem;text-align:left;vertical-align:top}\
 .numbers td:not(:first-child),.numbers th:not(:first-child){text-align:right;font-variant-numeric:tabular-nums}\
-.scroll{overflow-x:auto;background:linear-gradient(to right,var(--paper) 40%,transparent) 0/2.5rem 100% local no-repeat,\
+.scroll{overflow-x:auto;margin:.5rem 0;background:linear-gradient(to right,var(--paper) 40%,transparent) 0/2.5rem 100% local no-repeat,\
 linear-gradient(to left,var(--paper) 40%,transparent) 100%/2.5rem 100% local no-repeat,\
-linear-gradient(to right,var(--quiet),transparent) 0/.8rem 100% no-repeat,linear-gradient(to left,var(--quiet),transparent) 100%/.8rem 100% no-repeat}.blank{display:inline-block;min-width:12rem;border-bottom:1px solid;height:1.2em}\
+linear-gradient(to right,var(--quiet),transparent) 0/.8rem 100% no-repeat,linear-gradient(to left,var(--quiet),transparent) 100%/.8rem 100% no-repeat}.scroll table{margin:0}.blank{display:inline-block;min-width:12rem;border-bottom:1px solid;height:1.2em}\
 .good{color:var(--v2)}.bad{color:var(--v1);font-weight:bold}.quiet{color:var(--quiet)}\
 a{color:var(--v0)}details{margin:.5rem 0}summary{cursor:pointer}footer{font-size:.85rem}\
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,21rem),1fr));gap:1.5rem;align-items:start}\
