@@ -199,10 +199,7 @@ impl Chart {
         }
         drawing.line((0.0, bottom), (WIDE, bottom), "axis");
         ticks_below(drawing, &x, bottom, 5);
-        for (lane, (at, words)) in self.notes.iter().enumerate() {
-            let y = lanes + 15.0 * lane as f64 + 9.0;
-            note(drawing, x.place(*at), (y, bottom), words);
-        }
+        notes(drawing, &self.notes, &x, (lanes, bottom));
         bottom + 22.0
     }
 
@@ -315,20 +312,24 @@ impl Frame {
         drawing.line((left, floor), (WIDE, floor), "axis");
         ticks_below(drawing, &x, floor, 6);
         drawing.text((WIDE, floor + 32.0), Anchor::End, "quiet", &chart.x, WIDE - left);
-        for (lane, (at, words)) in chart.notes.iter().enumerate() {
-            let y = lanes + 15.0 * lane as f64 + 9.0;
-            note(drawing, x.place(*at), (y, floor), words);
-        }
+        notes(drawing, &chart.notes, &x, (lanes, floor));
         Frame { x, y, left, top: roof, floor, bottom: floor + 38.0 }
     }
 }
 
-/// A line down from its words, which stay within the drawing.
-fn note(drawing: &mut Drawing, at: Option<f64>, (y, floor): (f64, f64), words: &str) {
-    let Some(at) = at else { return };
-    drawing.line((at, y + 3.0), (at, floor), "note");
-    let half = width(words, LETTER).min(WIDE) / 2.0;
-    drawing.text(((at - half).clamp(0.0, WIDE - 2.0 * half), y), Anchor::Start, "", words, WIDE);
+/// Lines down from their words, which stay within the drawing, each in a lane of its own; no line crosses words.
+fn notes(drawing: &mut Drawing, notes: &[(f64, String)], x: &Scale, (lanes, floor): (f64, f64)) {
+    let placed = notes
+        .iter()
+        .enumerate()
+        .filter_map(|(lane, (at, words))| Some((x.place(*at)?, lanes + 15.0 * lane as f64 + 9.0, words)));
+    for (at, y, _) in placed.clone() {
+        drawing.line((at, y + 3.0), (at, floor), "note");
+    }
+    for (at, y, words) in placed {
+        let half = width(words, LETTER).min(WIDE) / 2.0;
+        drawing.text(((at - half).clamp(0.0, WIDE - 2.0 * half), y), Anchor::Start, "over", words, WIDE);
+    }
 }
 
 /// Numbers below an axis, as many as do not touch.
@@ -538,6 +539,19 @@ mod tests {
             (left, left + wide, number(tag, " y"), words)
         };
         svg.split("<text").skip(1).map(of).collect()
+    }
+
+    /// The line of one note would else run through the words of the next.
+    #[test]
+    fn no_line_is_drawn_over_the_words_of_a_note() {
+        let lines = Plot::Lines(vec![(String::new(), vec![(2.0, 1.0), (8.0, 2.0)])]);
+        let bins = Plot::Histogram(Histogram { bins: vec![(0.0, 4.0, 1.0), (4.0, 9.0, 1.0)] });
+        for plot in [lines, bins] {
+            let svg = Chart::new("t", "x", "y", plot).note(4.0, "smallest").note(5.0, "the result").inline();
+            let (last_line, words) = (svg.rfind("class=\"note\""), svg.find("smallest"));
+            assert!(last_line.is_some() && last_line < words, "{svg}");
+            assert_eq!(svg.matches("class=\"over\"").count(), 2, "{svg}");
+        }
     }
 
     /// Whatever is shown, no word lies on another and none outside.

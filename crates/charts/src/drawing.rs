@@ -19,11 +19,11 @@ const DASHES: [&str; 5] = ["", "7 3", "2 3", "9 3 2 3", "4 2"];
 
 /// What every chart needs of a style sheet: classes and colours, also for dark and for paper.
 pub(crate) const STYLE: &str = ":root{--ink:#1a1a1a;--quiet:#595959;--grid:#d9d9d9;--paper:#fff;\
---v0:#0072b2;--v1:#c24e00;--v2:#007d5c;--v3:#a6458a;--v4:#2b7fb8;--v5:#946800;--v6:#3d3d3d}\
+--v0:#005b96;--v1:#c24e00;--v2:#007d5c;--v3:#a6458a;--v4:#0097c9;--v5:#946800;--v6:#3d3d3d}\
 @media screen and (prefers-color-scheme:dark){:root{--ink:#ececec;--quiet:#b4b4b4;--grid:#444;--paper:#121212;\
---v0:#5fb4ec;--v1:#ff9152;--v2:#35c79d;--v3:#e295c6;--v4:#9ad0f5;--v5:#eeb838;--v6:#dcdcdc}}\
+--v0:#4aa3e6;--v1:#ff9152;--v2:#35c79d;--v3:#e295c6;--v4:#8fe3ff;--v5:#eeb838;--v6:#dcdcdc}}\
 .chart{display:block;width:100%;height:auto;color:var(--ink);font:12px system-ui,sans-serif}\
-.chart text{fill:currentColor}.chart .quiet{fill:var(--quiet)}.chart .halo{paint-order:stroke;stroke:var(--paper);stroke-width:3px;font-weight:600}\
+.chart text{fill:currentColor}.chart .quiet{fill:var(--quiet)}.chart .halo,.chart .over{paint-order:stroke;stroke:var(--paper);stroke-width:3px}.chart .halo{font-weight:600}.chart .over{stroke-width:5px}\
 .chart .grid{stroke:var(--grid)}.chart .axis{stroke:var(--quiet)}.chart .note{stroke:var(--ink);stroke-dasharray:3 3}\
 .chart .limit{stroke:var(--ink);stroke-width:2}\
 .c0{--c:var(--v0)}.c1{--c:var(--v1)}.c2{--c:var(--v2)}.c3{--c:var(--v3)}.c4{--c:var(--v4)}.c5{--c:var(--v5)}.c6{--c:var(--v6)}\

@@ -12,7 +12,8 @@ use crate::{
 };
 
 /// The system's own colours follow its dark mode. Below 40 em a table of words is a list, each cell with its column's name
-/// before it; one of numbers scrolls.
+/// before it, unless it has but two columns and the first is the name of what stands in the second; one of numbers scrolls, with a
+/// shade at the edge behind which there is more.
 const STYLE: &str = ":root{color-scheme:light dark}*{box-sizing:border-box}\
 body{font:1rem/1.5 system-ui,sans-serif;margin:0;color:var(--ink);background:var(--paper);overflow-wrap:anywhere}\
 main,footer{max-width:52rem;margin:0 auto;padding:1rem}.wide main,.wide footer{max-width:76rem}\
@@ -21,7 +22,9 @@ h1{font-size:1.5rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2rem;border-t
 .beware{border-style:double;border-width:6px;font-weight:600}p,ul{max-width:52rem}\
 table{border-collapse:collapse;width:100%;margin:.5rem 0}td,th{border:1px solid var(--quiet);padding:.25rem .5rem;text-align:left;vertical-align:top}\
 .numbers td:not(:first-child),.numbers th:not(:first-child){text-align:right;font-variant-numeric:tabular-nums}\
-.scroll{overflow-x:auto}.blank{display:inline-block;min-width:12rem;border-bottom:1px solid;height:1.2em}\
+.scroll{overflow-x:auto;margin:.5rem 0;background:linear-gradient(to right,var(--paper) 40%,transparent) 0/2.5rem 100% local no-repeat,\
+linear-gradient(to left,var(--paper) 40%,transparent) 100%/2.5rem 100% local no-repeat,\
+linear-gradient(to right,var(--quiet),transparent) 0/.8rem 100% no-repeat,linear-gradient(to left,var(--quiet),transparent) 100%/.8rem 100% no-repeat}.scroll table{margin:0}.blank{display:inline-block;min-width:12rem;border-bottom:1px solid;height:1.2em}\
 .good{color:var(--v2)}.bad{color:var(--v1);font-weight:bold}.quiet{color:var(--quiet)}\
 a{color:var(--v0)}details{margin:.5rem 0}summary{cursor:pointer}footer{font-size:.85rem}\
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,21rem),1fr));gap:1.5rem;align-items:start}\
@@ -29,8 +32,10 @@ figure{margin:.8rem 0;max-width:36rem;break-inside:avoid}figcaption{font-weight:
 .swatch.chart{display:inline-block;width:.9em;height:.9em;vertical-align:-.1em;margin-right:.4em}\
 .scroll td,.scroll th{overflow-wrap:break-word;min-width:4.5rem;max-width:20rem}\
 @media(max-width:40em){.list thead{display:none}.list,.list tbody,.list tr,.list td{display:block;border:0}.list tr{border-top:1px solid var(--quiet);padding:.3rem 0}\
-.list td{padding:.1rem 0}.list td::before{content:attr(data-column) \": \";font-weight:bold}.scroll{font-size:.9rem}.scroll td:first-child{min-width:6.5rem;max-width:10rem}}\
-@media print{@page{margin:2cm}body{font-size:10pt}main,footer,.wide main,.wide footer{max-width:none;padding:0}h2,h3{break-after:avoid}tr,li,.says{break-inside:avoid}\
+.list td{padding:.1rem 0}.list td::before{content:attr(data-column) \": \";font-weight:bold}\
+.pairs td::before{content:none}.pairs td:first-child{font-weight:bold}.scroll{font-size:.9rem}.scroll td:first-child{min-width:6.5rem;max-width:10rem}}\
+@media print{@page{margin:2cm}body{font-size:10pt}main,footer,.wide main,.wide footer{max-width:none;padding:0}h2,h3{break-after:avoid}tr,li,.says,.numbers{break-inside:avoid}\
+.scroll{overflow:visible;background:none;font-size:8pt}.scroll td,.scroll th{min-width:0}\
 .charts{grid-template-columns:repeat(2,1fr)}a{color:inherit;text-decoration:none}}";
 
 /// No request can leave the page, even if an escape were forgotten.
@@ -143,7 +148,7 @@ impl Page {
         columns: &[&str],
         rows: impl IntoIterator<Item: IntoIterator<Item = T>>,
     ) -> &mut Page {
-        self.rows(" class=\"list\"", columns, rows, |text| words(text.as_ref()))
+        self.rows(list(columns), columns, rows, |text| words(text.as_ref()))
     }
 
     /// The same with cells in Markdown of the project's own documents.
@@ -152,7 +157,7 @@ impl Page {
         columns: &[&str],
         rows: impl IntoIterator<Item: IntoIterator<Item = T>>,
     ) -> &mut Page {
-        self.rows(" class=\"list\"", columns, rows, |text| words_by(text.as_ref(), inline))
+        self.rows(list(columns), columns, rows, |text| words_by(text.as_ref(), inline))
     }
 
     /// A table whose first column names what the numbers in the others are of. One with many columns scrolls by itself.
@@ -284,6 +289,11 @@ impl Page {
             env!("CARGO_PKG_VERSION")
         )
     }
+}
+
+/// A table that becomes a list where there is no room for it.
+fn list(columns: &[&str]) -> &'static str {
+    if columns.len() == 2 { " class=\"list pairs\"" } else { " class=\"list\"" }
 }
 
 /// Escaped text, with lines where people write.

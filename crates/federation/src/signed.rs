@@ -89,7 +89,7 @@ const RESULT: &str = "result";
 const FILE: &str = "result file";
 const MODEL: &str = "model file";
 /// The member that holds the signatures; it comes last.
-const SIGNATURES: &str = "signatures";
+pub const SIGNATURES: &str = "signatures";
 
 /// A JSON object.
 pub type Fields = Map<String, Value>;

@@ -200,7 +200,10 @@ pub async fn run_and_write(mut config: ServerConfig, out: &Path) -> Result<(RunR
     let writer = config.party.writer();
     let result = run(config).await?;
     // Once more, with the sites' signatures and what went over the links until its end.
-    let mut written = report::write(out, &result, None, &writer)?;
+    let mut written = report::write(out, &result, None, &writer).map_err(|failure| {
+        let there = "the result that lies there is whole but for the sites' signatures, which their own files have";
+        Failure { advice: format!("{}; {there}", failure.advice), ..failure }
+    })?;
     written.extend(report::page::kept_beside(&out.join("result.json"), &writer.federation));
     if let Some(state) = state {
         let (mut journal, _) = Journal::<aggregator::Record>::of(&state, &session)?;

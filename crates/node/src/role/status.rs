@@ -59,7 +59,7 @@ pub struct Status {
     /// The question that is open, where this party asks.
     #[serde(default)]
     pub open: Option<Open>,
-    /// Seconds that the rest of the questions would take at most, if they take as long as those so far.
+    /// Seconds that the rest of the questions would take at most, if they take as long as those so far. Nothing while one takes longer.
     #[serde(default)]
     pub left: Option<u64>,
     /// Bytes of the frames that went over its links in this run: sent, and received.
@@ -137,7 +137,7 @@ pub struct Peer {
     pub over: Option<String>,
     /// Since when it is connected, or away; nothing where it never was there.
     pub since: Option<u64>,
-    /// What was last heard of one that is not connected.
+    /// What was last heard of one that is not connected; of one that is, that it is waited for.
     pub heard: Option<String>,
     /// Why it is out of this run, where it is.
     pub lost: Option<String>,
@@ -313,6 +313,7 @@ impl Status {
             Progress::Round { number, of, what, sites } => {
                 self.enter(Phase::Running, now);
                 self.open = None;
+                self.parties.iter_mut().filter(|peer| peer.over.is_some()).for_each(|peer| peer.heard = None);
                 self.pace(*number, *of);
                 let what = Some((*what).to_owned());
                 self.round = Some(Round { number: *number, of: *of, what, sites: Some(*sites), at: now });
@@ -326,6 +327,7 @@ impl Status {
             Progress::Ended => {
                 self.enter(Phase::Ended, now);
                 (self.open, self.left) = (None, None);
+                self.parties.iter_mut().filter(|peer| peer.over.is_some()).for_each(|peer| peer.heard = None);
             }
             Progress::Came { party, over } => self.up(party, over, now),
             Progress::Connected { to, over } => self.up(to, over, now),
@@ -342,6 +344,12 @@ impl Status {
             }
             // An aggregator names whoever it waits for; of those that are dialled it is told where, and why not.
             Progress::Waiting { parties, .. } => {
+                self.left = None;
+                for peer in self.parties.iter_mut().filter(|peer| peer.over.is_some()) {
+                    let named =
+                        |told: &String| told.strip_prefix(&peer.party).is_some_and(|rest| rest.starts_with(" ("));
+                    peer.heard = parties.iter().any(named).then(|| "waited for: it has not answered yet".to_owned());
+                }
                 for told in parties {
                     for peer in self.parties.iter_mut().filter(|peer| peer.over.is_none()) {
                         if let Some(rest) = told.strip_prefix(&peer.party).and_then(|rest| rest.strip_prefix(" at ")) {
@@ -363,7 +371,10 @@ impl Board {
     }
 
     fn now(&self) -> Status {
-        Status { now: now(), ..self.status().clone() }
+        let (now, status) = (now(), self.status().clone());
+        // A question that takes longer than all of the rest would have says that the pace is another.
+        let silent = status.round.as_ref().map_or(0, |round| now.saturating_sub(round.at));
+        Status { now, left: status.left.filter(|left| silent <= *left), ..status }
     }
 
     #[cfg(unix)]
@@ -496,6 +507,14 @@ mod tests {
         let waits = fold(at, Progress::Waiting { parties: vec!["site-10 at h:1 (no answer)".into()], seconds: 5 });
         assert_eq!(waits.parties[2].heard.as_deref(), Some("not reached at h:1 (no answer)"));
         assert_eq!(waits.parties[1].heard.as_deref(), Some("it hung up"), "another party's name begins like it");
+        fold(at, Progress::Came { party: "site-10".into(), over: "QUIC" });
+        fold(at, Progress::Round { number: 4, of: 31, what: "sums", sites: 2 });
+        assert_eq!(fold(at, Progress::Round { number: 5, of: 31, what: "sums", sites: 2 }).left, Some(1));
+        let silent = fold(at, Progress::Waiting { parties: vec!["site-10 (connected 9 s ago)".into()], seconds: 9 });
+        assert_eq!(silent.parties[2].heard.as_deref(), Some("waited for: it has not answered yet"));
+        assert_eq!((silent.parties[0].heard.as_deref(), silent.left), (None, None), "nobody knows how long it takes");
+        let answered = fold(at, Progress::Round { number: 6, of: 31, what: "sums", sites: 2 });
+        assert_eq!((answered.parties[2].heard.as_deref(), answered.left), (None, Some(1)));
         let lost = fold(at, Progress::Lost { site: "site-1".into(), why: "no answer".into() });
         assert_eq!(lost.parties[1].lost.as_deref(), Some("no answer"));
         assert_eq!(fold(at, Progress::Ended).phase, Phase::Ended);

@@ -1,10 +1,6 @@
 //! How a run came to its result: K by K, round by round, start by start.
 
-use veilsum_charts::{
-    Chart, Page, Plot,
-    page::Cell,
-    text::{number, percent},
-};
+use veilsum_charts::{Chart, Page, Plot, page::Cell, text::number};
 
 use super::{indices, told::Told};
 use crate::cost::counted;
@@ -102,17 +98,22 @@ pub(super) fn convergence(page: &mut Page, told: &Told) {
 pub(super) fn stability(page: &mut Page, told: &Told) {
     let Some(stability) = &told.stability else { return };
     page.part("Stability over restarts");
+    let who = match stability.agreeing() {
+        None => "It is not known how many starts came to these centres.".to_owned(),
+        Some((_, 1)) => "There was one start to tell by.".to_owned(),
+        Some((1, of)) => format!("Of {of} starts only the best came to these centres."),
+        Some((all, of)) if all == of => format!("All {of} starts came to the same centres."),
+        Some((some, of)) => format!("{some} of {of} starts, the best among them, came to the same centres."),
+    };
     page.paragraph(&format!(
-        "{} of {} starts, the best among them, came to the same centres: no centre is farther from its match than a tenth of the least \
-         distance between two centres of the result.",
-        stability.agreement.map_or("An unknown share".to_owned(), percent),
-        stability.matched_distance.len()
+        "{who} Centres count as the same where none is farther from its match than a tenth of the least distance between two centres of the \
+         result."
     ));
     let starts = (0..stability.matched_distance.len()).map(|i| format!("start {i}")).collect();
     let values = stability.matched_distance.iter().map(|distance| distance.unwrap_or(f64::NAN)).collect();
     let plot = Plot::bars(starts, vec![("distance".to_owned(), values)]);
     let chart = Chart::new(
-        "Mean distance to the result's centres, in least distances between two of them",
+        "Mean distance to the result's centres, as a part of the least distance between two of these",
         "",
         "distance",
         plot,

@@ -1,12 +1,12 @@
 //! What a run found, in sentences: how many groups, why so many, how good they are, and what speaks against them.
 
-use veilsum_charts::text::{number, percent};
+use veilsum_charts::text::number;
 use veilsum_cluster::method::Pick;
 
 use super::{
     indices::{best_here, meaning, name_of},
     reported::Reported,
-    told::Told,
+    told::{Stability, Told},
 };
 use crate::{app_messages::clean, cost::counted, plan::PlanSpec};
 
@@ -107,8 +107,8 @@ fn rule(work: &PlanSpec) -> String {
 /// How good it is.
 pub(super) fn how_good(told: &Told) -> Option<String> {
     let mut all = meaning(told);
-    if let Some(agreement) = told.stability.as_ref().and_then(|stability| stability.agreement) {
-        all.push(format!("{} of the restarts came to the same centres", percent(agreement)));
+    if let Some((same, of)) = told.stability.as_ref().and_then(Stability::agreeing) {
+        all.push(format!("{same} of {} came to these centres", counted(of, "start")));
     }
     if all.is_empty() {
         return (told.k > 1 && told.description.is_none() && told.method != "describe")

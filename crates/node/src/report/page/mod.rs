@@ -41,6 +41,9 @@ pub fn page(all: &Reported, own: Option<&Own>) -> Page {
     if own.is_some() {
         page.beware(own::BEWARE);
     }
+    if let Some(Err(why)) = &all.holds {
+        page.beware(&format!("Do not use this page. The result that it was made from does not hold: {why}."));
+    }
     page.says(&finding::sentence(all));
     if let Some(beware) = finding::beware(told) {
         page.beware(&beware);

@@ -33,9 +33,10 @@ pub(super) fn who(page: &mut Page, all: &Reported) {
     page.part("Who took part");
     let n = told.cohort.len() + told.missing.len();
     page.paragraph(&format!(
-        "{} of {} in the total that the centres come from{}.",
+        "{} of {} in the total that {} come from{}.",
         counted(told.cohort.len(), "site"),
         n.max(told.cohort.len()),
+        if told.description.is_some() { "these numbers" } else { "the centres" },
         if told.missing.is_empty() && told.departures.is_empty() { ", nobody missing" } else { "" }
     ));
     if let Some(over) = &told.indices_cohort {
@@ -138,14 +139,16 @@ pub(super) fn traffic(page: &mut Page, told: &Told) {
         bytes(all.bytes),
         counted(all.messages as usize, "message")
     ));
-    let of = |key: &str| phases.get(key).map_or(0.0, |sent| sent.bytes as f64 / 1000.0);
+    let most = phases.values().map(|sent| sent.bytes).max().unwrap_or(0);
+    let (unit, size) = if most < 10_000_000 { ("kB", 1e3) } else { ("MB", 1e6) };
+    let of = |key: &str| phases.get(key).map_or(0.0, |sent| sent.bytes as f64 / size);
     let names: Vec<String> = phases.keys().map(|phase| phase.replace('_', " ")).collect();
     let values = phases.keys().map(|phase| of(phase)).collect();
     page.charts([&Chart::new(
-        "kB by what they were for",
-        "kB",
+        format!("{unit} by what they were for"),
+        unit,
         "",
-        Plot::bars(names, vec![("kB".to_owned(), values)]),
+        Plot::bars(names, vec![(unit.to_owned(), values)]),
     )]);
     let n = parties.len();
     let rows: Vec<[Cell; 3]> = parties
@@ -263,7 +266,7 @@ pub(super) fn documents(page: &mut Page, all: &Reported) {
 
 /// What left all sites together.
 fn released(release: &Release) -> String {
-    let totals = release.totals.map_or("no number of totals is named".to_owned(), |n| counted(n as usize, "total"));
+    let totals = release.totals.map_or("totals".to_owned(), |n| counted(n as usize, "total"));
     let opened = if release.opened_to_sites { "opened to the sites" } else { "for the coordinator alone" };
     let blocks = match release.block_size {
         0 => "all sites in one block".to_owned(),
@@ -294,11 +297,24 @@ fn signers(page: &mut Page, all: &Reported, signatures: &Signatures) {
         page.paragraph("This is a site's own file, with its signature and the coordinator's. The coordinator's file has those of all sites.");
     }
     let rows: Vec<[Cell; 3]> = signed.chain(silent).collect();
+    if rows.is_empty() {
+        page.paragraph("Nobody but its writer signed this file. The centres are what the coordinator sent.");
+        return;
+    }
     page.paragraph(
         "Whoever signed came to the same numbers. A signature of a site binds its ledger, too, by the link of the last entry: that \
-         site's operator finds it in the ledger's own file. Whether these signatures hold, this page does not say: veilsum verify \
-         does, and names what no signature covers.",
+         site's operator finds it in the ledger's own file.",
     );
+    page.paragraph(match &all.holds {
+        Some(Ok(())) => {
+            "The signatures held when this page was made. A page can be forged: whoever has the file itself checks it with veilsum verify, \
+             which also names what no signature covers."
+        }
+        Some(Err(_)) => "The signatures do not hold: the file was changed after it was signed.",
+        None => {
+            "Whether these signatures hold, this page does not say: veilsum verify does, and names what no signature covers."
+        }
+    });
     let n = rows.len();
     let table = |page: &mut Page| {
         page.cells(&["party", "signed the result", "its ledger ended at"], rows);

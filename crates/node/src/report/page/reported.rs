@@ -12,7 +12,7 @@ use crate::{
     files,
     model::{FORMAT as MODEL_FORMAT, Model},
     report,
-    signed::OWN,
+    signed::{About, MEMBERS, OWN, SIGNATURES},
 };
 
 /// Bytes of a result that are read.
@@ -30,6 +30,8 @@ pub struct Reported {
     pub model: Option<Model>,
     /// Roster and plan, where they are there and are those of this result.
     pub federation: Option<Federation>,
+    /// Whether the signatures on the result hold, and why not, where its documents are here.
+    pub holds: Option<Result<(), String>>,
     pub(super) told: Told,
     /// Files of signed evidence beside it.
     pub(super) evidence: usize,
@@ -66,7 +68,7 @@ impl Reported {
             }
             (false, _) => told(&file, &value, &bytes)?,
         };
-        let mut all = Reported { of: file, model: None, federation: None, told, evidence: 0, unused };
+        let mut all = Reported { of: file, model: None, federation: None, holds: None, told, evidence: 0, unused };
         all.model = model.filter(|model| {
             let fits = model.plan == all.told.plan_hash && model.centres.len() == all.told.centres.len();
             if !fits {
@@ -75,6 +77,7 @@ impl Reported {
             fits
         });
         all.look_around();
+        all.check();
         Ok(all)
     }
 
@@ -89,7 +92,19 @@ impl Reported {
                 "name the roster and the plan of the same run",
             ));
         }
-        Ok(Reported { federation: Some(federation), ..self })
+        let mut all = Reported { federation: Some(federation), ..self };
+        all.check();
+        Ok(all)
+    }
+
+    /// Checks the signatures on the result under its own roster and plan; those of others would say nothing.
+    fn check(&mut self) {
+        let of = self.federation.as_ref().filter(|of| of.roster.hash().to_string() == self.told.roster_hash);
+        let Some((of, _)) = of.zip(self.told.signatures.as_ref()).filter(|_| !self.told.later) else { return };
+        let about = About { roster: &of.roster, terms: &of.terms };
+        let checked =
+            files::read_limited(&self.of, MAX_RESULT).map_err(Failure::from).and_then(|bytes| about.check(&bytes));
+        self.holds = Some(checked.map(drop).map_err(|failure| failure.message));
     }
 
     fn look_around(&mut self) {
@@ -173,6 +188,8 @@ fn told(file: &Path, value: &Value, bytes: &[u8]) -> Result<Told, Failure> {
         }
     }
     let mut told: Told = serde_json::from_slice(bytes).map_err(|e| none_of_ours(file, e))?;
+    let known = |key: &String| MEMBERS.contains(&key.as_str()) || key == SIGNATURES;
+    told.later = value.as_object().is_some_and(|members| !members.keys().all(known));
     told.own = OWN.into_iter().filter(|key| value.get(key).is_some()).collect();
     let d = told.columns.len();
     if told.method.is_empty() || told.centres.is_empty() || d == 0 {

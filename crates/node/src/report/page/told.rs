@@ -65,6 +65,9 @@ pub(super) struct Told {
     /// Members that whoever wrote the file answers for alone.
     #[serde(skip)]
     pub(super) own: Vec<&'static str>,
+    /// Whether a later version wrote it, whose members this one cannot check.
+    #[serde(skip)]
+    pub(super) later: bool,
 }
 
 /// The account of what was released.
@@ -146,6 +149,14 @@ pub(super) struct Point {
 pub(super) struct Stability {
     pub(super) matched_distance: Vec<Maybe>,
     pub(super) agreement: Maybe,
+}
+
+impl Stability {
+    /// How many starts came to the result's centres, and how many came to any.
+    pub(super) fn agreeing(&self) -> Option<(usize, usize)> {
+        let of = self.matched_distance.iter().flatten().count();
+        Some(((self.agreement? * of as f64).round() as usize, of))
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
