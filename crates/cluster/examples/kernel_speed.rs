@@ -306,8 +306,8 @@ fn operations<S: Simd>(simd: S, n: usize, d: usize, k: usize) -> [Duration; 3] {
     [distances, sums, start.elapsed()]
 }
 
-/// Chains of operations side by side: enough that none waits for another.
-const CHAINS: usize = 16;
+/// Chains of operations side by side: enough that none waits for another, and few enough for 16 registers.
+const CHAINS: usize = 12;
 
 /// What a pass in whole steps takes of the limit of [`operations`].
 fn roofline(n: usize, d: usize, k: usize, whole: Duration) {

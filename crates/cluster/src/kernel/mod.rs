@@ -1,9 +1,10 @@
 //! The local sums of fuzzy c-means in one pass, without an N x K membership matrix (Kolen & Hutcheson 2002).
 //!
-//! Rows come in groups of 8, dimension-major ([`Packed`]). A block of 16 groups goes through three phases whose data stay
-//! in the first cache: squared distances (tiles of 5 centres in registers), weights `u^m`, weighted sums. Each point of a
-//! group has its own accumulators, chunks of rows are fixed, and everything is added up in a fixed order: the result does
-//! not depend on the number of threads, and AVX2 and AVX-512 give the same bits.
+//! Rows come in groups of 8, dimension-major ([`Packed`]). Two groups at a time become squared distances (tiles of 5 centres in
+//! registers) and then weights `u^m`, so that memory and quotients are waited for beside the arithmetic of other groups. A block of 16
+//! groups, which stays in the first cache, then goes into the weighted sums. In doubles each point of a group has its own
+//! accumulators, chunks of rows are fixed, and everything is added up in a fixed order: the result does not depend on the number of
+//! threads, and AVX2 and AVX-512 give the same bits.
 //!
 //! Rows may be held in single precision. A tile turns them into doubles as it loads them, so the result is that of the same numbers as
 //! doubles, bit for bit.
@@ -37,10 +38,10 @@ pub use hard::{HardSums, Nearest, hard_sums, nearest};
 pub use shift::membership_shift;
 
 pub(crate) use plan::CHUNK_ROWS;
-use plan::{BLOCK, Chunk, Plan, Set};
+use plan::{BLOCK, Chunk, Plan, STEP, Set};
 pub use sums::Step;
 pub(crate) use sums::{Form, Sums};
-use tiles::{AsDoubles, AsSteps, Words, add_columns, distances, weighted_sums};
+use tiles::{AsDoubles, AsSteps, Totals, Words, add_values, distances};
 use validation::chunk_validation;
 pub(crate) use validity::{Grouped, each_row, over_rows, validity_sums};
 use weights::{general_weights, quadratic_weights};
@@ -189,40 +190,40 @@ pub(crate) fn validation_form<'f>(
 /// What becomes of the weights of a block. It is no closure: one that is not inlined would be compiled for no vectors at all, and call
 /// a function for each of their operations.
 trait Take<S: Simd> {
+    /// Whether the parts of J are wanted; where they are not, they need not be right.
+    const OBJECTIVE: bool;
     /// Takes the weights `u^m` of the points of a block, and by set their parts of J.
     fn take(&mut self, simd: S, plan: &Plan<'_>, block: Chunk<'_>, weights: &[Lanes], totals: &[[Lanes; BLOCK]]);
 }
 
-/// `WS` (K x d) and `U` (K) lane by lane, and `J` of every set.
+/// `WS` and `U` lane by lane, and `J` of every set.
 struct InDoubles {
-    ws: Vec<Lanes>,
-    us: Vec<Lanes>,
+    totals: Totals<AsDoubles, Lanes>,
     js: Vec<Lanes>,
 }
 
 impl<S: Simd> Take<S> for InDoubles {
+    const OBJECTIVE: bool = true;
+
     #[inline(always)]
-    fn take(&mut self, simd: S, plan: &Plan<'_>, block: Chunk<'_>, weights: &[Lanes], totals: &[[Lanes; BLOCK]]) {
-        weighted_sums(simd, AsDoubles, plan, block, weights, &mut self.ws);
-        add_columns(simd, AsDoubles, weights, &mut self.us);
-        for (totals, js) in totals.iter().zip(&mut self.js) {
-            add_columns(simd, AsDoubles, &totals[..block.lanes.len() / plan.d], std::slice::from_mut(js));
+    fn take(&mut self, simd: S, plan: &Plan<'_>, block: Chunk<'_>, weights: &[Lanes], parts: &[[Lanes; BLOCK]]) {
+        self.totals.add(simd, plan, block, weights);
+        for (parts, js) in parts.iter().zip(&mut self.js) {
+            let parts = &parts[..block.lanes.len() / plan.d];
+            add_values::<S, _, 1>(simd, AsDoubles, 1, 0, parts, std::slice::from_mut(js));
         }
     }
 }
 
-/// `WS` (K x d) and `U` (K) lane by lane in whole steps, and for each the number that rounds.
-struct InSteps {
-    ws: Vec<Words>,
-    us: Vec<Words>,
-    rounders: [f64; 2],
-}
+/// `WS` and `U` in whole steps.
+struct InSteps(Totals<AsSteps, Words>);
 
 impl<S: Simd> Take<S> for InSteps {
+    const OBJECTIVE: bool = false;
+
     #[inline(always)]
     fn take(&mut self, simd: S, plan: &Plan<'_>, block: Chunk<'_>, weights: &[Lanes], _: &[[Lanes; BLOCK]]) {
-        weighted_sums(simd, AsSteps(self.rounders[0]), plan, block, weights, &mut self.ws);
-        add_columns(simd, AsSteps(self.rounders[1]), weights, &mut self.us);
+        self.0.add(simd, plan, block, weights);
     }
 }
 
@@ -230,10 +231,10 @@ impl<S: Simd> Take<S> for InSteps {
 #[inline(always)]
 fn chunk_sums<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>) -> Vec<f64> {
     let nothing = |len| vec![Lanes::ZERO; len];
-    let (ws, us, js) = (nothing(plan.k * plan.d), nothing(plan.k), nothing(plan.sets.len()));
-    let mut sums = InDoubles { ws, us, js };
+    let totals = Totals { adding: [AsDoubles; 2], products: nothing(plan.k * plan.d), weights: nothing(plan.k) };
+    let mut sums = InDoubles { totals, js: nothing(plan.sets.len()) };
     each_block(simd, plan, chunk, &mut sums);
-    sums.ws.iter().chain(&sums.us).chain(&sums.js).map(Lanes::sum).collect()
+    sums.totals.products.iter().chain(&sums.totals.weights).chain(&sums.js).map(Lanes::sum).collect()
 }
 
 /// `WS` (K x d) and `U` (K) of one chunk in whole steps.
@@ -241,38 +242,43 @@ fn chunk_sums<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>) -> Vec<f64> {
 fn chunk_words<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, steps: [f64; 2]) -> Vec<i64> {
     let nothing = |len| vec![Words([0; LANES]); len];
     let rounders = steps.map(|steps| sums::ROUNDER / steps);
-    let mut sums = InSteps { ws: nothing(plan.k * plan.d), us: nothing(plan.k), rounders };
+    let (products, weights) = (nothing(plan.k * plan.d), nothing(plan.k));
+    let mut sums = InSteps(Totals { adding: rounders.map(AsSteps), products, weights });
     each_block(simd, plan, chunk, &mut sums);
-    // Every group, filled up with weights of 0, added the number that rounds once to each lane.
+    // Every group, filled up with weights of 0, added the number that rounds once for each of its points.
     let times = (chunk.lanes.len() / plan.d * LANES) as u64;
     let of = |words: &Words, rounder: f64| {
         let sum = words.0.iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
         sum.wrapping_sub(rounder.to_bits().wrapping_mul(times)) as i64
     };
-    let (ws, us) =
-        (sums.ws.iter().map(|words| of(words, rounders[0])), sums.us.iter().map(|words| of(words, rounders[1])));
-    ws.chain(us).collect()
+    let products = sums.0.products.iter().map(|words| of(words, rounders[0]));
+    products.chain(sums.0.weights.iter().map(|words| of(words, rounders[1]))).collect()
 }
 
 /// Gives each block of a chunk with the weights `u^m` of its points and by set their parts of J to `sums`; both are 0 for the
 /// copies that fill the last groups.
 #[inline(always)]
-fn each_block<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, sums: &mut impl Take<S>) {
+fn each_block<S: Simd, T: Take<S>>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, sums: &mut T) {
     let (k, d) = (plan.k, plan.d);
     let mut weights = vec![Lanes::ZERO; BLOCK * k];
     let mut totals = vec![[Lanes::ZERO; BLOCK]; plan.sets.len()];
     for block in chunk.split(BLOCK, d) {
         let groups = block.lanes.len() / d;
         let weights = &mut weights[..groups * k];
-        if plan.m == 2.0 {
-            distances::<S, true>(simd, plan, block, weights);
-            for (set, totals) in plan.sets.iter().zip(&mut totals) {
-                quadratic_weights(simd, plan, set, block, weights, &mut totals[..groups]);
-            }
-        } else {
-            distances::<S, false>(simd, plan, block, weights);
-            for (set, totals) in plan.sets.iter().zip(&mut totals) {
-                general_weights(simd, plan, set, block, weights, &mut totals[..groups]);
+        for (step, first) in block.split(STEP, d).zip((0..groups).step_by(STEP)) {
+            let groups = first..(first + STEP).min(groups);
+            let weights = &mut weights[groups.start * k..groups.end * k];
+            if plan.m == 2.0 {
+                distances::<S, true>(simd, plan, step, weights);
+                for (set, totals) in plan.sets.iter().zip(&mut totals) {
+                    quadratic_weights(simd, plan, set, step, weights, &mut totals[groups.clone()]);
+                }
+            } else {
+                distances::<S, false>(simd, plan, step, weights);
+                for (set, totals) in plan.sets.iter().zip(&mut totals) {
+                    let totals = &mut totals[groups.clone()];
+                    general_weights(simd, plan, set, step, weights, totals, T::OBJECTIVE);
+                }
             }
         }
         for point in block.valid..groups * LANES {

@@ -17,6 +17,9 @@ pub(super) const CHUNK: usize = 64 * BLOCK;
 pub(crate) const CHUNK_ROWS: usize = CHUNK * LANES;
 /// Chunks whose partial sums are held at once.
 pub(super) const WAVE: usize = 64;
+/// Groups whose distances become weights before the next ones are read, so that memory and quotients are waited for beside the
+/// arithmetic of other groups. As many as a tile of 512-bit vectors takes.
+pub(super) const STEP: usize = 2;
 /// Centres whose accumulators stay in registers together.
 pub(super) const TILE: usize = 5;
 
@@ -58,10 +61,11 @@ impl<'a> Chunk<'a> {
 
     /// Splits into stretches of at most `groups` groups.
     pub(super) fn split(self, groups: usize, d: usize) -> impl Iterator<Item = Chunk<'a>> {
-        let (all, each) = (self.lanes.len(), groups * d);
-        (0..all).step_by(each).map(move |first| {
-            let lanes = self.lanes.part(first..(first + each).min(all));
-            Chunk { lanes, valid: self.valid.saturating_sub(first / d * LANES).min(lanes.len() / d * LANES) }
+        let all = self.lanes.len() / d;
+        (0..all).step_by(groups).map(move |first| {
+            let count = groups.min(all - first);
+            let lanes = self.lanes.part(first * d..(first + count) * d);
+            Chunk { lanes, valid: self.valid.saturating_sub(first * LANES).min(count * LANES) }
         })
     }
 }

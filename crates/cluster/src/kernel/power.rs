@@ -49,39 +49,76 @@ pub const OF_EXP: [f64; 14] = {
     coefficients
 };
 
+/// Vectors whose chains of operations run side by side: each operation waits for the one before it, so one vector alone leaves most of a
+/// processor idle.
+pub(super) type Several<S, const V: usize, const C: usize> = [[<S as Simd>::f64s; V]; C];
+
 /// Horner's rule, from the highest power down.
 #[inline(always)]
-fn polynomial<S: Simd>(simd: S, x: S::f64s, coefficients: &[f64]) -> S::f64s {
-    let mut value = S::f64s::splat(simd, 0.0);
+fn polynomial<S: Simd, const V: usize, const C: usize>(
+    simd: S,
+    x: Several<S, V, C>,
+    coefficients: &[f64],
+) -> Several<S, V, C> {
+    let mut value = [[S::f64s::splat(simd, 0.0); V]; C];
     for coefficient in coefficients.iter().rev() {
-        value = value * x + S::f64s::splat(simd, *coefficient);
+        let coefficient = S::f64s::splat(simd, *coefficient);
+        for c in 0..C {
+            for v in 0..V {
+                value[c][v] = value[c][v] * x[c][v] + coefficient;
+            }
+        }
     }
     value
 }
 
 /// The logarithm to base 2 of normal numbers above 0; of smaller ones something around -1023.
 #[inline(always)]
-pub(super) fn log2<S: Simd>(simd: S, x: S::f64s) -> S::f64s {
+pub(super) fn log2<S: Simd, const V: usize, const C: usize>(simd: S, x: Several<S, V, C>) -> Several<S, V, C> {
     type Bits<S> = <<S as Simd>::f64s as SimdFloat<S>>::Bits;
     let constant = |bits: u64| Bits::<S>::splat(simd, bits);
-    let bits = x.to_bits();
-    let shifted = bits - constant(ROOT_OF_HALF.to_bits()) + constant(SIGN);
-    let mantissa = S::f64s::from_bits(bits - (shifted & constant(EXPONENT)) + constant(SIGN));
-    let whole = S::f64s::from_bits((shifted >> 52u32) | constant(TWO_52));
-    let whole = whole - S::f64s::splat(simd, (1u64 << 52) as f64 + 2048.0);
     let one = S::f64s::splat(simd, 1.0);
-    let z = (mantissa - one) / (mantissa + one);
-    whole + z * polynomial(simd, z * z, &OF_LOG)
+    let (mut log, mut z, mut square) = (x, x, x);
+    for c in 0..C {
+        for v in 0..V {
+            let bits = x[c][v].to_bits();
+            let shifted = bits - constant(ROOT_OF_HALF.to_bits()) + constant(SIGN);
+            let mantissa = S::f64s::from_bits(bits - (shifted & constant(EXPONENT)) + constant(SIGN));
+            let whole = S::f64s::from_bits((shifted >> 52u32) | constant(TWO_52));
+            log[c][v] = whole - S::f64s::splat(simd, (1u64 << 52) as f64 + 2048.0);
+            z[c][v] = (mantissa - one) / (mantissa + one);
+            square[c][v] = z[c][v] * z[c][v];
+        }
+    }
+    let value = polynomial::<S, V, C>(simd, square, &OF_LOG);
+    for c in 0..C {
+        for v in 0..V {
+            log[c][v] += z[c][v] * value[c][v];
+        }
+    }
+    log
 }
 
 /// 2 to the power of numbers up to 0; below -1022 as of -1022.
 #[inline(always)]
-pub(super) fn exp2<S: Simd>(simd: S, x: S::f64s) -> S::f64s {
-    let x = x.max(S::f64s::splat(simd, LEAST));
-    let shifted = x + S::f64s::splat(simd, ROUNDER);
-    let rest = x - (shifted - S::f64s::splat(simd, ROUNDER));
-    let scale = S::f64s::from_bits(shifted.to_bits() << 52u32);
-    scale * polynomial(simd, rest, &OF_EXP)
+pub(super) fn exp2<S: Simd, const V: usize, const C: usize>(simd: S, x: Several<S, V, C>) -> Several<S, V, C> {
+    let rounder = S::f64s::splat(simd, ROUNDER);
+    let (mut rest, mut scale) = (x, x);
+    for c in 0..C {
+        for v in 0..V {
+            let x = x[c][v].max(S::f64s::splat(simd, LEAST));
+            let shifted = x + rounder;
+            rest[c][v] = x - (shifted - rounder);
+            scale[c][v] = S::f64s::from_bits(shifted.to_bits() << 52u32);
+        }
+    }
+    let value = polynomial::<S, V, C>(simd, rest, &OF_EXP);
+    for c in 0..C {
+        for v in 0..V {
+            scale[c][v] *= value[c][v];
+        }
+    }
+    scale
 }
 
 #[cfg(test)]
@@ -93,9 +130,9 @@ mod tests {
     #[inline(always)]
     fn each<S: Simd>(simd: S, x: f64, e: f64) -> [f64; 3] {
         let vector = S::f64s::splat(simd, x);
-        let log = log2(simd, vector);
-        let power = exp2(simd, log * S::f64s::splat(simd, e));
-        [log.as_slice()[0], exp2(simd, vector).as_slice()[0], power.as_slice()[0]]
+        let [[log]] = log2::<S, 1, 1>(simd, [[vector]]);
+        let [[power], [of_vector]] = exp2::<S, 1, 2>(simd, [[log * S::f64s::splat(simd, e)], [vector]]);
+        [log, of_vector, power].map(|vector| vector.as_slice()[0])
     }
 
     fn of(level: Level, x: f64, e: f64) -> [f64; 3] {

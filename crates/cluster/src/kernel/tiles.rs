@@ -15,7 +15,7 @@ use crate::packed::{LANES, Lanes, Singles, Stored};
 /// Whether tiles may be those of 512-bit vectors, which fill 32 registers. A test asks for them at any level, so that they
 /// are tried on processors without such vectors too; elsewhere the answer is a constant.
 #[inline(always)]
-fn wide<S: Simd>(plan: &Plan<'_>) -> bool {
+pub(super) fn wide<S: Simd>(plan: &Plan<'_>) -> bool {
     S::f64s::LEN == LANES || (cfg!(test) && plan.wide_tiles)
 }
 
@@ -147,10 +147,12 @@ fn distance_groups<S: Simd, R: Values, const C: usize, const G: usize, const V: 
 
 /// How products of rows and weights, and weights, are added up.
 pub(super) trait Adding<S: Simd>: Copy {
-    /// One sum for each point of a group.
+    /// The sums of the points of a group.
     type Lanes: Copy;
     /// A vector of sums.
     type Vector: Copy;
+    /// Whether every point of a group has sums of its own. Integers may be added in any order, so they share those of one vector.
+    const APART: bool;
     /// The vector of a group's sums that begins with lane `at`.
     fn load(self, simd: S, lanes: &Self::Lanes, at: usize) -> Self::Vector;
     /// The inverse of `load`.
@@ -168,6 +170,7 @@ pub(super) struct AsDoubles;
 impl<S: Simd> Adding<S> for AsDoubles {
     type Lanes = Lanes;
     type Vector = S::f64s;
+    const APART: bool = true;
 
     #[inline(always)]
     fn load(self, simd: S, lanes: &Lanes, at: usize) -> S::f64s {
@@ -198,6 +201,7 @@ pub(super) struct AsSteps(pub(super) f64);
 impl<S: Simd> Adding<S> for AsSteps {
     type Lanes = Words;
     type Vector = <S::f64s as SimdFloat<S>>::Bits;
+    const APART: bool = false;
 
     #[inline(always)]
     fn load(self, simd: S, lanes: &Words, at: usize) -> Self::Vector {
@@ -220,78 +224,131 @@ impl<S: Simd> Adding<S> for AsSteps {
     }
 }
 
-/// One integer for each point of a group, aligned as [`Lanes`].
+/// Integers for the points of a group, of which only those of the first vector are used where points share sums; aligned as [`Lanes`].
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Words(pub(super) [u64; LANES]);
 
-/// `sums[centre][column] += weights[group][centre] * x[group][column]`, lane by lane.
-#[inline(always)]
-pub(super) fn weighted_sums<S: Simd, A: Adding<S>>(
-    simd: S,
-    adding: A,
-    plan: &Plan<'_>,
-    block: Chunk<'_>,
-    weights: &[Lanes],
-    sums: &mut [A::Lanes],
-) {
-    match block.lanes {
-        Stored::Doubles(rows) => sums_of(simd, adding, plan, rows, weights, sums),
-        Stored::Singles(rows) => sums_of(simd, adding, plan, rows, weights, sums),
-    }
+/// The sums of one block after the other.
+pub(super) struct Totals<A, L> {
+    /// How products are added up, and how weights.
+    pub(super) adding: [A; 2],
+    /// `sum weights[group][centre] * x[group][column]`, K x d.
+    pub(super) products: Vec<L>,
+    /// `sum weights[group][centre]`, K.
+    pub(super) weights: Vec<L>,
 }
 
-#[inline(always)]
-fn sums_of<S: Simd, A: Adding<S>, R: Values>(
-    simd: S,
-    adding: A,
-    plan: &Plan<'_>,
-    rows: &[R],
-    weights: &[Lanes],
-    sums: &mut [A::Lanes],
-) {
-    let k = plan.k;
-    for first in (0..k).step_by(TILE) {
-        match k - first {
-            1 => sum_columns::<S, A, R, 1>(simd, adding, plan, first, rows, weights, sums),
-            2 => sum_columns::<S, A, R, 2>(simd, adding, plan, first, rows, weights, sums),
-            3 => sum_columns::<S, A, R, 3>(simd, adding, plan, first, rows, weights, sums),
-            4 => sum_columns::<S, A, R, 4>(simd, adding, plan, first, rows, weights, sums),
-            _ => sum_columns::<S, A, R, TILE>(simd, adding, plan, first, rows, weights, sums),
+impl<A, L> Totals<A, L> {
+    /// Adds a block, whose weights are `weights[group][centre]`.
+    #[inline(always)]
+    pub(super) fn add<S: Simd>(&mut self, simd: S, plan: &Plan<'_>, block: Chunk<'_>, weights: &[Lanes])
+    where
+        A: Adding<S, Lanes = L>,
+    {
+        match block.lanes {
+            Stored::Doubles(rows) => self.add_rows(simd, plan, rows, weights),
+            Stored::Singles(rows) => self.add_rows(simd, plan, rows, weights),
         }
     }
-}
 
-/// All columns for C centres, 4 at once with 32 registers and 2 with 16.
-#[inline(always)]
-fn sum_columns<S: Simd, A: Adding<S>, R: Values, const C: usize>(
-    simd: S,
-    adding: A,
-    plan: &Plan<'_>,
-    first: usize,
-    rows: &[R],
-    weights: &[Lanes],
-    sums: &mut [A::Lanes],
-) {
-    let mut column = 0;
-    if wide::<S>(plan) {
-        while column + 4 <= plan.d {
-            sum_tile::<S, A, R, C, 4>(simd, adding, plan, (first, column), rows, weights, sums);
+    /// Tiles of up to 5 centres and of 4 columns with 32 registers, of 2 with 16. Where sums are not apart and registers are few, tiles
+    /// are of up to 10 centres and one column: an instruction that uses a weight once loads it too.
+    #[inline(always)]
+    fn add_rows<S: Simd, R: Values>(&mut self, simd: S, plan: &Plan<'_>, rows: &[R], weights: &[Lanes])
+    where
+        A: Adding<S, Lanes = L>,
+    {
+        let tall = !A::APART && !wide::<S>(plan);
+        let tiles = plan.k.div_ceil(if tall { 2 * TILE } else { TILE });
+        let mut first = 0;
+        for left in (1..=tiles).rev() {
+            let centres = (plan.k - first).div_ceil(left);
+            macro_rules! tile {
+                ($C:literal, $J:literal) => {
+                    self.add_centres::<S, R, $C, $J>(simd, plan, first, rows, weights)
+                };
+            }
+            if tall {
+                match centres {
+                    1 => tile!(1, 1),
+                    2 => tile!(2, 1),
+                    3 => tile!(3, 1),
+                    4 => tile!(4, 1),
+                    5 => tile!(5, 1),
+                    6 => tile!(6, 1),
+                    7 => tile!(7, 1),
+                    8 => tile!(8, 1),
+                    9 => tile!(9, 1),
+                    _ => tile!(10, 1),
+                }
+            } else if wide::<S>(plan) {
+                match centres {
+                    1 => tile!(1, 4),
+                    2 => tile!(2, 4),
+                    3 => tile!(3, 4),
+                    4 => tile!(4, 4),
+                    _ => tile!(5, 4),
+                }
+            } else {
+                match centres {
+                    1 => tile!(1, 2),
+                    2 => tile!(2, 2),
+                    3 => tile!(3, 2),
+                    4 => tile!(4, 2),
+                    _ => tile!(5, 2),
+                }
+            }
+            first += centres;
+        }
+    }
+
+    /// All columns for C centres, J of them at once as long as there are so many, and the weights.
+    #[inline(always)]
+    fn add_centres<S: Simd, R: Values, const C: usize, const J: usize>(
+        &mut self,
+        simd: S,
+        plan: &Plan<'_>,
+        first: usize,
+        rows: &[R],
+        weights: &[Lanes],
+    ) where
+        A: Adding<S, Lanes = L>,
+    {
+        let [products, of_weights] = self.adding;
+        let sums = &mut self.products[first * plan.d..];
+        let mut column = 0;
+        while J >= 4 && column + 4 <= plan.d {
+            add_products::<S, A, R, C, 4>(simd, products, plan, (first, column), rows, weights, sums);
             column += 4;
         }
+        while J >= 2 && column + 2 <= plan.d {
+            add_products::<S, A, R, C, 2>(simd, products, plan, (first, column), rows, weights, sums);
+            column += 2;
+        }
+        while column < plan.d {
+            add_products::<S, A, R, C, 1>(simd, products, plan, (first, column), rows, weights, sums);
+            column += 1;
+        }
+        add_values::<S, A, C>(simd, of_weights, plan.k, first, weights, &mut self.weights);
     }
-    while column + 2 <= plan.d {
-        sum_tile::<S, A, R, C, 2>(simd, adding, plan, (first, column), rows, weights, sums);
-        column += 2;
-    }
-    if column < plan.d {
-        sum_tile::<S, A, R, C, 1>(simd, adding, plan, (first, column), rows, weights, sums);
-    }
+}
+
+/// Where each vector of sums begins in a group.
+#[inline(always)]
+fn starts<S: Simd, A: Adding<S>>() -> impl Iterator<Item = usize> {
+    (0..if A::APART { LANES } else { S::f64s::LEN }).step_by(S::f64s::LEN)
+}
+
+/// Where each vector of values begins that is added to the sums which begin at `start`.
+#[inline(always)]
+fn values<S: Simd, A: Adding<S>>(start: usize) -> impl Iterator<Item = usize> {
+    (start..if A::APART { start + S::f64s::LEN } else { LANES }).step_by(S::f64s::LEN)
 }
 
 /// C centres, J columns, one vector of each group at a time.
 #[inline(always)]
-fn sum_tile<S: Simd, A: Adding<S>, R: Values, const C: usize, const J: usize>(
+fn add_products<S: Simd, A: Adding<S>, R: Values, const C: usize, const J: usize>(
     simd: S,
     adding: A,
     plan: &Plan<'_>,
@@ -302,42 +359,62 @@ fn sum_tile<S: Simd, A: Adding<S>, R: Values, const C: usize, const J: usize>(
 ) {
     let (k, d) = (plan.k, plan.d);
     let zero = S::f64s::splat(simd, 0.0);
-    for at in (0..LANES).step_by(S::f64s::LEN) {
-        let mut tile = [[adding.load(simd, &sums[first * d + column], at); J]; C];
+    for start in starts::<S, A>() {
+        let mut tile = [[adding.load(simd, &sums[column], start); J]; C];
         for c in 0..C {
             for j in 0..J {
-                tile[c][j] = adding.load(simd, &sums[(first + c) * d + column + j], at);
+                tile[c][j] = adding.load(simd, &sums[c * d + column + j], start);
             }
         }
         for (xs, weights) in rows.chunks_exact(d).zip(weights.chunks_exact(k)) {
             let (xs, weights) = (&xs[column..][..J], &weights[first..][..C]);
-            let mut x = [zero; J];
-            for j in 0..J {
-                x[j] = xs[j].load(simd, at);
-            }
-            for c in 0..C {
-                let weight = load(simd, &weights[c], at);
+            for at in values::<S, A>(start) {
+                let mut x = [zero; J];
                 for j in 0..J {
-                    tile[c][j] = adding.add_product(simd, tile[c][j], x[j], weight);
+                    x[j] = xs[j].load(simd, at);
+                }
+                for c in 0..C {
+                    let weight = load(simd, &weights[c], at);
+                    for j in 0..J {
+                        tile[c][j] = adding.add_product(simd, tile[c][j], x[j], weight);
+                    }
                 }
             }
         }
         for c in 0..C {
             for j in 0..J {
-                adding.store(tile[c][j], &mut sums[(first + c) * d + column + j], at);
+                adding.store(tile[c][j], &mut sums[c * d + column + j], start);
             }
         }
     }
 }
 
-/// `sums[i] += rows[..][i]` for rows as wide as `sums`.
+/// `sums[i] += rows[..][i]` for C values of rows of k, from `first` on.
 #[inline(always)]
-pub(super) fn add_columns<S: Simd, A: Adding<S>>(simd: S, adding: A, rows: &[Lanes], sums: &mut [A::Lanes]) {
-    for row in rows.chunks_exact(sums.len()) {
-        for (sum, value) in sums.iter_mut().zip(row) {
-            for at in (0..LANES).step_by(S::f64s::LEN) {
-                adding.store(adding.add(simd, adding.load(simd, sum, at), load(simd, value, at)), sum, at);
+pub(super) fn add_values<S: Simd, A: Adding<S>, const C: usize>(
+    simd: S,
+    adding: A,
+    k: usize,
+    first: usize,
+    rows: &[Lanes],
+    sums: &mut [A::Lanes],
+) {
+    let sums = &mut sums[first..][..C];
+    for start in starts::<S, A>() {
+        let mut tile = [adding.load(simd, &sums[0], start); C];
+        for c in 0..C {
+            tile[c] = adding.load(simd, &sums[c], start);
+        }
+        for row in rows.chunks_exact(k) {
+            let row = &row[first..][..C];
+            for at in values::<S, A>(start) {
+                for c in 0..C {
+                    tile[c] = adding.add(simd, tile[c], load(simd, &row[c], at));
+                }
             }
+        }
+        for c in 0..C {
+            adding.store(tile[c], &mut sums[c], start);
         }
     }
 }
