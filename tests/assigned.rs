@@ -155,3 +155,27 @@ fn a_file_is_whole_or_as_it_was() {
         .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
     assert_eq!(hidden.count(), 0, "nothing unfinished is left behind");
 }
+
+/// Who names the file of the rows for the memberships, too, keeps the rows.
+#[test]
+fn what_is_read_is_not_overwritten() {
+    let folder = Folder::fresh();
+    let (model, data) = kit(&folder, 20);
+    std::fs::create_dir(folder.path("rows")).unwrap();
+    std::fs::copy(&data, folder.path("rows/part-1.csv")).unwrap();
+    for (rows, out) in [
+        (&data, &data),
+        (&data, &folder.path("./out/../rows.csv")),
+        (&data, &model),
+        (&folder.path("rows"), &folder.path("rows/part-1.csv")),
+        (&folder.path("rows/*.csv"), &folder.path("rows/part-1.csv")),
+    ] {
+        let before = std::fs::read(out).unwrap();
+        let said = veilsum(&["assign", "--model", &model, "--data", rows, "--out", out]).expect(2).stderr;
+        assert!(said.contains("would be overwritten") && said.contains("next: name another file"), "{said}");
+        assert_eq!(std::fs::read(out).unwrap(), before);
+    }
+    // And of rows that cannot be read nothing is printed, no head either.
+    let said = veilsum(&["assign", "--model", &model, "--data", &data, "--id", "nobody"]).expect(3);
+    assert!(said.stdout.is_empty() && said.stderr.contains("no column is called"), "{}", said.stdout);
+}

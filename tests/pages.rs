@@ -64,6 +64,7 @@ fn four_answers_are_pages_too_with_the_same_first_sentence() {
         (value, html)
     };
     let (value, html) = page(&["inspect"], &documents, &of_site, 0);
+    let strict = html.clone();
     assert!(html.contains(&escaped(NASTY)) && html.contains("note, the label"), "{html}");
     let told = value["totals_tell"].as_array().expect("sentences");
     assert!(
@@ -81,6 +82,15 @@ fn four_answers_are_pages_too_with_the_same_first_sentence() {
     let (value, html) = page(&["policy", "check"], &documents, &[&of_site[..], &["--policy", &toy]].concat(), 0);
     assert!(html.contains("<p class=\"says\">Yes"), "{html}");
     assert_eq!(value["label_kept"], "note");
+    // Whoever has a rule off is not told that it protects.
+    p.folder.write("site.toml", "[release]\nrule = \"off\"\n");
+    for words in [&["inspect"][..], &["policy", "check"]] {
+        let more = [&of_site[..], &["--html", &out]].concat();
+        let _ = run(words, &documents, &more);
+        let html = fs::read_to_string(&out).expect("a page");
+        assert!(html.contains("has that rule off") && !strict.contains("has that rule off"), "{words:?}: {html}");
+    }
+    fs::remove_file(at("site.toml")).expect("it was there");
 
     let (value, html) = page(&["plan", "check"], &documents, &[], 0);
     assert!(html.contains("&lt;i&gt;mm&lt;/i&gt;") && html.contains("note is kept at the sites"), "{html}");

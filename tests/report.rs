@@ -62,6 +62,28 @@ fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
     assert!(read(elsewhere).contains("400 rows of 4 sites"), "the result is found beside the model");
 }
 
+/// Whoever reads a page does not see the file that it was made from.
+#[test]
+fn a_page_of_a_result_that_was_changed_says_so_on_its_top() {
+    let folder = Folder::fresh();
+    demo(&folder, &["--k", "2"]);
+    let (out, result) = (folder.path("out"), folder.path("out/result.json"));
+    let whole = read(folder.path("out/report.html"));
+    assert!(whole.contains("The signatures held when this page was made") && !whole.contains("Do not use this page"));
+    let text = read(&result);
+    let changed = text.replacen("\"n_total\": 400", "\"n_total\": 401", 1);
+    assert_ne!(text, changed);
+    fs::write(&result, changed).expect("a changed result");
+    let said = veilsum(&["report", &out]).expect(0);
+    assert!(said.stderr.contains("the result does not hold"), "{}", said.stderr);
+    let page = read(folder.path("out/report.html"));
+    assert!(page.contains("Do not use this page") && page.contains("The signatures do not hold"), "{page}");
+    // Without the documents nobody can say.
+    fs::remove_file(folder.path("out/roster.toml")).expect("it was there");
+    assert!(!veilsum(&["report", &out]).expect(0).stderr.contains("does not hold"));
+    assert!(read(folder.path("out/report.html")).contains("this page does not say"));
+}
+
 #[test]
 fn own_rows_are_shown_only_where_it_is_asked_for_and_to_the_owner_alone() {
     let folder = Folder::fresh();

@@ -1,10 +1,10 @@
 //! A result as a document: who signed what, what a bundle lets others recompute, and what becomes of a changed byte.
 
-use std::{path::Path, process::Command};
+use std::{path::Path, process::Command, time::Duration};
 
 use serde_json::Value;
 use veilsum_node::bundle::Bundle;
-use veilsum_testkit::program::{Ended, Folder, veilsum};
+use veilsum_testkit::program::{Ended, Folder, Parties, start, veilsum};
 
 use crate::second_implementation::{python, reference};
 
@@ -68,12 +68,32 @@ fn res_6_who_did_not_sign_is_named() {
     let said = verified(&folder.path("judged/result.json"), &[]);
     assert_eq!(names(&said["not_countersigned"]), ["site-1", "site-2", "site-3"]);
     let told = veilsum(&["verify", &folder.path("judged/result.json")]).expect(0).stdout;
-    assert!(told.contains("did not sign it, though the centres are over them: site-1, site-2, site-3"), "{told}");
+    assert!(told.contains("no site recomputed it\n") && told.contains("no site could recompute them"), "{told}");
     let losing = losing(&folder, "3@4");
     demo(&folder, "lost", &losing.iter().map(String::as_str).collect::<Vec<_>>()).expect(0);
     let said = verified(&folder.path("lost/result.json"), &[]);
     assert_eq!(said["countersigned"].as_array().unwrap().len(), 6);
     assert!(!names(&said["not_countersigned"]).contains(&"site-1"));
+}
+
+/// [RES-6]: where no total is opened no site can recompute anything, and nobody is said to have kept silent.
+#[test]
+fn res_6_where_nothing_is_opened_it_is_said_why_no_site_signed() {
+    let p = Parties::new(&[40, 55, 61], &["--epsilon=0.005", "--max-rounds=4", "--no-opening"]);
+    let parties = [p.server(&[]), p.intermediary(&[]), p.client(1, &[]), p.client(2, &[]), p.client(3, &[])];
+    for party in parties.map(|args| start(&args)) {
+        party.wait(Duration::from_secs(120)).expect(0);
+    }
+    let documents = ["--roster", &p.folder.path("roster.toml"), "--plan", &p.folder.path("plan.toml")];
+    let told =
+        |verb: &str, file: &str| veilsum(&[&[verb, &p.folder.path(file)], &documents[..]].concat()).expect(0).stdout;
+    let said = told("verify", "out/result.json");
+    assert!(said.contains("no site recomputed it\n") && said.contains("no site could recompute them"), "{said}");
+    assert!(said.contains("no bundle has them") && !said.contains("did not sign it, though"), "{said}");
+    assert!(told("verify", "site-1-result.json").contains("lead, the coordinator, did not sign it"));
+    told("report", "site-1-result.json");
+    let page = std::fs::read_to_string(p.folder.path("site-1-report.html")).unwrap();
+    assert!(page.contains("Nobody but its writer signed this file"), "{page}");
 }
 
 /// Options for seven sites with a column in units of 1e-13 and one of categories, one of which vanishes before the last question.

@@ -95,6 +95,22 @@ impl AssignArgs {
         Failure::input(format!("{}: {why}", self.data.display()), "correct the file")
     }
 
+    /// What is read may not be what is written: rows would be gone, or memberships read as rows the next time.
+    fn keeps_what_it_reads(&self) -> Result<(), Failure> {
+        // Not there yet: no file that is read.
+        let Ok(out) = self.out.canonicalize() else { return Ok(()) };
+        let rows = if self.data.as_os_str() == "-" { Vec::new() } else { table::files_of(&self.data)? };
+        let read = rows.iter().chain([&self.model]).chain(&self.policy);
+        match read.into_iter().find(|file| file.canonicalize().is_ok_and(|file| file == out)) {
+            None => Ok(()),
+            Some(file) => Err(Failure::new(
+                Code::Usage,
+                format!("--out {}: {} is read, and would be overwritten", self.out.display(), file.display()),
+                "name another file with --out",
+            )),
+        }
+    }
+
     fn spec(&self, model: &Model) -> Result<TableSpec, Failure> {
         let columns = model.columns.iter().map(|c| c.name.clone()).collect();
         // One line of memberships for every row: none is left out.
@@ -176,6 +192,7 @@ impl Verb for AssignArgs {
     /// A [`Failure`] that names model, file, line or column.
     fn run(&self, json: bool) -> Result<(), Failure> {
         let args = self;
+        args.keeps_what_it_reads()?;
         let model = documents::read_model(&args.model)?;
         if model.method == "describe" {
             return Err(Failure::input(
@@ -195,8 +212,20 @@ impl Verb for AssignArgs {
             if json {
                 return args.print_document(&model, &spec, top);
             }
-            let mut out = Assigned::new(Unheard(Out), false, id, shown, clusters)?;
-            let told = args.each_part(&model, &spec, top, |part| out.add(part))?;
+            // Nothing is printed of rows that cannot be read.
+            let begin = || Assigned::new(Unheard(Out), false, id, shown, clusters);
+            let mut begun = None;
+            let told = args.each_part(&model, &spec, top, |part| {
+                let out = match begun.take() {
+                    Some(out) => out,
+                    None => begin()?,
+                };
+                begun.insert(out).add(part)
+            })?;
+            let out = match begun {
+                Some(out) => out,
+                None => begin()?,
+            };
             let flushed = out.finish()?.flush();
             args.warn(&told, &spec, &model);
             return verb::written(flushed);

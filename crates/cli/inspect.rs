@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use veilsum_proto::{identity::Identity, message::Kind, noise::Key, roster::PartyId};
+use veilsum_proto::{identity::Identity, message::Kind, noise::Key, policy::Policy, roster::PartyId};
 
 use crate::{
     page::{self, Page, Print},
@@ -92,7 +92,7 @@ impl Verb for InspectArgs {
         // First the coordinator's parts: they are the bulk.
         parts.sort_by_key(|p| p.to);
         let reading = documents::reading_of(&federation, &from)?;
-        let report = Report { federation: &federation, me, parts, cost: &cost, reading };
+        let report = Report { federation: &federation, me, parts, cost: &cost, policy: &site.policy, reading };
         page::write(&report.page(), args.print.html.as_deref())?;
         crate::verb::print(json, &report.to_json(), &report.to_text())
     }
@@ -132,6 +132,7 @@ struct Report<'a> {
     me: PartyId,
     parts: Vec<Part<'a>>,
     cost: &'a Cost,
+    policy: &'a Policy,
     /// What the plan does with the columns of the file.
     reading: Reading,
 }
@@ -199,7 +200,7 @@ impl Report<'_> {
             "columns_used": self.reading.used,
             "columns_unread": self.reading.ignored,
             "label_kept": self.reading.kept,
-            "totals_tell": words::totals_tell(self.federation, self.cost),
+            "totals_tell": words::totals_at(self.federation, self.cost, self.policy),
             "sites_mean": self.cost.sites_mean(),
             "blocks": self.cost.blocks,
             "rehearsed_sites": self.parts.first().map(|p| p.rehearsal.sites),
@@ -212,7 +213,7 @@ impl Report<'_> {
     fn to_text(&self) -> String {
         let name = |p| self.federation.roster.name_of(p);
         let mut text = format!("{}\n\n{}\n", self.says(), words::columns(&self.reading));
-        text += &words::totals(self.federation, self.cost);
+        text += &words::totals(&words::totals_at(self.federation, self.cost, self.policy));
         text.push('\n');
         text += &format!(
             "What {} would send. Nothing was sent: a rehearsal of {} sites with throwaway keys; sizes are those \
@@ -261,7 +262,7 @@ impl Report<'_> {
             &["columns", "names"],
             words::columns_of(&self.reading).map(|(what, names)| [what.to_owned(), names]),
         );
-        page.part("What totals can tell").list(words::totals_tell(self.federation, self.cost));
+        page.part("What totals can tell").list(words::totals_at(self.federation, self.cost, self.policy));
         page.part("What would leave, masked").paragraph(
             "Nothing was sent. Each number leaves behind masks, and only the total over the cohort is learnt.",
         );

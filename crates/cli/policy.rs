@@ -338,8 +338,9 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     value["columns_used"] = json!(reading.used);
     value["columns_unread"] = json!(reading.ignored);
     value["label_kept"] = json!(reading.kept);
-    value["totals_tell"] = json!(words::totals_tell(&federation, &cost));
-    text += &format!("\n{}", words::totals(&federation, &cost));
+    let totals = words::totals_at(&federation, &cost, &site.policy);
+    value["totals_tell"] = json!(totals);
+    text += &format!("\n{}", words::totals(&totals));
     let mut page = Page::new("Whether this site answers a plan");
     page.says(&sentence);
     if !yes {
@@ -347,7 +348,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     }
     page.part("Columns");
     page.table(&["columns", "names"], words::columns_of(&reading).map(|(what, names)| [what.to_owned(), names]));
-    page.part("What totals can tell").list(words::totals_tell(&federation, &cost));
+    page.part("What totals can tell").list(totals);
     page.part("What this site would give away").table(&["question", "times at most", "numbers at most"], numbers);
     let together = match total.nano_rho {
         None => format!("{} numbers at most", total.scalars),

@@ -75,7 +75,11 @@ impl Verb for ReportArgs {
             Some(_) => "it shows this site's rows and must not leave the site",
             None => "it says no more than the result does",
         };
-        let value = json!({ "written": shown, "says": finding, "own_rows": own.is_some() });
+        if let Some(Err(why)) = &all.holds {
+            crate::tell!("warning: the result does not hold, and the page says so: {}: {why}", all.of.display());
+        }
+        let holds = all.holds.as_ref().map(Result::is_ok);
+        let value = json!({ "written": shown, "says": finding, "own_rows": own.is_some(), "signatures_hold": holds });
         crate::verb::print(json, &value, &format!("{finding}\nwrote {shown}: {leaves}"))
     }
 }

@@ -196,6 +196,7 @@ fn told(status: &Status) -> Vec<String> {
     for peer in here {
         let over = peer.over.as_deref().unwrap_or_default();
         lines.push(format!("  {} {over} {}", peer.party, since(peer.since.unwrap_or(status.now))));
+        lines.extend(peer.heard.as_ref().map(|what| format!("    {what}")));
         lines.extend(peer.lost.as_ref().map(|why| format!("    out of the run: {why}")));
     }
     if !away.is_empty() {

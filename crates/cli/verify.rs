@@ -114,7 +114,10 @@ impl Verb for VerifyArgs {
         if checked.coordinator {
             text += &format!("signed by {coordinator}, the coordinator\n");
         }
-        text += &format!("recomputed and signed by {}\n", listed(&sites));
+        text += &match sites.is_empty() {
+            true => "no site recomputed it\n".to_owned(),
+            false => format!("recomputed and signed by {}\n", listed(&sites)),
+        };
         if let Some((Some(totals), result)) = recomputed {
             let what = if *result { "and the result with its indices and weights" } else { "and its centres" };
             text += &format!(
@@ -141,13 +144,27 @@ fn not_covered(found: &Found) -> Vec<String> {
     if !checked.coordinator {
         out.push(format!("{}, the coordinator, did not sign it", federation.roster.coordinator.name));
     }
-    if !checked.silent.is_empty() {
-        out.push(format!("did not sign it, though the centres are over them: {}", listed(&checked.silent)));
+    let silent = listed(&checked.silent);
+    let of_a_site = federation.roster.sites.iter().any(|site| site.name == checked.written_by);
+    let asked = signed::is_recomputed(&federation.work, &federation.terms);
+    if !asked {
+        out.push(
+            "that the centres follow from the sites' answers: no site could recompute them, because the plan opens no totals to \
+             sites, or has the intermediary judge"
+                .into(),
+        );
+    } else if of_a_site && !checked.silent.is_empty() {
+        out.push(format!("whether {silent} signed it, too: a site's own file does not say, the coordinator's does"));
+    } else if !checked.silent.is_empty() {
+        out.push(format!("did not sign it, though the centres are over them: {silent}"));
     }
     if !checked.own.is_empty() {
         out.push(format!("the word of {} alone: {}", checked.written_by, listed(&checked.own)));
     }
     match recomputed {
+        None if !federation.terms.opens(PartyId::Coordinator) => {
+            out.push("the totals were not recomputed here: the plan opens none, and no bundle has them".into());
+        }
         None => out.push("the totals were not recomputed here: veilsum bundle packs what that takes".into()),
         Some((None, _)) => {
             let whose = match federation.terms.opens(PartyId::Coordinator) {

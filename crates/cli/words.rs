@@ -7,6 +7,8 @@ use veilsum_node::{
     documents::{Federation, Reading},
 };
 
+use veilsum_proto::policy::{Enforcement, Policy};
+
 use crate::verb::listed;
 
 /// What is done with the columns of a file, with a word for each kind.
@@ -40,8 +42,24 @@ pub(crate) fn totals_beside(federation: &Federation, cost: &Cost) -> String {
     others.map(|sentence| format!("totals      {sentence}\n")).collect()
 }
 
+/// What totals can tell, at a site whose own policy may not do what the default one does.
+pub(crate) fn totals_at(federation: &Federation, cost: &Cost, policy: &Policy) -> Vec<String> {
+    let mut all = totals_tell(federation, cost);
+    let own = match policy.release.rule {
+        Enforcement::Enforce => return all,
+        Enforcement::Report => {
+            "This site's own policy does not enforce that rule (rule = \"report\"): its operator is told, and answers leave."
+        }
+        Enforcement::Off => "This site's own policy has that rule off (rule = \"off\"): it stops nothing here.",
+    };
+    if let Some(at) = all.iter().position(|sentence| sentence == RELEASE) {
+        all.insert(at + 1, own.to_owned());
+    }
+    all
+}
+
 /// The same for a terminal.
-pub(crate) fn totals(federation: &Federation, cost: &Cost) -> String {
-    let each = totals_tell(federation, cost).into_iter().map(|sentence| format!("  {sentence}\n"));
+pub(crate) fn totals(sentences: &[String]) -> String {
+    let each = sentences.iter().map(|sentence| format!("  {sentence}\n"));
     format!("What totals can tell\n{}", each.collect::<String>())
 }

@@ -166,19 +166,21 @@ fn parties(status: &Status, page: &mut Page) {
         let heard = peer.lost.as_ref().map(|why| format!("out of the run: {why}")).or_else(|| peer.heard.clone());
         [peer.party.clone(), peer.over.clone().unwrap_or_else(|| "–".into()), state, heard.unwrap_or_default()]
     };
-    const COLUMNS: [&str; 4] = ["party", "over", "connected", "last heard"];
+    // Nothing is to be said of parties that are all well.
+    let quiet = status.parties.iter().all(|peer| peer.lost.is_none() && peer.heard.is_none());
+    let columns = &["party", "over", "connected", "remarks"][..if quiet { 3 } else { 4 }];
     if status.parties.len() <= SHOWN {
-        page.table(&COLUMNS, status.parties.iter().map(row));
+        page.table(columns, status.parties.iter().map(row));
         return;
     }
     // Of many those first that somebody may have to do something about.
     let (fine, others): (Vec<&Peer>, Vec<&Peer>) = status.parties.iter().partition(well);
     if !others.is_empty() {
-        page.table(&COLUMNS, others.iter().take(SHOWN).map(|peer| row(peer)));
+        page.table(columns, others.iter().take(SHOWN).map(|peer| row(peer)));
     }
     let rest: Vec<_> = others.iter().skip(SHOWN).chain(&fine).map(|peer| row(peer)).collect();
     page.paragraph(&format!("{} more:", rest.len())).folded("The others", |page| {
-        page.table(&COLUMNS, rest);
+        page.table(columns, rest);
     });
 }
 
@@ -276,6 +278,20 @@ mod tests {
             assert!(html.contains(told), "{told}: {html}");
         }
         assert!(html.contains("Shift of the centres in each round"), "{html}");
+        assert!(html.contains("remarks"), "somebody has gone: {html}");
+        let mut well = Status::new("lead", "coordinator");
+        let begins = Progress::Begins {
+            party: "lead".into(),
+            role: "coordinator",
+            federation: "f".into(),
+            plan: "p".into(),
+            others: vec!["site-1".into()],
+            of: 31,
+        };
+        [begins, Progress::Came { party: "site-1".into(), over: "QUIC" }].iter().for_each(|event| well.fold(event, 7));
+        assert!(!page(&well, "0").contains("remarks"), "an empty column");
+        well.fold(&Progress::Waiting { parties: vec!["site-1 (connected 9 s ago)".into()], seconds: 9 }, 16);
+        assert!(page(&well, "0").contains("waited for: it has not answered yet"));
         // Before anything has happened, too.
         assert!(page(&Status::new("", ""), "0").contains("No run is going on"));
     }
