@@ -103,9 +103,9 @@ impl Powers {
             *group = [0; 5];
             for (c, low) in coefficients.iter().zip(&self.low) {
                 *coefficient = limbs(c.as_bytes());
-                add_product(&mut *group, &[*low], &coefficient);
+                add_product(&mut group, &[*low], &coefficient);
             }
-            add_product(&mut *sum, &group, high);
+            add_product(&mut sum, &group, high);
         }
         let (low, high) = sum.split_first_chunk::<8>().expect("ten are more than eight");
         let high = u128::from(high[0]) | u128::from(high[1]) << 64;

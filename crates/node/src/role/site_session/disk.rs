@@ -54,10 +54,7 @@ impl SiteSession {
                     return Ok(());
                 }
                 let course = course.map(|folder| admission::replacement(admission, folder, session)).transpose()?;
-                let question = match follower {
-                    Some(follower) => Some(Box::new(move || follower.sync()) as Write<'_>),
-                    None => None,
-                };
+                let question = follower.as_mut().map(|follower| Box::new(move || follower.sync()) as Write<'_>);
                 let written = together(journal, question, course, answers.then_some(&mut *ledger));
                 if answers && written.is_err() {
                     ledger.give_up();
