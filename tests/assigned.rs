@@ -175,6 +175,13 @@ fn what_is_read_is_not_overwritten() {
         assert!(said.contains("would be overwritten") && said.contains("next: name another file"), "{said}");
         assert_eq!(std::fs::read(out).unwrap(), before);
     }
+    // What would be read as rows the next time is not written.
+    for rows in ["rows", "rows/*.csv"] {
+        let (rows, out) = (folder.path(rows), folder.path("rows/memberships.csv"));
+        let said = veilsum(&["assign", "--model", &model, "--data", &rows, "--out", &out]).expect(2).stderr;
+        assert!(said.contains("read as rows the next time") && !std::path::Path::new(&out).exists(), "{said}");
+        veilsum(&["assign", "--model", &model, "--data", &rows, "--out", &folder.path("memberships.csv")]).expect(0);
+    }
     // And of rows that cannot be read nothing is printed, no head either.
     let said = veilsum(&["assign", "--model", &model, "--data", &data, "--id", "nobody"]).expect(3);
     assert!(said.stdout.is_empty() && said.stderr.contains("no column is called"), "{}", said.stdout);

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use veilsum_node::report::page::Reported;
 use veilsum_testkit::program::{Folder, veilsum};
 
 /// Rows of two clear groups, and a column whose name is a piece of HTML.
@@ -62,6 +63,28 @@ fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
     assert!(read(elsewhere).contains("400 rows of 4 sites"), "the result is found beside the model");
 }
 
+/// No byte of a result can be changed without a word on the page that is made of it.
+#[test]
+fn no_changed_byte_of_a_result_is_passed_over() {
+    let folder = Folder::fresh();
+    demo(&folder, &["--k", "2"]);
+    let (out, result) = (Path::new(&folder.path("out")).to_owned(), folder.path("out/result.json"));
+    let whole = fs::read(&result).expect("a result");
+    let said = |bytes: &[u8]| {
+        fs::write(&result, bytes).expect("a changed result");
+        // What is no result any more is refused.
+        Reported::read(&out).map_or(true, |all| matches!(all.holds, Some(Err(_))) || all.unchecked.is_some())
+    };
+    assert!(!said(&whole), "the result itself holds");
+    for at in (0..whole.len()).step_by(whole.len() / 400) {
+        for bit in [1, 0x20] {
+            let mut changed = whole.clone();
+            changed[at] ^= bit;
+            assert!(said(&changed), "byte {at}, bit {bit}");
+        }
+    }
+}
+
 /// Whoever reads a page does not see the file that it was made from.
 #[test]
 fn a_page_of_a_result_that_was_changed_says_so_on_its_top() {
@@ -80,8 +103,10 @@ fn a_page_of_a_result_that_was_changed_says_so_on_its_top() {
     assert!(page.contains("Do not use this page") && page.contains("The signatures do not hold"), "{page}");
     // Without the documents nobody can say.
     fs::remove_file(folder.path("out/roster.toml")).expect("it was there");
-    assert!(!veilsum(&["report", &out]).expect(0).stderr.contains("does not hold"));
-    assert!(read(folder.path("out/report.html")).contains("this page does not say"));
+    let said = veilsum(&["report", &out]).expect(0).stderr;
+    assert!(!said.contains("does not hold") && said.contains("could not be checked"), "{said}");
+    let page = read(folder.path("out/report.html"));
+    assert!(page.contains("this page does not say") && page.contains("could not be checked when this page was made"));
 }
 
 #[test]

@@ -97,8 +97,18 @@ impl AssignArgs {
 
     /// What is read may not be what is written: rows would be gone, or memberships read as rows the next time.
     fn keeps_what_it_reads(&self) -> Result<(), Failure> {
-        // Not there yet: no file that is read.
-        let Ok(out) = self.out.canonicalize() else { return Ok(()) };
+        let Ok(out) = self.out.canonicalize() else {
+            // Not there yet: no file that is read, but one that may be the next time.
+            if !table::would_be_of(&self.data, &self.out) {
+                return Ok(());
+            }
+            let (out, data) = (self.out.display(), self.data.display());
+            return Err(Failure::new(
+                Code::Usage,
+                format!("--out {out}: it is among the files of --data {data}, and would be read as rows the next time"),
+                "name a file elsewhere with --out",
+            ));
+        };
         let rows = if self.data.as_os_str() == "-" { Vec::new() } else { table::files_of(&self.data)? };
         let read = rows.iter().chain([&self.model]).chain(&self.policy);
         match read.into_iter().find(|file| file.canonicalize().is_ok_and(|file| file == out)) {

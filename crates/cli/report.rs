@@ -76,7 +76,18 @@ impl Verb for ReportArgs {
             None => "it says no more than the result does",
         };
         if let Some(Err(why)) = &all.holds {
-            crate::tell!("warning: the result does not hold, and the page says so: {}: {why}", all.of.display());
+            crate::tell!(
+                "warning: the result does not hold, and the page says so: {}: {why}; do not use it, and take the file as the run wrote it \
+                 from a party that you trust",
+                all.of.display()
+            );
+        }
+        if let Some(why) = all.unchecked {
+            crate::tell!(
+                "warning: whether {} is as it was signed could not be checked, and the page says so: {why}; veilsum verify says what can be \
+                 said of it",
+                all.of.display()
+            );
         }
         let holds = all.holds.as_ref().map(Result::is_ok);
         let value = json!({ "written": shown, "says": finding, "own_rows": own.is_some(), "signatures_hold": holds });

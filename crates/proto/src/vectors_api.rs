@@ -89,7 +89,7 @@ pub fn unmask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
 
 /// A pair secret or noise secret of the next slot, from that of this one ([MSK-1]).
 pub fn next_slot(secret: &Bytes) -> Bytes {
-    *site::deck::next_slot(&Secret::new(*secret)).bytes()
+    *site::deck::next_slots().expand(&Secret::new(*secret)).bytes()
 }
 
 /// s(u) of [MSK-1].

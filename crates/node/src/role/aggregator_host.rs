@@ -372,6 +372,8 @@ impl AggregatorHost {
     fn send(&mut self, to: PartyId, bytes: Arc<Vec<u8>>) -> bool {
         if let Some(failed) = self.sync() {
             self.put_off.push_back(failed);
+        }
+        if self.broken.is_some() && message::kind_of(&bytes) != Some(Kind::Aborted) {
             return false;
         }
         let Some(peer) = self.peers.get(&to) else { return false };

@@ -307,8 +307,10 @@ async fn of_run(
         }
         tokio::select! {
             event = hub.next(Some(Instant::now() + Duration::from_secs(3600))) => {
-                if let HostEvent::Control { from, kind, bytes } = event {
-                    put_by(&mut early, from, kind, bytes);
+                match event {
+                    HostEvent::Control { from, kind, bytes } => put_by(&mut early, from, kind, bytes),
+                    HostEvent::Aggregator(aggregator::Event::Failed(why)) => return Err(why.into()),
+                    _ => {}
                 }
             }
             frame = next_frame(link, &mut later) => match frame {

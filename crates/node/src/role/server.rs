@@ -119,12 +119,17 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     };
     let result = stop::unless_told(run.until_it_ends(), "start the run again").await;
     config.party.tell(Progress::Ended);
+    // A result rests on every total: where one may not be on disk there is none.
+    hub.sync();
+    // Where its files lie is nobody else's business.
+    let mut unwritten = hub.broken.as_ref().map(|_| "it cannot write its journal");
+    let result = match hub.broken.take() {
+        Some(failed) => Err(failed),
+        None => result,
+    };
     if result.as_ref().err().is_none_or(|failure| Code::ends_a_run(failure.code as u8)) {
         forget_the_end(config.state.as_deref())?;
     }
-    // Where its files lie is nobody else's business.
-    let mut unwritten = hub.broken.as_ref().map(|_| "it cannot write its journal");
-    let result = result.map_err(|failure| hub.broken.take().unwrap_or(failure));
     if result.as_ref().is_err_and(|f| Code::ends_a_run(f.code as u8)) {
         hub.forget();
     }

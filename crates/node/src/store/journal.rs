@@ -183,7 +183,8 @@ impl<R: Entry> Journal<R> {
         let bytes = all(self.log.file(), R::MAX_FILE).map_err(io)?;
         let left = self.log.left_over().map_err(io)?;
         if bytes.as_ref().is_some_and(|bytes| bytes.len() < MAGIC.len()) {
-            // New, or torn before its first entry.
+            // New, or torn before its first entry; or somebody removed it, and what was to replace it stayed.
+            left.map_or(Ok(()), |left| self.log.drop_left_over(left, R::MAX_FILE)).map_err(io)?;
             self.rewrite(&[])?;
             return Ok(Vec::new());
         }

@@ -135,19 +135,31 @@ impl Log {
         Ok(Old { file, wiped })
     }
 
-    /// Removes what an earlier process wrote to replace everything, and overwrites it.
+    /// Removes what an earlier process wrote to replace everything, and overwrites it, unless it is the log itself: some file systems
+    /// may have one file under both names after a loss of power.
     pub(super) fn drop_left_over(&self, left: Fresh, wiped: u64) -> io::Result<()> {
-        Old { file: left.file, wiped }.wipe()?;
+        if !is_same(&self.file, &left.file)? {
+            Old { file: left.file, wiped }.wipe()?;
+        }
         fs::remove_file(self.fresh_path())
     }
 
-    /// Waits until the names in its folder are on disk. Not every system lets a folder be opened; then it is left to it.
+    /// Waits until the names in its folder are on disk.
     pub(super) fn sync_folder(&self) -> io::Result<()> {
-        match self.path.parent().map(File::open) {
-            Some(Ok(folder)) => folder.sync_all(),
-            _ => Ok(()),
-        }
+        self.path.parent().map_or(Ok(()), files::sync_folder)
     }
+}
+
+#[cfg(unix)]
+fn is_same(one: &File, other: &File) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let (one, other) = (one.metadata()?, other.metadata()?);
+    Ok((one.dev(), one.ino()) == (other.dev(), other.ino()))
+}
+
+#[cfg(not(unix))]
+fn is_same(_: &File, _: &File) -> io::Result<bool> {
+    Ok(false)
 }
 
 /// What is to replace a log.

@@ -35,14 +35,11 @@ pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
     let shown = name.display().to_string();
     let failed = |source| TableError::Open { file: shown.clone(), source };
     let form = |what, next| TableError::Form { file: shown.clone(), what, next };
-    let hidden = |path: &Path| {
-        path.file_name().is_none_or(|name| name.as_encoded_bytes().first().is_none_or(|c| matches!(c, b'.' | b'_')))
-    };
     let mut files = Vec::new();
     if name.is_dir() {
         for entry in std::fs::read_dir(name).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
-            if hidden(&path) {
+            if is_hidden(&path) {
                 continue;
             }
             if path.is_dir() {
@@ -54,12 +51,12 @@ pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
                 return Err(form("it has more than 65,536 files", "write the rows into fewer, larger files"));
             }
         }
-    } else if shown.contains(['*', '?', '[']) && !name.exists() {
+    } else if is_pattern(name) {
         let wrong = "it is no pattern: * and ? stand for what may differ, and ** for folders";
         let found = glob::glob(&shown).map_err(|_| form(wrong, "correct the pattern"))?;
         for path in found {
             let path = path.map_err(|e| failed(e.into()))?;
-            if !path.is_dir() && !hidden(&path) {
+            if !path.is_dir() && !is_hidden(&path) {
                 files.push(path);
             }
             if files.len() > MAX_FILES {
@@ -71,6 +68,31 @@ pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
     }
     files.sort_unstable();
     if files.is_empty() { Err(TableError::NoFiles { file: shown }) } else { Ok(files) }
+}
+
+fn is_pattern(name: &Path) -> bool {
+    name.to_string_lossy().contains(['*', '?', '[']) && !name.exists()
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_none_or(|name| name.as_encoded_bytes().first().is_none_or(|c| matches!(c, b'.' | b'_')))
+}
+
+/// Whether `file`, which need not be there yet, is among the files behind the name of a folder or a pattern.
+pub fn would_be_of(name: &Path, file: &Path) -> bool {
+    let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let is_among = match file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        _ if is_pattern(name) => glob::Pattern::new(&whole(name).to_string_lossy()).is_ok_and(|pattern| {
+            let options = glob::MatchOptions { require_literal_separator: true, ..glob::MatchOptions::default() };
+            pattern.matches_path_with(&whole(file), options)
+        }),
+        folder if name.is_dir() => {
+            let [folder, name] = [folder.unwrap_or(Path::new(".")), name].map(Path::canonicalize);
+            folder.is_ok_and(|folder| name.is_ok_and(|name| folder == name))
+        }
+        _ => false,
+    };
+    is_among && !is_hidden(file)
 }
 
 /// Several files, one after the other.

@@ -32,7 +32,7 @@ pub use cell::Cell;
 pub use csv::{read_csv_from, read_matrix, read_matrix_from, write_csv, write_numbers};
 pub use error::{Place, Reasons, TableError};
 use files::Files;
-pub use files::files_of;
+pub use files::{files_of, would_be_of};
 pub use limits::{MAX_CELL, MAX_COLUMNS, MAX_FILES, MAX_LISTED, MAX_ROW, MAX_VALUES};
 pub use row::{Row, take};
 pub use rules::{Filter, Meaning, RowRules, Unit, nearest};

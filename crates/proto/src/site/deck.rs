@@ -479,7 +479,7 @@ impl Deck {
         for closed in self.first..slot.min(self.slots.len() as u16) {
             // In place: a value that is moved out leaves its bytes behind.
             self.slots[usize::from(closed)] = None;
-            let next = Purpose::new(NEXT_SLOT, &[]);
+            let next = next_slots();
             spread::each(&mut self.pairs, DERIVED, |secret| *secret = next.expand(secret));
             self.first = closed + 1;
         }
@@ -575,12 +575,10 @@ impl Deck {
     }
 }
 
-/// [MSK-1]: derives the next slot's pair secret or noise secret from this slot's. The derivation is one-way.
-pub(crate) fn next_slot(secret: &Secret) -> Secret {
-    suite::expand(secret, NEXT_SLOT, &[])
+/// [MSK-1]: what the next slot's pair secrets and noise secret are derived for, from this slot's. The derivation is one-way.
+pub(crate) fn next_slots() -> Purpose {
+    Purpose::new("next slot", &[])
 }
-
-const NEXT_SLOT: &str = "next slot";
 
 /// [MSK-1]: what the seeds of the round `context` are derived for, from the pair secrets of its slot.
 pub(crate) fn round_seeds(context: &Hash) -> Purpose {

@@ -44,6 +44,11 @@ pub fn page(all: &Reported, own: Option<&Own>) -> Page {
     if let Some(Err(why)) = &all.holds {
         page.beware(&format!("Do not use this page. The result that it was made from does not hold: {why}."));
     }
+    if let Some(why) = all.unchecked {
+        page.beware(&format!(
+            "Whether the result is as it was signed could not be checked when this page was made: {why}. veilsum verify says what can be said of it."
+        ));
+    }
     page.says(&finding::sentence(all));
     if let Some(beware) = finding::beware(told) {
         page.beware(&beware);

@@ -301,16 +301,18 @@ fn signers(page: &mut Page, all: &Reported, signatures: &Signatures) {
         page.paragraph("Nobody but its writer signed this file. The centres are what the coordinator sent.");
         return;
     }
-    page.paragraph(
-        "Whoever signed came to the same numbers. A signature of a site binds its ledger, too, by the link of the last entry: that \
-         site's operator finds it in the ledger's own file.",
-    );
+    if !matches!(all.holds, Some(Err(_))) {
+        page.paragraph(
+            "Whoever signed came to the same numbers. A signature of a site binds its ledger, too, by the link of the last entry: that \
+             site's operator finds it in the ledger's own file.",
+        );
+    }
     page.paragraph(match &all.holds {
         Some(Ok(())) => {
             "The signatures held when this page was made. A page can be forged: whoever has the file itself checks it with veilsum verify, \
              which also names what no signature covers."
         }
-        Some(Err(_)) => "The signatures do not hold: the file was changed after it was signed.",
+        Some(Err(_)) => "The signatures do not hold: nothing on this page is vouched for.",
         None => {
             "Whether these signatures hold, this page does not say: veilsum verify does, and names what no signature covers."
         }

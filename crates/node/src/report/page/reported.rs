@@ -32,6 +32,8 @@ pub struct Reported {
     pub federation: Option<Federation>,
     /// Whether the signatures on the result hold, and why not, where its documents are here.
     pub holds: Option<Result<(), String>>,
+    /// Why nobody can say here whether the result is as it was signed. A model alone carries no signature.
+    pub unchecked: Option<&'static str>,
     pub(super) told: Told,
     /// Files of signed evidence beside it.
     pub(super) evidence: usize,
@@ -68,7 +70,16 @@ impl Reported {
             }
             (false, _) => told(&file, &value, &bytes)?,
         };
-        let mut all = Reported { of: file, model: None, federation: None, holds: None, told, evidence: 0, unused };
+        let mut all = Reported {
+            of: file,
+            model: None,
+            federation: None,
+            holds: None,
+            unchecked: None,
+            told,
+            evidence: 0,
+            unused,
+        };
         all.model = model.filter(|model| {
             let fits = model.plan == all.told.plan_hash && model.centres.len() == all.told.centres.len();
             if !fits {
@@ -100,7 +111,14 @@ impl Reported {
     /// Checks the signatures on the result under its own roster and plan; those of others would say nothing.
     fn check(&mut self) {
         let of = self.federation.as_ref().filter(|of| of.roster.hash().to_string() == self.told.roster_hash);
-        let Some((of, _)) = of.zip(self.told.signatures.as_ref()).filter(|_| !self.told.later) else { return };
+        self.unchecked = match of {
+            _ if self.told.is_model => None,
+            _ if self.told.later => Some("it has a member that this version does not know"),
+            _ if self.told.signatures.is_none() => Some("it carries no signatures"),
+            None => Some("the roster and the plan that it names do not lie beside it"),
+            Some(_) => None,
+        };
+        let Some(of) = of.filter(|_| self.unchecked.is_none() && !self.told.is_model) else { return };
         let about = About { roster: &of.roster, terms: &of.terms };
         let checked =
             files::read_limited(&self.of, MAX_RESULT).map_err(Failure::from).and_then(|bytes| about.check(&bytes));
@@ -204,6 +222,7 @@ fn told(file: &Path, value: &Value, bytes: &[u8]) -> Result<Told, Failure> {
 /// What a model says of its run.
 fn of_model(model: &Model) -> Told {
     Told {
+        is_model: true,
         method: model.method.clone(),
         k: model.k,
         columns: model.names(),

@@ -68,6 +68,9 @@ pub(super) struct Told {
     /// Whether a later version wrote it, whose members this one cannot check.
     #[serde(skip)]
     pub(super) later: bool,
+    /// Whether there is a model and no result.
+    #[serde(skip)]
+    pub(super) is_model: bool,
 }
 
 /// The account of what was released.

@@ -7,8 +7,8 @@ use crate::store::JournalError;
 
 impl AggregatorHost {
     /// Does what the machine wants, and gives what it reports. An entry is on disk before anything that comes after it leaves, or is
-    /// told. Only a total is told first: what the application makes of it leaves in a frame, and the question after it then goes to
-    /// the disk with it.
+    /// told. Only a coordinator's total is told first: what the application makes of it leaves in a frame of this host, and the question
+    /// after it then goes to the disk with it. An intermediary speaks of its total over another link.
     pub(super) fn carry_out(&mut self, output: aggregator::Output) -> Option<aggregator::Event> {
         match output {
             aggregator::Output::Persist(record) => {
@@ -23,16 +23,19 @@ impl AggregatorHost {
                 self.send(PartyId::Site(to), bytes);
                 None
             }
-            aggregator::Output::Event(event @ aggregator::Event::Total { .. }) => {
-                self.open = None;
-                Some(event)
+            aggregator::Output::Event(event) => {
+                let total = matches!(event, aggregator::Event::Total { .. });
+                if total {
+                    self.open = None;
+                }
+                let first = total && self.config.role == PartyId::Coordinator;
+                Some(if first { event } else { self.sync().unwrap_or(event) })
             }
-            aggregator::Output::Event(event) => Some(self.sync().unwrap_or(event)),
         }
     }
 
-    /// Every entry of the journal is on disk; otherwise the event that ends the run.
-    pub(super) fn sync(&mut self) -> Option<aggregator::Event> {
+    /// Every entry of the journal is on disk; otherwise the event that ends the run, after which nothing leaves but the word that it ended.
+    pub(in crate::role) fn sync(&mut self) -> Option<aggregator::Event> {
         let synced = self.journal.as_mut()?.sync();
         self.kept(synced)
     }

@@ -263,3 +263,30 @@ fn a_journal_that_was_being_overwritten_is_found_under_the_new_one_s_other_name(
     }
     fs::remove_dir_all(dir).unwrap();
 }
+
+/// [JRN-4]: one file under both names, as some file systems leave it, stays; what was to replace a journal that somebody removed is
+/// overwritten.
+#[cfg(unix)]
+#[test]
+fn what_was_to_replace_a_journal_is_overwritten_unless_it_is_the_journal() {
+    use std::io::Read;
+    let dir = folder("names");
+    let session = suite::hash("s", &[]);
+    let (_, records) = entries(2);
+    let (mut journal, _) = Journal::open(&dir, &session).unwrap();
+    let path = journal.log.path().to_owned();
+    let other = path.with_added_extension("new");
+    journal.rewrite(&records).unwrap();
+    drop(journal);
+    fs::hard_link(&path, &other).unwrap();
+    for _ in 0..2 {
+        assert!(Journal::open(&dir, &session).unwrap().1 == records && !other.exists());
+    }
+    fs::rename(&path, &other).unwrap();
+    let mut left = File::open(&other).unwrap();
+    assert!(Journal::open(&dir, &session).unwrap().1.is_empty() && !other.exists());
+    let mut bytes = Vec::new();
+    left.read_to_end(&mut bytes).unwrap();
+    assert!(!bytes.is_empty() && bytes.iter().all(|byte| *byte == 0));
+    fs::remove_dir_all(dir).unwrap();
+}
