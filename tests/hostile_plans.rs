@@ -159,7 +159,7 @@ async fn ready(hub: &mut AggregatorHost) {
 /// Has the intermediary count the rows of all sites, and waits for its word.
 async fn counted(hub: &mut AggregatorHost) {
     let run = hub.run();
-    hub.tell(PartyId::Intermediary, Kind::Count, &Count { run, cohort: (0..SIZES.len() as u16).collect() });
+    hub.stand_by(Kind::Count, &Count { run, cohort: (0..SIZES.len() as u16).collect() });
     loop {
         match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
             HostEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return,

@@ -215,7 +215,8 @@ async fn converse(
 /// Has the intermediary count the rows behind the first total.
 async fn counted(hub: &mut AggregatorHost, cohort: Vec<u16>) -> Result<()> {
     let run = hub.run();
-    hub.tell(PartyId::Intermediary, Kind::Count, &veilsum_node::app_messages::Count { run, cohort });
+    // It may come after the first total.
+    hub.stand_by(Kind::Count, &veilsum_node::app_messages::Count { run, cohort });
     loop {
         match hub.next(Some(Instant::now() + PATIENCE)).await {
             HostEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return Ok(()),

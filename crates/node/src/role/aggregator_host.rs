@@ -194,7 +194,7 @@ impl AggregatorHost {
     }
 
     /// Tells the intermediary, now and whenever it connects again.
-    pub(super) fn stand_by<T: serde::Serialize>(&mut self, kind: Kind, message: &T) {
+    pub fn stand_by<T: serde::Serialize>(&mut self, kind: Kind, message: &T) {
         let bytes = Arc::new(app_messages::frame(&self.config.party.identity, &self.session, kind, message));
         self.standing = Some(bytes);
         self.stand_again();
