@@ -252,37 +252,29 @@ impl<A, L> Totals<A, L> {
         }
     }
 
-    /// Tiles of up to 5 centres and of 4 columns with 32 registers, of 2 with 16. Where sums are not apart and registers are few, tiles
-    /// are of up to 10 centres and one column: an instruction that uses a weight once loads it too.
+    /// Tiles of up to 5 centres and of 4 columns with 32 registers, of 2 with 16. Where sums are not apart and registers are few, ten
+    /// centres at a time are a tile of one column: an instruction that uses a weight once loads it too.
     #[inline(always)]
     fn add_rows<S: Simd, R: Values>(&mut self, simd: S, plan: &Plan<'_>, rows: &[R], weights: &[Lanes])
     where
         A: Adding<S, Lanes = L>,
     {
         let tall = !A::APART && !wide::<S>(plan);
-        let tiles = plan.k.div_ceil(if tall { 2 * TILE } else { TILE });
         let mut first = 0;
-        for left in (1..=tiles).rev() {
-            let centres = (plan.k - first).div_ceil(left);
+        while first < plan.k {
+            let left = plan.k - first;
             macro_rules! tile {
                 ($C:literal, $J:literal) => {
                     self.add_centres::<S, R, $C, $J>(simd, plan, first, rows, weights)
                 };
             }
-            if tall {
-                match centres {
-                    1 => tile!(1, 1),
-                    2 => tile!(2, 1),
-                    3 => tile!(3, 1),
-                    4 => tile!(4, 1),
-                    5 => tile!(5, 1),
-                    6 => tile!(6, 1),
-                    7 => tile!(7, 1),
-                    8 => tile!(8, 1),
-                    9 => tile!(9, 1),
-                    _ => tile!(10, 1),
-                }
-            } else if wide::<S>(plan) {
+            if tall && left >= 10 {
+                tile!(10, 1);
+                first += 10;
+                continue;
+            }
+            let centres = left.div_ceil(left.div_ceil(TILE));
+            if wide::<S>(plan) {
                 match centres {
                     1 => tile!(1, 4),
                     2 => tile!(2, 4),

@@ -6,7 +6,7 @@ use fearless_simd::{Simd, prelude::*};
 
 use super::plan::{Chunk, Plan, STEP, Set, TILE};
 use super::power::{exp2, log2};
-use super::tiles::{load, store, wide};
+use super::tiles::{load, store};
 use crate::distance::{self, SAFE};
 use crate::packed::{LANES, Lanes};
 
@@ -20,7 +20,7 @@ pub(super) fn quadratic_weights<S: Simd>(
     weights: &mut [Lanes],
     totals: &mut [Lanes],
 ) {
-    if wide::<S>(plan) {
+    if S::f64s::LEN == LANES {
         quadratic_of::<S, 1>(simd, plan, set, block, weights, totals);
     } else {
         quadratic_of::<S, 2>(simd, plan, set, block, weights, totals);
@@ -106,7 +106,7 @@ pub(super) fn general_weights<S: Simd>(
     objective: bool,
 ) {
     // Ten vectors side by side.
-    if wide::<S>(plan) {
+    if S::f64s::LEN == LANES {
         general_of::<S, 1, { 2 * TILE }, TILE>(simd, plan, set, block, weights, totals, objective);
     } else {
         general_of::<S, 2, TILE, 2>(simd, plan, set, block, weights, totals, objective);
