@@ -52,13 +52,16 @@ pub(super) fn store<S: Simd>(vector: S::f64s, lanes: &mut Lanes, at: usize) {
 }
 
 /// Squared distances of a block to all centres, `out[group][centre]`. With `INVERSE` their reciprocals instead: dividing here
-/// lets the divider run beside the next tile's arithmetic.
+/// lets the divider run beside the next tile's arithmetic. Compiled once for each kind of vectors, whoever calls it.
 #[inline(always)]
 pub(super) fn distances<S: Simd, const INVERSE: bool>(simd: S, plan: &Plan<'_>, block: Chunk<'_>, out: &mut [Lanes]) {
-    match block.lanes {
-        Stored::Doubles(rows) => distances_of::<S, _, INVERSE>(simd, plan, rows, out),
-        Stored::Singles(rows) => distances_of::<S, _, INVERSE>(simd, plan, rows, out),
-    }
+    simd.vectorize(
+        #[inline(always)]
+        || match block.lanes {
+            Stored::Doubles(rows) => distances_of::<S, _, INVERSE>(simd, plan, rows, out),
+            Stored::Singles(rows) => distances_of::<S, _, INVERSE>(simd, plan, rows, out),
+        },
+    );
 }
 
 #[inline(always)]

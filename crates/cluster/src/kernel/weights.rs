@@ -20,11 +20,16 @@ pub(super) fn quadratic_weights<S: Simd>(
     weights: &mut [Lanes],
     totals: &mut [Lanes],
 ) {
-    if S::f64s::LEN == LANES {
-        quadratic_of::<S, 1>(simd, plan, set, block, weights, totals);
-    } else {
-        quadratic_of::<S, 2>(simd, plan, set, block, weights, totals);
-    }
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            if S::f64s::LEN == LANES {
+                quadratic_of::<S, 1>(simd, plan, set, block, weights, totals);
+            } else {
+                quadratic_of::<S, 2>(simd, plan, set, block, weights, totals);
+            }
+        },
+    );
 }
 
 /// V vectors of a group at once: a sum over centres waits for each of its additions.
@@ -105,12 +110,17 @@ pub(super) fn general_weights<S: Simd>(
     totals: &mut [Lanes],
     objective: bool,
 ) {
-    // Ten vectors side by side.
-    if S::f64s::LEN == LANES {
-        general_of::<S, 1, { 2 * TILE }, TILE>(simd, plan, set, block, weights, totals, objective);
-    } else {
-        general_of::<S, 2, TILE, 2>(simd, plan, set, block, weights, totals, objective);
-    }
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            // Ten vectors side by side.
+            if S::f64s::LEN == LANES {
+                general_of::<S, 1, { 2 * TILE }, TILE>(simd, plan, set, block, weights, totals, objective);
+            } else {
+                general_of::<S, 2, TILE, 2>(simd, plan, set, block, weights, totals, objective);
+            }
+        },
+    );
 }
 
 /// V vectors of a group and C centres at once, D or one where fewer are left.
