@@ -3,6 +3,8 @@
 //! Three sites, a coordinator and an intermediary are processes in network namespaces, and a router in this process lies between
 //! them. A cell is measured over several runs, each between two answers of one site in mid-run, so that neither keys nor the first
 //! count are in it. `-- --runs N` and `-- --rounds N` change how much is measured; `-- --only 50:0:quic,100:2:tcp` measures these cells.
+//! With `-- --apart` only one site is as far away as the cell says. The round trips of the others are 8 and 16 ms shorter, so that no two
+//! parties compute at once: a round then waits for the far site as if every party had a core and a disk of its own.
 
 fn main() {
     #[cfg(target_os = "linux")]
@@ -30,6 +32,8 @@ mod linux {
     const LIMIT: Duration = Duration::from_secs(300);
     /// Answers of a site before the first that is measured: the connections have their pace, and the rows are counted.
     const BEFORE: usize = 6;
+    /// By how much the round trip of one site is shorter than that of the one before, with `--apart`.
+    const NEARER: Duration = Duration::from_millis(8);
     /// One round trip for the masked sums and one for the masks.
     const TRIPS: u32 = 2;
 
@@ -39,6 +43,7 @@ mod linux {
             args.next().map_or(usual, |value| value.parse().expect("a number"))
         };
         let asked = std::env::args().skip_while(|arg| arg != "--only").nth(1);
+        let apart = std::env::args().any(|arg| arg == "--apart");
         let only: Option<Vec<_>> = asked.as_ref().map(|cells| cells.split(',').map(cell).collect());
         let (runs, rounds) = if for_real() { (number("--runs", 5), number("--rounds", 20)) } else { (1, 4) };
         let (mut trips, mut losses) =
@@ -67,7 +72,8 @@ mod linux {
                         continue;
                     }
                     let round_trip = Duration::from_millis(*trip);
-                    let paces = (0..runs).map(|run| pace(round_trip, *loss, way, rounds, run as u64));
+                    let path = Path { round_trip, loss: f64::from(*loss) / 100.0, way, apart };
+                    let paces = (0..runs).map(|run| pace(&path, rounds, run as u64));
                     let spread = Spread::of(paces);
                     let floor = 1.0 / (TRIPS * round_trip).as_secs_f64();
                     line += &format!(" {spread:.2} | ");
@@ -100,10 +106,26 @@ mod linux {
         Spread::of((0..50).map(|_| 1e3 * seconds(&mut sync)))
     }
 
+    /// What lies between the parties.
+    struct Path<'a> {
+        round_trip: Duration,
+        /// The part of packets that is lost, from 0 to 1.
+        loss: f64,
+        way: &'a str,
+        /// Whether the sites are at different distances.
+        apart: bool,
+    }
+
     /// Rounds a second of one run.
-    fn pace(round_trip: Duration, loss: u32, way: &str, rounds: usize, run: u64) -> f64 {
+    fn pace(path: &Path<'_>, rounds: usize, run: u64) -> f64 {
         let network = Network::new(&NAMES, Family::V4, run).expect("as before");
-        network.set_all(&Access::half_of(round_trip / 2, Duration::ZERO, f64::from(loss) / 100.0));
+        network.set_all(&Access::half_of(path.round_trip / 2, Duration::ZERO, path.loss));
+        if path.apart {
+            for (site, nearer) in [("site-2", NEARER), ("site-3", 2 * NEARER)] {
+                network.set(site, |access| access.delay = access.delay.saturating_sub(nearer / 2));
+            }
+        }
+        let way = path.way;
         let hosts = ["lead", "counter"].map(|who| network.address(who).to_string());
         let most = format!("--max-rounds={}", BEFORE + rounds + 2);
         let plan = ["--init=uniform", "--epsilon=0", "--slots=64", "--seed=9", &most];
