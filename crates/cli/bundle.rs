@@ -12,7 +12,7 @@ use veilsum_node::{
 };
 
 use crate::verb::Verb;
-use crate::verify::document;
+use crate::verify::{document, documents_of};
 
 /// Pack a run into one file, from which a third party recomputes it
 ///
@@ -42,8 +42,7 @@ impl Verb for BundleArgs {
     /// # Errors
     /// A [`Failure`] where a file is missing, or one of them does not hold.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        let roster = document(self.roster.as_ref(), &self.result, "roster.toml");
-        let plan = document(self.plan.as_ref(), &self.result, "plan.toml");
+        let [roster, plan] = documents_of([self.roster.as_ref(), self.plan.as_ref()], &self.result)?;
         let model = document(self.model.as_ref(), &self.result, "model.json");
         let bundle = Bundle::gather(&self.result, &model, &roster, &plan)?;
         let found = bundle.verify().map_err(|failure| Failure {

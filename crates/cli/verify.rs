@@ -37,6 +37,21 @@ pub(crate) fn document(named: Option<&PathBuf>, file: &Path, name: &str) -> Path
     named.cloned().unwrap_or_else(|| if beside.exists() { beside } else { name.into() })
 }
 
+/// Roster and plan of the run that wrote a file: those that were named, those beside it, or those here.
+///
+/// # Errors
+/// A [`Failure`] that says which of them is not there.
+pub(crate) fn documents_of(named: [Option<&PathBuf>; 2], file: &Path) -> Result<[PathBuf; 2], Failure> {
+    let paths = [document(named[0], file, "roster.toml"), document(named[1], file, "plan.toml")];
+    for (what, path) in ["roster", "plan"].iter().zip(&paths) {
+        if file.exists() && !path.exists() {
+            let why = format!("the {what} of the run that wrote {} is not there ({})", file.display(), path.display());
+            return Err(Failure::new(Code::Input, why, format!("name it: --{what} FILE")));
+        }
+    }
+    Ok(paths)
+}
+
 /// What was checked, and how far.
 struct Found {
     federation: Federation,
@@ -62,8 +77,7 @@ impl VerifyArgs {
             value.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("veilsum-model/"))
         });
         let result = if is_model { report::beside(&self.file) } else { self.file.clone() };
-        let roster = document(self.roster.as_ref(), &result, "roster.toml");
-        let plan = document(self.plan.as_ref(), &result, "plan.toml");
+        let [roster, plan] = documents_of([self.roster.as_ref(), self.plan.as_ref()], &result)?;
         let federation = documents::load_federation(roster, plan)?;
         let text = if is_model { files::read_limited(&result, signed::MAX_FILE)? } else { bytes.clone() };
         let about = About { roster: &federation.roster, terms: &federation.terms };

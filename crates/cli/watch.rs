@@ -139,6 +139,10 @@ fn pages(viewer: Viewer) -> Documents {
                 let body = serde_json::to_vec(&viewer()).unwrap_or_default();
                 return Some(Document { kind: "application/json", policy: "default-src 'none'".into(), body });
             }
+            // A browser asks for an icon by itself. There is none, and that is no fault.
+            "/favicon.ico" => {
+                return Some(Document { kind: "image/x-icon", policy: "default-src 'none'".into(), body: Vec::new() });
+            }
             _ => return None,
         };
         Some(Document { kind: "text/html; charset=utf-8", policy: live::policy(&nonce), body: html.into_bytes() })

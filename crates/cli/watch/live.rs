@@ -188,7 +188,7 @@ fn parties(status: &Status, page: &mut Page) {
 mod tests {
     use veilsum_node::{
         method_session::{Judged, Moved},
-        role::progress::Progress,
+        role::progress::{Awaited, Progress},
     };
 
     use super::*;
@@ -290,7 +290,8 @@ mod tests {
         };
         [begins, Progress::Came { party: "site-1".into(), over: "QUIC" }].iter().for_each(|event| well.fold(event, 7));
         assert!(!page(&well, "0").contains("remarks"), "an empty column");
-        well.fold(&Progress::Waiting { parties: vec!["site-1 (connected 9 s ago)".into()], seconds: 9 }, 16);
+        let awaited = Awaited { party: "site-1".into(), at: None, heard: "connected 9 s ago".into() };
+        well.fold(&Progress::Waiting { parties: vec![awaited], seconds: 9 }, 16);
         assert!(page(&well, "0").contains("waited for: it has not answered yet"));
         // Before anything has happened, too.
         assert!(page(&Status::new("", ""), "0").contains("No run is going on"));

@@ -324,11 +324,11 @@ impl About<'_> {
         let said = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default();
         if said("format") != FORMAT {
             let what = format!("it is of the format {:?}, this software reads {FORMAT:?}", clean(said("format")));
-            return Err(Failure::input(what, "check it with the version of veilsum that wrote it"));
+            return Err(Failure::input(what, OTHER));
         }
         if let Some(key) = fields.keys().find(|key| !MEMBERS.contains(&key.as_str())) {
             let what = format!("it has a member {:?} that this software does not know", clean(key));
-            return Err(Failure::input(what, "check it with the version of veilsum that wrote it"));
+            return Err(Failure::input(what, OTHER));
         }
         for (what, key, ours) in
             [("roster", "roster_hash", self.roster.hash()), ("plan", "plan_hash", self.terms.hash())]
@@ -341,6 +341,9 @@ impl About<'_> {
         Ok(())
     }
 }
+
+/// What to do with a file that is not what this software writes: nobody can tell which of the two it is.
+const OTHER: &str = "check it with the version of veilsum that wrote it; if that is this one, a byte was changed: take the file as the run wrote it";
 
 fn unsigned(text: &str) -> Failure {
     match serde_json::from_str::<Value>(text) {

@@ -25,7 +25,7 @@ use super::{
     config::{Party, returning},
     door::{Door, LinkEvent, Outgoing},
     notice::{Heard, Notice},
-    progress::Progress,
+    progress::{Awaited, Progress},
     reception::{Entrance, Opened},
     system_rng,
 };
@@ -240,7 +240,7 @@ impl AggregatorHost {
         let sites = (0..roster.sites.len() as u16).filter(|site| awaited.contains(site)).map(PartyId::Site);
         let counts = (self.config.role == PartyId::Coordinator && !self.is_connected(PartyId::Intermediary))
             .then_some(PartyId::Intermediary);
-        let parties: Vec<String> = counts.into_iter().chain(sites).map(|party| self.described(party)).collect();
+        let parties: Vec<Awaited> = counts.into_iter().chain(sites).map(|party| self.awaited(party)).collect();
         if !parties.is_empty() {
             self.config.party.tell(Progress::Waiting { parties, seconds });
         }
@@ -260,14 +260,14 @@ impl AggregatorHost {
         }
     }
 
-    /// The name of a party, and what was last heard of it.
-    pub(super) fn described(&self, party: PartyId) -> String {
-        let name = self.config.party.name_of(party);
+    /// A party, and what was last heard of it.
+    pub(super) fn awaited(&self, party: PartyId) -> Awaited {
         let role = if party == PartyId::Intermediary { "intermediary, " } else { "" };
-        match self.heard.get(&party) {
-            None => format!("{name} ({role}never connected)"),
-            Some(heard) => format!("{name} ({role}{heard})"),
-        }
+        let heard = match self.heard.get(&party) {
+            None => format!("{role}never connected"),
+            Some(heard) => format!("{role}{heard}"),
+        };
+        Awaited { party: self.config.party.name_of(party).to_owned(), at: None, heard }
     }
 
     /// What its connection tells of why a party is not there.

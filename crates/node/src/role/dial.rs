@@ -16,7 +16,7 @@ use veilsum_proto::{
 use super::{
     config::Party,
     notice::Notice,
-    progress::{Bytes, Progress},
+    progress::{Awaited, Bytes, Progress},
 };
 use crate::{
     app_messages::{self, Aborted, Denied, Hello, SOFTWARE, Welcome, clean},
@@ -88,7 +88,8 @@ impl Line {
                 Err(Attempt::Again(e)) => {
                     tracing::debug!(peer = %peer.name, "not yet: {e}");
                     if let Some(seconds) = notice.due() {
-                        let parties = vec![format!("{} at {address} ({})", peer.name, clean(&why(&e)))];
+                        let (name, at) = (peer.name.clone(), Some(address.to_string()));
+                        let parties = vec![Awaited { party: name, at, heard: clean(&why(&e)) }];
                         party.tell(Progress::Waiting { parties, seconds });
                     }
                     tokio::time::sleep(pause).await;

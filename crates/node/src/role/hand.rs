@@ -58,7 +58,9 @@ impl Hand {
             Ok(Ok(_)) => {
                 Err("the intermediary asks the sites of the coordinator's first total, and no others [APP-2]".into())
             }
-            _ => Err("the intermediary asks after the coordinator's first total, and there was none [APP-2]".into()),
+            _ => Err("the intermediary asks for the rows to be counted, but this site took part in no total of this run yet [APP-2]; \
+                      where the run is over, its coordinator has the result"
+                .into()),
         }
     }
 
@@ -103,8 +105,8 @@ mod tests {
         let (lays, mut takes) = link();
         let digest = question::digest(&batch());
         lays.lay_judged(batch());
-        assert!(takes.counts(&[0, 1, 2]).await.unwrap_err().contains("there was none"));
-        assert!(takes.held(&[0, 1, 2], digest).await.unwrap_err().contains("there was none"));
+        assert!(takes.counts(&[0, 1, 2]).await.unwrap_err().contains("in no total of this run"));
+        assert!(takes.held(&[0, 1, 2], digest).await.unwrap_err().contains("in no total of this run"));
         lays.lay_first(Some(vec![0, 1, 2]));
         takes.counts(&[0, 1, 2]).await.unwrap();
         assert!(takes.held(&[0, 1, 2], digest).await.is_ok_and(|held| held == batch()));

@@ -95,8 +95,8 @@ pub enum Progress {
     },
     /// These parties are waited for.
     Waiting {
-        /// Their names, and what was last heard of each.
-        parties: Vec<String>,
+        /// They, and what was last heard of each.
+        parties: Vec<Awaited>,
         /// Seconds since the wait began.
         seconds: u64,
     },
@@ -151,6 +151,26 @@ pub enum Progress {
     },
 }
 
+/// A party that is waited for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Awaited {
+    /// Its name.
+    pub party: String,
+    /// Where it is dialled; nothing where it is the one that dials.
+    pub at: Option<String>,
+    /// What was last heard of it, or why it is not there.
+    pub heard: String,
+}
+
+impl fmt::Display for Awaited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.at {
+            Some(at) => write!(f, "{} at {at} ({})", self.party, self.heard),
+            None => write!(f, "{} ({})", self.party, self.heard),
+        }
+    }
+}
+
 impl Progress {
     /// With what others said as it may stand on a screen.
     pub(super) fn cleaned(mut self) -> Progress {
@@ -159,7 +179,9 @@ impl Progress {
             | Progress::TurnedAway { why, .. }
             | Progress::Dialling { why, .. }
             | Progress::Lost { why, .. } => *why = clean(why),
-            Progress::Waiting { parties, .. } => parties.iter_mut().for_each(|party| *party = clean(party)),
+            Progress::Waiting { parties, .. } => {
+                parties.iter_mut().for_each(|awaited| awaited.heard = clean(&awaited.heard));
+            }
             _ => {}
         }
         self
@@ -194,7 +216,10 @@ impl fmt::Display for Progress {
                 write!(f, "judged {} of K{}", counted(curve.len(), "value"), chosen.unwrap_or_default())
             }
             Progress::Bytes { sent, received } => write!(f, "sent {}, received {}", size(*sent), size(*received)),
-            Progress::Waiting { parties, seconds } => write!(f, "waiting for {} ({seconds} s)", some_of(parties, ", ")),
+            Progress::Waiting { parties, seconds } => {
+                let parties: Vec<String> = parties.iter().map(Awaited::to_string).collect();
+                write!(f, "waiting for {} ({seconds} s)", some_of(&parties, ", "))
+            }
             Progress::Ended => write!(f, "no more is asked"),
             Progress::Came { party, over } => write!(f, "{party} is connected over {over}"),
             Progress::Left { party, why } => write!(f, "{party} is not connected any more: {why}"),

@@ -11,7 +11,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 use veilsum_proto::roster::PartyId;
 
-use super::{config::Party, door::short, progress::Progress};
+use super::{
+    config::Party,
+    door::short,
+    progress::{Awaited, Progress},
+};
 use crate::{
     app_messages::{SOFTWARE, clean},
     error::Failure,
@@ -345,16 +349,16 @@ impl Status {
             // An aggregator names whoever it waits for; of those that are dialled it is told where, and why not.
             Progress::Waiting { parties, .. } => {
                 self.left = None;
-                for peer in self.parties.iter_mut().filter(|peer| peer.over.is_some()) {
-                    let named =
-                        |told: &String| told.strip_prefix(&peer.party).is_some_and(|rest| rest.starts_with(" ("));
-                    peer.heard = parties.iter().any(named).then(|| "waited for: it has not answered yet".to_owned());
-                }
-                for told in parties {
-                    for peer in self.parties.iter_mut().filter(|peer| peer.over.is_none()) {
-                        if let Some(rest) = told.strip_prefix(&peer.party).and_then(|rest| rest.strip_prefix(" at ")) {
-                            peer.heard = Some(format!("not reached at {rest}"));
+                for peer in &mut self.parties {
+                    let awaited = parties.iter().find(|awaited| awaited.party == peer.party);
+                    match (&peer.over, awaited) {
+                        (Some(_), awaited) => {
+                            peer.heard = awaited.map(|_| "waited for: it has not answered yet".to_owned());
                         }
+                        (None, Some(Awaited { at: Some(at), heard, .. })) => {
+                            peer.heard = Some(format!("not reached at {at} ({heard})"));
+                        }
+                        (None, _) => {}
                     }
                 }
             }
@@ -504,13 +508,18 @@ mod tests {
         assert_eq!(left.trouble.unwrap().what, "lost site-1: it hung up");
         let turned = fold(at, Progress::TurnedAway { party: "site-10".into(), why: "another plan".into() });
         assert_eq!(turned.parties[2].heard.as_deref(), Some("turned away: another plan"));
-        let waits = fold(at, Progress::Waiting { parties: vec!["site-10 at h:1 (no answer)".into()], seconds: 5 });
+        let awaited = |at: Option<&str>, heard: &str| Awaited {
+            party: "site-10".into(),
+            at: at.map(Into::into),
+            heard: heard.into(),
+        };
+        let waits = fold(at, Progress::Waiting { parties: vec![awaited(Some("h:1"), "no answer")], seconds: 5 });
         assert_eq!(waits.parties[2].heard.as_deref(), Some("not reached at h:1 (no answer)"));
         assert_eq!(waits.parties[1].heard.as_deref(), Some("it hung up"), "another party's name begins like it");
         fold(at, Progress::Came { party: "site-10".into(), over: "QUIC" });
         fold(at, Progress::Round { number: 4, of: 31, what: "sums", sites: 2 });
         assert_eq!(fold(at, Progress::Round { number: 5, of: 31, what: "sums", sites: 2 }).left, Some(1));
-        let silent = fold(at, Progress::Waiting { parties: vec!["site-10 (connected 9 s ago)".into()], seconds: 9 });
+        let silent = fold(at, Progress::Waiting { parties: vec![awaited(None, "connected 9 s ago")], seconds: 9 });
         assert_eq!(silent.parties[2].heard.as_deref(), Some("waited for: it has not answered yet"));
         assert_eq!((silent.parties[0].heard.as_deref(), silent.left), (None, None), "nobody knows how long it takes");
         let answered = fold(at, Progress::Round { number: 6, of: 31, what: "sums", sites: 2 });

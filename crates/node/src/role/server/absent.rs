@@ -18,7 +18,8 @@ impl Run<'_> {
         if failure.code != Code::Quorum || absent.is_empty() {
             return failure;
         }
-        let absent: Vec<String> = absent.into_iter().map(|site| self.hub.described(PartyId::Site(site))).collect();
+        let absent: Vec<String> =
+            absent.into_iter().map(|site| self.hub.awaited(PartyId::Site(site)).to_string()).collect();
         Failure { message: format!("{}; not there: {}", failure.message, some_of(&absent, ", ")), ..failure }
     }
 
