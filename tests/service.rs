@@ -135,6 +135,10 @@ fn a_plan_is_answered_before_anything_is_asked() {
     let b = &mut all.members[1];
     b.house.folder.write("site.toml", "min_rows = 100000\n");
     all.until("hospital-b: refuses: rule POL-4");
+    // Between two runs nothing is wrong, though nobody lets a party in and the intermediary has no port open.
+    let told = all.members[0].house.run(&["doctor", "--key", "hospital-a.key", "--data", "rows.csv"]).expect(0);
+    assert!(told.stdout.contains("it lets a party in when one begins"), "{}", told.stdout);
+    assert!(told.stdout.contains("it opens its port when one begins"), "{}", told.stdout);
     let told = all.hub(&["plan", "propose", "--start"]).expect(7);
     assert!(told.stdout.contains("hospital-b           refuses: rule POL-4"), "{}", told.stdout);
     assert!(
@@ -168,6 +172,9 @@ fn a_plan_is_answered_before_anything_is_asked() {
     all.hub(&["plan", "propose", "--start"]).expect(0);
     all.until("run 1 has ended");
     all.agrees(1, &SITES);
+    // The links of the run are gone with it, and nobody is missing.
+    let told = all.hub(&["status", "--key", "coordinator.key"]).expect(0);
+    assert!(!told.stdout.contains("missing") && !told.stdout.contains("trouble"), "{}", told.stdout);
     let given = |member: &Member| has_answered(&member.house, &member.name);
     assert_eq!(all.members.iter().filter(|member| given(member)).count(), 3);
 }

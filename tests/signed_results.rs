@@ -245,6 +245,76 @@ fn res_8_no_byte_of_the_openings_can_be_changed() {
     assert!(told.stderr.contains("was not written") && !Path::new(&out).exists(), "{}", told.stderr);
 }
 
+/// What lies on a disk may have been changed or exchanged by anybody: it accuses nobody, and what to do is done with one's own files.
+#[test]
+fn openings_that_are_not_the_runs_accuse_nobody() {
+    let folder = Folder::fresh();
+    for (name, seed) in [("one", "1"), ("other", "2")] {
+        demo(&folder, name, &["--max-rounds", "3", "--seed", seed]).expect(0);
+    }
+    let (own, result) = (folder.path("one/openings.bin"), folder.path("one/result.json"));
+    let exchanged = std::fs::read(folder.path("other/openings.bin")).unwrap();
+    let mut changed = std::fs::read(&own).unwrap();
+    let middle = changed.len() / 2;
+    changed[middle] ^= 1;
+    for bytes in [changed, exchanged, Vec::new()] {
+        std::fs::write(&own, bytes).unwrap();
+        let told = veilsum(&["bundle", &folder.path("run.tar"), "--result", &result]).expect(3);
+        assert!(!told.stderr.contains("misbehaved"), "{}", told.stderr);
+        let next = "next: take result.json, model.json and openings.bin of one run";
+        assert!(told.stderr.contains(next), "{}", told.stderr);
+    }
+}
+
+/// [RES-8]: a bundle shows of its last total alone not that the masks were those of the sites; who vouches for that are the sites that signed the
+/// result. Where the coordinator took their signatures away, `verify` says that nobody does, and does not call it whole.
+#[test]
+fn res_8_what_rests_on_the_sites_signatures_is_said_where_they_lack() {
+    use veilsum_node::{documents, signed};
+    let p = Parties::new(&[40, 55, 61], &["--max-rounds=4"]);
+    let parties = [p.server(&[]), p.intermediary(&[]), p.client(1, &[]), p.client(2, &[]), p.client(3, &[])];
+    for party in parties.map(|args| start(&args)) {
+        party.wait(Duration::from_secs(120)).expect(0);
+    }
+    let [roster, plan, key, result, bundle] =
+        ["roster.toml", "plan.toml", "lead.key", "out/result.json", "run.tar"].map(|name| p.folder.path(name));
+    let told = || {
+        let named = ["--result", &result, "--roster", &roster, "--plan", &plan];
+        veilsum(&[&["bundle", &bundle][..], &named].concat()).expect(0);
+        veilsum(&["verify", &bundle]).expect(0).stdout
+    };
+    let whole = told();
+    assert!(whole.contains("recomputed and signed by site-1, site-2, site-3") && !whole.contains("masks"), "{whole}");
+    let federation = documents::load_federation(&roster, &plan).unwrap();
+    let about = signed::About { roster: &federation.roster, terms: &federation.terms };
+    let checked = about.check(&std::fs::read(&result).unwrap()).unwrap();
+    let (hub, _) = documents::load_identity(&key).unwrap();
+    let mut alone = signed::Signed::new(&checked.fields);
+    let coordinator = veilsum_proto::roster::PartyId::Coordinator;
+    alone.sign(&about, &hub, coordinator, None);
+    std::fs::write(&result, alone.file(&about, &checked.fields, &hub, coordinator).unwrap()).unwrap();
+    let told = told();
+    assert!(
+        told.contains("no site recomputed it") && told.contains("which masks were taken off the last total"),
+        "{told}"
+    );
+}
+
+/// A run that will write over the result of another plan says so before it begins.
+#[test]
+fn a_result_of_another_plan_is_not_replaced_in_silence() {
+    let (folder, p) = (Folder::fresh(), Parties::new(&[40, 50, 60], &["--k=2"]));
+    demo(&folder, "out", &["--max-rounds", "3"]).expect(0);
+    let heard = |out: &str| {
+        let server = start(&p.server(&["--out", out]));
+        server.until("the port", Duration::from_secs(60), |log| log.contains("waiting for"));
+        server.kill().stderr
+    };
+    let told = heard(&folder.path("out"));
+    assert!(told.contains("result.json is the result of another plan") && told.contains("with --out"), "{told}");
+    assert!(!heard(&folder.path("elsewhere")).contains("another plan"));
+}
+
 /// A disk that is full at the end: what was there before stays, and the error says what to do.
 #[cfg(target_os = "linux")]
 #[test]

@@ -51,6 +51,7 @@ impl Verb for BundleArgs {
                 self.out.display(),
                 failure.message
             ),
+            advice: "take result.json, model.json and openings.bin of one run, as it wrote them".into(),
             ..failure
         })?;
         let bytes = bundle.to_bytes()?;

@@ -24,7 +24,9 @@ use veilsum_proto::{roster::PartyId, suite::Hash};
 
 use crate::{
     agree::FirstUse,
-    party::{Documents, Reach, address_of, block_on, head_of, place_for, place_of, state_of, waiting},
+    party::{
+        Documents, Reach, address_of, block_on, head_of, place_for, place_of, state_of, waiting, warn_of_replacing,
+    },
     policy::judged,
     verb::Verb,
     watch::Watch,
@@ -111,6 +113,7 @@ impl ClientArgs {
         let args = self;
         let (federation, identity, _) =
             args.documents.load_with("sites", |id| matches!(id, PartyId::Site(_)), args.state.as_ref())?;
+        warn_of_replacing(&report::beside(&args.model), &federation.terms, "--model");
         let key = args.documents.key()?;
         let (site, file) = policy_of(args.policy.as_deref(), Some(&key))?;
         let (rows, origin) = rows(&federation, &site, file.as_deref())?;

@@ -388,7 +388,11 @@ impl Doctor {
             found.extend(one.into_iter().chain(other));
             Ok(found)
         })?;
-        self.findings.extend(found);
+        if checkup::no_run(&found, roster) {
+            self.findings.extend(found.into_iter().map(|finding| finding.between_runs(&roster.intermediary)));
+        } else {
+            self.findings.extend(found);
+        }
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use veilsum_node::{
     documents::{self, Federation, Offered},
     error::{Code, Failure},
     release::Data,
+    report,
     role::{
         config::{Party, WITHOUT_END},
         progress::Watcher,
@@ -24,6 +25,7 @@ use veilsum_node::{
 use veilsum_proto::{
     aggregator::Timing,
     identity::Identity,
+    plan::Terms,
     roster::{Member, PartyId},
 };
 
@@ -334,6 +336,13 @@ pub(crate) fn place_for(file: &Path) -> Result<(), Failure> {
             "choose another place, or make this one writable; nothing has been sent yet",
         )
     })
+}
+
+/// Warns where the result of another plan lies where this one's will be written.
+pub(crate) fn warn_of_replacing(result: &Path, terms: &Terms, option: &str) {
+    if let Some(what) = report::replaces(result, terms) {
+        crate::tell!("warning: {what}; name another place with {option} to keep it");
+    }
 }
 
 #[cfg(test)]

@@ -82,7 +82,8 @@ impl Display {
 
 /// The number of the question that is open, or was answered last, and of how many at most.
 fn question(status: &Status) -> (u32, u32) {
-    let last = status.round.as_ref().map_or((0, 0), |round| (round.number, round.of));
+    // One that was asked again after an interruption counts twice.
+    let last = status.round.as_ref().map_or((0, 0), |round| (round.number, round.of.max(round.number)));
     status.open.as_ref().map_or(last, |open| (open.number, last.1.max(open.number)))
 }
 

@@ -327,6 +327,6 @@ fn told(judge: &Judge, news: News) {
             "another schema is here, of {}; look whether your rows fit: veilsum schema check",
             counted(columns, "column")
         ),
-        News::Answered { answer, words } => crate::tell!("a plan is proposed; this party {answer}\n  {words}"),
+        News::Answered { answer, words } => crate::tell!("a plan is proposed; {}\n  {words}", answer.of_this_party()),
     }
 }

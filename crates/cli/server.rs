@@ -13,7 +13,9 @@ use veilsum_node::{
 };
 use veilsum_proto::roster::PartyId;
 
-use crate::party::{Documents, Patience, Reach, block_on, elsewhere, listen_at, place_for, state_of};
+use crate::party::{
+    Documents, Patience, Reach, block_on, elsewhere, listen_at, place_for, state_of, warn_of_replacing,
+};
 use crate::verb::Verb;
 use crate::watch::Watch;
 
@@ -72,6 +74,7 @@ impl ServerArgs {
         let (federation, identity, _) = args.documents.load("coordinator", |id| id == PartyId::Coordinator)?;
         let listen = listen_at(args.listen, &federation.roster.coordinator)?;
         place_for(&args.out.join("result.json"))?;
+        warn_of_replacing(&args.out.join("result.json"), &federation.terms, "--out");
         if let Some(warning) = elsewhere(listen, &federation.roster.coordinator).filter(|_| !json) {
             crate::tell!("{warning}");
         }

@@ -151,6 +151,12 @@ impl Verb for VerifyArgs {
     }
 }
 
+/// Sites of whom one at least is honest, where no more collude than the plan withstands: those that share a secret.
+fn sites_needed(found: &Found) -> usize {
+    let (terms, sites) = (&found.federation.terms, found.federation.roster.sites.len());
+    terms.threshold_of(sites, sites).unwrap_or(sites)
+}
+
 /// What nobody's signature says ([RES-6]).
 fn not_covered(found: &Found) -> Vec<String> {
     let Found { federation, checked, recomputed } = found;
@@ -187,6 +193,11 @@ fn not_covered(found: &Found) -> Vec<String> {
             };
             out.push(format!("the bundle has no openings: nothing was recomputed here{whose}"));
         }
+        Some((Some(_), true)) if sites_needed(found) > checked.sites.len() => out.push(format!(
+            "which masks were taken off the last total, which run this is, and why a run ended early: only sites can check these, and {} \
+             signed, fewer than share a secret",
+            counted(checked.sites.len(), "site")
+        )),
         Some((Some(_), false)) => {
             out.push("which of the judged centres were chosen, and their indices: the intermediary's word".into());
         }

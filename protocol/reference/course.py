@@ -80,7 +80,8 @@ class Course:
             no("a question after the validation, or more than the method can ask")
         self.validated = kind.endswith("validation")
         # [OPN-9]: with the first centres the plan's, all others follow from totals that this site recomputed.
-        apart = max(abs(a - b) for x, y in zip(q["centres"], self.centres) for a, b in zip(x, y))
+        pairs = (each for x, y in zip(q["centres"], self.centres) for each in zip(x, y, self.domain.units()))
+        apart = max(abs(a - b) / unit for a, b, unit in pairs)
         if apart > CLOSE:
             raise Refused("OPN-9", "centres that do not follow from the totals")
         self.asked = kind, q

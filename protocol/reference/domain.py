@@ -34,6 +34,11 @@ class Domain:
             return (-1.0 if self.lower[j] < 0 else 0.0, 1.0 if self.upper[j] > 0 else 0.0)
         return (0.0, 1.0) if self.scaling == "box" else (self.lower[j], self.upper[j])
 
+    def units(self):
+        """[OPN-9]: what counts as one of every column in a question."""
+        reach = (high - low for low, high in map(self.interval, range(self.columns)))
+        return [min(1.0, one) for one in reach] if self.scaling == "none" else [1.0] * self.columns
+
     def largest(self, j):
         low, high = self.interval(j)
         return max(abs(low), abs(high))

@@ -140,7 +140,7 @@ class Auditor:
 
     def follows(self, at):
         """What is asked about is the start, or where a total before led to."""
-        near = [step for step in self.steps if far(at, step.after) <= CLOSE]
+        near = [step for step in self.steps if far(at, step.after, self.domain.units()) <= CLOSE]
         if self.steps and not near:
             raise Refused("OPN-9", "centres that do not follow from the totals")
         return near
@@ -185,7 +185,12 @@ class Auditor:
         if sizes != [len(alive), len(alive), len(alive) if missing else 0, ask["words"], ask["words"]]:
             raise Refused("OPN-2", "not everything, once for each survivor")
         agreed = [one["site"] for one in opening["agreed"]]
-        enough = threshold(self.terms, len(alive) + len(opening["others"]), len(self.roster["sites"]))
+        try:
+            enough = threshold(self.terms, len(alive) + len(opening["others"]), len(self.roster["sites"]))
+        except Refused:
+            raise Refused("OPN-2", "a total of a deck that no plan allows") from None
+        if len(alive) < max(enough, self.terms["min_cohort"]):
+            raise Refused("OPN-2", "a total over fewer sites than the plan allows")
         if agreed != sorted(set(agreed)) or not set(agreed) <= set(alive) or (not missing and len(agreed) < enough):
             raise Refused("OPN-2", "too few sites agreed to the inputs")
         sums = [low + high * masks.WRAP for low, high in zip(opening["low"], opening["high"])]
@@ -236,8 +241,9 @@ class Auditor:
         return min((apart({key: one[key] for key in one if key not in hidden}, held) for one in known), default=math.inf)
 
 
-def far(x, y):
-    return apart([[(a, 1.0) for a in one] for one in x], y)
+def far(x, y, units):
+    """Of numbers behind the columns one counts as one."""
+    return apart([list(zip(one, units + [1.0] * (len(one) - len(units)))) for one in x], y)
 
 
 def audited(path):

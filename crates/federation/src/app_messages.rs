@@ -169,12 +169,16 @@ pub fn frame<T: Serialize>(identity: &Identity, session: &Hash, kind: Kind, mess
 
 /// Text from a peer as it may stand in a log or error: short, one line, printable.
 pub fn clean(text: &str) -> String {
-    // Control characters, and those that turn the direction of what follows.
-    let odd = |c: char| {
-        c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|c| if odd(c) { ' ' } else { c }).take(400).collect()
+    text.chars().map(|c| if is_odd(c) { ' ' } else { c }).take(400).collect()
 }
+
+/// Whether a character moves a cursor, hides what follows it or turns its direction, and is no letter, number, sign or blank.
+pub fn is_odd(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// What an aggregator says to a greeting between two runs.
+pub const NO_RUN: &str = "no run is going on here: the last one has ended, or the next one has not begun";
 
 /// The carrier's view of a frame header.
 pub fn header_check(header: &[u8; 8]) -> Result<usize, String> {

@@ -10,6 +10,8 @@
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{DataError, Domain, Scaling};
 
+use crate::app_messages::is_odd;
+
 /// Categories that a column may have at most: each is a coordinate of every centre.
 pub const MAX_CATEGORIES: usize = 64;
 /// Weights up to this; a column of numbers has squared distances of at most 1 in box units.
@@ -81,7 +83,13 @@ pub fn check(columns: &[Column], categorical: &[Categorical]) -> Result<(), Stri
     let headers = headers(columns, categorical).map(str::to_owned);
     let mut seen = std::collections::HashSet::new();
     for (i, name) in headers.chain(categorical.iter().flat_map(Categorical::indicators)).enumerate() {
-        // A column may have any name that a CSV header can hold; only its length matters here.
+        // A name stands on the screens of everybody who reviews the plan: it can forge no line there, and hide none.
+        if name.chars().any(is_odd) {
+            return Err(format!(
+                "the name of column {} holds a control character, or one that hides or turns text",
+                i + 1
+            ));
+        }
         if name.is_empty() || name.len() > MAX_NAME {
             let bytes = name.len();
             return Err(format!("the name of column {} has {bytes} bytes; 1 to {MAX_NAME} are possible", i + 1));
@@ -198,6 +206,18 @@ mod tests {
         }
         assert!(refused(std::slice::from_ref(&column), smoker(&["a", "b"], 0.5)).contains("smoker=a"));
         assert!(check(&[column], &[smoker(&["c", "b"], 0.5)]).is_ok());
+    }
+
+    /// What a coordinator calls a column stands on every reviewer's screen: no name begins a line there, moves a cursor, or hides text.
+    #[test]
+    fn names_that_forge_or_hide_are_refused() {
+        let named = |name: &str| vec![Column { name: name.into(), lower: 0.0, upper: 1.0 }];
+        for odd in ["x\nwarning: none", "y\u{1b}[8m", "a\tb", "\u{202e}fdp", "x\u{200b}", "\u{9b}2J"] {
+            let why = check(&named(odd), &[]).unwrap_err();
+            assert!(why.contains("column 1") && !why.chars().any(is_odd), "{why}");
+            assert!(check(&named("x"), &[smoker(&["a", odd], 0.5)]).is_err(), "{odd:?}");
+        }
+        assert!(check(&named("Größe (cm), <b>\"größte\"</b> & 体重"), &[]).is_ok());
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub mod errors;
 pub mod forecast;
 pub mod method_session;
 pub mod model;
+pub mod near;
 pub mod oracle;
 pub mod plan;
 pub mod question;

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use veilsum_cluster::{
     Batch, Domain, Method, Outcome, Run, Step,
     finish::{Released, finish},
@@ -15,6 +14,7 @@ use veilsum_cluster::{
 
 use crate::{
     error::{Code, Failure, bad_method},
+    near::Units,
     plan::{Judge, PlanSpec},
     question::{Layout, Question, ScaledBlock, SumBounds},
 };
@@ -279,12 +279,21 @@ impl MethodSession {
 
     /// Whether it is this question's turn.
     pub fn expects(&self, question: &Question) -> bool {
-        matches!(&self.turn, Turn::Ask(expected, _) if **expected == *question || near(&**expected, question))
+        matches!(&self.turn, Turn::Ask(expected, _) if **expected == *question || self.units().same(&**expected, question))
     }
 
     /// Whether the intermediary is to judge this now.
     pub fn expects_judged(&self, batch: &Batch) -> bool {
-        matches!(&self.turn, Turn::Judge(expected) if **expected == *batch || near(&**expected, batch))
+        matches!(&self.turn, Turn::Judge(expected) if **expected == *batch || self.units().same(&**expected, batch))
+    }
+
+    fn units(&self) -> Units {
+        Units::working(&self.terms.domain)
+    }
+
+    /// Of the rows.
+    pub fn domain(&self) -> &Domain {
+        &self.terms.domain
     }
 }
 
@@ -334,35 +343,10 @@ fn number_of(cohorts: &mut Vec<Cohort>, cohort: &[u16], shown: u64, question: u3
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// Two copies of a run on two machines may differ where a mathematical library rounds otherwise. Within this a coordinator may
-/// choose: by choosing, it makes the same question another one. That hides nothing and gains nothing, as every answer is
-/// counted and, under noise, has noise of its own ([NOI-2]).
-const NEAR: f64 = 1e-9;
-
-/// Whether two values are the same but for the last digits of their numbers.
-pub fn near<T: serde::Serialize>(a: &T, b: &T) -> bool {
-    match (serde_json::to_value(a), serde_json::to_value(b)) {
-        (Ok(a), Ok(b)) => near_values(&a, &b),
-        _ => false,
-    }
-}
-
-fn near_values(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) if a.is_f64() || b.is_f64() => match (a.as_f64(), b.as_f64()) {
-            (Some(a), Some(b)) => (a - b).abs() <= NEAR * (1.0 + a.abs().max(b.abs())),
-            _ => false,
-        },
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| near_values(a, b)),
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| near_values(a, b)))
-        }
-        (a, b) => a == b,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::testing::work;
 

@@ -8,8 +8,9 @@ use veilsum_proto::{plan::Terms, roster::Roster};
 
 use crate::{
     error::Failure,
-    method_session::{Judged, MethodSession, Moved, Turn, near},
+    method_session::{Judged, MethodSession, Moved, Turn},
     model::{Early, Model},
+    near::Units,
     plan::PlanSpec,
     question::{Question, SumBounds},
     release::Shown,
@@ -144,11 +145,15 @@ impl Replay {
         let early = model.ended_early.clone();
         let early = early.map(|early| Early::of(&outcome, &early.reason, early.lost, early.refused));
         let own = self.result_of(&outcome, early).map_err(|failure| failure.message)?;
-        if own.model.as_ref().is_some_and(|own| near(own, model)) {
+        if own.model.as_ref().is_some_and(|own| self.units().same(own, model)) {
             Ok(Some(own))
         } else {
             Err("it is not the result of the totals that were opened".into())
         }
+    }
+
+    fn units(&self) -> Units {
+        Units::own(self.session.domain())
     }
 
     /// Whether the model has the centres of one of the runs that are judged, to the units that they are in.
@@ -162,7 +167,7 @@ impl Replay {
             Some(Model { converged: model.converged, rested: model.rested, ..own })
         };
         let mut judged = batch.queries.iter().flat_map(Query::points).filter_map(of);
-        if judged.any(|own| near(&own, model)) {
+        if judged.any(|own| self.units().same(&own, model)) {
             return Ok(());
         }
         Err("its centres are none of those that were judged".into())

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use veilsum_cluster::Domain;
 use veilsum_proto::{
     identity::{Identity, PublicKey, Signature, from_hex, to_hex},
     message,
@@ -17,6 +18,7 @@ use veilsum_proto::{
 use crate::{
     app_messages::{Countersigned, SOFTWARE, clean},
     error::Failure,
+    near::Units,
     plan::{Judge, PlanSpec},
 };
 
@@ -228,18 +230,21 @@ impl About<'_> {
     }
 
     /// Whether a text that the coordinator signed is what this party came to itself ([RES-3]): `own` are all members of its own
-    /// result, with what noise drowns.
+    /// result, with what noise drowns, of rows in this domain.
     ///
     /// # Errors
     /// A sentence for the operator.
-    pub fn follows(&self, text: &str, own: &Fields) -> Result<(), String> {
+    pub fn follows(&self, text: &str, own: &Fields, domain: &Domain) -> Result<(), String> {
         let (theirs, ours) = (read(text)?, shared(own));
         if let Some(key) = theirs.keys().find(|key| !ours.contains_key(*key)) {
             return Err(format!("it has a member {:?} that does not follow from the totals", clean(key)));
         }
+        let units = Units::own(domain);
+        let units = if ours.contains_key("privacy") { units.under_noise() } else { units };
+        // Each under its key, which says in which units it is.
+        let one = |key: &String, value: &Value| Value::Object([(key.clone(), value.clone())].into_iter().collect());
         for (key, own) in &ours {
-            let noisy = ours.contains_key("privacy");
-            if !theirs.get(key).is_some_and(|said| near(said, own, noisy)) {
+            if !theirs.get(key).is_some_and(|said| units.near(&one(key, said), &one(key, own))) {
                 return Err(format!("its {key:?} is not what the totals come to"));
             }
         }
@@ -366,18 +371,6 @@ fn compose(body: &str, signatures: &Signatures) -> Vec<u8> {
     let tail = serde_json::to_string_pretty(&json!({ SIGNATURES: signatures })).unwrap_or_default();
     let body = body.strip_suffix("\n}\n").unwrap_or(body);
     format!("{body},\n{}\n", tail.strip_prefix("{\n").unwrap_or(&tail)).into_bytes()
-}
-
-/// Two numbers are near as in [`crate::method_session::near`]. What noise drowned is `null` for one party and may be a number for another.
-fn near(said: &Value, own: &Value, noisy: bool) -> bool {
-    match (said, own) {
-        (Value::Null, Value::Number(_)) => noisy,
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| near(a, b, noisy)),
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| near(a, b, noisy)))
-        }
-        (a, b) => crate::method_session::near(a, b),
-    }
 }
 
 impl Signed {

@@ -217,7 +217,8 @@ impl Bundle {
         let run = run.and_then(|run| run.try_into().ok()).map(Hash);
         if let Some(own) = &own {
             let known = serde_json::to_value(own).unwrap_or_default();
-            let follows = about.follows(&checked.text, &about.fields(known, run.as_ref(), model));
+            let domain = federation.work.domain()?;
+            let follows = about.follows(&checked.text, &about.fields(known, run.as_ref(), model), &domain);
             follows.map_err(|why| refused(format!("its result does not follow from its openings: {why}")))?;
         }
         Ok(Recomputed { federation, checked, totals: Some(totals), result: own.is_some() })
@@ -246,7 +247,11 @@ fn follow(federation: &Federation, said: &[Said]) -> Result<(Replay, u32), Failu
     let (mut asked, mut last, mut totals): (Option<&Said>, Option<(Hash, Hash)>, u32) = (None, None, 0);
     for said in said {
         let at = |why: String| refused(format!("its openings, after {totals} totals: {why}"));
-        let unsound = |e: veilsum_proto::Error| at(e.to_string());
+        // Whoever has the file may have changed it: a signature that does not hold accuses nobody.
+        let unsound = |_: veilsum_proto::Error| {
+            at("a frame is not what the coordinator signed for this run: the file was changed, or is another run's"
+                .into())
+        };
         if kind_of(&said.frame) == Some(Kind::Ask) {
             let question = documents.asked(&said.directory, &said.frame).map_err(unsound)?;
             if let Some((context, name)) = &last

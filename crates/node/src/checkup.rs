@@ -19,7 +19,7 @@ use veilsum_proto::{
 };
 
 use crate::{
-    app_messages::{SOFTWARE, header_check},
+    app_messages::{NO_RUN, SOFTWARE, header_check},
     carrier::{Address, CarrierError, Credentials, Network, Proxy, Transport, listen, only},
     error::{Code, Failure},
     role::{
@@ -75,6 +75,15 @@ impl Finding {
     /// Not checked, and what is needed to check it.
     pub fn skip(check: &str, why: impl ToString) -> Finding {
         Finding::new(check, Outcome::Skip, why, "")
+    }
+
+    /// Of an intermediary that is not reached while no run is going on: it opens its port when one begins.
+    pub fn between_runs(self, intermediary: &Member) -> Finding {
+        let theirs = self.check.strip_prefix(&intermediary.name).is_some_and(|rest| rest.starts_with(": "));
+        if !theirs || self.code != Some(Code::Network as u8) {
+            return self;
+        }
+        Finding::skip(&self.check, format!("{}; no run is going on, and it opens its port when one begins", self.says))
     }
 
     /// What would end a run.
@@ -341,6 +350,14 @@ fn unreached(peer: &Member, way: &Way, e: &CarrierError, shut: bool, otherwise: 
     }
 }
 
+/// Whether the coordinator said that no run is going on.
+pub fn no_run(found: &[Finding], roster: &Roster) -> bool {
+    let check = format!("{}: let in", roster.coordinator.name);
+    found.iter().any(|finding| finding.check == check && finding.says == BETWEEN_RUNS)
+}
+
+const BETWEEN_RUNS: &str = "it knows this key, and no run is going on: it lets a party in when one begins";
+
 /// What it says to this party's key and documents, and which release it is.
 fn let_in(caller: &Caller<'_>, peer: &Member, answers: impl Iterator<Item = Knocked>) -> Vec<Finding> {
     let check = format!("{}: let in", peer.name);
@@ -354,6 +371,9 @@ fn let_in(caller: &Caller<'_>, peer: &Member, answers: impl Iterator<Item = Knoc
                     &check,
                     "it knows this key and roster; whether the plan is the same needs --plan",
                 )];
+            }
+            Err(failure) if failure.message.contains(NO_RUN) => {
+                return vec![Finding::pass(&check, BETWEEN_RUNS)];
             }
             Err(failure) => return vec![Finding::fail(&check, failure)],
         }

@@ -10,6 +10,7 @@ use std::{
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use veilsum_proto::plan::Terms;
 
 use crate::{
     app_messages::clean,
@@ -20,6 +21,7 @@ use crate::{
     files,
     model::Model,
     result::RunResult,
+    signed,
     signing::{Writer, model_bytes},
     traffic::Traffic,
 };
@@ -76,6 +78,19 @@ pub fn write(
     }
     written.extend(write_openings(&folder.join(OPENINGS), result.openings.as_deref())?);
     Ok(written)
+}
+
+/// What a run will write over, in a sentence: a result of another plan. Nothing where there is none.
+pub fn replaces(result: &Path, terms: &Terms) -> Option<String> {
+    let text = files::read_limited(result, signed::MAX_FILE).ok()?;
+    let said = serde_json::from_slice::<Value>(&text).ok()?;
+    let plan = said.get("plan_hash")?.as_str()?;
+    (plan != terms.hash().to_string()).then(|| {
+        format!(
+            "{} is the result of another plan; this run replaces it and what lies beside it when it ends",
+            result.display()
+        )
+    })
 }
 
 /// The file beside a result with all questions and openings of its run, from which its totals are recomputed.
@@ -466,7 +481,8 @@ pub fn of_server(result: &RunResult, written: &[PathBuf], json: bool) -> String 
     if let Some((_, signed)) = &result.signed {
         let sites = signed.by.iter().filter(|by| by.ledger.is_some()).count();
         let of = counted(result.cohort.len(), "site");
-        let _ = writeln!(text, "signed by this coordinator, and by {sites} of {of}: veilsum verify result.json");
+        let file = written.first().map_or_else(|| "result.json".to_owned(), |path| files::quoted(path).to_string());
+        let _ = writeln!(text, "signed by this coordinator, and by {sites} of {of}: veilsum verify {file}");
     }
     for path in written {
         let _ = writeln!(text, "wrote {}", path.display());

@@ -11,6 +11,7 @@ use crate::{
     message::{self, Ask, COMMITMENT, Kind, Opening, Verified, opening_hash, round_context},
     opening::{Seen, Verified as Before},
     plan::Terms,
+    policy::{self, Floor},
     roster::{PartyId, Roster},
     suite::Hash,
 };
@@ -118,8 +119,14 @@ impl Documents<'_> {
             Ok(opening) => opening,
             Err(e) => return blame(format!("signed an opening that cannot be read: {e}"), "ENC-1"),
         };
-        // An opening does not contain its whole deck, so what is missing of it is not judged here.
-        let members = opening.alive.len() + opening.others.len();
+        // An opening does not contain its whole deck, so what is missing of it is not judged here. A deck of as many members as it shows
+        // has a threshold, and no total is over fewer sites than that, or than the plan demands.
+        let (sites, members) = (opening.alive.len(), opening.alive.len() + opening.others.len());
+        let threshold = self.terms.threshold_of(members, self.roster.sites.len());
+        let threshold = match threshold {
+            Ok(threshold) if sites >= threshold.max(policy::least(self.terms, &Floor::default())) => threshold,
+            _ => return blame("opened a total over fewer sites than the plan allows".into(), "OPN-2"),
+        };
         let seen = Seen {
             roster: self.roster,
             keys: &DecodedKeys::default(),
@@ -127,7 +134,7 @@ impl Documents<'_> {
             context: asked.context,
             cohort: &asked.cohort,
             words: asked.words,
-            threshold: self.terms.threshold_of(members, self.roster.sites.len()).unwrap_or(0),
+            threshold,
         };
         let total = seen.missing(&opening).and_then(|missing| seen.total(&opening, &missing, &Before::NOTHING));
         match total {

@@ -15,7 +15,9 @@ use veilsum_proto::{
     vectors_api::commit,
 };
 use veilsum_testkit::federation::{Kit, Verdict, World};
-use veilsum_testkit::wire::{OpenedCheck, OpenedInput, Opening, Proof, parts, raw};
+use veilsum_testkit::wire::{
+    Ask, OpenedCheck, OpenedInput, Opening, Proof, parts, raw, round_context, survivors_context,
+};
 
 const WORDS: usize = 5;
 
@@ -483,4 +485,70 @@ fn opn_2_a_total_over_fewer_sites_than_the_floor_is_refused() {
     let (_, first) = w.site_errors.iter().find(|(site, _)| *site == 0).expect("it is refused");
     assert!(first.to_string().contains("over fewer sites than the floor"), "{first}");
     assert_eq!(first.rule().unwrap().0, "OPN-2");
+}
+
+/// [OPN-2], [EVD-1]: what a coordinator makes up with a few sites is no total for anybody else, although both signed all of it: it is over
+/// fewer sites than a deck that is shown has a threshold for, or than the plan demands.
+#[test]
+fn opn_2_a_third_party_takes_no_total_over_fewer_sites_than_the_floor() {
+    let world = honest(6, 13);
+    let (kit, session, directory) = (&world.kit, world.session(), Hash([3; 32]));
+    let [hub, _, sites @ ..] = &kit.identities[..] else { unreachable!("six sites") };
+    let ask = Ask {
+        deck: 0,
+        slot: 0,
+        cohort: (0..6).collect(),
+        words: WORDS as u32,
+        previous_context: Hash::default(),
+        previous_total: Hash::default(),
+        query: b"any".to_vec(),
+    };
+    let context = round_context(&session, &directory, &ask);
+    let masked = [7u64; WORDS];
+    let commitment = commit(&masked);
+    let input: Vec<u8> = commitment.iter().copied().chain(masked.iter().flat_map(|word| word.to_le_bytes())).collect();
+    let proof = |site: u16, kind, context: &Hash, rest: &[u8]| {
+        parts(&raw(&sites[usize::from(site)], &session, kind, context, rest)).proof
+    };
+    let judged = |alive: u16, shown: u16| {
+        let (alive, missing): (Vec<u16>, Vec<u16>) = (0..6).partition(|site| *site < alive);
+        let inputs: Vec<Proof> = alive.iter().map(|site| proof(*site, Kind::MaskedInput, &context, &input)).collect();
+        let named: Vec<Hash> = inputs.iter().map(|proof| proof.rest).collect();
+        let agreed = survivors_context(&context, &alive, &named);
+        let seeds: Vec<(u16, [u8; 32])> = missing.iter().map(|site| (*site, [1; 32])).collect();
+        let check = |site: &u16| {
+            let rest = codec::encode(&(context, seeds.clone()));
+            let signature = proof(*site, Kind::ConsistencyCheck, &agreed, &rest).signature;
+            OpenedCheck { seeds: seeds.iter().map(|(_, seed)| *seed).collect(), signature }
+        };
+        let opening = Opening {
+            inputs: inputs
+                .iter()
+                .map(|proof| {
+                    let digest = suite::hash("masked", &[&input[32..]]);
+                    OpenedInput { commitment, digest, signature: proof.signature }
+                })
+                .collect(),
+            seeds: vec![[0; 32]; alive.len()],
+            others: vec![Hash::default(); usize::from(shown)],
+            checks: alive.iter().map(check).collect(),
+            agreed: vec![],
+            low: vec![7 * alive.len() as u64; WORDS],
+            high: vec![0; WORDS],
+            alive,
+        };
+        let [ask, opening] = [(Kind::Ask, codec::encode(&ask)), (Kind::Opening, codec::encode(&opening))]
+            .map(|(kind, rest)| raw(hub, &session, kind, &context, &rest));
+        documents(kit).opened(&directory, &ask, &opening).expect("it is the coordinator's")
+    };
+    for (alive, shown) in [(1, 0), (1, 5), (2, 0), (2, 4), (3, 3), (4, 2)] {
+        let blame = judged(alive, shown).expect_err("no total");
+        assert_eq!(
+            (blame.culprit, blame.rule.0),
+            (PartyId::Coordinator, "OPN-2"),
+            "{alive} of {shown} more: {blame:?}"
+        );
+    }
+    // It is for their number alone: five sites of six are enough, and it is a total.
+    assert_eq!(judged(5, 1).expect("a total").cohort, [0, 1, 2, 3, 4]);
 }

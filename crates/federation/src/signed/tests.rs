@@ -1,3 +1,4 @@
+use veilsum_cluster::Scaling;
 use veilsum_proto::plan::Terms;
 
 use super::*;
@@ -128,11 +129,12 @@ fn res_1_what_is_no_result_of_these_documents_is_refused() {
 fn res_3_a_text_that_does_not_follow_is_not_signed() {
     let (roster, terms, _) = kit();
     let about = About { roster: &roster, terms: &terms };
+    let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
     let own = about.fields(known(), Some(&Hash([5; 32])), b"model");
     let said = |change: &dyn Fn(&mut Fields)| {
         let mut fields = own.clone();
         change(&mut fields);
-        about.follows(&Signed::new(&fields).text, &own)
+        about.follows(&Signed::new(&fields).text, &own, &domain)
     };
     said(&|_| {}).unwrap();
     said(&|f| f["centres"][0][0] = json!(0.1 + 1e-13)).unwrap();
@@ -142,5 +144,5 @@ fn res_3_a_text_that_does_not_follow_is_not_signed() {
     assert!(said(&|f| f["model_digest"] = json!("00")).unwrap_err().contains("model_digest"));
     assert!(said(&|f| drop(f.insert("finding".into(), json!("all is well")))).unwrap_err().contains("finding"));
     assert!(said(&|f| drop(f.remove("converged"))).unwrap_err().contains("converged"));
-    assert!(about.follows("{}", &own).is_err(), "not as it is printed");
+    assert!(about.follows("{}", &own, &domain).is_err(), "not as it is printed");
 }

@@ -63,6 +63,18 @@ impl PlanAnswer {
     }
 }
 
+impl PlanAnswer {
+    /// The same on this party's own screen.
+    pub fn of_this_party(&self) -> String {
+        match self {
+            PlanAnswer::Would { runs: None } => "this party is ready".to_owned(),
+            PlanAnswer::Roster => "this party cannot answer, because its roster has not been agreed to yet".to_owned(),
+            PlanAnswer::Rows => "this party cannot answer, because its rows are not ready for this plan".to_owned(),
+            other => format!("this party {other}"),
+        }
+    }
+}
+
 impl fmt::Display for PlanAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -87,6 +99,15 @@ impl fmt::Display for PlanAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn on_its_own_screen_a_party_reads_whole_sentences() {
+        for answer in [PlanAnswer::Would { runs: None }, PlanAnswer::Perhaps, PlanAnswer::Rows, PlanAnswer::Roster] {
+            let told = answer.of_this_party();
+            assert!(told.starts_with("this party ") && !told.contains("screen"), "{told}");
+        }
+        assert_eq!(PlanAnswer::Refuses { rule: "POL-4".into() }.of_this_party(), "this party refuses: rule POL-4");
+    }
 
     /// [PRO-2]: a refusal travels as a rule's name, and nothing of the sentence goes with it.
     #[test]

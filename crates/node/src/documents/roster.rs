@@ -11,6 +11,7 @@ use veilsum_proto::{
 
 use super::change::ChangePart;
 use super::file::{hex, parse_document, read_text, refused, to_toml};
+use super::guests::GuestList;
 use crate::{error::Failure, files};
 use veilsum_proto::identity::to_hex;
 
@@ -151,6 +152,10 @@ pub fn sign_next(
 
 /// A roster with its signature and history, which are not checked.
 fn unverified(path: &Path) -> Result<RosterDocument, Failure> {
+    if !path.exists() && path.parent().is_some_and(|folder| GuestList::within(folder).exists()) {
+        let why = format!("{} is not there yet: not everybody who was invited has been let in", path.display());
+        return Err(Failure::input(why, "see who is missing: veilsum federation show"));
+    }
     unverified_text(path, &read_text(path, MAX_FILE)?)
 }
 

@@ -19,7 +19,7 @@ use super::{
     progress::{Awaited, Bytes, Progress},
 };
 use crate::{
-    app_messages::{self, Aborted, Denied, Hello, SOFTWARE, Welcome, clean},
+    app_messages::{self, Aborted, Denied, Hello, NO_RUN, SOFTWARE, Welcome, clean},
     carrier::{Address, Carrier, CarrierError, Credentials, LinkReceiver, LinkSender},
     error::{Code, Failure},
 };
@@ -211,11 +211,12 @@ async fn answer(
     if message::kind_of(&bytes) == Some(Kind::Denied) {
         let denied: Denied =
             message::open(&bytes, &session, &peer.key, &peer.name, Kind::Denied).map_err(Failure::from)?;
-        return Err(Attempt::Final(Failure::new(
-            Code::Denied,
-            format!("{} did not accept this party: {}", peer.name, clean(&denied.why)),
-            "put the difference right with its operator, then start again",
-        )));
+        let next = match denied.why == NO_RUN {
+            true => "stand by for its runs with `veilsum run`, or start this again when one begins",
+            false => "put the difference right with its operator, then start again",
+        };
+        let what = format!("{} did not accept this party: {}", peer.name, clean(&denied.why));
+        return Err(Attempt::Final(Failure::new(Code::Denied, what, next)));
     }
     let welcome: Welcome =
         message::open(&bytes, &session, &peer.key, &peer.name, Kind::Welcome).map_err(Failure::from)?;

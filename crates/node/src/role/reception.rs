@@ -19,7 +19,7 @@ use super::{
     lobby_frames,
 };
 use crate::{
-    app_messages::{self, Denied},
+    app_messages::{self, Denied, NO_RUN},
     carrier::{self, Allowed, Carrier, CarrierError, Credentials, HEADER_LEN, Link},
     error::Failure,
 };
@@ -133,7 +133,7 @@ impl Reception {
 
     /// A greeting between two runs.
     async fn turn_away(&self, mut visit: Visit) {
-        let why = "no run is going on here: the last one has ended, or the next one has not begun".to_owned();
+        let why = NO_RUN.to_owned();
         let session = app_messages::greeting_session();
         let denied = app_messages::frame(&self.identity, &session, message::Kind::Denied, &Denied { why });
         if visit.sender.send_within(&denied, FIRST_FRAME).await.is_ok() {

@@ -329,7 +329,7 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Next, Ended> {
                 return Err(Ended::Final(Failure::new(
                     Code::Denied,
                     format!("the coordinator does not let this party stand by: {}", clean(&why)),
-                    "ask its operator by telephone",
+                    "do what it says where that is something on this machine; else ask its operator by telephone",
                 )));
             }
         }

@@ -431,10 +431,11 @@ impl Window {
         Arc::new(move || board.now())
     }
 
-    /// No plan is run any more, and the next one is waited for.
+    /// No plan is run any more, and the next one is waited for. The links of the run are gone with it, and nobody is missing.
     pub fn rest(&self) {
         let mut status = self.board.status();
         (status.phase, status.since) = (Phase::Lobby, now());
+        (status.parties, status.trouble) = (Vec::new(), None);
     }
 
     /// What it shows.

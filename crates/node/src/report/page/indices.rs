@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use veilsum_charts::{
-    Chart, Plot,
-    text::{number, percent},
-};
+use veilsum_charts::{Chart, Plot, text::number};
 use veilsum_cluster::method::choice::elbow;
 
 use super::told::{Point, Told};
@@ -79,22 +76,21 @@ pub(super) fn meaning(told: &Told) -> Vec<String> {
     let of = |key: &str| told.indices.get(key).copied().flatten().filter(|value| value.is_finite());
     let mut all = Vec::new();
     if let Some(value) = of("fuzzy_davies_bouldin") {
+        // Not a share of the distance between centres: its spreads are over all rows, weighted by the share of a cluster.
         all.push(format!(
-            "the spread of a cluster and of the neighbour that is most like it add up \
-             to {} of the distance between their centres, on average (fuzzy Davies–Bouldin {})",
-            percent(value),
+            "the fuzzy Davies–Bouldin index is {}: smaller is better, and it says something beside that of another K on the same rows, \
+             not by itself",
             number(value)
         ));
     }
     if let Some(value) = of("simplified_silhouette") {
-        // The words of Kaufman & Rousseeuw (1990, table 4).
-        let word = match value {
-            value if value > 0.7 => "a strong structure",
-            value if value > 0.5 => "a reasonable structure",
-            value if value > 0.25 => "a weak structure that may be artificial",
-            _ => "no substantial structure",
-        };
-        all.push(format!("the simplified silhouette of {} speaks for {word}", number(value)));
+        // The words of Kaufman & Rousseeuw (1990, table 4) are for distances to rows, not to centres: to centres, rows without any groups
+        // reach 0.71.
+        all.push(format!(
+            "on a scale from 0 (as near to the next centre) to 1 (at the own one) rows are at {}, on average (simplified silhouette; rows \
+             that are spread evenly, without groups, reach 0.7)",
+            number(value)
+        ));
     }
     if let Some(value) = of("modified_partition_coefficient") {
         all.push(format!(

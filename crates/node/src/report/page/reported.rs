@@ -12,7 +12,7 @@ use crate::{
     files,
     model::{FORMAT as MODEL_FORMAT, Model},
     report,
-    signed::{About, MEMBERS, OWN, SIGNATURES},
+    signed::{About, MEMBERS, OWN, SIGNATURES, model_digest},
 };
 
 /// Bytes of a result that are read.
@@ -39,6 +39,14 @@ pub struct Reported {
     pub(super) evidence: usize,
     /// What could not be used of what lies beside it.
     pub(super) unused: Vec<String>,
+}
+
+/// Whether a model's file is the one whose digest a result names; one that was read by itself, or of a version that named none, is.
+fn is_named(told: &Told, model: &Path) -> bool {
+    let bytes = || files::read_limited(model, MAX_RESULT).map_err(Failure::from);
+    told.is_model
+        || told.model_digest.is_empty()
+        || bytes().is_ok_and(|bytes| model_digest(&bytes).to_string() == told.model_digest)
 }
 
 impl Reported {
@@ -81,7 +89,9 @@ impl Reported {
             unused,
         };
         all.model = model.filter(|model| {
-            let fits = model.plan == all.told.plan_hash && model.centres.len() == all.told.centres.len();
+            let fits = is_named(&all.told, &beside)
+                && model.plan == all.told.plan_hash
+                && model.centres.len() == all.told.centres.len();
             if !fits {
                 all.unused.push(format!("{} is the model of another result, and was left out", beside.display()));
             }

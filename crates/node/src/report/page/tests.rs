@@ -5,6 +5,7 @@ use std::{fs, path::PathBuf};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::signed::model_digest;
 
 const NASTY: &str = "<script>alert(\"x\")</script><img src=x>";
 /// What a page may weigh.
@@ -35,7 +36,6 @@ impl Drop for Place {
 
 /// A result of so many clusters, columns and sites, with everything that a result can hold.
 fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
-    let centre = |i: usize| (0..d).map(|j| ((i * 7 + j * 3) % 11) as f64 / 10.0).collect::<Vec<f64>>();
     let curve = |k: usize| {
         json!({"k": k, "indices": {"fuzzy_davies_bouldin": 1.0 / k as f64, "xie_beni": null}, "objective": 9.0 / k as f64,
             "rounds": 4, "converged": true, "collapsed": k == 7, "restart": 0})
@@ -46,7 +46,7 @@ fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
     let mut all = json!({
         "format": "veilsum-result/1", "a member of a later version": {"x": [1]},
         "method": "fcm", "k": k, "m": 2.0, "columns": (0..d).map(|j| format!("{name} column {j}")).collect::<Vec<_>>(),
-        "centres": (0..k).map(centre).collect::<Vec<_>>(),
+        "centres": centres(k, d, 1.0),
         "sizes": vec![Some(40); k], "mass": vec![40.5; k], "weight": vec![Value::Null; k], "left_out": 2,
         "deviations": vec![Some(vec![0.1; d]); k], "not_shown": [name], "n_total": 40 * k, "n_total_from": name,
         "categories": [{"column": name, "categories": [name, "b"], "shares": vec![vec![0.25, 0.75]; k], "mode": [name]}],
@@ -60,7 +60,7 @@ fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
         "traffic": traffic, "warnings": [name], "findings": [{"name": "x", "text": name, "numbers": {}}],
     });
     let documents = json!({
-        "software": name, "roster_hash": "cd".repeat(32), "run": "ef".repeat(32), "model_digest": "01".repeat(32), "wire_version": 2,
+        "software": name, "roster_hash": "cd".repeat(32), "run": "ef".repeat(32), "model_digest": digest(&model(k, d)), "wire_version": 2,
         "release": {"totals": 12, "opened_to_sites": true, "block_size": 0, "min_total_rows": 200, "more": 1},
         "signatures": {"written_by": name, "file": "00", "result": [{"party": name, "signature": "00"},
             {"party": party(1), "ledger": "23".repeat(32), "signature": "00"}]},
@@ -71,14 +71,19 @@ fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
     all
 }
 
+fn centres(k: usize, d: usize, unit: f64) -> Vec<Vec<f64>> {
+    (0..k).map(|i| (0..d).map(|j| ((i * 7 + j * 3) % 11) as f64 / 10.0 / unit).collect()).collect()
+}
+
 fn model(k: usize, d: usize) -> Value {
-    let of = result(k, d, 2, "c");
     let columns: Vec<Value> =
         (0..d).map(|j| json!({"name": format!("c column {j}"), "lower": 0.0, "upper": 2.0})).collect();
-    let working: Vec<Vec<f64>> =
-        (0..k).map(|i| (0..d).map(|j| of["centres"][i][j].as_f64().unwrap() / 2.0).collect()).collect();
     json!({"format": "veilsum-model/1", "method": "fcm", "k": k, "m": 2.0, "columns": columns, "scaling": "box",
-        "centres": of["centres"], "centres_working": working, "plan": of["plan_hash"], "converged": true})
+        "centres": centres(k, d, 1.0), "centres_working": centres(k, d, 2.0), "plan": "ab".repeat(32), "converged": true})
+}
+
+fn digest(model: &Value) -> String {
+    model_digest(model.to_string().as_bytes()).to_string()
 }
 
 /// The page of a result, which asks for nothing, holds no markup of names, and is not large.
@@ -228,11 +233,14 @@ fn a_model_is_taken_with_its_result_and_no_other() {
     assert_eq!((all.place(), all.model.is_some()), (place.0.join("report.html"), true));
     let html = page(&all, None).html();
     assert!(html.contains("0 to 2") && html.contains("120 rows"), "the box is the model's, the rows are the result's");
-    let mut another = model(3, 2);
-    another["plan"] = json!("cd".repeat(32));
-    place.put("model.json", &another);
-    let all = Reported::read(&place.0).unwrap();
-    assert!(all.model.is_none() && page(&all, None).html().contains("is the model of another result"));
+    // Of another plan, or of another run of this one: its digest is not the one that the result names.
+    for (key, value) in [("plan", json!("cd".repeat(32))), ("converged", json!(false)), ("m", json!(2.5))] {
+        let mut another = model(3, 2);
+        another[key] = value;
+        place.put("model.json", &another);
+        let all = Reported::read(&place.0).unwrap();
+        assert!(all.model.is_none() && page(&all, None).html().contains("is the model of another result"), "{key}");
+    }
     let data = place.0.join("rows.csv");
     fs::write(&data, "c column 0,c column 1\n1,1\n").unwrap();
     let failure = Own::read(&all, &data, None).err().expect("no model");

@@ -32,7 +32,8 @@ impl SiteSession {
         let ours = about.fields(known, Some(&run), &model.to_bytes());
         let signed = Signed::from_coordinator(&about, &finished.result, &finished.signature);
         let signed = signed.ok_or("it is not signed".to_owned());
-        let mut signed = match signed.and_then(|signed| about.follows(&signed.text, &ours).map(|()| signed)) {
+        let domain = self.config.party.federation.work.domain()?;
+        let mut signed = match signed.and_then(|signed| about.follows(&signed.text, &ours, &domain).map(|()| signed)) {
             Ok(signed) => signed,
             Err(why) => {
                 let name = self.config.party.name_of(self.aggregator);
