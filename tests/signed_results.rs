@@ -303,7 +303,7 @@ fn res_8_what_rests_on_the_sites_signatures_is_said_where_they_lack() {
 /// A run that will write over the result of another plan says so before it begins.
 #[test]
 fn a_result_of_another_plan_is_not_replaced_in_silence() {
-    let (folder, p) = (Folder::fresh(), Parties::new(&[40, 50, 60], &["--k=2"]));
+    let (folder, p) = (Folder::fresh(), Parties::new(&[40, 50, 60], &["--max-rounds=4"]));
     demo(&folder, "out", &["--max-rounds", "3"]).expect(0);
     let heard = |out: &str| {
         let server = start(&p.server(&["--out", out]));

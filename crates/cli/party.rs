@@ -340,7 +340,7 @@ pub(crate) fn place_for(file: &Path) -> Result<(), Failure> {
 
 /// Warns where the result of another plan lies where this one's will be written.
 pub(crate) fn warn_of_replacing(result: &Path, terms: &Terms, option: &str) {
-    if let Some(what) = report::replaces(result, terms) {
+    if let Some(what) = report::replaces(result, &terms.hash().to_string()) {
         crate::tell!("warning: {what}; name another place with {option} to keep it");
     }
 }

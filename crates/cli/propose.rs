@@ -30,7 +30,9 @@ pub(crate) struct ProposeArgs {
     /// Folder of the federation, in which roster.toml and plan.toml are
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
-    /// Begin the run, if nobody refuses; a member whose budget depends on totals to come may still end it early
+    /// Begin the run, if nobody refuses
+    ///
+    /// A member whose budget depends on totals to come may still end it early.
     #[arg(long)]
     pub start: bool,
     /// Sites that the run goes without: they are not asked

@@ -8,6 +8,8 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
+use crate::columns::is_odd;
+
 /// A party's first frame: which federation and plan it holds ([APP-1]), also where it only asks whether it would be let in
 /// ([APP-9]).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -170,11 +172,6 @@ pub fn frame<T: Serialize>(identity: &Identity, session: &Hash, kind: Kind, mess
 /// Text from a peer as it may stand in a log or error: short, one line, printable.
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if is_odd(c) { ' ' } else { c }).take(400).collect()
-}
-
-/// Whether a character moves a cursor, hides what follows it or turns its direction, and is no letter, number, sign or blank.
-pub fn is_odd(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// What an aggregator says to a greeting between two runs.

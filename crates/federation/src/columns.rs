@@ -10,8 +10,6 @@
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{DataError, Domain, Scaling};
 
-use crate::app_messages::is_odd;
-
 /// Categories that a column may have at most: each is a coordinate of every centre.
 pub const MAX_CATEGORIES: usize = 64;
 /// Weights up to this; a column of numbers has squared distances of at most 1 in box units.
@@ -72,6 +70,11 @@ impl Categorical {
         }
         Ok(())
     }
+}
+
+/// Whether a character moves a cursor, hides what follows it or turns its direction, and is no letter, number, sign or blank.
+pub fn is_odd(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Whether such columns can stand beside each other.

@@ -7,7 +7,8 @@
 //! 2. [`answerer`], [`question`], [`columns`], [`plan`], [`schema`], [`app_messages`]: who knows a site's rows, a question with the form of its answer, what a federation
 //!    computes on which columns, what those columns are for every plan, and the application's own messages;
 //! 3. [`dp`] and [`agreed`]: what noise promises, and the proof from the documents alone that no sum overflows;
-//! 4. [`method_session`], [`oracle`]: a method's questions and totals in turn, and who judges them;
+//! 4. [`near`], [`method_session`], [`oracle`]: what is the same but for last digits, a method's questions and totals in turn, and who
+//!    judges them;
 //! 5. [`model`], [`errors`], [`traffic`], [`description`], [`signed`], [`result`]: what a site keeps, how far noise moves it, what was
 //!    sent, what is said of columns, what parties sign of a result, and what a run comes to;
 //! 6. [`release`], [`replay`], [`admission`]: the one door through which a site's answer leaves, from the inside out: may the answer

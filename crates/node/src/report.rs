@@ -10,7 +10,6 @@ use std::{
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use veilsum_proto::plan::Terms;
 
 use crate::{
     app_messages::clean,
@@ -80,12 +79,11 @@ pub fn write(
     Ok(written)
 }
 
-/// What a run will write over, in a sentence: a result of another plan. Nothing where there is none.
-pub fn replaces(result: &Path, terms: &Terms) -> Option<String> {
+/// What a run of the plan with this hash will write over, in a sentence: a result of another plan. Nothing where there is none.
+pub fn replaces(result: &Path, plan: &str) -> Option<String> {
     let text = files::read_limited(result, signed::MAX_FILE).ok()?;
     let said = serde_json::from_slice::<Value>(&text).ok()?;
-    let plan = said.get("plan_hash")?.as_str()?;
-    (plan != terms.hash().to_string()).then(|| {
+    (said.get("plan_hash")?.as_str()? != plan).then(|| {
         format!(
             "{} is the result of another plan; this run replaces it and what lies beside it when it ends",
             result.display()

@@ -126,7 +126,7 @@ fn a_report_says_what_was_found_why_how_good_and_by_whom() {
         "12 totals, opened to the sites",
         &"cd".repeat(32),
         &"ef".repeat(32),
-        &"01".repeat(32),
+        &digest(&model(3, 4)),
         &"23".repeat(32),
         "departures, n_total, n_total_from, software, traffic, warnings",
     ] {
@@ -241,6 +241,7 @@ fn a_model_is_taken_with_its_result_and_no_other() {
         let all = Reported::read(&place.0).unwrap();
         assert!(all.model.is_none() && page(&all, None).html().contains("is the model of another result"), "{key}");
     }
+    let all = Reported::read(&place.0).unwrap();
     let data = place.0.join("rows.csv");
     fs::write(&data, "c column 0,c column 1\n1,1\n").unwrap();
     let failure = Own::read(&all, &data, None).err().expect("no model");
