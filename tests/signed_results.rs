@@ -69,6 +69,11 @@ fn res_6_who_did_not_sign_is_named() {
     assert_eq!(names(&said["not_countersigned"]), ["site-1", "site-2", "site-3"]);
     let told = veilsum(&["verify", &folder.path("judged/result.json")]).expect(0).stdout;
     assert!(told.contains("no site recomputed it\n") && told.contains("no site could recompute them"), "{told}");
+    // Nor does anybody vouch for the masks under the last total of its bundle.
+    let bundle = folder.path("judged.tar");
+    veilsum(&["bundle", &bundle, "--result", &folder.path("judged/result.json")]).expect(0);
+    let told = veilsum(&["verify", &bundle]).expect(0).stdout;
+    assert!(told.contains("which masks were taken off the last total"), "{told}");
     let losing = losing(&folder, "3@4");
     demo(&folder, "lost", &losing.iter().map(String::as_str).collect::<Vec<_>>()).expect(0);
     let said = verified(&folder.path("lost/result.json"), &[]);

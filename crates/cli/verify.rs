@@ -193,15 +193,17 @@ fn not_covered(found: &Found) -> Vec<String> {
             };
             out.push(format!("the bundle has no openings: nothing was recomputed here{whose}"));
         }
-        Some((Some(_), true)) if sites_needed(found) > checked.sites.len() => out.push(format!(
-            "which masks were taken off the last total, which run this is, and why a run ended early: only sites can check these, and {} \
-             signed, fewer than share a secret",
-            counted(checked.sites.len(), "site")
-        )),
         Some((Some(_), false)) => {
             out.push("which of the judged centres were chosen, and their indices: the intermediary's word".into());
         }
         _ => {}
+    }
+    if matches!(recomputed, Some((Some(_), _))) && sites_needed(found) > checked.sites.len() {
+        out.push(format!(
+            "which masks were taken off the last total, which run this is, and why a run ended early: only sites can check these, and {} \
+             signed, fewer than share a secret",
+            counted(checked.sites.len(), "site")
+        ));
     }
     out.push("whether the rows at the sites are true, and whether each site answered from them".into());
     out.push("when it was signed: signatures carry no time".into());
