@@ -9,7 +9,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
-    thread,
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -65,6 +65,8 @@ const MERCY: Duration = Duration::from_secs(2);
 const GONE: Duration = Duration::from_secs(5);
 /// How long is waited between two looks at a process that is about to end.
 const PAUSE: Duration = Duration::from_millis(5);
+/// How long what it wrote before its end may take to be read.
+const HEARD_OUT: Duration = Duration::from_millis(500);
 
 /// Somebody who is told each line of an answerer's standard error.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
@@ -114,6 +116,8 @@ pub struct Process {
     /// Bytes that a line of it may have.
     most: Arc<AtomicUsize>,
     last: Arc<Mutex<VecDeque<String>>>,
+    /// Reads what it says on standard error.
+    reader: JoinHandle<()>,
 }
 
 impl Process {
@@ -142,8 +146,8 @@ impl Process {
         thread::spawn(move || read_lines(stdout, &allowed, &heard));
         let last = Arc::new(Mutex::new(VecDeque::new()));
         let (kept, log) = (last.clone(), launch.log.clone());
-        thread::spawn(move || log_lines(stderr, &kept, &log));
-        Ok(Self { program: launch.program(), child, status: None, to: Some(to), from, most, last })
+        let reader = thread::spawn(move || log_lines(stderr, &kept, &log));
+        Ok(Self { program: launch.program(), child, status: None, to: Some(to), from, most, last, reader })
     }
 
     /// Sends a line; that the answerer does not read it shows when its answer does not come.
@@ -235,7 +239,12 @@ impl Process {
         }
     }
 
+    /// What it said last. It has ended, and what stands in the pipe is waited for; not for long, as something else may hold the pipe open.
     fn last_words(&self) -> String {
+        let end = Instant::now() + HEARD_OUT;
+        while !self.reader.is_finished() && Instant::now() < end {
+            thread::sleep(PAUSE);
+        }
         let last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let lines: Vec<&str> = last.iter().map(String::as_str).collect();
         if lines.is_empty() { String::new() } else { format!("; it said last: {}", lines.join(" / ")) }

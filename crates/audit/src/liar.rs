@@ -58,8 +58,8 @@ impl Told {
 /// What a liar asks next: the number of the question from 1, the method's own question, and all totals so far.
 pub type Lie<'a> = dyn FnMut(u32, &Batch, &[Vec<f64>]) -> Option<Batch> + 'a;
 
-/// How long a silent site is awaited.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a silent site is awaited: longer than a link that broke takes to be missed, which is half a minute, and to be dialled again.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How long they may take to come: sites that were here before dial again ever more slowly, beside other attacks.
 const COMING: Duration = Duration::from_secs(90);
 /// How long they may then take to exchange keys.
