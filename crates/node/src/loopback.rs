@@ -156,7 +156,10 @@ pub fn timing_of(sites: usize) -> Timing {
     let pairs = (sites as u64).saturating_mul(sites as u64);
     // So long nobody may be heard while all compute, and a link that broke over it is dialled again.
     let grace = LOOPBACK_TIMING.grace.max(pairs);
-    Timing { phase: LOOPBACK_TIMING.phase.max(pairs.saturating_mul(20)), grace, ..LOOPBACK_TIMING }
+    let busy = pairs.saturating_mul(20);
+    // Nor does a party answer a dial sooner, or begin its own, while keys of all the others are computed.
+    let (join, phase) = (LOOPBACK_TIMING.join.max(busy), LOOPBACK_TIMING.phase.max(busy));
+    Timing { join, phase, grace, ..LOOPBACK_TIMING }
 }
 
 /// What came of it.

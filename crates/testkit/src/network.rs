@@ -7,7 +7,7 @@ use std::{
     collections::{BinaryHeap, HashMap},
     fs::File,
     io::{BufRead, BufReader, Write},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
     os::fd::AsFd,
     process::{Child, Command, Stdio},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
@@ -27,6 +27,8 @@ use crate::program::binary;
 
 /// Bytes of a packet at most.
 const LARGEST: usize = 65_536;
+/// Bytes of an echo: about those of a full packet of QUIC.
+const ECHO: usize = 1_200;
 const UDP: u8 = 17;
 const TCP: u8 = 6;
 /// What would send a party past the router's rules.
@@ -345,17 +347,55 @@ impl Network {
         place.host = host;
     }
 
+    fn namespace(&self, who: &str) -> File {
+        File::open(self.places[self.number(who)].namespace()).expect("a namespace")
+    }
+
+    /// How long echoes take from one party to another and back, one after the other, as a program sees it: what the router adds to the
+    /// delays that were asked for, and waking both ends, are in it. Nothing may be lost on the way.
+    pub fn round_trips(&self, from: &str, to: &str, count: usize) -> Vec<Duration> {
+        let [near, far] = [from, to].map(|who| (self.namespace(who), self.at(who, 7)));
+        let target = far.1.clone();
+        let socket = |(namespace, at): (File, String)| {
+            enter(namespace);
+            let socket = UdpSocket::bind(at).expect("a port");
+            socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
+            socket
+        };
+        let (open, opened) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let (socket, mut bytes) = (socket(far), [0; ECHO]);
+                open.send(()).expect("somebody waits");
+                for _ in 0..count {
+                    let (length, from) = socket.recv_from(&mut bytes).expect("an echo's question");
+                    socket.send_to(&bytes[..length], from).expect("an echo's answer");
+                }
+            });
+            opened.recv().expect("an open port");
+            let asking = scope.spawn(move || {
+                let (socket, mut bytes) = (socket(near), [0; ECHO]);
+                let mut echo = || {
+                    let begun = Instant::now();
+                    socket.send_to(&[0; ECHO], &target).expect("an echo's question");
+                    socket.recv_from(&mut bytes).expect("an echo's answer");
+                    begun.elapsed()
+                };
+                (0..count).map(|_| echo()).collect()
+            });
+            asking.join().expect("all echoes")
+        })
+    }
+
     /// A proxy that takes `CONNECT` and nothing else, in this party's place: its URL.
     pub fn proxy(&mut self, who: &str) -> String {
         let at = self.at(who, 3128);
-        let namespace = File::open(self.places[self.number(who)].namespace()).expect("a namespace");
+        let namespace = self.namespace(who);
         let (end, ended) = oneshot::channel();
         let (open, opened) = std::sync::mpsc::channel();
         let listen = at.clone();
         self.threads.push(std::thread::spawn(move || {
-            let network = Some(LinkNameSpaceType::Network);
-            move_into_link_name_space(namespace.as_fd(), network).expect("this thread moves");
-            drop(namespace);
+            enter(namespace);
             // All of it in this thread: others are still where they were.
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
@@ -393,6 +433,11 @@ impl Drop for Network {
             let _ = thread.join();
         }
     }
+}
+
+/// This thread is in another network from now on.
+fn enter(namespace: File) {
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).expect("this thread moves");
 }
 
 /// Addresses of IPv6 are looked for in vain for a second, where it is not said that they need not be.
