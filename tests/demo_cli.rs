@@ -225,6 +225,18 @@ fn sites_that_vanish() {
     assert_eq!(out.json("out/result.json")["missing"], serde_json::json!(["site-1", "site-7"]));
 }
 
+/// A drop in a round that never comes is no silent one.
+#[test]
+fn a_site_that_was_never_dropped_is_named() {
+    let out = Folder::fresh();
+    let ended = demo(&out, &["--drop", "3@99", "--init", "uniform", "--max-rounds", "5"]).expect(0);
+    let result = out.json("out/result.json");
+    let said = format!("site-3 was never dropped in round 99: the run ended after round {}", result["questions"]);
+    let warnings = result["warnings"].as_array().expect("warnings");
+    assert!(warnings.contains(&said.as_str().into()) && ended.stdout.contains(&said), "{}", ended.stdout);
+    assert_eq!(result["missing"], serde_json::json!([]));
+}
+
 #[test]
 fn too_few_sites_have_a_code_of_their_own() {
     // Three sites have threshold three: none may vanish.
@@ -395,6 +407,21 @@ fn the_last_column_is_clustered_unless_it_is_a_label() {
     assert!(ended.stdout.lines().any(|line| line.trim_start().starts_with("0 ")), "{}", ended.stdout);
 }
 
+/// A column whose squares no computer holds is named with its file, and another unit mends it.
+#[test]
+fn a_column_of_huge_numbers_is_named() {
+    let out = Folder::fresh();
+    let rows: String = (0..30).map(|i| format!("{},{}e307\n", i % 7, i % 5)).collect();
+    let data = out.write("huge.csv", &format!("x,mass\n{rows}"));
+    for split in ["iid", "observers:1"] {
+        let told = demo(&out, &["--data", &data, "--sites", "3", "--k", "2", "--split", split]).expect(3).stderr;
+        for said in ["huge.csv", "the column \"mass\"", "next: give the column in another unit"] {
+            assert!(told.contains(said), "{split}: {said}:\n{told}");
+        }
+        assert!(!told.contains("e307"), "{told}");
+    }
+}
+
 /// Three normal clusters of so many rows in all, with a header.
 fn clusters(folder: &Folder, rows: usize) -> String {
     let mut text = "a,b\n".to_owned();
@@ -426,6 +453,9 @@ fn first_centres_follow_the_number_of_sites() {
         let ended = demo(&folder, &args).expect(0);
         assert!(ended.stdout.contains(said), "{}", ended.text());
         assert_eq!(ended.stdout.contains("one random start"), found, "{}", ended.text());
+        // Later rounds under noise clip, so a run without noise is not the same.
+        let clips = ended.stdout.contains("the plain method on pooled rows, without noise and without the clip");
+        assert_eq!(clips, more.contains(&"--dp-epsilon"), "{}", ended.text());
     }
 }
 

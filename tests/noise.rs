@@ -423,6 +423,10 @@ fn a_federation_with_noise() {
     let summary = veilsum_node::report::summary(result);
     assert!(summary.contains("while no site has fewer rows") && summary.contains("must not come from the rows"));
     assert!(summary.contains("differentially private") && summary.contains("counts are noisy"), "{summary}");
+    assert!(summary.contains("a row that cannot be used") && summary.contains("stops its site visibly"), "{summary}");
+    // The last round clips.
+    let meaning = result.errors.as_ref().expect("errors").meaning;
+    assert!(meaning.contains("of the noise alone") && meaning.contains("does not shrink with epsilon"), "{meaning}");
     let document = veilsum_node::report::document(result, None);
     assert_eq!(document["privacy"]["epsilon"], 50.0);
     assert!(result.warnings.is_empty(), "{:?}", result.warnings);

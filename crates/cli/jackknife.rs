@@ -19,6 +19,8 @@ use veilsum_node::{error::Failure, files};
 const MAX_RESULT: usize = 16 << 20;
 
 /// Standard errors of centres, from runs that each left one block of sites out
+///
+/// It takes the files as they are and checks no signature on them: `veilsum verify` does.
 #[derive(Args, Debug)]
 pub(crate) struct JackknifeArgs {
     /// The result of the run over all blocks
@@ -31,6 +33,9 @@ pub(crate) struct JackknifeArgs {
 
 /// No coordinate of a centre is larger, as no bound of a column is.
 const MOST: f64 = 1e150;
+
+/// A centre in a column's units may be off the line from its box units by so much of the largest one there, and of the box.
+const ROUNDING: f64 = 1e-9;
 
 /// What counts of a `result.json`.
 struct Told {
@@ -156,7 +161,13 @@ impl JackknifeArgs {
                 ),
                 error => Failure::input(error, "name results of the same K and columns"),
             })?;
-        let extents = extents(&places);
+        let Some(extents) = extents(&places) else {
+            return Err(Failure::input(
+                "these centres are no stretched box units, so errors in box units cannot be told in the columns' own. Under --metric \
+                 cosine none are, because a result scales its centres to length 1; nor are those of plans with different ranges",
+                "make the plans with the same ranges, and without --metric cosine: there is no jackknife of directions",
+            ));
+        };
         let stretch = |row: &Vec<f64>| row.iter().zip(&extents).map(|(error, extent)| error * extent).collect();
         let errors = jackknife.errors.iter().map(stretch).collect();
         Ok(Found { blocks, jackknife, errors })
@@ -169,16 +180,20 @@ fn centres(rows: &[Vec<f64>], path: &Path) -> Result<Centres, Failure> {
 }
 
 /// The extent of every column's box, from places in the column's units and in box units: their ratio between the two that are
-/// farthest apart. Where all are the same there is no error to stretch.
-fn extents(places: &[(Vec<f64>, Vec<f64>)]) -> Vec<f64> {
+/// farthest apart. Where all are the same there is no error to stretch. `None` where a place is not on the line through these two.
+fn extents(places: &[(Vec<f64>, Vec<f64>)]) -> Option<Vec<f64>> {
     let columns = places.iter().map(|(_, inside)| inside.len()).min().unwrap_or(0);
     let of = |column: usize| {
-        let by_place = |a: &&(Vec<f64>, Vec<f64>), b: &&(Vec<f64>, Vec<f64>)| a.1[column].total_cmp(&b.1[column]);
-        let (low, high) = (places.iter().min_by(by_place)?, places.iter().max_by(by_place)?);
-        let apart = high.1[column] - low.1[column];
-        Some((high.0.get(column)? - low.0.get(column)?) / apart).filter(|extent| extent.is_finite())
+        let at = || places.iter().map(move |(own, inside)| (own[column], inside[column]));
+        let by_place = |a: &(f64, f64), b: &(f64, f64)| a.1.total_cmp(&b.1);
+        let (low, high) = (at().min_by(by_place)?, at().max_by(by_place)?);
+        let extent = (high.0 - low.0) / (high.1 - low.1);
+        let extent = if extent.is_finite() { extent } else { 0.0 };
+        let largest = at().fold(extent.abs(), |most, place| most.max(place.0.abs()));
+        let off = |place: (f64, f64)| (place.0 - low.0 - extent * (place.1 - low.1)).abs();
+        at().all(|place| off(place) <= ROUNDING * largest).then_some(extent)
     };
-    (0..columns).map(|column| of(column).unwrap_or(0.0)).collect()
+    (0..columns).map(of).collect()
 }
 
 impl Verb for JackknifeArgs {
@@ -206,6 +221,7 @@ impl Verb for JackknifeArgs {
                 files.join(", ")
             ));
         }
+        text.push_str("No signature on these files was checked: `veilsum verify RESULT.json` checks those on one.\n");
         crate::verb::print(json, &value, &text)
     }
 }
@@ -217,7 +233,22 @@ mod tests {
     #[test]
     fn extents_follow_from_places_in_both_units() {
         let at = |x: f64, y: f64| (vec![10.0 + 4.0 * x, 2.0 * y], vec![x, y]);
-        assert_eq!(extents(&[at(0.5, 0.25), at(0.25, 0.25), at(0.75, 0.25)]), [4.0, 0.0]);
-        assert!(extents(&[]).is_empty());
+        assert_eq!(extents(&[at(0.5, 0.25), at(0.25, 0.25), at(0.75, 0.25)]), Some(vec![4.0, 0.0]));
+        assert_eq!(extents(&[]), Some(Vec::new()));
+        // A range around zero that is much wider than the places are far from it.
+        let wide = |x: f64| (vec![-1e6 + 2e6 * x], vec![x]);
+        let found = extents(&[wide(0.5), wide(0.500_000_1), wide(0.500_000_03)]).unwrap();
+        assert!((found[0] - 2e6).abs() < 1.0, "{found:?}");
+    }
+
+    /// Two centres of three runs, under cosine scaled to length 1 in the units of the columns, and in plans of different ranges.
+    #[test]
+    fn centres_that_are_no_stretched_box_units_have_no_extents() {
+        let direction = |x: f64, y: f64| (vec![x / x.hypot(y), y / x.hypot(y)], vec![x, y]);
+        let runs = [(0.9, 0.3), (0.2, 0.8), (0.91, 0.29), (0.22, 0.8), (0.9, 0.31), (0.2, 0.79)];
+        assert_eq!(extents(&runs.map(|(x, y)| direction(x, y))), None);
+        assert_eq!(extents(&[(vec![1.0], vec![0.5]), (vec![1.5], vec![0.5])]), None);
+        let other = |x: f64, extent: f64| (vec![extent * x], vec![x]);
+        assert_eq!(extents(&[other(0.2, 4.0), other(0.4, 4.0), other(0.3, 5.0)]), None);
     }
 }

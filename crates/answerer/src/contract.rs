@@ -122,8 +122,8 @@ impl Hello {
     /// [`veilsum_cluster::DataError`] where there is none.
     pub fn domain(&self) -> Result<Domain, veilsum_cluster::DataError> {
         let (lower, upper) = self.columns.iter().map(|c| (c.lower, c.upper)).unzip();
-        let ones = self.categorical.iter().flat_map(|c| c.categories.iter().map(|_| c.one)).collect();
-        Domain::mixed(lower, upper, self.scaling, ones)
+        let ones: Vec<Vec<f64>> = self.categorical.iter().map(|c| vec![c.one; c.categories.len()]).collect();
+        Domain::mixed(lower, upper, self.scaling, &ones)
     }
 
     /// The names that the rows must have, numbers first.

@@ -11,16 +11,20 @@ use veilsum_node::{
     result::RunResult,
 };
 
+/// What a noisy run is compared with whose later rounds clip how far a row pulls.
+const CLIPPED: &str = "the plain method on pooled rows, without noise and without the clip of later rounds (--dp-tau)";
+
 /// The same code in the clear, with the same blur of seeding cells: on all rows in one place where the method does not depend on
 /// how they are spread, otherwise over the same sites with plain sums.
 pub(super) fn compare(work: &PlanSpec, sites: &[Prepared], seed: u64, result: &RunResult) -> Result<Pooled, Failure> {
     // What the noise costs is seen beside a run without it.
-    let noisy = work.recipe.noise.is_some();
+    let (noisy, clips) = (work.recipe.noise.is_some(), work.recipe.clips());
     let work = &PlanSpec { recipe: Recipe { noise: None, ..work.recipe.clone() }, ..work.clone() };
     let anywhere = work.recipe.algorithm.is_exact() && work.recipe.rule.min_sites == 1;
     let (what, whole) = match (work.sampling, anywhere) {
         (Some(_), _) => ("the same code on plain sums over the same sampled sites", None),
         (None, false) => ("the same code on plain sums over the same sites", None),
+        (None, true) if clips => (CLIPPED, Some(Prepared::pooled(sites)?)),
         (None, true) if noisy => ("the same code on pooled rows, without noise", Some(Prepared::pooled(sites)?)),
         (None, true) => ("the same code on pooled rows", Some(Prepared::pooled(sites)?)),
     };

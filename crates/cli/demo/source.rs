@@ -150,6 +150,21 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
     let constant = if wish.columns.is_empty() { leave_out_constant(&mut table, ones) } else { Vec::new() };
     let d = table.columns.len();
     let rows = Rows::new(table.values, d)?;
+    let unusable = |e: DataError| match e {
+        DataError::ConstantColumn { column } => Failure::input(
+            format!(
+                "{}: the column {:?} is constant and says nothing about clusters",
+                path.display(),
+                table.columns[column]
+            ),
+            "name the other columns with --columns",
+        ),
+        DataError::BoundNotUsable { column } => Failure::input(
+            format!("{}: the column {:?} has a value beyond 10^150", path.display(), table.columns[column]),
+            "give the column in another unit, or name the other columns with --columns",
+        ),
+        other => other.into(),
+    };
     let wanted = wish.sites.unwrap_or(20);
     let seed = wish.seed.unwrap_or(0);
     let found = table.labels.clone().unwrap_or_default();
@@ -167,7 +182,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         Way::Iid => split::iid(table.rows, wanted, seed),
         Way::Dirichlet(alpha) => split::dirichlet(&found, wanted, *alpha, seed),
         Way::Observers(beta) => {
-            let around = Domain::around(&rows, Scaling::None)?;
+            let around = Domain::around(&rows, Scaling::None).map_err(unusable)?;
             let places = Start::Uniform { seed }.centres(&around, wanted.max(1))?;
             split::observers(&rows, &Rows::new(places.as_slice().to_vec(), d)?, *beta, seed)
         }
@@ -187,17 +202,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         0 => Ok(None),
         numeric => Rows::new(numbers, numeric).and_then(|rows| Domain::around(&rows, Scaling::Box)).map(Some),
     };
-    let around = around.map_err(|e| match e {
-        DataError::ConstantColumn { column } => Failure::input(
-            format!(
-                "{}: the column {:?} is constant and says nothing about clusters",
-                path.display(),
-                table.columns[column]
-            ),
-            "name the other columns with --columns",
-        ),
-        other => other.into(),
-    })?;
+    let around = around.map_err(unusable)?;
     let column =
         |(name, (lower, upper)): (&String, (&f64, &f64))| Column { name: name.clone(), lower: *lower, upper: *upper };
     let of =

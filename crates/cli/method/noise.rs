@@ -40,11 +40,12 @@ pub(crate) struct NoiseArgs {
     /// Rounds at the beginning with sums around the middle of the box
     #[arg(long, value_name = "N", default_value_t = 3, hide_short_help = true)]
     pub dp_absolute_rounds: u32,
-    /// How far a row pulls at most in the other rounds, as a share of the box's half diagonal
+    /// How far a row pulls at most in the other rounds, as a share of the box's half diagonal [default: 0.25; 0 for K = 1]
     ///
-    /// 0 has none of these rounds.
-    #[arg(long, value_name = "SHARE", default_value_t = 0.25, allow_negative_numbers = true, hide_short_help = true)]
-    pub dp_tau: f64,
+    /// 0 has none of these rounds. Above 0 rows that lie farther from a centre pull it less than without noise, so that it comes to rest
+    /// elsewhere. 0 costs more noise, and no privacy.
+    #[arg(long, value_name = "SHARE", requires = "dp_epsilon", allow_negative_numbers = true, hide_short_help = true)]
+    pub dp_tau: Option<f64>,
     /// Share of the budget for the validation [default: 0.1; 0.2 for a range of K]
     #[arg(long, value_name = "SHARE", requires = "dp_epsilon", allow_negative_numbers = true, hide_short_help = true)]
     pub dp_validation_share: Option<f64>,
@@ -61,6 +62,8 @@ impl NoiseArgs {
     pub(crate) fn noise(&self, clusters: Clusters, max_rows: u64) -> Option<Noise> {
         let usual = Noise::usual(self.dp_epsilon?, self.expected_rows.unwrap_or(0));
         let validation = if clusters.min < clusters.max { 0.2 } else { usual.validation_share };
+        // One centre loses no cluster to the noise, and is to be the mean.
+        let tau = if clusters.max == 1 { 0.0 } else { usual.tau };
         Some(Noise {
             delta: self.dp_delta.unwrap_or(usual.delta),
             unit: match self.dp_unit {
@@ -68,7 +71,7 @@ impl NoiseArgs {
                 UnitName::Site => Unit::Site { rows: max_rows },
             },
             absolute_rounds: self.dp_absolute_rounds,
-            tau: self.dp_tau,
+            tau: self.dp_tau.unwrap_or(tau),
             validation_share: self.dp_validation_share.unwrap_or(validation),
             count_share: self.dp_count_share,
             ..usual
@@ -116,7 +119,26 @@ fn sites_for_site_noise(epsilon: f64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        noise: NoiseArgs,
+    }
+
+    /// `--method fcm --k 1` is the mean of every column.
+    #[test]
+    fn one_cluster_has_no_clipped_rounds_where_none_are_asked_for() {
+        let tau = |more: &[&str], min, max| {
+            let line = [&["plan", "--dp-epsilon=1", "--expected-rows=3000"][..], more].concat();
+            Line::try_parse_from(line).expect("options").noise.noise(Clusters { min, max }, 100).map(|noise| noise.tau)
+        };
+        assert_eq!([tau(&[], 1, 1), tau(&[], 3, 3), tau(&[], 1, 3)], [Some(0.0), Some(0.25), Some(0.25)]);
+        assert_eq!([tau(&["--dp-tau=0.5"], 1, 1), tau(&["--dp-tau=0"], 3, 3)], [Some(0.5), Some(0.0)]);
+    }
 
     #[test]
     fn noise_that_hides_a_site_is_offered_to_many() {

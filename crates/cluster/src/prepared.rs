@@ -359,7 +359,7 @@ mod tests {
     fn packing_scales_as_the_rows_do_and_names_the_row_outside() {
         let mut random = crate::random::Stream::new(6, b"veilsum packed rows 24..");
         for scaling in [Scaling::Box, Scaling::None, Scaling::Direction] {
-            let domain = Domain::mixed(vec![-3.0, 0.1], vec![5.0, 0.7], scaling, vec![0.5; 3]).unwrap();
+            let domain = Domain::mixed(vec![-3.0, 0.1], vec![5.0, 0.7], scaling, &[vec![0.5; 3]]).unwrap();
             let of = |random: &mut crate::random::Stream, n: usize| {
                 (0..n)
                     .flat_map(|i| [random.unit() * 8.0 - 3.0, 0.1 + random.unit() * 0.6, 1.0, 0.0, (i % 2) as f64])

@@ -43,6 +43,8 @@ pub struct Domain {
     scaling: Scaling,
     /// What a one of each indicator is in working units; the indicators are the last columns.
     indicators: Vec<f64>,
+    /// How many indicators each categorical column has, in their order.
+    categories: Vec<usize>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -52,6 +54,9 @@ struct Unchecked {
     scaling: Scaling,
     #[serde(default)]
     indicators: Vec<f64>,
+    /// Where it is not said, all indicators are those of one column.
+    #[serde(default)]
+    categories: Vec<usize>,
 }
 
 impl Domain {
@@ -79,11 +84,12 @@ impl Domain {
                 return Err(DataError::CrossedBounds { column });
             }
         }
-        Ok(Self { lower, upper, scaling, indicators: Vec::new() })
+        Ok(Self { lower, upper, scaling, indicators: Vec::new(), categories: Vec::new() })
     }
 
-    /// A box of columns of numbers as in [`Domain::new`], of which there may be none, and behind them one indicator for each of
-    /// `indicators`: 0 or 1 in original units, 0 or this number in working units, whatever the scaling (specification, QRY-1).
+    /// A box of columns of numbers as in [`Domain::new`], of which there may be none, and behind them the categorical columns, each
+    /// with one indicator for every category: 0 or 1 in original units, 0 or this number in working units, whatever the scaling
+    /// (specification, QRY-1).
     ///
     /// # Errors
     /// Those of [`Domain::new`], and [`DataError::BoundNotUsable`] where an indicator is not a number above 0 and up to 1e150.
@@ -91,22 +97,23 @@ impl Domain {
         mut lower: Vec<f64>,
         mut upper: Vec<f64>,
         scaling: Scaling,
-        indicators: Vec<f64>,
+        categorical: &[Vec<f64>],
     ) -> Result<Self, DataError> {
-        let numbers = lower.len();
+        let (numbers, indicators) = (lower.len(), categorical.concat());
+        let categories = categorical.iter().map(Vec::len).filter(|count| *count > 0).collect();
         let usable = |one: &f64| *one > 0.0 && *one <= MAX_BOUND; // false for NaN
         if let Some(bad) = indicators.iter().position(|one| !usable(one)) {
             return Err(DataError::BoundNotUsable { column: numbers + bad });
         }
         lower.extend(indicators.iter().map(|_| 0.0));
         upper.extend(indicators.iter().map(|_| 1.0));
-        Ok(Self { indicators, ..Self::new(lower, upper, scaling)? })
+        Ok(Self { indicators, categories, ..Self::new(lower, upper, scaling)? })
     }
 
     /// Bounds that are right by construction.
     pub(crate) fn known(lower: Vec<f64>, upper: Vec<f64>, scaling: Scaling) -> Self {
         debug_assert!(Self::new(lower.clone(), upper.clone(), scaling).is_ok());
-        Self { lower, upper, scaling, indicators: Vec::new() }
+        Self { lower, upper, scaling, indicators: Vec::new(), categories: Vec::new() }
     }
 
     /// The smallest box around rows: the pooled min-max scaling of experiments and tests.
@@ -138,6 +145,11 @@ impl Domain {
     /// How many of them are numbers; the others, behind them, are indicators.
     pub fn numbers(&self) -> usize {
         self.lower.len() - self.indicators.len()
+    }
+
+    /// How many indicators each categorical column has: of these a row has a single one.
+    pub(crate) fn categories(&self) -> &[usize] {
+        &self.categories
     }
 
     /// What a one of this column is in working units, where it is an indicator.
@@ -326,17 +338,29 @@ impl TryFrom<Unchecked> for Domain {
     type Error = DataError;
 
     fn try_from(raw: Unchecked) -> Result<Self, DataError> {
-        let Unchecked { mut lower, mut upper, scaling, indicators } = raw;
+        let Unchecked { mut lower, mut upper, scaling, indicators, categories } = raw;
         let numbers = lower.len().checked_sub(indicators.len()).ok_or(DataError::NoColumns)?;
         lower.truncate(numbers);
         upper.truncate(numbers);
-        Self::mixed(lower, upper, scaling, indicators)
+        let categories = if categories.is_empty() { vec![indicators.len()] } else { categories };
+        let mut rest = indicators.as_slice();
+        let mut categorical = Vec::with_capacity(categories.len());
+        for count in categories {
+            let (own, others) = rest.split_at_checked(count).ok_or(DataError::NoColumns)?;
+            categorical.push(own.to_vec());
+            rest = others;
+        }
+        if !rest.is_empty() {
+            return Err(DataError::NoColumns);
+        }
+        Self::mixed(lower, upper, scaling, &categorical)
     }
 }
 
 impl From<Domain> for Unchecked {
     fn from(domain: Domain) -> Self {
-        Self { lower: domain.lower, upper: domain.upper, scaling: domain.scaling, indicators: domain.indicators }
+        let Domain { lower, upper, scaling, indicators, categories } = domain;
+        Self { lower, upper, scaling, indicators, categories }
     }
 }
 
@@ -429,8 +453,8 @@ mod tests {
     #[test]
     fn indicators_have_a_length_of_their_own() {
         for scaling in [Scaling::Box, Scaling::None] {
-            let mixed = Domain::mixed(vec![10.0], vec![30.0], scaling, vec![0.5, 0.5]).unwrap();
-            assert_eq!((mixed.columns(), mixed.numbers()), (3, 1));
+            let mixed = Domain::mixed(vec![10.0], vec![30.0], scaling, &[vec![0.5, 0.5]]).unwrap();
+            assert_eq!((mixed.columns(), mixed.numbers(), mixed.categories()), (3, 1, [2].as_slice()));
             let rows = Rows::new(vec![20.0, 1.0, 0.0], 3).unwrap();
             let working = mixed.to_working(&rows, OutOfBox::Refuse).unwrap();
             assert_eq!(working.as_slice()[1..], [0.5, 0.0]);
@@ -441,9 +465,14 @@ mod tests {
             let text = serde_json::to_string(&mixed).unwrap();
             assert_eq!(serde_json::from_str::<Domain>(&text).unwrap(), mixed);
         }
-        assert_eq!(Domain::mixed(vec![], vec![], Scaling::Box, vec![0.5; 2]).unwrap().columns(), 2);
+        let two = Domain::mixed(vec![], vec![], Scaling::Box, &[vec![0.5; 2], vec![0.5; 3]]).unwrap();
+        assert_eq!((two.columns(), two.categories()), (5, [2, 3].as_slice()));
+        let text = serde_json::to_string(&two).unwrap();
+        assert_eq!(serde_json::from_str::<Domain>(&text).unwrap(), two);
+        assert!(serde_json::from_str::<Domain>(&text.replace("[2,3]", "[2,2]")).is_err());
+        assert!(serde_json::from_str::<Domain>(&text.replace("[2,3]", "[2,4]")).is_err());
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            let error = Domain::mixed(vec![0.0], vec![1.0], Scaling::Box, vec![1.0, bad]).unwrap_err();
+            let error = Domain::mixed(vec![0.0], vec![1.0], Scaling::Box, &[vec![1.0, bad]]).unwrap_err();
             assert_eq!(error, DataError::BoundNotUsable { column: 2 });
         }
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Round};
 use crate::method::{Choice, CurvePoint, Pick, Seeding, Stability};
 use crate::{Centres, Domain, Outcome, Recipe, Scaling};
 
@@ -125,12 +125,26 @@ fn unfinished(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     if outcome.converged || outcome.rested.is_some() || last.shift <= epsilon.max(1e-9) {
         return None;
     }
-    let text = format!(
-        "the centres still moved by {:.1e} in round {}, the last one: give the plan more rounds (--max-rounds)",
-        last.shift, last.round
-    );
+    let text = match circle(&outcome.history) {
+        // Which centres come next follows from those before, so no round more ends it.
+        Some(rounds) => format!(
+            "the centres go in a circle of {rounds} rounds and moved by {:.1e} in the last one, about as far as totals are rounded: no round \
+             more ends it, but a stop rule that is not finer than that (--epsilon)",
+            last.shift
+        ),
+        None => format!(
+            "the centres still moved by {:.1e} in round {}, the last one: give the plan more rounds (--max-rounds)",
+            last.shift, last.round
+        ),
+    };
     let numbers = [("rounds", f64::from(last.round)), ("shift", last.shift), ("epsilon", epsilon)];
     Some(Warning::new("not-converged", text, numbers))
+}
+
+/// How many rounds the moves repeat after, to the last digit, where they do.
+fn circle(history: &[Round]) -> Option<usize> {
+    let moves: Vec<f64> = history.iter().rev().map(|round| round.shift).collect();
+    (1..=moves.len() / 2).find(|period| moves[..*period] == moves[*period..2 * period])
 }
 
 /// The chosen K is an end of the range; the smallest K of all, 2, is none.
@@ -156,7 +170,7 @@ pub fn vote(pick: Pick, curve: &[CurvePoint]) -> Option<u32> {
     let usable: Vec<(u32, f64)> = curve
         .iter()
         .filter(|point| !point.collapsed)
-        .filter_map(|point| Some((point.k, pick.badness(&point.indices)?)))
+        .filter_map(|point| Some((point.k, pick.badness(point)?)))
         .collect();
     let rises = usable.windows(2).all(|pair| pair[0].1 <= pair[1].1);
     let falls = usable.windows(2).all(|pair| pair[0].1 >= pair[1].1);
@@ -474,6 +488,19 @@ mod tests {
         assert_eq!(vote(by, &curve(&[0.3, 0.4, 0.5])), None);
         assert_eq!(vote(by, &curve(&[0.5, 0.4])), Some(3), "two K have no turn");
         assert_eq!(vote(Pick::XieBeni, &curve(&[0.5, 0.3, 0.4])), None, "it was not asked for");
+    }
+
+    /// More rounds are no advice where the moves come back to the last digit: then more rounds bring the same ones again.
+    #[test]
+    fn moves_that_come_back_are_a_circle() {
+        let history = |shifts: &[f64]| -> Vec<Round> {
+            (1u32..).zip(shifts).map(|(round, shift)| Round { round, shift: *shift }).collect()
+        };
+        assert_eq!(circle(&history(&[0.5, 0.1, 3e-9, 2e-9, 1e-9, 3e-9, 2e-9, 1e-9])), Some(3));
+        assert_eq!(circle(&history(&[0.5, 0.1, 2e-9, 2e-9])), Some(1));
+        assert_eq!(circle(&history(&[0.5, 0.1, 3e-9, 2e-9, 1e-9, 3e-9, 2e-9])), None, "not all of it came back");
+        assert_eq!(circle(&history(&[0.4, 0.3, 0.2])), None);
+        assert_eq!(circle(&[]), None);
     }
 
     #[test]

@@ -103,7 +103,7 @@ fn federated_is_what_pooled_rows_give() {
 /// The product of an indicator and a number is the sum of the number over the category's rows: it is not asked.
 #[test]
 fn beside_categories_no_products_are_asked() {
-    let domain = Domain::mixed(vec![0.0], vec![10.0], Scaling::Box, vec![0.5, 0.5, 0.5]).unwrap();
+    let domain = Domain::mixed(vec![0.0], vec![10.0], Scaling::Box, &[vec![0.5; 3]]).unwrap();
     let rows =
         Rows::new([[1.0, 1.0, 0.0, 0.0], [2.0, 0.0, 1.0, 0.0], [6.0, 1.0, 0.0, 0.0], [7.0, 1.0, 0.0, 0.0]].concat(), 4)
             .unwrap();
@@ -127,7 +127,7 @@ fn beside_categories_no_products_are_asked() {
     close(&shares, &[0.75, 0.25, 0.0]);
     close(&[found.means[0], found.variances[0]], &[0.4, 0.065]);
     // Only categories: nothing has bins.
-    let only = Domain::mixed(vec![], vec![], Scaling::Box, vec![1.0, 1.0]).unwrap();
+    let only = Domain::mixed(vec![], vec![], Scaling::Box, &[vec![1.0; 2]]).unwrap();
     let rows = Rows::new(vec![1.0, 0.0, 0.0, 1.0, 0.0, 1.0], 2).unwrap();
     let (outcome, found) = describe(&only, &[Prepared::new(&rows, &only, OutOfBox::Refuse).unwrap()]);
     assert_eq!((outcome.questions, found.histogram_rows, found.rows), (2, None, 3));

@@ -186,6 +186,31 @@ fn the_gap_finds_five_clusters_three_and_none() {
     assert_eq!(chosen(&by_gap(kmeans, clusters, tree(2), 1), &domain, &sites), 3);
 }
 
+/// Directions lie on a sphere and a row has one category of a column: beside references that filled the working box the gaps of these
+/// rows came to 0.11 and -0.57.
+#[test]
+fn directions_and_categories_without_clusters_have_no_gap() {
+    let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 30 };
+    let recipe = by_gap(kmeans, Clusters { min: 1, max: 5 }, Seeding::Uniform { seed: 2 }, 3);
+    let gaps = |rows: Vec<f64>, domain: &Domain| {
+        let sites = prepare_all(&split(&Rows::new(rows, domain.columns()).unwrap(), 3), domain);
+        let outcome = pooled::plain_federated(&mut recipe.run(domain, 3).unwrap(), &sites).unwrap();
+        let gaps: Vec<f64> = outcome.curve.iter().map(|point| point.indices.gap.unwrap()).collect();
+        assert!(gaps.len() == 5 && gaps.iter().all(|gap| gap.abs() < 0.08), "{gaps:?}");
+        assert_eq!(outcome.centres.k(), 1, "{gaps:?}");
+    };
+    let mut stream = Stream::new(77, b"a cloud without clusters");
+    let directions = Domain::new(vec![-1.0; 3], vec![1.0; 3], Scaling::Direction).unwrap();
+    gaps((0..600 * 3).map(|_| 2.0 * stream.unit() - 1.0).collect(), &directions);
+    let mut stream = Stream::new(77, b"a cloud without clusters");
+    let mut row = || {
+        let (number, own) = (stream.unit(), stream.below(3));
+        [number, f64::from(own == 0), f64::from(own == 1), f64::from(own == 2)]
+    };
+    let mixed = Domain::mixed(vec![0.0], vec![1.0], Scaling::Box, &[vec![0.5; 3]]).unwrap();
+    gaps((0..600).flat_map(|_| row()).collect(), &mixed);
+}
+
 #[test]
 fn plans_that_the_gap_cannot_choose_in_are_refused() {
     let unit = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::None).unwrap();

@@ -101,6 +101,15 @@ pub fn check(columns: &[Column], categorical: &[Categorical]) -> Result<(), Stri
             return Err(format!("the column {name:?} stands twice"));
         }
     }
+    for Column { name, lower, upper } in columns {
+        let range = Domain::new(vec![*lower], vec![*upper], Scaling::None);
+        let numbers = !lower.is_nan() && !upper.is_nan();
+        if numbers && matches!(range, Err(DataError::BoundNotUsable { .. })) {
+            return Err(format!(
+                "the range of the column {name:?} reaches beyond 10^150: give the column in another unit"
+            ));
+        }
+    }
     Ok(())
 }
 
@@ -125,8 +134,8 @@ pub fn widths(columns: &[Column], categorical: &[Categorical]) -> Vec<usize> {
 /// [`DataError`] naming the column whose range is unusable.
 pub fn domain(columns: &[Column], categorical: &[Categorical], scaling: Scaling) -> Result<Domain, DataError> {
     let (lower, upper) = columns.iter().map(|c| (c.lower, c.upper)).unzip();
-    let ones = categorical.iter().flat_map(|c| c.categories.iter().map(|_| c.one())).collect();
-    Domain::mixed(lower, upper, scaling, ones)
+    let ones: Vec<Vec<f64>> = categorical.iter().map(|c| vec![c.one(); c.categories.len()]).collect();
+    Domain::mixed(lower, upper, scaling, &ones)
 }
 
 /// The shares of a categorical column's categories in every cluster.
@@ -221,6 +230,15 @@ mod tests {
             assert!(check(&named("x"), &[smoker(&["a", odd], 0.5)]).is_err(), "{odd:?}");
         }
         assert!(check(&named("Größe (cm), <b>\"größte\"</b> & 体重"), &[]).is_ok());
+    }
+
+    #[test]
+    fn a_range_that_cannot_be_squared_is_named() {
+        for upper in [1e200, f64::INFINITY] {
+            let column = |name: &str, upper| Column { name: name.into(), lower: 0.0, upper };
+            let why = check(&[column("age", 100.0), column("mass", upper)], &[]).unwrap_err();
+            assert!(why.contains("\"mass\"") && why.contains("another unit"), "{why}");
+        }
     }
 
     #[test]

@@ -11,7 +11,16 @@ use crate::{plan::PlanSpec, question::Shared};
 /// Beyond this part of a number its standard error leaves nothing of it.
 const DROWNED: f64 = 1.0 / 3.0;
 
-/// Standard errors of a result under noise, beside its numbers; `null` where none could be computed.
+/// What the errors are where rows pull as far as they lie.
+const OF_NOISE: &str = "standard error of the noise alone, by repeating the plan's noise over made-up rows: the value of the same \
+                        rounds without noise lies within two of them in about 95 of 100 runs";
+/// What they are where later rounds clip that.
+const CLIPPED: &str = "standard error of the noise alone, by repeating the plan's noise over made-up rows: the value of the same \
+                       rounds without noise lies within two of them in about 95 of 100 runs. These rounds clip how far a row pulls a \
+                       centre, so that value is not that of the plain method: the difference is not in the standard errors, and does \
+                       not shrink with epsilon. A plan with --dp-tau 0 has no such clip; it costs more noise, and no privacy";
+
+/// Standard errors of a result under noise, beside its numbers; `null` where none could be computed. They are of the noise alone.
 #[derive(Debug, Clone, Serialize)]
 pub struct ResultErrors {
     /// What they are.
@@ -62,8 +71,7 @@ impl ResultErrors {
             high - low
         };
         let mut errors = ResultErrors {
-            meaning: "standard error by repeating the plan's noise over made-up rows: the value without noise lies within two of \
-                      them in about 95 of 100 runs",
+            meaning: if work.recipe.clips() { CLIPPED } else { OF_NOISE },
             centres: scaled(&|column| (domain.upper()[column] - domain.lower()[column]) / working(column)),
             centres_box: scaled(&|column| 1.0 / working(column)),
             mass: found.mass.clone(),

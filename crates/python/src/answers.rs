@@ -55,8 +55,8 @@ struct Block {
 impl Layout {
     fn domain(&self) -> Result<Domain, Failure> {
         let (lower, upper) = self.columns.iter().map(|c| (c.lower, c.upper)).unzip();
-        let ones = self.categorical.iter().flat_map(|c| c.categories.iter().map(|_| c.one)).collect();
-        Ok(Domain::mixed(lower, upper, self.scaling, ones)?)
+        let ones: Vec<Vec<f64>> = self.categorical.iter().map(|c| vec![c.one; c.categories.len()]).collect();
+        Ok(Domain::mixed(lower, upper, self.scaling, &ones)?)
     }
 
     fn steps(&self) -> Vec<SumStep> {

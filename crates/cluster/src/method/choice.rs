@@ -79,9 +79,12 @@ impl Pick {
         }
     }
 
-    /// The value so that smaller is better; `None` where it was not computed or is not finite.
-    pub fn badness(self, indices: &Indices) -> Option<f64> {
+    /// The value so that smaller is better; `None` where it was not computed or is not finite, and where it says nothing of the rows:
+    /// with one cluster the partition coefficient is 1 and the entropy 0 whatever they are.
+    pub fn badness(self, point: &CurvePoint) -> Option<f64> {
+        let indices = &point.indices;
         let (value, sign) = match self {
+            Self::PartitionCoefficient | Self::PartitionEntropy if point.k == 1 => (None, 1.0),
             Self::FuzzyDaviesBouldin => (Some(indices.fuzzy_davies_bouldin), 1.0),
             Self::DaviesBouldin => (indices.davies_bouldin, 1.0),
             Self::XieBeni => (indices.xie_beni, 1.0),
@@ -187,7 +190,7 @@ impl Choice {
     /// The points whose index means something, with it.
     fn usable(&self, curve: &[CurvePoint]) -> Vec<(usize, f64)> {
         let points = curve.iter().enumerate().filter(|(_, point)| !point.collapsed);
-        points.filter_map(|(at, point)| Some((at, self.by.badness(&point.indices)?))).collect()
+        points.filter_map(|(at, point)| Some((at, self.by.badness(point)?))).collect()
     }
 }
 
@@ -304,5 +307,18 @@ mod tests {
         points[0].indices.calinski_harabasz = Some(3.0);
         points[1].indices.calinski_harabasz = Some(4.0);
         assert_eq!(larger.choose(&points), 1);
+    }
+
+    #[test]
+    fn one_cluster_wins_no_partition_index_by_definition() {
+        let mut points = curve(&[0.5, 0.5, 0.5]);
+        for (point, (k, partition, entropy)) in points.iter_mut().zip([(1, 1.0, 0.0), (2, 0.7, 0.5), (3, 0.8, 0.4)]) {
+            point.k = k;
+            (point.indices.partition_coefficient, point.indices.partition_entropy) = (Some(partition), Some(entropy));
+        }
+        for by in [Pick::PartitionCoefficient, Pick::PartitionEntropy] {
+            assert_eq!(points[Choice { by, elbow: false }.choose(&points)].k, 3, "{by:?}");
+            assert_eq!(crate::warnings::vote(by, &points), Some(3), "{by:?}");
+        }
     }
 }

@@ -85,6 +85,13 @@ impl Recipe {
         self.levels(domain).map(|_| ())
     }
 
+    /// Whether the last round clips how far a row pulls, so that the centres are not those of the plain method, however little noise
+    /// there is.
+    pub fn clips(&self) -> bool {
+        let rounds = self.algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
+        self.noise.is_some_and(|noise| noise.tau > 0.0 && rounds > noise.absolute_rounds)
+    }
+
     /// What every total of this recipe may say, where it has noise.
     ///
     /// # Errors
@@ -224,7 +231,7 @@ impl Iteration for Noisy {
 mod tests {
     use super::*;
     use crate::privacy::Noise;
-    use crate::{Algorithm, Recipe, Scaling, method::Seeding};
+    use crate::{Algorithm, OutOfBox, Prepared, Recipe, Rows, Scaling, method::Seeding, pooled};
 
     fn noisy() -> (Noisy, f64) {
         let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
@@ -234,6 +241,24 @@ mod tests {
         recipe.noise = Some(Noise::usual(1.0, 1000));
         let levels = recipe.levels(&domain).unwrap().unwrap();
         (Noisy::new(start, Some(2.0), 4, levels, &domain).unwrap(), levels.of_round(levels.pull(0).1)[0].deviation)
+    }
+
+    /// One cluster over a skewed column, totals without noise: clipped pulls stop short of the mean.
+    #[test]
+    fn one_cluster_is_the_mean_where_no_round_clips() {
+        let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
+        let rows = Rows::new((0..100).map(|i| if i % 5 == 0 { 1.0 } else { 0.1 }).collect(), 1).unwrap();
+        let site = Prepared::new(&rows, &domain, OutOfBox::Clip).unwrap();
+        let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 30 };
+        let mut recipe = Recipe::plain(algorithm, 1, Seeding::Uniform { seed: 1 });
+        for (tau, clips) in [(0.0, false), (0.25, true)] {
+            recipe.noise = Some(Noise { tau, ..Noise::usual(1000.0, 100) });
+            assert_eq!(recipe.clips(), clips);
+            let mut run = recipe.run(&domain, 1).unwrap();
+            let outcome = pooled::plain_federated(&mut run, std::slice::from_ref(&site)).unwrap();
+            let off = (outcome.centres.row(0)[0] - 0.28).abs();
+            assert!(if clips { off > 0.1 } else { off < 1e-6 }, "tau {tau}: off by {off}");
+        }
     }
 
     /// [NOI-7].

@@ -95,7 +95,7 @@ pub struct Outcome {
     /// Validity indices at the final centres; none, and `+inf` for fuzzy Davies-Bouldin, where a run ended before they were
     /// asked for.
     pub indices: Indices,
-    /// Objective at the final centres: `J_m` for fuzzy methods, the sum of squared distances to the nearest centre for the
+    /// Objective at the final centres: `J_m` of fuzzy c-means for fuzzy methods, the sum of squared distances to the nearest centre for the
     /// others; squared units of the questions. `+inf`, which JSON writes as `null`, where it was not asked for.
     pub objective: f64,
     /// The objective over N.

@@ -47,7 +47,7 @@ fn rows_that_come_in_parts_are_packed_as_those_that_come_together() {
 #[test]
 fn a_box_that_single_precision_cannot_tell_apart_is_refused() {
     let fits = |low: f64, high: f64, scaling, one: f64| {
-        Domain::mixed(vec![0.0, low], vec![1.0, high], scaling, vec![one]).unwrap().fits_singles()
+        Domain::mixed(vec![0.0, low], vec![1.0, high], scaling, &[vec![one]]).unwrap().fits_singles()
     };
     assert_eq!(fits(1900.0, 2026.0, Scaling::Box, 0.7), Ok(()));
     assert_eq!(fits(120.0, 200.0, Scaling::None, 1.0), Ok(()));

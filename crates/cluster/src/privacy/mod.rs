@@ -36,7 +36,7 @@ pub struct Noise {
     /// centres.
     pub absolute_rounds: u32,
     /// The farthest that a row pulls in these other rounds, as a share of the box's half diagonal; 0 asks for sums
-    /// around the middle in all rounds.
+    /// around the middle in all rounds. Where rows lie farther off, the centres come to rest elsewhere than those of the plain method.
     pub tau: f64,
     /// Share of the budget that the validation takes.
     pub validation_share: f64,
@@ -83,8 +83,9 @@ impl Noise {
         };
         format!(
             "the run is differentially private for {unit} added or removed, while no site has fewer rows than its policy or \
-             more than the plan asks: epsilon {}, delta {}; centres, weights, indices and counts are noisy; first centres, \
-             ranges and expected rows in the plan must not come from the rows",
+             more than the plan asks: epsilon {}, delta {}; a row that cannot be used (an empty cell, a category that is not \
+             listed) stops its site visibly, so that there is one is not hidden; centres, weights, indices and counts are noisy; \
+             first centres, ranges and expected rows in the plan must not come from the rows",
             self.epsilon, self.delta
         )
     }

@@ -8,13 +8,19 @@
 //! ```
 //!
 //! The references are rows uniform in the public box, as many as the cohort has (the paper's first variant; its second one turns the
-//! box along principal components, which no question asks for). They hold no data: everybody draws the same ones from the plan's
-//! seed, and clusters them with the plan's own method, first centres and restarts, so that both sides of the difference stop in
-//! equally good optima. Nothing is asked for it beside the inertia.
+//! box along principal components, which no question asks for). A categorical column has one category, each as likely as another,
+//! and a column that is clipped at quantiles is uniform between them. These rows then become directions, or are standardised or
+//! whitened, as those of the sites are: only so do they look as rows without clusters do. They hold no data: everybody draws the same
+//! ones from the plan's seed, and clusters them with the plan's own method, first centres and restarts, so that both sides of the
+//! difference stop in equally good optima. Nothing is asked for it beside the inertia.
 //!
 //! Of more than [`REFERENCE_ROWS`] rows a reference has that many, and its inertia is scaled up. `s` is then that of the smaller
-//! sample, which is larger. A wide box around rows that fill a small part of it makes every K look clustered: the gap then grows
-//! with K, and the rule may hold for no K of the range.
+//! sample, which is larger. The size of the box plays no part, because it shifts the gap of every K alike; its shape does. Rows that are
+//! flatter than the box (correlated columns, or some that fill less of their range) look clustered beside it: the gap then grows with K, and
+//! the rule may hold for no K of the range. Where such columns are standardised or whitened the references are the flatter ones, and the gap
+//! falls.
+
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
@@ -23,7 +29,7 @@ use super::Run;
 use crate::algorithm::GroupThreshold;
 use crate::method::{Choice, Clusters, CurvePoint, Method, Pick, Preparation, Recipe, Seeding, Step, Validity};
 use crate::random::Stream;
-use crate::{Domain, MethodError, OutOfBox, Prepared, Rows, Scaling, Totals, answer};
+use crate::{Centres, DataError, Domain, MethodError, OutOfBox, Prepared, Rows, Totals, Transform, answer};
 
 const LABEL: &[u8; 24] = b"veilsum gap reference v1";
 
@@ -37,7 +43,8 @@ impl Run {
         let (Some(min), Some(max)) = (ks().min(), ks().max()) else { return Ok(()) };
         let n = self.best.iter().filter_map(|at| self.members[*at].verdict.as_ref()).map(|verdict| verdict.rows).max();
         let n = n.unwrap_or(0);
-        let curves = references(&self.recipe, Clusters { min, max }, &self.domain, n.min(REFERENCE_ROWS))?;
+        let units = (&self.public, self.transform.as_ref());
+        let curves = references(&self.recipe, Clusters { min, max }, units, n.min(REFERENCE_ROWS))?;
         let up = (n as f64 / n.clamp(1, REFERENCE_ROWS) as f64).ln();
         for at in self.best.clone() {
             let member = &mut self.members[at];
@@ -59,7 +66,7 @@ impl Run {
 fn references(
     recipe: &Recipe,
     clusters: Clusters,
-    domain: &Domain,
+    (public, transform): (&Domain, Option<&Transform>),
     rows: u64,
 ) -> Result<Vec<Vec<CurvePoint>>, MethodError> {
     let mut recipe = Recipe {
@@ -80,18 +87,42 @@ fn references(
             tree.seed
         }
     };
-    let d = domain.columns();
-    let (lower, upper): (Vec<f64>, Vec<f64>) = (0..d).map(|column| domain.working_interval(column)).unzip();
-    let wrong = |error: crate::DataError| MethodError::parameter(error.to_string());
-    let units = Domain::new(lower.clone(), upper.clone(), Scaling::None).map_err(wrong)?;
     let one = |reference: u64| {
-        let mut stream = Stream::new(seed.wrapping_add(reference), LABEL);
-        let draw = |at: usize| lower[at % d] + stream.unit() * (upper[at % d] - lower[at % d]);
-        let values = (0..rows as usize * d).map(draw).collect();
-        let rows = Prepared::new(&Rows::new(values, d).map_err(wrong)?, &units, OutOfBox::Clip).map_err(wrong)?;
-        curve_over(&mut recipe.run(&units, 1)?, &rows)
+        let rows = without_clusters(public, transform, seed.wrapping_add(reference), rows)?;
+        curve_over(&mut recipe.run(rows.domain(), 1)?, &rows)
     };
     (0..REFERENCES).into_par_iter().map(one).collect()
+}
+
+/// So many rows without clusters, in the units of the questions.
+fn without_clusters(
+    public: &Domain,
+    transform: Option<&Transform>,
+    seed: u64,
+    rows: u64,
+) -> Result<Arc<Prepared>, MethodError> {
+    let wrong = |error: DataError| MethodError::parameter(error.to_string());
+    let d = public.columns();
+    // A column that is clipped at quantiles would have most of a wide box at its two ends.
+    let clipped = |of: &Transform| {
+        let ends = Centres::new(2, d, [of.lower.as_slice(), of.upper.as_slice()].concat())?;
+        public.centres_to_original(&ends)
+    };
+    let ends = transform.map(clipped).transpose().map_err(wrong)?;
+    let (lower, upper) = ends.as_ref().map_or((public.lower(), public.upper()), |ends| (ends.row(0), ends.row(1)));
+    let mut stream = Stream::new(seed, LABEL);
+    let mut values = Vec::with_capacity(rows as usize * d);
+    for _ in 0..rows {
+        let numbers = lower.iter().zip(upper).take(public.numbers());
+        values.extend(numbers.map(|(low, high)| low + stream.unit() * (high - low)));
+        for count in public.categories() {
+            let own = stream.below(*count as u64) as usize;
+            values.extend((0..*count).map(|at| if at == own { 1.0 } else { 0.0 }));
+        }
+    }
+    let rows = Prepared::new(&Rows::new(values, d).map_err(wrong)?, public, OutOfBox::Clip).map_err(wrong)?;
+    let Some(transform) = transform else { return Ok(Arc::new(rows)) };
+    rows.transformed(transform).map_err(|error| MethodError::parameter(error.to_string()))
 }
 
 /// The whole conversation on rows at hand.
@@ -113,4 +144,73 @@ fn mean_and_error(logs: &[f64]) -> (f64, f64) {
     let mean = logs.iter().sum::<f64>() / b;
     let variance = logs.iter().map(|log| (log - mean) * (log - mean)).sum::<f64>() / b;
     (mean, (variance * (1.0 + 1.0 / b)).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scaling;
+
+    fn drawn(public: &Domain, transform: Option<&Transform>) -> Rows {
+        let drawn = without_clusters(public, transform, 5, 2_000).unwrap();
+        assert_eq!(
+            (drawn.len(), drawn.domain()),
+            (2_000, &transform.map_or_else(|| public.clone(), |of| of.domain(public).unwrap()))
+        );
+        drawn.packed().to_rows()
+    }
+
+    fn mean(rows: &Rows, of: impl Fn(&[f64]) -> f64) -> f64 {
+        rows.iter().map(of).sum::<f64>() / rows.len() as f64
+    }
+
+    #[test]
+    fn references_fill_the_box_of_numbers() {
+        let rows = drawn(&Domain::new(vec![-3.0, 10.0], vec![5.0, 30.0], Scaling::Box).unwrap(), None);
+        for column in 0..2 {
+            assert!((mean(&rows, |row| row[column]) - 0.5).abs() < 0.03);
+            assert!((mean(&rows, |row| (row[column] - 0.5).powi(2)) - 1.0 / 12.0).abs() < 0.01);
+        }
+    }
+
+    #[test]
+    fn references_are_directions_where_rows_are() {
+        let rows = drawn(&Domain::new(vec![-1.0, 0.0, 2.0], vec![1.0, 4.0, 6.0], Scaling::Direction).unwrap(), None);
+        assert!(rows.iter().all(|row| (row.iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-12));
+        // The third column lies farthest from zero, and so it does in a direction.
+        assert!(mean(&rows, |row| row[2]) > 0.8, "{}", mean(&rows, |row| row[2]));
+    }
+
+    #[test]
+    fn references_have_one_category_of_each_column() {
+        let ones = [vec![0.5; 2], vec![0.5; 4]];
+        let public = Domain::mixed(vec![0.0], vec![10.0], Scaling::Box, &ones).unwrap();
+        let standardised = Transform { shift: vec![0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], ..Transform::identity(&public) };
+        for transform in [None, Some(&standardised)] {
+            let rows = drawn(&public, transform);
+            assert!(rows.iter().all(|row| (row[1] + row[2], row[3..].iter().sum::<f64>()) == (0.5, 0.5)));
+            let often: Vec<f64> = (1..7).map(|at| mean(&rows, |row| row[at] / 0.5)).collect();
+            assert!(often[..2].iter().all(|share| (share - 0.5).abs() < 0.05), "{often:?}");
+            assert!(often[2..].iter().all(|share| (share - 0.25).abs() < 0.05), "{often:?}");
+        }
+    }
+
+    #[test]
+    fn references_are_clipped_and_whitened_as_rows_are() {
+        let public = Domain::new(vec![0.0, 0.0], vec![10.0, 10.0], Scaling::Box).unwrap();
+        let whiten = Transform {
+            lower: vec![0.4, 0.0],
+            upper: vec![0.6, 1.0],
+            shift: vec![0.5, 0.5],
+            factor: vec![2.0, -3.0, 1.0],
+        };
+        let rows = drawn(&public, Some(&whiten));
+        // Taken back they fill the interval and the box, and no more.
+        let back = whiten.back(&Centres::new(rows.len(), 2, rows.as_slice().to_vec()).unwrap()).unwrap();
+        let back = Rows::new(back.as_slice().to_vec(), 2).unwrap();
+        assert!(back.iter().all(|row| (0.4 - 1e-9..0.6 + 1e-9).contains(&row[0])));
+        assert!(back.iter().all(|row| (-1e-9..1.0 + 1e-9).contains(&row[1])));
+        assert!((mean(&back, |row| (row[0] - 0.5).powi(2)) - 0.04 / 12.0).abs() < 0.000_5);
+        assert!((mean(&back, |row| (row[1] - 0.5).powi(2)) - 1.0 / 12.0).abs() < 0.01);
+    }
 }

@@ -152,6 +152,14 @@ impl Run {
         Ok(outcome)
     }
 
+    /// What the run may end with where somebody else judges: the result that each K and restart is.
+    ///
+    /// # Errors
+    /// [`MethodError`] where centres are none in working units.
+    pub fn candidates(&self) -> Result<Vec<Outcome>, MethodError> {
+        self.members.iter().map(|member| self.outcome_of(member)).collect()
+    }
+
     /// The result that one member is.
     fn outcome_of(&self, member: &Member) -> Result<Outcome, MethodError> {
         let fit = member.iteration.fit();

@@ -58,7 +58,11 @@ pub(super) fn how_good(page: &mut Page, told: &Told) {
         page.paragraph(&format!(
             "Against {}: {difference}. This shows what {} change, and nothing about whether the method fits the data.",
             pooled.what,
-            if told.privacy.is_some() { "noise, masks and rounding" } else { "masks and rounding" }
+            if told.privacy.is_some() {
+                "noise, its clip where there is one, masks and rounding"
+            } else {
+                "masks and rounding"
+            }
         ));
     }
 }

@@ -39,7 +39,7 @@ const ALL: [(&str, &str, Better, &str); 19] = [
     ("partition_entropy", "partition entropy", Better::Smaller, "0 to ln K"),
     ("fukuyama_sugeno", "Fukuyama–Sugeno", Better::Smaller, ""),
     ("calinski_harabasz", "Calinski–Harabasz", Better::Larger, "0 or more"),
-    ("simplified_silhouette", "simplified silhouette", Better::Larger, "−1 to 1"),
+    ("simplified_silhouette", "simplified silhouette", Better::Larger, "0 to 1"),
     ("simplified_silhouette_means", "simplified silhouette (cluster means)", Better::Larger, "−1 to 1"),
     ("silhouette_squared", "silhouette (squared distances)", Better::Larger, "−1 to 1"),
     ("bic", "BIC of the mixture", Better::Smaller, ""),
@@ -49,7 +49,7 @@ const ALL: [(&str, &str, Better, &str); 19] = [
     ("osse", "OSSE", Better::Neither, "0 or more"),
     ("osse_squared", "OSSE (squared distances)", Better::Neither, "0 or more"),
     ("inertia", "inertia", Better::Bend, "0 or more"),
-    ("adjusted_rand", "adjusted Rand index against the labels", Better::Neither, "−1 to 1; 1 is the same groups"),
+    ("adjusted_rand", "adjusted Rand index against the labels", Better::Neither, "−0.5 to 1; 1 is the same groups"),
 ];
 
 /// The name of an index by the name that plans have for it.
@@ -106,7 +106,7 @@ pub(super) fn best_here(told: &Told) -> (Vec<&'static str>, usize) {
     let mut here = Vec::new();
     let mut all = 0;
     for (key, name, better, _) in ALL.into_iter().filter(|of| matches!(of.2, Better::Smaller | Better::Larger)) {
-        let points = points(told, &|point| point.indices.get(key).copied().flatten());
+        let points = points(told, &|point| value(point, key));
         let sign = if better == Better::Larger { -1.0 } else { 1.0 };
         let best = points.iter().min_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1)));
         if points.len() < 2 {
@@ -116,6 +116,12 @@ pub(super) fn best_here(told: &Told) -> (Vec<&'static str>, usize) {
         here.extend(best.filter(|best| best.0 == f64::from(told.k)).map(|_| name));
     }
     (here, all)
+}
+
+/// An index of one K. The partition coefficient and entropy of one group are 1 and 0 whatever the rows are, and say nothing.
+fn value(point: &Point, key: &str) -> Option<f64> {
+    let empty = point.k == 1 && matches!(key, "partition_coefficient" | "partition_entropy");
+    point.indices.get(key).copied().flatten().filter(|_| !empty)
 }
 
 /// An index over K, where it means something.
@@ -134,7 +140,7 @@ pub(super) fn curves(told: &Told) -> Vec<Chart> {
     for (key, name, better, _) in ALL.into_iter().chain([objective]).filter(|of| of.2 != Better::Neither) {
         let points = points(told, &|point| match key {
             "objective" => point.objective,
-            key => point.indices.get(key).copied().flatten(),
+            key => value(point, key),
         });
         if points.len() < 2 {
             continue;
