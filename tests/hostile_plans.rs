@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -18,16 +19,19 @@ use veilsum_node::{
     loopback::LOOPBACK_TIMING,
     plan::{Column, Judge, PlanSpec},
     question::{self, Question},
+    replay::Replay,
     role::{
         View,
         aggregator_host::{AggregatorHost, HostEvent},
         client::{self, ClientConfig},
         dial::Line,
         server::{self},
+        system_rng,
     },
 };
 use veilsum_proto::{
     aggregator::{self, Timing},
+    identity::Identity,
     message::{self, Kind},
     plan::Terms,
     roster::PartyId,
@@ -47,9 +51,15 @@ fn fcm(max_rounds: u32) -> PlanSpec {
 // ---- plans ----------------------------------------------------------------------------------------------------------
 
 fn cast(work: &PlanSpec, sites: usize, change: impl FnOnce(&mut Terms)) -> Result<Cast, String> {
-    let names: Vec<String> = (0..sites).map(|i| format!("site-{i}")).collect();
+    let identities = (0..sites + 2).map(|_| Arc::new(Identity::generate(&mut system_rng()))).collect();
+    cast_of(identities, work, change)
+}
+
+/// A plan of these parties: coordinator, intermediary, sites.
+fn cast_of(identities: Vec<Arc<Identity>>, work: &PlanSpec, change: impl FnOnce(&mut Terms)) -> Result<Cast, String> {
+    let names: Vec<String> = (0..identities.len() - 2).map(|i| format!("site-{i}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let cast = Cast::new(work, &names, |terms| {
+    let cast = Cast::of(identities, work, &names, |terms| {
         (terms.block_size, terms.slots) = (u16::from(work.sampling.is_some()), 64);
         terms.min_total_rows = u64::from(work.most_clusters());
         // What a site admits without a copy of the method of its own; tests/opening.rs has one.
@@ -280,6 +290,78 @@ fn app_7_blur_does_not_average_out_over_repeated_questions() {
     assert!(totals(&work, |_| {}, &[Question::Cluster(work.first_question(SIZES.len()).unwrap())])[0] != found[0]);
 }
 
+/// [APP-7]: plans that differ in what comes after a blurred question do not show it under several noises, of which the ledger would count one.
+#[test]
+fn app_7_blur_does_not_average_out_over_plans() {
+    let plan = |max_rounds| {
+        let mut work = fcm(max_rounds);
+        work.recipe.seeding =
+            Seeding::Tree(TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 5, blur: 0.5 });
+        work
+    };
+    let before = cast(&plan(3), SIZES.len(), |_| {}).unwrap();
+    let after = cast_of(before.identities.clone(), &plan(4), |_| {}).unwrap();
+    let first = Question::Cluster(plan(3).first_question(SIZES.len()).unwrap());
+    let [once, again] = [&before, &after].map(|cast| session(cast, std::slice::from_ref(&first)));
+    assert_eq!((once.len(), once), (1, again), "fresh noise under another plan");
+}
+
+/// [APP-7]: how far a column reaches says how much its blur is. Where working units are the columns' own, the same question under another
+/// box has another noise: two multiples of one noise would be taken off each other.
+#[test]
+fn app_7_blur_cannot_be_taken_off_by_another_box() {
+    let plan = |upper: f64| {
+        let mut work = fcm(3);
+        work.recipe.seeding =
+            Seeding::Tree(TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 5, blur: 0.5 });
+        work.scaling = veilsum_cluster::Scaling::None;
+        work.columns.iter_mut().for_each(|column| column.upper = upper);
+        work
+    };
+    let cast = |identities, upper: f64| cast_of(identities, &plan(upper), |_| {}).unwrap();
+    let fresh = (0..SIZES.len() + 2).map(|_| Arc::new(Identity::generate(&mut system_rng()))).collect();
+    let before = cast(fresh, 1.0);
+    let first = Question::Cluster(plan(1.0).first_question(SIZES.len()).unwrap());
+    assert_eq!(first, Question::Cluster(plan(1.5).first_question(SIZES.len()).unwrap()), "one question");
+    let rows = |cast: &Cast| {
+        let found = session(cast, std::slice::from_ref(&first));
+        let federation = &cast.federation;
+        let layout = first.layout(&federation.work.domain().unwrap(), &federation.form().unwrap()).unwrap();
+        layout.decode(&found[0], SIZES.len(), None).unwrap().values[0]
+    };
+    // The number of rows has the same blur in either box, but for the noise.
+    let (one, same, other) =
+        (rows(&before), rows(&cast(before.identities.clone(), 1.0)), rows(&cast(before.identities.clone(), 1.5)));
+    assert!(one == same && one != other, "{one} {same} {other}");
+}
+
+/// [APP-7], [OPN-9]: where sites follow the method by opened totals, a question under blur is the copy's to the last digit: answers to two
+/// that differ by so little would differ by less than their blur.
+#[test]
+fn app_7_a_question_under_blur_is_the_copys_to_the_bit() {
+    let mut work = fcm(3);
+    work.recipe.seeding =
+        Seeding::Tree(TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 5, blur: 0.5 });
+    let cast = cast(&work, SIZES.len(), |terms| terms.opening = true).unwrap();
+    let Federation { roster, terms, work, .. } = &cast.federation;
+    let mut copy = Replay::new(roster.clone(), terms.clone(), work.clone()).unwrap();
+    let first = copy.asks().unwrap().clone();
+    let begun = session(&cast, std::slice::from_ref(&first));
+    copy.take(&begun[0], &[0, 1, 2, 3, 4]).unwrap();
+    let Some(Question::Cluster(batch)) = copy.asks().cloned() else { panic!("no second question") };
+    let moved = |by: f64| {
+        let mut batch = batch.clone();
+        let Query::Cells(cells) = &mut batch.queries[0] else { panic!("not about cells") };
+        assert!(cells.blur.is_some());
+        cells.tree.splits.last_mut().expect("a split").at += by;
+        Question::Cluster(batch)
+    };
+    for (by, answers) in [(0.0, 2), (1e-12, 1)] {
+        let found = session(&cast, &[first.clone(), moved(by)]);
+        assert_eq!((found.len(), &found[0]), (answers, &begun[0]), "{by}");
+    }
+}
+
 /// [NOI-2]: the same parties, plan, question and rows, and noise of its own in every session: what the sites have in common would
 /// cancel where one of them changed.
 #[test]
@@ -372,12 +454,30 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
 
 // ---- open -----------------------------------------------------------------------------------------------------------
 
+/// [APP-5]: the verdict first, and then the count.
 #[test]
 fn verdict_and_count_together_do_not_show_the_rows_of_a_site_that_was_left_out() {
+    let (judged, counted) = verdict_and_count(false);
+    assert!(judged.is_some(), "no verdict");
+    assert_eq!(counted, None, "the rows of the first site are {judged:?} less");
+}
+
+/// [APP-5]: the count first, and then the verdict.
+#[test]
+fn count_and_verdict_together_do_not_show_the_rows_of_a_site_that_was_left_out() {
+    let (judged, counted) = verdict_and_count(true);
+    assert_eq!(counted, Some(SIZES.iter().sum::<usize>() as u64));
+    assert_eq!(judged, None, "the rows of the first site are {counted:?} less");
+}
+
+/// The rows that a coordinator is told which has the result judged without the first site, by the verdict and by the count; the count is
+/// asked for `first` or last.
+fn verdict_and_count(first: bool) -> (Option<u64>, Option<u64>) {
     let mut work = fcm(2);
     work.judge = Judge::Intermediary;
-    let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
-    let (judged, counted) = run(async {
+    // Each site is a block by itself: of a block, none is left out.
+    let cast = cast(&work, SIZES.len(), |terms| terms.block_size = 1).unwrap();
+    run(async {
         let mut hub = hub(&cast, PartyId::Coordinator, LOOPBACK_TIMING).await;
         let coordinator = hub.address().unwrap();
         let timing = Timing { phase: 2_500, ..LOOPBACK_TIMING };
@@ -385,8 +485,8 @@ fn verdict_and_count_together_do_not_show_the_rows_of_a_site_that_was_left_out()
         let mut tasks = Tasks(sites(&cast, coordinator, intermediary, &View::default()));
         tasks.0.push(task.abort_handle());
         ready(&mut hub).await;
-        let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
-        assert!(answered(&mut hub, &first, words(&cast, &first)).await);
+        let start = Question::Cluster(work.first_question(SIZES.len()).unwrap());
+        assert!(answered(&mut hub, &start, words(&cast, &start)).await);
         counted(&mut hub).await;
         let batch: Batch = Query::fuzzy_validation(centres(0.8), 2.0).into();
         let domain = work.domain().unwrap();
@@ -400,28 +500,36 @@ fn verdict_and_count_together_do_not_show_the_rows_of_a_site_that_was_left_out()
         for site in 1..SIZES.len() as u16 {
             hub.tell(PartyId::Site(site), Kind::Held, &Held { batch: batch.clone() });
         }
-        hub.tell(PartyId::Intermediary, Kind::JudgeRequest, &request);
-        let mut judged = None;
+        let count = || CountRequest { cohort: (0..SIZES.len() as u16).collect() };
+        match first {
+            true => hub.tell(PartyId::Intermediary, Kind::CountRequest, &count()),
+            false => hub.tell(PartyId::Intermediary, Kind::JudgeRequest, &request),
+        };
+        let (mut judged, mut counted) = (None, None);
         let session = hub.session();
         loop {
-            match hub.next(Some(Instant::now() + Duration::from_secs(25))).await {
+            match hub.next(Some(Instant::now() + Duration::from_secs(if first { 8 } else { 25 }))).await {
                 HostEvent::Control { from, kind: Kind::JudgeReply, bytes } => {
                     let reply: JudgeReply = hub.open_control(from, &session, Kind::JudgeReply, &bytes).unwrap();
                     judged = Some(reply.open().unwrap()[0].rows);
-                    let cohort = (0..SIZES.len() as u16).collect();
-                    hub.tell(PartyId::Intermediary, Kind::CountRequest, &CountRequest { cohort });
+                    if first {
+                        return (judged, counted);
+                    }
+                    hub.tell(PartyId::Intermediary, Kind::CountRequest, &count());
                 }
                 HostEvent::Control { from, kind: Kind::CountReply, bytes } => {
                     let reply: CountReply = hub.open_control(from, &session, Kind::CountReply, &bytes).unwrap();
-                    return (judged, reply.total);
+                    counted = reply.total;
+                    if !first {
+                        return (judged, counted);
+                    }
+                    hub.tell(PartyId::Intermediary, Kind::JudgeRequest, &request);
                 }
-                HostEvent::Control { kind: Kind::Aborted, .. } | HostEvent::Deadline => return (judged, None),
+                HostEvent::Control { kind: Kind::Aborted, .. } | HostEvent::Deadline => return (judged, counted),
                 _ => {}
             }
         }
-    });
-    let shown = judged.zip(counted).map(|(judged, counted)| counted - judged);
-    assert_ne!(shown, Some(SIZES[0] as u64), "the rows of the first site");
+    })
 }
 
 /// Deck, slot, cohort, words, context and total before, query.

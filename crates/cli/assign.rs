@@ -8,11 +8,11 @@ use std::{
 
 use clap::Args;
 use serde_json::{Value, json};
-use veilsum_cluster::assign::{largest, memberships};
+use veilsum_cluster::assign::largest;
 
 use crate::verb::{self, Out, Verb};
 use veilsum_node::{
-    assigned::{Assigned, Part, Shown, is_parquet},
+    assigned::{Assigned, NOISE, Part, Shown, is_parquet},
     cost::counted,
     documents,
     error::{Code, Failure},
@@ -144,7 +144,10 @@ impl AssignArgs {
         top: usize,
         mut take: impl FnMut(&Part<'_>) -> Result<(), Failure>,
     ) -> Result<Told, Failure> {
-        let centres = model.centres().map_err(|why| self.fail(why))?;
+        let named =
+            |failure: Failure| Failure { message: format!("{}: {}", self.model.display(), failure.message), ..failure };
+        let assignment = model.assignment().map_err(named)?;
+        let shares = model.k as usize + usize::from(model.has_noise());
         let mut batches = Batches::new(table::open(&self.data)?, spec)?;
         let (at_once, mut told) = ((HELD / model.names().len().max(1)).max(1), Told::default());
         loop {
@@ -152,13 +155,11 @@ impl AssignArgs {
             let (values, ids) = batches.table().drain();
             self.tell_apart(ids.as_deref().unwrap_or_default())?;
             let outside = outside(&values, model);
-            let rows = model.to_working(values).map_err(|why| match told.rows {
+            let u = assignment.memberships(values).map_err(|why| match told.rows {
                 0 => self.fail(why),
                 before => self.fail(format!("behind the first {}: {why}", counted(before, "row"))),
             })?;
-            let u = memberships(&rows, &centres, model.m).map_err(|e| self.fail(e))?;
-            let u = u.as_slice().unwrap_or_default();
-            let largest = u.chunks_exact(model.k as usize).map(|row| largest(row, top)).collect();
+            let largest = u.chunks_exact(shares).map(|row| largest(row, top)).collect();
             for (row, _) in outside.iter().enumerate().filter(|(_, outside)| **outside) {
                 told.outside += 1;
                 if told.listed.len() < LISTED {
@@ -166,7 +167,7 @@ impl AssignArgs {
                 }
             }
             told.rows += outside.len();
-            take(&Part { ids, memberships: u, largest, outside })?;
+            take(&Part { ids, memberships: &u, largest, outside })?;
             if !more {
                 return Ok(told);
             }
@@ -214,7 +215,7 @@ impl Verb for AssignArgs {
         if let (Some(caution), false) = (model.caution(), json) {
             crate::tell!("warning: {caution}");
         }
-        let clusters = model.k as usize;
+        let (clusters, noise) = (model.k as usize, model.has_noise());
         let (spec, shown) = (args.spec(&model)?, args.shown(clusters)?);
         let top = if let Shown::Top(top) = shown { top } else { 1 };
         let id = args.id.as_deref();
@@ -223,7 +224,7 @@ impl Verb for AssignArgs {
                 return args.print_document(&model, &spec, top);
             }
             // Nothing is printed of rows that cannot be read.
-            let begin = || Assigned::new(Unheard(Out), false, id, shown, clusters);
+            let begin = || Assigned::new(Unheard(Out), false, id, shown, (clusters, noise));
             let mut begun = None;
             let told = args.each_part(&model, &spec, top, |part| {
                 let out = match begun.take() {
@@ -240,7 +241,7 @@ impl Verb for AssignArgs {
             args.warn(&told, &spec, &model);
             return verb::written(flushed);
         }
-        let mut out = Assigned::new(Growing::create(&args.out)?, is_parquet(&args.out), id, shown, clusters)?;
+        let mut out = Assigned::new(Growing::create(&args.out)?, is_parquet(&args.out), id, shown, (clusters, noise))?;
         let told = args.each_part(&model, &spec, top, |part| out.add(part))?;
         out.finish()?.finish()?;
         if !json {
@@ -281,10 +282,17 @@ impl AssignArgs {
 
     /// What a row was assigned.
     fn line(&self, part: &Part<'_>, row: usize, model: &Model) -> Value {
-        let (largest, clusters) = (&part.largest[row], model.k as usize);
+        let clusters = model.k as usize;
+        let name = |cluster: &usize| if *cluster < clusters { json!(cluster) } else { json!(NOISE) };
+        let largest: Vec<Value> = part.largest[row].iter().map(name).collect();
         let mut line = json!({ "cluster": largest[0], "outside_box": part.outside[row] });
         if !self.hard {
-            line["memberships"] = json!(part.memberships[row * clusters..(row + 1) * clusters]);
+            let shares = clusters + usize::from(model.has_noise());
+            let (u, noise) = part.memberships[row * shares..(row + 1) * shares].split_at(clusters);
+            line["memberships"] = json!(u);
+            if let [noise] = noise {
+                line[NOISE] = json!(noise);
+            }
         }
         if self.top.is_some() {
             line["top"] = json!(largest);

@@ -5,8 +5,8 @@ use serde_json::Value;
 use veilsum_cluster::method::{Choice, GroupThreshold, Pick, Seeding, Validity};
 use veilsum_cluster::query::{RoundHalf, ShapeModel, ShapedSums, TypicalSums, Typicality};
 use veilsum_cluster::{
-    Algorithm, Batch, Centres, Clusters, Domain, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Scaling, answer,
-    pooled, warnings,
+    Algorithm, Batch, Centres, Clusters, Domain, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Scaling, Transform,
+    answer, assign, pooled, warnings,
 };
 
 fn numbers(value: &Value) -> Vec<f64> {
@@ -195,6 +195,88 @@ fn question() -> ShapedSums {
         floor: 1e-6,
         part: RoundHalf::Both,
     }
+}
+
+/// Rows of two lines that cross in the middle, one after the other, with the centres and covariances of the two.
+fn crossing() -> (Vec<[f64; 2]>, Centres, Vec<Vec<f64>>) {
+    let of = |slope: f64| {
+        (0..60).map(move |i| {
+            let (along, off) = ((f64::from(i) - 29.5) / 75.0, 0.01 * (f64::from(i * 7 % 5) - 2.0));
+            [0.5 + along, 0.5 + slope * along + off]
+        })
+    };
+    let centres = Centres::from_rows(&[vec![0.495, 0.5], vec![0.505, 0.5]]).unwrap();
+    (of(1.0).chain(of(-1.0)).collect(), centres, vec![vec![0.0533, 0.0533, 0.0535], vec![0.0533, -0.0533, 0.0535]])
+}
+
+#[test]
+fn rows_are_assigned_by_the_covariances_of_their_clusters() {
+    let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::None).unwrap();
+    let (points, centres, covariances) = crossing();
+    let rows = Rows::new(points.concat(), 2).unwrap();
+    let right = |u: &[f64]| {
+        u.chunks(2).enumerate().filter(|(i, u)| assign::largest(u, 1)[0] == i / 60).count() as f64 / points.len() as f64
+    };
+    let plain = right(assign::memberships(&rows, &centres, 2.0).unwrap().as_slice().unwrap());
+    assert!(plain < 0.7, "the nearest centre says little here: {plain}");
+    for model in [ShapeModel::GustafsonKessel { m: 1.5 }, ShapeModel::Mixture { weights: vec![0.5; 2] }] {
+        let clusters = ShapedSums::left(centres.clone(), &covariances, model.clone(), None, &domain).unwrap();
+        let u = clusters.memberships(&rows, &domain).unwrap();
+        assert!(right(&u) > 0.9, "{model:?}: {}", right(&u));
+        // They are those that a round adds up.
+        let asked = Batch::from(Query::from(ShapedSums { part: RoundHalf::Counts, ..clusters.clone() }));
+        for (point, u) in points.iter().zip(u.chunks(2)) {
+            let site = Rows::new(point.to_vec(), 2).unwrap();
+            let site = Prepared::new(&site, &domain, OutOfBox::Refuse).unwrap();
+            let power = if let ShapeModel::GustafsonKessel { m } = model { m } else { 1.0 };
+            for (weight, u) in answer(&asked, &site).unwrap().values.iter().zip(u) {
+                assert!((weight - u.powf(power)).abs() < 1e-12, "{model:?} {point:?}");
+            }
+        }
+        // Standardised, they are the same, as the covariances stay in working units.
+        let transform =
+            Transform { lower: vec![0.0; 2], upper: vec![1.0; 2], shift: vec![0.5, 0.25], factor: vec![2.0, 10.0] };
+        let (wide, moved) = (transform.domain(&domain).unwrap(), transform.centres(&centres).unwrap());
+        let same = ShapedSums::left(moved, &covariances, model.clone(), Some(&transform), &wide).unwrap();
+        let same = same.memberships(&transform.rows(&rows).unwrap(), &wide).unwrap();
+        assert!(same.iter().zip(&u).all(|(a, b)| (a - b).abs() < 1e-9), "{model:?}");
+        // A row at the end of all numbers has memberships too.
+        for far in [1e120, 1e200, f64::MAX] {
+            let u = clusters.memberships(&Rows::new(vec![far, -far], 2).unwrap(), &domain).unwrap();
+            assert!((u.iter().sum::<f64>() - 1.0).abs() < 1e-12 && u.iter().all(|u| *u >= 0.0), "{far}: {u:?}");
+        }
+        for bad in [
+            vec![covariances[0].clone()],
+            vec![covariances[0].clone(), vec![0.05, 0.0]],
+            vec![covariances[0].clone(), Vec::new()],
+            vec![covariances[0].clone(), vec![0.05, 0.06, 0.05]],
+            vec![covariances[0].clone(), vec![0.05, f64::NAN, 0.05]],
+            vec![covariances[0].clone(), vec![f64::INFINITY, 0.0, 0.05]],
+        ] {
+            assert!(ShapedSums::left(centres.clone(), &bad, model.clone(), None, &domain).is_err(), "{bad:?}");
+        }
+        let mixing = Transform { factor: vec![2.0, 0.5, 10.0], ..transform };
+        assert!(ShapedSums::left(centres.clone(), &covariances, model, Some(&mixing), &wide).is_err());
+    }
+}
+
+#[test]
+fn a_row_far_from_every_centre_is_noise() {
+    let centres = Centres::from_rows(&[vec![0.25], vec![0.75]]).unwrap();
+    let rows = Rows::new(vec![0.25, 0.35, 100.0, f64::MAX], 1).unwrap();
+    let of = |typicality| {
+        let clusters = TypicalSums { centres: centres.clone(), m: 2.0, distance: 0.1, typicality };
+        clusters.memberships(&rows).unwrap()
+    };
+    let noise = of(Typicality::Noise);
+    assert_eq!(noise[..3], [1.0, 0.0, 0.0]);
+    assert!(noise.chunks(3).all(|u| (u.iter().sum::<f64>() - 1.0).abs() < 1e-12), "{noise:?}");
+    assert!((noise[3] - noise[5]).abs() < 1e-9 && noise[8] > 0.999 && noise[11] > 0.999, "{noise:?}");
+    let typical = of(Typicality::Possibilistic);
+    assert!(
+        typical[0] == 1.0 && (typical[2] - 0.5).abs() < 1e-9 && typical[4..].iter().all(|u| *u < 1e-5),
+        "{typical:?}"
+    );
 }
 
 #[test]

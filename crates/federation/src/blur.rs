@@ -9,13 +9,6 @@ use veilsum_proto::{
 
 pub use veilsum_cluster::random::Stream;
 
-use crate::question::Question;
-
-/// Whether the answer to this question is blurred.
-pub fn is_asked(question: &Question) -> bool {
-    matches!(question, Question::Cluster(batch) if batch.queries.iter().any(Query::is_blurred))
-}
-
 /// Blur that repeats: for federations on one machine, whose rows are no secret. A real site draws its own ([`of_site`]).
 #[derive(Debug, Clone, Copy)]
 pub struct Repeatable {
@@ -33,8 +26,9 @@ impl Repeatable {
     }
 }
 
-/// [APP-7]: the noise for one question of the plan `terms` on the rows with this digest. Whoever puts it again gets the same: fresh noise each
-/// time would average out. The seed of the identity makes it this site's secret.
-pub fn of_site(identity: &Identity, terms: &Hash, question: &[u8], rows: &Hash) -> Stream {
-    Stream::from_key(suite::hash("blur", &[&*identity.digest_secret(), &terms.0, question, &rows.0]).0)
+/// [APP-7]: the noise for the question with this digest ([`question_digest`](crate::release::question_digest)), on the rows with this
+/// one. Whoever puts it again, in whatever plan, gets the same: fresh noise each time would average out, and the ledger, which knows
+/// a question by the same digest, takes the answer for one that was given before. The seed of the identity makes it this site's secret.
+pub fn of_site(identity: &Identity, question: &Hash, rows: &Hash) -> Stream {
+    Stream::from_key(suite::hash("blur", &[&*identity.digest_secret(), &question.0, &rows.0]).0)
 }

@@ -213,6 +213,11 @@ impl MethodSession {
         Some(finish(&self.method, &self.released).ok()?.outcome)
     }
 
+    /// What the run may end with where the intermediary judges, one outcome for each K and restart.
+    pub fn candidates(&self) -> Vec<Outcome> {
+        self.method.candidates().unwrap_or_default()
+    }
+
     /// Why the next question is asked, for people.
     pub fn why(&self) -> &'static str {
         match self.method.stage() {
@@ -279,7 +284,13 @@ impl MethodSession {
 
     /// Whether it is this question's turn.
     pub fn expects(&self, question: &Question) -> bool {
-        matches!(&self.turn, Turn::Ask(expected, _) if **expected == *question || self.units().same(&**expected, question))
+        let Turn::Ask(expected, _) = &self.turn else { return false };
+        // What is asked under blur follows from totals by exact arithmetic. Other last digits would be another question, and two answers
+        // under the same blur, whose difference has none.
+        match expected.is_blurred() {
+            true => expected.to_bytes() == question.to_bytes(),
+            false => **expected == *question || self.units().same(&**expected, question),
+        }
     }
 
     /// Whether the intermediary is to judge this now.

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
-    Centres, DataError, Domain, Outcome, Rows, Scaling, Transform,
+    Algorithm, Centres, DataError, Domain, Outcome, QueryError, Rows, Scaling, Transform, assign,
     method::{Extrapolation, Rested},
+    query::{Query, ShapeModel, ShapedSums, TypicalSums, Typicality},
 };
 use veilsum_proto::suite::Hash;
 
@@ -19,6 +20,10 @@ pub const FORMAT: &str = "veilsum-model/1";
 
 /// Bytes of a model file: twice the largest set of centres (a million numbers) as decimal text.
 pub const MAX_FILE: usize = 64 << 20;
+
+/// Numbers of a model with covariances at most, K (2 d + d (d + 1) / 2): as text of some 30 bytes each they fit the message that
+/// ends a run. A larger one has its covariances in the result alone.
+const MAX_SHAPED: usize = 1 << 18;
 
 /// Centres with their columns and units.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -46,6 +51,16 @@ pub struct Model {
     /// How the cohort standardised working units, if it did: memberships are computed in the units that it leads to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standardisation: Option<Transform>,
+    /// Of `gk` and `gmm` the covariance of every cluster in working units, K lower triangles row by row, d (d + 1) / 2 each. Models
+    /// of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covariances_working: Option<Vec<Vec<f64>>>,
+    /// Of `gmm` the share of every cluster (K), which add up to 1; none where the rule of small groups hides them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Vec<f64>>,
+    /// Of `fcm-noise` and `pcm` the plan's δ, in the units that memberships are computed in. Models of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distance: Option<f64>,
     /// Hash of the plan that the run followed, hexadecimal.
     pub plan: String,
     /// Whether the centres came to rest on totals that were asked, and the run to its end: false in all that ended early. Models of
@@ -61,6 +76,41 @@ pub struct Model {
     /// How much of the centres rests on estimated totals, where the run could not ask to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extrapolated: Option<Extrapolation>,
+}
+
+/// What the memberships of a row in the clusters of a model follow from.
+enum Rule {
+    /// The distances to the centres, as in fuzzy c-means.
+    Fuzzy(Centres, f64),
+    /// Covariances, in a box of these units.
+    Shaped(ShapedSums, Domain),
+    /// The distances to the centres and δ.
+    Typical(TypicalSums),
+}
+
+/// A model that is ready to be used on rows.
+pub struct Assignment<'a> {
+    model: &'a Model,
+    rule: Rule,
+}
+
+impl Assignment<'_> {
+    /// Memberships of n rows, row by row, as the model's method has them in its rounds: n x K. Under a noise cluster
+    /// ([`Model::has_noise`]) they are n x (K + 1), the last one that in the noise cluster. Those of a row add up to 1, but under
+    /// `pcm`, where every cluster judges a row by itself. `values` are row-major in original units, as for [`Model::to_working`].
+    ///
+    /// # Errors
+    /// A sentence where a value is not finite.
+    pub fn memberships(&self, values: Vec<f64>) -> Result<Vec<f64>, String> {
+        let rows = self.model.to_working(values)?;
+        match &self.rule {
+            Rule::Fuzzy(centres, m) => assign::memberships(&rows, centres, *m)
+                .map(|u| u.as_slice().unwrap_or_default().to_vec())
+                .map_err(|e| e.to_string()),
+            Rule::Shaped(clusters, domain) => clusters.memberships(&rows, domain).map_err(|e| e.to_string()),
+            Rule::Typical(clusters) => clusters.memberships(&rows).map_err(|e| e.to_string()),
+        }
+    }
 }
 
 /// How a run ended that could not ask its method to the end ([APP-8]).
@@ -115,10 +165,20 @@ impl Model {
     ) -> Result<Model, PlanSpecError> {
         let model = Model::new(work, plan, &outcome.centres, outcome.transform.clone())?;
         let converged = Some(outcome.converged && ended_early.is_none());
-        Ok(Model { converged, rested: outcome.rested, ended_early, extrapolated: outcome.extrapolated, ..model })
+        let (k, d) = (outcome.centres.k(), outcome.centres.columns());
+        let shapes = outcome.shapes.as_ref().filter(|_| k * (2 * d + d * (d + 1) / 2) <= MAX_SHAPED);
+        Ok(Model {
+            covariances_working: shapes.map(|shapes| shapes.covariances.clone()),
+            weights: shapes.and_then(|shapes| shapes.weights.clone()),
+            converged,
+            rested: outcome.rested,
+            ended_early,
+            extrapolated: outcome.extrapolated,
+            ..model
+        })
     }
 
-    /// The model of final centres (working units).
+    /// The model of final centres (working units), without covariances.
     ///
     /// # Errors
     /// [`PlanSpecError`] where the centres do not fit the plan's columns.
@@ -130,6 +190,10 @@ impl Model {
     ) -> Result<Model, PlanSpecError> {
         let (k, m) = (u32::try_from(working.k()).unwrap_or(u32::MAX), work.recipe.judge_m());
         let (centres, _) = work.units(working)?;
+        let distance = match work.recipe.algorithm {
+            Algorithm::FcmNoise { distance, .. } | Algorithm::Pcm { distance, .. } => Some(distance),
+            _ => None,
+        };
         Ok(Model {
             format: FORMAT.into(),
             method: work.method_name().into(),
@@ -141,6 +205,9 @@ impl Model {
             centres,
             centres_working: working.rows().map(<[f64]>::to_vec).collect(),
             standardisation,
+            covariances_working: None,
+            weights: None,
+            distance,
             plan: plan.to_string(),
             converged: None,
             rested: None,
@@ -149,9 +216,22 @@ impl Model {
         })
     }
 
-    /// What whoever uses the centres has to know of how they came about, as a sentence; `None` where they came to rest, and where
-    /// the file does not say.
+    /// What whoever uses the model has to know, as a sentence: how its centres came about, unless they came to rest or the file does
+    /// not say, and what is hidden in it.
     pub fn caution(&self) -> Option<String> {
+        let hidden =
+            (self.method == "gmm" && self.covariances_working.is_some() && self.weights.is_none()).then(|| {
+                "the shares of its clusters are hidden, as one is small: memberships are those of equal shares"
+                    .to_owned()
+            });
+        match (self.unrest(), hidden) {
+            (Some(unrest), Some(hidden)) => Some(format!("{unrest}; {hidden}")),
+            (unrest, hidden) => unrest.or(hidden),
+        }
+    }
+
+    /// How the centres came about, where they did not come to rest.
+    fn unrest(&self) -> Option<String> {
         let estimated = self.extrapolated.filter(|found| found.rounds > 0).map_or_else(String::new, |found| {
             let (rounds, error) = (found.rounds, found.held_out_error);
             format!("; the totals of {rounds} more are estimated (relative error {error:.1e} on probes)")
@@ -207,9 +287,6 @@ impl Model {
         columns::check(&self.columns, &self.categorical)?;
         let domain = self.domain()?;
         let working = self.working_centres()?;
-        if let Some(standardisation) = &self.standardisation {
-            standardisation.domain(&domain).map_err(|e| format!("standardisation: {e}"))?;
-        }
         let original = Centres::from_rows(&self.centres).map_err(|e| format!("centres: {e}"))?;
         for (name, c) in [("centres", &original), ("centres_working", &working)] {
             if c.k() != self.k as usize || c.columns() != domain.columns() {
@@ -225,7 +302,83 @@ impl Model {
                 }
             }
         }
-        Ok(())
+        self.rule().map(drop)
+    }
+
+    /// Whether rows may belong to a noise cluster, which has no centre.
+    pub fn has_noise(&self) -> bool {
+        self.method == "fcm-noise"
+    }
+
+    /// The model, ready to be used on rows.
+    ///
+    /// # Errors
+    /// A [`Failure`], without the file's name, where the model is not valid, or has not all that its method needs.
+    pub fn assignment(&self) -> Result<Assignment<'_>, Failure> {
+        let unusable = |why: String| {
+            Failure::input(
+                format!("the model is not valid: {why}"),
+                "take the model.json that the run wrote, unchanged",
+            )
+        };
+        if let Some(rule) = self.rule().map_err(unusable)? {
+            return Ok(Assignment { model: self, rule });
+        }
+        let method = &self.method;
+        let (lacking, advice) = match method.as_str() {
+            "gk" | "gmm" => (
+                "covariances",
+                "models of earlier versions, and of very many clusters and columns, keep none: make the run again, or take `shapes` of \
+                 its result.json",
+            ),
+            _ => ("distance", "models of earlier versions keep none: make the run again"),
+        };
+        let what = format!("a model of {method} that has no {lacking} cannot say where rows belong under {method}");
+        Err(Failure::input(what, advice))
+    }
+
+    /// What memberships follow from; `None` where the model has not kept it.
+    fn rule(&self) -> Result<Option<Rule>, String> {
+        let public = self.domain()?;
+        let domain = match &self.standardisation {
+            None => public,
+            Some(standardisation) => standardisation.domain(&public).map_err(|e| format!("standardisation: {e}"))?,
+        };
+        let (centres, m, method) = (self.centres()?, self.m, self.method.as_str());
+        let mixture = method == "gmm";
+        let shaped = mixture || method == "gk";
+        let typicality = match method {
+            "fcm-noise" => Some(Typicality::Noise),
+            "pcm" => Some(Typicality::Possibilistic),
+            _ => None,
+        };
+        if self.covariances_working.is_some() && !shaped
+            || self.weights.is_some() && !(mixture && self.covariances_working.is_some())
+            || self.distance.is_some() && typicality.is_none()
+        {
+            return Err(format!("covariances, weights or a distance are not for {method}"));
+        }
+        let plain = |e: QueryError| match e {
+            QueryError::Parameter { what } => what.to_owned(),
+            other => other.to_string(),
+        };
+        if let Some(typicality) = typicality {
+            let Some(distance) = self.distance else { return Ok(None) };
+            let clusters = TypicalSums { centres, m, distance, typicality };
+            Query::from(clusters.clone()).check(&domain).map_err(plain)?;
+            return Ok(Some(Rule::Typical(clusters)));
+        }
+        if !shaped {
+            return Ok(Some(Rule::Fuzzy(centres, m)));
+        }
+        let Some(covariances) = &self.covariances_working else { return Ok(None) };
+        let even = || vec![1.0 / centres.k() as f64; centres.k()];
+        let model = match mixture {
+            true => ShapeModel::Mixture { weights: self.weights.clone().unwrap_or_else(even) },
+            false => ShapeModel::GustafsonKessel { m },
+        };
+        let clusters = ShapedSums::left(centres, covariances, model, self.standardisation.as_ref(), &domain);
+        clusters.map(|clusters| Some(Rule::Shaped(clusters, domain))).map_err(plain)
     }
 
     /// The public box.
@@ -318,6 +471,79 @@ mod tests {
         let rows = back.to_working(vec![-1.0, 0.0, 5.0, 20.0]).unwrap();
         assert_eq!(rows.as_slice(), &[0.0, 0.0, 2.0, 2.0]);
         assert!(Model::from_bytes(b"{\"format\":1}").is_err());
+    }
+
+    /// The same as a model of `gmm`, whose clusters lie across each other.
+    fn shaped() -> Model {
+        let covariances = vec![vec![0.05, 0.04, 0.05], vec![0.05, -0.04, 0.05]];
+        let (covariances_working, weights) = (Some(covariances), Some(vec![0.25, 0.75]));
+        Model { method: "gmm".into(), covariances_working, weights, ..sample() }
+    }
+
+    fn memberships(model: &Model, row: [f64; 2]) -> Vec<f64> {
+        model.assignment().unwrap().memberships(row.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn what_a_method_needs_is_kept_and_used() {
+        let plain = String::from_utf8(sample().to_bytes()).unwrap();
+        assert!(["covariances_working", "weights", "distance"].iter().all(|key| !plain.contains(key)), "{plain}");
+        let gk = Model { method: "gk".into(), weights: None, ..shaped() };
+        let noise = Model { method: "fcm-noise".into(), distance: Some(0.1), ..sample() };
+        let pcm = Model { method: "pcm".into(), ..noise.clone() };
+        for model in [shaped(), gk.clone(), noise.clone(), pcm.clone()] {
+            assert_eq!(Model::from_bytes(&model.to_bytes()).unwrap(), model);
+        }
+        // [-0.7, 2] is the first centre. Along the second diagonal the second cluster reaches farther.
+        let near = [-0.7, 2.0];
+        assert!(memberships(&gk, near)[0] > 0.999);
+        for model in [shaped(), gk.clone()] {
+            let u = memberships(&model, [-1.0, 10.0]);
+            assert!(u[1] > 0.9 && (u[0] + u[1] - 1.0).abs() < 1e-12, "{u:?}");
+        }
+        let even = Model { weights: None, ..shaped() };
+        assert!(memberships(&even, near)[0] > memberships(&shaped(), near)[0], "the first has a quarter of the rows");
+        assert!(even.caution().is_some_and(|told| told.contains("equal shares")) && shaped().caution().is_none());
+        let far = memberships(&noise, [1000.0, 1000.0]);
+        assert!(far.len() == 3 && far[2] > 0.999, "{far:?}");
+        assert!(memberships(&pcm, [1000.0, 1000.0]).iter().all(|u| *u < 1e-5));
+        // A model of an earlier version can be read, and assigns nothing by a rule that is not its own.
+        for (model, lacking) in [
+            (Model { covariances_working: None, weights: None, ..shaped() }, "covariances"),
+            (Model { covariances_working: None, ..gk }, "covariances"),
+            (Model { distance: None, ..noise }, "distance"),
+            (Model { distance: None, ..pcm }, "distance"),
+        ] {
+            let model = Model::from_bytes(&model.to_bytes()).unwrap();
+            let failure = model.assignment().err().expect("nothing to assign by");
+            assert!(failure.message.contains(lacking) && failure.advice.contains("make the run again"), "{failure}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_for_a_method_is_checked() {
+        let noise = Model { method: "fcm-noise".into(), distance: Some(0.1), ..sample() };
+        let change = |model: &Model, f: &dyn Fn(&mut Model)| {
+            let mut model = model.clone();
+            f(&mut model);
+            model.check().unwrap_err()
+        };
+        for matrix in [vec![0.05, 0.06, 0.05], vec![0.05, 0.0], Vec::new(), vec![0.05; 6], vec![5.0, 0.0, 0.05]] {
+            let told = change(&shaped(), &|m| m.covariances_working.as_mut().unwrap()[1] = matrix.clone());
+            assert!(told.contains("covariance"), "{matrix:?}: {told}");
+        }
+        for value in [f64::NAN, f64::INFINITY, -0.05, 0.0] {
+            change(&shaped(), &|m| m.covariances_working.as_mut().unwrap()[0][0] = value);
+            change(&noise, &|m| m.distance = Some(value));
+            change(&shaped(), &|m| m.weights = Some(vec![value, 0.5]));
+        }
+        change(&shaped(), &|m| m.covariances_working.as_mut().unwrap().truncate(1));
+        change(&shaped(), &|m| m.weights.as_mut().unwrap().truncate(1));
+        for method in ["fcm", "gk", "pcm", "kmeans"] {
+            assert!(change(&shaped(), &|m| m.method = method.into()).contains("not for"), "{method}");
+        }
+        assert!(change(&noise, &|m| m.method = "fcm".into()).contains("not for"));
+        assert!(change(&shaped(), &|m| m.covariances_working = None).contains("not for"));
     }
 
     #[test]

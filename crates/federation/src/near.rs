@@ -5,12 +5,14 @@ use veilsum_cluster::{Domain, Scaling};
 
 /// Two copies of a run on two machines may differ where a mathematical library rounds otherwise: by this part of a number, and of what its
 /// column reaches from end to end. Within it a coordinator may choose: by choosing, it makes the same question another one. That hides nothing
-/// and gains nothing, as every answer is counted and, under noise, has noise of its own ([NOI-2]).
+/// and gains nothing: every answer is counted, noise is of the session's own ([NOI-2]), and a question under blur is the copy's to the bit ([APP-7]).
 const NEAR: f64 = 1e-9;
 
 /// What counts as one of a number: 1, or what its column reaches where that is less.
 pub struct Units {
     columns: Vec<f64>,
+    /// Of numbers in working units that belong to no column.
+    working: f64,
     /// Whether a number may stand for what noise drowned in the other party's copy.
     noisy: bool,
 }
@@ -19,7 +21,8 @@ impl Units {
     /// Those of results and models: of the columns as they are.
     pub fn own(domain: &Domain) -> Units {
         let reach = domain.lower().iter().zip(domain.upper()).map(|(lower, upper)| (upper - lower).min(1.0));
-        Units { columns: reach.collect(), noisy: false }
+        let own = Units { columns: reach.collect(), ..Units::one() };
+        if domain.scaling() == Scaling::None { Units { working: own.least(), ..own } } else { own }
     }
 
     /// Those of questions: of working units.
@@ -28,7 +31,7 @@ impl Units {
     }
 
     fn one() -> Units {
-        Units { columns: vec![1.0], noisy: false }
+        Units { columns: vec![1.0], working: 1.0, noisy: false }
     }
 
     /// The same for results under noise: what noise drowned is `null` for one party and may be a number for another.
@@ -72,6 +75,10 @@ impl Units {
                 let same = |(key, one): (&String, &Value)| match (key.as_str(), b.get(key)) {
                     (_, None) => false,
                     ("centres_working" | "centres_box", Some(other)) => Units::one().values(one, other, 1.0, false),
+                    ("history" | "typical_distance", Some(other)) => self.in_working(self.working, one, other),
+                    ("covariances_working" | "objective" | "objective_per_row", Some(other)) => {
+                        self.in_working(self.working.powi(2), one, other)
+                    }
                     ("covariances", Some(other)) => self.values(one, other, self.least().powi(2), true),
                     (_, Some(other)) => self.values(one, other, unit, squared),
                 };
@@ -79,6 +86,11 @@ impl Units {
             }
             (a, b) => a == b,
         }
+    }
+
+    /// Numbers in working units, of which `unit` counts as one.
+    fn in_working(&self, unit: f64, a: &Value, b: &Value) -> bool {
+        Units { columns: vec![unit], ..*self }.values(a, b, unit, false)
     }
 
     /// The unit of a place in a list with an entry for every column, once or several times, or for every pair of columns.
@@ -125,6 +137,12 @@ mod tests {
         for (one, other) in [
             (json!({ "centres": [[4e-14, 1e-17]] }), json!({ "centres": [[4.000_000_000_01e-14, 3e-16]] })),
             (json!({ "centres_working": [[1e-17, 0.5]] }), json!({ "centres_working": [[3e-16, 0.5]] })),
+            (json!({ "history": [{ "shift": 1e-6 }] }), json!({ "history": [{ "shift": 1.000_001e-6 }] })),
+            (json!({ "objective": 1e-8 }), json!({ "objective": 1.000_001e-8 })),
+            (
+                json!({ "covariances_working": [[1e-12, 0.5, 1.0]] }),
+                json!({ "covariances_working": [[2e-12, 0.5, 1.0]] }),
+            ),
             (json!([1e-27, 1e-14, 1.0]), json!([1e-27, 1e-14, 1.000_000_000_1])),
         ] {
             assert!(units.near(&one, &other), "{one}");
@@ -138,6 +156,12 @@ mod tests {
         let (asked, moved) =
             (json!({ "points": [4e-14, 0.5, 4e-14, 0.5] }), json!({ "points": [4e-14, 0.5, 6e-14, 0.5] }));
         assert!(!units(Scaling::None).near(&asked, &moved));
+        // Of a result, the same holds for what is told in working units.
+        let (shift, other) = (json!({ "history": [4e-14, 4e-14] }), json!({ "history": [5e-14, 4e-14] }));
+        let own = Units::own(&Domain::new(vec![0.0, -5.0], vec![1e-13, 5.0], Scaling::None).unwrap());
+        assert!(!own.near(&shift, &other) && units(Scaling::Box).near(&shift, &other));
+        let (shape, other) = (json!({ "covariances_working": [[4e-27]] }), json!({ "covariances_working": [[5e-27]] }));
+        assert!(!own.near(&shape, &other) && units(Scaling::Box).near(&shape, &other));
         let scaled = Units::working(&Domain::new(vec![0.0, -5.0], vec![1e-13, 5.0], Scaling::Box).unwrap());
         assert!(scaled.near(&asked, &moved) && !scaled.near(&json!([0.5]), &json!([0.500_001])));
     }

@@ -194,6 +194,11 @@ impl Question {
         codec::encode(self)
     }
 
+    /// Whether the answer is blurred ([APP-7]).
+    pub fn is_blurred(&self) -> bool {
+        matches!(self, Question::Cluster(batch) if batch.queries.iter().any(Query::is_blurred))
+    }
+
     /// Reads a broadcast.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use veilsum_cluster::{Batch, Centres, Outcome, Query};
+use veilsum_cluster::{Batch, Outcome};
 use veilsum_proto::{plan::Terms, roster::Roster};
 
 use crate::{
@@ -71,6 +71,14 @@ impl Replay {
         })
     }
 
+    /// What the method asks next.
+    pub fn asks(&self) -> Option<&Question> {
+        match self.session.turn() {
+            Turn::Ask(expected, _) => Some(expected),
+            _ => None,
+        }
+    }
+
     /// Takes the total of the last question, which this site has recomputed.
     ///
     /// # Errors
@@ -124,7 +132,7 @@ impl Replay {
         let floor = self.terms.min_total_rows;
         let outcome = match (self.session.turn(), &model.ended_early) {
             (Turn::Done(outcome), None) => (**outcome).clone(),
-            (Turn::Judge(batch), None) => return self.is_judged(batch, model).map(|()| None),
+            (Turn::Judge(_), None) => return self.is_judged(model).map(|()| None),
             (Turn::Ask(..), None) => return Err("the run is not over by the totals that were opened".into()),
             (Turn::Done(_), Some(_)) => {
                 return Err("it says that the run ended early, and the method had its result".into());
@@ -156,18 +164,15 @@ impl Replay {
         Units::own(self.session.domain())
     }
 
-    /// Whether the model has the centres of one of the runs that are judged, to the units that they are in.
-    fn is_judged(&self, batch: &Batch, model: &Model) -> Result<(), String> {
+    /// Whether the model has the centres and covariances of one of the runs that are judged, to the units that they are in.
+    fn is_judged(&self, model: &Model) -> Result<(), String> {
         let plan = self.terms.hash();
-        let of = |centres: &Centres| {
-            let transform = batch.transform.clone();
-            let working = transform.as_ref().map_or(Some(centres.clone()), |units| units.back(centres).ok())?;
-            let own = Model::new(&self.work, &plan, &working, transform).ok()?;
-            // Whether they had come to rest is not said by centres.
+        let of = |outcome: Outcome| {
+            let own = Model::of(&self.work, &plan, &outcome, None).ok()?;
+            // Whether they had come to rest is the coordinator's word.
             Some(Model { converged: model.converged, rested: model.rested, ..own })
         };
-        let mut judged = batch.queries.iter().flat_map(Query::points).filter_map(of);
-        if judged.any(|own| self.units().same(&own, model)) {
+        if self.session.candidates().into_iter().filter_map(of).any(|own| self.units().same(&own, model)) {
             return Ok(());
         }
         Err("its centres are none of those that were judged".into())
@@ -200,16 +205,19 @@ impl Replay {
 
 #[cfg(test)]
 mod tests {
-    use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
+    use veilsum_cluster::{Algorithm, Centres, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
 
     use super::*;
     use crate::{plan::Judge, question, testing};
 
     /// A copy that has been given the first `totals` totals, or all of them, over three sites of six rows.
     fn copy(judge: Judge, min_total_rows: u64, totals: usize) -> Replay {
+        copy_of(Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 }, judge, min_total_rows, totals)
+    }
+
+    fn copy_of(algorithm: Algorithm, judge: Judge, min_total_rows: u64, totals: usize) -> Replay {
         let columns = vec![crate::plan::Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
-        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 };
-        let mut work = PlanSpec::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
+        let mut work = PlanSpec::plain(columns, algorithm, 2, Seeding::Uniform { seed: 3 });
         (work.scaling, work.judge) = (Scaling::None, judge);
         let (roster, _) = testing::kit(3);
         let terms = Terms { min_total_rows, ..testing::terms(&roster, &work) };
@@ -264,5 +272,20 @@ mod tests {
         assert!(replay.result(&model(&Centres::from_rows(&moved).unwrap()), true).is_err());
         let third = [own.rows().map(<[f64]>::to_vec).collect(), vec![vec![0.5]]].concat();
         assert!(replay.result(&model(&Centres::from_rows(&third).unwrap()), true).is_err(), "another K");
+    }
+
+    /// The same of covariances, by which rows are assigned later.
+    #[test]
+    fn a_model_with_other_covariances_is_refused() {
+        let gmm = Algorithm::Gmm { epsilon: 0.0, max_rounds: 3, regularisation: 1e-6 };
+        let replay = copy_of(gmm, Judge::Intermediary, 1, usize::MAX);
+        let outcome = replay.session.candidates().remove(0);
+        let model = Model::of(&replay.work, &replay.terms.hash(), &outcome, None).unwrap();
+        assert!(model.covariances_working.is_some() && model.weights.is_some());
+        assert!(replay.result(&model, true).is_ok_and(|result| result.is_none()));
+        let mut wide = model.clone();
+        wide.covariances_working.as_mut().unwrap()[1][0] += 1e-6;
+        assert!(replay.result(&wide, true).is_err());
+        assert!(replay.result(&Model { covariances_working: None, weights: None, ..model }, true).is_err());
     }
 }

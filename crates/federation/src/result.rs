@@ -66,7 +66,8 @@ pub struct RunResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shapes: Option<veilsum_cluster::method::Shapes>,
     /// What each cluster of these centres holds: `sizes`, `mass`, `weight`, `deviations` (original units), `left_out`, and why
-    /// some of it is not shown.
+    /// some of it is not shown. Of every method these are in plain distances to the centres, also where the method itself has
+    /// other memberships (`gk`, `gmm`, `fcm-noise`, `pcm`).
     #[serde(flatten)]
     pub clusters: ClusterSizes,
     /// Rows of the sites that the indices are over (those of `cohort`, where no index is there); `null` where nobody told it: an
@@ -89,7 +90,7 @@ pub struct RunResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extrapolated: Option<Extrapolation>,
     /// Objective: J_m for fuzzy methods, sum of squared distances to the nearest centre for hard ones; squared units of the
-    /// questions. `null` where the run ended before it was asked for, as is `fuzzy_davies_bouldin` then.
+    /// questions. It is that of fuzzy c-means at these centres also for `gk`, whose own is `shapes.objective`. `null` where the run ended before it was asked for, as is `fuzzy_davies_bouldin` then.
     pub objective: f64,
     /// The objective over N.
     pub objective_per_row: f64,
@@ -132,7 +133,7 @@ pub struct RunResult {
     pub plan_hash: String,
     /// The shift of every round.
     pub history: Vec<veilsum_cluster::Round>,
-    /// Frames by sender and phase, as the coordinator saw them; at a site those that it sent.
+    /// Frames by sender and phase, as the coordinator saw them; at a site those that it sent. After a restart they are those since.
     pub traffic: Traffic,
     /// The differential privacy that the run promises, if it does: then masses, counts and indices are noisy too.
     #[serde(skip_serializing_if = "Option::is_none")]

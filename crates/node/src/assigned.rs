@@ -27,9 +27,10 @@ pub enum Shown {
 pub struct Part<'a> {
     /// One a row, where they have any.
     pub ids: Option<Vec<String>>,
-    /// n x K, row by row.
+    /// n x K, row by row; n x (K + 1) where there is a noise cluster, which comes last.
     pub memberships: &'a [f64],
-    /// The clusters of the largest memberships, n x the number shown at least, or n x 1; the largest first.
+    /// The clusters of the largest memberships, n x the number shown at least, or n x 1; the largest first. The noise cluster has the
+    /// number K.
     pub largest: Vec<Vec<usize>>,
     /// Whether a row lies outside the box.
     pub outside: Vec<bool>,
@@ -45,7 +46,11 @@ pub struct Assigned<W: Write + Send> {
     form: Form<W>,
     shown: Shown,
     clusters: usize,
+    noise: bool,
 }
+
+/// What a row that is noise has in place of the number of its cluster, and the column of its membership there.
+pub const NOISE: &str = "noise";
 
 /// Whether a file of this name is written as Parquet; every other one is CSV.
 pub fn is_parquet(path: &Path) -> bool {
@@ -60,23 +65,33 @@ fn unwritten(why: impl std::fmt::Display) -> Failure {
 }
 
 impl<W: Write + Send> Assigned<W> {
-    /// Begins a table of memberships in `clusters` clusters, numbered from 0 as in model and result. `id` is the name of the column
-    /// of ids, where rows have any.
+    /// Begins a table of memberships in `clusters` clusters, numbered from 0 as in model and result, and with `noise` in a noise
+    /// cluster, which has the name [`NOISE`], in Parquet no number. `id` is the name of the column of ids, where rows have any.
     ///
     /// # Errors
     /// A [`Failure`] where it cannot be written.
-    pub fn new(out: W, parquet: bool, id: Option<&str>, shown: Shown, clusters: usize) -> Result<Assigned<W>, Failure> {
+    pub fn new(
+        out: W,
+        parquet: bool,
+        id: Option<&str>,
+        shown: Shown,
+        (clusters, noise): (usize, bool),
+    ) -> Result<Assigned<W>, Failure> {
+        let cluster = |name: String| Field::new(name, DataType::UInt32, noise);
         let number = |name: String| Field::new(name, DataType::Float64, false);
         let mut fields: Vec<Field> = id.map(|id| Field::new(id, DataType::Utf8, false)).into_iter().collect();
         match shown {
-            Shown::Memberships => fields.extend((0..clusters).map(|i| number(format!("membership_{i}")))),
-            Shown::Top(top) => fields.extend((1..=top).flat_map(|rank| {
-                [Field::new(format!("cluster_{rank}"), DataType::UInt32, false), number(format!("membership_{rank}"))]
-            })),
+            Shown::Memberships => {
+                fields.extend((0..clusters).map(|i| number(format!("membership_{i}"))));
+                fields.extend(noise.then(|| number(NOISE.to_owned())));
+            }
+            Shown::Top(top) => fields.extend(
+                (1..=top).flat_map(|rank| [cluster(format!("cluster_{rank}")), number(format!("membership_{rank}"))]),
+            ),
             Shown::Hard => {}
         }
         fields.push(Field::new("outside_box", DataType::Boolean, false));
-        fields.push(Field::new("cluster", DataType::UInt32, false));
+        fields.push(cluster("cluster".to_owned()));
         let form = if parquet {
             let schema = Arc::new(Schema::new(fields));
             let zstd = Compression::ZSTD(ZstdLevel::default());
@@ -90,7 +105,7 @@ impl<W: Write + Send> Assigned<W> {
             writer.write_record(fields.iter().map(Field::name)).map_err(unwritten)?;
             Form::Csv(Box::new(writer))
         };
-        Ok(Assigned { form, shown, clusters })
+        Ok(Assigned { form, shown, clusters, noise })
     }
 
     /// Adds rows.
@@ -98,8 +113,9 @@ impl<W: Write + Send> Assigned<W> {
     /// # Errors
     /// A [`Failure`] where they cannot be written.
     pub fn add(&mut self, part: &Part<'_>) -> Result<(), Failure> {
-        let clusters = self.clusters;
-        let of = |row: usize| &part.memberships[row * clusters..(row + 1) * clusters];
+        let (clusters, shares) = (self.clusters, self.clusters + usize::from(self.noise));
+        let of = |row: usize| &part.memberships[row * shares..(row + 1) * shares];
+        let name = |cluster: usize| if cluster < clusters { cluster.to_string() } else { NOISE.to_owned() };
         match &mut self.form {
             Form::Csv(writer) => {
                 for (row, largest) in part.largest.iter().enumerate() {
@@ -110,13 +126,13 @@ impl<W: Write + Send> Assigned<W> {
                     match self.shown {
                         Shown::Memberships => of(row).iter().try_for_each(|u| put(&format!("{u:?}")))?,
                         Shown::Top(top) => largest[..top].iter().try_for_each(|cluster| {
-                            put(&cluster.to_string())?;
+                            put(&name(*cluster))?;
                             put(&format!("{:?}", of(row)[*cluster]))
                         })?,
                         Shown::Hard => {}
                     }
                     put(if part.outside[row] { "true" } else { "false" })?;
-                    put(&largest[0].to_string())?;
+                    put(&name(largest[0]))?;
                     writer.write_record(None::<&[u8]>).map_err(unwritten)?;
                 }
                 Ok(())
@@ -126,13 +142,13 @@ impl<W: Write + Send> Assigned<W> {
                 let numbers =
                     |at: &dyn Fn(usize) -> f64| Arc::new(rows().map(at).collect::<Float64Array>()) as ArrayRef;
                 let places = |rank: usize| {
-                    Arc::new(part.largest.iter().map(|largest| largest[rank] as u32).collect::<UInt32Array>())
-                        as ArrayRef
+                    let place = |largest: &Vec<usize>| Some(largest[rank] as u32).filter(|_| largest[rank] < clusters);
+                    Arc::new(part.largest.iter().map(place).collect::<UInt32Array>()) as ArrayRef
                 };
                 let mut columns: Vec<ArrayRef> = Vec::new();
                 columns.extend(part.ids.as_ref().map(|ids| Arc::new(StringArray::from_iter_values(ids)) as ArrayRef));
                 match self.shown {
-                    Shown::Memberships => columns.extend((0..clusters).map(|i| numbers(&|row| of(row)[i]))),
+                    Shown::Memberships => columns.extend((0..shares).map(|i| numbers(&|row| of(row)[i]))),
                     Shown::Top(top) => columns.extend(
                         (0..top).flat_map(|rank| [places(rank), numbers(&|row| of(row)[part.largest[row][rank]])]),
                     ),

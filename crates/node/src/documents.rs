@@ -32,6 +32,7 @@ pub use guests::{Guest, GuestList, Knocked, Run, Said, Stage};
 pub use invitation::{invitation_line, parse_invitation};
 pub use key::{Card, check_address, load_card, load_identity, load_rekey, write_card, write_key, write_rekey};
 pub use meeting::Begun;
+pub(crate) use model::read_model_with_bytes;
 pub use model::{read_model, write_model};
 pub use offered::Offered;
 pub use plan::{load_plan, write_plan};

@@ -17,8 +17,8 @@ use super::family::{Block, Family, RoundHalf, ShowsRows, Stage, same_columns};
 use crate::kernel::{Form, Step, Sums};
 use crate::random::Stream;
 use crate::scale::inside;
-use crate::shape::{Factor, add_square, extents, triangle};
-use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance, kernel};
+use crate::shape::{Factor, add_square, extents, stretched, triangle};
+use crate::{AnswerError, Centres, Domain, Prepared, QueryError, Rows, Transform, distance, kernel};
 
 /// Columns at most: a cluster has d (d + 1) / 2 second moments, and each is a number that is given away.
 pub(crate) const MAX_SHAPED_COLUMNS: usize = 64;
@@ -75,6 +75,8 @@ struct Clusters<'a> {
     factors: Vec<Factor>,
     /// Of a mixture the logarithm of weight over the root of the determinant; else `det^(1/d)`.
     scale: Vec<f64>,
+    /// The power of a fuzzy membership that is a row's weight: m in a round, 1 where rows are assigned.
+    power: f64,
 }
 
 impl<'a> Clusters<'a> {
@@ -89,7 +91,8 @@ impl<'a> Clusters<'a> {
             }
             ShapeModel::GustafsonKessel { .. } => factors.iter().map(|f| (f.log_det / d as f64).exp()).collect(),
         };
-        Some(Self { query, extents: extents(domain), factors, scale })
+        let power = if let ShapeModel::GustafsonKessel { m } = query.model { m } else { 1.0 };
+        Some(Self { query, extents: extents(domain), factors, scale, power })
     }
 
     /// A row's weights into `w`, with its part of the fit; `z` has the place of K d numbers.
@@ -102,7 +105,8 @@ impl<'a> Clusters<'a> {
             for ((z, (x, c)), extent) in z.iter_mut().zip(x.iter().zip(centre)).zip(&self.extents) {
                 *z = (x - c) / extent;
             }
-            *w = factor.distance(z, &mut y);
+            // A row that is assigned may be so far outside the box that its square is no number.
+            *w = factor.distance(z, &mut y).min(f64::MAX);
         }
         match &self.query.model {
             ShapeModel::Mixture { .. } => {
@@ -114,7 +118,7 @@ impl<'a> Clusters<'a> {
                 (most + sum.ln()).max(LEAST_LOG_LIKELIHOOD)
             }
             ShapeModel::GustafsonKessel { m } => {
-                w.iter_mut().zip(&self.scale).for_each(|(w, scale)| *w *= scale);
+                w.iter_mut().zip(&self.scale).for_each(|(w, scale)| *w = (*w * scale).min(f64::MAX));
                 let squares = w.to_vec();
                 let nearest = squares.iter().fold(f64::INFINITY, |a, b| a.min(*b));
                 // A row that is a centre belongs to it, or to all centres there alike.
@@ -124,7 +128,7 @@ impl<'a> Clusters<'a> {
                 };
                 w.iter_mut().zip(&squares).for_each(|(w, square)| *w = share(*square));
                 let sum: f64 = w.iter().sum();
-                w.iter_mut().for_each(|w| *w = distance::power(*w / sum, *m));
+                w.iter_mut().for_each(|w| *w = distance::power(*w / sum, self.power));
                 w.iter().zip(&squares).map(|(w, square)| w * square).sum()
             }
         }
@@ -134,7 +138,60 @@ impl<'a> Clusters<'a> {
 /// ln 2π.
 const LOG_TAU: f64 = 1.837_877_066_409_345_5;
 
+/// What is wrong with clusters whose covariances have no inverse.
+const NOT_DEFINITE: QueryError = QueryError::Parameter { what: "a covariance is not positive definite" };
+
 impl ShapedSums {
+    /// The question about clusters that a run has left, by which rows are assigned to them: centres (K x d) in the units of its
+    /// questions, whose box is `domain`; covariances (K lower triangles) in working units, as an [`Outcome`](crate::Outcome) has
+    /// them; and how the cohort standardised working units, if it did.
+    ///
+    /// # Errors
+    /// [`QueryError`] where no run has left such clusters.
+    pub fn left(
+        centres: Centres,
+        covariances: &[Vec<f64>],
+        model: ShapeModel,
+        transform: Option<&Transform>,
+        domain: &Domain,
+    ) -> Result<Self, QueryError> {
+        let d = domain.columns();
+        if covariances.iter().any(|matrix| matrix.len() != triangle(d)) {
+            return Err(refuse("a covariance has another number of columns than the box"));
+        }
+        if transform.is_some_and(|transform| transform.factor.len() != d) {
+            return Err(refuse("clusters have no covariances in whitened columns"));
+        }
+        let mut by: Vec<f64> = extents(domain).iter().map(|extent| 1.0 / extent).collect();
+        if let Some(transform) = transform {
+            by.iter_mut().zip(&transform.factor).for_each(|(by, factor)| *by *= factor);
+        }
+        let covariances = covariances.iter().flat_map(|matrix| stretched(matrix, &by)).collect();
+        // Any plan's floor is no lower.
+        let asked = Self { centres, covariances, model, floor: LEAST_FLOOR, part: RoundHalf::Counts };
+        asked.check(domain)?;
+        Ok(asked)
+    }
+
+    /// Memberships of n rows (n x d, units of the question, in the box or outside) in K clusters, row by row, n x K:
+    /// responsibilities of a mixture, else fuzzy memberships. Those of a row add up to 1.
+    ///
+    /// # Errors
+    /// [`QueryError`] where rows and clusters have other columns than the box, or a covariance is not positive definite.
+    pub fn memberships(&self, rows: &Rows, domain: &Domain) -> Result<Vec<f64>, QueryError> {
+        let (k, d) = (self.centres.k(), domain.columns());
+        same_columns(&self.centres, domain)?;
+        if rows.columns() != d {
+            return Err(QueryError::ColumnMismatch { expected: d, found: rows.columns() });
+        }
+        let clusters = Clusters { power: 1.0, ..Clusters::of(self, domain).ok_or(NOT_DEFINITE)? };
+        let (mut all, mut z) = (vec![0.0; rows.len() * k], vec![0.0; k * d]);
+        for (row, u) in rows.iter().zip(all.chunks_exact_mut(k)) {
+            clusters.weights(row, &mut z, u);
+        }
+        Ok(all)
+    }
+
     fn matrices(&self) -> impl Iterator<Item = &[f64]> {
         self.covariances.chunks_exact(triangle(self.centres.columns()).max(1))
     }
@@ -242,7 +299,7 @@ impl Family for ShapedSums {
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let (open, triangle) = (self.open(), triangle(d));
-        let clusters = Clusters::of(self, rows.domain()).ok_or(refuse("a covariance is not positive definite"))?;
+        let clusters = Clusters::of(self, rows.domain()).ok_or(NOT_DEFINITE)?;
         let counts = !matches!(self.part, RoundHalf::Sums(_));
         let weighed: Vec<usize> = if counts { (0..k).collect() } else { open.clone() };
         let sums = weighed.len() + open.len() * (d + triangle);

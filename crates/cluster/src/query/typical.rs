@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::family::{Block, Family, Stage, fuzzy_centres};
 use crate::kernel::{Form, Sums};
 use crate::random::Stream;
-use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance, kernel};
+use crate::{AnswerError, Centres, Domain, Prepared, QueryError, Rows, distance, kernel};
 
 /// Distances above this leave the range in which bounds are kept.
 const MOST_DISTANCE: f64 = 1e150;
@@ -37,21 +37,43 @@ pub enum Typicality {
 }
 
 impl TypicalSums {
-    /// Memberships of a row, K.
-    fn memberships(&self, x: &[f64], u: &mut [f64]) {
+    /// Memberships of n rows (n x d, units of the question) in K clusters, row by row: n x K, and under [`Typicality::Noise`]
+    /// n x (K + 1), where the last one is that in the noise cluster and those of a row add up to 1.
+    ///
+    /// # Errors
+    /// [`QueryError::ColumnMismatch`].
+    pub fn memberships(&self, rows: &Rows) -> Result<Vec<f64>, QueryError> {
+        let (k, d) = (self.centres.k(), self.centres.columns());
+        if rows.columns() != d {
+            return Err(QueryError::ColumnMismatch { expected: d, found: rows.columns() });
+        }
+        let shares = k + usize::from(self.typicality == Typicality::Noise);
+        let mut all = vec![0.0; rows.len() * shares];
+        for (row, u) in rows.iter().zip(all.chunks_exact_mut(shares)) {
+            let (u, rest) = u.split_at_mut(k);
+            let noise = self.shares(row, u);
+            rest.fill(noise);
+        }
+        Ok(all)
+    }
+
+    /// Memberships of a row, K; returns that in the noise cluster, 0 where there is none.
+    fn shares(&self, x: &[f64], u: &mut [f64]) -> f64 {
         let exponent = 2.0 / (self.m - 1.0);
         u.iter_mut().zip(self.centres.rows()).for_each(|(u, centre)| *u = distance::euclidean(x, centre));
         if self.typicality == Typicality::Possibilistic {
             u.iter_mut().for_each(|u| *u = 1.0 / (1.0 + (*u / self.distance).powf(exponent)));
-            return;
+            return 0.0;
         }
         let nearest = u.iter().fold(self.distance, |a, b| a.min(*b));
         // A row that is a centre belongs to it, or to all centres there alike.
         let share =
             |far: f64| if nearest > 0.0 { (nearest / far).powf(exponent) } else { f64::from(u8::from(far == 0.0)) };
         u.iter_mut().for_each(|u| *u = share(*u));
-        let sum = u.iter().sum::<f64>() + share(self.distance);
+        let noise = share(self.distance);
+        let sum = u.iter().sum::<f64>() + noise;
         u.iter_mut().for_each(|u| *u /= sum);
+        noise / sum
     }
 }
 
@@ -79,7 +101,7 @@ impl Family for TypicalSums {
         let (k, d) = (self.centres.k(), self.centres.columns());
         Ok(kernel::each_row(rows.packed(), form, k * d + k, |x, sums| {
             let mut u = vec![0.0; k];
-            self.memberships(x, &mut u);
+            self.shares(x, &mut u);
             let (sums, weights) = sums.split_at_mut(k * d);
             for ((u, sums), total) in u.iter().zip(sums.chunks_exact_mut(d)).zip(weights) {
                 let weight = distance::power(*u, self.m);

@@ -1,6 +1,6 @@
 //! May this answer leave? A site's consent to one question ([POL-4] to [POL-6], [POL-8], [POL-9], [LED-7]).
 
-use veilsum_cluster::{Batch, Centres, Query};
+use veilsum_cluster::{Batch, Centres, Domain, Query};
 use veilsum_proto::{
     Error, Rule,
     identity::Identity,
@@ -177,10 +177,20 @@ fn smooth(offer: &Offer<'_>, left: &Left, asked: &Asked, site: &Answering<'_>) -
     })
 }
 
-/// Digest of everything but rows that an answer is made of: the question's bytes `query`, and labels where they are
-/// counted.
+/// Digest of everything but rows that an answer is made of: the question's bytes `query`, labels where they are counted, and the
+/// box where the answer is blurred, because how far a column reaches says how much.
 pub fn question_digest(site: &Answering<'_>, question: &Question, query: &[u8]) -> Hash {
-    suite::hash("question in a ledger", &[query, &labels(question, site.identity, site.work, site.rows)])
+    let besides = match question.is_blurred() {
+        true => reaches(site.rows.domain()),
+        false => labels(question, site.identity, site.work, site.rows),
+    };
+    suite::hash("question in a ledger", &[query, &besides])
+}
+
+/// The interval of every column in working units, as bytes.
+fn reaches(domain: &Domain) -> Vec<u8> {
+    let ends = (0..domain.columns()).map(|column| domain.working_interval(column));
+    ends.flat_map(|(low, high)| [low, high]).flat_map(f64::to_le_bytes).collect()
 }
 
 /// Digest of what an answer is made of besides the rows' values, under a key of this site, so that nobody else can test
@@ -270,7 +280,7 @@ mod tests {
     /// [APP-6]: the order in which a directory lists the blocks does not decide who is drawn.
     #[test]
     fn the_order_of_blocks_decides_no_draw() {
-        use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows, Scaling, sampling::Sampling};
+        use veilsum_cluster::{OutOfBox, Prepared, Rows, Scaling, sampling::Sampling};
         use veilsum_proto::release::{Block, Blocks};
         let (roster, ids) = crate::testing::kit(9);
         let mut work = crate::testing::work(2);
@@ -313,7 +323,7 @@ mod tests {
     /// [LED-7]: counts by another label are another answer, though the question has the same bytes.
     #[test]
     fn labels_belong_to_what_is_asked() {
-        use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows, Scaling, query::Contingency};
+        use veilsum_cluster::{OutOfBox, Prepared, Rows, Scaling, query::Contingency};
         let mut work = crate::testing::work(2);
         let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
         let rows = |of: [u32; 2]| {

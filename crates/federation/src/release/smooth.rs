@@ -16,6 +16,34 @@ use veilsum_proto::{
 
 use crate::question::Question;
 
+/// A box as records have it since the first of them. Which indicators are those of one column measures nothing.
+mod box_of_a_record {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+    use veilsum_cluster::{Domain, Scaling};
+
+    #[derive(Serialize, Deserialize)]
+    struct Written {
+        lower: Vec<f64>,
+        upper: Vec<f64>,
+        scaling: Scaling,
+        indicators: Vec<f64>,
+    }
+
+    pub(super) fn serialize<S: Serializer>(domain: &Domain, to: S) -> Result<S::Ok, S::Error> {
+        let ones = (domain.numbers()..domain.columns()).map(|column| domain.working_interval(column).1);
+        let (lower, upper) = (domain.lower().to_vec(), domain.upper().to_vec());
+        Written { lower, upper, scaling: domain.scaling(), indicators: ones.collect() }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Domain, D::Error> {
+        let Written { mut lower, mut upper, scaling, indicators } = Written::deserialize(from)?;
+        let numbers = lower.len().saturating_sub(indicators.len());
+        lower.truncate(numbers);
+        upper.truncate(numbers);
+        Domain::mixed(lower, upper, scaling, &[indicators]).map_err(D::Error::custom)
+    }
+}
+
 /// Plan and digest of a question.
 type Key = (Hash, Hash);
 
@@ -29,6 +57,7 @@ pub struct Kept {
     /// Names of the columns.
     pub columns: Vec<String>,
     /// The public box.
+    #[serde(with = "box_of_a_record")]
     pub domain: Domain,
     /// Fractional bits f of the blocks of the answer; the step of a block is 2^-f.
     pub fraction_bits: Vec<i32>,
@@ -155,4 +184,35 @@ impl Measured {
 fn with(told: Smooth, cost: &Cost) -> Smooth {
     let (scalars, milli_bits) = told.instead;
     Smooth { instead: (scalars.saturating_add(cost.scalars), milli_bits.saturating_add(cost.milli_bits)), ..told }
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_cluster::Scaling;
+    use veilsum_proto::codec;
+
+    use super::*;
+
+    /// A ledger's records outlive versions: their form is that of the first one.
+    #[test]
+    fn records_keep_their_form() {
+        let categorical = [vec![0.5; 2], vec![0.7; 3]];
+        let domain = Domain::mixed(vec![-1.0], vec![2.0], Scaling::Box, &categorical).unwrap();
+        let (columns, fraction_bits) = (vec!["x".to_owned(); 6], vec![20, 30]);
+        let kept = Kept {
+            plan: Hash([1; 32]),
+            query: vec![7],
+            columns: columns.clone(),
+            domain: domain.clone(),
+            fraction_bits: fraction_bits.clone(),
+            rows: 9,
+        };
+        let bounds = (vec![-1.0, 0.0, 0.0, 0.0, 0.0, 0.0], vec![2.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+        let written = (bounds.0, bounds.1, Scaling::Box, vec![0.5, 0.5, 0.7, 0.7, 0.7]);
+        let bytes = codec::encode(&(kept.plan, vec![7u8], columns, written, fraction_bits, 9u64));
+        assert_eq!(codec::encode(&kept), bytes);
+        let read: Kept = codec::decode("a record", &bytes, 1 << 12).unwrap();
+        assert_eq!((read.query, read.rows, read.domain.columns()), (kept.query, 9, 6));
+        assert!((0..6).all(|column| read.domain.working_interval(column) == domain.working_interval(column)));
+    }
 }

@@ -14,12 +14,17 @@ use crate::files;
 /// # Errors
 /// A [`Failure`] that names the file and what is wrong.
 pub fn read_model(path: impl AsRef<Path>) -> Result<Model, Failure> {
-    let path = path.as_ref();
+    read_model_with_bytes(path.as_ref()).map(|(model, _)| model)
+}
+
+/// The same, and the bytes of its file, by which a result names it.
+pub(crate) fn read_model_with_bytes(path: &Path) -> Result<(Model, Vec<u8>), Failure> {
     let bytes = files::read_limited(path, MAX_FILE)?;
-    Model::from_bytes(&bytes).map_err(|why| {
+    let model = Model::from_bytes(&bytes).map_err(|why| {
         let next = "take the model.json that the run wrote, whole and unchanged";
         Failure::input(format!("{}: the model {why}", path.display()), next)
-    })
+    })?;
+    Ok((model, bytes))
 }
 
 /// Writes a model, whole or not at all.

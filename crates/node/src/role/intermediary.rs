@@ -177,10 +177,13 @@ impl Kept<'_> {
     }
 
     /// [APP-5]: whether this is the question that is judged in this run: the first that is asked, which is on disk before a site is
-    /// asked for it.
+    /// asked for it. None is taken once the count has left, which would show the rows of the sites that a verdict leaves out.
     fn takes(&self, request: &JudgeRequest) -> Result<bool, Failure> {
         if let Some(before) = self.judged() {
             return Ok(before == *request);
+        }
+        if self.counting().handed {
+            return Ok(false);
         }
         self.keep(|counting| counting.judged = Some(request.clone()))?;
         tracing::info!("the coordinator asks to have its result judged");
@@ -211,7 +214,7 @@ async fn of_runs(hub: &mut AggregatorHost, link: &mut Line, config: &Intermediar
             // A journal that is of another run, or of none that is known.
             None => {
                 hub.begin_anew()?;
-                Counting { run: count.run, judged: None, distances: None }
+                Counting { run: count.run, judged: None, distances: None, handed: false }
             }
         };
         let kept = Kept { counting: Mutex::new(counting), place };
@@ -318,19 +321,28 @@ async fn of_run(
                     // A coordinator that took its run up asks again, and gets the same.
                     Some(Kind::CountRequest) => {
                         let request: CountRequest = link.open(&bytes, Kind::CountRequest)?;
-                        let reply = handed.get_or_insert_with(|| {
+                        if handed.is_none() {
                             // The verdicts say how many rows they cover. Where they cover others than the count, the difference
                             // would be the rows of those who left.
                             let of_all = verdicts.as_ref().is_none_or(|reply| reply.cohort == cohort);
-                            CountReply { total: (of_all && request.cohort == cohort).then_some(total) }
-                        });
-                        link.tell(Kind::CountReply, reply).await;
+                            let leaves = of_all && request.cohort == cohort;
+                            if leaves {
+                                kept.keep(|counting| counting.handed = true)?;
+                            }
+                            handed = Some(CountReply { total: leaves.then_some(total) });
+                        }
+                        if let Some(reply) = &handed {
+                            link.tell(Kind::CountReply, reply).await;
+                        }
                     }
                     // One question a run, and only where the plan says so.
                     Some(Kind::JudgeRequest) if config.party.federation.work.judge == Judge::Intermediary => {
                         let request: JudgeRequest = link.open(&bytes, Kind::JudgeRequest)?;
                         if !kept.takes(&request)? {
-                            tracing::warn!("the coordinator asks to have another question judged; it is one a run [APP-5]");
+                            tracing::warn!(
+                                "the coordinator asks to have another question judged, or one after the count; it is one a run, before the \
+                                 count [APP-5]"
+                            );
                         } else if let Some(reply) = &verdicts {
                             // A coordinator that took its run up gets the same.
                             link.tell(Kind::JudgeReply, reply).await;
@@ -556,7 +568,7 @@ mod tests {
             exponents: vec![1],
         };
         let of = |run| {
-            let none = Counting { run: Hash([run; 32]), judged: None, distances: None };
+            let none = Counting { run: Hash([run; 32]), judged: None, distances: None, handed: false };
             let before = counting::load(&folder.0, &session).filter(|before| before.run == none.run);
             Kept { counting: Mutex::new(before.unwrap_or(none)), place: Some((&folder.0, session)) }
         };
@@ -569,5 +581,10 @@ mod tests {
         assert!(!again.takes(&request(8)).unwrap() && again.takes(&request(7)).unwrap());
         drop(again);
         assert!(of(2).takes(&request(8)).unwrap());
+        // [APP-5]: nor any where the count has left.
+        let handed = of(3);
+        handed.keep(|counting| counting.handed = true).unwrap();
+        drop(handed);
+        assert!(!of(3).takes(&request(7)).unwrap());
     }
 }

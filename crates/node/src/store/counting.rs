@@ -1,5 +1,5 @@
 //! What the intermediary keeps beside its journal: of which of the coordinator's runs it is, what it was asked to judge, which is
-//! asked once a run, and what the sites handed over to judge by, which they send once.
+//! asked once a run, what the sites handed over to judge by, which they send once, and whether the count has left.
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,8 @@ pub(crate) struct Counting {
     pub judged: Option<JudgeRequest>,
     /// What was handed over to judge by.
     pub distances: Option<CentreDistances>,
+    /// Whether the count has left, after which nothing is taken to be judged.
+    pub handed: bool,
 }
 
 fn file(folder: &Path, session: &Hash) -> PathBuf {
@@ -73,7 +75,7 @@ mod tests {
         let distances = CentreDistances { digest: Hash([5; 32]), matrices: vec![vec![0.0, 1.5, 1.5, 0.0]] };
         let judged =
             JudgeRequest { digest: Hash([5; 32]), clusters: vec![2], grouped: vec![true], exponents: vec![1, 2] };
-        let counting = Counting { run: Hash([6; 32]), judged: Some(judged), distances: Some(distances) };
+        let counting = Counting { run: Hash([6; 32]), judged: Some(judged), distances: Some(distances), handed: true };
         save(&counting, &folder.0, &session).unwrap();
         assert_eq!((load(&folder.0, &session), load(&folder.0, &other)), (Some(counting), None));
         std::fs::write(file(&folder.0, &session), b"damaged").unwrap();

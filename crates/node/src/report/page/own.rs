@@ -7,7 +7,7 @@ use veilsum_charts::{
     page::Cell,
     text::{number, percent},
 };
-use veilsum_cluster::assign::{hard_labels, memberships};
+use veilsum_cluster::assign::largest;
 
 use super::{
     centres::{Columns, pairs},
@@ -34,10 +34,12 @@ const CLEAR: f64 = 0.5;
 pub struct Own {
     /// Row-major, in the model's columns and original units.
     rows: Vec<f64>,
-    /// The cluster with each row's highest membership.
+    /// The cluster with each row's highest membership, noise not counted.
     labels: Vec<usize>,
     /// Each row's highest membership.
     highest: Vec<f64>,
+    /// Rows that belong to the noise cluster more than to any other, where there is one.
+    noise: Option<usize>,
     /// Rows out of the model's box, from 0, each with the columns in which it is.
     outside: Vec<(usize, Vec<usize>)>,
 }
@@ -70,12 +72,21 @@ impl Own {
             .map(|site| Arc::new(RowRules { missing: None, filter: Filter::default(), ..(*site.rows).clone() }));
         let spec = TableSpec { columns, categorical: model.categorical.clone(), schema, rules, ..TableSpec::default() };
         let rows = table::read(data, &spec)?.values;
-        let working = model.to_working(rows.clone()).map_err(fail)?;
-        let u = memberships(&working, &model.centres().map_err(fail)?, model.m).map_err(|e| fail(e.to_string()))?;
-        let labels = hard_labels(&u);
-        let highest = u.outer_iter().map(|row| row.iter().copied().fold(0.0, f64::max)).collect();
+        let k = model.k as usize;
+        let named =
+            |failure: Failure| Failure { message: format!("{}: {}", of.of.display(), failure.message), ..failure };
+        let all = model.assignment().map_err(named)?.memberships(rows.clone()).map_err(fail)?;
+        let (mut labels, mut highest, mut noise) = (Vec::new(), Vec::new(), model.has_noise().then_some(0));
+        for u in all.chunks_exact(k + usize::from(model.has_noise())) {
+            let label = largest(&u[..k], 1)[0];
+            labels.push(label);
+            highest.push(u[label]);
+            if let (Some(noise), Some(share)) = (&mut noise, u.get(k)) {
+                *noise += usize::from(*share > u[label]);
+            }
+        }
         let outside = outside(&rows, model);
-        Ok(Own { rows, labels, highest, outside })
+        Ok(Own { rows, labels, highest, noise, outside })
     }
 }
 
@@ -97,11 +108,16 @@ pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Colu
     let told = &all.told;
     let k = told.centres.len();
     page.part("This site's own rows");
+    if let Some(caution) = all.model.as_ref().and_then(Model::caution) {
+        page.aside(&format!("To be known of the model: {caution}."));
+    }
     let unclear = own.highest.iter().filter(|highest| **highest < CLEAR).count();
     page.paragraph(&format!(
-        "{}. {} belong to no cluster with more than half of their membership. {} out of the box that the plan names.",
+        "{}. {} belong to no cluster with more than half of their membership.{} {} out of the box that the plan names.",
         counted(own.labels.len(), "row"),
         unclear,
+        own.noise
+            .map_or_else(String::new, |noise| format!(" {noise} belong to the noise cluster more than to any other.")),
         match own.outside.len() {
             0 => "None lies".to_owned(),
             1 => "1 lies".to_owned(),
@@ -119,7 +135,8 @@ pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Colu
         let all: Option<u64> = told.sizes.iter().copied().sum();
         Some(told.sizes.get(i).copied().flatten()? as f64 / all.filter(|all| *all > 0)? as f64)
     };
-    let compared = (0..k).any(|i| whole(i).is_some());
+    // Rows of clusters with covariances are not those that are nearest to their centres, which the result counts.
+    let compared = told.shapes.is_none() && (0..k).any(|i| whole(i).is_some());
     let bar = |i: usize| {
         let value = |share: Option<f64>| Value {
             value: share.unwrap_or(f64::NAN),
@@ -132,8 +149,12 @@ pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Colu
     };
     let mut names = vec!["this site".to_owned()];
     names.extend(compared.then(|| "all sites".to_owned()));
-    let clusters =
-        Chart::new("Share of rows by nearest cluster", "", "", Plot::Bars((0..k.min(60)).map(bar).collect(), names));
+    let clusters = Chart::new(
+        "Share of rows by cluster of highest membership",
+        "",
+        "",
+        Plot::Bars((0..k.min(60)).map(bar).collect(), names),
+    );
     let mut bins = [0.0; 20];
     for highest in &own.highest {
         bins[((highest * 20.0) as usize).min(19)] += 1.0;
@@ -155,7 +176,7 @@ pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Colu
             Cell::Text(mean),
         ]
     });
-    page.numbers(&["cluster", "rows nearest", "share", "mean highest membership"], lines);
+    page.numbers(&["cluster", "rows", "share", "mean highest membership"], lines);
     if columns.names.len() > 1 {
         scatter(page, told, own, columns);
     }
@@ -186,7 +207,7 @@ fn scatter(page: &mut Page, told: &Told, own: &Own, columns: &Columns) {
         .collect();
     pairs(page, told, columns, &clouds);
     let every = if step > 1 { format!("Every {step}th row is drawn. ") } else { String::new() };
-    page.aside(&format!("{every}Each row has the colour and shape of its nearest cluster; those that belong to no cluster clearly are paler. Rows out of the box are not drawn."));
+    page.aside(&format!("{every}Each row has the colour and shape of the cluster of its highest membership; those that belong to no cluster clearly are paler. Rows out of the box are not drawn."));
 }
 
 fn astray(page: &mut Page, own: &Own, columns: &Columns) {

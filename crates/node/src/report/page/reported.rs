@@ -42,11 +42,8 @@ pub struct Reported {
 }
 
 /// Whether a model's file is the one whose digest a result names; one that was read by itself, or of a version that named none, is.
-fn is_named(told: &Told, model: &Path) -> bool {
-    let bytes = || files::read_limited(model, MAX_RESULT).map_err(Failure::from);
-    told.is_model
-        || told.model_digest.is_empty()
-        || bytes().is_ok_and(|bytes| model_digest(&bytes).to_string() == told.model_digest)
+fn is_named(told: &Told, bytes: &[u8]) -> bool {
+    told.is_model || told.model_digest.is_empty() || model_digest(bytes).to_string() == told.model_digest
 }
 
 impl Reported {
@@ -68,11 +65,11 @@ impl Reported {
         };
         let mut unused = Vec::new();
         let model = match beside.is_file() {
-            true => documents::read_model(&beside).map_err(|failure| unused.push(failure.message)).ok(),
+            true => documents::read_model_with_bytes(&beside).map_err(|failure| unused.push(failure.message)).ok(),
             false => None,
         };
         let told = match (is_model, &model) {
-            (true, Some(model)) => of_model(model),
+            (true, Some((model, _))) => of_model(model),
             (true, None) => {
                 return Err(documents::read_model(&file).err().unwrap_or_else(|| none_of_ours(&file, "it changed")));
             }
@@ -88,8 +85,8 @@ impl Reported {
             evidence: 0,
             unused,
         };
-        all.model = model.filter(|model| {
-            let fits = is_named(&all.told, &beside)
+        let model = model.filter(|(model, bytes)| {
+            let fits = is_named(&all.told, bytes)
                 && model.plan == all.told.plan_hash
                 && model.centres.len() == all.told.centres.len();
             if !fits {
@@ -97,6 +94,7 @@ impl Reported {
             }
             fits
         });
+        all.model = model.map(|(model, _)| model);
         all.look_around();
         all.check();
         Ok(all)

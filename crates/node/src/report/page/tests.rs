@@ -153,6 +153,23 @@ fn one_cluster_64_columns_and_500_sites_have_a_page() {
     }
 }
 
+/// The partition coefficient of one group is 1 and its entropy 0, whatever the rows are.
+#[test]
+fn one_group_is_best_by_no_partition_index_and_ranges_are_those_of_the_indices() {
+    let place = Place::new("partition");
+    let mut one = result(1, 2, 5, "c");
+    let point = |(k, coefficient, entropy): (u32, f64, f64)| {
+        let indices = json!({"partition_coefficient": coefficient, "partition_entropy": entropy});
+        json!({"k": k, "indices": indices})
+    };
+    one["curve"] = [(1, 1.0, 0.0), (2, 0.7, 0.5), (3, 0.8, 0.4)].map(point).to_vec().into();
+    one["indices"] = json!({"simplified_silhouette": 0.6, "adjusted_rand": -0.1});
+    let html = checked(&place.put("result.json", &one), None);
+    assert!(html.contains("Why 1: of 1 to 3 groups") && !html.contains("best there"));
+    assert!(html.contains("K = 3: largest") && html.contains("K = 3: smallest"));
+    assert!(html.contains("−0.5 to 1; 1 is the same groups") && !html.contains("−1 to 1"));
+}
+
 #[test]
 fn a_run_that_stopped_says_so_on_top_and_who_was_lost() {
     let place = Place::new("early");
@@ -246,6 +263,35 @@ fn a_model_is_taken_with_its_result_and_no_other() {
     fs::write(&data, "c column 0,c column 1\n1,1\n").unwrap();
     let failure = Own::read(&all, &data, None).err().expect("no model");
     assert!(failure.advice.contains("model.json of the same run"));
+}
+
+/// Rows are assigned by the rule of the method, and by no other where the model does not hold it.
+#[test]
+fn own_rows_are_assigned_as_the_method_does() {
+    let place = Place::new("own-rule");
+    let data = place.0.join("rows.csv");
+    fs::write(&data, "c column 0,c column 1\n0.01,0.3\n1.9,1.9\n").unwrap();
+    let read = |model: &Value| {
+        let mut result = result(2, 2, 5, "c");
+        (result["method"], result["model_digest"]) = (model["method"].clone(), digest(model).into());
+        place.put("model.json", model);
+        let all = Reported::read(&place.put("result.json", &result)).unwrap();
+        Own::read(&all, &data, None).map(|own| page(&all, Some(&own)).html())
+    };
+    for (method, lacking) in
+        [("gk", "covariances"), ("gmm", "covariances"), ("fcm-noise", "distance"), ("pcm", "distance")]
+    {
+        let mut model = model(2, 2);
+        model["method"] = method.into();
+        let failure = read(&model).expect_err("nothing to assign by");
+        assert!(failure.message.contains(lacking) && failure.advice.contains("make the run again"), "{failure}");
+        model[if lacking == "distance" { "distance" } else { "covariances_working" }] = match lacking {
+            "distance" => json!(0.1),
+            _ => json!([[0.05, 0.04, 0.05], [0.05, -0.04, 0.05]]),
+        };
+        let html = read(&model).unwrap();
+        assert_eq!(html.contains("1 belong to the noise cluster"), method == "fcm-noise", "{method}");
+    }
 }
 
 #[test]

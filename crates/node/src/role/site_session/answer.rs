@@ -58,16 +58,17 @@ impl SiteSession {
         let cohort = asked.cohort.len();
         let rows = self.config.rows.clone();
         let form = self.config.party.federation.form()?;
-        let (identity, plan) = (self.config.party.identity.clone(), self.config.party.federation.terms.hash());
+        let identity = self.config.party.identity.clone();
+        let digest = question_digest(&self.keeper.answering(&self.config), &question, &asked.query);
         let repeatable = self.config.party.blur;
         let key = form.noise.and_then(|_| self.site.noise_key());
         let values = computed(move || {
             let terms = question::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
             let own = || match (repeatable, &question) {
                 (Some(repeatable), Question::Cluster(batch)) => repeatable.stream(&batch.queries),
-                _ => blur::of_site(&identity, &plan, &asked.query, &rows.digest()),
+                _ => blur::of_site(&identity, &digest, &rows.digest()),
             };
-            let mut noise = blur::is_asked(&question).then(own);
+            let mut noise = question.is_blurred().then(own);
             question::contribute(&question, &*rows, &terms, noise.as_mut())
         })
         .await??;
