@@ -129,6 +129,16 @@ fn from_keys_to_memberships() {
     let w = World::ready();
     let shown = w.json("roster verify --roster roster.toml");
     assert_eq!((shown["valid"].as_bool(), shown["sites"].as_u64()), (Some(true), Some(3)));
+    // Whoever is to agree sees the same members as with `show`, and once more when it is done.
+    let members = w.ok("roster show");
+    let members = members.split_once("\n\n").unwrap().1.trim_end();
+    assert!(members.starts_with("coordinator") && members.lines().count() == 5, "{members}");
+    let heard = shown["fingerprint"].as_str().unwrap();
+    let accepted = w.ok(&format!("roster accept --roster roster.toml --key site-1.key --fingerprint {heard}"));
+    for told in [w.ok("roster verify --roster roster.toml"), accepted] {
+        assert!(told.trim_end().ends_with(members), "{told}");
+    }
+    assert_eq!(shown["roster"]["coordinator"]["fingerprint"], w.json("roster show")["coordinator"]["fingerprint"]);
     assert!(w.ok("roster show").contains("127.0.0.1:7701"));
     let cost = w.json(CHECK);
     assert_eq!((cost["threshold"].as_u64(), cost["may_be_missing"].as_u64()), (Some(3), Some(0)));
@@ -138,7 +148,10 @@ fn from_keys_to_memberships() {
     for told in [w.ok(CHECK), w.ok(INSPECT)] {
         assert!(told.contains("with 3 sites any 2 of them together know the last one's part"), "{told}");
     }
-    assert!(w.ok("plan show").contains("-5 to 5"));
+    let plan = w.ok("plan show");
+    assert!(plan.contains("column ranges\n  x  0 to 10\n  y  -5 to 5\n"), "{plan}");
+    // The numbers that count, also where nobody chose them.
+    assert!(plan.contains("threshold       3 (the default)\ncolluders       0 (the default)\n"), "{plan}");
 
     let seen = w.json(INSPECT);
     assert_eq!(seen["sent"], false);
@@ -215,6 +228,7 @@ fn more_sites_make_another_roster_and_void_the_plan() {
     w.fails(CHECK, 3, &["plan.toml", "another roster"]);
     w.ok(&format!("{MAKE_PLAN} --k 2 --threshold 4 --colluders 1"));
     w.ok(CHECK);
+    assert!(w.ok("plan show").contains("threshold       4\ncolluders       1\n"));
     w.fails("roster add --roster roster.toml --site site-4.card --key hub.key", 3, &["site-4"]);
 }
 
@@ -277,6 +291,9 @@ fn keys_must_be_known_single_and_private() {
     w.fails(&INSPECT.replace("site-2.key", "hub.key"), 3, &["hub.key"]);
     // A card is open to everybody, and that is not what is wrong with it.
     w.fails(&INSPECT.replace("site-2.key", "site-2.card"), 3, &["site-2.card: this is a public card", "NAME.key"]);
+    // The other way round a secret has been told.
+    let given_away = ["site-3.key: this is a SECRET key", "others know it now", "delete the file", "veilsum keygen"];
+    w.fails(&MAKE_ROSTER.replace("site-3.card", "site-3.key"), 3, &given_away);
     let (identity, _) = load_identity(w.0.join("site-1.key")).unwrap();
     write_card(w.0.join("twin.card"), "twin", &identity, "").unwrap();
     w.fails(&MAKE_ROSTER.replace("site-2.card", "twin.card"), 3, &["site-1", "twin", "same key"]);
@@ -390,6 +407,7 @@ fn methods_that_cannot_be_planned_are_named() {
     make("--k 1..3 --local-k 5", 2, &["from 2"]);
     make("--k 3 --labels outcome=no", 2, &["COLUMN=LABEL"]);
     make("--k 3 --labels x=no,yes", 2, &["\"x\"", "clustered"]);
+    make("--k 3 --column mass=0:1e200", 2, &["\"mass\"", "beyond 10^150", "in another unit"]);
     // A plan that names such a method by hand.
     w.change("plan.toml", "method.algorithm.fcm", "method.algorithm.k-fed");
     w.fails(CHECK, 3, &["plan.toml", "k-fed", "fkm"]);

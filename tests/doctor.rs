@@ -144,8 +144,26 @@ fn a_key_that_others_can_read_and_one_of_nobody() {
     let none = p.folder.path("nowhere");
     let told = veilsum(&["doctor", "--key", &key, "--roster", &none]).expect(3);
     assert!(told.stdout.starts_with("No: 2 of ") && told.stdout.contains("SKIP  plan"), "{}", told.stdout);
+    // Where no connection was tried, nobody knows whether a run is possible.
     let told = veilsum(&["doctor"]).expect(0);
-    assert!(told.stdout.starts_with("Yes: nothing failed") && told.stdout.contains("give --key"), "{}", told.stdout);
+    assert!(told.stdout.starts_with("Not known: no connection was tried"), "{}", told.stdout);
+    assert!(told.stdout.contains("there is no key file in .: give --key"), "{}", told.stdout);
+    // The only key beside the roster is taken, as by every other command; of several none is.
+    let roster = p.folder.path("roster.toml");
+    let told = veilsum(&["doctor", "--roster", &roster, "--json"]).expect(0);
+    let found: Value = serde_json::from_str(&told.stdout).expect("one document");
+    assert_eq!((&found["ready"], check(&found, "network")["outcome"].as_str()), (&false.into(), Some("skip")));
+    assert!(check(&found, "key")["says"].as_str().is_some_and(|says| says.contains("more than one key file")));
+    fs::create_dir(p.folder.path("alone")).expect("a folder");
+    let files = ["roster.toml", "site-2.key"];
+    let [roster, _] = files.map(|file| {
+        let to = p.folder.path(&format!("alone/{file}"));
+        fs::copy(p.folder.path(file), &to).expect("a copy");
+        to
+    });
+    let told = veilsum(&["doctor", "--roster", &roster, "--timeout", "1", "--json"]).expect(4);
+    let found: Value = serde_json::from_str(&told.stdout).expect("one document");
+    assert_eq!((check(&found, "key")["outcome"].as_str(), found["role"].as_str()), (Some("pass"), Some("site")));
 }
 
 #[test]

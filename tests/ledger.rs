@@ -139,6 +139,11 @@ fn a_strict_site_answers_an_ordinary_plan_and_knows_what_it_gave_away() {
     veilsum(&["ledger", "verify", file, "--key", &card, "--head", &link]).expect(0);
     let stranger = veilsum(&["ledger", "verify", file, "--key", &p.path("site-2.card")]).expect(3);
     assert!(stranger.stderr.contains("entry 0 is not signed"), "{}", stranger.stderr);
+    // Whoever names somebody else's card has a whole file.
+    assert!(stranger.stderr.contains("next: check first that the card or key is"), "{}", stranger.stderr);
+    let none = veilsum(&["ledger", "verify", &p.path("none.jsonl"), "--key", &card]).expect(3);
+    assert!(none.stderr.contains("no such file") && none.stderr.contains("before its first answer"), "{}", none.stderr);
+    assert!(!none.stderr.contains("free space"), "{}", none.stderr);
     // Every frame of the report is an entry, and the answers are those of the run.
     let shown: Value =
         serde_json::from_str(&veilsum(&[p.own("show", 1), vec!["--json".into()]].concat()).expect(0).stdout)
@@ -182,7 +187,8 @@ fn a_strict_site_answers_an_ordinary_plan_and_knows_what_it_gave_away() {
     let said = told.lines().next().expect("a sentence");
     assert!(said.starts_with("Yes: ") && said.contains(" more run") && !said.contains("--rows"), "{said}");
     let without = p.budget(1)["says"].as_str().expect("a sentence").to_owned();
-    assert!(without.starts_with("Yes, but for the release rule: ") && without.contains("say --rows"), "{without}");
+    assert!(without.starts_with("It depends on the rows ") && without.contains("say --rows"), "{without}");
+    assert!(!without.contains("more run"), "{without}");
     p.announces_what_it_sent(entries);
     // The same run again gives nothing more away.
     p.run().0.expect(0);
@@ -231,6 +237,8 @@ fn pol_9_a_strict_site_with_few_rows_stops() {
     let p = Strict::new(&FEW, &["--epsilon=0", "--max-rounds=40"]);
     let told = p.check(1, &[]).expect(7);
     assert!(told.stderr.contains("rows in all") && told.stderr.contains("[POL-9]"), "{}", told.stderr);
+    // Once, and beside it what it rests on.
+    assert!(told.text().matches("No, unless").count() == 1 && told.stdout.contains("together"), "{}", told.text());
     let (server, _, clients) = p.run();
     assert!(server.code == Some(9) && !server.stderr.contains('%'), "{}", server.text());
     for client in clients {

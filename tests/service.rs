@@ -278,6 +278,18 @@ fn a_run_is_ended_for_everybody_by_a_command() {
     let counted = all.founded.hub.folder.0.join("coordinator.key.state");
     // Of three sites none may be missing: the run waits.
     all.members[2].process.take().expect("it runs").kill();
+    // One that cannot take its part up again stands by for the next run, and the operator of this one is told.
+    let state = all.members[2].house.folder.0.join(format!("{}.key.state", all.members[2].name));
+    let files = std::fs::read_dir(&state).expect("its state").flatten().map(|file| file.path());
+    let journals = files.filter(|path| path.extension().is_some_and(|end| end == "journal"));
+    let whole: Vec<_> = journals.map(|path| (path.clone(), std::fs::read(path).expect("a journal"))).collect();
+    for (path, _) in &whole {
+        std::fs::write(path, "this is no journal of anybody").expect("a damaged journal");
+    }
+    all.members[2].start(&[]);
+    all.until(&format!("{} takes no part in run 1 any more", all.members[2].name));
+    all.members[2].process.take().expect("it runs").kill();
+    whole.into_iter().for_each(|(path, bytes)| std::fs::write(path, bytes).expect("its journal again"));
     all.hub(&["plan", "stop"]).expect(0);
     all.until("run 1 has ended");
     let log = all.serves().heard();

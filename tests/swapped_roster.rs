@@ -215,6 +215,24 @@ fn ros_9_one_changed_member_is_named_and_the_change_can_be_accepted() {
     says(&told, &["site-3 (site) is gone", "site-4 (site) is new"]);
 }
 
+/// [ROS-9]: also a roster without this key is held against the one that was agreed to, before anybody is asked for a card.
+#[test]
+fn ros_9_a_roster_of_this_name_without_this_key() {
+    let (p, other) = (federation(), federation());
+    let short = ["--join-timeout", "1"];
+    knocks(&p.client(1, &short));
+    let [roster, plan] = ["roster.toml", "plan.toml"].map(|file| other.folder.path(file));
+    let doctor = ["doctor", "--key", &p.folder.path("site-1.key"), "--roster", &roster, "--plan", &plan];
+    for told in [veilsum(&handed(&p, &other, &short)), veilsum(&doctor), accept(&p, "site-1", &roster, &[])] {
+        let told = told.expect(3);
+        says(
+            &told,
+            &["[ROS-9]", "lead (coordinator) has another key", "site-1 (site) has another key", "by telephone"],
+        );
+        assert!(!told.stderr.contains("send your card"), "{}", told.stderr);
+    }
+}
+
 /// [ROS-8]: a file that is not as it was written stops the site, and is not written over.
 #[test]
 fn ros_8_a_damaged_memory_of_rosters_stops_the_site() {

@@ -224,6 +224,15 @@ impl Verb for DemoArgs {
                 result.warnings.push(format!("{name}: {}", failure.message));
             }
         }
+        for (site, Vanish { round, .. }) in vanish {
+            let gone = sites[site].as_ref().is_ok_and(|report| report.vanished);
+            if !gone && !result.missing.contains(&names[site]) {
+                let (name, last) = (&names[site], result.questions);
+                result
+                    .warnings
+                    .push(format!("{name} was never dropped in round {round}: the run ended after round {last}"));
+            }
+        }
         let pooled = pooled::compare(&work, &prepared, args.start_seed(), &result)?;
         let writer = Writer { identity: coordinator, federation };
         let mut written = report::write(&args.out, &result, Some(&pooled), &writer)?;

@@ -31,15 +31,15 @@ use veilsum_proto::{
 };
 
 use crate::{
-    party::{block_on, head_of, state_of},
+    party::{block_on, head_of, key_beside, state_of},
     policy::judged,
     verb::{Verb, listed},
 };
 
 /// Check key, files, budget and the way to the others before a run; prints the table for a firewall
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Clone)]
 pub(crate) struct DoctorArgs {
-    /// This party's secret key file
+    /// This party's secret key file [default: the only *.key file beside the roster]
     ///
     /// Its place on the roster says whether this is a site, the coordinator or the intermediary.
     #[arg(long, value_name = "FILE.key")]
@@ -67,14 +67,19 @@ pub(crate) struct DoctorArgs {
     pub timeout: u64,
 }
 
+/// Where the roster is, if nobody says.
+const ROSTER: &str = "roster.toml";
+
 impl Verb for DoctorArgs {
     /// Runs `veilsum doctor`.
     ///
     /// # Errors
     /// A [`Failure`] with the code of the first check that failed.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        let mut doctor = Doctor::default();
-        doctor.examine(self)?;
+        let found = key_beside(self.key.as_ref(), self.roster.as_deref().unwrap_or(Path::new(ROSTER)));
+        let args = DoctorArgs { key: found.as_ref().ok().cloned(), ..self.clone() };
+        let mut doctor = Doctor { keyless: found.err().map(|why| why.message), ..Doctor::default() };
+        doctor.examine(&args)?;
         doctor.report(json)
     }
 }
@@ -84,6 +89,8 @@ struct Doctor {
     findings: Vec<Finding>,
     rules: Vec<Rule>,
     role: Option<String>,
+    /// Why no key was taken, where none was named.
+    keyless: Option<String>,
 }
 
 /// What was read of a party's files; what is missing was said.
@@ -141,7 +148,10 @@ impl Doctor {
     }
 
     fn key(&mut self, args: &DoctorArgs, papers: &mut Papers) {
-        let Some(path) = &args.key else { return self.skip("key", "give --key FILE.key") };
+        let Some(path) = &args.key else {
+            let why = self.keyless.take().unwrap_or_default();
+            return self.skip("key", &format!("{why}: give --key FILE.key"));
+        };
         if let Some((identity, name)) = self.took("key", load_identity(path)) {
             let card = fingerprint(&identity.public().0);
             self.pass(
@@ -153,7 +163,7 @@ impl Doctor {
     }
 
     fn roster(&mut self, args: &DoctorArgs, papers: &mut Papers) {
-        let Some(path) = named_or(args.roster.as_deref(), "roster.toml") else {
+        let Some(path) = named_or(args.roster.as_deref(), ROSTER) else {
             return self.skip("roster", "give --roster FILE; what follows from it is not checked");
         };
         let Some(roster) = self.took("roster", load_roster(&path)) else { return };
@@ -165,7 +175,8 @@ impl Doctor {
         );
         if let (Some(identity), Some(key)) = (&papers.identity.clone(), &args.key)
             && !self.waits_for(key, &roster)
-            && let Some(me) = self.took("role", whoami(&roster, identity))
+            && let Some(me) =
+                self.took("role", documents::Offered { file: &path, roster: &roster, key, identity }.whoami())
         {
             let role = match me {
                 PartyId::Coordinator => "the coordinator",
@@ -234,7 +245,7 @@ impl Doctor {
 
     /// The schema by itself; with rows, whether they fit to it.
     fn schema(&mut self, args: &DoctorArgs, papers: &mut Papers) {
-        let roster = args.roster.as_deref().unwrap_or(Path::new("roster.toml"));
+        let roster = args.roster.as_deref().unwrap_or(Path::new(ROSTER));
         let Some(path) = args.schema.clone().or_else(|| documents::schema_file_beside(roster)) else { return };
         let Some(schema) = self.took("schema", documents::load_schema(&path)) else { return };
         let shown = path.display();
@@ -404,16 +415,19 @@ impl Doctor {
     fn report(&self, json: bool) -> Result<(), Failure> {
         let [failed, warned, skipped] = [Outcome::Fail, Outcome::Warn, Outcome::Skip].map(|of| self.count(of));
         let all = self.findings.len();
+        // Whether a run is possible shows only on the way to the others.
+        let untried = self.findings.iter().any(|finding| finding.check == "network");
         let verdict = match (failed, warned, skipped) {
             (0, 0, 0) => format!("Yes: this party is ready; all {all} checks passed"),
             (0, w, s) => {
-                format!("Yes: nothing failed of {all} checks; {} to look at, {s} left out", counted(w, "thing"))
+                let sure = if untried { "Not known: no connection was tried, and nothing" } else { "Yes: nothing" };
+                format!("{sure} failed of {all} checks; {} to look at, {s} left out", counted(w, "thing"))
             }
             (f, ..) => format!("No: {f} of {all} checks failed"),
         };
         let first = self.findings.iter().find(|finding| finding.outcome == Outcome::Fail);
         let mut value = json!({
-            "ready": failed == 0, "says": verdict, "role": self.role, "software": SOFTWARE,
+            "ready": failed == 0 && !untried, "says": verdict, "role": self.role, "software": SOFTWARE,
             "checks": self.findings, "firewall": self.rules,
         });
         if let Some(first) = first {

@@ -355,6 +355,10 @@ fn told(news: &News) {
         ),
         News::Has { party } => crate::tell!("{party} has roster and plan"),
         News::Here { party } => crate::tell!("{party} stands by"),
+        News::Past { party, number } => crate::tell!(
+            "{party} takes no part in run {number} any more, as its own operator was told, and stands by for the next one: where the run waits for \
+             it, `veilsum plan stop` ends it"
+        ),
         News::Gone { party } => crate::tell!("{party} does not stand by any more"),
         News::Answers { party, answer } => crate::tell!("{party}: {answer}"),
         News::Stated { party, key, file } => crate::tell!(

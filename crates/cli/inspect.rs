@@ -18,7 +18,7 @@ use veilsum_node::{
     agreed::questions,
     app_messages::{self, Hello, SOFTWARE},
     cost::{Cost, QuestionCost, counted, frame_bytes, slots_of},
-    documents::{self, Federation, Reading, load_identity},
+    documents::{self, Federation, Offered, Reading, load_identity},
     error::{Code, Failure},
     question::{Question, Terms, contribute},
     rehearsal::{Rehearsal, Sent, rehearse},
@@ -61,7 +61,8 @@ impl Verb for InspectArgs {
         let args = self;
         let federation = documents::load_federation(&args.roster, &args.plan)?;
         let (identity, _) = load_identity(&args.key)?;
-        let me = federation.whoami(&identity)?;
+        let offered = Offered { file: &args.roster, roster: &federation.roster, key: &args.key, identity: &identity };
+        let me = offered.whoami()?;
         if !matches!(me, PartyId::Site(_)) {
             return Err(Failure::new(
                 Code::Input,

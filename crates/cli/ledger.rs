@@ -532,15 +532,47 @@ fn left(policy: &Policy, spent: &Spent, room: Option<Room>) -> String {
     let Some(first) = parts.into_iter().max_by_key(share) else { return String::new() };
     let (thousandths, what) = (share(&first), first.2);
     let percent = thousandths.div_ceil(10);
-    let (yes, unknown) = match enforced && room.is_none() && spent.scalars > 0 {
-        true => ("Yes, but for the release rule", " What that leaves depends on the rows: say --rows and --columns."),
-        false => ("Yes", ""),
-    };
     if thousandths >= 1_000 {
-        return format!("No: the budget is used up: {percent} % of {what}.{unknown}");
+        return format!("No: the budget is used up: {percent} % of {what}.");
+    }
+    // The rule that may bind first was not asked, so nobody knows whether another run fits.
+    if enforced && room.is_none() && spent.scalars > 0 {
+        return format!(
+            "It depends on the rows (say --rows and --columns): {percent} % is used of {what}, and the release rule decides whether \
+             another run fits."
+        );
     }
     let each = thousandths.div_ceil(u128::from(spent.runs.max(1))).max(1);
-    let more = (1_000 - thousandths) / each;
-    let runs = if more == 1 { "run" } else { "runs" };
-    format!("{yes}: {percent} % is used of {what}; about {more} more {runs} like those so far.{unknown}")
+    match (1_000 - thousandths) / each {
+        0 => format!("No: {percent} % is used of {what}, and no further run like those so far fits."),
+        1 => format!("Yes: {percent} % is used of {what}; about 1 more run like those so far fits."),
+        more => format!("Yes: {percent} % is used of {what}; about {more} more runs like those so far fit."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nobody is told that runs are left which a rule would refuse, or that no run is left in a sentence that begins with Yes.
+    #[test]
+    fn further_runs_are_counted_by_the_rule_that_binds() {
+        let policy = Policy::default();
+        let spent = Spent { questions: 20, runs: 1, scalars: 560, milli_bits: 5_600, ..Spent::default() };
+        let room = |scalars| Some(Room { scalars, milli_bits: u64::MAX });
+        let without = left(&policy, &spent, None);
+        assert!(without.contains("1 % is used of runs") && without.contains("say --rows"), "{without}");
+        assert!(!without.starts_with("Yes") && !without.contains("more run"), "{without}");
+        let full = left(&policy, &spent, room(1_000));
+        assert!(full.starts_with("No: 56 % is used") && full.contains("no further run"), "{full}");
+        let one = left(&policy, &spent, room(1_200));
+        assert!(one.starts_with("Yes: 47 % is used") && one.contains("about 1 more run like"), "{one}");
+        assert!(left(&policy, &spent, room(560)).starts_with("No: the budget is used up: 100 %"));
+        // Noise has a budget of its own, and so has a site without the rule.
+        let noised = Spent { scalars: 0, milli_bits: 0, nano_rho: policy.noise.nano_rho / 4, ..spent };
+        assert!(left(&policy, &noised, None).contains("about 3 more runs"), "{}", left(&policy, &noised, None));
+        let mut off = policy;
+        off.release.rule = Enforcement::Off;
+        assert!(left(&off, &spent, None).contains("about 99 more runs"), "{}", left(&off, &spent, None));
+    }
 }

@@ -222,7 +222,8 @@ impl Documents {
         if !told.0.is_empty() {
             crate::tell!("the roster of {} is another than before: {told}", federation.roster.name);
         }
-        let id = federation.whoami(&identity)?;
+        let offered = Offered { file: &self.roster, roster: &federation.roster, key: &place.key, identity: &identity };
+        let id = offered.whoami()?;
         if !fits(id) {
             return Err(Failure::input(
                 format!("the key of {name} is not that of the roster's {role}"),

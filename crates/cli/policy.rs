@@ -376,8 +376,9 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     if yes {
         return crate::verb::print(json, &value, &format!("{sentence}\n\n{text}"));
     }
+    // The sentence stands once: in the error, which ends the command.
     if !json {
-        crate::verb::print(false, &value, &format!("{sentence}\n\n{text}"))?;
+        crate::verb::print(false, &value, &text)?;
     }
     Err(Failure::new(Code::Policy, sentence, next))
 }

@@ -157,14 +157,16 @@ impl Verb for RosterArgs {
                 let roster = load_roster(&a.roster)?;
                 let text = format!(
                     "{} is valid: {} sites, signed by {}\n\
-                     fingerprint  {}  (compare it with the other operators by telephone)",
+                     fingerprint  {}  (compare it with the other operators by telephone)\n\n{}",
                     a.roster.display(),
                     roster.sites.len(),
                     roster.coordinator.name,
-                    roster_fingerprint(&roster.hash())
+                    roster_fingerprint(&roster.hash()),
+                    parties(&roster)
                 );
                 let value = json!({ "valid": true, "name": roster.name, "sites": roster.sites.len(),
-                    "hash": roster.hash().to_string(), "fingerprint": roster_fingerprint(&roster.hash()) });
+                    "hash": roster.hash().to_string(), "fingerprint": roster_fingerprint(&roster.hash()),
+                    "roster": to_json(&roster) });
                 crate::verb::print(json, &value, &text)
             }
             RosterCommand::Accept(a) => accept(a, json),
@@ -260,8 +262,8 @@ fn accept(args: &AcceptArgs, json: bool) -> Result<(), Failure> {
     }
     let (identity, _) = load_identity(&args.key)?;
     let next = || load_identity(store::next_of(&args.key)).and_then(|(next, _)| whoami(&roster, &next));
-    whoami(&roster, &identity).or_else(|none| next().map_err(|_| first.err().unwrap_or(none)))?;
     let offered = Offered { file: &args.roster, roster: &roster, key: &args.key, identity: &identity };
+    offered.whoami().or_else(|none| next().map_err(|_| first.err().unwrap_or(none)))?;
     let history = offered.history()?;
     let standing = offered.standing(&Federations::load(&args.key, &identity)?, &history)?;
     let (changes, meaning) = match &standing {
@@ -307,12 +309,14 @@ fn accept(args: &AcceptArgs, json: bool) -> Result<(), Failure> {
     }
     let (short, path) = (roster_fingerprint(&roster.hash()), Federations::beside(&args.key));
     let value = json!({ "agreed": roster.name, "hash": roster.hash().to_string(), "fingerprint": short,
-        "changes": changes, "meaning": meaning, "data_sets": args.data_set, "written": path.display().to_string() });
+        "changes": changes, "meaning": meaning, "data_sets": args.data_set, "written": path.display().to_string(),
+        "roster": to_json(&roster) });
     let text = format!(
-        "agreed to {} with {} sites\nfingerprint  {short}\nremembered in {}",
+        "agreed to {} with {} sites\nfingerprint  {short}\nremembered in {}\n\n{}",
         roster.name,
         roster.sites.len(),
-        path.display()
+        path.display(),
+        parties(&roster)
     );
     crate::verb::print(json, &value, &text)
 }
@@ -422,7 +426,12 @@ fn change_to_text(signed: &SignedChange) -> String {
 }
 
 fn to_text(roster: &Roster) -> String {
-    let mut text = format!("{}\nfingerprint  {}\n\n", roster.name, roster_fingerprint(&roster.hash()));
+    format!("{}\nfingerprint  {}\n\n{}", roster.name, roster_fingerprint(&roster.hash()), parties(roster))
+}
+
+/// Everybody on it, a line each, with the fingerprint of their key.
+fn parties(roster: &Roster) -> String {
+    let mut text = String::new();
     let width = roster.members().map(|m| m.name.len()).max().unwrap_or(0);
     let roles = ["coordinator", "intermediary"].into_iter().map(str::to_owned);
     let roles = roles.chain((0..roster.sites.len()).map(|i| format!("site {i}")));

@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use veilsum_node::{
     cost::counted,
-    documents::{self, Federations, Offered, Standing, load_identity, load_roster, whoami},
+    documents::{self, Federations, Offered, Standing, load_identity, load_roster},
     error::{Code, Failure},
     role::{
         folder::run_name,
@@ -109,7 +109,8 @@ impl Verb for RunArgs {
         if !told.0.is_empty() {
             crate::tell!("the roster of {} is another than before: {told}", roster.name);
         }
-        let id = whoami(&roster, &identity)?;
+        let offered = Offered { file: &self.documents.roster, roster: &roster, key: &key, identity: &identity };
+        let id = offered.whoami()?;
         let stated = || {
             let (site, file) = documents::policy_of(self.policy.as_deref(), Some(&key))?;
             site.rows_from(self.data.as_deref(), file.as_deref(), None)
@@ -131,7 +132,6 @@ impl Verb for RunArgs {
             (id, _) => matches!(id, PartyId::Site(_)),
         };
         place_for(&self.out.join("model.json"))?;
-        let offered = Offered { file: &self.documents.roster, roster: &roster, key: &key, identity: &identity };
         match Federations::load(&key, &identity)?.standing(&roster) {
             Standing::New => agree(&offered, self.first.roster_fingerprint.as_ref(), None)?,
             Standing::Agreed => {}

@@ -167,13 +167,17 @@ fn told(status: &Status) -> Vec<String> {
     lines.extend(status.plan.as_ref().map(|plan| format!("plan {plan}")));
     let phase = match status.phase {
         Phase::Lobby => "lobby open",
+        Phase::StandingBy => "standing by",
         Phase::Waiting => "waiting",
         Phase::Running => "running",
         Phase::Ended => "ending",
     };
     lines.push(format!("{phase} for {}", since(status.since)));
     lines.push(format!("started {} ago", since(status.started)));
-    if let Some(round) = &status.round {
+    let rests = matches!(status.phase, Phase::Lobby | Phase::StandingBy);
+    if let Some(round) = status.round.as_ref().filter(|_| rests) {
+        lines.push(format!("the last run ended after question {}, {} ago", round.number, since(round.at)));
+    } else if let Some(round) = &status.round {
         lines.push(format!("round {} of at most {}", round.number, round.of));
         let what = round.what.iter().cloned();
         let sites = round.sites.iter().map(|sites| counted(*sites, "site"));
@@ -184,7 +188,7 @@ fn told(status: &Status) -> Vec<String> {
         let answers = open.answers.map(|(arrived, of)| format!(", {arrived} of {of} sites answered"));
         lines.push(format!("question {} is open{}", open.number, answers.unwrap_or_default()));
     }
-    lines.extend(status.shift().map(|shift| format!("centres moved by {shift:.1e}")));
+    lines.extend(status.shift().filter(|_| !rests).map(|shift| format!("centres moved by {shift:.1e}")));
     lines.extend(status.left.map(|left| format!("at most {} left", ago(left))));
     if status.bytes != (0, 0) {
         lines.push(format!("sent {}, received {}", size(status.bytes.0), size(status.bytes.1)));
@@ -248,7 +252,26 @@ fn wrapped(line: &str, columns: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use veilsum_node::role::status::{Course, Round};
+
     use super::*;
+
+    /// A site between two runs is not one that is stuck in a run.
+    #[test]
+    fn a_site_that_stands_by_says_so_and_how_the_last_run_ended() {
+        let mut status = Status::new("site-1", "site");
+        status.now = status.since + 18;
+        let at = status.since;
+        status.round = Some(Round { number: 7, of: 31, what: None, sites: None, at });
+        status.courses = vec![Course { k: 3, rests: true, shifts: vec![(7, 1e-9)] }];
+        let lines = told(&status);
+        assert!(lines.contains(&"standing by for 18 s".to_owned()), "{lines:?}");
+        assert!(lines.contains(&"the last run ended after question 7, 18 s ago".to_owned()), "{lines:?}");
+        let text = lines.join("\n");
+        assert!(!["lobby", "of at most", "centres"].iter().any(|word| text.contains(word)), "{text}");
+        status.phase = Phase::Running;
+        assert!(told(&status).contains(&"round 7 of at most 31".to_owned()), "{:?}", told(&status));
+    }
 
     #[test]
     fn lines_are_broken_at_words_and_long_words_anywhere() {

@@ -154,7 +154,10 @@ pub(super) fn to_text(federation: &Federation) -> String {
         OutOfBox::Refuse => "refused",
         OutOfBox::Clip => "moved to the nearest bound",
     };
-    let or_default = |n: u16| if n == 0 { "default".to_owned() } else { n.to_string() };
+    let sites = federation.roster.sites.len();
+    let or_default = |given: u16, n: usize| if given == 0 { format!("{n} (the default)") } else { n.to_string() };
+    // Such a plan was refused when it was loaded, if there is none.
+    let threshold = terms.threshold_of(sites, sites).unwrap_or(usize::from(terms.threshold));
     let mut text = format!(
         "plan for the roster {} ({})\n\
          fingerprint     {}\n\
@@ -164,18 +167,20 @@ pub(super) fn to_text(federation: &Federation) -> String {
          min sites       {}\n\
          threshold       {}\n\
          colluders       {}\n\
-         slots           {}\nrows            at most {} a site, at least {} in all\n\ncolumn ranges\n",
+         slots           {}\n\
+         rows            at most {} a site, at least {} in all\n\
+         blocks          {}\n\ncolumn ranges\n",
         federation.roster.name,
         roster_fingerprint(&terms.roster),
         fingerprint(&terms.hash().0),
         terms.min_cohort,
-        or_default(terms.threshold),
-        or_default(terms.colluders),
+        or_default(terms.threshold, threshold),
+        or_default(terms.colluders, terms.colluders_of(sites)),
         terms.slots,
         terms.max_rows,
-        terms.min_total_rows
+        terms.min_total_rows,
+        blocks_mean(terms, sites)
     );
-    text += &format!("blocks          {}\n", blocks_mean(terms, federation.roster.sites.len()));
     let width = work.columns.iter().map(|c| c.name.chars().count()).max().unwrap_or(0);
     for c in &work.columns {
         text += &format!("  {:<width$}  {} to {}\n", c.name, c.lower, c.upper);

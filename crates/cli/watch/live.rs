@@ -65,7 +65,7 @@ pub(crate) fn main(status: &Status) -> String {
 fn sentence(status: &Status) -> String {
     let of = |number: u32, most: u32| format!("question {number} of at most {most}");
     match (&status.phase, &status.open, &status.round) {
-        (Phase::Lobby, ..) => "No run is going on.".into(),
+        (Phase::Lobby | Phase::StandingBy, ..) => "No run is going on.".into(),
         (Phase::Ended, _, Some(round)) => format!("The run has ended, after {}.", of(round.number, round.of)),
         (Phase::Ended, ..) => "The run has ended.".into(),
         (_, Some(open), last) => {

@@ -111,8 +111,12 @@ pub fn load_identity(path: impl AsRef<Path>) -> Result<(Identity, String), Failu
 }
 
 fn is_card(bytes: &[u8]) -> bool {
-    let card = format!("format = {CARD_FORMAT:?}");
-    bytes.split(|b| *b == b'\n').any(|line| line.trim_ascii() == card.as_bytes())
+    says_format(bytes, CARD_FORMAT)
+}
+
+fn says_format(bytes: &[u8], format: &str) -> bool {
+    let line = format!("format = {format:?}");
+    bytes.split(|b| *b == b'\n').any(|found| found.trim_ascii() == line.as_bytes())
 }
 
 fn looks_like_a_seed(name: &str) -> bool {
@@ -188,6 +192,14 @@ pub fn write_card(path: impl AsRef<Path>, name: &str, identity: &Identity, addre
 pub fn load_card(path: impl AsRef<Path>) -> Result<Card, Failure> {
     let path = path.as_ref();
     let next = "ask its owner to make it again with `veilsum keygen`";
+    let bytes = Zeroizing::new(files::read_limited(path, MAX_FILE)?);
+    if says_format(&bytes, KEY_FORMAT) {
+        return Err(Failure::input(
+            format!("{}: this is a SECRET key, and no card; whoever has a copy can act as its owner", path.display()),
+            "if it is your own, name the card beside it (NAME.card); if somebody sent it, others know it now: delete the file, and tell \
+             its owner to make another key (`veilsum keygen`) and to send its card alone",
+        ));
+    }
     let file: CardFile = read_document(path, MAX_FILE, CARD_FORMAT, next)?;
     let key = PublicKey(hex(path, "key", &file.key)?);
     let signature = Signature::from_bytes(&hex(path, "signature", &file.signature)?);

@@ -4,12 +4,16 @@
 use std::path::Path;
 
 use serde::Serialize;
-use veilsum_proto::{history::SignedChange, identity::Identity, roster::Roster};
+use veilsum_proto::{
+    history::SignedChange,
+    identity::Identity,
+    roster::{PartyId, Roster},
+};
 
 use super::change::ChangePart;
 use super::file::to_toml;
 use super::roster::load_roster_document;
-use super::{Changes, Federations, Fingerprint, Never, Standing};
+use super::{Changes, Federations, Fingerprint, Never, Standing, whoami};
 use crate::{
     error::{Code, Failure},
     files::{self, quoted},
@@ -29,6 +33,27 @@ pub struct Offered<'a> {
 }
 
 impl Offered<'_> {
+    /// Which party of the roster this key is.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it is none of them. If its owner agreed to another roster of this name, it says so first ([ROS-9]).
+    pub fn whoami(&self) -> Result<PartyId, Failure> {
+        whoami(self.roster, self.identity).map_err(|none| {
+            let Ok(known) = Federations::load(self.key, self.identity) else { return none };
+            let Some(last) = known.last(&self.roster.name).filter(|last| *last != self.roster) else { return none };
+            Failure::input(
+                format!(
+                    "{}: this is not the roster of {} that was agreed to, and this key is not on it [ROS-9]: {}",
+                    self.file.display(),
+                    self.roster.name,
+                    Changes::between(last, self.roster)
+                ),
+                "do not use it: ask the other members' operators by telephone, on numbers that you know, which roster is theirs, and why this \
+                 party is not on this one",
+            )
+        })
+    }
+
     /// Lets this roster pass, with these rows, if its owner agreed to it; where they agreed to none of this name yet, if they
     /// give its fingerprint now; and where only keys are others, and the keys before them say so, without anything more. What they
     /// agreed to is on the disk when this returns. Tells what was taken without being asked for.

@@ -112,6 +112,12 @@ fn keys_and_cards_there_and_back() {
     for address in ["host", ":1", "host:0", "host:70000", "a b:1", "host:"] {
         assert!(check_address(address).is_err(), "{address}");
     }
+    // Who sends the secret key instead has given it away, and that is more than a wrong format.
+    let failure = load_card(folder.at("a.key")).unwrap_err();
+    assert!(failure.message.contains("a SECRET key") && failure.advice.contains("delete the file"), "{failure}");
+    assert!(
+        failure.advice.contains("another key (`veilsum keygen`)") && !failure.to_string().contains(&"07".repeat(32))
+    );
 }
 
 #[test]

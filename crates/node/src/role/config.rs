@@ -210,12 +210,12 @@ pub struct ClientReport {
     pub model: Option<Model>,
     /// The result as this site's own copy of the method has it, where totals are opened and the coordinator judges.
     pub result: Option<RunResult>,
-    /// Questions it answered.
+    /// Questions that this process answered; after a restart those since.
     pub answered: u32,
     /// Why the intermediary was not reached, where this site gave up and the run ended early or went on without it.
     pub unreached: Option<Arc<Failure>>,
     /// Whether it left on purpose (see [`ClientConfig::vanish`]).
     pub vanished: bool,
-    /// Frames it sent to both aggregators, by phase, under its own name.
+    /// Frames it sent to both aggregators, by phase, under its own name; after a restart those since.
     pub traffic: Traffic,
 }

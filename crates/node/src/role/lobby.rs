@@ -2,7 +2,8 @@
 //! in it for plans ([PRO-1]).
 //!
 //! It has frames of its own, and a connection that entered it stays in it, so that nothing of a run can be reached through it.
-//! Strangers are limited in rate and number; keys that knocked with a good token before are not held up by them.
+//! Strangers are limited in rate and number; keys that knocked with a good token before are not held up by their keys. Whoever begins
+//! handshakes and does not finish them holds up everybody who is not in yet: no key is known then.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -54,6 +55,8 @@ const PLACES_A_KEY: usize = 2;
 const STATEMENTS: usize = 4;
 /// Time for each step of a knock.
 const STEP: Duration = Duration::from_secs(10);
+/// From the end of a site's part in a run until the run should be over.
+const SETTLED: Duration = Duration::from_secs(10);
 /// Time for a roster and a plan to be taken.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
@@ -302,10 +305,12 @@ impl Lobby {
         let answer = frames::frame(&self.identity, session, &Answer { nonce: answer });
         sender.send_within(&answer, STEP).await.map_err(|_| Over::Gone)?;
         let shown: Shown = self.next(receiver, session, key).await?;
-        let before = self.state.borrow().clone();
-        self.change(|list| list.show(&token, shown.nonce))?;
-        let waited = |g: &&documents::Guest| g.invitation == token && g.stage == Stage::Invited;
-        if before.list.iter().flat_map(|list| &list.guests).any(|g| waited(&g)) {
+        // By the list as it is now: what was read of it last may be older than the invitation.
+        let comes = self.change(|list| {
+            let comes = list.guests.iter().any(|guest| guest.invitation == token && guest.stage == Stage::Invited);
+            list.show(&token, shown.nonce).map(|()| comes)
+        })?;
+        if comes {
             let key = fingerprint(&key.0);
             (self.news)(News::Waiting { party: clean(&knock.party), role: knock.role, key });
         }
@@ -364,6 +369,8 @@ impl Lobby {
         let party = party.to_owned();
         (self.news)(News::Here { party: party.clone() });
         let (mut schema, mut proposed) = (None, None);
+        // At the end of a run everybody comes here, and for a moment the run is not over.
+        let mut settled = Some(tokio::time::Instant::now() + SETTLED);
         let ended = async {
             loop {
                 let state = states.borrow_and_update().clone();
@@ -391,7 +398,14 @@ impl Lobby {
                     while let Ok(Some(_)) = line.1.recv().await {}
                     return Ok(());
                 }
+                let due = settled.unwrap_or_else(tokio::time::Instant::now);
                 tokio::select! {
+                    () = tokio::time::sleep_until(due), if settled.is_some() => {
+                        settled = None;
+                        if let Some(run) = state.run().filter(|run| run.number <= done && !run.without.contains(&party)) {
+                            (self.news)(News::Past { party: party.clone(), number: run.number });
+                        }
+                    }
                     changed = states.changed() => changed.map_err(|_| Over::Gone)?,
                     bytes = line.1.recv() => {
                         let Ok(Some(bytes)) = bytes else { return Err(Over::Gone) };

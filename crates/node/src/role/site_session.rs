@@ -62,6 +62,8 @@ pub(super) struct SiteSession {
     rewrite: Option<Vec<Record>>,
     /// How far the questions have come is not on disk yet; it has to be before an answer leaves.
     unsaved: bool,
+    /// The round that was answered last: its answer may be asked for again, and is the same one.
+    answered: Option<Hash>,
     /// What was handed over to be judged by.
     distances: Option<CentreDistances>,
     report: ClientReport,
@@ -178,6 +180,7 @@ impl SiteSession {
             hand,
             rewrite: None,
             unsaved: false,
+            answered: None,
             distances: None,
             report: ClientReport::default(),
             moved: Vec::new(),
@@ -486,9 +489,13 @@ impl SiteSession {
                             line.finish().await;
                             return Ok(true);
                         }
-                        self.report.answered += 1;
-                        if self.aggregator == PartyId::Coordinator {
-                            self.config.party.tell(Progress::Answered { number: self.report.answered });
+                        let round = message::context_of(&bytes);
+                        if self.answered != round {
+                            self.answered = round;
+                            self.report.answered += 1;
+                            if self.aggregator == PartyId::Coordinator {
+                                self.config.party.tell(Progress::Answered { number: self.report.answered });
+                            }
                         }
                     }
                 }

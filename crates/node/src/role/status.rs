@@ -27,14 +27,23 @@ use crate::{
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Parties come in, and no plan is run.
+    /// Parties come in at the coordinator, and no plan is run.
     Lobby,
+    /// A site or an intermediary that runs no plan waits for the next one.
+    StandingBy,
     /// It waits for others, or for their keys.
     Waiting,
     /// Keys are exchanged, or this site has answered.
     Running,
     /// No more is asked.
     Ended,
+}
+
+impl Phase {
+    /// Others come to the coordinator alone.
+    fn between_runs(role: &str) -> Phase {
+        if role == "coordinator" { Phase::Lobby } else { Phase::StandingBy }
+    }
 }
 
 /// How a party stands. Times are seconds since 1970, by this machine's clock.
@@ -215,7 +224,7 @@ impl Status {
             software: SOFTWARE.into(),
             started: now,
             now,
-            phase: Phase::Lobby,
+            phase: Phase::between_runs(role),
             since: now,
             round: None,
             open: None,
@@ -229,6 +238,12 @@ impl Status {
             most: 0,
             first: None,
         }
+    }
+
+    fn rest(&mut self, now: u64) {
+        (self.phase, self.since) = (Phase::between_runs(&self.role), now);
+        (self.open, self.left) = (None, None);
+        (self.parties, self.trouble) = (Vec::new(), None);
     }
 
     fn enter(&mut self, phase: Phase, now: u64) {
@@ -264,7 +279,10 @@ impl Status {
 
     fn down(&mut self, name: &str, why: &str, now: u64) {
         self.change(name, |peer| (peer.over, peer.since, peer.heard) = (None, Some(now), Some(clean(why))));
-        self.troubled(format!("lost {name}: {}", clean(why)), now);
+        // A link that ends with its run has done what it was for.
+        if self.phase != Phase::Ended {
+            self.troubled(format!("lost {name}: {}", clean(why)), now);
+        }
     }
 
     /// How far the centres moved last: of those that do not rest the farthest.
@@ -433,9 +451,7 @@ impl Window {
 
     /// No plan is run any more, and the next one is waited for. The links of the run are gone with it, and nobody is missing.
     pub fn rest(&self) {
-        let mut status = self.board.status();
-        (status.phase, status.since) = (Phase::Lobby, now());
-        (status.parties, status.trouble) = (Vec::new(), None);
+        self.board.status().rest(now());
     }
 
     /// What it shows.
@@ -525,10 +541,30 @@ mod tests {
         assert_eq!((silent.parties[0].heard.as_deref(), silent.left), (None, None), "nobody knows how long it takes");
         let answered = fold(at, Progress::Round { number: 6, of: 31, what: "sums", sites: 2 });
         assert_eq!((answered.parties[2].heard.as_deref(), answered.left), (None, Some(1)));
+        // Links that break in a run are troubles; those that end with it are none.
+        let ended = fold(at, Progress::Ended);
+        let gone = fold(at, Progress::Left { party: "site-10".into(), why: "it hung up".into() });
+        assert_eq!((ended.troubles, gone.troubles, gone.parties[2].over.clone()), (2, 2, None));
         let lost = fold(at, Progress::Lost { site: "site-1".into(), why: "no answer".into() });
         assert_eq!(lost.parties[1].lost.as_deref(), Some("no answer"));
         assert_eq!(fold(at, Progress::Ended).phase, Phase::Ended);
         let answered = fold(at, Progress::Answered { number: 7 });
         assert_eq!(answered.round, Some(Round { number: 7, of: 31, what: None, sites: None, at }));
+    }
+
+    /// A site has no lobby. What is over shows neither an open question nor a time that is left.
+    #[test]
+    fn between_two_runs_a_party_rests() {
+        let rests = [("coordinator", Phase::Lobby), ("intermediary", Phase::StandingBy), ("site", Phase::StandingBy)];
+        for (role, phase) in rests {
+            let mut status = Status::new("one", role);
+            assert_eq!(status.phase, phase);
+            status.fold(&Progress::Answered { number: 7 }, 6);
+            (status.phase, status.left) = (Phase::Running, Some(9));
+            status.rest(8);
+            assert_eq!((status.phase, status.since, status.left), (phase, 8, None));
+            assert_eq!(status.round.map(|round| round.number), Some(7));
+        }
+        assert_eq!(serde_json::to_string(&Phase::StandingBy).unwrap(), "\"standing-by\"");
     }
 }

@@ -15,7 +15,7 @@ def show(**options: Any) -> Any:
 
 
 def budget(**options: Any) -> Any:
-    """What is left, and how many more runs of a plan fit."""
+    """What was given away; with `rows` and `columns` also about how many more runs like those so far fit."""
     return call("ledger", "budget", **options)
 
 

@@ -160,3 +160,22 @@ fn ros_13_what_was_replaced_does_not_come_back() {
     write_roster_document(case.file(), &first).unwrap();
     assert!(case.refused("[ROS-9]").message.contains("late (site) is gone"));
 }
+
+/// [ROS-9]: the owner of a key that agreed to one roster of this name is told of the other one, and not to send a card.
+#[test]
+fn a_roster_without_this_key_is_held_against_the_one_that_was_agreed_to() {
+    let case = Case::new("without-this-key");
+    let (file, key, mut roster) = (case.file(), case.key(), case.roster.clone());
+    let told = |roster: &Roster| {
+        let offered = Offered { file: &file, roster, key: &key, identity: &case.ids[2] };
+        offered.whoami().map_err(|failure| failure.to_string())
+    };
+    assert_eq!(told(&roster), Ok(PartyId::Site(0)));
+    roster.sites[0].key = id(77).public();
+    let other = told(&roster).unwrap_err();
+    assert!(other.contains("[ROS-9]") && other.contains("has another key: "), "{other}");
+    assert!(other.contains("by telephone") && !other.contains("card"), "{other}");
+    // Of a federation of another name nothing was agreed to.
+    roster.name = "second".into();
+    assert!(told(&roster).unwrap_err().contains("send your card"));
+}

@@ -28,6 +28,13 @@ pub enum News {
         /// Its name.
         party: String,
     },
+    /// This member stands by for the next run, while the one that it had a part in goes on without it.
+    Past {
+        /// Its name.
+        party: String,
+        /// The run that it has done with.
+        number: u64,
+    },
     /// A member that stood by is gone.
     Gone {
         /// Its name.

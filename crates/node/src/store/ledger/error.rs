@@ -19,6 +19,12 @@ pub enum LedgerError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// There is no such file.
+    #[error("the ledger {}: there is no such file", path.display())]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
     /// The head's file.
     #[error("the ledger's head: {0}")]
     Head(FileError),
@@ -83,14 +89,18 @@ impl From<LedgerError> for Failure {
             LedgerError::Io { .. } | LedgerError::Head(_) => {
                 (Code::Input, "check free space and permissions of the folder (--state) and of the key's folder")
             }
+            LedgerError::Missing { .. } => (
+                Code::Input,
+                "check the path: a site keeps it as ledger.jsonl in its state folder; before its first answer there is none",
+            ),
             LedgerError::Locked { .. } => (
                 Code::Input,
                 "stop the other process or wait until its run is over: one identity takes part in one run at a time",
             ),
             LedgerError::Damaged { .. } => (
                 Code::Input,
-                "put back the file as it was; what was given away before can no longer be told from this one (`veilsum ledger \
-                 verify` names the entry)",
+                "check first that the card or key is that of the ledger's owner; if it is, put back the file as it was; what was given \
+                 away before can no longer be told from this one (`veilsum ledger verify` names the entry)",
             ),
             LedgerError::Torn { .. } => (
                 Code::Input,

@@ -39,7 +39,11 @@ pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked,
     let io = |source| LedgerError::Io { path: path.to_owned(), source };
     // The file's type is checked before it is opened, because opening a named pipe would wait for somebody to write to
     // it.
-    if !std::fs::metadata(path).map_err(io)?.is_file() {
+    let meta = std::fs::metadata(path).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => LedgerError::Missing { path: path.to_owned() },
+        _ => io(e),
+    })?;
+    if !meta.is_file() {
         return Err(LedgerError::Damaged { path: path.to_owned(), what: "it is not a file".into() });
     }
     let (mut entries, mut seen) = (Vec::new(), head.is_none_or(|link| link == Hash::default()));
