@@ -480,7 +480,7 @@ fn verdict_and_count(first: bool) -> (Option<u64>, Option<u64>) {
     run(async {
         let mut hub = hub(&cast, PartyId::Coordinator, LOOPBACK_TIMING).await;
         let coordinator = hub.address().unwrap();
-        let timing = Timing { phase: 2_500, ..LOOPBACK_TIMING };
+        let timing = Timing { phase: 6_000, ..LOOPBACK_TIMING };
         let (intermediary, task) = cast.intermediary(coordinator, timing).await;
         let mut tasks = Tasks(sites(&cast, coordinator, intermediary, &View::default()));
         tasks.0.push(task.abort_handle());
@@ -508,7 +508,7 @@ fn verdict_and_count(first: bool) -> (Option<u64>, Option<u64>) {
         let (mut judged, mut counted) = (None, None);
         let session = hub.session();
         loop {
-            match hub.next(Some(Instant::now() + Duration::from_secs(if first { 8 } else { 25 }))).await {
+            match hub.next(Some(Instant::now() + Duration::from_secs(if first { 20 } else { 40 }))).await {
                 HostEvent::Control { from, kind: Kind::JudgeReply, bytes } => {
                     let reply: JudgeReply = hub.open_control(from, &session, Kind::JudgeReply, &bytes).unwrap();
                     judged = Some(reply.open().unwrap()[0].rows);

@@ -283,6 +283,7 @@ fn a_run_is_ended_for_everybody_by_a_command() {
     let files = std::fs::read_dir(&state).expect("its state").flatten().map(|file| file.path());
     let journals = files.filter(|path| path.extension().is_some_and(|end| end == "journal"));
     let whole: Vec<_> = journals.map(|path| (path.clone(), std::fs::read(path).expect("a journal"))).collect();
+    assert!(!whole.is_empty(), "no journal in {}", state.display());
     for (path, _) in &whole {
         std::fs::write(path, "this is no journal of anybody").expect("a damaged journal");
     }

@@ -187,7 +187,11 @@ async fn converse(
         loop {
             match hub.next(deadline()).await {
                 HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => {
-                    ensure!(cohort.len() == scene.sites.len(), "a site was lost while nobody lied: {}", lost.join("; "));
+                    ensure!(
+                        cohort.len() == scene.sites.len(),
+                        "a site was lost while nobody lied: {}",
+                        lost.join("; ")
+                    );
                     if followed {
                         conversation.take(&values, &cohort).map_err(failed)?;
                     }

@@ -74,9 +74,9 @@ impl Admission {
                 "this would be question {of_plan} under a plan of {planned}, over all its runs: agree on a new plan"
             ));
         }
-        let again = self.last.as_ref().is_some_and(|(_, last)| last == batch);
+        let again = self.last.as_ref().is_some_and(|(_, last)| is_same(last, batch));
         if asked.rounds == 1 && self.last.is_none() {
-            if work.first_question(n).map_err(|e| e.0)? != *batch {
+            if !is_same(&work.first_question(n).map_err(|e| e.0)?, batch) {
                 return Err("the first question is not the plan's".into());
             }
             self.whole = true;
@@ -142,7 +142,7 @@ impl Admission {
         let recipe = &work.recipe;
         match &self.last {
             // The same question may come again, where its round was lost; whole blocks alone make it harmless [REL-4].
-            Some((_, last)) if last == batch => return Ok(()),
+            Some((_, last)) if is_same(last, batch) => return Ok(()),
             Some((was, last)) => {
                 let domain = work.domain().map_err(|e| e.to_string())?;
                 recipe.follows(last, batch, &domain)?;
@@ -158,6 +158,11 @@ impl Admission {
     }
 }
 
+/// Whether two questions are the same bytes: -0 is 0 as a number, and has a blur of its own ([APP-7]).
+fn is_same(one: &Batch, other: &Batch) -> bool {
+    codec::encode(one) == codec::encode(other)
+}
+
 #[cfg(test)]
 mod tests {
     use veilsum_cluster::{Centres, Query};
@@ -168,6 +173,18 @@ mod tests {
     fn question(x: f64) -> Batch {
         let centres = Centres::from_rows(&[vec![x, 0.5], vec![0.5, x]]).unwrap();
         Query::fuzzy_sums(centres, 2.0).into()
+    }
+
+    /// [APP-7]: the same question comes again by its bytes; one with another zero is another one, and counts.
+    #[test]
+    fn another_zero_is_another_question() {
+        let mut admission = Admission::default();
+        let mut advance = |x: f64| {
+            let follows = admission.advance(&work(2), Stage::Iterating, &question(x));
+            (follows.is_ok(), admission.asked)
+        };
+        assert_eq!([advance(0.0), advance(0.0)], [(true, 1); 2]);
+        assert_ne!(advance(-0.0), (true, 1));
     }
 
     #[test]

@@ -55,8 +55,8 @@ const PLACES_A_KEY: usize = 2;
 const STATEMENTS: usize = 4;
 /// Time for each step of a knock.
 const STEP: Duration = Duration::from_secs(10);
-/// From the end of a site's part in a run until the run should be over.
-const SETTLED: Duration = Duration::from_secs(10);
+/// From the end of a site's part in a run until the run should be over: the coordinator waits 10 s for signatures, and then writes.
+const SETTLED: Duration = Duration::from_secs(30);
 /// Time for a roster and a plan to be taken.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
