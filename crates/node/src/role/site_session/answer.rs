@@ -59,16 +59,18 @@ impl SiteSession {
         let rows = self.config.rows.clone();
         let form = self.config.party.federation.form()?;
         let identity = self.config.party.identity.clone();
-        let digest = question_digest(&self.keeper.answering(&self.config), &question, &asked.query);
+        // Only where it is needed: it goes over all labels where they are counted.
+        let digest = || question_digest(&self.keeper.answering(&self.config), &question, &asked.query);
+        let blurred = question.is_blurred().then(digest);
         let repeatable = self.config.party.blur;
         let key = form.noise.and_then(|_| self.site.noise_key());
         let values = computed(move || {
             let terms = question::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
-            let own = || match (repeatable, &question) {
+            let own = |digest| match (repeatable, &question) {
                 (Some(repeatable), Question::Cluster(batch)) => repeatable.stream(&batch.queries),
                 _ => blur::of_site(&identity, &digest, &rows.digest()),
             };
-            let mut noise = question.is_blurred().then(own);
+            let mut noise = blurred.map(own);
             question::contribute(&question, &*rows, &terms, noise.as_mut())
         })
         .await??;
