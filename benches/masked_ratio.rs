@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use veilsum_cluster::{Algorithm, Method, Prepared, Rows, Step, method::Seeding, random::Stream};
 use veilsum_node::{
     carrier::{self, Carrier, Credentials, HEADER_LEN, Network, Transport},
+    egress::Egress,
     loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
     plan::{Column, PlanSpec},
     question::{Question, SumBounds, Terms, contribute},
@@ -113,9 +114,10 @@ fn where_it_goes(size: &Size, sites: &[(String, Rows)], work: &PlanSpec, more: f
     let question = Question::Cluster(work.first_question(size.sites).expect("a question"));
     let rows = Prepared::new(&sites[0].1, &domain, work.out_of_box).expect("rows");
     let limit = size.rows.next_power_of_two() as u64;
-    let sums = Spread::of((0..20).map(|_| {
-        1e3 * seconds(|| contribute(&question, &rows, &Terms::everybody(SumBounds::new(size.sites, limit)), None))
-    }));
+    let sums =
+        Spread::of((0..20).map(|_| {
+            1e3 * seconds(|| contribute(&question, &rows, &Terms::everybody(SumBounds::new(size.sites, limit))))
+        }));
     let mut pump = Timed::new(size.sites, 16);
     let costs: Vec<Cost> = (0..12).map(|_| pump.round(K * COLUMNS + K, [])).collect();
     let milli = |of: &dyn Fn(&Cost) -> Duration| Spread::of(costs.iter().map(|c| 1e3 * of(c).as_secs_f64()));
@@ -178,7 +180,6 @@ async fn masked_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
         vanish: Vec::new(),
         record: false,
         state: None,
-        blur: None,
         carrier: None,
         way: None,
         timing: LOOPBACK_TIMING,
@@ -255,7 +256,7 @@ async fn plain_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
         let layout = question.layout(&domain, &form).expect("a layout");
         let asked = frame(&question.to_bytes());
         for sender in &mut senders {
-            sender.send(&asked).await.expect("a site that listens");
+            sender.send(&Egress::foreign(&asked)).await.expect("a site that listens");
         }
         let mut total = vec![0u64; layout.words()];
         for _ in 0..n {
@@ -283,14 +284,13 @@ async fn plain_site(me: Credentials, to: SocketAddr, key: [u8; 32], rows: Arc<Pr
         .await
         .expect("the server");
     let (mut sender, mut receiver) = link.split();
-    sender.send(&frame(&[])).await.expect("a greeting");
+    sender.send(&Egress::foreign(&frame(&[]))).await.expect("a greeting");
     while let Ok(Some(asked)) = receiver.recv().await {
         let question = Question::from_bytes(&asked[HEADER_LEN..]).expect("a question");
         let rows = rows.clone();
-        let answer =
-            tokio::task::spawn_blocking(move || contribute(&question, &*rows, &Terms::everybody(form), None)).await;
+        let answer = tokio::task::spawn_blocking(move || contribute(&question, &*rows, &Terms::everybody(form))).await;
         let words = answer.expect("a thread").expect("an answer");
         let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
-        sender.send(&frame(&body)).await.expect("a server that listens");
+        sender.send(&Egress::foreign(&frame(&body))).await.expect("a server that listens");
     }
 }

@@ -87,7 +87,6 @@ fn run(sites: usize, rounds: u32, form: SumBounds, one_way: Duration) -> Vec<f64
         timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
         state: Some(folder.clone()),
-        blur: None,
         carrier: None,
         way: (!one_way.is_zero()).then(|| -> loopback::Way { Box::new(move |to| distance::away(to, one_way)) }),
         progress: Arc::new(move |progress| {

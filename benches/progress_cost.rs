@@ -98,7 +98,6 @@ fn run(sites: usize, rounds: u32, progress: Watcher) -> f64 {
         timing: LOOPBACK_TIMING,
         on_loss: OnLoss::Stop,
         state: None,
-        blur: None,
         carrier: None,
         way: None,
         progress,

@@ -75,13 +75,13 @@ fn main() {
 
     let reader = Arc::new(Reader::new(&folder, spec.clone(), COLUMNS, MEMORY).expect("random numbers"));
     let begun = now();
-    let checked = Checked::begin(reader, &domain, OutOfBox::Refuse, None, &[1; COLUMNS]).expect("rows");
+    let checked = Checked::begin(reader, &domain, OutOfBox::Refuse, None).expect("rows");
     let streamed = checked.streamed().expect("rows");
     took("first two passes: checks, fingerprint, digest", rows, begun);
     let begun = now();
     let mut words = Vec::new();
     for _ in 0..rounds {
-        words = streamed.words(&batch, &steps, None).expect("words");
+        words = streamed.words(&batch, &steps).expect("words");
     }
     let streaming = took("streamed, a round", rows * rounds, begun);
 
@@ -93,10 +93,10 @@ fn main() {
     let values = Rows::new(values, COLUMNS).expect("rows");
     let prepared = Prepared::new(&values, &domain, OutOfBox::Refuse).expect("rows in the box");
     drop(values);
-    let own = Answerer::words(&prepared, &batch, &steps, None).expect("words");
+    let own = Answerer::words(&prepared, &batch, &steps).expect("words");
     let begun = now();
     for _ in 0..rounds {
-        Answerer::words(&prepared, &batch, &steps, None).expect("words");
+        Answerer::words(&prepared, &batch, &steps).expect("words");
     }
     let memory = took("in memory, a round", held * rounds, begun);
     if held == rows {

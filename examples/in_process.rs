@@ -37,7 +37,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         vanish: Vec::new(),
         record: true,
         state: None,
-        blur: None,
         carrier: None,
         way: None,
         timing: LOOPBACK_TIMING,

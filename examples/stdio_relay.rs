@@ -24,6 +24,7 @@ use veilsum_node::{
     app_messages,
     carrier::{self, Address, Credentials, Transport},
     documents::{self, Offered},
+    egress::Egress,
 };
 use veilsum_proto::{
     codec,
@@ -178,7 +179,7 @@ async fn line(
             tokio::select! {
                 said = from_child.recv() => match said {
                     Some(frame) if !frame.is_empty() => {
-                        if sender.send(&frame).await.is_err() {
+                        if sender.send(&Egress::foreign(&frame)).await.is_err() {
                             break;
                         }
                     }

@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 /// Where a larger number protects less.
-const LESS_BY_MORE: [&str; 11] = [
+const LESS_BY_MORE: [&str; 10] = [
     "max_rows",
     "min_total_rows",
     "epsilon",
@@ -14,40 +14,32 @@ const LESS_BY_MORE: [&str; 11] = [
     "max_rounds_in_all",
     "max_runs",
     "rounds_in_all",
-    "blur",
     "max_epsilon",
 ];
 /// Where a smaller number protects less.
-const LESS_BY_LESS: [&str; 13] = [
+const LESS_BY_LESS: [&str; 10] = [
     "min_sites",
     "min_cohort",
     "colluders",
     "threshold",
     "contributors",
-    "min_contributors",
     "records",
-    "min_records",
     "min_rows",
     "min_total_rows",
     "block_size",
     "change",
-    "min_change",
 ];
 const MORE: [&str; 8] = ["larger", "higher", "raise", "increase", "more", "greater", "bigger", "finer"];
 const LESS: [&str; 7] = ["smaller", "lower", "fewer", "reduce", "less", "decrease", "drop"];
 /// What a message does not offer in any form.
-const NEVER: [&str; 11] = [
+const NEVER: [&str; 7] = [
     "let the coordinator judge",
-    "use --no-opening",
-    "with --no-opening",
-    "add --no-opening",
     "choose another name",
     "rename the data",
     "a larger one",
     "under another seed",
     "remove the ledger",
     "delete the ledger",
-    "turn the release rule off",
 ];
 
 /// The advice in a text that would weaken something.

@@ -9,6 +9,7 @@ use veilsum_node::{
     app_messages::{self, Denied, Hello, Welcome},
     carrier::{Carrier, Credentials, LinkReceiver, LinkSender, Network, Transport},
     documents::Federation,
+    egress::Egress,
     error::Code,
     loopback::{LOOPBACK_TIMING, LoopbackConfig, LoopbackRun},
     plan::PlanSpec,
@@ -55,7 +56,7 @@ async fn knock(identity: &Identity, to: &Identity, address: SocketAddr, frame: &
     let at = address.into();
     let link = carrier.dial(&at, &credentials, &key.0, app_messages::header_check, Duration::from_secs(10));
     let (mut sender, mut receiver): (LinkSender, LinkReceiver) = link.await.expect("a link").split();
-    sender.send(frame).await.expect("sent");
+    sender.send(&Egress::foreign(frame)).await.expect("sent");
     let answer = receiver.recv().await.ok().flatten();
     let quiet = tokio::time::timeout(Duration::from_millis(200), receiver.recv()).await;
     // Somebody who was let in is sent the opening of a deck.
@@ -125,4 +126,10 @@ fn app_2_a_count_below_the_floor_is_told_to_nobody_and_ends_the_run() {
     let view = few.coordinator_view.lock().expect("the view");
     let told = view.iter().filter(|(from, _)| *from == PartyId::Intermediary).filter_map(|(_, frame)| kind_of(frame));
     assert!(told.into_iter().all(|kind| matches!(kind, Kind::Hello | Kind::Aborted)), "the coordinator was told more");
+    // Nothing else was asked or answered.
+    assert!(view.iter().all(|(_, frame)| kind_of(frame) != Some(Kind::MaskedInput)), "a site answered below the floor");
+    for site in few.sites {
+        let why = site.expect_err("no run");
+        assert!(why.message.contains("below the plan's floor"), "{why:?}");
+    }
 }

@@ -5,6 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use veilsum_cluster::method::Seeding;
 use veilsum_node::{
     carrier::{Address, Carrier, CarrierError, Credentials, HEADER_LEN, listen, only},
+    egress::Egress,
     loopback::{self, LoopbackConfig},
 };
 use veilsum_testkit::{
@@ -54,9 +55,9 @@ async fn the_door_of_another_carrier_counts_whom_it_turns_away() {
     let (_sender, mut receiver) = listener.accept().await.expect("the friend").split();
     // A body in pieces, and one that is longer than it says.
     let frame = [[1, 0, 1, 0, 3, 0, 0, 0].as_slice(), b"abc"].concat();
-    sender.send(&frame).await.expect("it is sent");
+    sender.send(&Egress::foreign(&frame)).await.expect("it is sent");
     assert_eq!(receiver.recv().await.expect("a frame"), Some(frame.clone()));
-    assert!(sender.send(&frame[..9]).await.is_err());
+    assert!(sender.send(&Egress::foreign(&frame[..9])).await.is_err());
     let refusals = listener.refusals();
     assert_eq!((refusals.unknown_key, refusals.last_unknown), (1, Some(stranger.public_key())));
 }

@@ -8,21 +8,18 @@ use std::{
 
 use tokio::{sync::oneshot, task::AbortHandle};
 use veilsum_cluster::{
-    Algorithm, Batch, Centres, Clusters, Query, Rows,
-    method::{Choice, GroupThreshold, Pick, Seeding, TreeSeeding},
-    query::{LocalMeans, LocalSteps, RoundHalf},
+    Algorithm, Clusters, Rows,
+    method::{Seeding, TreeSeeding},
     sampling::Sampling,
 };
 use veilsum_node::{
-    app_messages::{Count, CountReady, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
-    documents::Federation,
+    app_messages::{Count, CountReady, JudgeRequest},
     loopback::LOOPBACK_TIMING,
     plan::{Column, Judge, PlanSpec},
-    question::{self, Question},
-    replay::Replay,
+    question::Question,
     role::{
         View,
-        aggregator_host::{AggregatorHost, HostEvent},
+        aggregator_host::{AggregatorHost, HostConfig, HostEvent},
         client::{self, ClientConfig},
         dial::Line,
         server::{self},
@@ -35,9 +32,8 @@ use veilsum_proto::{
     message::{self, Kind},
     plan::Terms,
     roster::PartyId,
-    suite::Hash,
 };
-use veilsum_testkit::cast::Cast;
+use veilsum_testkit::cast::{self, Cast};
 use veilsum_testkit::in_process::{federate, made_up, unit_square};
 
 const SIZES: [usize; 5] = [31, 44, 58, 37, 49];
@@ -62,8 +58,6 @@ fn cast_of(identities: Vec<Arc<Identity>>, work: &PlanSpec, change: impl FnOnce(
     let cast = Cast::of(identities, work, &names, |terms| {
         (terms.block_size, terms.slots) = (u16::from(work.sampling.is_some()), 64);
         terms.min_total_rows = u64::from(work.most_clusters());
-        // What a site admits without a copy of the method of its own; tests/opening.rs has one.
-        terms.opening = false;
         change(terms);
     });
     let cast = cast.map_err(|e| e.message)?;
@@ -104,15 +98,10 @@ fn a_plan_whose_indices_take_80_gb_at_the_coordinator_is_refused() {
 }
 
 #[test]
-fn seeding_without_counts_first_is_answered_by_real_sites() {
-    for rule in [GroupThreshold::NONE, GroupThreshold { min_rows: 5, min_sites: 2, ask_first: false }] {
-        let mut work = fcm(5);
-        work.recipe.rule = rule;
-        work.recipe.seeding =
-            Seeding::Tree(TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 5, blur: 0.5 });
-        let (run, _) = federate(made_up(&SIZES, 0.2, 3), &work, Vec::new(), false);
-        run.result.unwrap_or_else(|e| panic!("{rule:?}: {e}"));
-    }
+fn seeding_is_answered_by_real_sites() {
+    let mut work = fcm(5);
+    work.recipe.seeding = Seeding::Tree(TreeSeeding { seed: 1, levels: 6, tries: 5 });
+    federate(made_up(&SIZES, 0.2, 3), &work, Vec::new(), false).0.result.expect("a result");
 }
 
 // ---- a coordinator that asks what it likes --------------------------------------------------------------------------
@@ -166,17 +155,28 @@ async fn ready(hub: &mut AggregatorHost) {
     }
 }
 
-/// Has the intermediary count the rows of all sites, and waits for its word.
+/// Has the intermediary count the rows of these sites, and waits for its word.
+async fn counted_over(hub: &mut AggregatorHost, cohort: Vec<u16>) {
+    assert!(cast::counted(hub, cohort, Duration::from_secs(30)).await, "nobody counted");
+}
+
+/// The same over all.
 async fn counted(hub: &mut AggregatorHost) {
-    let run = hub.run();
-    hub.stand_by(Kind::Count, &Count { run, cohort: (0..SIZES.len() as u16).collect() });
-    loop {
-        match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
-            HostEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return,
-            HostEvent::Deadline => panic!("nobody counted"),
-            _ => {}
+    counted_over(hub, (0..SIZES.len() as u16).collect()).await;
+}
+
+/// Says as the intermediary to all sites, once the coordinator has said who is to be counted, that the floor is reached; the word is then
+/// also for the coordinator.
+async fn says_counted(hub: &mut AggregatorHost, link: &mut Line) -> CountReady {
+    let run = loop {
+        let bytes = link.recv().await.unwrap().expect("a word of the coordinator");
+        if message::kind_of(&bytes) == Some(Kind::Count) {
+            break link.open::<Count>(&bytes, Kind::Count).unwrap().run;
         }
-    }
+    };
+    let word = CountReady { run, cohort: (0..SIZES.len() as u16).collect() };
+    hub.stand_by(Kind::CountReady, &word);
+    word
 }
 
 /// The total, where the sites open one.
@@ -196,11 +196,6 @@ async fn answered(hub: &mut AggregatorHost, question: &Question, words: usize) -
 }
 
 /// What real sites open to a coordinator that puts these questions, up to the first that they refuse.
-fn totals(work: &PlanSpec, change: impl FnOnce(&mut Terms), questions: &[Question]) -> Vec<Vec<u64>> {
-    session(&cast(work, SIZES.len(), change).unwrap(), questions)
-}
-
-/// The same in one session of these parties.
 fn session(cast: &Cast, questions: &[Question]) -> Vec<Vec<u64>> {
     run(async {
         let mut hub = hub(cast, PartyId::Coordinator, LOOPBACK_TIMING).await;
@@ -209,6 +204,7 @@ fn session(cast: &Cast, questions: &[Question]) -> Vec<Vec<u64>> {
         let mut tasks = Tasks(sites(cast, coordinator, intermediary, &View::default()));
         tasks.0.push(task.abort_handle());
         ready(&mut hub).await;
+        counted(&mut hub).await;
         let mut found = Vec::new();
         for question in questions {
             let Some(values) = total(&mut hub, question, words(cast, question)).await else { break };
@@ -218,148 +214,39 @@ fn session(cast: &Cast, questions: &[Question]) -> Vec<Vec<u64>> {
     })
 }
 
-/// The place of the first question that they refuse.
-fn refused_at(work: &PlanSpec, change: impl FnOnce(&mut Terms), questions: &[Question]) -> Option<usize> {
-    let found = totals(work, change, questions).len();
-    (found < questions.len()).then_some(found)
-}
-
-fn centres(last: f64) -> Centres {
-    Centres::from_rows(&[vec![0.2, 0.2], vec![0.8, 0.3], vec![0.5, last]]).unwrap()
-}
-
-/// [APP-6].
-#[test]
-fn app_6_draws_begin_at_one_and_no_question_is_put_to_two_draws() {
-    let mut work = fcm(6);
-    work.sampling = Some(Sampling { share: 0.8, seed: 1 });
-    let terms = |terms: &mut Terms| (terms.min_cohort, terms.colluders) = (SIZES.len() as u16, 1);
-    let first = work.first_question(SIZES.len()).unwrap();
-    let next: Batch = Query::fuzzy_sums(centres(0.8), 2.0).into();
-    let drawn = |number, batch: &Batch| Question::Drawn { number, batch: batch.clone() };
-    assert_eq!(refused_at(&work, terms, &[drawn(1, &first), drawn(2, &next)]), None);
-    assert_eq!(refused_at(&work, terms, &[drawn(0, &first)]), Some(0), "the draws begin at 1");
-    assert_eq!(refused_at(&work, terms, &[drawn(1, &first), drawn(3, &next)]), Some(1), "a draw is left out");
-    let twice = [drawn(1, &first), drawn(2, &next), drawn(3, &first)];
-    assert_eq!(refused_at(&work, terms, &twice), Some(2), "the difference is that of two draws");
-}
-
-#[test]
-fn sites_refuse_sums_of_centres_that_were_not_counted() {
-    let mut work = fcm(6);
-    work.recipe.algorithm = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 6 };
-    work.recipe.rule = GroupThreshold { min_rows: 5, min_sites: 2, ask_first: true };
-    let first = work.first_question(SIZES.len()).unwrap();
-    let means = |centres, part| {
-        let query = LocalMeans { centres, local: LocalSteps::ONE, min_rows: 1, nearest: false, part };
-        Question::Cluster(Query::LocalMeans(query).into())
-    };
-    let counted = match &first.queries[0] {
-        Query::LocalMeans(q) => q.centres.clone(),
-        _ => unreachable!(),
-    };
-    let asked = |centres| [Question::Cluster(first.clone()), means(centres, RoundHalf::Sums(vec![0]))];
-    assert_eq!(refused_at(&work, |_| {}, &asked(counted)), None);
-    assert_eq!(refused_at(&work, |_| {}, &asked(centres(0.8))), Some(1));
+/// [APP-2]: what real sites send a coordinator that has the rows of `counted` counted, if of any, and asks all sites.
+fn answers_over(counted: Option<Vec<u16>>) -> usize {
+    let work = fcm(2);
+    // Each site is a block by itself, so that any of them may be counted alone.
+    let cast = cast(&work, SIZES.len(), |terms| terms.block_size = 1).unwrap();
+    run(async {
+        let timing = Timing { phase: 4_000, ..LOOPBACK_TIMING };
+        let mut hub = hub(&cast, PartyId::Coordinator, timing).await;
+        let coordinator = hub.address().unwrap();
+        let (intermediary, task) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
+        let mut tasks = Tasks(sites(&cast, coordinator, intermediary, &View::default()));
+        tasks.0.push(task.abort_handle());
+        ready(&mut hub).await;
+        if let Some(cohort) = counted {
+            counted_over(&mut hub, cohort).await;
+        }
+        let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
+        answered(&mut hub, &first, words(&cast, &first)).await;
+        (0..SIZES.len())
+            .filter(|i| {
+                let sent = hub.traffic.0.get(&cast.federation.roster.sites[*i].name);
+                sent.is_some_and(|sent| sent.contains_key("masked_input"))
+            })
+            .count()
+    })
 }
 
 #[test]
-fn one_part_of_a_run_does_not_use_the_questions_of_another() {
-    let mut work = fcm(2);
-    work.recipe.algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 1 };
-    work.recipe.preparation.scale = veilsum_cluster::method::Scale::Standard;
-    let first = work.first_question(SIZES.len()).unwrap();
-    let around = |x: f64| {
-        let moments = veilsum_cluster::query::Moments { around: Some(vec![x, 0.5]) };
-        Question::Cluster(Query::Moments(moments).into())
-    };
-    let asked = [Question::Cluster(first), around(0.5), around(0.4)];
-    assert_eq!(refused_at(&work, |_| {}, &asked), Some(2), "squares around another point");
-}
-
-/// [APP-7].
-#[test]
-fn app_7_blur_does_not_average_out_over_repeated_questions() {
-    let mut work = fcm(3);
-    let tree = |blur| TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 5, blur };
-    work.recipe.seeding = Seeding::Tree(tree(0.5));
-    let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
-    let found = totals(&work, |_| {}, &[first.clone(), first]);
-    assert_eq!(found.len(), 2);
-    assert_eq!(found[0], found[1], "fresh noise");
-    assert!(totals(&work, |_| {}, &[Question::Cluster(work.first_question(SIZES.len()).unwrap())])[0] != found[0]);
-}
-
-/// [APP-7]: plans that differ in what comes after a blurred question do not show it under several noises, of which the ledger would count one.
-#[test]
-fn app_7_blur_does_not_average_out_over_plans() {
-    let plan = |max_rounds| {
-        let mut work = fcm(max_rounds);
-        work.recipe.seeding =
-            Seeding::Tree(TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 5, blur: 0.5 });
-        work
-    };
-    let before = cast(&plan(3), SIZES.len(), |_| {}).unwrap();
-    let after = cast_of(before.identities.clone(), &plan(4), |_| {}).unwrap();
-    let first = Question::Cluster(plan(3).first_question(SIZES.len()).unwrap());
-    let [once, again] = [&before, &after].map(|cast| session(cast, std::slice::from_ref(&first)));
-    assert_eq!((once.len(), once), (1, again), "fresh noise under another plan");
-}
-
-/// [APP-7]: how far a column reaches says how much its blur is. Where working units are the columns' own, the same question under another
-/// box has another noise: two multiples of one noise would be taken off each other.
-#[test]
-fn app_7_blur_cannot_be_taken_off_by_another_box() {
-    let plan = |upper: f64| {
-        let mut work = fcm(3);
-        work.recipe.seeding =
-            Seeding::Tree(TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 5, blur: 0.5 });
-        work.scaling = veilsum_cluster::Scaling::None;
-        work.columns.iter_mut().for_each(|column| column.upper = upper);
-        work
-    };
-    let cast = |identities, upper: f64| cast_of(identities, &plan(upper), |_| {}).unwrap();
-    let fresh = (0..SIZES.len() + 2).map(|_| Arc::new(Identity::generate(&mut system_rng()))).collect();
-    let before = cast(fresh, 1.0);
-    let first = Question::Cluster(plan(1.0).first_question(SIZES.len()).unwrap());
-    assert_eq!(first, Question::Cluster(plan(1.5).first_question(SIZES.len()).unwrap()), "one question");
-    let rows = |cast: &Cast| {
-        let found = session(cast, std::slice::from_ref(&first));
-        let federation = &cast.federation;
-        let layout = first.layout(&federation.work.domain().unwrap(), &federation.form().unwrap()).unwrap();
-        layout.decode(&found[0], SIZES.len(), None).unwrap().values[0]
-    };
-    // The number of rows has the same blur in either box, but for the noise.
-    let (one, same, other) =
-        (rows(&before), rows(&cast(before.identities.clone(), 1.0)), rows(&cast(before.identities.clone(), 1.5)));
-    assert!(one == same && one != other, "{one} {same} {other}");
-}
-
-/// [APP-7], [OPN-9]: where sites follow the method by opened totals, a question under blur is the copy's to the last digit: answers to two
-/// that differ by so little would differ by less than their blur.
-#[test]
-fn app_7_a_question_under_blur_is_the_copys_to_the_bit() {
-    let mut work = fcm(3);
-    work.recipe.seeding =
-        Seeding::Tree(TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 5, blur: 0.5 });
-    let cast = cast(&work, SIZES.len(), |terms| terms.opening = true).unwrap();
-    let Federation { roster, terms, work, .. } = &cast.federation;
-    let mut copy = Replay::new(roster.clone(), terms.clone(), work.clone()).unwrap();
-    let first = copy.asks().unwrap().clone();
-    let begun = session(&cast, std::slice::from_ref(&first));
-    copy.take(&begun[0], &[0, 1, 2, 3, 4]).unwrap();
-    let Some(Question::Cluster(batch)) = copy.asks().cloned() else { panic!("no second question") };
-    let moved = |by: f64| {
-        let mut batch = batch.clone();
-        let Query::Cells(cells) = &mut batch.queries[0] else { panic!("not about cells") };
-        assert!(cells.blur.is_some());
-        cells.tree.splits.last_mut().expect("a split").at += by;
-        Question::Cluster(batch)
-    };
-    for (by, answers) in [(0.0, 2), (1e-12, 1)] {
-        let found = session(&cast, &[first.clone(), moved(by)]);
-        assert_eq!((found.len(), &found[0]), (answers, &begun[0]), "{by}");
-    }
+fn app_2_no_site_answers_before_the_count_or_beyond_it() {
+    let all = 0..SIZES.len() as u16;
+    assert_eq!(answers_over(Some(all.clone().collect())), SIZES.len());
+    assert_eq!(answers_over(None), 0, "answers before the count");
+    assert_eq!(answers_over(Some(all.skip(1).collect())), 0, "a site is asked that was not counted");
 }
 
 /// [NOI-2]: the same parties, plan, question and rows, and noise of its own in every session: what the sites have in common would
@@ -367,10 +254,11 @@ fn app_7_a_question_under_blur_is_the_copys_to_the_bit() {
 #[test]
 fn noi_2_noise_is_new_in_every_session_of_a_plan() {
     let mut work = fcm(3);
-    work.recipe.noise = Some(veilsum_cluster::privacy::Noise::usual(50.0, 200));
+    work.recipe.noise =
+        Some(veilsum_cluster::privacy::Noise::usual(veilsum_cluster::privacy::rho(50.0, 1e-6), 200).from_anywhere());
     (work.step_bits, work.out_of_box) = (Some(20), veilsum_cluster::OutOfBox::Clip);
     let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
-    let cast = cast(&work, SIZES.len(), |terms| terms.opening = true).unwrap();
+    let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
     let [once, again] = [0; 2].map(|_| session(&cast, std::slice::from_ref(&first)).concat());
     assert_eq!((once.len(), again.len()), (9, 9));
     assert!(once.iter().zip(&again).all(|(a, b)| a != b), "equal noise in two sessions");
@@ -405,11 +293,12 @@ fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
         };
         let sites: Vec<_> = made_up(&SIZES, 0.2, 3).into_iter().enumerate().map(site).collect();
         ready(&mut hub).await;
+        let word = says_counted(&mut hub, &mut link).await;
         drop(hub);
         // Time is what this is about: more than the sites' patience, so that each gives the intermediary up.
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert!((0..SIZES.len()).all(|i| journals(i).iter().all(|secrets| *secrets > 0)), "two decks");
-        link.tell(Kind::CountReady, &CountReady { cohort: (0..SIZES.len() as u16).collect() }).await;
+        link.tell(Kind::CountReady, &word).await;
         for site in sites {
             let _ = site.await.unwrap();
         }
@@ -418,6 +307,44 @@ fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
     for i in 0..SIZES.len() {
         assert_eq!(journals(i), [0, 0], "site {i}");
     }
+}
+
+/// [APP-2]: an intermediary that is killed when the sites' shares have left, and before its word, counts once more, and no site answers
+/// the coordinator before that.
+#[test]
+fn app_2_an_intermediary_that_is_killed_before_its_word_counts_again() {
+    let cast = cast(&fcm(2), SIZES.len(), |_| {}).unwrap();
+    run(async {
+        let (bound, address) = oneshot::channel();
+        let server = tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, bound)));
+        let coordinator = address.await.unwrap();
+        let patience = Duration::from_secs(20);
+        let me = cast.party(1);
+        let mut link = Line::connect(&me, PartyId::Coordinator, &coordinator.into(), patience).await.unwrap();
+        let mut first = hub(&cast, PartyId::Intermediary, LOOPBACK_TIMING).await;
+        let at = first.address().unwrap();
+        let view = View::default();
+        let _tasks = Tasks(sites(&cast, coordinator, at, &view));
+        assert!(answered(&mut first, &Question::CountRows, 1).await);
+        drop(first);
+        let mut second = loop {
+            let (party, role, timing) = (me.clone(), PartyId::Intermediary, LOOPBACK_TIMING);
+            // The port is free once the first one's tasks have ended.
+            match AggregatorHost::open(HostConfig { party, role, timing, slots: 4, state: None }, at.into()).await {
+                Ok(hub) => break hub,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        };
+        assert!(answered(&mut second, &Question::CountRows, 1).await);
+        let asked = |(from, bytes): &(PartyId, Vec<u8>)| {
+            *from == PartyId::Coordinator && message::kind_of(bytes) == Some(Kind::Ask)
+        };
+        assert!(!view.lock().unwrap().iter().any(asked), "the coordinator asked before the word");
+        let word = says_counted(&mut second, &mut link).await;
+        link.tell(Kind::CountReady, &word).await;
+        let result = server.await.unwrap().unwrap();
+        assert_eq!(result.cohort.len(), SIZES.len());
+    });
 }
 
 #[test]
@@ -438,7 +365,8 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
         let mut tasks = Tasks(sites(&cast, coordinator, hub.address().unwrap(), &View::default()));
         tasks.0.push(server.abort_handle());
         assert!(answered(&mut hub, &Question::CountRows, 1).await);
-        link.tell(Kind::CountReady, &CountReady { cohort: (0..SIZES.len() as u16).collect() }).await;
+        let word = says_counted(&mut hub, &mut link).await;
+        link.tell(Kind::CountReady, &word).await;
         let request: JudgeRequest = loop {
             let bytes = link.recv().await.unwrap().expect("a request");
             if message::kind_of(&bytes) == Some(Kind::JudgeRequest) {
@@ -450,127 +378,4 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
         assert!(answered(&mut hub, &judge(words), words as usize).await);
         assert!(!answered(&mut hub, &judge(words + 1), words as usize).await, "the same question under another name");
     });
-}
-
-// ---- open -----------------------------------------------------------------------------------------------------------
-
-/// [APP-5]: the verdict first, and then the count.
-#[test]
-fn verdict_and_count_together_do_not_show_the_rows_of_a_site_that_was_left_out() {
-    let (judged, counted) = verdict_and_count(false);
-    assert!(judged.is_some(), "no verdict");
-    assert_eq!(counted, None, "the rows of the first site are {judged:?} less");
-}
-
-/// [APP-5]: the count first, and then the verdict.
-#[test]
-fn count_and_verdict_together_do_not_show_the_rows_of_a_site_that_was_left_out() {
-    let (judged, counted) = verdict_and_count(true);
-    assert_eq!(counted, Some(SIZES.iter().sum::<usize>() as u64));
-    assert_eq!(judged, None, "the rows of the first site are {counted:?} less");
-}
-
-/// The rows that a coordinator is told which has the result judged without the first site, by the verdict and by the count; the count is
-/// asked for `first` or last.
-fn verdict_and_count(first: bool) -> (Option<u64>, Option<u64>) {
-    let mut work = fcm(2);
-    work.judge = Judge::Intermediary;
-    // Each site is a block by itself: of a block, none is left out.
-    let cast = cast(&work, SIZES.len(), |terms| terms.block_size = 1).unwrap();
-    run(async {
-        let mut hub = hub(&cast, PartyId::Coordinator, LOOPBACK_TIMING).await;
-        let coordinator = hub.address().unwrap();
-        let timing = Timing { phase: 6_000, ..LOOPBACK_TIMING };
-        let (intermediary, task) = cast.intermediary(coordinator, timing).await;
-        let mut tasks = Tasks(sites(&cast, coordinator, intermediary, &View::default()));
-        tasks.0.push(task.abort_handle());
-        ready(&mut hub).await;
-        let start = Question::Cluster(work.first_question(SIZES.len()).unwrap());
-        assert!(answered(&mut hub, &start, words(&cast, &start)).await);
-        counted(&mut hub).await;
-        let batch: Batch = Query::fuzzy_validation(centres(0.8), 2.0).into();
-        let domain = work.domain().unwrap();
-        let layout = question::Layout::of_judged(&batch, &domain, &cast.federation.form().unwrap()).unwrap();
-        let request = JudgeRequest {
-            digest: question::digest(&batch),
-            clusters: vec![K],
-            grouped: vec![true],
-            exponents: layout.exponents(),
-        };
-        for site in 1..SIZES.len() as u16 {
-            hub.tell(PartyId::Site(site), Kind::Held, &Held { batch: batch.clone() });
-        }
-        let count = || CountRequest { cohort: (0..SIZES.len() as u16).collect() };
-        match first {
-            true => hub.tell(PartyId::Intermediary, Kind::CountRequest, &count()),
-            false => hub.tell(PartyId::Intermediary, Kind::JudgeRequest, &request),
-        };
-        let (mut judged, mut counted) = (None, None);
-        let session = hub.session();
-        loop {
-            match hub.next(Some(Instant::now() + Duration::from_secs(if first { 20 } else { 40 }))).await {
-                HostEvent::Control { from, kind: Kind::JudgeReply, bytes } => {
-                    let reply: JudgeReply = hub.open_control(from, &session, Kind::JudgeReply, &bytes).unwrap();
-                    judged = Some(reply.open().unwrap()[0].rows);
-                    if first {
-                        return (judged, counted);
-                    }
-                    hub.tell(PartyId::Intermediary, Kind::CountRequest, &count());
-                }
-                HostEvent::Control { from, kind: Kind::CountReply, bytes } => {
-                    let reply: CountReply = hub.open_control(from, &session, Kind::CountReply, &bytes).unwrap();
-                    counted = reply.total;
-                    if !first {
-                        return (judged, counted);
-                    }
-                    hub.tell(PartyId::Intermediary, Kind::JudgeRequest, &request);
-                }
-                HostEvent::Control { kind: Kind::Aborted, .. } | HostEvent::Deadline => return (judged, counted),
-                _ => {}
-            }
-        }
-    })
-}
-
-/// Deck, slot, cohort, words, context and total before, query.
-type Ask = (u32, u16, Vec<u16>, u32, Hash, Hash, Vec<u8>);
-
-#[test]
-fn sums_are_of_the_sites_whose_counts_allowed_them() {
-    let mut work = fcm(6);
-    work.recipe.algorithm = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 4 };
-    work.recipe.rule = GroupThreshold { min_rows: 5, min_sites: 2, ask_first: true };
-    work.recipe.choice = Choice { by: Pick::DaviesBouldin, elbow: false };
-    work.sampling = Some(Sampling { share: 0.8, seed: 1 });
-    let cast = cast(&work, SIZES.len(), |terms| (terms.min_cohort, terms.colluders) = (SIZES.len() as u16, 1)).unwrap();
-    let view = View::default();
-    run(async {
-        let Federation { roster: _, terms: _, .. } = cast.federation.clone();
-        let (bound, address) = oneshot::channel();
-        let config = cast.server(LOOPBACK_TIMING, bound);
-        let server = tokio::spawn(server::run(config));
-        let coordinator = address.await.unwrap();
-        let (intermediary, task) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
-        let mut tasks = Tasks(sites(&cast, coordinator, intermediary, &view));
-        tasks.0.push(task.abort_handle());
-        server.await.unwrap().unwrap();
-    });
-    let Federation { roster, terms, .. } = &cast.federation;
-    let session = message::session(&terms.hash(), &roster.hash(), PartyId::Coordinator);
-    let mut draws = Vec::new();
-    for (from, bytes) in view.lock().unwrap().iter() {
-        if *from == PartyId::Coordinator && message::kind_of(bytes) == Some(Kind::Ask) {
-            let ask: Ask = message::open(bytes, &session, &roster.coordinator.key, "coordinator", Kind::Ask).unwrap();
-            if let Question::Drawn { number, batch } = Question::from_bytes(&ask.6).unwrap() {
-                let Query::LocalMeans(q) = &batch.queries[0] else { continue };
-                draws.push((number, q.part.clone()));
-            }
-        }
-    }
-    for pair in draws.windows(2) {
-        if let [(counted, RoundHalf::Counts), (summed, RoundHalf::Sums(_))] = pair {
-            assert_eq!(counted, summed, "counts of one draw, sums of another");
-        }
-    }
-    assert!(draws.len() > 1);
 }

@@ -37,7 +37,7 @@ fn cohort(p: &Parties, name: &str) -> serde_json::Value {
 #[test]
 fn rel_4_a_block_may_be_left_out_and_a_site_may_not() {
     let p = Parties::new(&[50, 60, 55, 70, 65, 60, 55, 75, 80], &PLAN);
-    let policy = "min_rows = 1\nchange = 0\ncontributors = 2\nrecords = 1\n[release]\nrule = \"off\"\n";
+    let policy = "contributors = 2\nmax_rows = 2000\n";
     p.folder.write("toy.toml", policy);
     let all: Vec<usize> = (1..=9).collect();
     let (server, clients) = run(&p, "all", &all);

@@ -9,6 +9,7 @@ use std::{
 };
 
 use veilsum_node::carrier::{self, Address, Carrier, CarrierError, Credentials, HEADER_LEN, Transport};
+use veilsum_node::egress::Egress;
 use veilsum_proto::message;
 use veilsum_testkit::program::{Ended, Folder, Running, free_port, start_in};
 
@@ -135,7 +136,7 @@ fn three_sites_join_by_a_line_each_and_run() {
     let approve: Vec<&str> = ["federation", "approve"].into_iter().chain(heard.iter().map(String::as_str)).collect();
     let told = founded.hub.run(&approve).expect(0).stdout;
     assert!(told.contains("3 sites") && told.contains("tell its operator"), "{told}");
-    let plan = ["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--max-rows", "2000"];
+    let plan = ["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000"];
     founded.hub.run(&plan).expect(0);
     for ((name, party), joining) in parties.iter().zip(joining) {
         let told = joining.wait(LIMIT).expect(0);
@@ -167,10 +168,15 @@ fn three_sites_join_by_a_line_each_and_run() {
     let told = founded.hub.run(&["plan", "propose", "--start"]).expect(0);
     assert!(told.stdout.matches("would answer, and").count() == 3 && told.stdout.contains("run 1 begins"), "{told:?}");
     running.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
-    lobby.until("an end", LIMIT, |log| log.contains("run 1 has ended: 3 clusters, converged"));
+    lobby.until("an end", LIMIT, |log| log.contains("run 1 has ended: 3 clusters"));
     let folder = ended_in(&founded.hub, 1);
     let result = founded.hub.folder.json(&format!("{folder}/result.json"));
-    assert_eq!((&result["n_total"], &result["converged"]), (&1200.into(), &true.into()), "{}", told.stdout);
+    assert_eq!(
+        (&result["converged"], result["n_total"].as_u64().is_some_and(|n| n.abs_diff(1200) < 150)),
+        (&false.into(), true),
+        "{}",
+        told.stdout
+    );
     for (name, party) in &parties[..3] {
         assert_eq!(party.folder.json(&format!("{folder}/model.json"))["centres"], result["centres"], "{name}");
     }
@@ -217,7 +223,7 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
         let own = if name == "counter" { vec!["--address", address.as_str()] } else { Vec::new() };
         party.start(&[&["join", line, "--transport", "tcp"][..], &own].concat())
     };
-    let plan = ["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--max-rows", "2000"];
+    let plan = ["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000"];
     for (at, (name, party)) in parties.iter_mut().enumerate() {
         let joining = join(party, name, &lines[at].1);
         let heard = format!("{name}={}", digits(&joining));
@@ -417,7 +423,8 @@ fn a_flood_of_strangers_does_not_keep_out_who_knocked_before() {
                 let link = network.dial(&to, &credentials, &pinned, small, Duration::from_secs(8)).await?;
                 let (mut sender, mut receiver) = link.split();
                 // No token, and no frame of the lobby: one of a run.
-                sender.send(&[2, 0, message::Kind::MaskedInput as u8, 0, 2, 0, 0, 0, 0, 0]).await?;
+                let frame = [2, 0, message::Kind::MaskedInput as u8, 0, 2, 0, 0, 0, 0, 0];
+                sender.send(&Egress::foreign(&frame)).await?;
                 receiver.recv().await
             });
         }

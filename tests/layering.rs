@@ -288,6 +288,48 @@ fn without_tests(code: &str) -> String {
     out
 }
 
+/// [LED-10]: what leaves a process is of one type; each way to make it has one place, and no other module opens a socket.
+#[test]
+fn led_10_one_type_leaves_and_each_way_to_make_it_has_one_place() {
+    let ways: [(&str, &[&str]); 7] = [
+        ("Egress::control", &["node/src/role/dial.rs"]),
+        ("Egress::of_the_lobby", &["node/src/role/lobby_frames.rs"]),
+        ("Egress::of_an_aggregator", &["node/src/role/door.rs", "node/src/role/reception.rs"]),
+        ("Egress::in_ledger", &["node/src/role/site_session/disk.rs"]),
+        ("Entered::by_the_ledger", &["node/src/store/ledger.rs"]),
+        ("Egress::foreign", &[]),
+        ("public!", &["node/src/egress.rs"]),
+    ];
+    let sockets = ["TcpStream", "TcpListener", "UdpSocket", "UnixStream", "UnixListener", "UnixDatagram", "quinn"];
+    // One connects and sends no byte; the others are for people on this machine.
+    let for_others = ["node/src/checkup.rs", "node/src/role/status/socket.rs", "cli/watch/http.rs"];
+    let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    for folder in ["node/src", "federation/src", "cli", "python/src"] {
+        for path in sources(&Path::new(ROOT).join("crates").join(folder)) {
+            let name = path.strip_prefix(Path::new(ROOT).join("crates")).expect("a source").display().to_string();
+            if only_tests(&path) || name.contains("/tests/") {
+                continue;
+            }
+            let code = code(&path);
+            for (way, places) in ways {
+                if code.contains(way) {
+                    assert!(places.contains(&name.as_str()), "{name} has {way}");
+                    found.insert((way, name.clone()));
+                }
+            }
+            if !name.starts_with("node/src/carrier/") && words(&code).any(|word| sockets.contains(&word)) {
+                assert!(for_others.contains(&name.as_str()), "{name} opens a socket of its own");
+                seen.insert(name);
+            }
+        }
+    }
+    // The reader of sources finds what is there.
+    assert_eq!((found.len(), seen.len()), (7, 3), "{found:?} {seen:?}");
+    // A site's session makes none but through its ledger and a line's own messages, and its frames come from the machine alone.
+    let session = code(&Path::new(ROOT).join("crates/node/src/role/site_session.rs"));
+    assert_eq!(session.matches("Output::Send {").count(), session.matches("self.write_down(").count() + 1);
+}
+
 /// A file that its parent includes for tests alone.
 fn only_tests(path: &Path) -> bool {
     let Some(parent) = path.parent().filter(|_| path.file_name().is_some_and(|name| name == "tests.rs")) else {

@@ -1,5 +1,5 @@
-//! Policy and ledger in the product as it ships: what a strict site answers and what it does not, what its ledger says, and
-//! what becomes of one that was tampered with.
+//! Policy and ledger in the product as it ships: what a site answers and what it does not, what its account says, and what becomes of
+//! a ledger that was tampered with.
 
 use std::{
     collections::BTreeSet,
@@ -22,16 +22,16 @@ use veilsum_proto::{
 };
 use veilsum_testkit::{
     in_process::{config, fcm, made_up, run, unit_square},
-    program::{Ended, Folder, Parties, Running, start, veilsum},
+    program::{Ended, Folder, Parties, Running, agree, start, veilsum},
 };
 
 const LIMIT: Duration = Duration::from_secs(120);
 const QUICK: [&str; 6] = ["--phase-timeout", "10", "--grace", "1", "--join-timeout", "60"];
-/// Enough rows for a strict site, and too few.
 const ORDINARY: [usize; 3] = [1_500, 1_400, 1_600];
-const FEW: [usize; 3] = [40, 55, 61];
+/// What a plan with noise says here.
+const NOISE: [&str; 4] = ["--rho=0.4", "--expected-rows=4500", "--max-rounds=6", "--max-rows=1048576"];
 
-/// A federation whose sites have no policy but the strict default.
+/// A federation whose sites have no policy but the default.
 struct Strict(Parties);
 
 impl Strict {
@@ -51,6 +51,7 @@ impl Strict {
         if let Some(at) = args.iter().position(|a| a.ends_with("toy.toml")) {
             args.drain(at - 1..=at);
         }
+        agree(&args);
         args
     }
 
@@ -100,17 +101,16 @@ impl Strict {
         let shares = announced("ShareKeys");
         assert_eq!((shares.len(), &shares), (2, &sent("sealed_shares")), "one deck for each aggregator");
         assert_eq!(announced("MaskedInput"), sent("masked_words"));
-        // The second deck is opened once the site has a block, which is named in it.
-        let with_block = announced("AdvertiseKeys").into_iter().flat_map(|bytes| [bytes, bytes + 32]).collect();
-        assert_eq!(sent("public_keys"), with_block);
+        // Both decks are opened before the site has a block, which would be named in them.
+        assert_eq!(announced("AdvertiseKeys"), sent("public_keys"));
         assert!(told["says"].as_str().is_some_and(|says| says.starts_with("No: nothing of the rows of site-1")));
         assert_eq!((&told["columns_used"], &told["columns_unread"]), (&json!(["x", "y"]), &json!(["note"])));
     }
 
     fn check(&self, i: usize, more: &[&str]) -> Ended {
         let (roster, plan) = (self.path("roster.toml"), self.path("plan.toml"));
-        let data = self.path(&format!("site-{i}.csv"));
-        let mut args = vec!["policy", "check", "--roster", &roster, "--plan", &plan, "--data", &data];
+        let (key, state) = (self.path(&format!("site-{i}.key")), self.path(&format!("site-{i}.state")));
+        let mut args = vec!["policy", "check", "--roster", &roster, "--plan", &plan, "--key", &key, "--state", &state];
         args.extend(more);
         veilsum(&args)
     }
@@ -118,14 +118,11 @@ impl Strict {
 
 /// [LED-1] to [LED-7] in a run from its first frame to its account, and again.
 #[test]
-fn a_strict_site_answers_an_ordinary_plan_and_knows_what_it_gave_away() {
-    let p = Strict::new(&ORDINARY, &["--max-rounds=12"]);
+fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
+    let p = Strict::new(&ORDINARY, &NOISE);
     let told = p.check(1, &[]).expect(0).stdout;
     let said = told.lines().next().expect("a sentence");
-    assert!(said.starts_with("Yes: this site answers the whole plan") && said.contains("% of its budget"), "{told}");
-    // One share, of what is used up first.
-    let shares: Vec<u64> = said.split(" %").filter_map(|part| part.rsplit(' ').next()?.parse().ok()).collect();
-    assert!(shares.len() == 1 && shares[0] <= 100 && said.matches('%').count() == 1, "{said}");
+    assert!(said.starts_with("Yes: this site answers the whole plan. It spends rho "), "{told}");
     let (server, intermediary, clients) = p.run();
     server.expect(0);
     intermediary.expect(0);
@@ -161,10 +158,10 @@ fn a_strict_site_answers_an_ordinary_plan_and_knows_what_it_gave_away() {
         .map(|c| c["messages"].as_u64().unwrap())
         .sum();
     // The intermediary's part is not in the coordinator's traffic: a deck of four frames, an answer, a signature on the final
-    // cohort, shares; nor is the note of the columns.
-    assert_eq!(entries.len() as u64, traffic + 8);
+    // cohort, shares; nor are the notes of the columns and of what is kept of the account, twice.
+    assert_eq!(entries.len() as u64, traffic + 10);
     let kinds: Vec<&str> = entries.iter().filter_map(|e| e["kind"].as_str()).collect();
-    assert!(kinds.contains(&"count_rows") && kinds.contains(&"fuzzy_sums") && kinds.contains(&"fuzzy_validation"));
+    assert!(kinds.contains(&"count_rows") && kinds.contains(&"shifts") && kinds.contains(&"fuzzy_validation"));
     let table = veilsum(&p.own("show", 1)).expect(0).stdout;
     assert!(table.contains("masked_words") && table.contains(&link), "{table}");
     // No row, no count of rows.
@@ -172,31 +169,18 @@ fn a_strict_site_answers_an_ordinary_plan_and_knows_what_it_gave_away() {
     // As a number: among so many digests any four digits may stand somewhere.
     let number = |end: &str| text.contains(&format!(":1500{end}"));
     assert!(!number(",") && !number("}") && !text.contains("private"));
+    // What was spent is no more than the plan said, and nothing is kept for the run any more.
     let first = p.budget(1);
-    let spent = &first["data_sets"][0];
-    let scalars = (answers - 2) * 9 + 7 + 1;
-    assert_eq!(
-        (&spent["exact"]["scalars"], &spent["runs"], &spent["data"]),
-        (&scalars.into(), &1.into(), &"rows".into())
-    );
-    let told =
-        veilsum(&[p.own("budget", 1), ["--rows", "3000", "--columns", "2"].map(str::to_owned).to_vec()].concat());
-    let told = told.expect(0).stdout;
-    assert!(told.contains("allows 1500 numbers and 148"), "0.25 values, half the bits of 3,000 rows");
-    // First in one sentence: what is used up first, and what it is good for.
-    let said = told.lines().next().expect("a sentence");
-    assert!(said.starts_with("Yes: ") && said.contains(" more run") && !said.contains("--rows"), "{said}");
-    let without = p.budget(1)["says"].as_str().expect("a sentence").to_owned();
-    assert!(without.starts_with("It depends on the rows ") && without.contains("say --rows"), "{without}");
-    assert!(!without.contains("more run"), "{without}");
+    let number = |of: &Value, name: &str| of[name].as_u64().expect("a number");
+    let rho: u64 = entries.iter().filter_map(|e| e["nano_rho"].as_u64()).sum();
+    assert_eq!((number(&first, "nano_rho"), number(&first, "nano_rho_kept")), (rho, 0));
+    assert_eq!(number(&first, "nano_rho_left"), 1_000_000_000 - rho);
+    assert!(rho > 300_000_000 && first["exact"] == false, "{first}");
+    assert!(first["says"].as_str().is_some_and(|says| says.starts_with("Yes: ") && says.contains("% of the account")));
     p.announces_what_it_sent(entries);
-    // The same run again gives nothing more away.
-    p.run().0.expect(0);
-    let again = p.budget(1);
-    let again = &again["data_sets"][0];
-    assert_eq!((&again["exact"], &again["answers"], &again["runs"]), (&spent["exact"], &spent["answers"], &2.into()));
-    let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
-    assert!(p.check(1, &["--key", &key, "--state", &state]).expect(0).stdout.contains("answers the whole plan"));
+    // The same plan again: another draw of noise, and more than the plan promises. Nobody dials anybody.
+    let told = p.check(1, &[]).expect(7);
+    assert!(told.stderr.contains("second run") && told.stderr.contains("[POL-8]"), "{}", told.stderr);
     tampered(&p);
 }
 
@@ -226,42 +210,52 @@ fn tampered(p: &Strict) {
     fs::rename(&head, head.with_extension("away")).expect("the head");
     assert_eq!(refused("is missing").0, Some(0));
     veilsum(&p.own("adopt", 1)).expect(0);
+    p.0.plan("roster.toml", "plan.toml", &[&NOISE[..], &["--seed=5"]].concat());
     let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(4);
     assert!(told.stderr.contains("did not answer"), "{}", told.stderr);
 }
 
-/// [POL-9]: few rows, an exact run: the sites say so before, stop in the middle, and the coordinator learns a rule and no
-/// number.
+/// [POL-9]: a plan without noise is answered by the agreement of every operator and not otherwise; what left then is exact, and
+/// is said so.
 #[test]
-fn pol_9_a_strict_site_with_few_rows_stops() {
-    let p = Strict::new(&FEW, &["--epsilon=0", "--max-rounds=40"]);
-    let told = p.check(1, &[]).expect(7);
-    assert!(told.stderr.contains("rows in all") && told.stderr.contains("[POL-9]"), "{}", told.stderr);
-    // Once, and beside it what it rests on.
-    assert!(told.text().matches("No, unless").count() == 1 && told.stdout.contains("together"), "{}", told.text());
-    let (server, _, clients) = p.run();
-    assert!(server.code == Some(9) && !server.stderr.contains('%'), "{}", server.text());
-    for client in clients {
-        // What was out when it stopped is the result ([APP-8]).
-        let told = client.expect(9);
-        assert!(told.stderr.contains("the release rule") && told.stderr.contains("[POL-9]"), "{}", told.stderr);
-        assert!(told.stderr.contains("next: the result that is out so far was written"), "{}", told.stderr);
-    }
-    // The run is over for them: of the deck whose question they refused nothing stays ([JRN-4]).
-    (1..=3).for_each(|i| assert_eq!(secrets_in(&p.0.folder.0.join(format!("site-{i}.state"))), 0, "site {i}"));
-    // What left before stands in the ledger, the refusal too.
-    let shown = veilsum(&p.own("show", 2)).expect(0).stdout;
-    assert!(shown.contains("fuzzy_sums") && shown.contains("refusal"), "{shown}");
-    // The operator may let it through, and is told so.
-    p.0.folder.write("site.toml", "[release]\nrule = \"report\"\n");
+fn pol_9_exact_totals_leave_by_agreement() {
+    let p = Strict::new(&ORDINARY, &["--epsilon=0", "--max-rounds=8"]);
+    assert!(p.check(1, &[]).expect(7).stderr.contains("[POL-9]"));
     let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
-    assert!(p.check(1, &["--key", &key, "--state", &state]).expect(0).stdout.contains("site.toml"));
-    // Where the ledger is not where it was, nobody takes its absence for an account of nothing.
-    assert!(p.check(1, &["--key", &key]).expect(3).stderr.contains("was cut or is an older copy"));
+    let (roster, plan) = (p.path("roster.toml"), p.path("plan.toml"));
+    let agree = |fingerprint: &str| {
+        let of = ["plan", "agree", "--roster", &roster, "--plan", &plan, "--key", &key, "--state", &state];
+        veilsum(&[&of[..], &["--fingerprint", fingerprint]].concat())
+    };
+    // Another plan's fingerprint is no agreement; what is shown says what may follow.
+    let told = agree("0123456789abcdef0123456789abcdef").expect(3);
+    assert!(
+        told.stdout.contains("rows may be inferred from them") && told.stdout.contains("no bound holds"),
+        "{told:?}"
+    );
+    assert!(p.check(1, &[]).expect(7).stderr.contains("[POL-9]"));
+    let shown: Value = serde_json::from_str(
+        &veilsum(&["plan", "show", "--roster", &roster, "--plan", &plan, "--json"]).expect(0).stdout,
+    )
+    .expect("JSON");
+    agree(shown["fingerprint"].as_str().expect("a fingerprint")).expect(0);
+    assert!(
+        p.check(1, &[]).expect(0).stdout.starts_with("Yes: this site answers the whole plan, to whose exact totals")
+    );
+    // A policy may forbid it all the same.
+    p.0.folder.write("never.toml", "exact = \"never\"\n");
+    assert!(p.check(1, &["--policy", &p.path("never.toml")]).expect(7).stderr.contains("[POL-9]"));
     let (server, _, clients) = p.run();
     server.expect(0);
-    for client in clients {
-        assert!(client.expect(0).stderr.contains("only reports it"));
+    clients.into_iter().for_each(|c| drop(c.expect(0)));
+    let budget = p.budget(1);
+    assert_eq!((&budget["exact"], &budget["nano_rho"]), (&true.into(), &0.into()));
+    assert!(budget["says"].as_str().is_some_and(|says| says.contains("no bound holds")), "{budget}");
+    // What is in nobody's reach is refused before anybody is asked.
+    for absurd in [&["--m=1.05"][..], &["--min-total-rows=59"], &["--method=pcm", "--distance=0.01"]] {
+        p.0.plan("roster.toml", "plan.toml", absurd);
+        let told = agree("0123456789abcdef0123456789abcdef").expect(7);
+        assert!(told.stderr.contains("[POL-9]"), "{absurd:?}: {}", told.stderr);
     }
 }
 
@@ -288,35 +282,18 @@ fn a_run_that_is_ended_leaves_no_secrets() {
     assert!(secrets_in(&folder.0.join("site-2")) > 0);
 }
 
-/// Every kind of plan that a strict site does not answer is known before it joins ([POL-4]).
+/// Every kind of plan that a site does not answer is known before it joins ([POL-2], [POL-4]).
 #[test]
 fn pol_4_what_a_policy_says_before_joining() {
-    let p = Strict::new(&ORDINARY, &["--no-opening"]);
-    let told = p.check(1, &[]).expect(7);
-    assert!(told.stderr.contains("does not open its totals"), "{}", told.stderr);
-    // The default plan of a method that sums groups keeps to a strict site's thresholds.
-    p.0.plan(
-        "roster.toml",
-        "plan.toml",
-        &["--method=kmeans", "--max-rounds=8", "--indices=scalars", "--min-total-rows=4500"],
-    );
+    let p = Strict::new(&ORDINARY, &NOISE);
     p.check(1, &[]).expect(0);
-    for (plan, why) in [
-        (&["--method=kmeans", "--min-contributors=1"][..], "contributors"),
-        (&["--method=kmeans", "--sums-at-once"], "together with the counts"),
-        (&["--method=kmeans", "--restarts=10", "--max-rounds=100"], "[POL-9]"),
-    ] {
-        p.0.plan("roster.toml", "plan.toml", plan);
-        let told = p.check(1, &[]).expect(7);
-        assert!(told.stderr.contains(why), "{why}: {}", told.stderr);
-    }
-    p.0.plan("roster.toml", "plan.toml", &[]);
     for (policy, why) in [
         ("methods = [\"kmeans\"]", "methods"),
         ("columns = [\"x\"]", "\"y\""),
-        ("min_rows = 100000", "min_rows"),
         ("max_rounds = 5", "max_rounds"),
-        ("[noise]\nrequire = true", "noise"),
+        ("max_rows = 1048577", "max_rows"),
+        ("min_cohort = 4", "POL-1"),
+        ("rho = 0.1", "POL-8"),
     ] {
         p.0.folder.write("own.toml", policy);
         let told = p.check(1, &["--policy", &p.path("own.toml")]).expect(7);
@@ -329,15 +306,8 @@ fn pol_4_what_a_policy_says_before_joining() {
         assert!(told.stderr.contains("site.toml, line 2") && told.stderr.contains("max_round"), "{}", told.stderr);
     }
     let strict = veilsum(&["policy", "show"]).expect(0).stdout;
-    for key in [
-        "min_rows",
-        "contributors = 2",
-        "records = 10",
-        "change = 5",
-        "separation = 0.1",
-        "[noise]",
-        "rule = \"enforce\"",
-    ] {
+    for key in ["rho = 1.0", "exact = \"by-agreement\"", "max_rows = 1048576", "contributors = 2", "max_rounds = 1000"]
+    {
         assert!(strict.contains(key), "{key} is not in\n{strict}");
     }
     assert!(!p.ledger(1).exists(), "nothing has left");
@@ -345,55 +315,36 @@ fn pol_4_what_a_policy_says_before_joining() {
     assert!(veilsum(&p.own("show", 1)).expect(0).stdout.contains("nothing has left"));
 }
 
-/// [POL-8]: a plan that asks for more epsilon than is left on these rows, of this plan or of those before it.
+/// [POL-8]: what plans spend adds up in one account, whatever they are and whatever the rows are called; a plan that does not fit is
+/// refused before anybody is dialled, and one that fits is answered to its end.
 #[test]
-fn pol_8_noise_has_a_budget_over_all_plans() {
-    let p = Strict::new(&ORDINARY, &["--dp-epsilon=1", "--expected-rows=4500"]);
-    let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
-    let own = ["--key", &*key, "--state", &*state];
-    p.check(1, &own).expect(0);
-    let (server, _, clients) = p.run();
-    server.expect(0);
-    clients.into_iter().for_each(|c| drop(c.expect(0)));
-    let budget = p.budget(1);
-    let spent = &budget["data_sets"][0];
-    let epsilon = spent["noised"]["epsilon"].as_f64().expect("a number");
-    // The plan's delta is 10^-6 as well, so the whole run is epsilon 1; rounding up leaves it a little below or above.
-    assert!((epsilon - 1.0).abs() < 1e-3, "{epsilon}");
-    assert_eq!(spent["exact"]["scalars"], 0, "answers with noise count by their noise alone");
-    // The same plan again: other noise, and more than the plan promises. Nobody answers anything.
-    p.check(1, &[]).expect(0);
-    assert!(p.check(1, &own).expect(7).stderr.contains("more of the privacy budget than the plan promises"));
-    let (server, _, clients) = p.run();
-    assert_ne!(server.code, Some(0));
-    for client in clients {
-        let told = client.expect(7);
-        assert!(told.stderr.contains("it was run before") && told.stderr.contains("[POL-8]"), "{}", told.stderr);
+fn pol_8_all_plans_spend_from_one_account() {
+    let p = Strict::new(&ORDINARY, &NOISE);
+    let rho = |of: &Value| of["nano_rho"].as_u64().expect("a number");
+    p.run().0.expect(0);
+    let first = rho(&p.budget(1));
+    let plan = |seed: &str| p.0.plan("roster.toml", "plan.toml", &[&NOISE[..], &[seed]].concat());
+    plan("--seed=5");
+    let told = p.check(1, &[]).expect(0).stdout;
+    assert!(told.contains("No further plan like it fits"), "{told}");
+    p.run().0.expect(0);
+    let both = rho(&p.budget(1));
+    assert!(both > first && both <= 1_000_000_000, "{first} {both}");
+    plan("--seed=6");
+    // Other names and other rows begin no new account.
+    for policy in ["", "data = \"other rows\"\n"] {
+        p.0.folder.write("site.toml", policy);
+        assert!(p.check(1, &[]).expect(7).stderr.contains("[POL-8]"));
+        let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(7);
+        assert!(told.stderr.contains("[POL-8]") && !told.stderr.contains("did not answer"), "{}", told.stderr);
     }
-    assert_eq!(p.budget(1)["data_sets"][0]["noised"], spent["noised"]);
-    // Another plan with the smallest budget there is.
-    p.0.plan("roster.toml", "plan.toml", &["--dp-epsilon=0.1", "--expected-rows=4500", "--seed=5", "--dp-useless"]);
-    p.check(1, &[]).expect(0);
-    let told = p.check(1, &own).expect(7);
-    assert!(told.stderr.contains("privacy budget") && told.stderr.contains("[POL-8]"), "{}", told.stderr);
-    let (_, _, clients) = p.run();
-    for client in clients {
-        let told = client.expect(7);
-        assert!(
-            told.stderr.contains("[POL-8]") && told.stderr.contains("next: agree on a plan with noise"),
-            "{}",
-            told.stderr
-        );
-    }
-    // Without the ledger it would be 1.04 of the budget at once.
-    p.0.plan("roster.toml", "plan.toml", &["--dp-epsilon=1.1", "--expected-rows=4500"]);
-    assert!(p.check(1, &[]).expect(7).stderr.contains("[POL-8]"));
+    assert_eq!(rho(&p.budget(1)), both, "a refusal spends nothing");
 }
 
 /// The last site is lost in this round, and nobody waits for it.
 fn ended_early(folder: &Folder, sites: Vec<(String, Rows)>, round: u32) -> LoopbackRun {
     let lost = sites.len() - 1;
-    let strict = SitePolicy::from(Policy::only(Floor::default()));
+    let strict = SitePolicy::from(Policy { max_rows: 0, ..Policy::default() });
     stopped(folder, sites, (lost, round), strict, |_| {})
 }
 
@@ -419,7 +370,7 @@ fn stopped(
 fn lost_near_the_end(block_size: u16, contributors: u32) -> (LoopbackRun, BTreeSet<String>) {
     let folder = Folder::fresh();
     let sites = made_up(&[60, 70, 80, 90, 100], 0.2, 7);
-    let policy = SitePolicy::from(Policy::only(Floor { contributors, ..Floor::default() }));
+    let policy = SitePolicy::from(Policy { floor: Floor { contributors, ..Floor::default() }, ..Policy::default() });
     let run = stopped(&folder, sites, (2, 15), policy, move |terms| terms.block_size = block_size);
     let ledger = fs::read_to_string(folder.0.join("site-0").join("ledger.jsonl")).expect("a ledger");
     let entries = ledger.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
@@ -455,9 +406,9 @@ fn rel_3_a_site_is_no_block_by_itself_against_its_policy() {
 /// [LED-6]: a journal holds what a crash in mid-run needs; what was given away, and in which block, stands in the ledger.
 #[test]
 fn led_6_a_journal_that_was_taken_away_takes_nothing_from_the_account() {
-    let p = Strict::new(&ORDINARY, &[]);
+    let p = Strict::new(&ORDINARY, &NOISE);
     p.run().0.expect(0);
-    let before = p.budget(1)["data_sets"][0].clone();
+    let before = p.budget(1)["nano_rho"].clone();
     let state = p.0.folder.0.join("site-1.state");
     for file in fs::read_dir(&state).expect("the state") {
         let path = file.expect("a file").path();
@@ -465,26 +416,31 @@ fn led_6_a_journal_that_was_taken_away_takes_nothing_from_the_account() {
             fs::remove_file(path).expect("removed");
         }
     }
-    p.run().0.expect(0);
-    assert_eq!(p.budget(1)["data_sets"][0]["answers"], before["answers"], "the same answers from the same rows");
+    assert!(
+        veilsum(&p.client(1, &["--join-timeout", "1"])).expect(7).stderr.contains("[POL-8]"),
+        "the plan was answered"
+    );
+    assert_eq!(p.budget(1)["nano_rho"], before);
 }
 
 /// [LED-8], [REL-7]: rows that changed are noticed whatever they are called; a declared change is answered from once every site
 /// that the policies ask for has declared one, and what was given away before still counts.
 #[test]
 fn rows_that_change_are_declared_by_enough_sites_at_once() {
-    let p = Strict::new(&ORDINARY, &[]);
+    let plan = ["--rho=0.3", "--expected-rows=4500", "--max-rounds=6", "--max-rows=1048576"];
+    let p = Strict::new(&ORDINARY, &plan);
     p.run().0.expect(0);
-    let before = p.budget(1)["data_sets"][0]["exact"]["scalars"].as_u64().expect("a number");
+    let before = p.budget(1)["nano_rho"].as_u64().expect("a number");
+    p.0.plan("roster.toml", "plan.toml", &[&plan[..], &["--seed=5"]].concat());
     let add = |i: usize, rows: usize| {
         let path = p.0.folder.0.join(format!("site-{i}.csv"));
         let text = fs::read_to_string(&path).expect("rows");
         let some: Vec<&str> = text.lines().skip(1).step_by(7).take(rows).collect();
         fs::write(&path, format!("{}\n{}\n", text.trim_end(), some.join("\n"))).expect("more rows");
     };
-    let changed = |i: usize, added: &str| {
+    let changed = |i: usize| {
         let data = p.path(&format!("site-{i}.csv"));
-        let more = ["--data", &data, "--added", added, "--removed", "0"].map(str::to_owned);
+        let more = ["--data", &data].map(str::to_owned);
         veilsum(&[p.own("changed", i), more.to_vec()].concat())
     };
     // One value changes places with that of another row: every column is as it was.
@@ -499,7 +455,7 @@ fn rows_that_change_are_declared_by_enough_sites_at_once() {
     assert!(told.contains("stand together in other rows") && told.contains("[LED-8]"), "{told}");
     fs::write(&path, text).expect("rows");
     // A change that did not happen would let another site's change be subtracted.
-    let told = changed(1, "20").expect(3).stderr;
+    let told = changed(1).expect(3).stderr;
     assert!(told.contains("nothing has changed") && told.contains("[REL-7]"), "{told}");
     add(1, 20);
     p.0.folder.write("site.toml", "data = \"a new name\"\n");
@@ -508,11 +464,7 @@ fn rows_that_change_are_declared_by_enough_sites_at_once() {
         told.contains("[LED-8]") && told.contains("veilsum ledger changed") && !told.contains("did not answer"),
         "{told}"
     );
-    let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
-    let told = p.check(1, &["--key", &key, "--state", &state]).expect(7).stderr;
-    assert!(told.contains("[LED-8]"), "what the client refuses, the check refuses: {told}");
-    assert!(changed(1, "3").expect(7).stderr.contains("[REL-7]"));
-    changed(1, "20").expect(0);
+    changed(1).expect(0);
     // One site alone: the difference of the totals would be that of its new rows.
     let (server, _, clients) = p.run();
     assert_ne!(server.code, Some(0));
@@ -523,10 +475,10 @@ fn rows_that_change_are_declared_by_enough_sites_at_once() {
     );
     for i in 2..=3 {
         add(i, 20);
-        changed(i, "20").expect(0);
+        changed(i).expect(0);
     }
     p.run().0.expect(0);
-    let after = p.budget(1)["data_sets"][0]["exact"]["scalars"].as_u64().expect("a number");
+    let after = p.budget(1)["nano_rho"].as_u64().expect("a number");
     assert!(after > before, "{after} {before}");
     let shown = veilsum(&p.own("show", 1)).expect(0).stdout;
     assert!(shown.contains("columns first seen") && shown.contains("rows changed"), "{shown}");

@@ -99,6 +99,7 @@ impl Cast {
                 state: None,
                 head: None,
                 patience: Duration::from_secs(20),
+                agreed: true,
                 vanish: None,
             };
             post.extend(role.begin(client::run(config)));

@@ -150,26 +150,3 @@ fn nothing_is_asked_before_the_intermediary_is_there() {
     }
     assert!(!p.folder.0.join("out/result.json").exists());
 }
-
-/// A site that may answer so many questions and no more ends the run for everybody, with a result, its own included.
-#[test]
-fn a_budget_that_is_spent_costs_no_result() {
-    let p = Parties::new(&SIZES, &LONG);
-    let toy = fs::read_to_string(p.folder.path("toy.toml")).expect("a policy");
-    p.folder.write("tight.toml", &format!("max_rounds_in_all = 25\n{toy}"));
-    let server = start(&p.server(&STOP));
-    let intermediary = start(&p.intermediary(&STOP));
-    let tight = ["--policy", &p.folder.path("tight.toml")];
-    let clients: Vec<Running> = (1..=5).map(|i| start(&p.client(i, if i == 4 { &tight } else { &[] }))).collect();
-    let told = server.wait(LIMIT).expect(9);
-    assert!(told.stderr.contains("POL-5"), "{}", told.stderr);
-    intermediary.wait(LIMIT).expect(0);
-    for (i, client) in (1..).zip(clients) {
-        let told = client.wait(LIMIT).expect(9);
-        assert_eq!(i == 4, told.stderr.contains("it would stop at question"), "{}", told.stderr);
-    }
-    let result = p.folder.json("out/result.json");
-    for site in 1..=5 {
-        assert_eq!(early_at(&p, site, &[], &["site-4"]), result["centres"], "site {site}");
-    }
-}

@@ -130,11 +130,11 @@ fn what_cannot_be_estimated_stays_at_the_last_totals() {
     assert!(max_difference(&result.centres_box, &boxed(&work(6), &sites)) < 1e-6);
 }
 
-/// A loss in the first round costs nothing: the slot is burned, and the others begin as a block of their own.
+/// A loss while rows are counted costs nothing: the slot is burned, and the others begin as a block of their own, with both aggregators.
 #[test]
-fn a_loss_in_the_first_round_makes_a_smaller_block() {
+fn a_loss_in_the_count_makes_a_smaller_block() {
     let (sites, work) = (made_up(&[60, 75, 81, 68, 90, 55], 0.2, 5), work(0.0, 6));
-    let (run, sizes) = lose(sites.clone(), &work, &[(3, Step::BeforeInput, 1)], |_| {});
+    let (run, sizes) = lose(sites.clone(), &work, &[(3, Step::BeforeInput, 0)], |_| {});
     let result = run.result.as_ref().expect("a result");
     assert_eq!(sizes, [5; 7]);
     assert!(result.ended_early.is_none() && result.rounds == 6, "{:?}", result.ended_early);
@@ -142,6 +142,22 @@ fn a_loss_in_the_first_round_makes_a_smaller_block() {
     assert!(max_difference(&result.centres_box, &boxed(&work, &left)) < 1e-6);
     let counted = run.counted.as_ref().expect("a count");
     assert_eq!((counted.total, counted.handed_over), (361, true));
+}
+
+/// [APP-2]: a site that is lost between the count and the first question takes its block with it: the count stands for the others, and of
+/// one block nothing is left to ask.
+#[test]
+fn app_2_a_loss_between_count_and_first_question_takes_the_block() {
+    let (sites, work) = (made_up(&[60, 75, 81, 68, 90, 55], 0.2, 5), work(0.0, 6));
+    let lost = [(3, Step::BeforeInput, 1)];
+    let (run, sizes) = lose(sites.clone(), &work, &lost, |_| {});
+    let failure = run.result.as_ref().expect_err("no total over fewer");
+    assert_eq!((failure.code, sizes), (Code::Quorum, Vec::new()), "{failure}");
+    let blocks = |terms: &mut Terms| (terms.block_size, terms.min_cohort) = (3, 3);
+    let (run, sizes) = lose(sites, &work, &lost, blocks);
+    let result = run.result.as_ref().expect("a result");
+    assert_eq!((sizes, result.missing.len()), (vec![3; 7], 3));
+    assert!(run.counted.as_ref().is_ok_and(|counted| counted.cohort.len() == 6 && !counted.handed_over));
 }
 
 /// A site that is lost between the last questions leaves numbers of two cohorts: each says which one it is over, and what would be

@@ -18,7 +18,7 @@ fn fixture() -> Value {
 
 fn demo(out: &Folder, data: &str, more: &[&str]) -> Ended {
     let folder = out.path("out");
-    let mut args = vec!["demo", "--data", data, "--out", &folder, "--sites", "5"];
+    let mut args = vec!["demo", "--exact", "--data", data, "--out", &folder, "--sites", "5"];
     args.extend(more);
     veilsum(&args)
 }
@@ -55,7 +55,7 @@ fn weighted_indicators_come_to_what_numpy_comes_to() {
             "200",
         ]; // one option a pair
         let exact = match method {
-            "kmeans" => ["--min-records", "1", "--min-change", "1"].as_slice(),
+            "kmeans" => [].as_slice(),
             _ => &["--indices", "scalars"],
         };
         let ended = demo(&out, &data, &[&args[..], exact].concat()).expect(0);
@@ -90,18 +90,6 @@ fn weighted_indicators_come_to_what_numpy_comes_to() {
         }
         assert!(ended.stdout.contains("shares of smoker") && ended.stdout.contains("mode former"), "{}", ended.stdout);
     }
-}
-
-/// A category with few rows in a hard cluster is no small group by the rule, and the result says so.
-#[test]
-fn a_rare_category_is_told() {
-    let (out, fixture) = (Folder::fresh(), fixture());
-    let data = out.write("mixed.csv", &table(&fixture));
-    let args =
-        ["--category", "smoker=never,former,current", "--category-weight", "0.01", "--k", "3", "--method", "kmeans"];
-    demo(&out, &data, &args).expect(0);
-    let findings = out.json("out/result.json")["findings"].to_string();
-    assert!(findings.contains("rare-category") && findings.contains("smoker="), "{findings}");
 }
 
 #[test]

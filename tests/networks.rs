@@ -12,7 +12,7 @@ use std::{
 use serde_json::Value;
 use veilsum_testkit::{
     network::{Access, Family, Network},
-    program::{Ended, Folder, Parties, Running, launch, start},
+    program::{Ended, Folder, Parties, Running, agree, launch, start},
 };
 
 const SIZES: [usize; 3] = [40, 55, 61];
@@ -142,8 +142,10 @@ fn no_udp_at_one_site_and_a_proxy_as_the_only_way_out_of_another() {
     // The doctor sees what is so before the run does.
     let ready = |log: &str| log.contains("connected to lead");
     parties[1].until("the coordinator", LIMIT, ready);
-    let [roster, plan, key] = ["roster.toml", "plan.toml", "site-2.key"].map(|file| run.p.folder.path(file));
-    let asks = ["doctor", "--json", "--roster", &roster, "--plan", &plan, "--key", &key];
+    let [roster, plan, key, state] =
+        ["roster.toml", "plan.toml", "site-2.key", "site-2.state"].map(|file| run.p.folder.path(file));
+    agree(&run.p.client(2, &[]));
+    let asks = ["doctor", "--json", "--roster", &roster, "--plan", &plan, "--key", &key, "--state", &state];
     let doctor = |seconds: &str, variables: &[(&str, &str)]| {
         let mut program = run.network.program("site-2");
         program.envs(variables.iter().copied());
@@ -331,7 +333,7 @@ fn joining_through_a_proxy() {
         joining.push(joins);
     }
     done("lead", &approve.iter().map(String::as_str).collect::<Vec<_>>());
-    done("lead", &["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--max-rows", "2000"]);
+    done("lead", &["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000"]);
     for (who, joins) in NAMES[1..].iter().zip(joining) {
         assert!(joins.wait(LIMIT).expect(0).stdout.contains(&format!("{who} has joined")));
     }

@@ -23,7 +23,7 @@ use veilsum_node::{
     },
 };
 use veilsum_proto::{aggregator, roster::PartyId};
-use veilsum_testkit::cast::Cast;
+use veilsum_testkit::cast::{Cast, counted};
 use veilsum_testkit::in_process::{federate, made_up, unit_square};
 
 const SIZES: [usize; 4] = [31, 44, 58, 37];
@@ -92,6 +92,8 @@ async fn lie(hub: &mut AggregatorHost, mut conversation: MethodSession, change: 
             _ => {}
         }
     }
+    let all = hub.cohort();
+    assert!(counted(hub, all, Duration::from_secs(30)).await, "nobody counted");
     while let Turn::Ask(question, layout) = conversation.turn() {
         let mut question = (**question).clone();
         change(conversation.questions(), &mut question);

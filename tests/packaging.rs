@@ -15,23 +15,16 @@ fn the_example_configurations_are_taken() {
         veilsum(&["policy", "show", "--policy", &file.display().to_string()]).expect(0).stdout
     };
     // The basic one keeps every default.
-    assert!(shown("basic").contains("min_rows = 10 "), "{}", shown("basic"));
+    assert!(shown("basic").contains("rho = 1.0 "), "{}", shown("basic"));
     let advanced = shown("advanced");
-    for line in [
-        "min_rows = 50",
-        "min_cohort = 5",
-        "contributors = 3",
-        "records = 20",
-        "data = \"admissions\"",
-        "max_runs = 20",
-    ] {
+    for line in ["rho = 0.5", "exact = \"never\"", "min_cohort = 5", "contributors = 3", "data = \"admissions\""] {
         assert!(advanced.contains(line), "{line}: {advanced}");
     }
     // An example shows every key that there is.
     let written = fs::read_to_string(packaging("examples/advanced/site.toml")).expect("an example");
     for line in veilsum(&["policy", "show"]).expect(0).stdout.lines() {
         let key = line.split(" = ").next().unwrap_or_default();
-        let optional = line.starts_with('#') || key.starts_with("separation");
+        let optional = line.starts_with('#');
         assert!(optional || key.is_empty() || written.contains(key), "{key} is in no example");
     }
 }

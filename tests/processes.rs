@@ -62,7 +62,6 @@ fn a_run_from_keys_to_memberships() {
         "sizes",
         "mass",
         "weight",
-        "left_out",
         "n_total",
         "rounds",
         "converged",
@@ -469,7 +468,7 @@ fn a_port_that_is_taken() {
     assert!(told.stderr.contains(&taken) && told.stderr.contains("free port"), "{}", told.stderr);
 }
 
-/// The count is taken after the first total: a run does not end with its intermediary.
+/// The rows are counted before the first question: a run does not end with its intermediary.
 #[test]
 fn a_run_goes_on_without_the_intermediary() {
     let p = Parties::new(&SIZES, &LONG);

@@ -101,7 +101,7 @@ fn questions_layouts_and_answers() {
         for (name, words) in c["answers"].as_object().unwrap() {
             let expected: Vec<u64> = plain(words);
             let terms = Terms::everybody(form);
-            let found = question::contribute(&question, &site(&file, name, &domain), &terms, None).unwrap();
+            let found = question::contribute(&question, &site(&file, name, &domain), &terms).unwrap();
             assert_eq!(found.len(), expected.len(), "{} {name}", c["name"]);
             let mut pairs = found.iter().zip(&expected);
             for (b, within) in layout.blocks.iter().zip(&within) {
@@ -113,7 +113,7 @@ fn questions_layouts_and_answers() {
         }
     }
     let families = "cells contingency features fuzzy_sums fuzzy_validation histogram local_choice local_fuzzy \
-                    local_means moments shaped_sums shifts silhouette sizes typical_sums ungrouped validation";
+                    local_means moments shaped_sums shifts silhouette typical_sums validation";
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), families.split_whitespace().collect::<Vec<_>>());
 }
 

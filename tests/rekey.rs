@@ -33,14 +33,13 @@ fn run(p: &Parties, called: bool) -> Vec<Ended> {
     others.into_iter().map(|party| party.wait(LIMIT).expect(0)).collect()
 }
 
-/// Runs and numbers of a site's only data set, by its ledger.
+/// Answers of a site and numbers in them, by its ledger.
 fn account(p: &Parties, site: &str) -> (u64, u64) {
     let [key, state] = ["key", "state"].map(|end| p.folder.path(&format!("{site}.{end}")));
     let told = veilsum(&["ledger", "budget", "--key", &key, "--state", &state, "--json"]).expect(0).stdout;
     let told: Value = serde_json::from_str(&told).expect("JSON");
-    let data = &told["data_sets"][0];
-    assert_eq!(data["data"], "rows");
-    (data["runs"].as_u64().expect("a number"), data["exact"]["scalars"].as_u64().expect("a number"))
+    let number = |name: &str| told[name].as_u64().expect("a number");
+    (number("answers"), number("exact_numbers"))
 }
 
 fn rekey(p: &Parties, name: &str) -> String {
@@ -97,11 +96,10 @@ fn led_9_a_site_and_the_intermediary_rekey_and_everything_goes_on() {
     let told = run(&p, false);
     says(&told[0], &["counter has a new key, signed with its old one", "this party acts with its new key"]);
     says(&told[1], &["site-2 has a new key, signed with its old one", "needs no call"]);
-    says(&told[2], &["this party acts with its new key from now on"]);
     assert!(!next.exists() && fs::read(&key).expect("the key") == secret);
     for (site, before) in ["site-1", "site-2"].iter().zip(before) {
         let after = account(&p, site);
-        assert!(after.0 == before.0 + 1 && after.1 > before.1, "{site}: {before:?} and then {after:?}");
+        assert!(after.0 > before.0 && after.1 > before.1, "{site}: {before:?} and then {after:?}");
     }
     // Anybody who has one of the two keys can check the whole ledger.
     let ledger = p.folder.path("site-2.state/ledger.jsonl");

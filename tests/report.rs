@@ -16,7 +16,7 @@ fn rows(more: &str) -> String {
 
 fn demo(folder: &Folder, more: &[&str]) {
     let (data, out) = (folder.write("rows.csv", &rows("")), folder.path("out"));
-    let mut args = vec!["demo", "--data", &data, "--sites", "4", "--out", &out];
+    let mut args = vec!["demo", "--exact", "--data", &data, "--sites", "4", "--out", &out];
     args.extend(more);
     veilsum(&args).expect(0);
 }
@@ -151,7 +151,7 @@ fn what_cannot_be_reported_is_refused_with_the_next_step() {
     refused(&["report", &none], ["not the result of a run", "whole and unchanged"]);
     let data = folder.write("rows.csv", &rows(""));
     let out = folder.path("described");
-    veilsum(&["demo", "--data", &data, "--sites", "4", "--method", "describe", "--out", &out]).expect(0);
+    veilsum(&["demo", "--exact", "--data", &data, "--sites", "4", "--method", "describe", "--out", &out]).expect(0);
     assert!(read(folder.path("described/report.html")).contains("Nobody looked for groups"));
     refused(&["report", &out, "--data", &data], ["has no clusters", "leave --data out"]);
 }

@@ -96,6 +96,7 @@ fn a_run_of_many_sites_as_real_connections() {
                 state: None,
                 head: None,
                 patience: Duration::from_secs(600),
+                agreed: true,
                 vanish: None,
             }));
             (runtime, client)

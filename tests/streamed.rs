@@ -17,7 +17,6 @@ use veilsum_cluster::{
 use veilsum_node::{
     agreed::questions,
     answerer::Answerer,
-    blur::Repeatable,
     documents::{self, RowsFrom},
     error::Failure,
     loopback::LOOPBACK_TIMING,
@@ -32,7 +31,7 @@ use veilsum_proto::plan::Terms;
 use veilsum_testkit::{
     cast::Cast,
     in_process::{fcm, made_up, unit_square},
-    program::{Folder, Parties, veilsum},
+    program::{Folder, Parties, agree, veilsum},
 };
 
 /// Rows of a part of a source.
@@ -94,10 +93,9 @@ async fn run(cast: &Cast, sites: Vec<Site>) -> Vec<Result<Model, Failure>> {
 
 #[test]
 fn a_federation_of_streamed_rows_sends_the_words_of_one_in_memory() {
-    // Seeding from totals with blur is what a plan has by default.
+    // First centres from totals are what a plan has by default.
     let mut work = fcm(unit_square(), 3, 0.0, 4, Seeding::Uniform { seed: 5 });
-    work.recipe.seeding =
-        Seeding::Tree(TreeSeeding { seed: 7, cells_per_cluster: 4, tries: 5, min_rows: 1, blur: 0.5 });
+    work.recipe.seeding = Seeding::Tree(TreeSeeding { seed: 7, levels: 6, tries: 5 });
     let (folder, cast) = (Folder::fresh(), cast(&work));
     let data: Vec<PathBuf> =
         made_up(&[700, 400, 930], 1.0, 11).iter().map(|(name, rows)| parts(&folder, name, rows)).collect();
@@ -107,14 +105,10 @@ fn a_federation_of_streamed_rows_sends_the_words_of_one_in_memory() {
     let form = cast.federation.form().expect("a form");
     for ((held, own), (streamed, own_streamed)) in held.iter().zip(&streamed) {
         assert_eq!((held.rows(), held.digest()), (streamed.rows(), streamed.digest()));
-        assert_eq!(held.possible_rows(&[1, 1]), streamed.possible_rows(&[1, 1]));
         let identity = &cast.identities[2];
         assert!(own.columns(identity, &[]).expect("digests") == own_streamed.columns(identity, &[]).expect("digests"));
-        for question in questions(&work, 3).expect("questions") {
-            let blur = || Repeatable { seed: 3, site: 1 }.stream(&[]);
-            let words = |rows: &dyn Answerer| {
-                contribute(&question, rows, &Asking::everybody(form), Some(&mut blur())).expect("words")
-            };
+        for question in questions(&work).expect("questions") {
+            let words = |rows: &dyn Answerer| contribute(&question, rows, &Asking::everybody(form)).expect("words");
             assert_eq!(words(&**held), words(&**streamed), "{}", question.name());
         }
     }
@@ -147,8 +141,8 @@ fn rows_in_single_precision_are_the_same_data_and_give_answers_of_their_own() {
     let (form, identity) = (cast.federation.form().expect("a form"), &cast.identities[2]);
     let known = own.columns(identity, &[]).expect("digests");
     let asked = |rows: &dyn Answerer| -> Vec<_> {
-        let words = |question| contribute(question, rows, &Asking::everybody(form), None).expect("words");
-        questions(&work, 3).expect("questions").iter().map(words).collect()
+        let words = |question| contribute(question, rows, &Asking::everybody(form)).expect("words");
+        questions(&work).expect("questions").iter().map(words).collect()
     };
     for memory in [1 << 30, 1] {
         let (single, own) = site(Precision::Single, memory);
@@ -188,8 +182,8 @@ fn rows_that_change_between_questions_are_an_error_and_no_answer() {
     let (streamed, origin) = load(&cast, &data, 1).expect("rows");
     let form = cast.federation.form().expect("a form");
     let ask = || {
-        let question = &questions(&work, 3).expect("questions")[1];
-        contribute(question, &*streamed, &Asking::everybody(form), None)
+        let question = &questions(&work).expect("questions")[1];
+        contribute(question, &*streamed, &Asking::everybody(form))
     };
     let first = ask().expect("words");
     let part = data.join("part-1.csv");
@@ -250,10 +244,11 @@ fn a_site_says_once_where_its_rows_are_and_what_they_mean() {
     let [roster, plan, key] = ["roster.toml", "plan.toml", "site-1.key"].map(|name| p.folder.path(name));
     let check = || veilsum(&["policy", "check", "--roster", &roster, "--plan", &plan, "--key", &key]);
     write("");
+    agree(&["--roster", &roster, "--plan", &plan, "--key", &key].map(str::to_owned));
     let told = check().expect(0);
     assert!(told.stdout.contains("x, y") && told.stdout.contains("ward"), "{}", told.text());
     write("0.5,,a\n99999,0.5,a\n");
-    let told = check().expect(3);
+    let told = veilsum(&["inspect", "--roster", &roster, "--plan", &plan, "--key", &key]).expect(3);
     assert!(told.text().contains("in all 6 rows cannot be used") && !told.text().contains("99999"), "{}", told.text());
     let list = fs::read_to_string(p.folder.path("site-1.key.unusable-rows.csv")).expect("a list");
     assert_eq!(list.lines().filter(|line| line.contains("no value in")).count(), 3, "{list}");
@@ -261,5 +256,6 @@ fn a_site_says_once_where_its_rows_are_and_what_they_mean() {
     let told = check().expect(3);
     assert!(told.text().contains("do you mean \"source\"?"), "{}", told.text());
     p.folder.write("site.toml", &toy);
-    assert!(check().expect(2).text().contains("--data"));
+    let told = veilsum(&["inspect", "--roster", &roster, "--plan", &plan, "--key", &key]).expect(2);
+    assert!(told.text().contains("--data"));
 }

@@ -168,7 +168,7 @@ def secure():
     missing = sites // 10
     staying = sites - missing
     found = {"sites": sites, "length": length, "missing": missing, "slots": slots}
-    for name, options in (("opened", []), ("not opened", ["--no-opening"])):
+    for name, options in (("opened", []),):
         deck = simulated(sites, length, missing / sites, slots // 2, *options)["deck"]
         rounds = [simulated(sites, length, missing / sites, 1, *options)["rounds"][0] for _ in range(turns)]
         found[name] = {

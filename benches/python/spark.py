@@ -35,7 +35,7 @@ def main(rows=1_000_000, d=16, k=10, master="local-cluster[2,1,2048]", times=5):
     vectors = VectorAssembler(inputCols=names, outputCol="features").transform(df).select("features").cache()
     print(f"{df.count():,} rows x {d} columns, K = {k}, {df.rdd.getNumPartitions()} partitions, {master}; as vectors {vectors.count():,}", flush=True)
 
-    federation = veilsum.Federation.of({name: (0.0, 1.0) for name in names}, sites=["a", "b", "c"], k=k, max_rows=rows, min_total_rows=100)
+    federation = veilsum.Federation.of({name: (0.0, 1.0) for name in names}, sites=["a", "b", "c"], k=k, exact=True, max_rows=rows, min_total_rows=100)
     centres = np.array(df.limit(k).collect(), float)
     question = questions.fuzzy_sums(centres)
     layout = questions.layout(federation, question)

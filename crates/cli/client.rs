@@ -18,16 +18,15 @@ use veilsum_node::{
         client::{self, ClientConfig},
         status::Window,
     },
-    store::{self, Ledger},
+    store,
 };
-use veilsum_proto::{roster::PartyId, suite::Hash};
+use veilsum_proto::roster::PartyId;
 
 use crate::{
     agree::FirstUse,
     party::{
         Documents, Reach, address_of, block_on, head_of, place_for, place_of, state_of, waiting, warn_of_replacing,
     },
-    policy::judged,
     verb::Verb,
     watch::Watch,
 };
@@ -123,15 +122,7 @@ impl ClientArgs {
         let state = state_of(&key, args.state.as_ref());
         let (coordinator, intermediary) =
             (address_of(&federation.roster.coordinator)?, address_of(&federation.roster.intermediary)?);
-        // A ledger that does not hold is judged where it is opened, which mends a torn end ([LED-6]).
-        if let Ok(account) = Ledger::look(&state, &head_of(&key), &identity) {
-            let spent = (&account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()));
-            if let Some(stop) = judged(&federation, &site.policy, &*rows, spent, 0)?.stop()
-                && !json
-            {
-                crate::tell!("warning: this site does not answer the whole plan; {stop}");
-            }
-        }
+        site.has_room(rows.rows())?;
         Ok(ClientConfig {
             party: args.reach.party(identity, federation.clone(), args.watch.watcher(json)?)?,
             site,
@@ -142,6 +133,7 @@ impl ClientArgs {
             state: Some(state.clone()),
             head: Some(head_of(&key)),
             patience: waiting(args.join_timeout),
+            agreed: false,
             vanish: None,
         })
     }
@@ -169,7 +161,7 @@ impl ClientArgs {
             crate::say!(
                 "{}",
                 json!({"site": name, "answered": report.answered, "traffic": report.traffic,
-                       "model": args.model, "result": result, "converged": model.converged, "rested": model.rested,
+                       "model": args.model, "result": result, "converged": model.converged,
                        "ended_early": model.ended_early,
                        "extrapolated": model.extrapolated, "centres": model.centres})
             );

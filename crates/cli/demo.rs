@@ -9,7 +9,7 @@ use std::{
 };
 
 use clap::Args;
-use veilsum_proto::{plan::Terms, policy::Enforcement, roster::Roster};
+use veilsum_proto::{plan::Terms, policy::rho_text, roster::Roster};
 
 use self::source::{Source, Wish};
 use crate::{
@@ -21,16 +21,14 @@ use crate::{
 };
 use veilsum_node::{
     agreed,
-    answerer::PossibleRows,
     columns::names,
     cost::first_centres,
     documents::{self, SitePolicy},
-    dp,
     error::{Code, Failure},
     files,
-    forecast::{self, Forecast},
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
     plan::{Clusters, Judge, PlanSpec, Scaling},
+    question::SumBounds,
     release::{self, Prepared},
     report,
     result::RunResult,
@@ -90,7 +88,7 @@ pub(crate) struct DemoArgs {
     pub start: Option<PathBuf>,
     /// Seed of everything random but keys and noise
     ///
-    /// Example rows, split, first centres and their blur. The noise of differential privacy is always fresh.
+    /// Example rows, split and first centres. The noise of differential privacy is always fresh.
     #[arg(long, value_name = "S", help_heading = heading::ROWS)]
     pub seed: Option<u64>,
     /// A site vanishes in a round; may be repeated
@@ -117,7 +115,7 @@ pub(crate) struct DemoArgs {
 }
 
 impl DemoArgs {
-    /// Seed of first centres and of their blur.
+    /// Seed of first centres.
     fn start_seed(&self) -> u64 {
         self.seed.unwrap_or(source::DEFAULT_START_SEED)
     }
@@ -157,14 +155,9 @@ impl Verb for DemoArgs {
         };
         let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
         let vanish = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
-        let clusters = args.clusters(&source)?;
-        let strict = |method: &MethodArgs| {
-            Demo::of(&source.sites, &work(args, method, &source)?, &vanish, args.on_loss.is_some())
-                .strict_sites_answer()
-        };
-        let rows = source.sites.iter().map(|site| site.rows.len() as u64).sum();
-        let (method, why) =
-            args.method.decided(clusters, args.start.is_some(), source.sites.len(), Some(rows), strict)?;
+        let mut method = args.method.clone();
+        // Here everybody's rows are known.
+        method.noise.expected_rows.get_or_insert(source.sites.iter().map(|site| site.rows.len() as u64).sum());
         let work = work(args, &method, &source)?;
         work.check().map_err(|e| Failure::new(Code::Usage, e.0, SEE_HELP))?;
         args.method.noise.hides_sites_in_vain(source.sites.len())?;
@@ -193,7 +186,7 @@ impl Verb for DemoArgs {
         let (site, told) = demo.policy()?;
         crate::party::place_for(&args.out.join("result.json"))?;
         if !json {
-            crate::say!("{}\n{told}\n{}", source.note, first_centres(&work.recipe, &why));
+            crate::say!("{}\n{told}\n{}", source.note, first_centres(&work.recipe));
         }
         let terms = demo.terms;
         let run = block_on(loopback::run(LoopbackConfig {
@@ -204,7 +197,6 @@ impl Verb for DemoArgs {
             vanish: vanish.clone(),
             record: false,
             state: None,
-            blur: Some(args.start_seed()),
             carrier: None,
             way: None,
             timing: loopback::timing_of(demo.rows.len()),
@@ -233,7 +225,7 @@ impl Verb for DemoArgs {
                     .push(format!("{name} was never dropped in round {round}: the run ended after round {last}"));
             }
         }
-        let pooled = pooled::compare(&work, &prepared, args.start_seed(), &result)?;
+        let pooled = pooled::compare(&work, &prepared, &result)?;
         let writer = Writer { identity: coordinator, federation };
         let mut written = report::write(&args.out, &result, Some(&pooled), &writer)?;
         written.extend(report::page::kept_beside(&args.out.join("result.json"), &writer.federation));
@@ -307,9 +299,9 @@ fn work(args: &DemoArgs, method: &MethodArgs, source: &Source) -> Result<PlanSpe
     let clusters = args.clusters(source)?;
     let seed = args.start_seed();
     let classes = source.labels.as_ref().map_or(0, |labels| labels.classes.len());
-    let mut recipe = method.recipe(clusters, given, seed, &source.columns, source.sites.len(), classes)?;
+    let mut recipe = method.recipe(clusters, given, seed, &source.columns, classes)?;
     let most = source.sites.iter().map(|site| site.rows.len()).max().unwrap_or(0);
-    recipe.noise = method.noise.noise(clusters, most as u64);
+    recipe.noise = method.noise.noise(clusters, most as u64, &recipe.seeding);
     Ok(PlanSpec {
         columns: source.columns.clone(),
         scaling: method.scaling(if args.scale == "box" { Scaling::Box } else { Scaling::None }),
@@ -328,17 +320,13 @@ pub(crate) struct Demo<'a> {
     work: &'a PlanSpec,
     terms: Terms,
     rows: Vec<u64>,
-    /// Different rows that are possible, as each site's own suggest.
-    possible: Vec<Option<u64>>,
 }
 
 impl Demo<'_> {
     /// Under terms that were agreed on before.
     pub(crate) fn under<'a>(sites: &[LoopbackSite], work: &'a PlanSpec, terms: Terms) -> Demo<'a> {
         let rows = sites.iter().map(|site| site.rows.len() as u64).collect();
-        let widths = work.widths();
-        let possible = sites.iter().map(|site| PossibleRows::of(site.rows.iter(), &widths)).collect();
-        Demo { work, terms, rows, possible }
+        Demo { work, terms, rows }
     }
 
     /// Here everybody's rows are known, so the plan can promise what is true.
@@ -358,42 +346,12 @@ impl Demo<'_> {
         Demo::under(sites, work, terms)
     }
 
-    /// Whether every site answers the whole plan under the strict default.
-    fn strict_sites_answer(&self) -> Result<bool, Failure> {
-        let sites = self.rows.iter().copied().zip(self.possible.iter().copied());
-        forecast::strict_sites_answer((self.work, &self.terms, self.rows.len()), sites, self.terms.min_total_rows)
-    }
-
-    /// The strict default where every site can answer everything under it; else as little less as the data need, by name.
+    /// The default, or as little less as the data need, by name.
     pub(crate) fn policy(&self) -> Result<(SitePolicy, String), Failure> {
         let sites = self.rows.len();
         let mut site = SitePolicy::default();
-        let mut forecast = Forecast::of(self.work, &self.terms, &site.policy, sites)?;
         let mut told = Vec::new();
-        let facts = release::facts(self.work);
         let policy = &mut site.policy;
-        if facts.groups
-            && (facts.contributors < policy.floor.contributors || facts.records < policy.records || !facts.ask_first)
-        {
-            (policy.floor.contributors, policy.records) = (facts.contributors, facts.records);
-            if !facts.ask_first {
-                (policy.floor.contributors, policy.records) = (1, 1);
-            }
-            told.push(format!("contributors = {}, records = {}", policy.floor.contributors, policy.records));
-        }
-        if facts.cells && (policy.floor.contributors, policy.records) != (1, 1) {
-            (policy.floor.contributors, policy.records) = (1, 1);
-            told.push("contributors = 1, records = 1 (labels are released)".into());
-        }
-        if let Some(change) = facts.change.filter(|change| *change < policy.change) {
-            policy.change = change;
-            told.push(format!("change = {change}"));
-        }
-        let fewest = self.rows.iter().copied().min().unwrap_or(0);
-        if fewest < policy.min_rows {
-            policy.min_rows = fewest;
-            told.push(format!("min_rows = {fewest}"));
-        }
         if self.terms.block_size == 1 && policy.floor.contributors > 1 {
             policy.floor.contributors = 1;
             told.push("contributors = 1: what a site that leaves sent can be computed".into());
@@ -401,27 +359,18 @@ impl Demo<'_> {
         let most = self.work.max_questions().saturating_add(1);
         if most > policy.floor.max_rounds {
             policy.floor.max_rounds = most;
-            policy.max_rounds_in_all = policy.max_rounds_in_all.max(u64::from(most) + 1);
             told.push(format!("max_rounds = {most}"));
         }
-        if let (Some(noise), Some(rho)) = (&self.work.recipe.noise, forecast.total().nano_rho)
-            && rho > policy.noise.nano_rho
-        {
-            policy.noise.nano_rho = dp::nano_rho(noise.epsilon, noise.delta);
-            told.push(format!("[noise] epsilon = {}", noise.epsilon));
+        if self.terms.max_rows < policy.max_rows {
+            policy.max_rows = self.terms.max_rows;
         }
-        let mut stays = |site: &SitePolicy, one: (u64, Option<u64>)| {
-            let about = (self.work, &self.terms, sites);
-            let known = one.0.max(self.terms.min_total_rows);
-            forecast.answers(about, &site.policy, one, known)
-        };
-        let each = self.rows.iter().copied().zip(self.possible.iter().copied());
-        if !each.into_iter().all(|one| stays(&site, one)) || self.work.sampling.is_some() {
-            site.policy.release.rule = Enforcement::Off;
-            told.push("[release] rule = \"off\"".into());
+        let form = SumBounds::of(self.work, &self.terms, sites)?;
+        if let Some(rho) = release::promise((&self.terms, &form, sites), policy).filter(|rho| *rho > policy.nano_rho) {
+            policy.nano_rho = rho;
+            told.push(format!("rho = {}", rho_text(rho)));
         }
         let text = if told.is_empty() {
-            "every site answers under the strict default policy".to_owned()
+            "every site answers under the default policy".to_owned()
         } else {
             format!("the sites' policy is relaxed for this demonstration (veilsum policy show): {}", told.join(", "))
         };

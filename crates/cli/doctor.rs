@@ -26,8 +26,9 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     identity::Identity,
+    policy::rho_text,
     roster::{Member, PartyId, Roster},
-    suite::{Hash, VERSION},
+    suite::VERSION,
 };
 
 use crate::{
@@ -56,7 +57,7 @@ pub(crate) struct DoctorArgs {
     /// This site's rows: a file, a folder, a pattern or - [default: `source` under [rows] in site.toml]
     #[arg(long, value_name = "ROWS")]
     pub data: Option<PathBuf>,
-    /// This site's own policy [default: site.toml beside the key, else the strict default]
+    /// This site's own policy [default: site.toml beside the key, else the default]
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// Folder for this party's journal and ledger [default: beside the key]
@@ -273,7 +274,7 @@ impl Doctor {
 
     fn policy(&mut self, args: &DoctorArgs, papers: &mut Papers) {
         if let Some((site, path)) = self.took("policy", policy_of(args.policy.as_deref(), args.key.as_deref())) {
-            let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
+            let from = path.map_or("the default".to_owned(), |path| path.display().to_string());
             self.pass("policy", format!("{from}, for the data set {:?}", site.data));
             papers.site = Some(site);
         }
@@ -296,6 +297,9 @@ impl Doctor {
         let Some((rows, origin)) = self.took("rows", documents::load_rows_and_origin(federation, &from)) else {
             return;
         };
+        if let Some(Err(full)) = papers.site.as_ref().map(|site| site.has_room(rows.rows())) {
+            return self.findings.push(Finding::fail("rows", full));
+        }
         let Some(reading) = self.took("rows", documents::reading_of(federation, &from)) else { return };
         let [used, ignored] = [&reading.used, &reading.ignored].map(|names| listed(names));
         let kept = reading.kept.map_or(String::new(), |label| format!("; the label, kept here: {label}"));
@@ -311,7 +315,7 @@ impl Doctor {
         };
         let looked = Ledger::look(&state_of(key, args.state.as_ref()), &head_of(key), identity).map_err(Failure::from);
         let Some(account) = self.took("ledger", looked) else { return };
-        let spent = account.spent(&Hash::default(), None, None);
+        let spent = account.spent();
         if let Some((_, origin)) = &papers.rows {
             let Some(known) = self.took("ledger", account.recognises(origin, identity)) else { return };
             if !matches!(known, Known::Same(_)) {
@@ -322,37 +326,25 @@ impl Doctor {
         }
         let mut says = match spent.questions {
             0 => "whole, and nothing was given away yet".to_owned(),
-            n => format!(
-                "whole, and as its head says: {} in {} so far",
-                counted(n as usize, "different answer"),
-                counted(spent.runs as usize, "run")
-            ),
+            n => format!("whole, and as its head says: {} so far", counted(n as usize, "different answer")),
         };
         if let Some(SitePolicy { policy, .. }) = &papers.site {
-            let answers = policy.max_rounds_in_all.saturating_sub(spent.questions);
-            let runs = policy.max_runs.saturating_sub(spent.runs);
-            says += &format!("; the policy leaves {answers} answers in {runs} runs");
+            let (spent, cap) = (rho_text(spent.nano_rho), rho_text(policy.nano_rho));
+            says += &format!("; rho {spent} is spent of {cap}");
         }
         self.pass("ledger", says);
         papers.account = Some(account);
     }
 
-    /// What the policy says to the plan, with these rows and this account.
+    /// What the policy and the account say to the plan.
     fn budget(&mut self, papers: &Papers) {
-        let (Some(federation), Some(site), Some((rows, _))) = (&papers.federation, &papers.site, &papers.rows) else {
-            return self.skip("answers", "whether this site answers the plan needs roster, plan, policy and rows");
+        let (Some(federation), Some(site), Some(account)) = (&papers.federation, &papers.site, &papers.account) else {
+            return self.skip("answers", "whether this site answers the plan needs roster, plan, policy and ledger");
         };
-        let account = papers.account.as_ref();
-        let spent = account.map(|account| account.spent(&Hash::default(), None, None)).unwrap_or_default();
-        let of_plan = account.map_or(0, |account| account.rho_of(&federation.terms.hash()));
-        let Some(judged) = self.took("answers", judged(federation, &site.policy, &**rows, (&spent, of_plan), 0)) else {
-            return;
-        };
-        let answer = judged.answer();
-        self.findings.push(match (answer.yes, answer.never) {
-            (true, _) => Finding::pass("answers", answer.sentence),
-            (_, false) => Finding::warn("answers", answer.sentence, answer.next),
-            _ => Finding::fail("answers", Failure::new(Code::Policy, answer.sentence, answer.next)),
+        let judged = judged(federation, &site.policy, account);
+        self.findings.push(match judged.is_yes() {
+            true => Finding::pass("answers", judged.sentence()),
+            false => Finding::fail("answers", Failure::new(Code::Policy, judged.sentence(), judged.next())),
         });
     }
 

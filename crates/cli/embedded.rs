@@ -145,12 +145,7 @@ impl Consent {
 ///
 /// # Errors
 /// A [`Failure`] where the sites do not fit the plan, and that of the coordinator's role.
-pub async fn simulate(
-    federation: &Federation,
-    rows: Vec<Vec<f64>>,
-    consent: &Consent,
-    blur: Option<u64>,
-) -> Result<Value, Failure> {
+pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Consent) -> Result<Value, Failure> {
     let names: Vec<String> = federation.roster.sites.iter().map(|member| member.name.clone()).collect();
     if rows.len() != names.len() {
         let what = format!("{} sites are on the roster, and rows of {} were given", names.len(), rows.len());
@@ -178,7 +173,6 @@ pub async fn simulate(
         vanish: Vec::new(),
         record: false,
         state: None,
-        blur,
         carrier: None,
         way: None,
         on_loss: OnLoss::Stop,

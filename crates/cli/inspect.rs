@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use veilsum_proto::{identity::Identity, message::Kind, noise::Key, policy::Policy, roster::PartyId};
+use veilsum_proto::{identity::Identity, message::Kind, noise::Key, roster::PartyId};
 
 use crate::{
     page::{self, Page, Print},
@@ -22,7 +22,7 @@ use veilsum_node::{
     error::{Code, Failure},
     question::{Question, Terms, contribute},
     rehearsal::{Rehearsal, Sent, rehearse},
-    role::{noise, system_rng},
+    role::system_rng,
 };
 
 /// Show what this site would send for a plan and its data, without sending it
@@ -77,11 +77,11 @@ impl Verb for InspectArgs {
         let cost = Cost::of(&federation)?;
         let mut parts = Vec::new();
         // One question of every part of a run stands for all its rounds.
-        for (question, costs) in questions(&federation.work, n)?.iter().zip(&cost.questions) {
+        for (question, costs) in questions(&federation.work)?.iter().zip(&cost.questions) {
             // The noise of a rehearsal is nobody's: nothing of it leaves.
             let key = Key::from_bytes([0; 32]);
             let terms = Terms { noise: Some(&key), ..Terms::everybody(form) };
-            let answer = contribute(question, &*rows, &terms, Some(&mut noise())).map_err(|e| {
+            let answer = contribute(question, &*rows, &terms).map_err(|e| {
                 let failure = Failure::from(e);
                 let next = "speak to the coordinator about the plan".to_owned();
                 if failure.advice.is_empty() { Failure { advice: next, ..failure } } else { failure }
@@ -93,7 +93,7 @@ impl Verb for InspectArgs {
         // First the coordinator's parts: they are the bulk.
         parts.sort_by_key(|p| p.to);
         let reading = documents::reading_of(&federation, &from)?;
-        let report = Report { federation: &federation, me, parts, cost: &cost, policy: &site.policy, reading };
+        let report = Report { federation: &federation, me, parts, cost: &cost, reading };
         page::write(&report.page(), args.print.html.as_deref())?;
         crate::verb::print(json, &report.to_json(), &report.to_text())
     }
@@ -133,7 +133,6 @@ struct Report<'a> {
     me: PartyId,
     parts: Vec<Part<'a>>,
     cost: &'a Cost,
-    policy: &'a Policy,
     /// What the plan does with the columns of the file.
     reading: Reading,
 }
@@ -201,7 +200,7 @@ impl Report<'_> {
             "columns_used": self.reading.used,
             "columns_unread": self.reading.ignored,
             "label_kept": self.reading.kept,
-            "totals_tell": words::totals_at(self.federation, self.cost, self.policy),
+            "totals_tell": words::totals_tell(self.federation, self.cost),
             "sites_mean": self.cost.sites_mean(),
             "blocks": self.cost.blocks,
             "rehearsed_sites": self.parts.first().map(|p| p.rehearsal.sites),
@@ -214,7 +213,7 @@ impl Report<'_> {
     fn to_text(&self) -> String {
         let name = |p| self.federation.roster.name_of(p);
         let mut text = format!("{}\n\n{}\n", self.says(), words::columns(&self.reading));
-        text += &words::totals(&words::totals_at(self.federation, self.cost, self.policy));
+        text += &words::totals(&words::totals_tell(self.federation, self.cost));
         text.push('\n');
         text += &format!(
             "What {} would send. Nothing was sent: a rehearsal of {} sites with throwaway keys; sizes are those \
@@ -263,7 +262,7 @@ impl Report<'_> {
             &["columns", "names"],
             words::columns_of(&self.reading).map(|(what, names)| [what.to_owned(), names]),
         );
-        page.part("What totals can tell").list(words::totals_at(self.federation, self.cost, self.policy));
+        page.part("What totals can tell").list(words::totals_tell(self.federation, self.cost));
         page.part("What would leave, masked").paragraph(
             "Nothing was sent. Each number leaves behind masks, and only the total over the cohort is learnt.",
         );

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use veilsum_proto::{
     identity::{Identity, PublicKey, from_hex},
     ledger::{Column, Entry, Note},
-    policy::{self, Enforcement, Policy, Release, Room, Spent},
+    policy::rho_text,
     suite::Hash,
 };
 
@@ -21,10 +21,10 @@ use crate::{
     words,
 };
 use veilsum_node::{
-    cost::counted,
+    clock::seconds_since_1970,
     documents::{fingerprint, header_of, load_card, load_identity, origin_of, policy_of, schema_beside},
     dp,
-    error::{Code, Failure},
+    error::Failure,
     foreign::{self, Command},
     plan::Categorical,
     release::{Account, Data, Known, Left},
@@ -50,12 +50,12 @@ pub(crate) enum LedgerCommand {
     Verify(VerifyArgs),
     /// Print every entry
     Show(OwnArgs),
-    /// What was given away in all, and what the policy leaves
+    /// What was spent in all, and what is left of the account
     Budget(BudgetArgs),
     /// Write a head for a ledger that has none, if you are sure that it is the newest
     Adopt(OwnArgs),
-    /// Declare that rows were added to the data set or removed from it
-    Changed(ChangedArgs),
+    /// Declare that rows were added to the data set, removed from it or corrected
+    Changed(RowsArgs),
     /// Declare that other rows altogether take the place of the data set; what was given away before still counts
     Separate(RowsArgs),
 }
@@ -83,12 +83,12 @@ pub(crate) struct OwnArgs {
     /// Folder of its ledger [default: beside the key]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// The policy [default: site.toml beside the key, else the strict default]
+    /// The policy [default: site.toml beside the key, else the default]
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
 }
 
-/// `veilsum ledger separate`
+/// `veilsum ledger changed` and `separate`
 #[derive(Args, Debug)]
 pub(crate) struct RowsArgs {
     /// Which ledger.
@@ -99,34 +99,12 @@ pub(crate) struct RowsArgs {
     pub data: Option<PathBuf>,
 }
 
-/// `veilsum ledger changed`
-#[derive(Args, Debug)]
-pub(crate) struct ChangedArgs {
-    /// Which ledger and rows.
-    #[command(flatten)]
-    pub rows: RowsArgs,
-    /// How many rows were added; a row that was corrected was removed and added
-    #[arg(long, value_name = "N")]
-    pub added: u64,
-    /// How many rows were removed
-    #[arg(long, value_name = "N")]
-    pub removed: u64,
-}
-
 /// `veilsum ledger budget`
 #[derive(Args, Debug)]
 pub(crate) struct BudgetArgs {
     /// Which ledger.
     #[command(flatten)]
     pub own: OwnArgs,
-    /// Rows that nobody else knows; with --columns, what the release rule allows on them
-    ///
-    /// They are your own rows, or those of the cohort less the colluders'.
-    #[arg(long, value_name = "N", requires = "columns")]
-    pub rows: Option<u64>,
-    /// Columns of a row
-    #[arg(long, value_name = "D", requires = "rows")]
-    pub columns: Option<u32>,
     /// The page.
     #[command(flatten)]
     pub print: Print,
@@ -189,24 +167,11 @@ fn verify(args: &VerifyArgs, json: bool) -> Result<(), Failure> {
     crate::verb::print(json, &value, &text)
 }
 
-/// [REL-7]: a change of few rows would show as the difference of two totals.
-fn changed(args: &ChangedArgs, json: bool) -> Result<(), Failure> {
-    let (site, _) = policy_of(args.rows.own.policy.as_deref(), Some(&args.rows.own.key))?;
-    let least = site.policy.change;
-    let few = |n: u64| n > 0 && n < least;
-    if few(args.added) || few(args.removed) {
-        return Err(Failure::new(
-            Code::Policy,
-            format!(
-                "fewer than {least} rows were added or removed, where this site's policy asks for none or {least} (change) [REL-7]"
-            ),
-            "wait until as many rows have changed, and answer from the rows as they were until then",
-        ));
-    }
-    let version = declare(&args.rows, Note::Changed)?;
+fn changed(args: &RowsArgs, json: bool) -> Result<(), Failure> {
+    let version = declare(args, Note::Changed)?;
     let text = format!(
         "noted: version {version} of the rows. This site answers from them once as many sites of its block have declared a change as \
-         the policies ask for, in one run"
+         the policies ask for, in one run. What was spent stays spent, and plans without noise are not answered if exact totals left before"
     );
     crate::verb::print(json, &json!({ "version": version }), &text)
 }
@@ -357,7 +322,6 @@ fn to_json(entry: &Entry) -> Value {
         "note": entry.note.as_ref().map(note_name),
         "kind": entry.answer.as_ref().map(|a| &a.kind),
         "scalars": entry.answer.as_ref().map(|a| a.cost.scalars),
-        "milli_bits": entry.answer.as_ref().map(|a| a.cost.milli_bits),
         "nano_rho": entry.answer.as_ref().and_then(|a| a.cost.nano_rho),
         "link": entry.link().to_string(),
     })
@@ -372,27 +336,26 @@ fn note_name(note: &Note) -> &'static str {
         Note::Undone => "round undone",
         Note::Rekeyed(_) => "own key replaced",
         Note::Renamed(_) => "another's new key",
+        Note::Agreed => "exact totals agreed",
+        Note::Reserved(_) => "account kept",
     }
 }
 
 fn table(entries: &[Entry]) -> String {
     let mut text = format!(
         "{:>6}  {:<19}  {:<16}  {:<18} {:>8} {:>9} {:>9}  data\n",
-        "entry", "plan", "what left", "question", "bytes", "numbers", "bits"
+        "entry", "plan", "what left", "question", "bytes", "numbers", "rho"
     );
     for e in entries {
-        let (kind, scalars, bits) = e.answer.as_ref().map_or((String::new(), String::new(), String::new()), |a| {
-            let bits = match a.cost.nano_rho {
-                None => (a.cost.milli_bits / 1000).to_string(),
-                Some(_) => "noised".to_owned(),
-            };
-            (a.kind.clone(), a.cost.scalars.to_string(), bits)
+        let (kind, scalars, rho) = e.answer.as_ref().map_or((String::new(), String::new(), String::new()), |a| {
+            let rho = a.cost.nano_rho.map_or("exact".to_owned(), rho_text);
+            (a.kind.clone(), a.cost.scalars.to_string(), rho)
         });
         let kind = e.note.as_ref().map_or(kind, |note| note_name(note).to_owned());
         let what =
             serde_json::to_value(e.discloses).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
         text += &format!(
-            "{:>6}  {:<19}  {what:<16}  {kind:<18} {:>8} {scalars:>9} {bits:>9}  {}\n",
+            "{:>6}  {:<19}  {what:<16}  {kind:<18} {:>8} {scalars:>9} {rho:>9}  {}\n",
             e.index,
             fingerprint(&e.plan.0),
             e.bytes,
@@ -410,71 +373,22 @@ fn table(entries: &[Entry]) -> String {
 fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     let entries = own(&args.own)?;
     let (site, _) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
-    let (identity, owner) = load_identity(&args.own.key)?;
+    let (_, owner) = load_identity(&args.own.key)?;
     let mut account = Account::default();
-    account.keep(ledger::questions_in(&state_of(&args.own.key, args.own.state.as_ref()), &identity.public())?);
     entries.iter().for_each(|entry| account.take(entry));
-    account.measure();
-    // Notes of new keys are about no rows.
-    let name = entries.iter().rev().map(|entry| &entry.data).find(|name| !name.is_empty()).unwrap_or(&site.data);
-    let policy = &site.policy;
-    let Release { rule, bits, domain } = policy.release;
-    let room = args.rows.zip(args.columns).map(|(rows, columns)| policy::room(rows, columns, bits, domain));
-    let (mut values, mut text) = (Vec::new(), String::new());
-    let spent = account.spent(&Hash::default(), None, None);
-    if spent.questions > 0 {
-        let Spent { questions, runs, scalars, milli_bits, nano_rho, smooth } = spent;
-        let used = policy::used(&spent, domain);
-        let epsilon = dp::epsilon(nano_rho, site.delta);
-        let left = policy.noise.nano_rho.saturating_sub(nano_rho);
-        values.push(json!({
-            "data": name, "answers": questions, "runs": runs, "kinds": account.kinds(),
-            "exact": { "scalars": scalars, "milli_bits": milli_bits,
-                "smooth": { "scalars": smooth.instead.0, "milli_bits": smooth.instead.1, "rank": smooth.rank,
-                    "rank_milli_bits": smooth.milli_bits },
-                "scalars_counted": used.scalars, "milli_bits_counted": used.milli_bits,
-                "scalars_allowed": room.map(|room| room.scalars), "milli_bits_allowed": room.map(|room| room.milli_bits) },
-            "noised": { "nano_rho": nano_rho, "epsilon": epsilon, "delta": site.delta, "nano_rho_left": left },
-            "answers_left": policy.max_rounds_in_all.saturating_sub(questions),
-            "runs_left": policy.max_runs.saturating_sub(runs),
-        }));
-        text += &format!(
-            "data set {name:?}\n  {} in {}",
-            counted(questions as usize, "different answer"),
-            counted(runs as usize, "run")
-        );
-        text += &format!(
-            " (the policy allows {} and {})\n  without noise: {scalars} numbers, {} bits",
-            policy.max_rounds_in_all,
-            policy.max_runs,
-            milli_bits / 1000
-        );
-        if smooth.instead.0 > 0 {
-            text += &format!(
-                ", of which {} of smooth questions tell about as much as {} ({} bits)",
-                smooth.instead.0,
-                smooth.rank,
-                smooth.milli_bits / 1000
-            );
-        }
-        text += &format!("\n  counted: {} numbers, {} bits; ", used.scalars, used.milli_bits / 1000);
-        text += &match (rule, room) {
-            (Enforcement::Off, _) => "the release rule is off\n".to_owned(),
-            (_, Some(room)) => format!(
-                "the release rule allows {} numbers and {} bits on so many rows\n",
-                room.scalars,
-                room.milli_bits / 1000
-            ),
-            (_, None) => "what the release rule allows depends on the rows (--rows, --columns)\n".to_owned(),
-        };
-        if rule == Enforcement::Report {
-            text += "  the release rule only reports\n";
-        }
-        text += &format!("  with noise: epsilon {epsilon:.4} at delta {} spent of {}\n", site.delta, site.epsilon);
+    let (spent, cap) = (account.spent(), site.policy.nano_rho);
+    let kept = account.promised_beside(&Hash::default(), seconds_since_1970()).saturating_sub(spent.nano_rho);
+    let left = cap.saturating_sub(spent.nano_rho.saturating_add(kept));
+    let says = left_of(&account, spent.nano_rho.saturating_add(kept), cap);
+    let mut text =
+        format!("account    {} spent of rho {}, {} left\n", dp::spends(spent.nano_rho), rho_text(cap), rho_text(left));
+    if kept > 0 {
+        text += &format!("           rho {} more is kept for a run that has begun\n", rho_text(kept));
     }
-    let says = left(policy, &spent, room);
-    if values.is_empty() {
-        text += "nothing was given away yet\n";
+    text += &format!("answers    {}\n", spent.questions);
+    if account.is_exact() {
+        text +=
+            &format!("exact      {} exact numbers have left: no bound holds for the rows behind them\n", spent.scalars);
     }
     // Of columns of categories the ledger knows one name for each category.
     let used: Vec<String> = account.columns().cloned().collect();
@@ -491,14 +405,13 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
          value.",
         "Whoever has all other sites' parts of a total subtracts them and has this site's part. How many sites a total covers at least, \
          `veilsum plan check` says of every plan.",
+        "The account counts what all plans spend together, for the life of this key: other rows, another label or another federation \
+         begin none anew.",
     ];
-    // Of what nothing was given away of yet, both may come.
-    if spent.nano_rho == 0 || spent.scalars > 0 {
-        told.push(words::RELEASE);
-    }
-    if spent.nano_rho > 0 {
+    if account.is_exact() {
+        told.push(words::EXACT);
         told.push(
-            "Answers with noise are differentially private with the epsilon above; those of several plans add up.",
+            "Rows that came later have the account. After a declared change this site answers plans with noise only.",
         );
     }
     let mut page = Page::new(&format!("What {owner} gave away"));
@@ -507,72 +420,30 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     text += &lines.iter().map(|[what, names]| format!("{what}: {names}\n")).collect::<String>();
     text += &told.iter().map(|sentence| format!("{sentence}\n")).collect::<String>();
     page::write(&page, args.print.html.as_deref())?;
-    let value = json!({ "says": says, "data_sets": values, "columns_used": used, "label_kept": label });
+    let value = json!({
+        "says": says, "data": site.data, "answers": spent.questions, "kinds": account.kinds(),
+        "nano_rho": spent.nano_rho, "nano_rho_kept": kept, "nano_rho_left": left, "nano_rho_cap": cap,
+        "epsilon": dp::epsilon(spent.nano_rho, dp::DELTA), "delta": dp::DELTA,
+        "exact": account.is_exact(), "exact_numbers": spent.scalars, "columns_used": used, "label_kept": label,
+    });
     crate::verb::print(json, &value, &format!("{says}\n\n{text}"))
 }
 
-/// Whether budget is left, in a sentence: by the measure that is used up first, and in runs like those so far.
-fn left(policy: &Policy, spent: &Spent, room: Option<Room>) -> String {
-    if spent.questions == 0 {
-        return "Yes: all of the budget is left.".into();
-    }
-    let used = policy::used(spent, policy.release.domain);
-    let mut parts = vec![
-        (spent.questions, policy.max_rounds_in_all, "answers (max_rounds_in_all)"),
-        (spent.runs, policy.max_runs, "runs (max_runs)"),
-        (spent.nano_rho, policy.noise.nano_rho, "the privacy budget (noise.epsilon)"),
-    ];
-    let enforced = policy.release.rule == Enforcement::Enforce;
-    if let Some(room) = room.filter(|_| enforced) {
-        parts.push((used.scalars, room.scalars, "what the release rule allows in numbers"));
-        parts.push((used.milli_bits, room.milli_bits, "what the release rule allows in bits"));
-    }
-    // In thousandths, so that a small part is not none.
-    let share = |(part, whole, _): &(u64, u64, &str)| u128::from(*part) * 1_000 / u128::from(*whole).max(1);
-    let Some(first) = parts.into_iter().max_by_key(share) else { return String::new() };
-    let (thousandths, what) = (share(&first), first.2);
-    let percent = thousandths.div_ceil(10);
-    if thousandths >= 1_000 {
-        return format!("No: the budget is used up: {percent} % of {what}.");
-    }
-    // The rule that may bind first was not asked, so nobody knows whether another run fits.
-    if enforced && room.is_none() && spent.scalars > 0 {
-        return format!(
-            "It depends on the rows (say --rows and --columns): {percent} % is used of {what}, and the release rule decides whether \
-             another run fits."
-        );
-    }
-    let each = thousandths.div_ceil(u128::from(spent.runs.max(1))).max(1);
-    match (1_000 - thousandths) / each {
-        0 => format!("No: {percent} % is used of {what}, and no further run like those so far fits."),
-        1 => format!("Yes: {percent} % is used of {what}; about 1 more run like those so far fits."),
-        more => format!("Yes: {percent} % is used of {what}; about {more} more runs like those so far fit."),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Nobody is told that runs are left which a rule would refuse, or that no run is left in a sentence that begins with Yes.
-    #[test]
-    fn further_runs_are_counted_by_the_rule_that_binds() {
-        let policy = Policy::default();
-        let spent = Spent { questions: 20, runs: 1, scalars: 560, milli_bits: 5_600, ..Spent::default() };
-        let room = |scalars| Some(Room { scalars, milli_bits: u64::MAX });
-        let without = left(&policy, &spent, None);
-        assert!(without.contains("1 % is used of runs") && without.contains("say --rows"), "{without}");
-        assert!(!without.starts_with("Yes") && !without.contains("more run"), "{without}");
-        let full = left(&policy, &spent, room(1_000));
-        assert!(full.starts_with("No: 56 % is used") && full.contains("no further run"), "{full}");
-        let one = left(&policy, &spent, room(1_200));
-        assert!(one.starts_with("Yes: 47 % is used") && one.contains("about 1 more run like"), "{one}");
-        assert!(left(&policy, &spent, room(560)).starts_with("No: the budget is used up: 100 %"));
-        // Noise has a budget of its own, and so has a site without the rule.
-        let noised = Spent { scalars: 0, milli_bits: 0, nano_rho: policy.noise.nano_rho / 4, ..spent };
-        assert!(left(&policy, &noised, None).contains("about 3 more runs"), "{}", left(&policy, &noised, None));
-        let mut off = policy;
-        off.release.rule = Enforcement::Off;
-        assert!(left(&off, &spent, None).contains("about 99 more runs"), "{}", left(&off, &spent, None));
+/// Whether anything is left of the account, in a sentence.
+fn left_of(account: &Account, spent: u64, cap: u64) -> String {
+    let exact = match account.is_exact() {
+        true => " Exact totals have left these rows too, and no bound holds for them.",
+        false => "",
+    };
+    match (spent, cap) {
+        (0, _) if account.is_exact() => {
+            "Yes: the whole account is left. But exact totals have left these rows, and no bound holds for them.".into()
+        }
+        (0, _) => "Yes: the whole account is left.".into(),
+        (spent, cap) if spent >= cap => format!("No: the account is used up.{exact}"),
+        (spent, cap) => {
+            let percent = (u128::from(spent) * 100).div_ceil(u128::from(cap));
+            format!("Yes: {percent} % of the account is used.{exact}")
+        }
     }
 }

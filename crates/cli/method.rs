@@ -6,10 +6,7 @@ use clap::Args;
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, Recipe, Scaling,
     algorithm::{About, Options},
-    method::{
-        Choice, GroupThreshold, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity,
-        first::{self, UsualStart},
-    },
+    method::{Choice, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity},
     sampling::Sampling,
 };
 
@@ -45,7 +42,7 @@ pub(crate) struct MethodArgs {
     /// methods, which stop when nothing moves].
     #[arg(long, allow_negative_numbers = true, help_heading = heading::METHOD)]
     pub epsilon: Option<f64>,
-    /// Rounds at most; under noise exactly this many [default: 30; under noise 10]
+    /// Rounds at most; under noise exactly this many [default: 30; under noise 8]
     #[arg(long, value_name = "N", help_heading = heading::METHOD)]
     pub max_rounds: Option<u32>,
     /// Runs from different first centres for every K, side by side; the best objective counts
@@ -53,14 +50,9 @@ pub(crate) struct MethodArgs {
     pub restarts: u32,
     /// Where first centres come from
     ///
-    /// [default: totals from 5 sites on where they have rows enough, else uniform; under noise uniform. Methods that sum up groups of
-    /// rows always take totals: from random centres some groups have no rows]
+    /// [default: totals under noise and for methods that sum up groups of rows, else uniform]
     #[arg(long, value_name = "WHERE", value_enum, help_heading = heading::METHOD)]
     pub init: Option<Init>,
-    /// Noise on the seeding totals, in units of one row's largest influence; 0 adds none
-    #[arg(long, value_name = "SD", default_value_t = 0.5, allow_negative_numbers = true, hide_short_help = true,
-        help_heading = heading::METHOD)]
-    pub blur: f64,
     /// A site's own steps in a round; 0 iterates to convergence
     ///
     /// To convergence means 1000 steps at most [default: 1 for fkm, 0 for ffcm and kumar].
@@ -98,26 +90,6 @@ pub(crate) struct MethodArgs {
     /// describe: bins of every column of numbers, over its public range
     #[arg(long, value_name = "N", default_value_t = 16, hide_short_help = true, help_heading = heading::METHOD)]
     pub bins: u32,
-    /// Rows of the cohort that a group must have before its sums are asked
-    ///
-    /// A group is a cluster or a seeding cell [default: 10; where neither is summed up 1]. Of `describe` it is what a bin of the result
-    /// has at least, if it has any.
-    #[arg(long, value_name = "P", help_heading = heading::METHOD)]
-    pub min_records: Option<u64>,
-    /// Sites that must contribute to such a group [default: 2; of `demo` 1 with fewer than 5 sites]
-    #[arg(long, value_name = "T", hide_short_help = true, help_heading = heading::METHOD)]
-    pub min_contributors: Option<u32>,
-    /// Exact Lloyd: rows that must have entered or left a cluster before its sum is asked again
-    ///
-    /// The difference of two sums is then not that of a few rows [default: 5 where counts are asked first and totals are opened,
-    /// else 1].
-    #[arg(long, value_name = "R", hide_short_help = true, help_heading = heading::METHOD)]
-    pub min_change: Option<u64>,
-    /// Ask sums together with the counts
-    ///
-    /// This takes fewer rounds, but the sums of a small cluster have been seen before it is frozen.
-    #[arg(long, hide_short_help = true, help_heading = heading::METHOD)]
-    pub sums_at_once: bool,
     /// Standardise columns over the cohort first
     ///
     /// Centres come back in original units.
@@ -176,7 +148,7 @@ pub(crate) fn given_centres(path: Option<&Path>, columns: usize) -> Result<Optio
 }
 
 impl MethodArgs {
-    /// The recipe for these columns and a roster of `sites` sites. `given` are first centres in box units.
+    /// The recipe for these columns. `given` are first centres in box units.
     ///
     /// # Errors
     /// A [`Failure`] that names the option.
@@ -186,31 +158,23 @@ impl MethodArgs {
         given: Option<Centres>,
         seed: u64,
         columns: &[Column],
-        sites: usize,
         classes: usize,
     ) -> Result<Recipe, Failure> {
         let usage = |what: String, next: &str| Failure::new(Code::Usage, what, next);
         let algorithm = self.algorithm();
-        let noisy = self.noise.dp_epsilon.is_some();
+        let noisy = self.noise.asked();
         let init = if self.seeds_from_totals() { Init::Totals } else { Init::Uniform };
         let describes = algorithm.describes().is_some();
         let hard = algorithm.fuzzifier().is_none() && !noisy && !describes;
-        // The other indices sum up rows by cluster, whatever the rounds do.
-        let whole = !self.sums_some_rows(given.is_some());
-        let min_rows = self.min_records.unwrap_or(if whole && !describes { 1 } else { 10 });
         let seeding = match (given, init) {
             (Some(_), Init::Totals) if self.init.is_some() => {
                 return Err(usage("--start and --init totals contradict each other".into(), "leave one of them out"));
             }
             (Some(centres), _) => Seeding::Given { centres },
             (None, Init::Uniform) => Seeding::Uniform { seed },
-            (None, Init::Totals) => Seeding::Tree(TreeSeeding {
-                seed,
-                cells_per_cluster: self.method.cells_per_cluster,
-                tries: 20,
-                min_rows: self.min_records.unwrap_or(10),
-                blur: self.blur,
-            }),
+            (None, Init::Totals) => {
+                Seeding::Tree(TreeSeeding::usual(seed, algorithm.most_points(clusters.max), columns.len()))
+            }
         };
         let intermediary = self.judge == JudgeName::Intermediary;
         let set = self.indices.unwrap_or(match (hard, intermediary) {
@@ -220,19 +184,12 @@ impl MethodArgs {
         });
         let vectors = set == IndexSet::All;
         let silhouette = vectors;
-        let rule = GroupThreshold {
-            min_rows,
-            min_sites: self.min_contributors.unwrap_or(if whole || sites < first::SITES_FOR_TOTALS { 1 } else { 2 }),
-            ask_first: !self.sums_at_once && !noisy,
-        };
-        let lloyd = algorithm.is_lloyd();
         Ok(Recipe {
             clusters,
             algorithm,
             range: self.local_k.map(|most| LocalRange { most, starts: 10, seed }),
             seeding,
             restarts: self.restarts,
-            rule,
             preparation: self.preparation(columns)?,
             validity: Validity {
                 full: hard || set != IndexSet::Basic,
@@ -243,46 +200,7 @@ impl MethodArgs {
             },
             choice: Choice { by: self.choose, elbow: self.elbow },
             noise: None,
-            min_change: self.min_change.unwrap_or(if lloyd && !noisy && rule.two_steps() { 5 } else { 1 }),
         })
-    }
-
-    /// These options with `--init` said, and why it says that. `rows` are those of all sites where they are known; then `answers` is
-    /// asked whether strict sites answer the whole plan with first centres from totals, and without.
-    ///
-    /// # Errors
-    /// Those of `answers`.
-    pub(crate) fn decided(
-        &self,
-        clusters: Clusters,
-        given: bool,
-        sites: usize,
-        rows: Option<u64>,
-        answers: impl Fn(&Self) -> Result<bool, Failure>,
-    ) -> Result<(Self, String), Failure> {
-        if given {
-            return Ok((self.clone(), "--start gives them".into()));
-        }
-        if self.init.is_some() {
-            return Ok((self.clone(), "--init says so".into()));
-        }
-        if self.describes() {
-            return Ok((self.clone(), String::new()));
-        }
-        let with = |init| Self { init: Some(init), ..self.clone() };
-        let algorithm = self.algorithm();
-        let cells = algorithm.cells(clusters.max, self.method.cells_per_cluster);
-        let UsualStart { totals, why } =
-            first::usual_start(&algorithm, self.noise.dp_epsilon.is_some(), cells, sites, rows);
-        let (from_totals, uniform) = (with(Init::Totals), with(Init::Uniform));
-        match rows.filter(|_| totals && !algorithm.sums_groups()) {
-            Some(rows) if !answers(&from_totals)? && answers(&uniform)? => {
-                let why =
-                    format!("with {rows} rows strict sites answer the rounds, but not the totals of {cells} cells too");
-                Ok((uniform, why))
-            }
-            _ => Ok((if totals { from_totals } else { uniform }, why)),
-        }
     }
 
     /// Whether columns are described, and no clusters found.
@@ -307,28 +225,20 @@ impl MethodArgs {
         }
     }
 
-    /// Whether first centres come from totals, where no file gives them; once it is decided.
+    /// Whether first centres come from totals, if no file gives them: under noise no start is tried again, and from random centres some
+    /// groups have no rows.
     fn seeds_from_totals(&self) -> bool {
-        self.init == Some(Init::Totals)
-    }
-
-    /// Whether the rounds or the indices sum up rows by cluster.
-    fn sums_groups(&self) -> bool {
-        self.algorithm().sums_groups() || !matches!(self.indices, None | Some(IndexSet::Basic))
-    }
-
-    /// Whether groups or cells of rows are summed up somewhere. `given` says that a file gives the first centres.
-    pub(crate) fn sums_some_rows(&self, given: bool) -> bool {
-        self.noise.dp_epsilon.is_none() && (self.sums_groups() || (self.seeds_from_totals() && !given))
+        let usual = !self.describes() && (self.noise.asked() || self.algorithm().sums_groups());
+        self.init.map_or(usual, |init| init == Init::Totals)
     }
 
     /// The algorithm, as its registry builds it from these options.
     pub(crate) fn algorithm(&self) -> Algorithm {
-        let noisy = self.noise.dp_epsilon.is_some();
+        let noisy = self.noise.asked();
         (self.method.usual)(&Options {
             m: self.m,
             epsilon: self.epsilon.or(noisy.then_some(0.0)),
-            max_rounds: self.max_rounds.unwrap_or(if noisy { 10 } else { 30 }),
+            max_rounds: self.max_rounds.unwrap_or(if noisy { 8 } else { 30 }),
             local_steps: self.local_steps,
             local_epsilon: self.local_epsilon,
             powers: self.powers,
@@ -358,7 +268,7 @@ impl MethodArgs {
         };
         let winsorise = self.winsorise.iter().map(|text| winsor(text, columns)).collect::<Result<_, _>>()?;
         let none = Preparation::none();
-        Ok(Preparation { winsorise, scale, min_rows: self.min_records.unwrap_or(none.min_rows), ..none })
+        Ok(Preparation { winsorise, scale, ..none })
     }
 
     /// How rows become working units, where `--scale` says `scaling`.

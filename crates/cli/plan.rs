@@ -1,7 +1,5 @@
 //! `veilsum plan`: make, check, show. `make` makes a plan, and `say` says what one means.
 
-use std::path::PathBuf;
-
 use clap::{Args, Subcommand};
 
 use crate::{
@@ -12,12 +10,14 @@ use crate::{
 };
 use veilsum_node::{documents, error::Failure};
 
+mod agree;
 mod make;
 mod say;
 
 pub(crate) use make::{MakeArgs, made};
+use say::ReadArgs;
 
-/// Say what is computed: make, check, show, propose, privacy, stop
+/// Say what is computed: make, check, show, agree, propose, privacy, stop
 #[derive(Args, Debug)]
 pub(crate) struct PlanArgs {
     /// What to do with it
@@ -34,6 +34,8 @@ pub(crate) enum PlanCommand {
     Check(CheckArgs),
     /// Print a verified plan
     Show(ReadArgs),
+    /// Agree, for a site, to a plan without noise: it shows what the plan asks and what may follow
+    Agree(agree::AgreeArgs),
     /// Ask every party what it would answer to the plan, before any key is exchanged, and begin the run
     Propose(ProposeArgs),
     /// End the run that goes on for everybody; what is out so far is the result
@@ -53,17 +55,6 @@ pub(crate) struct CheckArgs {
     pub print: Print,
 }
 
-/// `veilsum plan check` and `show`
-#[derive(Args, Debug)]
-pub(crate) struct ReadArgs {
-    /// The plan
-    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
-    pub plan: PathBuf,
-    /// The federation's roster
-    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
-    pub roster: PathBuf,
-}
-
 impl Verb for PlanArgs {
     /// Runs `veilsum plan`.
     ///
@@ -73,6 +64,7 @@ impl Verb for PlanArgs {
         let args = self;
         match &args.command {
             PlanCommand::Make(a) => make::make(a, json),
+            PlanCommand::Agree(a) => agree::agree(a, json),
             PlanCommand::Propose(a) => propose(a, json),
             PlanCommand::Stop(a) => stop(a, json),
             PlanCommand::Check(a) => {

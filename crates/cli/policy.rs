@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use veilsum_proto::{
-    policy::{self, Enforcement, Policy, Room, Spent},
-    suite::Hash,
+    Error,
+    policy::{Policy, rho_text},
 };
 
 use crate::{
@@ -16,14 +16,13 @@ use crate::{
     words,
 };
 use veilsum_node::{
-    answerer::Answerer,
+    clock::seconds_since_1970,
     cost::Cost,
     documents::{self, Federation, PlanAnswer, load_identity, policy_of},
     dp,
     error::{Code, Failure},
-    forecast::{Forecast, Verdict},
-    question::SumBounds,
-    release::{Known, check_promise},
+    forecast::Forecast,
+    release::{About, Account, Yes, judge},
     store::Ledger,
 };
 
@@ -40,14 +39,14 @@ pub(crate) struct PolicyArgs {
 pub(crate) enum PolicyCommand {
     /// Print the policy in force, as a file that says the same
     Show(ShowArgs),
-    /// Say before joining whether this site would answer the whole plan (exit code 0), or where it would stop (7)
+    /// Say whether this site answers the whole plan (exit code 0) or not (7): by its policy and its account, and by no row
     Check(Box<CheckArgs>),
 }
 
 /// Where a policy comes from.
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// The policy [default: site.toml beside the key, else the strict default]
+    /// The policy [default: site.toml beside the key, else the default]
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// This site's secret key file
@@ -64,12 +63,11 @@ pub(crate) struct CheckArgs {
     /// The plan
     #[arg(long, value_name = "FILE", default_value = "plan.toml")]
     pub plan: PathBuf,
-    /// This site's rows: a file, a folder, a pattern or - [default: `source` under [rows] in site.toml]
+    /// This site's rows [default: `source` under [rows] in site.toml]
+    ///
+    /// The header alone is read, for which columns are used.
     #[arg(long, value_name = "ROWS")]
     pub data: Option<PathBuf>,
-    /// Rows of all sites together at least, where you know better than the plan
-    #[arg(long, value_name = "N")]
-    pub rows_in_all: Option<u64>,
     /// Folder of this site's ledger; with --key, what was given away before counts [default: beside the key]
     #[arg(long, value_name = "DIR", requires = "key")]
     pub state: Option<PathBuf>,
@@ -91,7 +89,7 @@ impl Verb for PolicyArgs {
         match &args.command {
             PolicyCommand::Show(a) => {
                 let (site, path) = policy_of(a.policy.as_deref(), a.key.as_deref())?;
-                let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
+                let from = path.map_or("the default".to_owned(), |path| path.display().to_string());
                 let text = format!("# {from}\n{}", site.to_text());
                 crate::verb::print(json, &json!({ "from": from, "policy": site.to_json() }), &text)
             }
@@ -100,285 +98,136 @@ impl Verb for PolicyArgs {
     }
 }
 
-/// What a site makes of a plan before it begins.
+/// What a site's door says to a plan ([`judge`]).
 pub(super) struct Judged {
-    forecast: Forecast,
-    verdict: Verdict,
-    /// The question at which it would stop.
-    stops_at: Option<u64>,
-    asked: Asked,
+    verdict: Result<Yes, Error>,
 }
-
-/// What a verdict was found for.
-struct Asked {
-    federation: Federation,
-    policy: Policy,
-    spent: Spent,
-    own: (u64, Option<u64>),
-    known: u64,
-}
-
-/// Further runs that are counted; beyond, the number says nothing to anybody.
-const RUNS: u64 = 100;
-
-/// The rules by which a site keeps an account over all plans: what they refuse is a matter of its budget.
-const BUDGETS: [&str; 3] = ["POL-5", "POL-8", "POL-9"];
 
 impl Judged {
     /// The same for the coordinator, before anything is asked ([PRO-2]).
     pub(super) fn proposal(&self) -> PlanAnswer {
         match &self.verdict {
-            Verdict::Answers(_) => {
-                let mut forecast = self.forecast.clone();
-                PlanAnswer::Would { runs: u32::try_from(self.further_runs(&mut forecast)).ok() }
-            }
-            Verdict::AnswersIf { .. } => {
-                let Asked { federation, policy, spent, own, known } = &self.asked;
-                let about = (&*federation.work, &*federation.terms, federation.roster.sites.len());
-                if self.forecast.begins(about, policy, spent, *own, *known) {
-                    PlanAnswer::Perhaps
-                } else {
-                    PlanAnswer::Budget
-                }
-            }
-            Verdict::Refused(why) => match PlanAnswer::refusal(why) {
-                PlanAnswer::Refuses { rule } if BUDGETS.contains(&rule.as_str()) => PlanAnswer::Budget,
-                other => other,
-            },
+            Ok(yes) => PlanAnswer::Would { runs: yes.runs },
+            Err(refused) => PlanAnswer::refusal(refused),
         }
     }
 
-    /// How often the plan would be answered again after this time. The forecast may become an estimate on the way.
-    fn further_runs(&self, forecast: &mut Forecast) -> u64 {
-        let Asked { federation, policy, spent, own, known } = &self.asked;
-        let about = (&*federation.work, &*federation.terms, federation.roster.sites.len());
-        loop {
-            let (bound, mut runs, mut after) = (!forecast.estimated, 0, forecast.added_to(spent));
-            while runs < RUNS && matches!(forecast.verdict(about, policy, &after, *own, *known), Verdict::Answers(_)) {
-                (runs, after) = (runs + 1, forecast.added_to(&after));
-            }
-            // The upper bound was in the way, and an estimate has taken its place.
-            if !(bound && forecast.estimated) {
-                return runs;
-            }
-        }
+    /// Whether the whole plan is answered.
+    pub(super) fn is_yes(&self) -> bool {
+        self.verdict.is_ok()
     }
 
-    /// Of a plan that is answered: how much of the budget is used then, by the release rule, the privacy budget or the policy's
-    /// bounds on answers and runs, and how often the plan would be answered again.
-    fn budget(&self, room: &Room) -> String {
-        let Asked { policy, spent, own, .. } = &self.asked;
-        let mut forecast = self.forecast.clone();
-        let runs = self.further_runs(&mut forecast);
-        let after = forecast.added_to(spent);
-        let used = policy::used(&after, policy.release.domain.or(own.1));
-        let enforced = policy.release.rule == Enforcement::Enforce && forecast.total().nano_rho.is_none();
-        let parts = [
-            (used.scalars, room.scalars, enforced),
-            (used.milli_bits, room.milli_bits, enforced),
-            (after.nano_rho, policy.noise.nano_rho, true),
-            (after.questions, policy.max_rounds_in_all, true),
-            (after.runs, policy.max_runs, true),
-        ];
-        let percent = |(part, whole, counts): (u64, u64, bool)| {
-            if counts { (u128::from(part) * 100).div_ceil(u128::from(whole.max(1))) as u64 } else { 0 }
-        };
-        let percent = parts.into_iter().map(percent).max().unwrap_or(0);
-        let more = match runs {
-            0 => "no further run like this one fits".to_owned(),
-            1 => "about 1 more run like this one fits".to_owned(),
-            RUNS => format!("{RUNS} and more runs like this one fit"),
-            n => format!("about {n} more runs like this one fit"),
-        };
-        format!(" {percent} % of its budget is used then, and {more}.")
-    }
-}
-
-/// The same for a person.
-pub(super) struct Answer {
-    /// Whether the whole plan is answered for certain.
-    pub yes: bool,
-    /// Whether it certainly is not.
-    pub never: bool,
-    /// Yes or no, and why.
-    pub sentence: String,
-    /// What to do about a no.
-    pub next: &'static str,
-}
-
-impl Judged {
     /// Yes or no in one sentence.
-    pub(super) fn answer(&self) -> Answer {
-        let most = self.forecast.most;
-        let stops =
-            self.stops_at.map_or(String::new(), |at| format!("; it would stop at question {at} of at most {most}"));
+    pub(super) fn sentence(&self) -> String {
         match &self.verdict {
-            Verdict::Answers(room) => {
-                let how = match self.forecast.estimated {
-                    true => ", if its smooth questions tell no more than is estimated",
-                    false => ", whatever its rounds need",
-                };
-                let sentence = format!("Yes: this site answers the whole plan{how}.{}", self.budget(room));
-                Answer { yes: true, never: false, sentence, next: "" }
+            Ok(Yes { nano_rho: None, .. }) => {
+                "Yes: this site answers the whole plan, to whose exact totals its operator agreed.".to_owned()
             }
-            Verdict::AnswersIf { rows, why } => Answer {
-                yes: false,
-                never: false,
-                sentence: format!(
-                    "No, unless the totals show {rows} rows in all: this site may stop before the end of the plan: {why}{stops}"
-                ),
-                next: "ask for a plan with fewer rounds or K, a coarser --step-bits, or a --max-rows near the largest site's; where it \
-                       is known that there are more rows, ask for a --min-total-rows nearer to the truth, or say --rows-in-all here",
-            },
-            Verdict::Refused(why) => Answer {
-                yes: false,
-                never: true,
-                sentence: format!("No: this site does not answer this plan: {why}{stops}"),
-                next: "agree on a plan that this site's policy allows (`veilsum policy show`)",
-            },
+            Ok(Yes { nano_rho: Some(rho), left, runs }) => {
+                let more = match runs.unwrap_or(0) {
+                    0 => "No further plan like it fits.".to_owned(),
+                    1 => "1 more plan like it fits.".to_owned(),
+                    more => format!("{more} more plans like it fit."),
+                };
+                format!(
+                    "Yes: this site answers the whole plan. It spends rho {} at most, and leaves {} in the account. {more}",
+                    rho_text(*rho),
+                    rho_text(*left)
+                )
+            }
+            Err(refused) => format!("No: this site does not answer this plan: {refused}"),
         }
     }
 
-    /// What the release rule leaves room for.
-    fn room(&self) -> Option<&Room> {
-        if let Verdict::Answers(room) = &self.verdict { Some(room) } else { None }
-    }
-
-    /// Where this site would end the run, and why; `None` where it answers everything, or may.
-    pub(super) fn stop(&self) -> Option<String> {
-        let (Verdict::Refused(why), Some(at)) = (&self.verdict, self.stops_at) else { return None };
-        Some(format!("it would stop at question {at} of at most {}: {why}", self.forecast.most))
+    /// What to do about a no.
+    pub(super) fn next(&self) -> &'static str {
+        match self.verdict.as_ref().err().and_then(Error::rule).map(|rule| rule.0) {
+            None => "",
+            Some("POL-8") => {
+                "ask for a plan that spends less; what is left of the account, `veilsum ledger budget` says"
+            }
+            Some("POL-9") => "ask for a plan with noise; what exact totals tell of rows, `veilsum plan show` says",
+            Some(_) => "ask for a plan that this site's policy allows (`veilsum policy show`)",
+        }
     }
 }
 
-/// `spent` is what was given away before, on the data set and, as rho in 10^-9, under this plan.
-pub(super) fn judged(
-    federation: &Federation,
-    policy: &Policy,
-    rows: &dyn Answerer,
-    (spent, of_plan): (&Spent, u64),
-    rows_in_all: u64,
-) -> Result<Judged, Failure> {
-    let (work, terms, sites) = (&*federation.work, &*federation.terms, federation.roster.sites.len());
-    let mut forecast = Forecast::of(work, terms, policy, sites)?;
-    let own = (rows.rows(), rows.possible_rows(&federation.work.widths()));
-    let known = own.0.max(terms.min_total_rows).max(rows_in_all);
-    let mut verdict = forecast.verdict((work, terms, sites), policy, spent, own, known);
-    let mut stops_at = forecast.stops_at((work, terms, sites), policy, spent, own, known);
-    if let (Some(rho), 1..) = (forecast.total().nano_rho, of_plan) {
-        let plan = (terms, &SumBounds::of(work, terms, sites)?, sites);
-        if let Err(e) = check_promise(plan, policy, rho, of_plan) {
-            (verdict, stops_at) = (Verdict::Refused(e.to_string()), Some(1));
-        }
-    }
-    let asked = Asked { federation: federation.clone(), policy: policy.clone(), spent: *spent, own, known };
-    Ok(Judged { forecast, verdict, stops_at, asked })
+/// What this policy and this account say to a plan.
+pub(super) fn judged(federation: &Federation, policy: &Policy, account: &Account) -> Judged {
+    let about = About { work: &federation.work, terms: &federation.terms, sites: federation.roster.sites.len() };
+    Judged { verdict: judge(about, policy, account, seconds_since_1970()) }
 }
 
 fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     let federation = documents::load_federation(&args.roster, &args.plan)?;
     let (site, path) = policy_of(args.policy.policy.as_deref(), args.policy.key.as_deref())?;
-    let from = site.rows_from(args.data.as_deref(), path.as_deref(), args.policy.key.as_deref())?;
-    let reading = documents::reading_of(&federation, &from)?;
-    let (rows, origin) = documents::load_rows_and_origin(&federation, &from)?;
-    let (spent, of_plan) = match &args.policy.key {
-        None => (Spent::default(), 0),
+    // Which columns are used is of help, and not needed for an answer.
+    let from = site.rows_from(args.data.as_deref(), path.as_deref(), args.policy.key.as_deref()).ok();
+    let reading = from.map(|from| documents::reading_of(&federation, &from)).transpose()?;
+    let account = match &args.policy.key {
+        None => Account::default(),
         Some(key) => {
             let (identity, _) = load_identity(key)?;
-            let state = state_of(key, args.state.as_ref());
-            let account = Ledger::look(&state, &head_of(key), &identity)?;
-            let known = account.recognises(&origin, &identity)?;
-            if !matches!(known, Known::Same(_)) {
-                return Err(known.refusal());
-            }
-            (account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()))
+            Ledger::look(&state_of(key, args.state.as_ref()), &head_of(key), &identity)?
         }
     };
-    let judged = judged(&federation, &site.policy, &*rows, (&spent, of_plan), args.rows_in_all.unwrap_or(0))?;
-    let forecast = &judged.forecast;
-    let total = forecast.total();
-    let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
-    let mut text = format!("{}policy     {from}\ndata set   {}\n", words::columns(&reading), site.data);
+    let judged = judged(&federation, &site.policy, &account);
+    let forecast = Forecast::of(&federation.work, &federation.terms, &site.policy, federation.roster.sites.len())?;
+    let (total, spent) = (forecast.total(), account.spent());
+    let from = path.map_or("the default".to_owned(), |path| path.display().to_string());
+    let mut text = reading.as_ref().map(words::columns).unwrap_or_default();
+    text += &format!("policy     {from}\ndata set   {}\n", site.data);
     let mut numbers = Vec::new();
     for (name, most, cost) in &forecast.parts {
         text += &format!("{name:<18} {most:>5} questions, {:>8} numbers\n", cost.scalars);
         numbers.push([(*name).to_owned(), most.to_string(), cost.scalars.to_string()]);
     }
-    text += &match total.nano_rho {
-        None => format!("{:<18} {:>5}            {:>8} numbers at most\n", "together", "", total.scalars),
-        Some(rho) => {
-            let epsilon = dp::epsilon(rho, site.delta);
-            format!("together           with noise: epsilon {epsilon:.4} at delta {} at most\n", site.delta)
-        }
+    let together = match total.nano_rho {
+        None => format!("{} exact numbers at most", total.scalars),
+        Some(rho) => dp::spends(rho),
     };
-    let smooth = forecast.smooth;
-    if smooth.instead.0 > 0 && total.nano_rho.is_none() {
-        let from = if forecast.estimated { "estimated by a trial run on generated rows" } else { "an upper bound" };
-        text += &format!(
-            "{:<18} {:>5}            {:>8} of the {} numbers of smooth questions: {from}\n",
-            "effective rank", "", smooth.rank, smooth.instead.0
-        );
-    }
-    let mut value = json!({
-        "smooth": { "scalars": smooth.instead.0, "rank": smooth.rank, "rank_milli_bits": smooth.milli_bits,
-            "estimated": forecast.estimated },
-        "policy": from, "data": site.data, "scalars": total.scalars, "milli_bits": total.milli_bits, "nano_rho": total.nano_rho,
-        "spent": { "scalars": spent.scalars, "milli_bits": spent.milli_bits, "nano_rho": spent.nano_rho },
-    });
-    let Answer { yes, sentence, next, .. } = judged.answer();
-    if let Some(room) =
-        judged.room().filter(|_| site.policy.release.rule != Enforcement::Off && total.nano_rho.is_none())
-    {
-        value["room"] = json!({ "scalars": room.scalars, "milli_bits": room.milli_bits });
-    }
-    if let Verdict::AnswersIf { rows, .. } = &judged.verdict {
-        value["rows_needed"] = json!(rows);
-    }
+    text += &format!("together           {together}\n");
     let cost = Cost::of(&federation)?;
-    value["columns_used"] = json!(reading.used);
-    value["columns_unread"] = json!(reading.ignored);
-    value["label_kept"] = json!(reading.kept);
-    let totals = words::totals_at(&federation, &cost, &site.policy);
-    value["totals_tell"] = json!(totals);
+    let totals = words::totals_tell(&federation, &cost);
     text += &format!("\n{}", words::totals(&totals));
+    let sentence = judged.sentence();
     let mut page = Page::new("Whether this site answers a plan");
     page.says(&sentence);
-    if !yes {
-        page.paragraph(&format!("What to do: {next}."));
+    if !judged.is_yes() {
+        page.paragraph(&format!("What to do: {}.", judged.next()));
     }
-    page.part("Columns");
-    page.table(&["columns", "names"], words::columns_of(&reading).map(|(what, names)| [what.to_owned(), names]));
-    page.part("What totals can tell").list(totals);
+    if let Some(reading) = &reading {
+        page.part("Columns");
+        page.table(&["columns", "names"], words::columns_of(reading).map(|(what, names)| [what.to_owned(), names]));
+    }
+    page.part("What totals can tell").list(&totals);
     page.part("What this site would give away").table(&["question", "times at most", "numbers at most"], numbers);
-    let together = match total.nano_rho {
-        None => format!("{} numbers at most", total.scalars),
-        Some(rho) => format!("with noise: epsilon {:.4} at delta {} at most", dp::epsilon(rho, site.delta), site.delta),
-    };
-    let room = judged.room().filter(|_| site.policy.release.rule == Enforcement::Enforce && total.nano_rho.is_none());
     page.table(
         &["of this plan", "as it is"],
         [
             ["together".to_owned(), together],
-            [
-                "numbers of smooth questions, and what they tell".to_owned(),
-                format!("{}, as much as {}", smooth.instead.0, smooth.rank),
-            ],
-            ["given away before".to_owned(), format!("{} numbers in {} answers", spent.scalars, spent.questions)],
-            [
-                "what the release rule allows".to_owned(),
-                room.map_or("not the limit here".to_owned(), |room| format!("{} numbers", room.scalars)),
-            ],
+            ["spent before".to_owned(), format!("rho {} in {} answers", rho_text(spent.nano_rho), spent.questions)],
+            ["cap of the account".to_owned(), format!("rho {}", rho_text(site.policy.nano_rho))],
         ],
     );
     page.part("What this site demands for itself").table(&["key", "value", "meaning"], site.meanings());
     page::write(&page, args.print.html.as_deref())?;
-    (value["answers"], value["stops_at"], value["says"]) = (json!(yes), json!(judged.stops_at), json!(sentence));
-    if yes {
+    let yes = judged.verdict.as_ref().ok();
+    let value = json!({
+        "answers": judged.is_yes(), "says": sentence, "policy": from, "data": site.data, "scalars": total.scalars,
+        "nano_rho": yes.and_then(|yes| yes.nano_rho).or(total.nano_rho), "nano_rho_left": yes.map(|yes| yes.left),
+        "spent": { "scalars": spent.scalars, "nano_rho": spent.nano_rho }, "totals_tell": totals,
+        "rule": judged.verdict.as_ref().err().and_then(Error::rule).map(|rule| rule.0),
+        "columns_used": reading.as_ref().map(|reading| &reading.used),
+        "columns_unread": reading.as_ref().map(|reading| &reading.ignored),
+        "label_kept": reading.as_ref().map(|reading| &reading.kept),
+    });
+    if judged.is_yes() {
         return crate::verb::print(json, &value, &format!("{sentence}\n\n{text}"));
     }
     // The sentence stands once: in the error, which ends the command.
     if !json {
         crate::verb::print(false, &value, &text)?;
     }
-    Err(Failure::new(Code::Policy, sentence, next))
+    Err(Failure::new(Code::Policy, sentence, judged.next()))
 }

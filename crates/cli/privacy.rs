@@ -9,18 +9,19 @@ use serde_json::json;
 use veilsum_cluster::method::Scale;
 use veilsum_node::{
     cost::{Cost, counted},
-    documents::{self, Federation, Reading, SitePolicy, fingerprint, policy_of, reading_of, roster_fingerprint},
+    documents::{self, Federation, Reading, SitePolicy, policy_of, reading_of, roster_fingerprint},
     dp,
     error::Failure,
     forecast::Forecast,
     plan::PlanSpec,
+    release::rho_text,
     schema::Schema,
 };
 
 use crate::{
     page::{self, BLANK, Page},
     verb::Verb,
-    words::{columns_of, totals_tell},
+    words::{self, columns_of, totals_tell},
 };
 
 const MODEL: &str = include_str!("../../threat-model.md");
@@ -44,7 +45,7 @@ pub(crate) struct PrivacyArgs {
     /// This site's rows: the report then says which of their columns are ignored; none is read
     #[arg(long, value_name = "ROWS")]
     pub data: Option<PathBuf>,
-    /// The policy [default: site.toml beside the key, else the strict default]
+    /// The policy [default: site.toml beside the key, else the default]
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// This site's secret key file, beside which its policy lies; it is not opened
@@ -68,7 +69,7 @@ impl Verb for PrivacyArgs {
                 .ok()
                 .map(|rows| reading_of(&federation, &rows))
                 .transpose()?,
-            policy_from: from.map_or("the strict default".to_owned(), |path| path.display().to_string()),
+            policy_from: from.map_or("the default".to_owned(), |path| path.display().to_string()),
             purpose: self.purpose.clone().unwrap_or_else(|| BLANK.to_owned()),
             federation,
             site,
@@ -107,7 +108,7 @@ impl Report {
         page.paragraph(&format!(
             "It was made from the plan {} and the roster {} (fingerprints to compare), and from the policy of one site: {}. Its numbers are \
              those of `veilsum plan check` and `veilsum policy check`. Nobody has audited this software independently.",
-            fingerprint(&self.federation.terms.hash().0),
+            roster_fingerprint(&self.federation.terms.hash()),
             roster_fingerprint(&roster.hash()),
             self.policy_from
         ));
@@ -210,12 +211,8 @@ impl Report {
         );
         let total = self.forecast.total();
         page.paragraph(&match total.nano_rho {
-            None => format!("Together: {} numbers at most that the release rule counts.", total.scalars),
-            Some(rho) => format!(
-                "Together, with noise: epsilon {:.4} at delta {} at most.",
-                dp::epsilon(rho, self.site.delta),
-                self.site.delta
-            ),
+            None => format!("Together: {} exact numbers at most. {}", total.scalars, words::EXACT),
+            Some(rho) => format!("Together, with noise: {} at most.", dp::spends(rho)),
         });
         page.paragraph("What these totals say, and where that is dangerous:");
         let asked = kinds_asked(&self.federation.work, self.cost.questions.iter().map(|question| question.name));
@@ -235,9 +232,8 @@ impl Report {
         page.part("For how long");
         page.paragraph(&format!(
             "Masks and what they hide are kept in memory, and in a journal until the next question, for the length of a run. A site's ledger is \
-             kept as long as its key: by it the site knows what it gave away, over all plans and runs. It holds digests and counts, and no value. Under this site's policy at most {} and {} are answered from its rows, ever.",
-            counted(self.site.policy.max_runs as usize, "run"),
-            counted(self.site.policy.max_rounds_in_all as usize, "question"),
+             kept as long as its key: by it the site knows what it gave away, over all plans and runs. It holds digests and counts, and no value. Under this site's policy all plans together spend rho {} at most, ever.",
+            rho_text(self.site.policy.nano_rho),
         ));
         page.marked_table(
             &["file at a party", "contents", "keep it?"],
@@ -256,7 +252,7 @@ impl Report {
             "A site is lost: the run waits for it, goes on without its whole block, or ends with the totals that are out.",
             "A party breaks a rule of the protocol: it is named where that can be known. What it signed against the rules, `veilsum evidence verify` shows to anybody.",
             "A key or a machine is stolen: tell the coordinator and the other sites at once. What can be read there stands under “Seizure” below.",
-            "Rows have to be deleted: the site removes them, as many together as its policy asks for (change), and declares it (`veilsum ledger changed`). What earlier totals say stays said.",
+            "Rows have to be deleted: the site removes them and declares it (`veilsum ledger changed`). What earlier totals say stays said.",
         ]);
         page.paragraph(&format!("Who is told, by whom, within which time: {BLANK}"));
         if !self.cost.warnings.is_empty() {
@@ -266,7 +262,7 @@ impl Report {
     }
 
     fn protection(&self, page: &mut Page) {
-        let (cost, terms, rule) = (&self.cost, &self.federation.terms, self.federation.work.recipe.rule);
+        let (cost, terms) = (&self.cost, &self.federation.terms);
         page.part("What protects it");
         let noise = self.federation.work.recipe.noise.as_ref();
         let yes = |is: bool, yes: &str, no: &str| if is { yes.to_owned() } else { no.to_owned() };
@@ -288,14 +284,6 @@ impl Report {
                     format!(
                         "{} beside the coordinator are withstood; the plan supposes {}",
                         cost.withstands, cost.colluders
-                    ),
-                ],
-                [
-                    "groups".to_owned(),
-                    format!(
-                        "a sum needs {} of {}",
-                        counted(rule.min_rows as usize, "row"),
-                        counted(rule.min_sites as usize, "site")
                     ),
                 ],
                 [
@@ -378,7 +366,7 @@ fn of_kind(question: &str) -> Option<&'static str> {
         "moments" => "mean and deviation",
         "cells" => "seeding cells",
         "local_choice" => "range of K",
-        "fuzzy_validation" | "validation" | "silhouette" | "sizes" | "ungrouped" | "judged_validation" => "validity",
+        "fuzzy_validation" | "validation" | "silhouette" | "judged_validation" => "validity",
         "contingency" => "counts by label",
         _ => return None,
     })
@@ -422,8 +410,8 @@ mod tests {
     #[test]
     fn the_documents_have_what_the_report_takes_from_them() {
         let titles: Vec<&str> = unprotected().into_iter().map(|(title, _)| title).collect();
-        assert_eq!(titles.len(), 12, "{titles:?}");
-        assert_eq!(titles[0], "Exact totals say something about rows.");
+        assert_eq!(titles.len(), 15, "{titles:?}");
+        assert_eq!(titles[0], "Nobody has audited this software independently.");
         assert!(unprotected().iter().all(|(_, text)| text.len() > 60 && !text.contains("\n## ")));
         for (document, heading, columns) in [
             (MODEL, "What is protected", 3),

@@ -1,4 +1,4 @@
-//! What a member says to a proposed plan: the whole of it judged by its own policy, ledger and rows ([PRO-2]).
+//! What a member says to a proposed plan: by roster, plan, schema, policy and ledger, and then whether it is ready ([PRO-2]).
 
 use std::{
     fs,
@@ -9,18 +9,15 @@ use std::{
 use veilsum_node::{
     documents::{self, Federation, Federations, Offered, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     error::Failure,
-    files::{self, Existing},
-    plan::PlanSpec,
-    release::{Data, Known, facts},
+    release::{Account, Data, Known},
     role::standby::Judged,
     store::{Ledger, ledger},
     table,
 };
 use veilsum_proto::{
     identity::{Identity, PublicKey},
-    policy::check_plan,
     roster::Roster,
-    suite::{Hash, hash},
+    suite::hash,
 };
 
 use crate::{party::head_of, policy::judged};
@@ -62,14 +59,8 @@ pub(crate) struct Judge {
     pub state: PathBuf,
 }
 
-/// The ending of the file beside the key that has the framings in which rows were looked at since they changed.
-const FRAMINGS: &str = "proposed";
-/// How many of them there may be: each tells a coordinator yes or no about what the rows are.
-const MOST_FRAMINGS: usize = 8;
 /// Held by whoever looks at rows.
 static LOOKING: Mutex<()> = Mutex::new(());
-/// The longest such file.
-const MAX_FRAMINGS: usize = 4 << 10;
 
 impl Judge {
     /// Where this site's rows are.
@@ -109,39 +100,18 @@ impl Judge {
         if !self.is_site {
             return Judged { answer: PlanAnswer::Would { runs: None }, words: "this party counts rows".into() };
         }
-        self.of_rows(federation).unwrap_or_else(|failure| no(PlanAnswer::Rows, &failure))
+        self.of_plan(federation).unwrap_or_else(|failure| no(PlanAnswer::NotReady, &failure))
     }
 
-    fn of_rows(&self, federation: &Federation) -> Result<Judged, Failure> {
+    /// The plan first, by public facts and the ledger; only a plan that is answered makes this site look whether it is ready.
+    fn of_plan(&self, federation: &Federation) -> Result<Judged, Failure> {
         let (site, from) = self.rows()?;
-        // What this site's policy says without a look at any row comes first.
-        if let Err(e) = check_plan(&federation.terms, &site.policy, &facts(&federation.work)) {
-            let why = e.to_string();
-            return Ok(Judged { answer: PlanAnswer::refusal(&why), words: why });
-        }
-        // One look at a time: a coordinator may propose faster than rows are read.
-        let _looking = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
-        self.framed(federation, &from)?;
-        let (rows, origin) = documents::load_rows_and_origin(federation, &from)?;
-        let most = federation.terms.max_rows;
-        if !(1..=most).contains(&rows.rows()) {
-            let what = format!("this site has {} rows, and the plan allows 1 to {most} a site", rows.rows());
-            return Err(Failure::input(what, "ask for another plan"));
-        }
-        let SitePolicy { policy, data: name, .. } = &site;
-        let these = Data::of(name, &self.identity, &*rows);
-        self.offered(&federation.roster).passes(Some(&these))?;
         let account = Ledger::look(&self.state, &head_of(&self.key), &self.identity)?;
-        let known = account.recognises(&origin, &self.identity)?;
-        if !matches!(known, Known::Same(_)) {
-            return Err(known.refusal());
+        let judged = judged(federation, &site.policy, &account);
+        if !judged.is_yes() {
+            return Ok(Judged { answer: judged.proposal(), words: judged.sentence() });
         }
-        if account.answered_from_others(&federation.terms.hash(), &these.rows) {
-            let answer = PlanAnswer::Refuses { rule: "POL-3".into() };
-            let words = "this plan was answered from other rows, and no second run of it would come to its end [POL-3]; ask for a new plan";
-            return Ok(Judged { answer, words: words.into() });
-        }
-        // [REL-5]: a block that is not whole on this roster answers nothing of these rows.
+        // [REL-5]: a block that is not whole on this roster answers nothing.
         let history = self.offered(&federation.roster).history()?;
         let now = |key: PublicKey| {
             let rekeys = history.iter().flat_map(|signed| &signed.change.rekeys);
@@ -150,43 +120,32 @@ impl Judge {
         let mut members = account.block().into_iter().flat_map(|block| &block.members);
         if members.any(|(key, _)| federation.roster.find(&now(*key)).is_none()) {
             let answer = PlanAnswer::Refuses { rule: "REL-5".into() };
-            let words = "a site with which these rows were answered together is on the roster no more [REL-5]; where other rows take \
+            let words = "a site with which these rows were answered together is on the roster no more [REL-5]; if other rows take \
                          their place, say so: veilsum ledger separate";
             return Ok(Judged { answer, words: words.into() });
         }
-        let spent = (&account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()));
-        let judged = judged(federation, policy, &*rows, spent, 0)?;
-        Ok(Judged { answer: judged.proposal(), words: judged.answer().sentence })
+        self.ready(federation, &site, &from, &account)?;
+        Ok(Judged { answer: judged.proposal(), words: judged.sentence() })
     }
 
-    /// Lets rows be looked at for this plan, if it reads them as one of the last few did ([PRO-2]): from answers to many plans with other
-    /// ranges, categories or bounds a coordinator could search for the largest value, or for the number of rows.
-    fn framed(&self, federation: &Federation, from: &RowsFrom) -> Result<(), Failure> {
-        let PlanSpec { columns, categorical, labels, out_of_box, .. } = &*federation.work;
-        let framing = format!("{columns:?} {categorical:?} {labels:?} {out_of_box:?} {}", federation.terms.max_rows);
-        let framing = hash("framing of rows", &[framing.as_bytes()]).to_string();
-        let path = self.key.with_added_extension(FRAMINGS);
-        let rows = stamp_of_rows(from);
-        let known = if path.exists() { files::read_private(&path, MAX_FRAMINGS)?.to_vec() } else { Vec::new() };
-        let known = String::from_utf8_lossy(&known).into_owned();
-        let mut lines: Vec<&str> = known.lines().collect();
-        if lines.first() != Some(&rows.as_str()) {
-            lines = vec![&rows];
+    /// Whether this site is ready: its rows can be read, and are those that it answered from before. Its operator alone is told why not.
+    fn ready(
+        &self,
+        federation: &Federation,
+        site: &SitePolicy,
+        from: &RowsFrom,
+        account: &Account,
+    ) -> Result<(), Failure> {
+        // One look at a time: a coordinator may propose faster than rows are read.
+        let _looking = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
+        let (rows, origin) = documents::load_rows_and_origin(federation, from)?;
+        site.has_room(rows.rows())?;
+        let these = Data::of(&site.data, &self.identity, &*rows);
+        self.offered(&federation.roster).passes(Some(&these))?;
+        match account.recognises(&origin, &self.identity)? {
+            Known::Same(_) => Ok(()),
+            other => Err(other.refusal()),
         }
-        if lines[1..].contains(&framing.as_str()) {
-            return Ok(());
-        }
-        if lines.len() > MOST_FRAMINGS {
-            return Err(Failure::input(
-                format!(
-                    "the coordinator has proposed plans with {MOST_FRAMINGS} different ranges, categories or bounds for the same rows, and \
-                     this one has others again [PRO-2]; these rows are not looked at for it"
-                ),
-                format!("ask its operator why; if you want to go on, remove {}", path.display()),
-            ));
-        }
-        lines.push(&framing);
-        Ok(files::write_private(&path, lines.join("\n").as_bytes(), Existing::Replace)?)
     }
 
     /// A roster, as this party is about to use it.

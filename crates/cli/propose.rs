@@ -31,8 +31,6 @@ pub(crate) struct ProposeArgs {
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
     /// Begin the run, if nobody refuses
-    ///
-    /// A member whose budget depends on totals to come may still end it early.
     #[arg(long)]
     pub start: bool,
     /// Sites that the run goes without: they are not asked
@@ -147,12 +145,7 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
                 "ask their operators to start `veilsum run`, and propose again",
             )
         } else {
-            let used = PlanAnswer::Refuses { rule: "POL-3".into() };
-            let next = if lines.iter().any(|line| line.answer.as_ref() == Some(&used)) {
-                "this plan was run on other rows before: make a new one, `veilsum plan make` with another --seed"
-            } else {
-                "speak to their operators, whose screens say why, and make another plan"
-            };
+            let next = "speak to their operators, whose screens say why, and make another plan";
             Failure::new(
                 Code::Policy,
                 format!(

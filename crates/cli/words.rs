@@ -1,13 +1,11 @@
 //! Sentences for whoever has to agree to a plan without reading code: what is done with columns, and what totals can tell. They
 //! say no more than `threat-model.md` does.
 
-pub(crate) use veilsum_node::report::totals::{RELEASE, totals_tell};
+pub(crate) use veilsum_node::report::totals::{EXACT, totals_tell};
 use veilsum_node::{
     cost::Cost,
     documents::{Federation, Reading},
 };
-
-use veilsum_proto::policy::{Enforcement, Policy};
 
 use crate::verb::listed;
 
@@ -40,22 +38,6 @@ pub(crate) fn totals_beside(federation: &Federation, cost: &Cost) -> String {
     let shown = |sentence: &String| sentence.contains(blocks.as_str()) || sentence.contains(&sites[1..]);
     let others = totals_tell(federation, cost).into_iter().filter(|sentence| !shown(sentence));
     others.map(|sentence| format!("totals      {sentence}\n")).collect()
-}
-
-/// What totals can tell, at a site whose own policy may not do what the default one does.
-pub(crate) fn totals_at(federation: &Federation, cost: &Cost, policy: &Policy) -> Vec<String> {
-    let mut all = totals_tell(federation, cost);
-    let own = match policy.release.rule {
-        Enforcement::Enforce => return all,
-        Enforcement::Report => {
-            "This site's own policy does not enforce that rule (rule = \"report\"): its operator is told, and answers leave."
-        }
-        Enforcement::Off => "This site's own policy has that rule off (rule = \"off\"): it stops nothing here.",
-    };
-    if let Some(at) = all.iter().position(|sentence| sentence == RELEASE) {
-        all.insert(at + 1, own.to_owned());
-    }
-    all
 }
 
 /// The same for a terminal.

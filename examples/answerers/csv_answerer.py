@@ -2,7 +2,7 @@
 """An answerer for a CSV file, in one page and without a library: `csv_answerer.py ROWS.csv`. See docs/src/answerers.md."""
 import csv, hashlib, json, math, sys
 
-KINDS = ["fuzzy_sums", "sizes", "moments"]
+KINDS = ["fuzzy_sums", "moments"]
 
 
 class Refused(Exception):
@@ -116,19 +116,13 @@ def weights(q, m):
 
 
 def contributions(query, rows):
-    """Of every row what it adds to each word, in working units; then the words that count this one site."""
+    """Of every row what it adds to each word, in working units."""
     (kind, of), = query.items()
     if kind == "fuzzy_sums":
         centres = matrix(of["centres"])
         for x in rows:
             w = weights(squares(x, centres), of["m"])
             yield [a * b for a in w for b in x] + w
-    elif kind == "sizes":
-        centres = matrix(of["centres"])
-        for x in rows:
-            q = squares(x, centres)
-            own = q.index(min(q))
-            yield [float(k == own) for k in range(len(centres))] + [0.0] * len(centres)
     elif kind == "moments":
         around = of["around"]
         for x in rows:
@@ -156,9 +150,6 @@ def answer(rows, ask):
             # round() of a float is to nearest, ties to even, and the sum is one of integers: its order does not count.
             for i, g in enumerate(one):
                 total[i] += round(g * steps[len(words) + i])
-        if "sizes" in query:
-            k = len(total) // 2
-            total[k:] = [int(steps[len(words) + k]) if n > 0 else 0 for n in total[:k]]
         words += total or []
     if len(words) != len(steps):
         raise Refused("protocol", "the blocks are not those of the question", "keep to the contract")

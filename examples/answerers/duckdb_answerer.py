@@ -83,7 +83,7 @@ def powers(names, to, exponent):
 
 
 class DuckDB(Engine):
-    kinds = ["fuzzy_sums", "local_means", "sizes", "moments"]
+    kinds = ["fuzzy_sums", "local_means", "moments"]
 
     def __init__(self, database, table):
         super().__init__("duckdb_answerer.py")
@@ -215,36 +215,10 @@ class DuckDB(Engine):
         yield f"SELECT *, CASE {first} END AS {prefix}_own FROM {{before}}"
 
     def local_means(self, source, of, blocks):
-        k, part = of["centres"]["k"], of["part"]
-        parts, wanted, asked = [source, *self.owners(of["centres"], "q")], [], range(k)
-        if part == "both":
-            names = ["rows", "sums", "sites", "distances"]
-        elif part == "counts":
-            names = ["rows", "sites"]
-        elif "sums" in part:
-            names, asked = ["rows", "sums"], part["sums"]
-        else:
-            names = ["rows", "sites", "changed"]
-            for place, earlier in enumerate(part["changes"]["centres"]):
-                parts += self.owners(earlier, f"e{place}_")
-        for name in names:
-            block = blocks.pop(0)
-            if name == "rows":
-                wanted += [self.counted(f"q_own = {c}", block) for c in asked]
-            elif name == "sites":
-                wanted += [f"CAST(count(*) FILTER (q_own = {c}) > 0 AS BIGINT) * {2 ** block['fraction_bits']}" for c in asked]
-            elif name == "sums":
-                wanted += [self.rounded(f"CASE WHEN q_own = {c} THEN x{j} ELSE 0.0 END", block) for c in asked for j in range(self.d)]
-            elif name == "distances":
-                wanted.append(self.rounded("q_least", block))
-            else:
-                for c, place in enumerate(part["changes"]["of"]):
-                    moved = f"(q_own = {c}) <> (e{place - 1}__own = {c})"
-                    wanted.append(self.counted(moved, block) if place else "0")
-        return self.one(parts, wanted)
-
-    def sizes(self, source, of, blocks):
-        return self.local_means(source, {**of, "part": "counts"}, blocks)
+        k, rows, sums, distances = of["centres"]["k"], blocks.pop(0), blocks.pop(0), blocks.pop(0)
+        wanted = [self.counted(f"q_own = {c}", rows) for c in range(k)]
+        wanted += [self.rounded(f"CASE WHEN q_own = {c} THEN x{j} ELSE 0.0 END", sums) for c in range(k) for j in range(self.d)]
+        return self.one([source, *self.owners(of["centres"], "q")], wanted + [self.rounded("q_least", distances)])
 
     def moments(self, source, of, blocks):
         # A block for every column: its squares have bounds of their own.

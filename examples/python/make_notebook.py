@@ -26,13 +26,13 @@ hospitals = {name: read(folder / name / "rows.csv") for name in ["hospital-a", "
 
 `describe` runs the real protocol, too: of every column its mean, deviation and quantiles over all hospitals, from masked sums alone. The box of every column is public and was agreed on before anybody looked at rows."""),
     (CODE, """box = {"age": (0, 110), "systolic": (70, 220), "bmi": (12, 60)}
-described = veilsum.Federation.of(box, sites=list(hospitals), method="describe").simulate(hospitals)
+described = veilsum.Federation.of(box, sites=list(hospitals), exact=True, method="describe").simulate(hospitals)
 print(described.summary())"""),
     (WORDS, """## Clusters
 
 Every role runs in this process, on real connections, with keys made for the occasion."""),
-    (CODE, """federation = veilsum.Federation.of(box, sites=list(hospitals), k=3, seed=3, max_rounds=60, epsilon=0.0005)
-result = federation.simulate(hospitals, random_state=1)
+    (CODE, """federation = veilsum.Federation.of(box, sites=list(hospitals), k=3, seed=3, exact=True, max_rounds=60, epsilon=0.0005)
+result = federation.simulate(hospitals)
 print(result.policy)
 result"""),
     (CODE, """for centre, mass in zip(result.centres, result["mass"]):
@@ -63,7 +63,7 @@ else:
         pane.scatter(result.centres[:, 0], result.centres[:, 2], marker="x", s=120, c="black")
         pane.set(title=name, xlabel="age", ylabel="bmi")
     plt.show()
-    curve = veilsum.Federation.of(box, sites=list(hospitals), k=(2, 5), seed=3, max_rounds=40).simulate(hospitals)
+    curve = veilsum.Federation.of(box, sites=list(hospitals), k=(2, 5), seed=3, exact=True, max_rounds=40).simulate(hospitals)
     plt.figure(figsize=(5, 3))
     plt.plot([point["k"] for point in curve["curve"]], [point["indices"]["fuzzy_davies_bouldin"] for point in curve["curve"]], "o-")
     plt.gca().set(xlabel="K", ylabel="fuzzy Davies-Bouldin index", title=f"the run chooses K = {curve['k']}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Three hospitals, a coordinator and an intermediary: five processes on this machine, from key to memberships.
+# Three hospitals, a coordinator and an intermediary: five processes on this machine, from key to memberships, with noise in every total.
 # Usage: examples/three-hospitals/run.sh [FOLDER for keys and results; default: a fresh temporary one]
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
@@ -22,8 +22,8 @@ for h in a b c; do "$veilsum" keygen --name "hospital-$h" >/dev/null; done
 
 "$veilsum" roster make --name three-hospitals --coordinator hub.card --intermediary counter.card \
   --site hospital-a.card --site hospital-b.card --site hospital-c.card --key hub.key --out roster.toml
-"$veilsum" plan make --roster roster.toml --key hub.key --k 3 --max-rounds 60 --epsilon 0.0005 --seed 3 --max-rows 300 \
-  --min-total-rows 700 \
+"$veilsum" plan make --roster roster.toml --key hub.key --k 3 --seed 3 --rho 0.5 --expected-rows 720 \
+  --max-rows 1048576 --min-total-rows 500 \
   --column age=0:110 --column systolic=70:220 --column bmi=12:60 --out plan.toml
 "$veilsum" plan check --roster roster.toml --plan plan.toml
 

@@ -6,18 +6,18 @@ from codec import Refused
 from distances import memberships, square
 from draws import Stream
 from features import Feature, merge
+from steps import some
 
 STARTS, EPSILON, SETTLED, MOST = b"veilsum ffcf starts v1  ", 1e-6, 1e-13, 1000
 RESTARTS = 10
 
 
-def features_of(blocks, allows):
-    """One for each anchor that the rule allows: `sites` are there where counts did not come before."""
+def features_of(blocks):
+    """One for each anchor that any feature vector counts at."""
     m, d = blocks["M"], len(blocks["LS"]) // len(blocks["M"])
-    sites = blocks.get("sites", [math.inf] * len(m))
     out = []
     for i, mass in enumerate(m):
-        if allows(mass, sites[i]):
+        if some(mass):
             ls = blocks["LS"][i * d : i * d + d]
             out.append(Feature(ls, max(blocks["Q"][i] - sum(x * (x / mass) for x in ls), 0.0), mass, mass))
     return out

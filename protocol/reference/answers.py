@@ -11,10 +11,9 @@ from distances import add_to, check_fuzzy, columns_fit, fuzzifier_fits, general_
 from features import FEATURES
 from local_answers import LOCAL_CHOICE, LOCAL_FUZZY, LOCAL_MEANS
 from shaped_answers import SHAPED_SUMS
-from validity_answers import CONTINGENCY, SILHOUETTE, SIZES, UNGROUPED, VALIDATION
+from validity_answers import CONTINGENCY, SILHOUETTE, VALIDATION
 
 MAX_BATCH, MAX_ENTRIES, MAX_SPLITS, MAX_DEPTH, MAX_BINS = 4096, 1 << 24, 1 << 16, 64, 1024
-NOISE_BOUND = 8.0
 
 
 def fuzzy_sums_blocks(q, domain):
@@ -126,44 +125,32 @@ def splits_of(tree, columns):
 
 def check_cells(q, domain):
     splits_of(q["tree"], domain.columns)
-    nodes, blur = q["nodes"], q["blur"]
+    nodes = q["nodes"]
     ascending = all(a < b for a, b in zip(nodes, nodes[1:]))
     if not nodes or not ascending or nodes[-1] > 2 * len(q["tree"]["splits"]):
         refuse("no nodes, nodes out of order, or not of the tree")
-    if len(nodes) > MAX_ENTRIES // (2 * domain.columns + 2) or (q["part"][0] == "sums" and q["part"][1]):
-        refuse("too many nodes, or a list of them beside the nodes")
-    if blur is not None and (blur["sites"] == 0 or not 0 <= blur["strength"] <= 1000):
-        refuse("the blur")
+    if len(nodes) > MAX_ENTRIES:
+        refuse("too many nodes")
 
 
 def cells_blocks(q, domain):
-    n, largest = len(q["nodes"]), domain.largest_of_all()
-    stretch = 1.0 + (NOISE_BOUND * (q["blur"]["strength"] / math.sqrt(q["blur"]["sites"])) if q["blur"] else 0.0)
-    blocks = [("rows", n, stretch, "row")]
-    if q["part"][0] != "counts":
-        blocks.append(("sums", n * domain.columns, largest * stretch, "row"))
-        blocks.append(("squares", n * domain.columns, largest * largest * stretch, "row"))
-    return blocks + ([("sites", n, 1.0, "site")] if q["part"][0] != "sums" else [])
+    return [("rows", len(q["nodes"]), 1.0, "row")]
 
 
 def cells(q, domain, rows, labels):
-    assert not q["blur"] or q["blur"]["strength"] == 0, "noise is a site's own"
     split_of = splits_of(q["tree"], domain.columns)
-    inside = {node: [] for node in q["nodes"]}
+    inside = dict.fromkeys(q["nodes"], 0)
     for x in rows:
         node = 0
         while True:
-            inside.get(node, []).append(x)
+            if node in inside:
+                inside[node] += 1
             if node not in split_of:
                 break
             i = split_of[node]
             split = q["tree"]["splits"][i]
             node = 2 * i + 1 + (x[split["column"]] >= split["at"])
-    out = [float(len(inside[node])) for node in q["nodes"]]
-    if q["part"][0] != "counts":
-        columns = [[x[j] for x in inside[v]] for v in q["nodes"] for j in range(domain.columns)]
-        out += columns + [[x * x for x in column] for column in columns]
-    return out + ([float(bool(inside[node])) for node in q["nodes"]] if q["part"][0] != "sums" else [])
+    return [float(inside[node]) for node in q["nodes"]]
 
 
 def check_shifts(q, domain):
@@ -172,11 +159,23 @@ def check_shifts(q, domain):
         fuzzifier_fits(q["m"])
     if not (math.isfinite(q["clip"]) and q["clip"] > 0) or len(q["centres"]) > MAX_ENTRIES // (domain.columns + 1):
         refuse("how far rows pull, or the number of centres")
+    if q["typical"] is not None and (q["m"] is None or not 0 < q["typical"]["distance"] <= MAX_BOUND):
+        refuse("typical rows without a fuzzifier or at no distance")
 
 
 def shifts_blocks(q, domain):
     k = len(q["centres"])
     return [("weights", k, 1.0, "row"), ("shifts", k * domain.columns, q["clip"], "row")]
+
+
+def typical_memberships(x, centres, m, typicality, distance):
+    delta = distance * distance
+    squares = [square(x, c) for c in centres]
+    if typicality == "possibilistic":
+        return [1 / (1 + (s / delta) ** (1 / (m - 1))) for s in squares]
+    near = min([delta, *squares])
+    parts = [(near / s) ** (1 / (m - 1)) if near > 0 else float(s == 0) for s in [delta, *squares]]
+    return [p / math.fsum(parts) for p in parts[1:]]
 
 
 def shifts(q, domain, rows, labels):
@@ -186,6 +185,10 @@ def shifts(q, domain, rows, labels):
     for x in rows:
         if m is None:
             own = [float(i == nearest(x, q["centres"])[0]) for i in range(k)]
+        elif q["typical"] is not None:
+            typical = q["typical"]
+            us = typical_memberships(x, q["centres"], m, typical["typicality"][0], typical["distance"])
+            own = [u**m for u in us]
         else:
             own = [u**m for u in memberships(x, q["centres"], m)]
         add_to(entries, 0, own)
@@ -204,16 +207,10 @@ def check_typical(q, domain):
 
 
 def typical_sums(q, domain, rows, labels):
-    k, d, m, delta = len(q["centres"]), domain.columns, q["m"], q["distance"] * q["distance"]
+    k, d, m = len(q["centres"]), domain.columns, q["m"]
     sums, weights = [[] for _ in range(k * d)], [[] for _ in range(k)]
     for x in rows:
-        squares = [square(x, c) for c in q["centres"]]
-        if q["typicality"][0] == "possibilistic":
-            us = [1 / (1 + (s / delta) ** (1 / (m - 1))) for s in squares]
-        else:
-            near = min([delta, *squares])
-            parts = [(near / s) ** (1 / (m - 1)) if near > 0 else float(s == 0) for s in [delta, *squares]]
-            us = [p / math.fsum(parts) for p in parts[1:]]
+        us = typical_memberships(x, q["centres"], m, q["typicality"][0], q["distance"])
         for i, u in enumerate(us):
             add_to(sums, i * d, [u**m * v for v in x])
             add_to(weights, i, [u**m])
@@ -238,8 +235,6 @@ FAMILIES = {
     "silhouette": SILHOUETTE,
     "contingency": CONTINGENCY,
     "shifts": (check_shifts, shifts_blocks, shifts),
-    "sizes": SIZES,
-    "ungrouped": UNGROUPED,
     "shaped_sums": SHAPED_SUMS,
     "typical_sums": (check_typical, fuzzy_sums_blocks, typical_sums),
 }
@@ -269,7 +264,7 @@ def judged_layout(batch, domain):
     """[APP-5]: the blocks with every centre just beyond the lower corner of the box."""
     inner = check_batch(batch, domain)
     corner = [low - BEYOND * (high - low) for low, high in map(inner.interval, range(domain.columns))]
-    if any(name not in ("fuzzy_validation", "validation", "ungrouped") for name, _ in batch["queries"]):
+    if any(name not in ("fuzzy_validation", "validation") for name, _ in batch["queries"]):
         refuse("only validation is judged")
     queries = [(name, {**q, "centres": [corner] * len(q["centres"])}) for name, q in batch["queries"]]
     return layout(("Cluster", {**batch, "queries": queries}), domain)

@@ -27,11 +27,11 @@ class Course:
         self.asked, self.scales = None, None
         (self.method, self.of_method), (seeding, start) = recipe["algorithm"], recipe["seeding"]
         prepared = recipe["preparation"]
-        rule, validity = recipe["rule"], recipe["validity"]
+        validity = recipe["validity"]
         others = [
             work["sampling"], work["labels"], recipe["noise"], recipe["range"], prepared["winsorise"], prepared["scale"][0] != "none",
-            recipe["clusters"]["min"] != self.k, recipe["restarts"] != 1, recipe["min_change"] != 1, validity["silhouette"], validity["classes"],
-            rule["ask_first"] and max(rule["min_rows"], rule["min_sites"]) > 1, work["judge"][0] != "coordinator",
+            recipe["clusters"]["min"] != self.k, recipe["restarts"] != 1, validity["silhouette"], validity["classes"],
+            work["judge"][0] != "coordinator",
             self.method not in ("fcm", "kmeans"), seeding not in ("given", "uniform"),
         ]  # fmt: skip
         if any(others):
@@ -106,5 +106,5 @@ class Course:
 
 
 def plain_means(q):
-    one_step = q["local"] == {"most": 1, "epsilon": 0.0} and q["part"][0] == "both"
+    one_step = q["local"] == {"most": 1, "epsilon": 0.0}
     return one_step and not q["nearest"] and q["min_rows"] == 1

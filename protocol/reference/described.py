@@ -10,23 +10,14 @@ QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]
 MISSING = "rows that a site could not use were never counted together: each site has its own count, by reason (`veilsum inspect`)"
 
 
-def joined(lower, upper, counts, least):
-    """Bins of no row or at least `least`: one with fewer joins the neighbour with the fewest rows, an empty one last."""
+def bins_of(lower, upper, counts):
+    """Bins of equal width, with their rows."""
     n = len(counts)
 
     def edge(i):
         return upper if i == n else lower + (upper - lower) * (i / n)
 
-    bins = [[edge(i), edge(i + 1), rows] for i, rows in enumerate(counts)]
-    while len(bins) > 1:
-        small = next((i for i, b in enumerate(bins) if 0 < b[2] < least), None)
-        if small is None:
-            break
-        other = min((i for i in (small - 1, small + 1) if 0 <= i < len(bins)), key=lambda i: (bins[i][2] == 0, bins[i][2]))
-        low, high = sorted((small, other))
-        gone = bins.pop(high)
-        bins[low] = [bins[low][0], gone[1], bins[low][2] + gone[2]]
-    return bins
+    return [(edge(i), edge(i + 1), rows) for i, rows in enumerate(counts)]
 
 
 def quantile(bins, q, span):
@@ -66,9 +57,9 @@ def describe(told, work, domain):
                     value = blocks["scatter"][triangle(i) + j] / rows - delta[i] * delta[j]
                     covariances[i][j] = covariances[j][i] = value * by[i] * by[j]
             variances = [max(covariances[i][i], 0.0) for i in range(d)]
-    (mean,), least, numbers = original([mean], domain, None), work["recipe"]["rule"]["min_rows"], []
+    (mean,), numbers = original([mean], domain, None), []
     for i, (column, span) in enumerate(zip(work["columns"], spans(domain))):
-        bins = joined(column["lower"], column["upper"], counts[i], least)
+        bins = bins_of(column["lower"], column["upper"], counts[i])
         numbers.append(
             {
                 "column": column["name"],
@@ -84,7 +75,7 @@ def describe(told, work, domain):
         each = [{"category": c, "rows": round(s * round(rows)), "share": (s, 1.0)} for c, s in zip(of["categories"], shares)]
         categories.append({"column": of["column"], "counts": each})
         at += len(shares)
-    out = {"rows": round(rows), "missing": MISSING, "min_records": least, "numbers": numbers, "categories": categories}
+    out = {"rows": round(rows), "missing": MISSING, "numbers": numbers, "categories": categories}
     for key, over in (("spread_rows", spread_rows), ("histogram_rows", histogram_rows)):
         if over is not None and round(over) != out["rows"]:
             out[key] = round(over)

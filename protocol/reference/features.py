@@ -4,7 +4,6 @@ import math
 
 from domain import refuse
 from distances import columns_fit, fuzzifier_fits, memberships, nearest, square
-from local_answers import part_fits
 
 
 class Feature:
@@ -83,35 +82,24 @@ def check(q, domain):
     if not 2 <= p["min"] <= p["max"] <= 1000 or not (math.isfinite(p["tau"]) and p["tau"] > 0):
         refuse("the parameters of feature vectors")
     fuzzifier_fits(p["m"])
-    part_fits(q["part"], len(q["anchors"]))
 
 
 def blocks(q, domain):
-    (name, places), d = q["part"], domain.columns
+    b, d = len(q["anchors"]), domain.columns
     longest, across = domain.reach([0.0] * d), domain.diameter()
-    b = len(places) if name == "sums" else len(q["anchors"])
-    mass, sites = ("M", b, 1.0, "row"), ("sites", b, 1.0, "site")
-    if name == "counts":
-        return [mass, sites]
     square_bound = longest * longest + across * across / 2.0
-    vectors = [("LS", b * d, domain.largest_of_all(), "row"), mass, ("Q", b, square_bound, "row")]
-    return vectors + ([sites] if name == "both" else [])
+    return [("LS", b * d, domain.largest_of_all(), "row"), ("M", b, 1.0, "row"), ("Q", b, square_bound, "row")]
 
 
 def answer(q, domain, rows, labels):
-    (name, places), b, d = q["part"], len(q["anchors"]), domain.columns
-    ls, m, quad, sites = [[0.0] * d for _ in range(b)], [0.0] * b, [0.0] * b, [0.0] * b
+    b, d = len(q["anchors"]), domain.columns
+    ls, m, quad = [[0.0] * d for _ in range(b)], [0.0] * b, [0.0] * b
     for f in feature_vectors(rows, q["params"]):
         at = nearest(f.centre(), q["anchors"])[0]
         ls[at] = [s + x for s, x in zip(ls[at], f.ls)]
         m[at] += f.m
         quad[at] += f.ss + math.fsum(x * x for x in f.ls) / f.m
-        sites[at] = 1.0
-    if name == "counts":
-        return m + sites
-    chosen = places if name == "sums" else range(b)
-    vectors = [x for i in chosen for x in ls[i]] + [m[i] for i in chosen] + [quad[i] for i in chosen]
-    return vectors + (sites if name == "both" else [])
+    return [x for v in ls for x in v] + m + quad
 
 
 FEATURES = (check, blocks, answer)

@@ -2,7 +2,6 @@
 
 from codec import (
     BLOB,
-    BOOL,
     F64,
     HASH,
     I16,
@@ -69,15 +68,15 @@ KINDS = {
     "Welcome": (65, SMALL, Struct(software=TEXT)),
     "Denied": (66, SMALL, Struct(why=TEXT)),
     "Finished": (67, QUERY, Struct(model=BLOB, result=BLOB, signature=BLOB)),
-    "CountReady": (68, LIST, Struct(cohort=List(U16))),
+    "CountReady": (68, LIST, Struct(run=HASH, cohort=List(U16))),
     "CountRequest": (69, LIST, Struct(cohort=List(U16))),
     "CountReply": (70, SMALL, Struct(total=Option(U64))),
     "Aborted": (71, SMALL, Struct(code=U8, why=TEXT)),
     "Held": (72, QUERY, None),
-    "JudgeRequest": (73, LIST, Struct(digest=HASH, clusters=List(U32), grouped=List(BOOL), exponents=List(I16))),
+    "JudgeRequest": (73, LIST, Struct(digest=HASH, clusters=List(U32), exponents=List(I16))),
     "CentreDistances": (74, QUERY, Struct(digest=HASH, matrices=List(List(F64)))),
     "JudgeReply": (75, BODY, Struct(cohort=List(U16), verdicts=BLOB)),
-    "Count": (76, LIST, Struct(cohort=List(U16))),
+    "Count": (76, LIST, Struct(run=HASH, cohort=List(U16))),
     "Knock": (77, SMALL, Struct(roster=HASH, plan=HASH, software=TEXT)),
     "Countersigned": (78, SMALL, Struct(ledger=HASH, signature=Raw(64))),
 }  # fmt: skip

@@ -1,19 +1,12 @@
-"""A site's ledger and the release rule (spec section 11): chains of entries, good and bad, and what the rule leaves.
-
-The product takes logarithms in fixed point and factorials by Stirling's series; here integers are exact and logarithms decimal.
-"""
+"""A site's ledger (spec section 11): chains of entries, good and bad."""
 
 import json
-from decimal import Decimal, getcontext
-from math import comb, factorial
 
 from codec import F64, HASH, NOTHING, TEXT, U16, U32, U64, Enum, Int, List, Option, Struct, encode
 from history import REKEY, state
 from identity import Identity
 from release import block_id
 from suite import H, le64
-
-getcontext().prec = 60
 
 GIVES = ["public_keys", "acknowledgement", "sealed_shares", "masked_words", "round_seeds", "self_mask_shares", "refusal",
          "slot_burned", "nothing", "encapsulated_secrets"]  # fmt: skip
@@ -24,7 +17,8 @@ ANSWER = Struct(
     centres=List(PLACES),
 )  # fmt: skip
 COLUMNS = List(Struct(name=TEXT, values=HASH))
-NOTE = Enum(columns=COLUMNS, changed=COLUMNS, separate=COLUMNS, undone=NOTHING, rekeyed=REKEY, renamed=REKEY)
+NOTE = Enum(columns=COLUMNS, changed=COLUMNS, separate=COLUMNS, undone=NOTHING, rekeyed=REKEY, renamed=REKEY, agreed=NOTHING,
+            reserved=Struct(nano_rho=U64, until=U64))  # fmt: skip
 BEFORE = dict(
     index=U64, previous=HASH, plan=HASH, session=HASH, run=HASH, deck_slot=Option(Struct(deck=U32, slot=U16)),
     cohort=Option(HASH), discloses=Enum(**{name: NOTHING for name in GIVES}), bytes=U64, digest=HASH, data=TEXT, rows=HASH,
@@ -62,6 +56,8 @@ def line(entry, signature):
         if name == "note":
             if x[0] in ("rekeyed", "renamed"):
                 return {x[0]: {k: plain("", v) for k, v in x[1].items()}}
+            if x[0] == "reserved":
+                return {x[0]: x[1]}
             return {x[0]: [[c["name"], c["values"].hex()] for c in x[1]]} if x[1] else x[0]
         if name == "block":
             return [[m["key"].hex(), m["version"]] for m in x]
@@ -98,9 +94,9 @@ def columns(*names):
 
 NOTES = {
     7: ("columns", columns("age", "dose")), 8: ("changed", columns("age")), 9: ("separate", columns("age", "dose", "weight")),
-    10: ("undone", {}),
+    10: ("undone", {}), 11: ("agreed", {}), 12: ("reserved", {"nano_rho": 250_000_000, "until": 1_800_000_000}),
 }  # fmt: skip
-LENGTH = 11
+LENGTH = 13
 
 
 def entry(n, previous, old=False):
@@ -250,7 +246,7 @@ def handed_over():
     old, new, other, third = (Identity(H("seed of a ledger", bytes([n]))) for n in range(4))
     rekey, another = state("vectors", "site-1", old, new), state("vectors", "site-2", other, third)
 
-    def chain(*notes, signers=(old,) * 8 + (new,) * 3):
+    def chain(*notes, signers=(old,) * 8 + (new,) * 5):
         lines, previous = [], bytes(32)
         for n, signer in enumerate(signers):
             e = entry(n, previous)
@@ -269,7 +265,7 @@ def handed_over():
         yield case(f"handed over, by the {whose} key", key, lines, entries=LENGTH, link=last)
     yield case("handed over, by another's key", other, lines, rule="LED-3", entry=0)
     twice = [rekeyed, ("rekeyed", state("vectors", "site-1", new, third))]
-    lines, last = chain(*twice, signers=(old,) * 8 + (new,) + (third,) * 2)
+    lines, last = chain(*twice, signers=(old,) * 8 + (new,) + (third,) * 4)
     for key in (old, new, third):
         yield case("handed over twice", key, lines, entries=LENGTH, link=last)
     lines, last = chain(renamed, signers=(old,) * LENGTH)
@@ -285,32 +281,5 @@ def handed_over():
         yield case(name, old, chain(note, signers=(old,) * 8)[0], rule="LED-9", entry=7)
 
 
-def log2(n):
-    return Decimal(n).ln() / Decimal(2).ln()
-
-
-def unknown(rows, columns, bits, domain):
-    """H of [POL-9], in bits."""
-    cells = columns * bits
-    h = Decimal(rows * cells) - log2(factorial(rows))
-    if cells < 40:
-        h = max(h, log2(comb(rows + 2**cells - 1, rows)))
-    return h if domain is None else min(h, log2(comb(rows + domain - 1, rows)))
-
-
-def rooms():
-    for rows, columns, bits, domain in [
-        (1, 1, 1, None), (10, 2, 10, None), (50, 2, 10, None), (150, 2, 10, None), (3000, 2, 10, None), (3000, 2, 10, 49),
-        (3000, 6, 10, 64), (80, 1, 10, 73), (5000, 1, 10, None), (2000, 3, 13, None), (2000, 3, 14, None), (700, 60, 64, None),
-        (2500, 1, 3, None), (4000, 2, 10, 1), (12, 2, 10, 10**12),
-    ]:  # fmt: skip
-        scalars = min(rows * columns, domain or rows * columns) // 4
-        milli_bits = int(unknown(rows, columns, bits, domain) / 2 * 1000)
-        yield {
-            "function": "room", "rows": rows, "columns": columns, "bits": bits, "domain": domain, "scalars": scalars,
-            "milli_bits": max(milli_bits, 0),
-        }  # fmt: skip
-
-
 def ledger_cases():
-    return "Ledgers and the release rule (section 11): a bad chain names the rule and the entry.", [*chains(), *handed_over(), *rooms()]
+    return "Ledgers (section 11): a bad chain names the rule and the entry.", [*chains(), *handed_over()]

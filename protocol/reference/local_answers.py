@@ -14,53 +14,32 @@ def steps_fit(local):
         refuse("the steps of a site's own iteration")
 
 
-def part_fits(part, k):
-    name, places = part
-    if name == "changes":
-        refuse("changes of what is not exact Lloyd")
-    if name == "sums" and (not places or places[-1] >= k or any(a >= b for a, b in zip(places, places[1:]))):
-        refuse("the list of open clusters")
-
-
 def near_reach(centres, domain):
     near = min(domain.reach(c) for c in centres)
     return near * near
 
 
-def parted(part, d, weights, sums, sites=None, distance=None):
-    """The vector: weights (K), sums (K lists of d), and where there are any, counts of sites (K) and a distance."""
-    name, places = part
-    if name == "sums":
-        return [weights[i] for i in places] + [x for i in places for x in sums[i]]
-    counts = weights + ([x for v in sums for x in v] if name == "both" else []) + (sites or [])
-    return counts + ([distance] if name == "both" and distance is not None else [])
-
-
-def parted_blocks(part, k, d, weights, sums, per, sites, distance):
-    name, places = part
-    if name == "sums":
-        return [(weights[0], len(places), weights[1], per), ("sums", len(places) * d, sums, per)]
-    blocks = [(weights[0], k, weights[1], per)]
-    if name == "both":
-        blocks.append(("sums", k * d, sums, per))
-    if sites:
-        blocks.append(("sites", k, 1.0, "site"))
-    return blocks + ([("distances", 1, distance, per)] if name == "both" and distance is not None else [])
+def joined(weights, sums, distance=None):
+    """The vector: weights (K), sums (K lists of d), and where there is any, a distance."""
+    return weights + [x for v in sums for x in v] + ([] if distance is None else [distance])
 
 
 def check_local_fuzzy(q, domain):
     fuzzifier_fits(q["m"])
     columns_fit(q["centres"], domain)
     steps_fit(q["local"])
-    part_fits(q["part"], len(q["centres"]))
 
 
 def local_fuzzy_blocks(q, domain):
     k, d, largest = len(q["centres"]), domain.columns, domain.largest_of_all()
     if q["pull"][0] != "nearest":
-        return parted_blocks(q["part"], k, d, ("weights", 1.0), largest, "row", False, None)
+        return [("weights", k, 1.0, "row"), ("sums", k * d, largest, "row")]
     distance = float(k) * near_reach(q["centres"], domain)
-    return parted_blocks(q["part"], k, d, ("weights", float(k)), float(k) * largest, "site", True, distance)
+    return [
+        ("weights", k, float(k), "site"),
+        ("sums", k * d, float(k) * largest, "site"),
+        ("distances", 1, distance, "site"),
+    ]
 
 
 def fuzzy_step(rows, centres, m):
@@ -96,7 +75,7 @@ def local_fuzzy_steps(q, rows):
 
 def local_fuzzy(q, domain, rows, labels):
     k, d, pull = len(q["centres"]), domain.columns, q["pull"][0]
-    weights, sums, sites, distance = [0.0] * k, [[0.0] * d for _ in range(k)], [0.0] * k, 0.0
+    weights, sums, distance = [0.0] * k, [[0.0] * d for _ in range(k)], 0.0
     if rows:
         centres, powers, power_sums = local_fuzzy_steps(q, rows)
         if pull == "powers":
@@ -108,11 +87,10 @@ def local_fuzzy(q, domain, rows, labels):
                 if pull == "memberships":
                     at, weight = i, math.fsum(u[i] for u in us)
                 else:
-                    weight, sites[at], distance = 1.0, 1.0, distance + apart
+                    weight, distance = 1.0, distance + apart
                 weights[at] += weight
                 sums[at] = [s + weight * x for s, x in zip(sums[at], centres[i])]
-    counted = (sites, distance) if pull == "nearest" else (None, None)
-    return parted(q["part"], d, weights, sums, *counted)
+    return joined(weights, sums, distance if pull == "nearest" else None)
 
 
 def check_local_means(q, domain):
@@ -120,18 +98,6 @@ def check_local_means(q, domain):
     steps_fit(q["local"])
     if q["min_rows"] == 0:
         refuse("a group of no rows")
-    if q["part"][0] != "changes":
-        part_fits(q["part"], len(q["centres"]))
-        return
-    if q["local"]["most"] != 1 or q["min_rows"] != 1 or q["nearest"]:
-        refuse("changes of what is not exact Lloyd")
-    earlier, of = q["part"][1]["centres"], q["part"][1]["of"]
-    if not earlier or len(of) != len(q["centres"]) or set(of) - {0} != set(range(1, len(earlier) + 1)):
-        refuse("earlier centres and the clusters that they are of")
-    for centres in earlier:
-        if len(centres) != len(of):
-            refuse("earlier centres of another K")
-        columns_fit(centres, domain)
 
 
 def local_means_blocks(q, domain):
@@ -139,8 +105,7 @@ def local_means_blocks(q, domain):
     if q["local"]["most"] > 1:
         distance = max(distance, domain.diameter() * domain.diameter())
     k, d = len(q["centres"]), domain.columns
-    blocks = parted_blocks(q["part"], k, d, ("rows", 1.0), domain.largest_of_all(), "row", True, distance)
-    return blocks + ([("changed", k, 1.0, "row")] if q["part"][0] == "changes" else [])
+    return [("rows", k, 1.0, "row"), ("sums", k * d, domain.largest_of_all(), "row"), ("distances", 1, distance, "row")]
 
 
 def groups_of(rows, centres):
@@ -177,34 +142,22 @@ def lloyd(q, domain, rows):
     sums = [[[x[j] for x in group] for j in range(domain.columns)] for group in groups]
     apart = [nearest(x, q["centres"])[1] for x in rows]
     counts = [float(len(group)) for group in groups]
-    return parted(q["part"], domain.columns, counts, sums, [float(n > 0) for n in counts], apart) + changed(q, rows)
+    return joined(counts, sums, apart)
 
 
 def local_means(q, domain, rows, labels):
     if q["local"]["most"] == 1 and q["min_rows"] == 1 and not q["nearest"]:
         return lloyd(q, domain, rows)
     k, d = len(q["centres"]), domain.columns
-    weights, sums, sites, distance = [0.0] * k, [[0.0] * d for _ in range(k)], [0.0] * k, 0.0
+    weights, sums, distance = [0.0] * k, [[0.0] * d for _ in range(k)], 0.0
     for i, (group, apart) in enumerate(zip(*local_means_steps(q, rows, d))):
         if group and len(group) >= q["min_rows"]:
             own = total(group, d)
             at = nearest([s / len(group) for s in own], q["centres"])[0] if q["nearest"] else i
             weights[at] += len(group)
             sums[at] = [s + x for s, x in zip(sums[at], own)]
-            sites[at], distance = 1.0, distance + apart
-    return parted(q["part"], d, weights, sums, sites, distance) + changed(q, rows)
-
-
-def changed(q, rows):
-    """Where it is asked, the rows by cluster that are in it and were not, or the other way round."""
-    if q["part"][0] != "changes":
-        return []
-    counts = [0.0] * len(q["centres"])
-    for i, place in enumerate(q["part"][1]["of"]):
-        if place:
-            before = q["part"][1]["centres"][place - 1]
-            counts[i] += sum((nearest(x, q["centres"])[0] == i) != (nearest(x, before)[0] == i) for x in rows)
-    return counts
+            distance += apart
+    return joined(weights, sums, distance)
 
 
 def check_local_choice(q, domain):

@@ -7,7 +7,6 @@ ever finer grids in decimal arithmetic.
 import math
 from decimal import Decimal, getcontext
 from fractions import Fraction
-from functools import cache
 
 import answers
 import fixed
@@ -107,17 +106,15 @@ def epsilon(rho, delta):
     return max(Decimal(0), at(best))
 
 
-@cache
-def budget(epsilon_at, delta):
-    """The largest rho whose epsilon at delta is at most the given one."""
-    low, high = 1e-6, 1e2
-    for _ in range(45):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if epsilon(middle, delta) <= epsilon_at else (low, middle)
-    return low
+def budgets(noise, rounds):
+    """Section 17.4: what the row count, one round and the validation may cost, for one K and a run without first centres from totals."""
+    count, validation = noise["count_share"], noise["validation_share"]
+    round_ = (1 - validation - count) / rounds
+    rho = noise["nano_rho"] / 1e9 / (1 + noise["retries"] * max(count, validation, round_))
+    return rho * count, rho * round_, rho * validation
 
 
-def levels(question, noise, rho, rounds, domain):
+def levels(question, noise, rounds, domain):
     """Section 17.4: sensitivity and deviation of every block, for one K, one restart and one row."""
     spans = [high - low for low, high in map(domain.interval, range(domain.columns))]
     far = math.sqrt(math.fsum(x * x for x in spans)) / 2 * (1 + 1e-5)
@@ -125,15 +122,15 @@ def levels(question, noise, rho, rounds, domain):
     def own(sensitivity, rho):
         return sensitivity, sensitivity / math.sqrt(2 * rho)
 
+    count, each, validation = budgets(noise, rounds)
     if question[0] == "CountRows":
-        return [own(1.0, rho * noise["count_share"])]
+        return [own(1.0, count)]
     [(name, q)] = question[1]["queries"]
     if name == "shifts":
-        each = rho * (1 - noise["validation_share"] - noise["count_share"]) / rounds
         kappa = (2 * math.sqrt(domain.columns)) ** -0.5
         weights = math.sqrt((1 + kappa**-2) / (2 * each))
         return [(1.0, weights), (q["clip"], kappa * q["clip"] * weights)]
-    k, third = len(q["centres"]), rho * noise["validation_share"] / 3
+    k, third = len(q["centres"]), validation / 3
     return [own(math.sqrt(k) * 2 * far, third), own(1.0, third), own(4 * far * far * k ** (1 - q["m"]), third)]
 
 
@@ -152,7 +149,7 @@ def noisy_answer(work, question, rows, sites, max_rows, honest, k):
     recipe = work["recipe"]
     domain = Domain.of(work)
     noise, rounds = recipe["noise"], recipe["algorithm"][1]["max_rounds"]
-    of_each = levels(question, noise, budget(noise["epsilon"], noise["delta"]), rounds, domain)
+    of_each = levels(question, noise, rounds, domain)
     values = answers.answer(question, domain, domain.working(rows, work["out_of_box"][0]))
     words, drawn, layout, at = Words(k), [], [], 0
     for (name, length, bound, _), (sensitivity, deviation) in zip(answers.layout(question, domain), of_each, strict=True):
@@ -178,19 +175,18 @@ def answer_cases(secret):
         "recipe": {
             "clusters": {"min": 2, "max": 2}, "algorithm": ("fcm", {"m": 2.0, "epsilon": 0.0, "max_rounds": 4}),
             "range": None, "seeding": ("given", {"centres": centres}), "restarts": 1,
-            "rule": {"min_rows": 1, "min_sites": 1, "ask_first": False},
             "preparation": {"winsorise": [], "scale": ("none", {}), "min_rows": 10, "bins": 64},
             "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
             "choice": {"by": ("fuzzy-davies-bouldin", {}), "elbow": False},
             "noise": {
-                "epsilon": 4.0, "delta": 1e-6, "unit": ("record", {}), "absolute_rounds": 1, "tau": 0.25,
-                "validation_share": 0.1, "count_share": 0.02, "expected_rows": 500,
+                "nano_rho": 311_000_000, "unit": ("record", {}), "count_share": 0.02, "seeding_share": 0.1,
+                "validation_share": 0.1, "standardising_share": 0.1, "absolute_rounds": 1, "tau": 0.25,
+                "expected_rows": 500, "retries": 2,
             },
-            "min_change": 1,
         },
         "sampling": None, "judge": ("coordinator", {}), "labels": None, "step_bits": 20, "categorical": [],
     }  # fmt: skip
-    first = {"centres": centres, "m": 2.0, "middle": True, "clip": math.sqrt(0.5) * (1 + 1e-5), "round": 0}
+    first = {"centres": centres, "m": 2.0, "typical": None, "middle": True, "clip": math.sqrt(0.5) * (1 + 1e-5), "round": 0}
     queries = {"first round": ("shifts", first), "validation": ("fuzzy_validation", {"centres": centres, "m": 2.0})}
     questions = {"count": ("CountRows", {})}
     questions |= {name: ("Cluster", {"transform": None, "queries": [query]}) for name, query in queries.items()}

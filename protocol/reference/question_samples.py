@@ -43,23 +43,17 @@ def steps(most, epsilon=0.0):
     return {"most": most, "epsilon": epsilon}
 
 
-def local_fuzzy(pull, part, centres=THREE, most=4, epsilon=0.0, m=2.0):
+def local_fuzzy(pull, centres=THREE, most=4, epsilon=0.0, m=2.0):
     local = steps(most, epsilon)
-    return "local_fuzzy", {"centres": centres, "m": m, "local": local, "pull": (pull, {}), "part": part}
+    return "local_fuzzy", {"centres": centres, "m": m, "local": local, "pull": (pull, {})}
 
 
-def local_means(part, centres=THREE, most=1, epsilon=0.0, min_rows=1, nearest=False):
-    return "local_means", {
-        "centres": centres, "local": steps(most, epsilon), "min_rows": min_rows, "nearest": nearest, "part": part,
-    }  # fmt: skip
+def local_means(centres=THREE, most=1, epsilon=0.0, min_rows=1, nearest=False):
+    return "local_means", {"centres": centres, "local": steps(most, epsilon), "min_rows": min_rows, "nearest": nearest}
 
 
-def since(centres, of):
-    return "changes", {"centres": centres, "of": of}
-
-
-def features(part, anchors=THREE, low=3, high=6, tau=1.0):
-    return "features", {"anchors": anchors, "params": {"min": low, "max": high, "tau": tau, "m": 2.0}, "part": part}
+def features(anchors=THREE, low=3, high=6, tau=1.0):
+    return "features", {"anchors": anchors, "params": {"min": low, "max": high, "tau": tau, "m": 2.0}}
 
 
 def moments(around=None):
@@ -76,17 +70,13 @@ def local_choice(low, most, m=2.0, local=None, starts=2):
     return "local_choice", {"min": low, "most": most, "m": m, "local": local, "seed": 2**64 - 1, "starts": starts}
 
 
-def cells(nodes, part, of=(0, 2), splits=((0, 0.5), (1, 0.75)), blur=None):
+def cells(nodes, of=(0, 2), splits=((0, 0.5), (1, 0.75))):
     tree = {"of": list(of), "splits": [{"column": c, "at": at} for c, at in splits]}
-    return "cells", {"tree": tree, "nodes": nodes, "part": part, "blur": blur}
+    return "cells", {"tree": tree, "nodes": nodes}
 
 
 def validation(centres=THREE, m=2.0, vectors=True):
     return "validation", {"centres": centres, "m": m, "vectors": vectors}
-
-
-def sizes(centres=THREE):
-    return "sizes", {"centres": centres}
 
 
 def silhouette(rows=(15.0, 15.0, 15.0), scatter=(0.3, 0.25, 0.4), means=([0.2, 0.2], [0.8, 0.3], [0.4, 0.8])):
@@ -97,8 +87,9 @@ def contingency(centres=THREE, classes=3):
     return "contingency", {"centres": centres, "classes": classes}
 
 
-def shifts(clip, m=2.0, middle=True, centres=THREE, round=0):
-    return "shifts", {"centres": centres, "m": m, "middle": middle, "clip": clip, "round": round}
+def shifts(clip, m=2.0, middle=True, centres=THREE, round=0, typical=None):
+    typical = typical and {"distance": 0.2, "typicality": (typical, {})}
+    return "shifts", {"centres": centres, "m": m, "typical": typical, "middle": middle, "clip": clip, "round": round}
 
 
 def fuzzy(name, centres=THREE, m=2.0):
@@ -112,13 +103,12 @@ def typical(name, centres=THREE, m=2.0, distance=0.2):
 OVAL = [0.02, 0.01, 0.03, 0.04, 0.0, 0.01, 0.005, -0.002, 0.05]
 
 
-def shaped(part, centres=THREE, weights=(0.25, 0.5, 0.25), m=None, covariances=OVAL, floor=1e-6):
+def shaped(centres=THREE, weights=(0.25, 0.5, 0.25), m=None, covariances=OVAL, floor=1e-6):
     model = ("mixture", {"weights": list(weights)}) if m is None else ("gustafson_kessel", {"m": m})
-    fields = {"centres": centres, "covariances": list(covariances), "model": model, "floor": floor, "part": part}
+    fields = {"centres": centres, "covariances": list(covariances), "model": model, "floor": floor}
     return "shaped_sums", fields
 
 
-COUNT, BOTH = ("counts", {}), ("both", {})
 STANDARD = {"lower": [0.1, 0.0], "upper": [0.9, 1.0], "shift": [0.5, 0.25], "factor": [4.0, 2.5]}
 WHITE = {**STANDARD, "factor": [4.0, -1.5, 2.5]}
 GOOD = {
@@ -127,44 +117,29 @@ GOOD = {
     "fuzzy sums, centres twice and outside": [fuzzy("fuzzy_sums", TIED)],
     "fuzzy validation": [fuzzy("fuzzy_validation")],
     "fuzzy validation, m = 3, centres twice": [fuzzy("fuzzy_validation", TIED, 3.0)],
-    "avg1 of memberships": [local_fuzzy("memberships", BOTH)],
-    "avg1 of memberships, counts": [local_fuzzy("memberships", COUNT)],
-    "avg1 of powers": [local_fuzzy("powers", BOTH, m=1.5)],
-    "avg1 of powers after one step": [local_fuzzy("powers", BOTH, most=1)],
-    "avg1 of memberships, sums of one": [local_fuzzy("memberships", ("sums", [2]), most=2)],
-    "avg1 of powers, sums of two": [local_fuzzy("powers", ("sums", [0, 2]))],
-    "avg2": [local_fuzzy("nearest", BOTH, TIED)],
-    "avg1, stop by memberships": [local_fuzzy("powers", BOTH, most=50, epsilon=1.0)],
-    "avg1, centres that no row gives weight": [local_fuzzy("memberships", BOTH, most=3, m=1.004)],
-    "avg2, counts, stop by memberships": [local_fuzzy("nearest", COUNT, most=50, epsilon=0.01)],
-    "avg2, sums of one": [local_fuzzy("nearest", ("sums", [1]))],
-    "one Lloyd step": [local_means(BOTH)],
-    "one Lloyd step, ties": [local_means(BOTH, TIED)],
-    "Lloyd steps, groups of five, aligned": [local_means(BOTH, TIED, most=5, min_rows=5, nearest=True)],
-    "Lloyd steps by index, stop by centres": [local_means(COUNT, most=20, epsilon=0.05)],
-    "Lloyd steps, stop by centres": [local_means(BOTH, [[0.0, 0.0], [0.15, 0.0], [0.0, 0.05]], most=9, epsilon=0.2)],
-    "Lloyd steps, sums of two": [local_means(("sums", [1, 2]), most=3)],
-    "Lloyd, changes": [local_means(since([[[0.3, 0.2], [0.6, 0.4], [0.5, 0.9]], THREE[::-1]], [2, 0, 1]))],
-    "Lloyd, changes, ties": [local_means(since([TIED[::-1]], [1, 1, 1, 1]), TIED)],
-    "features": [features(BOTH)],
-    "features, counts": [features(COUNT, tau=0.5)],
-    "features, sums of two": [features(("sums", [0, 1]), high=4)],
+    "avg1 of memberships": [local_fuzzy("memberships")],
+    "avg1 of powers": [local_fuzzy("powers", m=1.5)],
+    "avg1 of powers after one step": [local_fuzzy("powers", most=1)],
+    "avg2": [local_fuzzy("nearest", TIED)],
+    "avg1, stop by memberships": [local_fuzzy("powers", most=50, epsilon=1.0)],
+    "avg1, centres that no row gives weight": [local_fuzzy("memberships", most=3, m=1.004)],
+    "avg2, stop by memberships": [local_fuzzy("nearest", most=50, epsilon=0.01)],
+    "one Lloyd step": [local_means()],
+    "one Lloyd step, ties": [local_means(TIED)],
+    "Lloyd steps, groups of five, aligned": [local_means(TIED, most=5, min_rows=5, nearest=True)],
+    "Lloyd steps by index, stop by centres": [local_means(most=20, epsilon=0.05)],
+    "Lloyd steps, stop by centres": [local_means([[0.0, 0.0], [0.15, 0.0], [0.0, 0.05]], most=9, epsilon=0.2)],
+    "features": [features()],
     "moments": [moments()],
     "moments around a point": [moments([0.5, 0.375])],
     "histogram": [histogram(4, (0, 0.0, 1.0), (1, 0.25, 0.75), (1, 0.1, 0.2))],
     "local choice": [local_choice(2, 4)],
-    "cells": [cells([0, 1, 2, 3, 4], BOTH)],
-    "cells, counts": [cells([1, 4], COUNT)],
-    "cells, sums": [cells([2, 3], ("sums", []))],
+    "cells": [cells([0, 1, 2, 3, 4])],
+    "cells, some": [cells([1, 4])],
     "validation": [validation()],
     "validation without vectors, m below 2": [validation(m=1.5, vectors=False)],
     "validation, centres twice": [validation(TIED)],
     "validation, one cluster": [validation([[0.5, 0.5]])],
-    "sizes": [sizes()],
-    "sizes, ties": [sizes(TIED)],
-    "ungrouped": [fuzzy("ungrouped")],
-    "ungrouped, m below 2, centres twice": [fuzzy("ungrouped", TIED, 1.5)],
-    "ungrouped, one cluster": [fuzzy("ungrouped", [[0.5, 0.5]])],
     "silhouette": [silhouette()],
     "silhouette, a cluster of one and an empty one": [silhouette((15.0, 1.0, 0.0), (0.3, 0.0, 0.0))],
     "contingency": [contingency()],
@@ -172,40 +147,39 @@ GOOD = {
     "shifts around the middle": [shifts(0.75)],
     "shifts around the centres": [shifts(0.2, 1.5, False, TIED, 7)],
     "shifts of hard groups": [shifts(0.3, None, False)],
+    "shifts, a noise cluster": [shifts(0.3, 2.0, False, typical="noise")],
+    "shifts, possibilistic": [shifts(0.4, 1.5, typical="possibilistic")],
     "noise cluster": [typical("noise")],
     "noise cluster, m below 2, centres twice": [typical("noise", TIED, 1.5, 0.5)],
     "possibilistic": [typical("possibilistic")],
     "possibilistic, m = 3, centres twice": [typical("possibilistic", TIED, 3.0)],
-    "mixture": [shaped(BOTH)],
-    "mixture, counts, a component of no weight": [shaped(COUNT, weights=(0.5, 0.0, 0.5))],
-    "mixture, sums of two": [shaped(("sums", [0, 2]))],
-    "mixture, rows beyond the least likelihood": [shaped(BOTH, THREE[:1], [1.0], None, [1e-6, 0.0, 1e-6])],
-    "Gustafson-Kessel": [shaped(BOTH, m=2.0)],
-    "Gustafson-Kessel, m below 2, counts": [shaped(COUNT, m=1.5)],
-    "Gustafson-Kessel, sums of one": [shaped(("sums", [1]), m=3.0)],
+    "mixture": [shaped()],
+    "mixture, a component of no weight": [shaped(weights=(0.5, 0.0, 0.5))],
+    "mixture, rows beyond the least likelihood": [shaped(THREE[:1], [1.0], None, [1e-6, 0.0, 1e-6])],
+    "Gustafson-Kessel": [shaped(m=2.0)],
+    "Gustafson-Kessel, m below 2": [shaped(m=1.5)],
+    "Gustafson-Kessel, m = 3": [shaped(m=3.0)],
     "several": [fuzzy("fuzzy_sums"), fuzzy("fuzzy_sums", THREE[:2]), moments()],
 }
 UNITS = {
     "standardised": ("scaled", STANDARD, [fuzzy("fuzzy_sums"), validation(), moments([0.0, 0.0])]),
-    "raw units": ("raw", None, [fuzzy("fuzzy_sums", RAW), fuzzy("fuzzy_validation", RAW), local_means(BOTH, RAW)]),
-    "raw units, mixture": ("raw", None, [shaped(BOTH, RAW), shaped(BOTH, RAW, m=2.0)]),
-    "standardised, mixture": ("scaled", STANDARD, [shaped(BOTH, [[0.0, 0.0], [1.0, 1.0], [-1.0, 0.5]])]),
+    "raw units": ("raw", None, [fuzzy("fuzzy_sums", RAW), fuzzy("fuzzy_validation", RAW), local_means(RAW)]),
+    "raw units, mixture": ("raw", None, [shaped(RAW), shaped(RAW, m=2.0)]),
+    "standardised, mixture": ("scaled", STANDARD, [shaped([[0.0, 0.0], [1.0, 1.0], [-1.0, 0.5]])]),
     "raw units, moments": ("raw", None, [moments(), moments([1.0, 20.0]), histogram(5, (1, 12.5, 22.5))]),
     "whitened": ("scaled", WHITE, [fuzzy("fuzzy_sums", [[0.0, 0.0], [1.0, 1.0], [-1.0, 0.5]]), moments([0.0, 0.0])]),
     "directions": ("directions", None, [fuzzy("fuzzy_sums", [[0.0, 1.0], [0.1, 0.9], [-0.1, 0.9]]), moments()]),
-    "raw units, features": ("raw", None, [features(BOTH, RAW)]),
+    "raw units, features": ("raw", None, [features(RAW)]),
 }
 MIXED = [[0.0, 0.25, 0.0], [1.0, 0.0, 0.25]]
 # Bounds at and beside powers of two, where both ends must come to the same exponent; nobody answers these.
 BOUNDS = {
     "a bound of 2 by way of its root": ("unit", [fuzzy("fuzzy_validation", [[0.0, 0.0]])]),
     "a bound of 1": ("unit", [fuzzy("fuzzy_validation", [[0.0, 0.5], [0.5, 0.5]])]),
-    "blur": ("scaled", [cells([0, 1], BOTH, blur={"strength": 2.0, "sites": 4})]),
-    "blur of three": ("raw", [cells([0, 1], BOTH, blur={"strength": 0.5, "sites": 3})]),
-    "avg2 of five": ("raw", [local_fuzzy("nearest", BOTH, RAW + RAW[:2])]),
-    "Lloyd": ("raw", [local_means(BOTH, RAW), local_means(BOTH, RAW, most=2)]),
-    "Lloyd, far": ("raw", [local_means(BOTH, [[9.0, 99.0]], most=2)]),
-    "features": ("raw", [features(BOTH, RAW), features(COUNT, RAW), features(("sums", [1]), RAW)]),
+    "avg2 of five": ("raw", [local_fuzzy("nearest", RAW + RAW[:2])]),
+    "Lloyd": ("raw", [local_means(RAW), local_means(RAW, most=2)]),
+    "Lloyd, far": ("raw", [local_means([[9.0, 99.0]], most=2)]),
+    "features": ("raw", [features(RAW)]),
     "categories": ("mixed", [fuzzy("fuzzy_sums", MIXED), fuzzy("fuzzy_validation", MIXED), moments([0.5, 0.25, 0.0])]),
     "many centres": ("scaled", [validation([[i / 16, 1 - i / 16] for i in range(17)])]),
 }

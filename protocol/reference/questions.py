@@ -29,31 +29,35 @@ POINTS, DOUBLES, NUMBERS = Points(), List(F64), List(U32)
 # Section 13.1: questions.
 TRANSFORM = Struct(lower=DOUBLES, upper=DOUBLES, shift=DOUBLES, factor=DOUBLES)
 STEPS = Struct(most=U32, epsilon=F64)
-PART = Enum(counts=NOTHING, sums=NUMBERS, both=NOTHING, changes=Struct(centres=List(POINTS), of=NUMBERS))
 PULL = Enum(memberships=NOTHING, powers=NOTHING, nearest=NOTHING)
 FEATURE_PARAMS = Struct(min=U32, max=U32, tau=F64, m=F64)
 BRACKET = Struct(column=U32, lower=F64, upper=F64)
 TREE = Struct(of=NUMBERS, splits=List(Struct(column=U32, at=F64)))
-BLUR = Struct(strength=F64, sites=U32)
+TYPICALITY = Enum(noise=NOTHING, possibilistic=NOTHING)
 SHAPE_MODEL = Enum(mixture=Struct(weights=DOUBLES), gustafson_kessel=Struct(m=F64))
 QUERY = Enum(
     fuzzy_sums=Struct(centres=POINTS, m=F64),
     fuzzy_validation=Struct(centres=POINTS, m=F64),
-    local_fuzzy=Struct(centres=POINTS, m=F64, local=STEPS, pull=PULL, part=PART),
-    local_means=Struct(centres=POINTS, local=STEPS, min_rows=U64, nearest=BOOL, part=PART),
-    features=Struct(anchors=POINTS, params=FEATURE_PARAMS, part=PART),
+    local_fuzzy=Struct(centres=POINTS, m=F64, local=STEPS, pull=PULL),
+    local_means=Struct(centres=POINTS, local=STEPS, min_rows=U64, nearest=BOOL),
+    features=Struct(anchors=POINTS, params=FEATURE_PARAMS),
     moments=Struct(around=Option(DOUBLES)),
     histogram=Struct(brackets=List(BRACKET), bins=U32),
     local_choice=Struct(min=U32, most=U32, m=F64, local=STEPS, seed=U64, starts=U32),
-    cells=Struct(tree=TREE, nodes=NUMBERS, part=PART, blur=Option(BLUR)),
+    cells=Struct(tree=TREE, nodes=NUMBERS),
     validation=Struct(centres=POINTS, m=F64, vectors=BOOL),
     silhouette=Struct(centres=POINTS, means=POINTS, rows=DOUBLES, scatter=DOUBLES),
     contingency=Struct(centres=POINTS, classes=U32),
-    shifts=Struct(centres=POINTS, m=Option(F64), middle=BOOL, clip=F64, round=U32),
-    sizes=Struct(centres=POINTS),
-    ungrouped=Struct(centres=POINTS, m=F64),
-    shaped_sums=Struct(centres=POINTS, covariances=DOUBLES, model=SHAPE_MODEL, floor=F64, part=PART),
-    typical_sums=Struct(centres=POINTS, m=F64, distance=F64, typicality=Enum(noise=NOTHING, possibilistic=NOTHING)),
+    shifts=Struct(
+        centres=POINTS,
+        m=Option(F64),
+        typical=Option(Struct(distance=F64, typicality=TYPICALITY)),
+        middle=BOOL,
+        clip=F64,
+        round=U32,
+    ),
+    shaped_sums=Struct(centres=POINTS, covariances=DOUBLES, model=SHAPE_MODEL, floor=F64),
+    typical_sums=Struct(centres=POINTS, m=F64, distance=F64, typicality=TYPICALITY),
 )
 BATCH = Struct(transform=Option(TRANSFORM), queries=List(QUERY))
 QUESTION = Enum(
@@ -84,7 +88,7 @@ ALGORITHM = Enum(
 SEEDING = Enum(
     uniform=Struct(seed=U64),
     given=Struct(centres=POINTS),
-    tree=Struct(seed=U64, cells_per_cluster=U32, tries=U32, min_rows=U64, blur=F64),
+    tree=Struct(seed=U64, levels=U32, tries=U32),
 )
 PICK = Enum(
     **dict.fromkeys(
@@ -95,14 +99,16 @@ PICK = Enum(
     )
 )
 NOISE = Struct(
-    epsilon=F64,
-    delta=F64,
+    nano_rho=U64,
     unit=Enum(record=NOTHING, site=Struct(rows=U64)),
+    count_share=F64,
+    seeding_share=F64,
+    validation_share=F64,
+    standardising_share=F64,
     absolute_rounds=U32,
     tau=F64,
-    validation_share=F64,
-    count_share=F64,
     expected_rows=U64,
+    retries=U32,
 )
 RECIPE = Struct(
     clusters=Struct(min=U32, max=U32),
@@ -110,7 +116,6 @@ RECIPE = Struct(
     range=Option(Struct(most=U32, starts=U32, seed=U64)),
     seeding=SEEDING,
     restarts=U32,
-    rule=Struct(min_rows=U64, min_sites=U32, ask_first=BOOL),
     preparation=Struct(
         winsorise=List(Struct(column=U32, lower=F64, upper=F64)),
         scale=Enum(none=NOTHING, standard=NOTHING, robust=NOTHING, whiten=NOTHING),
@@ -120,7 +125,6 @@ RECIPE = Struct(
     validity=Struct(full=BOOL, vectors=BOOL, silhouette=BOOL, classes=U32, judge_m=F64),
     choice=Struct(by=PICK, elbow=BOOL),
     noise=Option(NOISE),
-    min_change=U64,
 )
 WORK = Struct(
     columns=List(Struct(name=TEXT, lower=F64, upper=F64)),

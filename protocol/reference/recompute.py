@@ -27,7 +27,7 @@ from documents import SIGNED_ROSTER, SIGNED_TERMS, plan_hash, roster_hash, sessi
 from domain import Domain, scaled
 from identity import verify
 from questions import QUESTION, WORK
-from steps import Steps, allows, confined, named
+from steps import Steps, confined, named
 from suite import H
 
 NAMES = ["manifest.json", "roster.toml", "plan.toml", "roster.bin", "plan.bin", "result.json", "model.json", "openings.bin"]
@@ -169,9 +169,8 @@ class Auditor:
         """What a total says: where clusters go, feature vectors at anchors, or a part of a description."""
         if self.method == "describe":
             self.described.append((name, q, blocks))
-        elif self.method == "ffcf" and name == "features" and q["part"][0] != "counts":
-            rule = self.work["recipe"]["rule"]
-            self.anchors.append(features_of(blocks, lambda m, sites: allows(rule, m, sites)))
+        elif self.method == "ffcf" and name == "features":
+            self.anchors.append(features_of(blocks))
         elif self.is_followed and self.rounds.stands(name, q) is not None:
             self.steps.append(self.rounds.of(name, q, blocks, inner))
 

@@ -8,7 +8,6 @@ import math
 
 from distances import columns_fit, fuzzifier_fits
 from domain import refuse
-from local_answers import part_fits
 
 MAX_COLUMNS, MAX_NUMBERS, LEAST_FLOOR, MOST_COVARIANCE, HAIR = 64, 1 << 20, 1e-9, 4.0, 1e-3
 LEAST_LOG_LIKELIHOOD, FAR, LOG_TAU = -8192.0, 1.0 + 2.0 * 1e-6, math.log(2 * math.pi)
@@ -79,28 +78,20 @@ def check(q, domain):
     for matrix in matrices(q):
         if not all(abs(x) <= MOST_COVARIANCE for x in matrix) or not Factor(matrix, d).trace <= most:
             refuse("a covariance wider than the box, or below the smallest variance")
-    part_fits(q["part"], k)
-
-
-def opened(q):
-    name, places = q["part"]
-    return {"counts": [], "sums": places, "both": list(range(len(q["centres"])))}[name]
 
 
 def blocks(q, domain):
-    k, d, places = len(q["centres"]), domain.columns, opened(q)
-    counts = q["part"][0] != "sums"
-    out = [("weights", k if counts else len(places), 1.0, "row")]
-    if places:
-        out.append(("sums", len(places) * d, domain.largest_of_all(), "row"))
-        out.append(("scatter", len(places) * triangle(d), FAR * FAR, "row"))
-    if not counts:
-        return out
+    k, d = len(q["centres"]), domain.columns
     bound = -LEAST_LOG_LIKELIHOOD
     if q["model"][0] != "mixture":
         factors = [Factor(matrix, d) for matrix in matrices(q)]
         bound = min(math.exp(f.log_det / d) * f.trace * d * FAR * FAR for f in factors)
-    return [*out, ("sites", k, 1.0, "site"), ("fit", 1, bound, "row")]
+    return [
+        ("weights", k, 1.0, "row"),
+        ("sums", k * d, domain.largest_of_all(), "row"),
+        ("scatter", k * triangle(d), FAR * FAR, "row"),
+        ("fit", 1, bound, "row"),
+    ]
 
 
 def weights_of(q, factors, zs):
@@ -128,27 +119,21 @@ def weights_of(q, factors, zs):
 
 
 def answer(q, domain, rows, labels):
-    k, d, places = len(q["centres"]), domain.columns, opened(q)
+    k, d = len(q["centres"]), domain.columns
     factors, extents = [Factor(m, d) for m in matrices(q)], [b - a for a, b in map(domain.interval, range(d))]
     weights, fit = [[] for _ in range(k)], []
-    sums = {i: [[] for _ in range(d)] for i in places}
-    scatter = {i: [[] for _ in range(triangle(d))] for i in places}
+    sums, scatter = [[[] for _ in range(d)] for _ in range(k)], [[[] for _ in range(triangle(d))] for _ in range(k)]
     for x in rows:
         zs = [[(v - c) / e for v, c, e in zip(x, centre, extents)] for centre in q["centres"]]
         own, part = weights_of(q, factors, zs)
         fit.append(part)
         for i, w in enumerate(own):
             weights[i].append(w)
-        for i in places:
             for j in range(d):
-                sums[i][j].append(own[i] * x[j])
+                sums[i][j].append(w * x[j])
                 for i2 in range(j + 1):
-                    scatter[i][triangle(j) + i2].append(own[i] * zs[i][j] * zs[i][i2])
-    totals = [math.fsum(w) for w in weights]
-    counts = q["part"][0] != "sums"
-    out = weights if counts else [weights[i] for i in places]
-    out = out + [x for i in places for x in sums[i]] + [x for i in places for x in scatter[i]]
-    return out + ([float(t >= 0.5) for t in totals] + [fit] if counts else [])
+                    scatter[i][triangle(j) + i2].append(w * zs[i][j] * zs[i][i2])
+    return weights + [x for one in sums for x in one] + [x for one in scatter for x in one] + [fit]
 
 
 SHAPED_SUMS = (check, blocks, answer)

@@ -4,8 +4,6 @@ Where a cluster stands is a list of numbers: its centre, and behind it, where th
 and its weight in the mixture.
 """
 
-import math
-
 from codec import Refused
 from shaped_answers import HAIR, MOST_COVARIANCE, Factor, matrices, triangle
 
@@ -30,8 +28,9 @@ def named(blocks, values):
     return out
 
 
-def allows(rule, rows, sites):
-    return rows > rule["min_rows"] - 0.5 and sites > rule["min_sites"] - 0.5
+def some(weight):
+    """Whether a whole number, up to the rounding of totals, is above 0."""
+    return weight > 0.5
 
 
 def clear(weights):
@@ -40,10 +39,9 @@ def clear(weights):
 
 
 class Steps:
-    """The steps of a plan's method, of which the second half of one needs the counts of the first."""
+    """The steps of a plan's method."""
 
     def __init__(self, recipe):
-        self.rule, self.counts = recipe["rule"], {}
         # Columns are whitened, too, by the second moments of one cluster.
         self.has_shapes = recipe["algorithm"][0] in ("gmm", "gk")
 
@@ -63,62 +61,38 @@ class Steps:
             return self.shaped(q, blocks, box)
         return self.means(name, q, blocks, box)
 
-    def listed(self, q, k):
-        """The clusters whose sums are in the answer."""
-        part, places = q.get("part", ("both", None))
-        return {"both": range(k), "sums": places}.get(part, [])
-
     def means(self, name, q, blocks, box):
-        k, d = len(q["centres"]), box.columns
+        d = box.columns
         weights = blocks.get("weights") or blocks["rows"]
-        sums, sites = blocks.get("sums") or blocks.get("weighted_sums"), blocks.get("sites", [math.inf] * k)
+        sums = blocks.get("sums") or blocks.get("weighted_sums")
+        counted = name == "local_means" or (name == "local_fuzzy" and q["pull"][0] == "nearest")
+        weights = [w if some(w) else 0.0 for w in weights] if counted else clear(weights)
         after = list(q["centres"])
-        for at, (i, w) in enumerate(zip(self.listed(q, k), self.heavy(name, q, weights, sites))):
+        for i, w in enumerate(weights):
             if w > 0:
-                after[i] = confined([s / w for s in sums[d * at : d * at + d]], box)
+                after[i] = confined([s / w for s in sums[d * i : d * i + d]], box)
         return Step(q["centres"], after)
-
-    def heavy(self, name, q, weights, sites):
-        """The weights that move a centre."""
-        if name in ("fuzzy_sums", "typical_sums"):
-            return clear(weights)
-        rule = self.rule
-        if name == "local_fuzzy":
-            rule = {**rule, "min_rows": 1}
-        return [w if allows(rule, w, s) else 0.0 for w, s in zip(weights, sites)]
 
     def shaped(self, q, blocks, box):
         """Weights, centres and covariances of a mixture, or of Gustafson and Kessel."""
-        asked, k, d = self.stands("shaped_sums", q), len(q["centres"]), box.columns
-        mixture, (part, places), t = q["model"][0] == "mixture", q["part"], triangle(d)
-        key = repr(asked)
-        if part == "counts":
-            self.counts[key] = blocks["weights"]
-            return Step(asked, asked, closing=True)
-        everybody = blocks["weights"] if part == "both" else self.counts[key]
-        sites = blocks.get("sites", [math.inf] * k)
-        open_ = self.listed(q, k)
-        weights = clear(blocks["weights"]) if part == "both" else blocks["weights"]
+        asked, d = self.stands("shaped_sums", q), box.columns
+        mixture, t = q["model"][0] == "mixture", triangle(d)
         by = [high - low for low, high in map(box.interval, range(d))]
         after = [a[: d + t] for a in asked]
-        for at, (i, w) in enumerate(zip(open_, weights)):
-            if not self.moves(w, sites[at], mixture):
+        for i, w in enumerate(clear(blocks["weights"])):
+            # A component of a mixture below one row stays.
+            if not w > 0 or w < mixture:
                 continue
             old = q["centres"][i]
-            new = confined([s / w for s in blocks["sums"][d * at : d * at + d]], box)
+            new = confined([s / w for s in blocks["sums"][d * i : d * i + d]], box)
             delta = [(a - b) / e for a, b, e in zip(new, old, by)]
-            scatter = [s / w for s in blocks["scatter"][t * at : t * at + t]]
+            scatter = [s / w for s in blocks["scatter"][t * i : t * i + t]]
             around = [s - delta[a] * delta[b] for s, (a, b) in zip(scatter, pairs(d))]
             after[i] = new + lifted(around, d, q["floor"])
         if mixture:
-            total = sum(everybody)
-            after = [a + [w / total] for a, w in zip(after, everybody)]
+            total = sum(blocks["weights"])
+            after = [a + [w / total] for a, w in zip(after, blocks["weights"])]
         return Step(asked, after, closing=True)
-
-    def moves(self, weight, sites, mixture):
-        rows, behind = self.rule["min_rows"], self.rule["min_sites"]
-        least = rows - 0.5 if rows > 1 else float(mixture)
-        return weight > 0 and weight >= least and (behind == 1 or sites > behind - 0.5)
 
 
 def pairs(d):

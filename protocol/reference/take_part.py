@@ -49,6 +49,7 @@ class Conversation:
         self.channel, self.role, self.args, self.welcome, self.over = channel, ROLES[channel], args, False, False
         self.env = Env(identity, roster, terms, me, self.role)
         self.site, self.course, self.answered = Site(self.env, Random()), Course(self.env), 0
+        self.floor, self.waiting = None, []  # [APP-2]: the intermediary's word, and what was asked before it
         self.rows = rows_of(args.data, self.course)
         if not 1 <= len(self.rows) <= terms["max_rows"]:
             raise SystemExit("no rows, or more than the plan allows")
@@ -83,8 +84,16 @@ class Conversation:
             put(1, b"")
         elif kind == "Aborted":
             raise SystemExit(f"{self.role} ended the run: {read(kind, rest)}")
+        elif kind == "CountReady" and self.channel == 1:
+            self.floor = read(kind, rest)
         else:
             raise Refused("FRM-6", kind)
+
+    def told(self, floor):
+        """[APP-2]: the floor is reached in the coordinator's run."""
+        self.floor = floor if floor and floor["run"] == self.site.run else None
+        while self.floor and self.waiting:
+            self.answer(self.waiting.pop(0))
 
     def drain(self, outputs):
         for o in outputs:
@@ -99,11 +108,16 @@ class Conversation:
                 raise SystemExit(f"{self.role} breaks a rule: {o['refused']}")
 
     def answer(self, asked):
+        if self.channel == 0 and not self.floor:
+            self.waiting = [asked]
+            return
         self.answered += self.channel == 0
         if self.channel == 0 and self.answered == self.args.vanish:
             say("vanishes")
             os._exit(0)
         try:
+            if self.channel == 0 and not set(asked["cohort"]) <= set(self.floor["cohort"]):
+                raise Refused("APP-2", "a site that was not counted is asked")
             question = self.course.take(asked, self.role)
         except Refused as bad:
             self.drain(self.site.handle("refuse", bad.rule))
@@ -159,6 +173,7 @@ def main():
         if channel is None:
             raise SystemExit("the relay is gone")
         both[channel].frame(data) if data else both[channel].up()
+        both[0].told(both[1].floor)
     put(1, b"")
 
 

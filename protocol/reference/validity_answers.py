@@ -51,28 +51,6 @@ def validation(q, domain, rows, labels):
     return entries
 
 
-def ungrouped_blocks(q, domain):
-    """The blocks of a validation, those of single clusters left out or added up."""
-    blocks = dict((block[0], block) for block in validation_blocks({**q, "vectors": False}, domain))
-    whole = [(name, 1, *blocks[source][2:]) for name, source in WHOLE.items()]
-    return [blocks["distances"], blocks["memberships"], *whole, *list(blocks.values())[7:]]
-
-
-def ungrouped(q, domain, rows, labels):
-    k, entries = len(q["centres"]), validation({**q, "vectors": False}, domain, rows, labels)
-    names = [block[0] for block in validation_blocks({**q, "vectors": False}, domain)]
-    objective, squares, far = (entries[at * k : (at + 1) * k] for at in map(names.index, WHOLE.values()))
-    whole = [[math.fsum(row) for row in zip(*objective)], sum(squares, []), sum(far, [])]
-    return entries[3 * k : 5 * k] + whole + entries[7 * k :]
-
-
-def sizes(q, domain, rows, labels):
-    counts = [0.0] * len(q["centres"])
-    for x in rows:
-        counts[nearest(x, q["centres"])[0]] += 1
-    return counts + [float(n > 0) for n in counts]
-
-
 def check_silhouette(q, domain):
     columns_fit(q["centres"], domain)
     columns_fit(q["means"], domain)
@@ -118,13 +96,6 @@ def contingency(q, domain, rows, labels):
     return counts
 
 
-WHOLE = {"objective": "objectives", "own_squares": "own_squares", "own_distances": "own_distances"}
-SIZES = (
-    lambda q, domain: columns_fit(q["centres"], domain),
-    lambda q, domain: [("rows", len(q["centres"]), 1.0, "row"), ("sites", len(q["centres"]), 1.0, "site")],
-    sizes,
-)
-UNGROUPED = (check_fuzzy, ungrouped_blocks, ungrouped)
 VALIDATION = (check_fuzzy, validation_blocks, validation)
 SILHOUETTE = (check_silhouette, silhouette_blocks, silhouette)
 CONTINGENCY = (

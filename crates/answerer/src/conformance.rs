@@ -6,9 +6,8 @@ use std::collections::BTreeSet;
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform,
     query::{
-        Bracket, Cells, FuzzyValidation, Histogram, LocalFuzzy, LocalMeans, LocalSteps, Moments, Pull, RoundHalf,
-        ShapeModel, ShapedSums, Shifts, Silhouette, SinceCentres, Sizes, Split, Tree, TypicalSums, Typicality,
-        Ungrouped, Validation,
+        Bracket, Cells, FuzzyValidation, Histogram, LocalFuzzy, LocalMeans, LocalSteps, Moments, Pull, ShapeModel,
+        ShapedSums, Shifts, Silhouette, Split, Tree, TypicalSums, Typicality, Validation,
     },
     random::Stream,
 };
@@ -292,7 +291,6 @@ fn uses_powers(query: &Query) -> bool {
         Query::FuzzySums(q) => q.m != 2.0,
         Query::FuzzyValidation(q) => q.m != 2.0,
         Query::Validation(q) => q.m != 2.0,
-        Query::Ungrouped(q) => q.m != 2.0,
         Query::LocalFuzzy(_) | Query::Shifts(_) | Query::TypicalSums(_) | Query::ShapedSums(_) => true,
         _ => false,
     }
@@ -322,7 +320,7 @@ fn questions(domain: &Domain, rows: &Rows, prepared: &Prepared) -> Vec<(Batch, i
                 batches.push((at(of, m), fine));
             }
         }
-        batches.extend(hard(of, inside(domain, of.k())).into_iter().map(|query| (Batch::from(query), 40)));
+        batches.extend(hard(of).into_iter().map(|query| (Batch::from(query), 40)));
         batches.extend(rarer(of, domain).into_iter().map(|query| (Batch::from(query), 30)));
     }
     batches.extend(columns(domain).into_iter().map(|query| (Batch::from(query), 40)));
@@ -338,7 +336,7 @@ fn questions(domain: &Domain, rows: &Rows, prepared: &Prepared) -> Vec<(Batch, i
     for transform in [alone, mixed] {
         let Ok(moved) = transform.domain(domain) else { continue };
         if let Some(of) = inside(&moved, 4) {
-            let queries = [at(&of, 2.0).queries, hard(&of, None), columns(&moved)].concat();
+            let queries = [at(&of, 2.0).queries, hard(&of), columns(&moved)].concat();
             for query in queries {
                 batches.push((Batch { transform: Some(transform.clone()), queries: vec![query] }, 40));
             }
@@ -357,22 +355,18 @@ fn at(of: &Centres, m: f64) -> Batch {
             FuzzyValidation { centres: centres(), m }.into(),
             Validation { centres: centres(), m, vectors: true }.into(),
             Validation { centres: centres(), m, vectors: false }.into(),
-            Ungrouped { centres: centres(), m }.into(),
         ],
     }
 }
 
 /// The questions of hard groups.
-fn hard(of: &Centres, earlier: Option<Centres>) -> Vec<Query> {
+fn hard(of: &Centres) -> Vec<Query> {
     let k = of.k();
-    let step = |part| LocalMeans { centres: of.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false, part };
-    let mut all: Vec<Query> = vec![
-        step(RoundHalf::Both).into(),
-        step(RoundHalf::Counts).into(),
-        step(RoundHalf::Sums(vec![k as u32 - 1])).into(),
-        LocalMeans { local: LocalSteps { most: 3, epsilon: 0.0 }, ..step(RoundHalf::Both) }.into(),
-        LocalMeans { min_rows: 5, nearest: true, ..step(RoundHalf::Both) }.into(),
-        Sizes { centres: of.clone() }.into(),
+    let step = LocalMeans { centres: of.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false };
+    vec![
+        step.clone().into(),
+        LocalMeans { local: LocalSteps { most: 3, epsilon: 0.0 }, ..step.clone() }.into(),
+        LocalMeans { min_rows: 5, nearest: true, ..step }.into(),
         Silhouette {
             centres: of.clone(),
             means: of.clone(),
@@ -380,31 +374,19 @@ fn hard(of: &Centres, earlier: Option<Centres>) -> Vec<Query> {
             scatter: (0..k).map(|c| 0.5 * c as f64).collect(),
         }
         .into(),
-    ];
-    if let Some(earlier) = earlier {
-        let of = (0..k).map(|c| u32::from(c != 1)).collect();
-        all.push(step(RoundHalf::Changes(SinceCentres { centres: vec![earlier], of })).into());
-    }
-    all
+    ]
 }
 
 /// Questions that few methods ask.
 fn rarer(of: &Centres, domain: &Domain) -> Vec<Query> {
     let (k, d) = (of.k(), of.columns());
     let centres = || of.clone();
-    let local =
-        LocalFuzzy { centres: centres(), m: 2.0, local: LocalSteps::ONE, pull: Pull::Powers, part: RoundHalf::Both };
+    let local = LocalFuzzy { centres: centres(), m: 2.0, local: LocalSteps::ONE, pull: Pull::Powers };
     let triangle = |row: usize| (0..=row).map(move |at| if at == row { 0.04 } else { 0.001 });
     let covariances: Vec<f64> = (0..k).flat_map(|_| (0..d).flat_map(triangle)).collect();
-    let shaped = |model| ShapedSums {
-        centres: centres(),
-        covariances: covariances.clone(),
-        model,
-        floor: 1e-4,
-        part: RoundHalf::Both,
-    };
+    let shaped = |model| ShapedSums { centres: centres(), covariances: covariances.clone(), model, floor: 1e-4 };
     let typical = |typicality| TypicalSums { centres: centres(), m: 2.0, distance: 0.3, typicality };
-    let shifts = |m| Shifts { centres: centres(), m, middle: false, clip: 0.2, round: 1 };
+    let shifts = |m| Shifts { centres: centres(), m, typical: None, middle: false, clip: 0.2, round: 1 };
     let all: [Query; 8] = [
         local.clone().into(),
         LocalFuzzy { pull: Pull::Nearest, ..local }.into(),
@@ -432,15 +414,13 @@ fn columns(domain: &Domain) -> Vec<Query> {
     };
     let split = |column: usize| Split { column: column as u32, at: middle(column) };
     let tree = Tree { of: vec![0, 2, 1], splits: vec![split(0), split(1), split(d - 1)] };
-    let cells = |part| Cells { tree: tree.clone(), nodes: vec![0, 1, 2, 4, 6], part, blur: None };
     vec![
         Moments { around: None }.into(),
         Moments { around: Some((0..d).map(middle).collect()) }.into(),
         Histogram { brackets: (0..d).map(bracket).collect(), bins: 7 }.into(),
         Histogram { brackets: vec![bracket(1)], bins: 64 }.into(),
-        cells(RoundHalf::Both).into(),
-        cells(RoundHalf::Counts).into(),
-        cells(RoundHalf::Sums(vec![])).into(),
+        Cells { tree: tree.clone(), nodes: vec![0, 1, 2, 4, 6] }.into(),
+        Cells { tree, nodes: vec![3, 4, 6] }.into(),
     ]
 }
 

@@ -21,7 +21,7 @@ pub const MAX_REASONS: usize = 64;
 pub const MAX_TEXT: usize = 2_000;
 
 /// Every kind of question ([`kind_of`]).
-pub const KINDS: [&str; 18] = [
+pub const KINDS: [&str; 16] = [
     "fuzzy_sums",
     "fuzzy_validation",
     "local_fuzzy",
@@ -36,8 +36,6 @@ pub const KINDS: [&str; 18] = [
     "silhouette",
     "contingency",
     "shifts",
-    "sizes",
-    "ungrouped",
     "shaped_sums",
     "typical_sums",
 ];
@@ -179,7 +177,7 @@ impl Fingerprint {
 pub struct Ask {
     /// Which one; the answer has the same.
     pub id: u64,
-    /// One query or several, all about the same units. None of them asks for blur.
+    /// One query or several, all about the same units.
     pub question: Batch,
     /// What the words of the answer are, in order.
     pub blocks: Vec<AskedBlock>,

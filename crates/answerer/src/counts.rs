@@ -21,16 +21,13 @@ fn sums_of(query: &Query, blocks: &[AskedBlock]) -> Vec<(usize, Sum)> {
     let all = |name: &str, sum: fn(usize) -> Sum| at(name).map(|at| (at, sum(blocks[at].len))).into_iter().collect();
     match query {
         Query::FuzzySums(_) | Query::ShapedSums(_) => all("weights", Sum::AtMost),
-        Query::LocalMeans(q) if kind_of(query) == "local_means" => match &q.part {
-            veilsum_cluster::query::RoundHalf::Sums(_) => all("rows", Sum::AtMost),
-            _ => all("rows", Sum::Rows),
-        },
+        Query::LocalMeans(_) if kind_of(query) == "local_means" => all("rows", Sum::Rows),
         Query::LocalMeans(_) => all("rows", Sum::AtMost),
-        Query::FuzzyValidation(_) | Query::Ungrouped(_) => all("memberships", Sum::Shares),
+        Query::FuzzyValidation(_) => all("memberships", Sum::Shares),
         Query::Validation(_) => {
             [all("cluster_rows", Sum::Rows), all("memberships", Sum::Shares), all("powers", Sum::AtMost)].concat()
         }
-        Query::Sizes(_) | Query::Moments(_) => all("rows", Sum::Rows),
+        Query::Moments(_) => all("rows", Sum::Rows),
         Query::Histogram(q) => vec![(0, Sum::AtMost(q.bins as usize + 1))],
         Query::Contingency(_) => vec![(0, Sum::Rows(blocks.first().map_or(1, |block| block.len)))],
         _ => Vec::new(),

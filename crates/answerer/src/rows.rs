@@ -5,7 +5,7 @@ use veilsum_cluster::{AnswerError, Batch, Domain, Prepared, SumStep};
 use crate::contract::{AskedBlock, Refusal, RefusalCode};
 
 /// Kinds whose answers for parts of the rows make the answer for all of them, so that rows need not be held.
-pub const ADDITIVE: [&str; 13] = [
+pub const ADDITIVE: [&str; 11] = [
     "fuzzy_sums",
     "fuzzy_validation",
     "local_means",
@@ -13,8 +13,6 @@ pub const ADDITIVE: [&str; 13] = [
     "histogram",
     "cells",
     "validation",
-    "sizes",
-    "ungrouped",
     "silhouette",
     "shifts",
     "typical_sums",
@@ -26,7 +24,7 @@ pub const ADDITIVE: [&str; 13] = [
 /// # Errors
 /// [`Refusal`].
 pub fn words(batch: &Batch, rows: &Prepared, blocks: &[AskedBlock]) -> Result<Vec<i64>, Refusal> {
-    veilsum_cluster::words(batch, rows, &steps_of(blocks), None).map_err(|e| unanswered(&e))
+    veilsum_cluster::words(batch, rows, &steps_of(blocks)).map_err(|e| unanswered(&e))
 }
 
 fn steps_of(blocks: &[AskedBlock]) -> Vec<SumStep> {
@@ -37,14 +35,8 @@ fn steps_of(blocks: &[AskedBlock]) -> Vec<SumStep> {
 ///
 /// # Errors
 /// [`Refusal`].
-pub fn merge(
-    batch: &Batch,
-    domain: &Domain,
-    blocks: &[AskedBlock],
-    words: &mut [i64],
-    more: &[i64],
-) -> Result<(), Refusal> {
-    batch.merge(domain, &steps_of(blocks), words, more).map_err(|e| unanswered(&AnswerError::Query(e)))
+pub fn merge(batch: &Batch, domain: &Domain, words: &mut [i64], more: &[i64]) -> Result<(), Refusal> {
+    batch.merge(domain, words, more).map_err(|e| unanswered(&AnswerError::Query(e)))
 }
 
 fn unanswered(e: &AnswerError) -> Refusal {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use veilsum_cluster::{Batch, Query};
+use veilsum_cluster::Batch;
 
 use crate::contract::{
     Answer, AskedBlock, FromAnswerer, FromSite, Hello, MAX_LINE, PROTOCOL, Ready, Refusal, RefusalCode, Word,
@@ -100,9 +100,6 @@ fn answer(
     }
     let domain = hello.domain().map_err(|e| protocol(&e.to_string()))?;
     batch.check(&domain).map_err(|e| protocol(&e.to_string()))?;
-    if batch.queries.iter().any(Query::is_blurred) {
-        return Err(protocol("noise is the site's to add"));
-    }
     let steps: Vec<(usize, i32)> = blocks.iter().map(|block| (block.len, block.fraction_bits)).collect();
     let known = blocks_of(batch, &domain, &steps, ready.rows).map_err(|e| protocol(&e.to_string()))?;
     if known.iter().zip(blocks).any(|(known, asked)| known.name != asked.name || !usable(known)) {

@@ -1,15 +1,16 @@
 use std::time::{Duration, Instant};
 
 use veilsum_answerer::{Fault, Held, Hello, contract::Column};
-use veilsum_cluster::{Batch, Centres, OutOfBox, Query, Scaling, query::Sizes};
+use veilsum_cluster::query::{LocalMeans, LocalSteps};
+use veilsum_cluster::{Batch, Centres, OutOfBox, Query, Scaling};
 
 use super::{Folder, launch};
 
-const READY: &str = r#"{"type":"ready","protocol":1,"name":"shell","version":"0","rows":5,"bad":{},"fingerprint":{"rows":"00112233445566778899","columns":["00112233445566778899"]},"distinct":[5],"kinds":["sizes"]}"#;
+const READY: &str = r#"{"type":"ready","protocol":1,"name":"shell","version":"0","rows":5,"bad":{},"fingerprint":{"rows":"00112233445566778899","columns":["00112233445566778899"]},"distinct":[5],"kinds":["local_means"]}"#;
 /// The true answer to [`question`] with id `$1`.
 const ANSWER: &str =
-    r#"{"type":"answer","id":%d,"rows":5,"bad":0,"fingerprint":"00112233445566778899","words":[48,32,16,16]}"#;
-const STEPS: [(usize, i32); 2] = [(2, 4), (2, 4)];
+    r#"{"type":"answer","id":%d,"rows":5,"bad":0,"fingerprint":"00112233445566778899","words":[48,32,16,16,16]}"#;
+const STEPS: [(usize, i32); 3] = [(2, 4), (2, 4), (1, 4)];
 
 fn hello() -> Hello {
     let column = Column { name: "x".into(), lower: 0.0, upper: 1.0 };
@@ -23,7 +24,8 @@ fn hello() -> Hello {
 }
 
 fn question() -> Batch {
-    Query::from(Sizes { centres: Centres::new(2, 1, vec![0.2, 0.8]).unwrap() }).into()
+    let centres = Centres::new(2, 1, vec![0.2, 0.8]).unwrap();
+    Query::from(LocalMeans { centres, local: LocalSteps::ONE, min_rows: 1, nearest: false }).into()
 }
 
 /// A shell that says READY to the first line and then does this with every other one, whose number is `$n`.
@@ -54,7 +56,7 @@ fn changed(from: &str, to: &str) -> Result<Vec<i64>, Fault> {
 fn an_answerer_that_keeps_to_the_contract_is_asked_again_and_again() {
     let mut held = held(&shell("answer $n; echo 'said \u{1b}[31m something' >&2")).0.unwrap();
     for _ in 0..3 {
-        assert_eq!(held.words(&question(), &STEPS), Ok(vec![48, 32, 16, 16]));
+        assert_eq!(held.words(&question(), &STEPS), Ok(vec![48, 32, 16, 16, 16]));
     }
     assert_eq!(held.end(), Some(0));
 }
@@ -62,13 +64,13 @@ fn an_answerer_that_keeps_to_the_contract_is_asked_again_and_again() {
 #[test]
 fn answers_that_no_rows_can_have_are_refused_at_once() {
     for (from, to, why) in [
-        ("[48,32,16,16]", "[48,32,16]", "3 words"),
-        ("[48,32,16,16]", "[48,32,16,16,0]", "5 words"),
-        ("[48,32,16,16]", "[9000000000000000000,32,16,16]", "\"rows\" is larger"),
-        ("[48,32,16,16]", "[\"-9223372036854775808\",32,16,16]", "\"rows\" is larger"),
-        ("[48,32,16,16]", "[48,33,16,16]", "do not add up"),
-        ("[48,32,16,16]", "[-16,96,16,16]", "larger"),
-        ("[48,32,16,16]", "[48,32,16,160]", "\"sites\" is larger"),
+        ("[48,32,16,16,16]", "[48,32,16]", "3 words"),
+        ("[48,32,16,16,16]", "[48,32,16,16,16,0]", "6 words"),
+        ("[48,32,16,16,16]", "[9000000000000000000,32,16,16,16]", "\"rows\" is larger"),
+        ("[48,32,16,16,16]", "[\"-9223372036854775808\",32,16,16,16]", "\"rows\" is larger"),
+        ("[48,32,16,16,16]", "[48,33,16,16,16]", "do not add up"),
+        ("[48,32,16,16,16]", "[-16,96,16,16,16]", "larger"),
+        ("[48,32,16,16,16]", "[48,32,16,160,16]", "\"sums\" is larger"),
     ] {
         let fault = changed(from, to).unwrap_err();
         assert!(matches!(fault, Fault::Wrong { .. }) && fault.to_string().contains(why), "{to}: {fault}");
@@ -88,8 +90,8 @@ fn rows_that_change_in_mid_run_are_an_error_and_no_answer() {
 fn lines_that_the_contract_does_not_have_are_the_answerers_fault() {
     for (from, to) in [
         ("\"id\":1", "\"id\":7"),
-        ("[48,32,16,16]", "[48.0,32,16,16]"),
-        ("[48,32,16,16]", "[48,32,16,1e2]"),
+        ("[48,32,16,16,16]", "[48.0,32,16,16,16]"),
+        ("[48,32,16,16,16]", "[48,32,16,16,1e2]"),
         ("\"bad\":0,", ""),
         ("\"bad\":0,", "\"bad\":0,\"more\":1,"),
         ("{\"type\":\"answer\"", "{\"type\":\"result\""),
@@ -122,7 +124,7 @@ fn one_that_crashes_or_hangs_is_started_again_once_and_asked_again() {
         let mut held = begun.unwrap();
         assert!(held.words(&question(), &STEPS).is_ok());
         let before = Instant::now();
-        assert_eq!(held.words(&question(), &STEPS), Ok(vec![48, 32, 16, 16]), "{trouble}");
+        assert_eq!(held.words(&question(), &STEPS), Ok(vec![48, 32, 16, 16, 16]), "{trouble}");
         assert!(std::path::Path::new(&mark).exists() && before.elapsed() < Duration::from_secs(10));
         assert!(said.lock().unwrap().iter().any(|line| line.contains("started again")), "{trouble}");
     }
@@ -191,7 +193,7 @@ fn whoever_does_not_begin_well_does_not_begin() {
 #[test]
 fn questions_that_are_not_listed_are_named_before_they_are_asked() {
     let mut held = held(&shell("answer $n")).0.unwrap();
-    let fault = held.covers(["sizes", "validation", "cells", "cells"]).unwrap_err();
+    let fault = held.covers(["local_means", "validation", "cells", "cells"]).unwrap_err();
     assert!(fault.to_string().ends_with("cells, validation"), "{fault}");
     let fuzzy = Query::fuzzy_sums(Centres::new(1, 1, vec![0.2]).unwrap(), 2.0).into();
     assert!(matches!(held.words(&fuzzy, &[(1, 4), (1, 4)]), Err(Fault::Kinds { .. })));

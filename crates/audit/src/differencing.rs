@@ -1,5 +1,5 @@
 //! Totals over changing cohorts are equations about single sites (So et al., AAAI 2023, on why a secure sum of many
-//! rounds needs more than secure rounds). [`crate::span`] finds what more follows where questions differ.
+//! rounds needs more than secure rounds).
 
 use std::{collections::BTreeMap, rc::Rc, time::Instant};
 
@@ -92,7 +92,7 @@ pub fn solve(cohorts: &[Vec<u16>], totals: &[Vec<f64>], sites: usize) -> (Vec<Ve
             }
         }
     }
-    let rank = crate::svd::svd(&normal, sites).values.iter().filter(|v| **v > 1e-9).count();
+    let rank = rank(normal.clone(), sites);
     // Hardly any damping: it only chooses among solutions where there are several.
     (0..sites).for_each(|i| normal[i * sites + i] += 1e-12);
     let mut found = vec![vec![0.0; words]; sites];
@@ -103,6 +103,27 @@ pub fn solve(cohorts: &[Vec<u16>], totals: &[Vec<f64>], sites: usize) -> (Vec<Ve
         }
     }
     (found, rank)
+}
+
+/// Rank of a symmetric n x n matrix of small whole numbers, by elimination with the largest pivot.
+fn rank(mut a: Vec<f64>, n: usize) -> usize {
+    for step in 0..n {
+        let left = || (step..n).flat_map(|i| (step..n).map(move |j| (i, j)));
+        let Some((row, column)) = left().max_by(|p, q| a[p.0 * n + p.1].abs().total_cmp(&a[q.0 * n + q.1].abs()))
+        else {
+            return step;
+        };
+        if a[row * n + column].abs() < 1e-9 {
+            return step;
+        }
+        (0..n).for_each(|j| a.swap(step * n + j, row * n + j));
+        (0..n).for_each(|i| a.swap(i * n + step, i * n + column));
+        for i in step + 1..n {
+            let by = a[i * n + step] / a[step * n + step];
+            (step..n).for_each(|j| a[i * n + j] -= by * a[step * n + j]);
+        }
+    }
+    n
 }
 
 /// Relative error of a vector.
@@ -128,7 +149,7 @@ fn within(found: &[Vec<f64>], truth: &[Vec<f64>]) -> (Rate, f64) {
 /// Where a run fails.
 pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     let began = Instant::now();
-    let (sites, rounds) = if quick { (8, 12) } else { (20, 30) };
+    let (sites, rounds) = if quick { (8, 24) } else { (20, 30) };
     let field = Rc::new(Field::new(seed, sites, 25)?);
     let q = question()?;
 
@@ -165,7 +186,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
                      round stays out [RND-5]",
         measures: vec![
             Measure::rates("sites' sums within 1 %", with, without, 0.0),
-            Measure::new("the same while centres move", moving, Limit::AtLeast(0.4), without, Limit::AtMost(0.0)),
+            Measure::new("the same while centres move", moving, Limit::AtLeast(0.3), without, Limit::AtMost(0.0)),
             Measure::new(
                 "rank of participation, of all sites",
                 rank as f64 / sites as f64,

@@ -65,7 +65,7 @@ impl Field {
     /// Where there is none.
     pub fn words(&self, site: u16, question: &Question) -> Result<Vec<u64>> {
         let terms = Terms::everybody(self.form());
-        Ok(contribute(question, &self.rows[usize::from(site)], &terms, None)?)
+        Ok(contribute(question, &self.rows[usize::from(site)], &terms)?)
     }
 
     /// Answers of real sites from these rows.

@@ -1,8 +1,8 @@
 //! A coordinator that asks real sites whatever it likes over QUIC: the product's own roles on loopback.
 //!
-//! It follows the protocol, because the sites' state machines enforce it, and it chooses its own questions. Which rules
-//! of the sites stop it depends on the plan. Without opening a site checks a question only against the plan [POL-3];
-//! with opening a site replays the method on the totals that it recomputed [OPN-9].
+//! It follows the protocol, because the sites' state machines enforce it, and it chooses its own questions. A site replays the method on
+//! the totals that it recomputed, and answers nothing else [OPN-9]. The control is the total of the same rows, as sites that answer
+//! whatever they are asked would open it.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use tokio::task::JoinHandle;
+use tokio::{sync::watch, task::JoinHandle};
 use veilsum_cluster::{Batch, Prepared, Rows};
 use veilsum_node::{
     error::Failure,
@@ -21,19 +21,22 @@ use veilsum_node::{
     role::{
         aggregator_host::{AggregatorHost, HostEvent},
         client::{self, ClientConfig, ClientReport},
+        config::Party,
+        intermediary::Counted,
+        progress::Progress,
         system_rng,
     },
 };
-use veilsum_proto::{aggregator, identity::Identity, message::Kind, plan::Terms, roster::PartyId, suite};
-use veilsum_testkit::cast::Cast;
+use veilsum_proto::{aggregator, identity::Identity, plan::Terms, roster::PartyId};
+use veilsum_testkit::cast::{Cast, counted};
 
 use crate::scene::Scene;
 
 /// What an attack by chosen centres needs.
 pub const NEEDS: &str = "totals over the whole cohort, and a coordinator that chooses where to ask";
 /// Where it succeeds.
-pub const CONTROL: &str = "the same questions to the same sites under a plan that opens no totals: masks on, every centre inside \
-                           the box [POL-3]";
+pub const CONTROL: &str =
+    "the same questions to sites that answer whatever they are asked: masks on, every centre inside the box";
 /// What stops it.
 pub const PROTECTION: &str =
     "opening: a site asks its own copy of the method what comes next and answers nothing else [OPN-9]";
@@ -58,14 +61,24 @@ impl Told {
 /// What a liar asks next: the number of the question from 1, the method's own question, and all totals so far.
 pub type Lie<'a> = dyn FnMut(u32, &Batch, &[Vec<f64>]) -> Option<Batch> + 'a;
 
-/// How long a silent site is awaited: longer than a link that broke takes to be missed, which is half a minute, and to be dialled again.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long they may take to come: sites that were here before dial again ever more slowly, beside other attacks.
-const COMING: Duration = Duration::from_secs(90);
-/// How long they may then take to exchange keys.
-const KEYS: Duration = Duration::from_secs(30);
-/// How long a site that was lied to may take to leave.
-const LAST_WORD: Duration = Duration::from_secs(3);
+/// What is waited for is an event: so long only something that hangs takes, on a machine that has other work.
+const HANGS: Duration = Duration::from_secs(600);
+
+/// What the same coordinator is told by sites that answer whatever they are asked: the totals of the rows of `scene`.
+///
+/// # Errors
+/// Where a question does not fit the rows.
+pub fn answered(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
+    let domain = scene.work.domain()?;
+    let rows = scene.sites.iter().map(|(_, rows)| Ok(Prepared::new(rows, &domain, scene.work.out_of_box)?));
+    let rows = rows.collect::<Result<Vec<_>>>()?;
+    let own = scene.work.first_question(scene.sites.len()).map_err(|e| anyhow::anyhow!("{e}"))?;
+    let mut totals = Vec::new();
+    while let Some(batch) = lie(totals.len() as u32 + 1, &own, &totals) {
+        totals.push(sum(&batch, &rows)?);
+    }
+    Ok(Told { totals, broken_off: None, refusals: BTreeMap::new() })
+}
 
 /// Lets a coordinator put the questions of `lie` to the sites of `scene` until it asks nothing more.
 ///
@@ -78,47 +91,40 @@ pub fn ask(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
     told
 }
 
-/// The identity of a party that lives longer than one run: coordinator, intermediary, then the sites.
-pub fn identity(seed: u64, party: usize) -> Identity {
-    let (seed, party) = (seed.to_le_bytes(), (party as u64).to_le_bytes());
-    Identity::from_seed(&suite::hash("audit identity", &[&seed, &party]).0)
-}
-
 async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
     let mut rng = system_rng();
-    let identities: Vec<Arc<Identity>> = (0..scene.sites.len() + 2)
-        .map(|i| match &scene.state {
-            Some((_, seed)) => Arc::new(identity(*seed, i)),
-            None => Arc::new(Identity::generate(&mut rng)),
-        })
-        .collect();
+    let identities = (0..scene.sites.len() + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
     let sites: Vec<LoopbackSite> = scene.sites.iter().cloned().map(LoopbackSite::from).collect();
     let names: Vec<&str> = scene.sites.iter().map(|(name, _)| name.as_str()).collect();
     let usual = |terms: &mut Terms| {
         let usual = loopback::default_terms(&sites, &scene.work);
-        *terms = Terms { roster: terms.roster, opening: scene.opening, ..usual };
+        *terms = Terms { roster: terms.roster, ..usual };
     };
     let cast = Cast::of(identities, &scene.work, &names, usual).map_err(failed)?;
     let federation = &cast.federation;
-    let timing = aggregator::Timing { join: COMING.as_millis() as u64, ..LOOPBACK_TIMING };
+    let timing =
+        aggregator::Timing { join: HANGS.as_millis() as u64, phase: HANGS.as_millis() as u64, ..LOOPBACK_TIMING };
     let mut hub = cast.host(PartyId::Coordinator, timing, federation.terms.slots).await.map_err(failed)?;
     let coordinator = hub.address().context("a coordinator without an address")?;
-    let (intermediary, counter) = cast.intermediary(coordinator, timing).await;
-    let site = |(i, (_, rows)): (usize, &(String, Rows))| {
-        let state = |what: &str| scene.state.as_ref().map(|(folder, _)| folder.join(format!("{what}-{i}")));
+    let (intermediary, mut counter) = cast.intermediary(coordinator, timing).await;
+    // By site: it saw nothing wrong and dials the coordinator again.
+    let (dialling, mut again): (Vec<_>, Vec<_>) = scene.sites.iter().map(|_| watch::channel(())).unzip();
+    let site = |((i, (_, rows)), dials): ((usize, &(String, Rows)), watch::Sender<()>)| {
         let config = cast.site(i, rows, coordinator, intermediary);
-        tokio::spawn(client::run(ClientConfig {
-            site: scene.site.clone(),
-            state: state("site"),
-            head: state("head"),
-            patience: PATIENCE,
-            ..config
-        }))
+        let hub = config.party.name_of(PartyId::Coordinator);
+        let progress = move |p| {
+            if matches!(p, Progress::Dialling { to, .. } if to == hub) {
+                dials.send_replace(());
+            }
+        };
+        let party = Party { progress: Arc::new(progress), ..config.party };
+        tokio::spawn(client::run(ClientConfig { party, site: scene.site.clone(), patience: HANGS, ..config }))
     };
-    let clients: Vec<JoinHandle<Result<ClientReport, Failure>>> = scene.sites.iter().enumerate().map(site).collect();
+    let clients: Vec<JoinHandle<Result<ClientReport, Failure>>> =
+        scene.sites.iter().enumerate().zip(dialling).map(site).collect();
     let form = federation.form()?;
     let conversation = MethodSession::of(&federation.work, form).map_err(failed)?;
-    let (totals, broken_off) = match converse(&mut hub, conversation, scene, form, lie).await {
+    let (totals, broken_off) = match converse(&mut hub, &mut counter, conversation, scene, form, lie).await {
         Ok(told) => told,
         Err(e) => {
             // The sites know why none of them came.
@@ -128,18 +134,26 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
             return Err(e);
         }
     };
+    again.iter_mut().for_each(watch::Receiver::mark_unchanged);
     hub.close(|_| None).await;
     counter.abort();
     let mut refusals = BTreeMap::new();
-    for (site, mut client) in clients.into_iter().enumerate() {
-        // A site that refused has left by now; any other one would dial again.
-        match tokio::time::timeout(if broken_off.is_some() { LAST_WORD } else { Duration::ZERO }, &mut client).await {
-            Ok(ended) => {
+    for (site, (mut client, mut dials)) in clients.into_iter().zip(again).enumerate() {
+        // A site that refused leaves; any other one dials again.
+        let ended = tokio::select! {
+            biased;
+            ended = &mut client => Some(ended),
+            () = told(&mut dials), if broken_off.is_some() => None,
+            () = std::future::ready(()), if broken_off.is_none() => None,
+            () = tokio::time::sleep(HANGS) => None,
+        };
+        match ended {
+            Some(ended) => {
                 if let Err(failure) = ended.context("a site's task failed")? {
                     refusals.insert(site as u16, failure.message);
                 }
             }
-            Err(_) => client.abort(),
+            None => client.abort(),
         }
     }
     // Sites that only lost the connection saw nothing wrong; a refusal names its rule.
@@ -147,16 +161,24 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
     Ok(Told { totals, broken_off, refusals })
 }
 
+/// Waits until something was told; for ever where nobody is left to tell it.
+async fn told(dials: &mut watch::Receiver<()>) {
+    if dials.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
 async fn converse(
     hub: &mut AggregatorHost,
+    counter: &mut JoinHandle<Result<Counted, Failure>>,
     mut conversation: MethodSession,
     scene: &Scene,
     form: SumBounds,
     lie: &mut Lie<'_>,
 ) -> Result<(Vec<Vec<f64>>, Option<String>)> {
     let domain = scene.work.domain()?;
-    let deadline = || Some(Instant::now() + PATIENCE);
-    let (mut keys, until) = (false, Some(Instant::now() + COMING + KEYS));
+    let deadline = || Some(Instant::now() + HANGS);
+    let (mut keys, until) = (false, Some(Instant::now() + HANGS));
     while !keys {
         match hub.next(until).await {
             HostEvent::Aggregator(aggregator::Event::DeckReady { .. }) => keys = true,
@@ -165,6 +187,15 @@ async fn converse(
             _ => {}
         }
     }
+    let all = hub.cohort();
+    let heard = tokio::select! {
+        heard = counted(hub, all, HANGS) => heard,
+        ended = &mut *counter => {
+            let why = ended.context("the intermediary's task failed")?.err().map(|f| f.message);
+            bail!("nobody counted: {}", why.unwrap_or_else(|| "the intermediary was done before".to_owned()));
+        }
+    };
+    ensure!(heard, "nobody counted");
     let mut totals: Vec<Vec<f64>> = Vec::new();
     let mut number = 0;
     loop {
@@ -196,9 +227,6 @@ async fn converse(
                         conversation.take(&values, &cohort).map_err(failed)?;
                     }
                     totals.push(layout.decode(&values, cohort.len(), None)?.values);
-                    if totals.len() == 1 {
-                        counted(hub, cohort).await?;
-                    }
                     break;
                 }
                 HostEvent::Aggregator(aggregator::Event::Lost { site, why }) => {
@@ -208,25 +236,10 @@ async fn converse(
                     }
                 }
                 HostEvent::Aggregator(aggregator::Event::Failed(why)) => lost.push(why.to_string()),
-                HostEvent::Deadline => lost.push(format!("nothing was heard for {PATIENCE:?}")),
+                HostEvent::Deadline => lost.push(format!("nothing was heard for {HANGS:?}")),
                 _ => continue,
             }
             return Ok((totals, Some(lost.join("; "))));
-        }
-    }
-}
-
-/// Has the intermediary count the rows behind the first total.
-async fn counted(hub: &mut AggregatorHost, cohort: Vec<u16>) -> Result<()> {
-    let run = hub.run();
-    // It may come after the first total.
-    hub.stand_by(Kind::Count, &veilsum_node::app_messages::Count { run, cohort });
-    loop {
-        match hub.next(Some(Instant::now() + PATIENCE)).await {
-            HostEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return Ok(()),
-            HostEvent::Aggregator(aggregator::Event::Failed(e)) => bail!("nobody counted: {e}"),
-            HostEvent::Deadline => bail!("nobody counted"),
-            _ => {}
         }
     }
 }

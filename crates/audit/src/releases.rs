@@ -73,13 +73,6 @@ impl Releases {
         phi
     }
 
-    /// What one record adds, and its derivatives: `equations` x `columns`, row-major.
-    pub fn derivatives(&self, record: &[f64]) -> (Vec<f64>, Vec<f64>) {
-        let (mut phi, mut slopes) = (vec![0.0; self.equations], vec![0.0; self.equations * self.columns]);
-        self.add(record, &mut phi, &mut Slopes::Into { all: &mut slopes, stride: self.columns, at: 0 });
-        (phi, slopes)
-    }
-
     /// What these records add up to.
     pub fn total(&self, records: &[f64]) -> Vec<f64> {
         let mut phi = vec![0.0; self.equations];
@@ -227,11 +220,6 @@ mod tests {
                     let slope = (up[e] - down[e]) / 2e-6;
                     assert!((slope - jacobian[e * 6 + unknown]).abs() < 1e-7, "m {m}, equation {e}, unknown {unknown}");
                 }
-            }
-            let (phi, slopes) = releases.derivatives(&RECORDS[2..4]);
-            assert_eq!(phi, releases.features(&RECORDS[2..4]));
-            for e in 0..n {
-                assert_eq!(slopes[e * 2..e * 2 + 2], jacobian[e * 6 + 2..e * 6 + 4]);
             }
         }
     }

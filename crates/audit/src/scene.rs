@@ -44,8 +44,6 @@ pub struct Scene {
     pub opening: bool,
     /// What every site demands for itself.
     pub site: SitePolicy,
-    /// Where sites keep their journals and ledgers, and a seed of their identities: for sites that live longer than one run.
-    pub state: Option<(PathBuf, u64)>,
 }
 
 impl Scene {
@@ -111,7 +109,7 @@ impl Scene {
         let columns = (0..columns).map(column).collect();
         let work = PlanSpec::plain(columns, fcm, clusters as u32, Seeding::Uniform { seed });
         let work = PlanSpec { scaling: Scaling::None, ..work };
-        Scene { sites, victims, work, vanish: Vec::new(), opening: true, site: toy_policy(), state: None }
+        Scene { sites, victims, work, vanish: Vec::new(), opening: true, site: toy_policy() }
     }
 
     /// Rows of all sites.

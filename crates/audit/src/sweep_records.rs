@@ -224,7 +224,7 @@ pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Finding> 
 pub const TRIES: usize = 150;
 
 /// Expected number of records hit within 1e-3 by this many blind guesses: the disc's area over that of the box.
-fn by_chance(records: usize, guesses: usize) -> f64 {
+pub fn by_chance(records: usize, guesses: usize) -> f64 {
     (records * guesses) as f64 * std::f64::consts::PI * 1e-6 / (4.0 * EDGE * EDGE)
 }
 

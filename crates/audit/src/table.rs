@@ -6,15 +6,18 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::{
-    chosen_total, collusion, count_from_memberships, differencing, dp_utility, dropout_lie,
+    all_but_one, canary, chosen_total,
+    cohorts::{self, Event},
+    collusion, count_from_memberships, declared_change, differencing, dropout_lie, far_cluster, far_row,
+    few_categories,
     finding::{Finding, Verdict},
-    framed_coordinator, histogram, inconsistency,
+    framed_coordinator, given_centre, inconsistency, labels, moving_rows, one_column,
     one_round_records::{self, Budget},
-    outlier, pinhole, poison, renamed_data,
+    outlier, pinhole, poison, published_outlier,
     scene::Scene,
-    span::{self, attacks::Event},
-    swapped_roster, sweep_records, unsigned_input,
+    swapped_roster, sweep_records, two_questions, unsigned_input,
     view::{self, Recording},
+    windows,
 };
 
 /// What every attack of one audit gets.
@@ -85,29 +88,24 @@ pub const ATTACKS: &[Attack] = &[
         run: |c| sweep_records::run(c.sweep()?, c.seed, if c.quick { 1 } else { 4 }),
     },
     Attack {
-        name: histogram::NAME,
-        shows: "totals tell how often each of a few possible rows occurs in the whole federation",
-        run: |c| histogram::run(c.seed, c.quick),
-    },
-    Attack {
         name: differencing::NAME,
         shows: "totals over changing cohorts are solved for single sites",
         run: |c| differencing::run(c.seed, c.quick),
     },
     Attack {
-        name: span::attacks::LOST,
-        shows: "who leaves in the middle of a run is a combination of its totals",
-        run: |c| span::attacks::run(Event::Lost, c.seed),
+        name: cohorts::LOST,
+        shows: "totals go on over all others where a site leaves in the middle of a run",
+        run: |c| cohorts::run(Event::Lost, c.seed),
     },
     Attack {
-        name: span::attacks::JOINER,
-        shows: "who joins a second run is a combination of both runs' totals, wherever its centres are",
-        run: |c| span::attacks::run(Event::Joiner, c.seed),
+        name: cohorts::JOINER,
+        shows: "totals of a second run are over one site more",
+        run: |c| cohorts::run(Event::Joiner, c.seed),
     },
     Attack {
-        name: span::attacks::SAMPLED,
-        shows: "draws of sites tell every one of them apart",
-        run: |c| span::attacks::run(Event::Sampled, c.seed),
+        name: cohorts::SAMPLED,
+        shows: "draws of sites are totals over parts of their blocks",
+        run: |c| cohorts::run(Event::Sampled, c.seed),
     },
     Attack {
         name: collusion::NAME,
@@ -145,11 +143,6 @@ pub const ATTACKS: &[Attack] = &[
         run: |c| swapped_roster::run(c.seed),
     },
     Attack {
-        name: renamed_data::NAME,
-        shows: "a new name for the same rows begins their account anew",
-        run: |c| renamed_data::run(c.seed),
-    },
-    Attack {
         name: pinhole::NAME,
         shows: "two centres that nearly coincide tell from a total whether a record is in the data",
         run: |c| pinhole::run(c.seed, c.quick),
@@ -164,7 +157,71 @@ pub const ATTACKS: &[Attack] = &[
         shows: "a site that lies ruins a run, or steers it to where the coordinator wants to look",
         run: |c| poison::run(c.seed, c.quick),
     },
-    Attack { name: dp_utility::NAME, shows: "what noise costs", run: |c| dp_utility::run(c.seed, c.quick) },
+    Attack {
+        name: two_questions::NAME,
+        shows: "far more centres than rows and a steep fuzzifier tell records in two questions of one plan",
+        run: |c| two_questions::run(c.seed, c.quick),
+    },
+    Attack {
+        name: given_centre::NAME,
+        shows: "given first centres beside a patient tell whether he is there",
+        run: |c| given_centre::run(c.seed, c.quick),
+    },
+    Attack {
+        name: published_outlier::NAME,
+        shows: "a published centre is an outlier's record, everybody honest",
+        run: |c| published_outlier::run(c.seed, c.quick),
+    },
+    Attack {
+        name: far_row::NAME,
+        shows: "objectives of four set-ups, sums over all rows, are solved for a far row",
+        run: |c| far_row::run(c.seed, c.quick),
+    },
+    Attack {
+        name: far_cluster::NAME,
+        shows: "a few rows far from all others are solved by themselves",
+        run: |c| far_cluster::run(c.seed, c.quick),
+    },
+    Attack {
+        name: declared_change::NAME,
+        shows: "totals before and after a declared change are solved for the new rows",
+        run: |c| declared_change::run(c.seed, c.quick),
+    },
+    Attack {
+        name: windows::NAME,
+        shows: "windows of possibilistic c-means tell records one by one, and a far row",
+        run: |c| windows::run(c.seed, c.quick),
+    },
+    Attack {
+        name: few_categories::NAME,
+        shows: "totals tell how often each of a few possible rows occurs, and in which cell a person is",
+        run: |c| few_categories::run(c.seed, c.quick),
+    },
+    Attack {
+        name: one_column::NAME,
+        shows: "two questions about one column tell all its values",
+        run: |c| one_column::run(c.seed, c.quick),
+    },
+    Attack {
+        name: all_but_one::NAME,
+        shows: "who knows all rows but one solves for the last",
+        run: |c| all_but_one::run(c.seed, c.quick),
+    },
+    Attack {
+        name: labels::NAME,
+        shows: "counts of labels in many plans' cells are solved for every row's label",
+        run: |c| labels::run(c.seed, c.quick),
+    },
+    Attack {
+        name: moving_rows::NAME,
+        shows: "centres of successive rounds of k-means give away rows that move alone",
+        run: |c| moving_rows::run(c.seed, c.quick),
+    },
+    Attack {
+        name: canary::NAME,
+        shows: "what the sites' noise really costs, and whether half a share is noticed",
+        run: |c| canary::run(c.seed, c.quick),
+    },
 ];
 
 /// The whole audit.

@@ -106,7 +106,7 @@ pub fn record(scene: &Scene) -> Result<Recording> {
         };
         let question = Question::Cluster(query.clone());
         let layout = layout_of(&question)?;
-        let words = |rows: &Prepared| contribute(&question, rows, &Terms::everybody(form), None);
+        let words = |rows: &Prepared| contribute(&question, rows, &Terms::everybody(form));
         let own = rows.iter().map(words).collect::<Result<Vec<_>, _>>()?;
         let of_one = |words: &Vec<u64>| Ok(Statistic { values: layout.decode(words, 1, None)?.values });
         let plain = own.iter().map(of_one).collect::<Result<Vec<_>>>()?;
@@ -133,7 +133,7 @@ pub fn record(scene: &Scene) -> Result<Recording> {
         .iter()
         .map(|r| {
             let terms = Terms::everybody(form);
-            contribute(&Question::CountRows, r, &terms, None).map(|words| words[0])
+            contribute(&Question::CountRows, r, &terms).map(|words| words[0])
         })
         .collect::<Result<_, _>>()?;
     ensure!(result.n_total.is_none_or(|n| n == scene.rows()), "the run counted other rows than there are");

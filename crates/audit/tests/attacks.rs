@@ -1,6 +1,8 @@
-//! Every attack in its quick form on recorded runs, and proof that the verdict can be a bad one.
+//! Every attack in its quick form, and proof that the verdict can be a bad one.
 
 use veilsum_audit::{
+    account::{Honest, asked, measured, sums},
+    chance::Secret,
     count_from_memberships,
     finding::Verdict,
     one_round_records::{self, Budget},
@@ -45,8 +47,27 @@ fn a_party_that_receives_plain_words_is_found_out() {
 #[test]
 fn sites_that_answer_a_probe_are_found_out() {
     println!("seed {SEED}");
-    // The "protected" federation is one whose plan opens nothing.
+    // The "protected" sites are some that answer whatever they are asked.
     let finding = pinhole::run_against(SEED, true, false).unwrap();
     assert_eq!(finding.verdict(), Verdict::Broken, "{finding:?}");
     assert!(finding.measures.iter().all(|m| m.verdict() == Verdict::Broken), "{finding:?}");
+}
+
+/// [NOI-3] [NOI-6]: a third of the noise too little is seen, by the canary and by a test for one row.
+#[test]
+fn noise_that_is_too_small_is_found_out() {
+    println!("seed {SEED}");
+    let rest = vec![vec![-1.0, -1.0]; 2];
+    let (without, with) = (Honest::new(&rest).unwrap(), Honest::new(&[rest, vec![vec![1.0, 1.0]]].concat()).unwrap());
+    let query = sums(&[vec![1.0, 1.0], vec![-1.0, -1.0]], Some(2.0)).unwrap();
+    let (found, stated) = measured(&without, &with, &asked(query.clone()), 1.0, 10_000, SEED, false).unwrap();
+    assert!((found / stated - 1.0).abs() < 0.05, "{found} {stated}");
+    let (found, stated) = measured(&without, &with, &asked(query.clone()), 1.0, 10_000, SEED, true).unwrap();
+    assert!(found / stated > 1.3, "a halved share: {found} {stated}");
+    let queries = [query];
+    let pair = veilsum_audit::account::Neighbours { without: &without, with: &with, queries: &queries };
+    let honest = pair.told_apart(Some(1.0), 2_000, SEED).unwrap();
+    assert!((honest.value - Secret::Row.bound(1.0)).abs() < honest.give, "{honest:?}");
+    let spent = pair.told_apart(Some(2.25), 2_000, SEED).unwrap();
+    assert!(spent.value - spent.give > Secret::Row.bound(1.0), "two thirds of the noise: {spent:?}");
 }

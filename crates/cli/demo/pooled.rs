@@ -1,8 +1,7 @@
 //! What the same run would have come to in the clear.
 
-use veilsum_cluster::{Query, metrics, pooled};
+use veilsum_cluster::{metrics, pooled};
 use veilsum_node::{
-    blur::Repeatable,
     cost,
     error::Failure,
     plan::{PlanSpec, Recipe},
@@ -14,13 +13,13 @@ use veilsum_node::{
 /// What a noisy run is compared with whose later rounds clip how far a row pulls.
 const CLIPPED: &str = "the plain method on pooled rows, without noise and without the clip of later rounds (--dp-tau)";
 
-/// The same code in the clear, with the same blur of seeding cells: on all rows in one place where the method does not depend on
+/// The same code in the clear: on all rows in one place where the method does not depend on
 /// how they are spread, otherwise over the same sites with plain sums.
-pub(super) fn compare(work: &PlanSpec, sites: &[Prepared], seed: u64, result: &RunResult) -> Result<Pooled, Failure> {
+pub(super) fn compare(work: &PlanSpec, sites: &[Prepared], result: &RunResult) -> Result<Pooled, Failure> {
     // What the noise costs is seen beside a run without it.
     let (noisy, clips) = (work.recipe.noise.is_some(), work.recipe.clips());
     let work = &PlanSpec { recipe: Recipe { noise: None, ..work.recipe.clone() }, ..work.clone() };
-    let anywhere = work.recipe.algorithm.is_exact() && work.recipe.rule.min_sites == 1;
+    let anywhere = work.recipe.algorithm.is_exact();
     let (what, whole) = match (work.sampling, anywhere) {
         (Some(_), _) => ("the same code on plain sums over the same sampled sites", None),
         (None, false) => ("the same code on plain sums over the same sites", None),
@@ -28,8 +27,7 @@ pub(super) fn compare(work: &PlanSpec, sites: &[Prepared], seed: u64, result: &R
         (None, true) if noisy => ("the same code on pooled rows, without noise", Some(Prepared::pooled(sites)?)),
         (None, true) => ("the same code on pooled rows", Some(Prepared::pooled(sites)?)),
     };
-    let blur = |site: usize, queries: &[Query]| Repeatable { seed, site }.stream(queries);
-    let outcome = pooled::beside(&mut work.run(sites.len())?, sites, whole.as_ref(), work.sampling, Some(&blur))
+    let outcome = pooled::beside(&mut work.run(sites.len())?, sites, whole.as_ref(), work.sampling)
         .map_err(|e| Failure::input(e, ""))?;
     let (centres, boxed) = work.units(&outcome.centres)?;
     let max_abs_diff = (boxed.len() == result.centres_box.len()).then(|| {

@@ -3,7 +3,8 @@
 use clap::{Args, ValueEnum};
 use veilsum_cluster::{
     Clusters, OutOfBox,
-    privacy::{Noise, Unit},
+    method::Seeding,
+    privacy::{DEFAULT_RHO, Noise, Unit},
 };
 
 use super::heading;
@@ -14,7 +15,7 @@ use veilsum_node::error::{Code, Failure};
 pub(crate) enum UnitName {
     /// One row
     Record,
-    /// A whole site: of use from some 200 sites on at epsilon 10, from some 1,000 at epsilon 4; refused where it is of none
+    /// A whole site: of use from some 200 sites on at rho 1.6, from some 1,000 at rho 0.3; refused if it is of none
     Site,
 }
 
@@ -22,58 +23,77 @@ pub(crate) enum UnitName {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = heading::NOISE)]
 pub(crate) struct NoiseArgs {
-    /// Differential privacy with this epsilon over the whole run; fcm and kmeans only
+    /// No noise: totals are exact, and rows may be inferred from them
     ///
-    /// 1 is usual, 4 for a range of K. First centres (--start), ranges of columns and --expected-rows must not come from the
-    /// rows: nothing hides what a plan says.
-    #[arg(long, value_name = "EPSILON", requires = "expected_rows", allow_negative_numbers = true)]
-    pub dp_epsilon: Option<f64>,
-    /// Rows that are expected in all, for the forecast and the default of delta
+    /// The operator of every site has to agree to this very plan (`veilsum plan agree`).
+    #[arg(long, conflicts_with_all = ["rho", "dp_unit", "dp_absolute_rounds", "dp_tau", "dp_validation_share"])]
+    pub exact: bool,
+    /// What a run spends of every site's account, as rho (zCDP) [default: 0.25]
+    ///
+    /// Every total has noise for it. 1 is all that a site gives for the life of its account, if its policy says nothing else. First centres
+    /// (--start), ranges of columns and --expected-rows must not come from the rows: nothing hides what a plan says.
+    #[arg(long, value_name = "RHO", allow_negative_numbers = true)]
+    pub rho: Option<f64>,
+    /// Rows that are expected in all: whether a result can be told from noise is forecast for as many
     #[arg(long, value_name = "N")]
     pub expected_rows: Option<u64>,
-    /// Delta over the whole run [default: the smaller of 10^-6 and one tenth over the expected rows]
-    #[arg(long, value_name = "DELTA", requires = "dp_epsilon", allow_negative_numbers = true, hide_short_help = true)]
-    pub dp_delta: Option<f64>,
     /// Whose presence is hidden
     #[arg(long, value_enum, default_value = "record", hide_short_help = true)]
     pub dp_unit: UnitName,
-    /// Rounds at the beginning with sums around the middle of the box
-    #[arg(long, value_name = "N", default_value_t = 3, hide_short_help = true)]
-    pub dp_absolute_rounds: u32,
+    /// Rounds at the beginning with sums around the middle of the box [default: 0; 3 for uniform first centres]
+    #[arg(long, value_name = "N", hide_short_help = true)]
+    pub dp_absolute_rounds: Option<u32>,
     /// How far a row pulls at most in the other rounds, as a share of the box's half diagonal [default: 0.25; 0 for K = 1]
     ///
     /// 0 has none of these rounds. Above 0 rows that lie farther from a centre pull it less than without noise, so that it comes to rest
     /// elsewhere. 0 costs more noise, and no privacy.
-    #[arg(long, value_name = "SHARE", requires = "dp_epsilon", allow_negative_numbers = true, hide_short_help = true)]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, hide_short_help = true)]
     pub dp_tau: Option<f64>,
     /// Share of the budget for the validation [default: 0.1; 0.2 for a range of K]
-    #[arg(long, value_name = "SHARE", requires = "dp_epsilon", allow_negative_numbers = true, hide_short_help = true)]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, hide_short_help = true)]
     pub dp_validation_share: Option<f64>,
     /// Share of the budget for the row count
     #[arg(long, value_name = "SHARE", default_value_t = 0.02, allow_negative_numbers = true, hide_short_help = true)]
     pub dp_count_share: f64,
+    /// Share of the budget for first centres from totals
+    #[arg(long, value_name = "SHARE", default_value_t = 0.1, allow_negative_numbers = true, hide_short_help = true)]
+    pub dp_seeding_share: f64,
+    /// Questions that are lost to a missing site and may be asked again; each is paid for in advance
+    #[arg(long, value_name = "N", default_value_t = 2, hide_short_help = true)]
+    pub dp_retries: u32,
     /// Make the plan even where the forecast says that centres cannot be told from noise
     #[arg(long, hide_short_help = true)]
     pub dp_useless: bool,
 }
 
 impl NoiseArgs {
-    /// The noise of a plan of at most `max_rows` rows a site, where one is asked for.
-    pub(crate) fn noise(&self, clusters: Clusters, max_rows: u64) -> Option<Noise> {
-        let usual = Noise::usual(self.dp_epsilon?, self.expected_rows.unwrap_or(0));
+    /// Whether there is noise.
+    pub(crate) fn asked(&self) -> bool {
+        !self.exact
+    }
+
+    fn rho(&self) -> Option<f64> {
+        self.asked().then(|| self.rho.unwrap_or(DEFAULT_RHO))
+    }
+
+    /// The noise of a plan of at most `max_rows` rows a site, if any is asked for.
+    pub(crate) fn noise(&self, clusters: Clusters, max_rows: u64, seeding: &Seeding) -> Option<Noise> {
+        let usual = Noise::usual(self.rho()?, self.expected_rows.unwrap_or(0));
+        let usual = if matches!(seeding, Seeding::Uniform { .. }) { usual.from_anywhere() } else { usual };
         let validation = if clusters.min < clusters.max { 0.2 } else { usual.validation_share };
         // One centre loses no cluster to the noise, and is to be the mean.
         let tau = if clusters.max == 1 { 0.0 } else { usual.tau };
         Some(Noise {
-            delta: self.dp_delta.unwrap_or(usual.delta),
             unit: match self.dp_unit {
                 UnitName::Record => Unit::Record,
                 UnitName::Site => Unit::Site { rows: max_rows },
             },
-            absolute_rounds: self.dp_absolute_rounds,
+            absolute_rounds: self.dp_absolute_rounds.unwrap_or(usual.absolute_rounds),
             tau: self.dp_tau.unwrap_or(tau),
             validation_share: self.dp_validation_share.unwrap_or(validation),
             count_share: self.dp_count_share,
+            seeding_share: self.dp_seeding_share,
+            retries: self.dp_retries,
             ..usual
         })
     }
@@ -83,17 +103,17 @@ impl NoiseArgs {
     /// # Errors
     /// A [`Failure`] with the number of sites from which on it is of use.
     pub(crate) fn hides_sites_in_vain(&self, sites: usize) -> Result<(), Failure> {
-        let Some(epsilon) = self.dp_epsilon.filter(|_| self.dp_unit == UnitName::Site && !self.dp_useless) else {
+        let Some(rho) = self.rho().filter(|_| self.dp_unit == UnitName::Site && !self.dp_useless) else {
             return Ok(());
         };
-        let needed = sites_for_site_noise(epsilon);
+        let needed = sites_for_site_noise(rho);
         if sites >= needed {
             return Ok(());
         }
         Err(Failure::new(
             Code::Usage,
             format!(
-                "noise that hides a whole site leaves nothing of the centres among {sites} sites: at epsilon {epsilon} it is of use \
+                "noise that hides a whole site leaves nothing of the centres among {sites} sites: at rho {rho} it is of use \
                  from some {needed} sites on"
             ),
             "hide single rows (--dp-unit record)",
@@ -102,24 +122,25 @@ impl NoiseArgs {
 
     /// What sites do with rows outside the box where nothing else is said.
     pub(crate) fn out_of_box(&self) -> OutOfBox {
-        if self.dp_epsilon.is_some() { OutOfBox::Clip } else { OutOfBox::Refuse }
+        if self.asked() { OutOfBox::Clip } else { OutOfBox::Refuse }
     }
 
     /// The step of totals: noise is a whole number of steps, and drowns finer ones.
     pub(crate) fn step_bits(&self, asked: Option<u8>) -> Option<u8> {
-        asked.or(self.dp_epsilon.map(|_| 20))
+        asked.or(self.rho().map(|_| 20))
     }
 }
 
-/// Sites from which noise that hides a whole one is of use: measured, some 200 at epsilon 10 and some 1,000 at epsilon 4, between
+/// Sites from which noise that hides a whole one is of use: measured, some 200 at rho 1.6 and some 1,000 at rho 0.3, between
 /// and below by the same power. At 10 or 50 sites centres are off by 0.28 of the box and more.
-fn sites_for_site_noise(epsilon: f64) -> usize {
-    (200.0 * (10.0 / epsilon.min(10.0)).powf(1.75)).ceil() as usize
+fn sites_for_site_noise(rho: f64) -> usize {
+    (200.0 * 1.6 / rho.clamp(1e-9, 1.6)).ceil() as usize
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use veilsum_cluster::method::TreeSeeding;
 
     use super::*;
 
@@ -133,16 +154,32 @@ mod tests {
     #[test]
     fn one_cluster_has_no_clipped_rounds_where_none_are_asked_for() {
         let tau = |more: &[&str], min, max| {
-            let line = [&["plan", "--dp-epsilon=1", "--expected-rows=3000"][..], more].concat();
-            Line::try_parse_from(line).expect("options").noise.noise(Clusters { min, max }, 100).map(|noise| noise.tau)
+            let line = [&["plan", "--rho=0.5", "--expected-rows=3000"][..], more].concat();
+            let from = Seeding::Tree(TreeSeeding::usual(1, max, 2));
+            let noise = Line::try_parse_from(line).expect("options").noise;
+            noise.noise(Clusters { min, max }, 100, &from).map(|noise| noise.tau)
         };
         assert_eq!([tau(&[], 1, 1), tau(&[], 3, 3), tau(&[], 1, 3)], [Some(0.0), Some(0.25), Some(0.25)]);
         assert_eq!([tau(&["--dp-tau=0.5"], 1, 1), tau(&["--dp-tau=0"], 3, 3)], [Some(0.5), Some(0.0)]);
     }
 
     #[test]
+    fn noise_is_the_rule() {
+        let spends = |line: &[&str]| {
+            let noise = Line::try_parse_from([&["plan"], line].concat()).expect("options").noise;
+            let one = Clusters { min: 1, max: 1 };
+            noise.noise(one, 100, &Seeding::Tree(TreeSeeding::usual(1, 1, 2))).map(|noise| noise.nano_rho)
+        };
+        assert_eq!(
+            [spends(&[]), spends(&["--rho=1"]), spends(&["--exact"])],
+            [Some(250_000_000), Some(1_000_000_000), None]
+        );
+        assert!(Line::try_parse_from(["plan", "--exact", "--rho=1"]).is_err());
+    }
+
+    #[test]
     fn noise_that_hides_a_site_is_offered_to_many() {
-        assert_eq!([20.0, 10.0, 4.0].map(sites_for_site_noise), [200, 200, 995]);
-        assert!(sites_for_site_noise(1.0) > 10_000);
+        assert_eq!([5.0, 1.6, 0.32].map(sites_for_site_noise), [200, 200, 1_000]);
+        assert!(sites_for_site_noise(0.0244) > 10_000);
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn method_help(all: bool) -> String {
 pub(crate) enum Init {
     /// Uniform in the public box (the papers')
     Uniform,
-    /// From totals of the cells of a tree over the rows
+    /// From row counts of cells of the box
     Totals,
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use veilsum_proto::{plan::Terms, roster::Roster};
+use veilsum_proto::{plan::Terms, policy::DEFAULT_MAX_ROWS, roster::Roster};
 
 use super::say::check;
 use crate::{
@@ -18,7 +18,6 @@ use veilsum_node::{
     documents::{Federation, load_identity, load_roster, load_schema, schema_beside, write_plan},
     dp::Privacy,
     error::{Code, Failure},
-    forecast,
     plan::{Categorical, Clusters, Column, Labels, OutOfBox, PlanSpec, Recipe, Scaling},
     schema::Schema,
 };
@@ -116,8 +115,10 @@ pub(crate) struct MakeArgs {
     /// Rounds that one exchange of keys is good for
     #[arg(long, value_name = "N", default_value_t = 64, hide_short_help = true, help_heading = heading::COHORT)]
     pub slots: u16,
-    /// Rows of one site at most; fewer leave more fractional bits
-    #[arg(long, value_name = "N", default_value_t = 100_000, help_heading = heading::ROWS)]
+    /// Rows of one site at most
+    ///
+    /// Under noise it is far above all of them, and no less than any site may hold (max_rows in its site.toml).
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MAX_ROWS, help_heading = heading::ROWS)]
     pub max_rows: u64,
     /// Steps of totals are at least 2^-N of the largest value of one row
     ///
@@ -126,14 +127,9 @@ pub(crate) struct MakeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(8..=62), hide_short_help = true,
         help_heading = heading::METHOD)]
     pub step_bits: Option<u8>,
-    /// Rows of all sites together at least [default: 2K + 1]
+    /// Rows of all sites together at least [default: 20 for each cluster]
     #[arg(long, value_name = "N", help_heading = heading::METHOD)]
     pub min_total_rows: Option<u64>,
-    /// Do not open the totals to the sites
-    ///
-    /// The sites learn no totals then, and take the coordinator's word for them.
-    #[arg(long, hide_short_help = true, help_heading = heading::COHORT)]
-    pub no_opening: bool,
     /// What a run consists of
     #[command(flatten)]
     pub method: MethodArgs,
@@ -154,24 +150,19 @@ pub(super) fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     check(&federation, (&args.out, None), Some(start), json)
 }
 
-/// What these options come to for this roster, and where first centres come from and why. Nothing is read or written.
+/// What these options come to for this roster, and where first centres come from. Nothing is read or written.
 pub(crate) fn made(args: &MakeArgs, roster: Roster, schema: Option<Schema>) -> Result<(Federation, String), Failure> {
     let sites = roster.sites.len();
     let columns = columns(args, schema.as_ref())?;
-    let made = |method: &MethodArgs| -> Result<(PlanSpec, Terms), Failure> {
-        let work = work(args, &columns, method, sites)?;
-        let terms = terms(args, &roster, &work)?;
-        Ok((work, terms))
-    };
-    let rows = args.method.noise.expected_rows;
-    let strict = |method: &MethodArgs| {
-        let (work, terms) = made(method)?;
-        let each = rows.unwrap_or(0) / sites.max(1) as u64;
-        forecast::strict_sites_answer((&work, &terms, sites), [(each, None)], rows.unwrap_or(0))
-    };
-    let clusters = args.method.clusters(args.k)?;
-    let (method, why) = args.method.decided(clusters, args.start.is_some(), sites, rows, strict)?;
-    let (_, terms) = made(&method)?;
+    if args.method.noise.asked() && args.method.noise.expected_rows.is_none() {
+        return Err(Failure::new(
+            Code::Usage,
+            "how many rows are expected in all?",
+            "say --expected-rows N, from what is public: whether the result can be told from the noise is forecast for as many",
+        ));
+    }
+    let work = work(args, &columns, &args.method)?;
+    let terms = terms(args, &roster, &work)?;
     // Proved before it is signed, and again by everybody who loads it.
     let federation = Federation::new(roster, terms).and_then(|of| of.under(schema)).map_err(wrong)?;
     let privacy = Privacy::of(&federation.work, &federation.form()?);
@@ -185,7 +176,7 @@ pub(crate) fn made(args: &MakeArgs, roster: Roster, schema: Option<Schema>) -> R
             "expect more rows, or choose fewer K or rounds; --dp-useless makes the plan all the same",
         ));
     }
-    let start = first_centres(&federation.work.recipe, &why);
+    let start = first_centres(&federation.work.recipe);
     Ok((federation, start))
 }
 
@@ -216,18 +207,12 @@ fn work(
     args: &MakeArgs,
     (columns, categorical): &(Vec<Column>, Vec<Categorical>),
     method: &MethodArgs,
-    sites: usize,
 ) -> Result<PlanSpec, Failure> {
     let given = given_centres(args.start.as_deref(), names(columns, categorical).len())?;
     let classes = args.labels.as_ref().map_or(0, |labels| labels.classes.len());
     let clusters = method.clusters(args.k)?;
-    let mut recipe =
-        contributors(method, given.is_some()).recipe(clusters, given, args.seed, columns, sites, classes)?;
-    recipe.noise = method.noise.noise(clusters, args.max_rows);
-    if args.no_opening && method.min_change.is_none() {
-        // Only the sites' own copies of the method see that it is kept.
-        recipe.min_change = 1;
-    }
+    let mut recipe = method.recipe(clusters, given, args.seed, columns, classes)?;
+    recipe.noise = method.noise.noise(clusters, args.max_rows, &recipe.seeding);
     let step_bits = method.noise.step_bits(args.step_bits).or(default_step(&recipe));
     let work = PlanSpec {
         columns: columns.clone(),
@@ -263,7 +248,7 @@ fn terms(args: &MakeArgs, roster: &Roster, work: &PlanSpec) -> Result<Terms, Fai
         slots: args.slots,
         max_rows: args.max_rows,
         min_total_rows: args.min_total_rows.unwrap_or(least_rows(&work.recipe)),
-        opening: !args.no_opening,
+        opening: true,
         application: work.to_bytes(),
     };
     if args.on_loss.is_some() {
@@ -282,10 +267,9 @@ fn terms(args: &MakeArgs, roster: &Roster, work: &PlanSpec) -> Result<Terms, Fai
     Ok(terms)
 }
 
-/// Rows of all sites together at least, where nothing else is said. Of fewer rows than a bin of the result has, nothing is described.
+/// Rows of all sites together at least, if nothing else is said: twenty for each cluster.
 fn least_rows(recipe: &Recipe) -> u64 {
-    let clusters = 2 * u64::from(recipe.clusters.max) + 1;
-    recipe.algorithm.describes().map_or(clusters, |_| clusters.max(recipe.rule.min_rows))
+    20 * u64::from(recipe.clusters.max)
 }
 
 /// The files were read: what is wrong from there on is wrong with the options.
@@ -307,12 +291,6 @@ fn three_blocks(sites: usize, opening: bool) -> Option<(u16, u16, u16)> {
     let narrow = |n: usize| u16::try_from(n).ok();
     (sites >= 9 && enough).then_some(())?;
     Some((narrow(size)?, narrow(threshold)?, narrow(colluders)?))
-}
-
-/// Where groups of rows or cells are summed, two sites stand behind every sum, as a site without a policy of its own asks.
-fn contributors(method: &MethodArgs, given: bool) -> MethodArgs {
-    let two = method.sums_some_rows(given).then_some(2);
-    MethodArgs { min_contributors: method.min_contributors.or(two), ..method.clone() }
 }
 
 /// Half of what 64 bits hold says nothing that a result needs, and counts against every site's release rule. A step of 2^-20

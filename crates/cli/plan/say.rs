@@ -1,7 +1,8 @@
 //! What a plan means, for whoever has to agree to it: as text, as a page and as a document.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use serde_json::{Value, json};
 
 use crate::{
@@ -10,11 +11,22 @@ use crate::{
 };
 use veilsum_node::{
     cost::{Cost, blocks_mean, counted},
-    documents::{Federation, fingerprint, roster_fingerprint},
+    documents::{Federation, roster_fingerprint},
     dp::Privacy,
     error::{Code, Failure},
     plan::{Clusters, Judge, OutOfBox, PlanSpec, Scaling, Seeding},
 };
+
+/// Which plan `veilsum plan check`, `show` and `agree` read.
+#[derive(Args, Debug)]
+pub(crate) struct ReadArgs {
+    /// The plan
+    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
+    pub plan: PathBuf,
+    /// The federation's roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+}
 
 /// What a plan means, in a sentence and then in numbers; `start` where it was made just now.
 pub(super) fn check(
@@ -40,12 +52,12 @@ pub(super) fn check(
         map.insert("says".into(), json!(says));
         map.insert("totals_tell".into(), json!(words::totals_tell(federation, &cost)));
         map.insert("hash".into(), json!(hash.to_string()));
-        map.insert("fingerprint".into(), json!(fingerprint(&hash.0)));
+        map.insert("fingerprint".into(), json!(roster_fingerprint(&hash)));
     }
     let method = parameters(&federation.work);
     let text = format!(
         "{says}\nfingerprint {}\nmethod      {}, {method}, {}, {} at most\n{}",
-        fingerprint(&hash.0),
+        roster_fingerprint(&hash),
         federation.work.method_name(),
         counted(federation.work.headers().count(), "column"),
         counted(federation.work.max_questions() as usize, "question"),
@@ -91,7 +103,7 @@ fn page_of(federation: &Federation, cost: &Cost, privacy: Option<&Privacy>, says
             ["threshold".to_owned(), format!("{} of {}", cost.threshold, cost.sites)],
             ["colluding sites".to_owned(), format!("{} are withstood, {} supposed", cost.withstands, cost.colluders)],
             ["first centres".to_owned(), cost.first_centres.clone()],
-            ["fingerprint".to_owned(), fingerprint(&federation.terms.hash().0)],
+            ["fingerprint".to_owned(), roster_fingerprint(&federation.terms.hash())],
         ],
     );
     let blocks = cost.questions.iter().flat_map(|q| q.blocks.iter().map(move |b| (q, b)));
@@ -134,7 +146,7 @@ pub(super) fn to_json(federation: &Federation) -> Result<Value, Failure> {
     let internal = |e| Failure::new(Code::Internal, e, "this is a defect, please report it");
     Ok(json!({
         "hash": terms.hash().to_string(),
-        "fingerprint": fingerprint(&terms.hash().0),
+        "fingerprint": roster_fingerprint(&terms.hash()),
         "roster": terms.roster.to_string(),
         "cohort": { "min_sites": terms.min_cohort, "threshold": terms.threshold, "colluders": terms.colluders,
             "slots": terms.slots, "max_rows_per_site": terms.max_rows, "min_total_rows": terms.min_total_rows },
@@ -172,7 +184,7 @@ pub(super) fn to_text(federation: &Federation) -> String {
          blocks          {}\n\ncolumn ranges\n",
         federation.roster.name,
         roster_fingerprint(&terms.roster),
-        fingerprint(&terms.hash().0),
+        roster_fingerprint(&terms.hash()),
         terms.min_cohort,
         or_default(terms.threshold, threshold),
         or_default(terms.colluders, terms.colluders_of(sites)),
@@ -200,9 +212,7 @@ fn clusters(work: &PlanSpec) -> String {
 /// What there is to a method beside its name: clusters and fuzzifier, or the bins of a description.
 fn parameters(work: &PlanSpec) -> String {
     match work.recipe.algorithm.describes() {
-        Some(bins) => {
-            format!("{bins} bins a column, of {} at least", counted(work.recipe.rule.min_rows as usize, "row"))
-        }
+        Some(bins) => format!("{bins} bins a column"),
         None => format!("K = {}, m = {}", clusters(work), work.recipe.judge_m()),
     }
 }
@@ -218,10 +228,9 @@ fn describe(work: &PlanSpec) -> String {
         Seeding::Tree(tree) => line(
             "start",
             format!(
-                "from totals of cells of at least {}, seed {}, blur {}",
-                counted(tree.min_rows as usize, "row"),
-                tree.seed,
-                tree.blur
+                "from row counts of cells, {} of the box, seed {}",
+                counted(tree.levels as usize, "halving"),
+                tree.seed
             ),
         ),
     }
@@ -247,15 +256,6 @@ fn describe(work: &PlanSpec) -> String {
             })
             .collect();
         line("preparation", format!("{:?}{}", recipe.preparation.scale, clipped.concat()).to_lowercase());
-    }
-    let rule = recipe.rule;
-    let first = if rule.two_steps() { "counts are asked first" } else { "asked together" };
-    line(
-        "a sum needs",
-        format!("at least {}, sites: {} ({first})", counted(rule.min_rows as usize, "row"), rule.min_sites),
-    );
-    if recipe.min_change > 1 {
-        line("and again", format!("{} rows that entered or left its cluster since", recipe.min_change));
     }
     let judge = match work.judge {
         Judge::Coordinator => "opened by the coordinator",

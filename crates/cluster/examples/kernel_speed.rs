@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use ndarray::{Array1, Array2, ArrayView2};
-use veilsum_cluster::query::{LocalMeans, LocalSteps, RoundHalf};
+use veilsum_cluster::query::{LocalMeans, LocalSteps};
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Packed, Precision, Prepared, Query, Rows, Scaling, Start, SumStep, kernel, words,
 };
@@ -94,7 +94,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let (mut fast, mut whole) = (Duration::MAX, Duration::MAX);
             for _ in 0..15 {
                 fast = fast.min(best(2, || kernel::fuzzy_sums(&packed, &centres, 2.0)));
-                whole = whole.min(best(2, || words(&question, &site, &steps, None)));
+                whole = whole.min(best(2, || words(&question, &site, &steps)));
             }
             let slow = slow.min(best(2, naive_run));
             (slow, fast, whole, best(3, || kernel::fuzzy_sums(&packed, &centres, 1.5)))
@@ -142,7 +142,7 @@ fn precision(site: &Prepared, centres: &Centres) -> Result<(), Box<dyn std::erro
                 let mut spent = [0.0; 2];
                 for at in [turn % 2, 1 - turn % 2] {
                     let start = Instant::now();
-                    answers[at] = pool.install(|| words(&question, &sites[at], &steps, None))?;
+                    answers[at] = pool.install(|| words(&question, &sites[at], &steps))?;
                     spent[at] = start.elapsed().as_secs_f64() * 1e3;
                 }
                 assert_eq!(answers[0], answers[1], "the words are those of the same numbers in double precision");
@@ -179,62 +179,43 @@ const ROUNDS: usize = 8;
 fn lloyd(rows: &Rows, domain: &Domain, k: usize, grouped: bool) -> Result<(), Box<dyn std::error::Error>> {
     let site = || Prepared::new(rows, domain, OutOfBox::Refuse);
     let plain = site()?;
-    for (what, parts) in [
-        ("counts, sums and distances", vec![RoundHalf::Both]),
-        ("counts, then sums", vec![RoundHalf::Counts, RoundHalf::Sums((0..k as u32).collect())]),
-    ] {
-        let mut times = Vec::new();
-        for run in 0..RUNS {
-            // What it knows of its rows begins anew.
-            let known = site()?.with_room(1 << 30);
-            times.push(rounds([&plain, &known], &parts, k, run)?);
-        }
-        let [without, with] = [0, 1].map(|at| spread(times.iter().map(|run| run[at]))[0]);
-        let [ratio, least, most] = spread(times.iter().map(|run| run[0] / run[1]));
-        println!(
-            "{ROUNDS} rounds of Lloyd, K = {k}, rows {}, {what}, 1 thread: {without:.1} ms a round without bounds, {with:.1} with them; \
-             ratio {ratio:.2} (of {RUNS} runs {least:.2} to {most:.2})",
-            if grouped { "around K places" } else { "uniform" },
-        );
+    let mut times = Vec::new();
+    for run in 0..RUNS {
+        // What it knows of its rows begins anew.
+        let known = site()?.with_room(1 << 30);
+        times.push(rounds([&plain, &known], k, run)?);
     }
+    let [without, with] = [0, 1].map(|at| spread(times.iter().map(|run| run[at]))[0]);
+    let [ratio, least, most] = spread(times.iter().map(|run| run[0] / run[1]));
+    println!(
+        "{ROUNDS} rounds of Lloyd, K = {k}, rows {}, 1 thread: {without:.1} ms a round without bounds, {with:.1} with them; ratio \
+         {ratio:.2} (of {RUNS} runs {least:.2} to {most:.2})",
+        if grouped { "around K places" } else { "uniform" },
+    );
     Ok(())
 }
 
 /// Milliseconds of a round at each of two sites, which are asked the same and take turns to be asked first. Their answers are compared.
-fn rounds(
-    sites: [&Prepared; 2],
-    parts: &[RoundHalf],
-    k: usize,
-    run: usize,
-) -> Result<[f64; 2], Box<dyn std::error::Error>> {
+fn rounds(sites: [&Prepared; 2], k: usize, run: usize) -> Result<[f64; 2], Box<dyn std::error::Error>> {
     let domain = sites[0].domain();
     let d = domain.columns();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
     let mut centres = Start::Uniform { seed: 2 }.centres(domain, k)?;
     let mut spent = [Duration::ZERO; 2];
     for round in 0..ROUNDS {
-        let mut answer = Vec::new();
-        for part in parts {
-            let query = LocalMeans {
-                centres: centres.clone(),
-                local: LocalSteps::ONE,
-                min_rows: 1,
-                nearest: false,
-                part: part.clone(),
-            };
-            let batch = Batch::from(Query::from(query));
-            let of = |block: &veilsum_cluster::Block| SumStep { len: block.len, fraction_bits: 30 };
-            let steps: Vec<SumStep> = batch.layout(domain)?.iter().map(of).collect();
-            let mut ask = |at: usize| {
-                let start = Instant::now();
-                let found = pool.install(|| words(&batch, sites[at], &steps, None));
-                spent[at] += start.elapsed();
-                found
-            };
-            let first = (run + round) % 2;
-            answer = ask(first)?;
-            assert_eq!(ask(1 - first)?, answer, "with bounds and without, the words are the same");
-        }
+        let query = LocalMeans { centres: centres.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false };
+        let batch = Batch::from(Query::from(query));
+        let of = |block: &veilsum_cluster::Block| SumStep { len: block.len, fraction_bits: 30 };
+        let steps: Vec<SumStep> = batch.layout(domain)?.iter().map(of).collect();
+        let mut ask = |at: usize| {
+            let start = Instant::now();
+            let found = pool.install(|| words(&batch, sites[at], &steps));
+            spent[at] += start.elapsed();
+            found
+        };
+        let first = (run + round) % 2;
+        let answer = ask(first)?;
+        assert_eq!(ask(1 - first)?, answer, "with bounds and without, the words are the same");
         let mut values = centres.as_slice().to_vec();
         for (i, x) in values.iter_mut().enumerate().filter(|(i, _)| answer[i / d] > 0) {
             *x = answer[k + i] as f64 / answer[i / d] as f64;
@@ -340,11 +321,11 @@ fn sweep(site: &Prepared, d: usize) -> Result<(), Box<dyn std::error::Error>> {
         let turn = |_| {
             let start = Instant::now();
             alone.iter().for_each(|(question, steps)| {
-                std::hint::black_box(words(question, site, steps, None)).expect("words");
+                std::hint::black_box(words(question, site, steps)).expect("words");
             });
             let each = start.elapsed();
             let start = Instant::now();
-            std::hint::black_box(words(&batch, site, &all_steps, None)).expect("words");
+            std::hint::black_box(words(&batch, site, &all_steps)).expect("words");
             [each, start.elapsed()].map(|time| time.as_secs_f64() * 1e3)
         };
         (0..16).map(turn).skip(1).collect()

@@ -1,12 +1,10 @@
 //! Several questions put at once: every K of a sweep, every restart. The vector is the concatenation of theirs.
 
-use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::{Form, Step, Sums};
-use crate::query::{Block, Cells, Per, Query};
-use crate::random::Stream;
-use crate::{AnswerError, Domain, Prepared, QueryError, Rows, Transform};
+use crate::query::{Block, Per, Query};
+use crate::{AnswerError, Domain, Prepared, QueryError, Transform};
 
 /// Questions that one batch may hold.
 pub const MAX_BATCH: usize = 4096;
@@ -68,75 +66,21 @@ impl Batch {
         if kinds.all(|kind| kind == first) { first } else { "mixed" }
     }
 
-    /// Whether all its questions are smooth ([`Query::is_smooth`]).
-    pub fn is_smooth(&self) -> bool {
-        self.queries.iter().all(Query::is_smooth)
-    }
-
-    /// What every row adds to every entry of the answer, entries x rows, for rows in the units of the questions; `None` where
-    /// a question is not smooth.
-    pub(crate) fn functions(&self, rows: &Rows, domain: &Domain) -> Result<Option<Array2<f64>>, QueryError> {
-        let domain = self.domain(domain)?;
-        let lengths: Vec<usize> =
-            self.queries.iter().map(|query| query.layout(&domain).iter().map(|block| block.len).sum()).collect();
-        let mut values = Array2::zeros((lengths.iter().sum(), rows.len()));
-        let mut first = 0;
-        for (query, length) in self.queries.iter().zip(lengths) {
-            let Some(add) = query.of_row(&domain) else { return Ok(None) };
-            let mut own = vec![0.0; length];
-            for (x, mut column) in rows.iter().zip(values.columns_mut()) {
-                own.fill(0.0);
-                add(x, &mut own);
-                column.iter_mut().skip(first).zip(&own).for_each(|(slot, x)| *slot = *x);
-            }
-            first += length;
-        }
-        Ok(Some(values))
-    }
-
     /// Whether the words of parts of a site's rows make the words of all of them ([`Batch::merge`]).
     pub fn comes_in_parts(&self) -> bool {
         self.queries.iter().all(Query::comes_in_parts)
     }
 
-    /// The same questions without blur: what all parts of a site's rows are asked but the first, which draws the noise for all.
-    pub fn without_blur(&self) -> Batch {
-        let plain = |query: &Query| match query {
-            Query::Cells(cells) => Query::Cells(Cells { blur: None, ..cells.clone() }),
-            other => other.clone(),
-        };
-        Batch { transform: self.transform.clone(), queries: self.queries.iter().map(plain).collect() }
-    }
-
-    /// Adds the words of other rows of the same site: entries of [`Per::Row`] add up, and one of [`Per::Site`] is set where either
-    /// is. For a batch that [comes in parts](Batch::comes_in_parts).
+    /// Adds the words of other rows of the same site, for a batch that [comes in parts](Batch::comes_in_parts).
     ///
     /// # Errors
-    /// As [`Batch::layout`]; [`QueryError::Parameter`] where words or steps are not those of the batch.
-    pub fn merge(&self, domain: &Domain, steps: &[Step], words: &mut [i64], more: &[i64]) -> Result<(), QueryError> {
-        let domain = self.domain(domain)?;
-        let (mut words, mut more, mut steps) = (words, more, steps);
-        for query in &self.queries {
-            let blocks = query.layout(&domain);
-            let len = blocks.iter().map(|block| block.len).sum();
-            let none = QueryError::Parameter { what: "words that are not those of the question" };
-            let (Some((own, rest)), Some((add, more_rest)), Some((of, steps_rest))) =
-                (words.split_at_mut_checked(len), more.split_at_checked(len), steps.split_at_checked(blocks.len()))
-            else {
-                return Err(none);
-            };
-            let mut entries = own.iter_mut().zip(add);
-            for block in &blocks {
-                for (word, more) in entries.by_ref().take(block.len) {
-                    *word = match block.per {
-                        Per::Row => word.wrapping_add(*more),
-                        Per::Site => (*word).max(*more),
-                    };
-                }
-            }
-            query.settle(own, of);
-            (words, more, steps) = (rest, more_rest, steps_rest);
+    /// [`QueryError::Parameter`] if there are not as many words as the batch has entries.
+    pub fn merge(&self, domain: &Domain, words: &mut [i64], more: &[i64]) -> Result<(), QueryError> {
+        let len: usize = self.layout(domain)?.iter().map(|block| block.len).sum();
+        if words.len() != len || more.len() != len {
+            return Err(QueryError::Parameter { what: "words that are not those of the question" });
         }
+        words.iter_mut().zip(more).for_each(|(word, more)| *word = word.wrapping_add(*more));
         Ok(())
     }
 
@@ -145,7 +89,6 @@ impl Batch {
     fn each(
         &self,
         rows: &Prepared,
-        mut noise: Option<&mut Stream>,
         mut form: impl FnMut(&[Block], u64) -> Result<Form, AnswerError>,
         mut take: impl FnMut(&[Block], Sums<'_>) -> Result<(), AnswerError>,
     ) -> Result<(), AnswerError> {
@@ -165,7 +108,7 @@ impl Batch {
             let blocks: Vec<Vec<Block>> = queries.iter().map(|query| query.layout(rows.domain())).collect();
             let forms: Vec<Form> =
                 blocks.iter().map(|blocks| form(blocks, rows.len() as u64)).collect::<Result<_, _>>()?;
-            let sums = Query::answer(queries, rows, &forms, noise.as_deref_mut())?;
+            let sums = Query::answer(queries, rows, &forms)?;
             blocks.iter().zip(sums).try_for_each(|(blocks, sums)| take(blocks, sums))?;
             left = rest;
         }
@@ -199,28 +142,15 @@ pub struct Totals {
 
 /// The statistic of one site, in the layout of [`Batch::layout`] for the site's public box.
 ///
-/// # Errors
-/// [`AnswerError::Query`] if the question does not fit the box, [`AnswerError::NotFinite`] if a sum overflows,
-/// [`AnswerError::NoNoise`] for a question that asks for blur (see [`answer_with_noise`]).
-pub fn answer(batch: &Batch, rows: &Prepared) -> Result<Statistic, AnswerError> {
-    checked(batch, rows, None)
-}
-
-/// As [`answer`], with the site's own random numbers for a question that asks for blur. The caller takes them fresh
-/// from the operating system; a test seeds them.
-///
-/// # Errors
-/// As [`answer`].
-pub fn answer_with_noise(batch: &Batch, rows: &Prepared, noise: &mut Stream) -> Result<Statistic, AnswerError> {
-    checked(batch, rows, Some(noise))
-}
-
 /// A sum that left the range of `f64` must not be rounded, masked and sent: it is refused here, by block (specification,
 /// QRY-6).
-fn checked(batch: &Batch, rows: &Prepared, noise: Option<&mut Stream>) -> Result<Statistic, AnswerError> {
+///
+/// # Errors
+/// [`AnswerError::Query`] if the question does not fit the box, [`AnswerError::NotFinite`] if a sum overflows.
+pub fn answer(batch: &Batch, rows: &Prepared) -> Result<Statistic, AnswerError> {
     let mut values = Vec::new();
     let plain = |_: &[Block], _| Ok(Form::PLAIN);
-    batch.each(rows, noise, plain, |blocks, sums| {
+    batch.each(rows, plain, |blocks, sums| {
         let first = values.len();
         values.extend(sums.into_plain());
         match values[first..].iter().position(|value| !value.is_finite()) {
@@ -236,18 +166,13 @@ const MOST_STEPS: f64 = (1u64 << 51) as f64;
 /// Steps that all rows of a site may have in one entry.
 const MOST_IN_ALL: f64 = (1u64 << 63) as f64;
 
-/// As [`answer_with_noise`], in whole steps: every row's contribution is rounded to the step of its entry, and what is rounded is
+/// As [`answer`], in whole steps: every row's contribution is rounded to the step of its entry, and what is rounded is
 /// added as integers (specification, SUM-1). `steps` are those of the blocks of [`Batch::layout`], in their order.
 ///
 /// # Errors
 /// As [`answer`]; [`AnswerError::TooFine`] where a row could have 2^51 steps or all rows 2^63, which the steps of a plan never allow;
 /// [`AnswerError::Steps`] where they are not those of as many blocks and entries.
-pub fn words(
-    batch: &Batch,
-    rows: &Prepared,
-    steps: &[Step],
-    noise: Option<&mut Stream>,
-) -> Result<Vec<i64>, AnswerError> {
+pub fn words(batch: &Batch, rows: &Prepared, steps: &[Step]) -> Result<Vec<i64>, AnswerError> {
     let (mut words, mut rest) = (Vec::new(), steps);
     let form = |blocks: &[Block], rows: u64| {
         let (own, next) = rest.split_at_checked(blocks.len()).ok_or(AnswerError::Steps)?;
@@ -266,7 +191,7 @@ pub fn words(
         }
         Ok(Form::steps(own))
     };
-    batch.each(rows, noise, form, |blocks, sums| {
+    batch.each(rows, form, |blocks, sums| {
         words.extend(sums.into_words().map_err(|at| AnswerError::NotFinite { block: block_of(blocks, at) })?);
         Ok(())
     })?;

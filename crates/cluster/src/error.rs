@@ -170,9 +170,6 @@ pub enum AnswerError {
         /// Name of the block of the layout.
         block: &'static str,
     },
-    /// The question asks for blurred sums, but no random numbers were given.
-    #[error("the question asks for blur, and there are no random numbers to make it from")]
-    NoNoise,
     /// The question compares with labels, and there are none (or one is out of range).
     #[error("the question asks about labels that these rows do not have")]
     NoLabels,

@@ -21,7 +21,7 @@
 //! 3. `totals_check`, [`validity`], [`metrics`], [`offline`], [`synthetic`]: what is computed from totals alone, how results
 //!    are compared, seeded examples.
 //! 4. [`query`], `batch`: every question and its answer, one file for each family; several questions at once.
-//! 5. [`privacy`], [`sampling`]: differential privacy of a run, the rank of smooth questions, who is drawn.
+//! 5. [`privacy`], [`sampling`]: differential privacy of a run, who is drawn.
 //! 6. [`algorithm`]: the algorithms that a plan can name, one file each, in one registry.
 //! 7. [`method`]: what a whole run consists of, which questions belong to it, and the state machine that asks them.
 //! 8. [`pooled`], [`finish`], [`warnings`]: driving a method on rows at hand, ending one from the totals that are out, and what to
@@ -73,7 +73,7 @@ pub mod validity;
 pub mod warnings;
 
 pub use algorithm::{Algorithm, Round};
-pub use batch::{Batch, MAX_BATCH, Statistic, Totals, answer, answer_with_noise, words};
+pub use batch::{Batch, MAX_BATCH, Statistic, Totals, answer, words};
 pub use data::{Centres, Rows};
 pub use error::{AnswerError, DataError, DriveError, MethodError, MetricError, QueryError};
 pub use kernel::Step as SumStep;

@@ -6,9 +6,8 @@
 //! whoever carries them; a run in this module keeps no such promise, whatever its recipe says.
 
 use crate::method::Stage;
-use crate::random::Stream;
-use crate::sampling::{self, Sampling};
-use crate::{Batch, DriveError, Method, Outcome, Prepared, Query, Run, Step, Totals, answer_with_noise};
+use crate::sampling::Sampling;
+use crate::{Batch, DriveError, Method, Outcome, Prepared, Run, Step, Totals, answer};
 
 /// Runs `method` to its end on the rows of one place; the number of rows is known.
 ///
@@ -38,14 +37,11 @@ pub fn plain_federated(method: &mut dyn Method, sites: &[Prepared]) -> Result<Ou
 /// # Errors
 /// As [`plain_federated`].
 pub fn sampled(run: &mut Run, sites: &[Prepared], sampling: Sampling) -> Result<Outcome, DriveError> {
-    beside(run, sites, None, Some(sampling), None)
+    beside(run, sites, None, Some(sampling))
 }
 
-/// The blur of the site at a place, for the queries of one question.
-pub type BlurOf<'a> = &'a dyn Fn(usize, &[Query]) -> Stream;
-
 /// What a masked run is compared with: the same method on `whole`, all rows in one place, or where there is none on the plain
-/// sums over `sites`, drawn as `sampling` says. With `blur` the sites' own, questions that ask for it have the same noise.
+/// sums over `sites`, drawn as `sampling` says.
 ///
 /// # Errors
 /// As [`plain_federated`].
@@ -54,7 +50,6 @@ pub fn beside(
     sites: &[Prepared],
     whole: Option<&Prepared>,
     sampling: Option<Sampling>,
-    blur: Option<BlurOf<'_>>,
 ) -> Result<Outcome, DriveError> {
     let mut number = 0;
     let all = vec![true; sites.len()];
@@ -66,15 +61,14 @@ pub fn beside(
         };
         let drawn = match (sampling, run.stage()) {
             (Some(sampling), Some(Stage::Iterating)) => {
-                number += u32::from(!sampling::second_half(&batch));
+                number += 1;
                 sampling.drawn(number, sites.len())
             }
             _ => all.clone(),
         };
-        let blurred = batch.queries.iter().any(Query::is_blurred);
-        let mut totals = match whole.filter(|_| !blurred) {
+        let mut totals = match whole {
             Some(whole) => totals(&batch, std::slice::from_ref(whole))?,
-            None => some_totals(&batch, sites, &drawn, blur)?,
+            None => some_totals(&batch, sites, &drawn)?,
         };
         if sampling.is_some() {
             totals.rows = None;
@@ -85,27 +79,16 @@ pub fn beside(
 
 /// The plain sum of all sites' answers to one question, with the number of rows.
 ///
-/// A question that asks for blur gets it from a fixed seed.
-///
 /// # Errors
 /// [`DriveError::NoSites`], or the error of a site.
 pub fn totals(batch: &Batch, sites: &[Prepared]) -> Result<Totals, DriveError> {
-    some_totals(batch, sites, &vec![true; sites.len()], None)
+    some_totals(batch, sites, &vec![true; sites.len()])
 }
 
-fn some_totals(
-    batch: &Batch,
-    sites: &[Prepared],
-    drawn: &[bool],
-    blur: Option<BlurOf<'_>>,
-) -> Result<Totals, DriveError> {
-    let mut noise = Stream::new(0, b"veilsum plain sum blur 1");
+fn some_totals(batch: &Batch, sites: &[Prepared], drawn: &[bool]) -> Result<Totals, DriveError> {
     let mut values: Option<Vec<f64>> = None;
-    for (place, site) in sites.iter().enumerate().filter(|(place, _)| drawn[*place]) {
-        if let Some(blur) = blur {
-            noise = blur(place, &batch.queries);
-        }
-        let part = answer_with_noise(batch, site, &mut noise)?.values;
+    for (site, _) in sites.iter().zip(drawn).filter(|(_, drawn)| **drawn) {
+        let part = answer(batch, site)?.values;
         match &mut values {
             None => values = Some(part),
             Some(values) => values.iter_mut().zip(part).for_each(|(total, part)| *total += part),

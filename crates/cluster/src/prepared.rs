@@ -94,17 +94,23 @@ impl Prepared {
                 return Ok((Self::of(packed, domain.clone()), 0));
             }
         }
-        let good = |row: &[f64]| {
-            let bounds = domain.lower().iter().zip(domain.upper());
-            let direction = domain.scaling() != Scaling::Direction
-                || row.iter().zip(bounds.clone()).any(|(x, (low, high))| x.clamp(*low, *high) != 0.0);
-            direction
-                && row.iter().zip(bounds).all(|(x, (low, high))| x.is_finite() && (clip || (low..=high).contains(&x)))
-        };
         let mut kept = Vec::with_capacity(values.len());
-        values.chunks_exact(columns).filter(|row| good(row)).for_each(|row| kept.extend_from_slice(row));
+        values
+            .chunks_exact(columns)
+            .filter(|row| Self::takes(row, domain, out_of_box))
+            .for_each(|row| kept.extend_from_slice(row));
         let bad = (values.len() - kept.len()) / columns;
         Ok((Self::new(&Rows::known(kept, columns), domain, out_of_box)?, bad))
+    }
+
+    /// Whether a row of d values (ORIGINAL units) can be used: each is a finite number, inside the box where others are refused, and with
+    /// directions they are not all zeros there.
+    pub fn takes(row: &[f64], domain: &Domain, out_of_box: OutOfBox) -> bool {
+        let bounds = domain.lower().iter().zip(domain.upper());
+        let (clip, mut all) = (out_of_box == OutOfBox::Clip, row.iter().zip(bounds));
+        let direction =
+            domain.scaling() != Scaling::Direction || all.clone().any(|(x, (low, high))| x.clamp(*low, *high) != 0.0);
+        direction && all.all(|(x, (low, high))| x.is_finite() && (clip || (low..=high).contains(&x)))
     }
 
     /// Takes n x d values, row by row, as they are, in a box that nothing reaches: rows of one place, for results that stay there. The

@@ -5,8 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::query::RoundHalf;
-use crate::{Batch, MethodError, Query, random::Stream};
+use crate::{MethodError, random::Stream};
 
 const LABEL: &[u8; 24] = b"veilsum site sampling v1";
 
@@ -50,13 +49,6 @@ impl Sampling {
         }
         drawn
     }
-}
-
-/// Whether a question asks the sums of clusters whose counts were asked before: it is the second half of a round, and the
-/// sites behind the counts are those behind the sums.
-pub fn second_half(batch: &Batch) -> bool {
-    let sums = |query: &Query| matches!(query.half(), Some(RoundHalf::Sums(_)));
-    !batch.queries.is_empty() && batch.queries.iter().all(sums)
 }
 
 #[cfg(test)]

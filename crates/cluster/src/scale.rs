@@ -396,6 +396,24 @@ pub fn inside(points: &Centres, domain: &Domain) -> Result<(), String> {
     Ok(())
 }
 
+/// Clear of the rounding of coordinates into and out of the box.
+pub(crate) const MARGIN: f64 = 1.0 + 1e-5;
+
+/// The farthest that a row of this box is from its middle, working units, and a hair.
+pub(crate) fn reach(domain: &Domain) -> f64 {
+    let half = (0..domain.columns()).map(|column| {
+        let (low, high) = domain.working_interval(column);
+        (high - low) / 2.0
+    });
+    half.map(|half| half * half).sum::<f64>().sqrt() * MARGIN
+}
+
+/// The farthest that a row of this box is from the origin, working units, and a hair.
+pub(crate) fn farthest(domain: &Domain) -> f64 {
+    let squares = (0..domain.columns()).map(|column| domain.max_abs(column) * domain.max_abs(column));
+    squares.sum::<f64>().sqrt() * MARGIN
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

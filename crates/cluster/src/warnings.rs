@@ -16,16 +16,14 @@ use crate::{Centres, Domain, Outcome, Recipe, Scaling};
 /// as a Xie-Beni index above 16. Two halves of one normal cluster are 1.6 deviations apart, which is far above.
 const CLOSE: f64 = 0.25;
 /// A column counts for nothing where its standard deviation is below this part of its box: a uniform column has 0.29, a normal one
-/// that fills its box some 0.1, and a squared distance then holds less than a hundredth of it.
-const FLAT: f64 = 0.01;
+/// that fills its box some 0.1, and a squared distance then holds less than a sixth of it. Rows in one of eight parts of a box have 0.036 by the counts of
+/// cells.
+const FLAT: f64 = 0.04;
 /// A stop rule is coarse where the centres may still move by this part of the box's diagonal in a round. The defaults are 0.0035 of
 /// the diagonal of two columns, and less with more.
 const COARSE: f64 = 0.01;
 /// A hard centre is not its cluster's mean where it is further off than this part of the root mean square distance of the rows.
 const OFF_MEAN: f64 = 0.02;
-/// Cells for each cluster below which seeding is coarse: it looks for four and more, and finds fewer where the rule of small groups
-/// closes the others. With 15 clusters of which each lies at one site or two it found as many or fewer, and J was 1.7 times the best.
-const COARSE_CELLS: u32 = 2;
 /// Of several restarts, the best one is a lucky one where less than this share of them came to the same centres.
 const LUCKY: f64 = 0.5;
 /// Most rows are noise where a row weighs less, on the mean, than this part of what it weighs when all clusters share it alike, which
@@ -56,7 +54,6 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
     let mut found = Vec::new();
     if recipe.algorithm.describes().is_some() {
         found.extend(flat_columns(domain, names, outcome));
-        found.extend(rare_categories(recipe, domain, names, outcome));
         return found;
     }
     found.extend(border(outcome));
@@ -69,15 +66,12 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
     found.extend(disagreement(recipe, outcome));
     found.extend(close_centres(outcome));
     found.extend(fuzzifier(recipe, outcome));
-    found.extend(left_out(recipe, outcome));
-    found.extend(rested(outcome));
     found.extend(off_means(recipe, outcome));
     found.extend(uneven(recipe, outcome));
     found.extend(mostly_noise(recipe, outcome));
     found.extend(flat_columns(domain, names, outcome));
     found.extend(coarse(recipe, domain, outcome));
     found.extend(few_rows(outcome));
-    found.extend(rare_categories(recipe, domain, names, outcome));
     found
 }
 
@@ -87,21 +81,17 @@ fn first_centres(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     if k == 1 {
         return None;
     }
-    if let Some(cells) = outcome.cells.filter(|cells| *cells < COARSE_CELLS * k) {
-        let drawn = match k.saturating_sub(cells) {
-            0 => String::new(),
-            drawn => format!("; {drawn} of the first centres were drawn at random"),
-        };
+    if let Some(cells) = outcome.cells.filter(|cells| *cells < k) {
+        let drawn = k - cells;
         let text = format!(
-            "the {k} first centres come from only {cells} cells of rows, because too few rows or sites stand behind further ones{drawn}. \
+            "only {cells} cells hold rows, and {drawn} of the {k} first centres were drawn at random. \
              Others may have a better objective: --init uniform --restarts 10 tells, or a smaller K"
         );
         return Some(Warning::new("few-cells", text, [("cells", cells.into()), ("k", k.into())]));
     }
     if recipe.restarts == 1 {
         return matches!(recipe.seeding, Seeding::Uniform { .. }).then(|| {
-            let text = "the centres come from one random start, and another may have a better objective: --restarts 10 tells, or \
-                        --init totals where many sites have rows enough";
+            let text = "the centres come from one random start, and another may have a better objective: --restarts 10 tells, or --init totals";
             Warning::new("one-start", text.to_owned(), [("restarts", 1.0)])
         });
     }
@@ -122,7 +112,7 @@ fn unfinished(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     let last = outcome.history.last()?;
     let epsilon = tolerance(&recipe.algorithm).unwrap_or(0.0);
     // Where no tolerance is given, a run that stands still for all practical purposes is done.
-    if outcome.converged || outcome.rested.is_some() || last.shift <= epsilon.max(1e-9) {
+    if outcome.converged || last.shift <= epsilon.max(1e-9) {
         return None;
     }
     let text = match circle(&outcome.history) {
@@ -281,45 +271,9 @@ fn between(centres: &Centres) -> f64 {
     value
 }
 
-/// Rows that no centre stands for, and indices that a small cluster withholds.
-fn left_out(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
-    // Davies-Bouldin sums up distances by cluster, so it is among what such a cluster withholds.
-    let grouped = recipe.counts_clusters() && outcome.judged_over.is_some() && outcome.centres.k() > 1;
-    if grouped && outcome.indices.davies_bouldin.is_none() && outcome.indices.fuzzy_davies_bouldin.is_finite() {
-        let text = format!(
-            "a cluster has fewer than {} rows or rows of fewer than {} sites: nothing was summed up by cluster, and the indices that \
-             need it are missing",
-            recipe.rule.min_rows, recipe.rule.min_sites
-        );
-        let numbers = [("min_rows", recipe.rule.min_rows as f64), ("min_sites", recipe.rule.min_sites.into())];
-        return Some(Warning::new("small-cluster", text, numbers));
-    }
-    let n = outcome.n_total? as f64;
-    let missing = outcome.clusters.left_out? as f64;
-    (matches!(recipe.algorithm, Algorithm::Fkm { .. }) && missing > 0.5).then(|| {
-        let text = format!(
-            "{missing:.0} of {n:.0} rows were left out of the last centres: at their sites they are in groups that are too small"
-        );
-        Warning::new("rows-left-out", text, [("rows", missing), ("of", n)])
-    })
-}
-
-/// The centres came to rest because clusters were frozen.
-fn rested(outcome: &Outcome) -> Option<Warning> {
-    let rested = outcome.rested?;
-    let text = format!(
-        "the centres came to rest and are no fixed point of the method, and others may have a better objective: {}",
-        rested.why()
-    );
-    let numbers = [("too_small", rested.too_small.into()), ("hardly_changed", rested.hardly_changed.into())];
-    let mut warning = Warning::new("rested", text, numbers);
-    warning.numbers.extend(outcome.off_means.map(|off| ("distance".to_owned(), off)));
-    Some(warning)
-}
-
-/// A hard method that ended beside the means of its clusters, though none was frozen: its sites left out small groups.
+/// A hard method that ended beside the means of its clusters: its sites left out small groups.
 fn off_means(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
-    let off = outcome.off_means.filter(|_| recipe.algorithm.fuzzifier().is_none() && outcome.rested.is_none())?;
+    let off = outcome.off_means.filter(|_| recipe.algorithm.fuzzifier().is_none())?;
     let spread = outcome.objective_per_row.max(0.0).sqrt();
     (spread.is_finite() && off > OFF_MEAN * spread).then(|| {
         let text = format!(
@@ -405,36 +359,6 @@ fn few_rows(outcome: &Outcome) -> Option<Warning> {
         );
         Warning::new("few-rows", text, [("rows", n), ("coordinates", numbers)])
     })
-}
-
-/// A category that few rows of a hard cluster have. The rule of small groups is on the rows of a cluster and not on those of a
-/// category in it: the share is a coordinate of the centre, and share times size is the number of these rows.
-fn rare_categories(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome) -> Option<Warning> {
-    let least = recipe.rule.min_rows as f64;
-    recipe.algorithm.fuzzifier().is_none().then_some(())?;
-    let shares = domain.centres_to_original(&outcome.centres).ok()?;
-    let described = outcome.description.as_ref().map(|found| found.rows);
-    let size = |i: usize| outcome.clusters.sizes.get(i).copied().flatten().or(described);
-    let rows = |i: usize, column: usize| Some(shares.row(i)[column] * size(i)? as f64);
-    let places = (0..shares.k()).flat_map(|i| (domain.numbers()..domain.columns()).map(move |column| (i, column)));
-    let rare: Vec<(usize, usize)> =
-        places.filter(|(i, column)| rows(*i, *column).is_some_and(|n| n > 0.5 && n < least - 0.5)).collect();
-    let (cluster, column) = *rare.first()?;
-    let name = names.get(column).map_or("?", String::as_str);
-    let text = match described {
-        Some(_) => format!(
-            "{}, {name:?} among them, {} fewer than {least:.0} rows in the cohort, and the result counts them. Merge rare categories in \
-             the plan",
-            if rare.len() == 1 { "1 category".into() } else { format!("{} categories", rare.len()) },
-            if rare.len() == 1 { "has" } else { "have" },
-        ),
-        None => format!(
-            "{} of category and cluster stand on fewer than {least:.0} rows, {name:?} in cluster {cluster} among them: whoever sees the \
-         shares and the sizes can tell how few rows of a cluster have it. Merge rare categories in the plan",
-            if rare.len() == 1 { "1 share".into() } else { format!("{} shares", rare.len()) },
-        ),
-    };
-    Some(Warning::new("rare-category", text, [("shares", rare.len() as f64), ("min_rows", least)]))
 }
 
 /// The centres in the units of the questions.

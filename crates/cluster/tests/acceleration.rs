@@ -91,7 +91,7 @@ fn in_steps(recipe: &Recipe, sites: &[Prepared], fraction_bits: i32) -> Outcome 
             batch.layout(&domain).unwrap().iter().map(|b| SumStep { len: b.len, fraction_bits }).collect();
         let mut total = vec![0i64; steps.iter().map(|step| step.len).sum()];
         for site in sites {
-            let own = words(&batch, site, &steps, None).unwrap();
+            let own = words(&batch, site, &steps).unwrap();
             total.iter_mut().zip(own).for_each(|(total, own)| *total += own);
         }
         let values = total.iter().map(|steps| *steps as f64 / 2f64.powi(fraction_bits)).collect();
@@ -135,7 +135,7 @@ fn coarse_totals_save_rounds_too() {
 
 #[test]
 fn noise_is_not_extrapolated() {
-    let noise = Some(Noise::usual(1.0, 1000));
+    let noise = Some(Noise::usual(veilsum_cluster::privacy::rho(1.0, 1e-6), 1000).from_anywhere());
     let with = |algorithm| Recipe { noise, ..Recipe::plain(algorithm, 3, Seeding::Uniform { seed: 1 }) };
     let why = with(fast(2.0, 0.0)).check(&domain()).unwrap_err().to_string();
     assert!(why.contains("follow the noise") && why.contains("--method fcm"), "{why}");

@@ -1,16 +1,16 @@
 //! Hard groups from bounds on distances: the words are those of the plain pass, question after question, whatever is asked in between.
 
 use proptest::prelude::*;
-use veilsum_cluster::method::{GroupThreshold, Preparation, Scale, Seeding};
-use veilsum_cluster::query::{LocalMeans, LocalSteps, RoundHalf, SinceCentres};
+use veilsum_cluster::method::{Preparation, Scale, Seeding};
+use veilsum_cluster::query::{LocalMeans, LocalSteps};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
     Algorithm, AnswerError, Batch, Centres, Clusters, Domain, Method, OutOfBox, Prepared, Query, Recipe, Rows, Scaling,
     Step, SumStep, Totals, words,
 };
 
-fn means(centres: &Centres, part: RoundHalf) -> Query {
-    LocalMeans { centres: centres.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false, part }.into()
+fn means(centres: &Centres) -> Query {
+    LocalMeans { centres: centres.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false }.into()
 }
 
 /// Steps as small as the bounds of the blocks allow, so that the last bits count.
@@ -23,7 +23,7 @@ fn steps(batch: &Batch, domain: &Domain, bits: i32) -> Vec<SumStep> {
 }
 
 fn ask(batch: &Batch, site: &Prepared, bits: i32) -> Result<Vec<i64>, AnswerError> {
-    words(batch, site, &steps(batch, site.domain(), bits), None)
+    words(batch, site, &steps(batch, site.domain(), bits))
 }
 
 /// What happens to the centres from one round to the next.
@@ -59,20 +59,6 @@ fn next(stream: &mut Stream, centres: &Centres, rows: &Rows, size: f64) -> Centr
     Centres::new(k, d, values).expect("finite centres")
 }
 
-fn part(stream: &mut Stream, k: usize, before: &Centres) -> RoundHalf {
-    let list: Vec<u32> = (0..k as u32).filter(|_| stream.below(2) == 0).collect();
-    match stream.below(5) {
-        0 => RoundHalf::Counts,
-        1 if !list.is_empty() => RoundHalf::Sums(list),
-        2 => RoundHalf::Sums((0..k as u32).collect()),
-        3 => {
-            let of = (0..k).map(|c| u32::from(c == 0 || stream.below(2) == 0)).collect();
-            RoundHalf::Changes(SinceCentres { centres: vec![before.clone()], of })
-        }
-        _ => RoundHalf::Both,
-    }
-}
-
 fn equal_over_rounds(n: usize, d: usize, k: usize, size: f64, grid: bool, threads: usize, seed: u64) {
     let mut stream = Stream::new(seed, b"veilsum bounds test 24..");
     let mut draw = |n: usize| -> Vec<f64> {
@@ -81,19 +67,18 @@ fn equal_over_rounds(n: usize, d: usize, k: usize, size: f64, grid: bool, thread
     };
     let rows = Rows::new(draw(n), d).expect("rows");
     let mut centres = Centres::new(k, d, draw(k)).expect("centres");
-    let mut before = centres.clone();
     let domain = Domain::new(vec![0.0; d], vec![size; d], Scaling::None).expect("a box");
     let site = || Prepared::new(&rows, &domain, OutOfBox::Refuse).expect("rows in the box");
     // Room for everything, for one set of centres, and for none.
-    let one = 8 * (n + k * (3 * d + 3)) as u64;
+    let one = 8 * (n + k * (2 * d + 2)) as u64;
     let (plain, known, tight) = (site(), site().with_room(1 << 24), site().with_room(one));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     pool.install(|| {
         for round in 0..12 {
-            let mut queries = vec![means(&centres, part(&mut stream, k, &before))];
+            let mut queries = vec![means(&centres)];
             if stream.below(3) == 0 {
                 // Another set of as many centres, which goes its own way, and another kind of question.
-                queries.push(means(&next(&mut stream, &centres, &rows, size), RoundHalf::Both));
+                queries.push(means(&next(&mut stream, &centres, &rows, size)));
                 queries.push(Query::fuzzy_sums(centres.clone(), 2.0));
             }
             let batch = Batch { transform: None, queries };
@@ -105,8 +90,7 @@ fn equal_over_rounds(n: usize, d: usize, k: usize, size: f64, grid: bool, thread
                     assert_eq!(ask(&batch, site, bits), expected, "again, round {round}: {batch:?}");
                 }
             }
-            let after = next(&mut stream, &centres, &rows, size);
-            before = std::mem::replace(&mut centres, after);
+            centres = next(&mut stream, &centres, &rows, size);
         }
     });
 }
@@ -164,7 +148,7 @@ fn run(recipe: &Recipe, room: u64) -> (Vec<Vec<i64>>, Vec<f64>) {
         let steps = steps(&batch, domain, 36);
         let mut total: Vec<i64> = Vec::new();
         for site in &sites {
-            let words = words(&batch, site, &steps, None).expect("words");
+            let words = words(&batch, site, &steps).expect("words");
             total.resize(words.len(), 0);
             total.iter_mut().zip(&words).for_each(|(sum, word)| *sum += word);
             all.push(words);
@@ -180,11 +164,8 @@ fn run(recipe: &Recipe, room: u64) -> (Vec<Vec<i64>>, Vec<f64>) {
 fn a_federated_run_has_equal_words_with_and_without() {
     let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 60 };
     let plain = Recipe::plain(kmeans, 5, Seeding::Uniform { seed: 3 });
-    let first = GroupThreshold { min_rows: 4, min_sites: 2, ask_first: true };
     let recipes = [
         plain.clone(),
-        Recipe { rule: first, ..plain.clone() },
-        Recipe { rule: first, min_change: 3, ..plain.clone() },
         Recipe { clusters: Clusters { min: 2, max: 5 }, restarts: 3, ..plain.clone() },
         Recipe { preparation: Preparation { scale: Scale::Standard, ..Preparation::none() }, ..plain },
     ];

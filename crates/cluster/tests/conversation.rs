@@ -120,7 +120,7 @@ fn the_outcome_without_a_known_number_of_rows() {
     assert_eq!((outcome.n_total, outcome.rounds, outcome.converged), (Some(4), 1, false));
     assert_eq!((outcome.objective, outcome.objective_per_row), (0.5, 0.125));
     assert_eq!(outcome.clusters.mass, [Some(2.0 + 1e-7), Some(2.0)], "of the reported centres");
-    assert_eq!((outcome.clusters.weight.clone(), outcome.clusters.left_out), (vec![None; 2], Some(0)));
+    assert_eq!(outcome.clusters.weight, [None; 2]);
     // S = 1/4 * 1/2 each, centres 0.25 and 0.75.
     assert!((outcome.indices.fuzzy_davies_bouldin - 0.5).abs() < 1e-6);
     let text = serde_json::to_string(&outcome).unwrap();

@@ -142,7 +142,7 @@ fn a_site_answers_the_questions_of_a_description_alone() {
     let mut run = recipe.run(&domain, 3).unwrap();
     let (mut asked, mut step): (Vec<Batch>, _) = (Vec::new(), run.next(None).unwrap());
     while let Step::Ask(batch) = step {
-        recipe.admits(&batch, &domain, 3).unwrap();
+        recipe.admits(&batch, &domain).unwrap();
         if let Some(last) = asked.last() {
             recipe.follows(last, &batch, &domain).unwrap();
         }
@@ -150,7 +150,7 @@ fn a_site_answers_the_questions_of_a_description_alone() {
         asked.push(batch);
     }
     assert_eq!(asked.len(), 3);
-    let refused = |query: Query| recipe.admits(&Batch::from(query), &domain, 3).unwrap_err();
+    let refused = |query: Query| recipe.admits(&Batch::from(query), &domain).unwrap_err();
     let whole = |column| Bracket { column, lower: 0.0, upper: 1.0 };
     let narrow = Bracket { upper: 0.5, ..whole(0) };
     refused(Histogram { brackets: vec![narrow, whole(1), whole(2)], bins: BINS }.into());
@@ -168,7 +168,7 @@ fn a_site_answers_the_questions_of_a_description_alone() {
     assert!(recipe.follows(&asked[2], &asked[1], &domain).is_err());
     // What a plan of clusters asks is what it asked before.
     let fcm = Recipe::plain(Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 }, 1, Seeding::Uniform { seed: 1 });
-    assert!(asked.iter().all(|batch| fcm.admits(batch, &domain, 3).is_err()));
+    assert!(asked.iter().all(|batch| fcm.admits(batch, &domain).is_err()));
 }
 
 #[test]
@@ -232,6 +232,7 @@ fn what_is_there_for_clusters_goes_with_no_description() {
     for recipe in bad {
         assert!(recipe.check(&domain).is_err(), "{recipe:?}");
     }
-    let noisy = Recipe { noise: Some(Noise::usual(1.0, 1000)), ..good };
+    let noisy =
+        Recipe { noise: Some(Noise::usual(veilsum_cluster::privacy::rho(1.0, 1e-6), 1000).from_anywhere()), ..good };
     assert!(noisy.check(&domain).unwrap_err().to_string().contains("--method fcm --k 1"));
 }

@@ -27,24 +27,17 @@ fn centres(stream: &mut Stream, k: usize) -> Centres {
 /// Every family whose answer adds up over rows.
 fn additive(stream: &mut Stream, m: f64) -> Batch {
     let c = centres(stream, 4);
-    let means = |part| LocalMeans { centres: c.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false, part };
-    let since = SinceCentres { centres: vec![centres(stream, 4)], of: vec![1, 0, 1, 1] };
     let bracket = |column, lower, upper| Bracket { column, lower, upper };
     let tree = Tree { of: vec![0, 2], splits: vec![Split { column: 1, at: 0.5 }, Split { column: 0, at: 0.25 }] };
     let queries: Vec<Query> = vec![
         Query::fuzzy_sums(c.clone(), m),
         Query::fuzzy_validation(c.clone(), m),
         Validation { centres: c.clone(), m, vectors: true }.into(),
-        Ungrouped { centres: c.clone(), m }.into(),
-        Sizes { centres: c.clone() }.into(),
-        means(RoundHalf::Counts).into(),
-        means(RoundHalf::Both).into(),
-        means(RoundHalf::Sums(vec![1, 3])).into(),
-        means(RoundHalf::Changes(since)).into(),
+        LocalMeans { centres: c.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false }.into(),
         Moments { around: None }.into(),
         Moments { around: Some(vec![0.3; D]) }.into(),
         Histogram { brackets: vec![bracket(0, 0.0, 1.0), bracket(2, 0.25, 0.5)], bins: 7 }.into(),
-        Cells { tree, nodes: vec![0, 1, 3], part: RoundHalf::Both, blur: None }.into(),
+        Cells { tree, nodes: vec![0, 1, 3] }.into(),
         Silhouette { centres: c.clone(), means: c.clone(), rows: vec![9.0; 4], scatter: vec![0.5; 4] }.into(),
     ];
     Batch { transform: None, queries }
@@ -54,23 +47,15 @@ fn additive(stream: &mut Stream, m: f64) -> Batch {
 fn others(stream: &mut Stream, m: f64) -> Batch {
     let c = centres(stream, 3);
     let typical = |typicality| TypicalSums { centres: c.clone(), m, distance: 0.4, typicality };
-    let shifts = |m| Shifts { centres: c.clone(), m, clip: 0.3, middle: false, round: 0 };
+    let shifts = |m| Shifts { centres: c.clone(), m, typical: None, clip: 0.3, middle: false, round: 0 };
     let covariances = [0.2, 0.05, 0.3, 0.0, 0.01, 0.25].repeat(3);
-    let shaped = |part| ShapedSums {
-        centres: c.clone(),
-        covariances: covariances.clone(),
-        model: ShapeModel::GustafsonKessel { m },
-        floor: 1e-3,
-        part,
-    };
+    let model = ShapeModel::GustafsonKessel { m };
     let queries = vec![
         typical(Typicality::Noise).into(),
         typical(Typicality::Possibilistic).into(),
         shifts(Some(m)).into(),
         shifts(None).into(),
-        shaped(RoundHalf::Both).into(),
-        shaped(RoundHalf::Counts).into(),
-        shaped(RoundHalf::Sums(vec![0, 2])).into(),
+        ShapedSums { centres: c.clone(), covariances, model, floor: 1e-3 }.into(),
     ];
     Batch { transform: None, queries }
 }
@@ -97,15 +82,15 @@ fn sum_1_a_sweep_in_one_pass_has_the_words_of_each_question_alone() {
     // Two fuzzifiers, another question in between, and more centres than one pass takes.
     let mut queries: Vec<Query> = (2..=9).map(|k| sums(k, 2.0, &mut stream)).collect();
     queries.push(sums(4, 1.5, &mut stream));
-    queries.push(Sizes { centres: centres(&mut stream, 3) }.into());
+    queries.push(Query::fuzzy_validation(centres(&mut stream, 3), 2.0));
     queries.extend([100, 40, 3].map(|k| sums(k, 1.5, &mut stream)));
     let batch = Batch { transform: None, queries: queries.clone() };
-    let found = words(&batch, &site, &steps(&batch, 38), None).unwrap();
+    let found = words(&batch, &site, &steps(&batch, 38)).unwrap();
     let values = answer(&batch, &site).unwrap().values;
     let (mut alone, mut values_alone) = (Vec::new(), Vec::new());
     for query in queries {
         let one = Batch::from(query);
-        alone.extend(words(&one, &site, &steps(&one, 38), None).unwrap());
+        alone.extend(words(&one, &site, &steps(&one, 38)).unwrap());
         values_alone.extend(answer(&one, &site).unwrap().values);
     }
     assert_eq!(found, alone);
@@ -113,7 +98,7 @@ fn sum_1_a_sweep_in_one_pass_has_the_words_of_each_question_alone() {
     // Steps of its own for one of them.
     let mut uneven = steps(&batch, 38);
     uneven[3].fraction_bits -= 5;
-    let coarse = words(&batch, &site, &uneven, None).unwrap();
+    let coarse = words(&batch, &site, &uneven).unwrap();
     let at: usize = uneven[..3].iter().map(|step| step.len).sum();
     assert_eq!(coarse[..at], found[..at]);
     assert!((coarse[at] * 32 - found[at]).abs() <= 32 * 700 && coarse[at] != found[at]);
@@ -135,12 +120,10 @@ fn rows_in_single_precision_answer_as_the_same_numbers_in_doubles() {
         factor: vec![3.0, 2.0, 5.0],
     };
     let local = LocalSteps { most: 5, epsilon: 1e-4 };
-    let alone: Query =
-        LocalFuzzy { centres: centres(&mut stream, 3), m: 2.0, local, pull: Pull::Memberships, part: RoundHalf::Both }
-            .into();
+    let alone: Query = LocalFuzzy { centres: centres(&mut stream, 3), m: 2.0, local, pull: Pull::Memberships }.into();
     let mut batches =
         vec![additive(&mut stream, 2.0), additive(&mut stream, 1.5), others(&mut stream, 2.0), alone.into()];
-    batches.push(Batch { transform: Some(transform), queries: additive(&mut stream, 2.0).queries[..7].to_vec() });
+    batches.push(Batch { transform: Some(transform), queries: additive(&mut stream, 2.0).queries[..4].to_vec() });
     for threads in [1, 2, 4] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let [single, double] = [&single, &double].map(|rows| rows.clone().with_room(1 << 24));
@@ -154,7 +137,7 @@ fn rows_in_single_precision_answer_as_the_same_numbers_in_doubles() {
             // Twice, so that bounds are known the second time.
             for _ in 0..2 {
                 let all = |rows: &Prepared| {
-                    pool.install(|| (answer(batch, rows).unwrap().values, words(batch, rows, &steps, None)))
+                    pool.install(|| (answer(batch, rows).unwrap().values, words(batch, rows, &steps)))
                 };
                 let ((a, in_steps), (b, known)) = (all(&single), all(&double));
                 assert!(a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits())), "seed {seed}, batch {i}");
@@ -183,12 +166,12 @@ proptest! {
         for batch in [additive(&mut stream, m), others(&mut stream, m)] {
             prop_assert!(batch.comes_in_parts());
             let steps = steps(&batch, bits);
-            let of = |values: &[f64]| words(&batch, &prepared(values.to_vec()), &steps, None).unwrap();
+            let of = |values: &[f64]| words(&batch, &prepared(values.to_vec()), &steps).unwrap();
             let whole = of(&rows);
             prop_assert_eq!(&whole, &of(&shuffled));
             let (left, right) = shuffled.split_at(cut.min(n) * D);
             let mut parts = of(right);
-            batch.merge(&domain(), &steps, &mut parts, &of(left)).unwrap();
+            batch.merge(&domain(), &mut parts, &of(left)).unwrap();
             prop_assert_eq!(&whole, &parts);
             // Half a step a row, and what doubles lose.
             let plain = answer(&batch, &prepared(rows.clone())).unwrap().values;
@@ -229,11 +212,11 @@ proptest! {
         let rows = prepared(rows);
         let ask = |query: Query, lens: &[usize]| {
             let steps: Vec<SumStep> = lens.iter().map(|len| SumStep { len: *len, fraction_bits: bits }).collect();
-            words(&query.into(), &rows, &steps, None).unwrap()
+            words(&query.into(), &rows, &steps).unwrap()
         };
         prop_assert_eq!(ask(Query::fuzzy_sums(c.clone(), 2.0), &[4 * D, 4]), fuzzy);
-        let means = LocalMeans { centres: c, local: LocalSteps::ONE, min_rows: 1, nearest: false, part: RoundHalf::Both };
-        let found = ask(means.into(), &[4, 4 * D, 4, 1]);
+        let means = LocalMeans { centres: c, local: LocalSteps::ONE, min_rows: 1, nearest: false };
+        let found = ask(means.into(), &[4, 4 * D, 1]);
         prop_assert_eq!(&found[..4 * (D + 1)], &hard[..]);
     }
 }
@@ -247,7 +230,7 @@ fn sum_1_threads_change_no_word() {
     let steps = steps(&batch, 38);
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| words(&batch, &rows, &steps, None).unwrap())
+        pool.install(|| words(&batch, &rows, &steps).unwrap())
     };
     let one = run(1);
     assert!([2, 4].into_iter().all(|threads| run(threads) == one));
@@ -259,12 +242,12 @@ fn steps_of_another_question_are_refused() {
     let rows = prepared(vec![0.5; D]);
     let one = |len| SumStep { len, fraction_bits: 20 };
     for steps in [vec![], vec![one(6)], vec![one(6), one(3)], vec![one(6), one(2), one(1)]] {
-        assert_eq!(words(&batch, &rows, &steps, None), Err(AnswerError::Steps));
+        assert_eq!(words(&batch, &rows, &steps), Err(AnswerError::Steps));
     }
     // Rounded contributions would not be exact beyond this, and could wrap.
     for (fraction_bits, rows) in [(54, &rows), (52, &rows), (50, &prepared(vec![0.5; D << 14])), (2000, &rows)] {
         let too_fine = [one(6), SumStep { len: 2, fraction_bits }];
-        assert_eq!(words(&batch, rows, &too_fine, None), Err(AnswerError::TooFine { block: "weights" }));
+        assert_eq!(words(&batch, rows, &too_fine), Err(AnswerError::TooFine { block: "weights" }));
     }
-    assert!(words(&batch, &rows, &[one(6), SumStep { len: 2, fraction_bits: 51 }], None).is_ok());
+    assert!(words(&batch, &rows, &[one(6), SumStep { len: 2, fraction_bits: 51 }]).is_ok());
 }

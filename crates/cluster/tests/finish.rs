@@ -218,7 +218,9 @@ fn hard_and_local_methods_are_refused() {
         assert!(done.is_none(), "{name}");
         let found = finish(&run, &out).unwrap();
         println!("{name}: {:?}", found.refused);
-        assert!(matches!(found.refused, Some(Refusal::NotOverRows(_) | Refusal::NothingOut)), "{name}: {found:?}");
+        let inexact = matches!(found.refused, Some(Refusal::Inexact { .. })) && name == "kmeans";
+        let refused = matches!(found.refused, Some(Refusal::NotOverRows(_) | Refusal::NothingOut));
+        assert!(refused || inexact, "{name}: {found:?}");
         assert_eq!(found.outcome.centres, run.fits()[0].centres, "{name}");
         assert!(
             !found.outcome.converged && found.outcome.extrapolated.is_none() && found.outcome.rounds == 2,

@@ -2,7 +2,7 @@
 
 use veilsum_cluster::{
     Algorithm, Centres, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling,
-    method::{ALGORITHMS, GroupThreshold, Seeding, TreeSeeding, Validity},
+    method::{ALGORITHMS, Seeding, TreeSeeding, Validity},
     pooled,
 };
 
@@ -23,14 +23,14 @@ fn rows() -> Vec<Vec<[f64; 2]>> {
     (0..5).map(|site| (0..30 + 11 * site).map(|i| row(site, i)).collect()).collect()
 }
 
-fn run(algorithm: Algorithm, rule: GroupThreshold) -> Outcome {
+fn run(algorithm: Algorithm) -> Outcome {
     let prepared = |rows: &Vec<[f64; 2]>| {
         Prepared::new(&Rows::new(rows.concat(), 2).unwrap(), &domain(), OutOfBox::Refuse).unwrap()
     };
     let sites: Vec<Prepared> = rows().iter().map(prepared).collect();
-    let seeding = Seeding::Tree(TreeSeeding { seed: 3, cells_per_cluster: 8, tries: 20, min_rows: 2, blur: 0.0 });
+    let seeding = Seeding::Tree(TreeSeeding { seed: 3, levels: 6, tries: 20 });
     let validity = Validity { judge_m: M, ..Validity::everything() };
-    let recipe = Recipe { rule, validity, ..Recipe::plain(algorithm, 3, seeding) };
+    let recipe = Recipe { validity, ..Recipe::plain(algorithm, 3, seeding) };
     pooled::plain_federated(&mut recipe.run(&domain(), 5).unwrap(), &sites).unwrap()
 }
 
@@ -56,32 +56,15 @@ fn counted(centres: &Centres, m: f64) -> Vec<[f64; 3]> {
 fn sizes_mass_and_weight_mean_the_same_in_every_method() {
     let n = rows().concat().len() as u64;
     for algorithm in ALGORITHMS.iter().flat_map(|about| (about.forms)()) {
-        for rule in [GroupThreshold::NONE, GroupThreshold { min_rows: 4, min_sites: 2, ask_first: true }] {
-            let outcome = run(algorithm.clone(), rule);
-            let (held, clusters) = (counted(&outcome.centres, outcome.m), &outcome.clusters);
-            let what = format!("{algorithm:?} {rule:?}: {clusters:?}");
-            for (c, [rows, mass, weight]) in held.into_iter().enumerate() {
-                assert_eq!(clusters.sizes[c], Some(rows as u64), "{what}");
-                for (found, known) in [(clusters.mass[c], mass), (clusters.weight[c], weight)] {
-                    assert!(found.is_some_and(|found| (found - known).abs() < 1e-6), "{what}: {known}");
-                }
+        let outcome = run(algorithm.clone());
+        let (held, clusters) = (counted(&outcome.centres, outcome.m), &outcome.clusters);
+        let what = format!("{algorithm:?}: {clusters:?}");
+        for (c, [rows, mass, weight]) in held.into_iter().enumerate() {
+            assert_eq!(clusters.sizes[c], Some(rows as u64), "{what}");
+            for (found, known) in [(clusters.mass[c], mass), (clusters.weight[c], weight)] {
+                assert!(found.is_some_and(|found| (found - known).abs() < 1e-6), "{what}: {known}");
             }
-            assert_eq!(clusters.sizes.iter().flatten().sum::<u64>(), n, "{what}");
-            // Rows that belong to noise are not counted, and it is not said that none are left out.
-            let noise = matches!(algorithm, Algorithm::FcmNoise { .. } | Algorithm::Pcm { .. });
-            assert_eq!(clusters.left_out.is_none(), noise, "{what}");
-            assert!(clusters.left_out.is_none_or(|left| left < n), "{what}");
         }
+        assert_eq!(clusters.sizes.iter().flatten().sum::<u64>(), n, "{what}");
     }
-}
-
-#[test]
-fn rows_of_groups_below_p_are_left_out() {
-    let fkm = |min_rows| Algorithm::Fkm { epsilon: 0.0, max_rounds: 1, min_rows, local_steps: 1, finish: 0 };
-    let left = |algorithm| run(algorithm, GroupThreshold::NONE).clusters.left_out;
-    assert_eq!(left(fkm(1)), Some(0));
-    // No site has so many rows in one group.
-    assert_eq!(left(fkm(1000)), Some(rows().concat().len() as u64));
-    let some = left(fkm(12)).unwrap();
-    assert!(0 < some && some < rows().concat().len() as u64, "{some}");
 }

@@ -3,9 +3,9 @@
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Clusters, Domain, Method, OutOfBox, Prepared, Query, Recipe, Rows, Scaling, Step,
     Transform, answer,
-    method::{GroupThreshold, LocalRange, Preparation, Scale, Seeding, Stage, TreeSeeding, Validity, Winsor},
+    method::{LocalRange, Preparation, Scale, Seeding, Stage, TreeSearch, TreeSeeding, Validity, Winsor},
     pooled,
-    query::{Bracket, Cells, FeatureParams, Histogram, LocalMeans, LocalSteps, Moments, RoundHalf, Split},
+    query::{Bracket, Cells, FeatureParams, Histogram, LocalMeans, LocalSteps, Moments},
     random::Stream,
 };
 
@@ -32,12 +32,9 @@ fn sites() -> Vec<Prepared> {
         .collect()
 }
 
-fn tree(blur: f64) -> Seeding {
-    Seeding::Tree(TreeSeeding { seed: 3, cells_per_cluster: 4, tries: 5, min_rows: 8, blur })
+fn tree() -> Seeding {
+    Seeding::Tree(TreeSeeding { seed: 3, levels: 6, tries: 5 })
 }
-
-const COUNTS_FIRST: GroupThreshold = GroupThreshold { min_rows: 8, min_sites: 2, ask_first: true };
-const TOGETHER: GroupThreshold = GroupThreshold { min_rows: 8, min_sites: 2, ask_first: false };
 
 fn algorithms() -> Vec<Algorithm> {
     let local = LocalSteps { most: 20, epsilon: 1e-4 };
@@ -64,7 +61,7 @@ fn algorithms() -> Vec<Algorithm> {
 
 fn recipe(algorithm: Algorithm) -> Recipe {
     let validity = Validity { classes: 3, ..Validity::everything() };
-    Recipe { rule: COUNTS_FIRST, validity, ..Recipe::plain(algorithm, 3, tree(0.0)) }
+    Recipe { validity, ..Recipe::plain(algorithm, 3, tree()) }
 }
 
 /// Every question of an honest run, in order.
@@ -92,7 +89,7 @@ fn judged(recipe: &Recipe, asked: &[Batch]) -> Result<(), String> {
     let domain = domain();
     let (mut before, mut often): (Option<(Stage, &Batch)>, u32) = (None, 0);
     for batch in asked {
-        let stage = recipe.admits(batch, &domain, SITES).map_err(|why| format!("{}: {why}", batch.kind()))?;
+        let stage = recipe.admits(batch, &domain).map_err(|why| format!("{}: {why}", batch.kind()))?;
         if let Some((_, before)) = before {
             recipe.follows(before, batch, &domain)?;
         }
@@ -108,20 +105,17 @@ fn judged(recipe: &Recipe, asked: &[Batch]) -> Result<(), String> {
 #[test]
 fn every_question_of_every_honest_run_is_admitted() {
     for algorithm in algorithms() {
-        for rule in [GroupThreshold::NONE, COUNTS_FIRST, TOGETHER, GroupThreshold { min_sites: 1, ..COUNTS_FIRST }] {
-            for (scale, blur, restarts) in [(Scale::None, 0.0, 1), (Scale::Standard, 0.5, 2), (Scale::Robust, 0.0, 2)] {
-                let mut recipe = recipe(algorithm.clone());
-                recipe.rule = rule;
-                recipe.seeding = tree(blur);
-                recipe.restarts = restarts;
-                if restarts > 1 {
-                    recipe.clusters = Clusters { min: 2, max: 4 };
-                    recipe.range = Some(LocalRange { most: 3, starts: 1, seed: 1 });
-                    recipe.preparation.winsorise = vec![Winsor { column: 1, lower: 0.0, upper: 0.9 }];
-                }
-                recipe.preparation.scale = scale;
-                judged(&recipe, &honest(&recipe)).unwrap_or_else(|why| panic!("{recipe:?}: {why}"));
+        for (scale, restarts) in [(Scale::None, 1), (Scale::Standard, 2), (Scale::Robust, 2)] {
+            let mut recipe = recipe(algorithm.clone());
+            recipe.seeding = tree();
+            recipe.restarts = restarts;
+            if restarts > 1 {
+                recipe.clusters = Clusters { min: 2, max: 4 };
+                recipe.range = Some(LocalRange { most: 3, starts: 1, seed: 1 });
+                recipe.preparation.winsorise = vec![Winsor { column: 1, lower: 0.0, upper: 0.9 }];
             }
+            recipe.preparation.scale = scale;
+            judged(&recipe, &honest(&recipe)).unwrap_or_else(|why| panic!("{recipe:?}: {why}"));
         }
     }
 }
@@ -145,9 +139,9 @@ fn clipping_works_in_raw_units_far_from_zero() {
     assert!(outcome.transform.unwrap().upper[0] < 20.0);
 }
 
-fn kmeans(centres: &[[f64; 2]], part: RoundHalf) -> Query {
+fn kmeans(centres: &[[f64; 2]]) -> Query {
     let centres = Centres::from_rows(&centres.iter().map(|c| c.to_vec()).collect::<Vec<_>>()).unwrap();
-    Query::LocalMeans(LocalMeans { centres, local: LocalSteps::ONE, min_rows: 1, nearest: false, part })
+    Query::LocalMeans(LocalMeans { centres, local: LocalSteps::ONE, min_rows: 1, nearest: false })
 }
 
 fn batch(queries: &[Query]) -> Batch {
@@ -161,27 +155,10 @@ const THERE: [[f64; 2]; 3] = [[0.2, 0.2], [0.8, 0.3], [0.5, 0.8 + 1e-9]];
 fn one_k_is_not_asked_twice_in_a_batch_with_centres_that_differ_by_a_hair() {
     let mut recipe = recipe(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 5 });
     recipe.clusters = Clusters { min: 2, max: 4 };
-    let twice = batch(&[kmeans(&HERE, RoundHalf::Counts), kmeans(&THERE, RoundHalf::Counts)]);
-    assert!(recipe.admits(&twice, &domain(), SITES).unwrap_err().contains("one K"));
+    let twice = batch(&[kmeans(&HERE), kmeans(&THERE)]);
+    assert!(recipe.admits(&twice, &domain()).unwrap_err().contains("one K"));
     recipe.restarts = 2;
-    assert_eq!(recipe.admits(&twice, &domain(), SITES), Ok(Stage::Iterating));
-}
-
-#[test]
-fn sums_are_asked_only_of_centres_whose_counts_were_just_asked() {
-    let recipe = recipe(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 5 });
-    let domain = domain();
-    let counts = batch(&[kmeans(&HERE, RoundHalf::Counts)]);
-    let sums = |centres: &[[f64; 2]]| batch(&[kmeans(centres, RoundHalf::Sums(vec![1]))]);
-    assert_eq!(recipe.follows(&counts, &sums(&HERE), &domain), Ok(()));
-    assert!(recipe.follows(&counts, &sums(&THERE), &domain).is_err());
-    assert!(recipe.follows(&sums(&HERE), &sums(&THERE), &domain).is_err());
-    assert!(recipe.follows(&counts, &batch(&[kmeans(&THERE, RoundHalf::Counts)]), &domain).is_err());
-    assert_eq!(recipe.follows(&sums(&HERE), &batch(&[kmeans(&THERE, RoundHalf::Counts)]), &domain), Ok(()));
-    let mut two = recipe.clone();
-    two.restarts = 2;
-    let mixed = batch(&[kmeans(&HERE, RoundHalf::Counts), kmeans(&THERE, RoundHalf::Sums(vec![0]))]);
-    assert!(two.admits(&mixed, &domain, SITES).unwrap_err().contains("mixes"));
+    assert_eq!(recipe.admits(&twice, &domain()), Ok(Stage::Iterating));
 }
 
 #[test]
@@ -194,12 +171,12 @@ fn quantiles_are_searched_only_in_the_plans_columns_and_inside_the_bins_of_the_s
         batch(&[Query::Histogram(Histogram { brackets, bins: 64 })])
     };
     let whole = search(0, 0.0, 1.0);
-    assert_eq!(recipe.admits(&whole, &domain, SITES), Ok(Stage::Preparing));
-    assert!(recipe.admits(&search(1, 0.0, 1.0), &domain, SITES).is_err(), "a column that the plan does not clip");
+    assert_eq!(recipe.admits(&whole, &domain), Ok(Stage::Preparing));
+    assert!(recipe.admits(&search(1, 0.0, 1.0), &domain).is_err(), "a column that the plan does not clip");
     let mut double = whole.clone();
     let Query::Histogram(q) = &mut double.queries[0] else { unreachable!() };
     q.brackets.push(q.brackets[0]);
-    assert!(recipe.admits(&double, &domain, SITES).is_err(), "one quantile has one bracket");
+    assert!(recipe.admits(&double, &domain).is_err(), "one quantile has one bracket");
     let mut clipped = whole.clone();
     clipped.transform = Some(Transform { upper: vec![0.5, 1.0], ..Transform::identity(&domain) });
     assert!(recipe.follows(&whole, &search(0, 0.25, 0.25 + 1.0 / 64.0), &domain).is_ok());
@@ -211,11 +188,11 @@ fn quantiles_are_searched_only_in_the_plans_columns_and_inside_the_bins_of_the_s
     // Only the clipped end may clip.
     let around = |lower: f64, upper: f64| Batch {
         transform: Some(Transform { lower: vec![lower, 0.0], upper: vec![upper, 1.0], ..Transform::identity(&domain) }),
-        queries: vec![kmeans(&HERE, RoundHalf::Counts)],
+        queries: vec![kmeans(&HERE)],
     };
-    assert!(recipe.admits(&around(0.0, 0.9), &domain, SITES).is_ok());
-    assert!(recipe.admits(&around(0.1, 0.9), &domain, SITES).is_err());
-    assert!(recipe.admits(&clipped, &domain, SITES).is_err(), "a search is never clipped");
+    assert!(recipe.admits(&around(0.0, 0.9), &domain).is_ok());
+    assert!(recipe.admits(&around(0.1, 0.9), &domain).is_err());
+    assert!(recipe.admits(&clipped, &domain).is_err(), "a search is never clipped");
 }
 
 #[test]
@@ -229,14 +206,14 @@ fn units_stay_what_they_were_found_to_be_and_no_column_vanishes_or_explodes() {
             shift: vec![shift, 0.5],
             ..Transform::identity(&domain)
         }),
-        queries: vec![kmeans(&[[0.0, 0.0]; 3], RoundHalf::Counts)],
+        queries: vec![kmeans(&[[0.0, 0.0]; 3])],
     };
-    assert_eq!(recipe.admits(&scaled(4.0, 0.5), &domain, SITES), Ok(Stage::Iterating));
+    assert_eq!(recipe.admits(&scaled(4.0, 0.5), &domain), Ok(Stage::Iterating));
     for factor in [1e-300, 1e-3, 1e10, 1e12] {
-        assert!(recipe.admits(&scaled(factor, 0.5), &domain, SITES).is_err(), "{factor}");
+        assert!(recipe.admits(&scaled(factor, 0.5), &domain).is_err(), "{factor}");
     }
     let mut sums = scaled(4.0, 0.5);
-    sums.queries = vec![kmeans(&[[0.0, 0.0]; 3], RoundHalf::Sums(vec![0]))];
+    sums.queries = vec![kmeans(&[[0.1, 0.0]; 3])];
     assert_eq!(recipe.follows(&scaled(4.0, 0.5), &sums, &domain), Ok(()));
     assert!(recipe.follows(&scaled(5.0, 0.5), &sums, &domain).unwrap_err().contains("standardised otherwise"));
     assert!(recipe.follows(&scaled(4.0, 0.4), &sums, &domain).is_err());
@@ -245,56 +222,33 @@ fn units_stay_what_they_were_found_to_be_and_no_column_vanishes_or_explodes() {
     assert!(recipe.follows(&moments(Some(vec![0.5, 0.5])), &moments(Some(vec![0.1, 0.5])), &domain).is_err());
 }
 
-fn cells(of: &[u32], at: &[f64], nodes: &[u32], part: RoundHalf) -> Query {
-    let splits = at.iter().map(|at| Split { column: 0, at: *at }).collect();
-    let tree = veilsum_cluster::query::Tree { of: of.to_vec(), splits };
-    Query::Cells(Cells { tree, nodes: nodes.to_vec(), part, blur: None })
-}
-
+/// The first question is the plan's; later ones divide what it asked about, and no row is in two of their cells.
 #[test]
-fn seeding_asks_only_about_children_of_leaves_that_are_divided_now() {
-    let recipe = recipe(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 5 });
+fn seeding_asks_only_about_cells_that_do_not_overlap() {
     let domain = domain();
-    let admits = |q: Query| recipe.admits(&batch(&[q]), &domain, SITES);
-    assert!(admits(cells(&[], &[], &[0], RoundHalf::Sums(vec![]))).is_ok());
-    assert!(admits(cells(&[0], &[0.5], &[1, 2], RoundHalf::Counts)).is_ok());
-    assert!(admits(cells(&[0], &[0.5], &[1], RoundHalf::Sums(vec![]))).is_ok());
-    assert!(admits(cells(&[0], &[0.5], &[1, 2], RoundHalf::Both)).is_err(), "counts come first");
-    assert!(admits(cells(&[0], &[0.5], &[0, 1, 2], RoundHalf::Counts)).is_err(), "the cohort again");
-    assert!(admits(cells(&[0], &[0.5], &[2], RoundHalf::Sums(vec![]))).is_err(), "the upper child");
-    // A chain of slivers: the same rows again and again, under fresh noise each time.
-    let chain = cells(&[0, 2, 4], &[1e-9, 2e-9, 3e-9], &[1, 2, 3, 4, 5, 6], RoundHalf::Counts);
-    assert!(admits(chain).is_err());
-    let many: Vec<f64> = (1..=12).map(|i| f64::from(i) / 20.0).collect();
-    let of: Vec<u32> = (0..12).map(|i| 2 * i).collect();
-    assert!(admits(cells(&of[..11], &many[..11], &[21, 22], RoundHalf::Counts)).is_ok());
-    assert!(admits(cells(&of, &many, &[23, 24], RoundHalf::Counts)).is_err(), "more leaves than the plan has");
-}
-
-#[test]
-fn a_tree_only_grows_and_sums_belong_to_what_was_counted() {
-    let recipe = recipe(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 5 });
-    let domain = domain();
-    let counts = batch(&[cells(&[0, 1, 2], &[0.5, 0.2, 0.7], &[3, 4, 5, 6], RoundHalf::Counts)]);
-    let sums = |of: &[u32], at: &[f64], nodes: &[u32]| batch(&[cells(of, at, nodes, RoundHalf::Sums(vec![]))]);
-    let fits = |next: &Batch| {
-        recipe.admits(next, &domain, SITES).unwrap();
-        recipe.follows(&counts, next, &domain).is_ok()
+    let ten = Seeding::Tree(TreeSeeding { levels: 10, ..TreeSeeding::usual(3, 4, 2) });
+    let plan = |seeding| Recipe::plain(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 5 }, 4, seeding);
+    let (short, long) = (plan(tree()), plan(ten));
+    let mut search = TreeSearch::new(&TreeSeeding { levels: 10, ..TreeSeeding::usual(3, 4, 2) }, 0.0, &domain).unwrap();
+    let Query::Cells(first) = search.ask() else { panic!("cells") };
+    let mut counts = vec![0.0; first.nodes.len()];
+    (counts[3], counts[7]) = (5.0, 9.0);
+    assert_eq!(search.take(&counts), Ok(None));
+    let Query::Cells(second) = search.ask() else { panic!("cells") };
+    let admits = |plan: &Recipe, q: Cells| plan.admits(&batch(&[q.into()]), &domain).is_ok();
+    assert!(admits(&long, first.clone()) && admits(&long, second.clone()));
+    assert!(!admits(&short, first.clone()) && !admits(&short, second.clone()));
+    assert!(!admits(&long, Cells { nodes: vec![0], ..Cells::clone(&first) }), "the whole box");
+    let mut twice = second.clone();
+    twice.nodes.insert(0, second.tree.of[first.tree.splits.len()]);
+    assert!(!admits(&long, twice), "a cell and its parts");
+    let mut moved = second.clone();
+    moved.tree.splits[0].at += 0.1;
+    assert!(!admits(&long, moved.clone()), "another first half");
+    let follows = |before: &Cells, next: &Cells| {
+        long.follows(&batch(&[before.clone().into()]), &batch(&[next.clone().into()]), &domain).is_ok()
     };
-    assert!(fits(&sums(&[0, 1, 2], &[0.5, 0.2, 0.7], &[3, 5])));
-    assert!(fits(&sums(&[0, 2], &[0.5, 0.7], &[3])), "one split passed");
-    assert!(!fits(&sums(&[0, 2], &[0.5, 0.71], &[3])), "another threshold");
-    assert!(!fits(&sums(&[0, 1, 2], &[0.4, 0.2, 0.7], &[3, 5])), "another tree");
-    assert!(!fits(&sums(&[], &[], &[0])), "the cohort again");
-    let grown = sums(&[0, 2], &[0.5, 0.7], &[3]);
-    let next = |of: &[u32], at: &[f64], nodes: &[u32]| {
-        let next = batch(&[cells(of, at, nodes, RoundHalf::Counts)]);
-        recipe.admits(&next, &domain, SITES).unwrap();
-        recipe.follows(&grown, &next, &domain).is_ok()
-    };
-    assert!(next(&[0, 2, 3], &[0.5, 0.7, 0.6], &[5, 6]));
-    assert!(!next(&[0, 2, 1], &[0.5, 0.71, 0.1], &[5, 6]), "a split that was made has moved");
-    assert!(!next(&[0, 2], &[0.5, 0.8], &[3, 4]), "one that was made is open again");
+    assert!(follows(&first, &second) && !follows(&second, &first) && !follows(&second, &second));
 }
 
 #[test]
@@ -319,7 +273,7 @@ fn silhouettes_and_labels_belong_to_centres_that_were_judged() {
     let mut broken = last[0].clone();
     let Query::Silhouette(q) = &mut broken.queries[0] else { unreachable!() };
     q.rows[0] = 1.4;
-    assert!(recipe.admits(&broken, &domain, SITES).is_err(), "rows are whole");
+    assert!(recipe.admits(&broken, &domain).is_err(), "rows are whole");
 }
 
 #[test]
@@ -352,20 +306,14 @@ fn whatever_units_a_coordinator_invents_answers_are_finite_and_inside_their_boun
         let local = LocalSteps { most: 3, epsilon: 0.0 };
         let features = FeatureParams { min: 2, max: 5, tau: 1.0, m: 2.0 };
         use veilsum_cluster::query::{Features, LocalFuzzy, Pull, Silhouette, Validation};
-        let fuzzy = |pull| LocalFuzzy { centres: centres.clone(), m: 2.0, local, pull, part: RoundHalf::Both };
+        let fuzzy = |pull| LocalFuzzy { centres: centres.clone(), m: 2.0, local, pull };
         let queries = vec![
             Query::fuzzy_sums(centres.clone(), 1.1),
             Query::fuzzy_validation(centres.clone(), 2.0),
             Query::LocalFuzzy(fuzzy(Pull::Nearest)),
             Query::LocalFuzzy(fuzzy(Pull::Memberships)),
-            Query::LocalMeans(LocalMeans {
-                centres: centres.clone(),
-                local,
-                min_rows: 1,
-                nearest: true,
-                part: RoundHalf::Both,
-            }),
-            Query::Features(Features { anchors: centres.clone(), params: features, part: RoundHalf::Both }),
+            Query::LocalMeans(LocalMeans { centres: centres.clone(), local, min_rows: 1, nearest: true }),
+            Query::Features(Features { anchors: centres.clone(), params: features }),
             Query::Validation(Validation { centres: centres.clone(), m: 2.0, vectors: true }),
             Query::Silhouette(Silhouette {
                 centres: centres.clone(),

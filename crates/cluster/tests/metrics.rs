@@ -38,7 +38,7 @@ fn run(recipe: &Recipe, domain: &Domain, sites: &[Prepared]) -> Outcome {
         match step {
             Step::Done(outcome) => return *outcome,
             Step::Ask(batch) => {
-                recipe.admits(&batch, domain, 3).unwrap_or_else(|why| panic!("{why}: {batch:?}"));
+                recipe.admits(&batch, domain).unwrap_or_else(|why| panic!("{why}: {batch:?}"));
                 if let Some(last) = &last {
                     recipe.follows(last, &batch, domain).unwrap();
                 }
@@ -149,9 +149,9 @@ fn a_site_mixes_columns_only_where_the_plan_whitens() {
     let centres = mixed.centres(&Centres::from_rows(&[vec![0.4, 0.5], vec![0.6, 0.5]]).unwrap()).unwrap();
     let batch = Batch { transform: Some(mixed), queries: vec![veilsum_cluster::Query::fuzzy_sums(centres, 2.0)] };
     assert_eq!(inner.columns(), 2);
-    assert!(whiten(plain.clone()).admits(&batch, &domain, 3).is_ok());
+    assert!(whiten(plain.clone()).admits(&batch, &domain).is_ok());
     for other in [&plain, &standard] {
-        assert!(other.admits(&batch, &domain, 3).is_err());
+        assert!(other.admits(&batch, &domain).is_err());
     }
 }
 

@@ -1,9 +1,9 @@
 //! Gaussian mixtures, Gustafson-Kessel, the noise cluster and possibilistic c-means: against scikit-learn and numpy (`models.py`), in
-//! other units, under the rule of small groups, and against parameters that no totals give.
+//! other units, and against parameters that no totals give.
 
 use serde_json::Value;
-use veilsum_cluster::method::{Choice, GroupThreshold, Pick, Seeding, Validity};
-use veilsum_cluster::query::{RoundHalf, ShapeModel, ShapedSums, TypicalSums, Typicality};
+use veilsum_cluster::method::{Choice, Pick, Seeding};
+use veilsum_cluster::query::{ShapeModel, ShapedSums, TypicalSums, Typicality};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Clusters, Domain, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Scaling, Transform,
     answer, assign, pooled, warnings,
@@ -174,26 +174,12 @@ fn bic_chooses_the_number_of_components() {
     assert!(Recipe { algorithm: fcm, ..by_bic }.check(&domain).is_err());
 }
 
-#[test]
-fn components_that_few_stand_behind_keep_their_place() {
-    let case = &cases()[0];
-    let (domain, sites) = sites(case, 1.0);
-    let algorithm = Algorithm::Gmm { epsilon: 1e-6, max_rounds: 50, regularisation: 1e-6 };
-    let rule = GroupThreshold { min_rows: 80, min_sites: 2, ask_first: true };
-    let ruled = Recipe { rule, validity: Validity::everything(), ..recipe(case, algorithm, 1.0) };
-    let outcome = pooled::plain_federated(&mut ruled.run(&domain, 3).unwrap(), &sites).unwrap();
-    let Seeding::Given { centres: start } = &ruled.seeding else { unreachable!() };
-    let kept = (0..3).filter(|k| outcome.centres.row(*k) == start.row(*k)).count();
-    assert!((1..3).contains(&kept), "{kept} of 3 components never had 80 rows");
-}
-
 fn question() -> ShapedSums {
     ShapedSums {
         centres: Centres::from_rows(&[vec![0.25, 0.25], vec![0.75, 0.5]]).unwrap(),
         covariances: vec![0.02, 0.01, 0.03, 0.04, 0.0, 0.01],
         model: ShapeModel::Mixture { weights: vec![0.25, 0.75] },
         floor: 1e-6,
-        part: RoundHalf::Both,
     }
 }
 
@@ -224,7 +210,7 @@ fn rows_are_assigned_by_the_covariances_of_their_clusters() {
         let u = clusters.memberships(&rows, &domain).unwrap();
         assert!(right(&u) > 0.9, "{model:?}: {}", right(&u));
         // They are those that a round adds up.
-        let asked = Batch::from(Query::from(ShapedSums { part: RoundHalf::Counts, ..clusters.clone() }));
+        let asked = Batch::from(Query::from(clusters.clone()));
         for (point, u) in points.iter().zip(u.chunks(2)) {
             let site = Rows::new(point.to_vec(), 2).unwrap();
             let site = Prepared::new(&site, &domain, OutOfBox::Refuse).unwrap();
@@ -288,7 +274,7 @@ fn parameters_that_no_totals_give_are_refused() {
         Query::from(asked).check(&domain)
     };
     assert_eq!(check(&|_| ()), Ok(()));
-    let bad: [&dyn Fn(&mut ShapedSums); 16] = [
+    let bad: [&dyn Fn(&mut ShapedSums); 15] = [
         &|q| q.covariances[1] = 0.0245,
         &|q| q.covariances[0] = -0.02,
         &|q| q.covariances[0] = f64::NAN,
@@ -303,7 +289,6 @@ fn parameters_that_no_totals_give_are_refused() {
         &|q| q.model = ShapeModel::Mixture { weights: vec![1.5, -0.5] },
         &|q| q.model = ShapeModel::Mixture { weights: vec![f64::NAN, 1.0] },
         &|q| q.model = ShapeModel::GustafsonKessel { m: 1.0 },
-        &|q| q.part = RoundHalf::Sums(vec![1, 0]),
         &|q| q.centres = Centres::from_rows(&[vec![0.25, 0.25], vec![1.75, 0.5]]).unwrap(),
     ];
     for (i, change) in bad.iter().enumerate() {
@@ -338,7 +323,7 @@ fn no_row_of_the_box_adds_more_than_its_bound() {
         // One cluster as thin as the floor allows: densities are large in it, and far away hardly there.
         let centres = Centres::from_rows(&[vec![1.0, 0.0], vec![-3.0, 50.0]]).unwrap();
         let covariances = vec![1e-6, 0.0, 1e-6, 0.25, 0.1, 0.25];
-        let asked = Query::from(ShapedSums { centres, covariances, model, floor: 1e-6, part: RoundHalf::Both });
+        let asked = Query::from(ShapedSums { centres, covariances, model, floor: 1e-6 });
         asked.check(&domain).unwrap();
         let bounds: Vec<f64> = asked.layout(&domain).iter().flat_map(|b| vec![b.bound; b.len]).collect();
         for row in [[-3.0, 0.0], [1.0, 0.0], [1.0, 50.0], [-3.0, 50.0], [0.99, 0.1], [-1.0, 25.0]] {

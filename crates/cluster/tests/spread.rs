@@ -1,10 +1,8 @@
-//! Deviations of clusters, the gap statistic and the jackknife over blocks: against scikit-learn and numpy (`spread.py`), on data whose answer is known, and
-//! under the rule of small groups.
+//! Deviations of clusters, the gap statistic and the jackknife over blocks: against scikit-learn and numpy (`spread.py`), and on data whose answer is
+//! known.
 
 use serde_json::Value;
-use veilsum_cluster::method::{
-    Choice, GroupThreshold, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor,
-};
+use veilsum_cluster::method::{Choice, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor};
 use veilsum_cluster::metrics::{Without, jackknife};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
@@ -83,31 +81,6 @@ fn a_clipped_value_deviates_as_far_as_it_was_clipped() {
     assert!(over(vec![Winsor { column: 1, lower: 0.2, upper: 0.8 }]) < 0.95 * over(Vec::new()));
 }
 
-#[test]
-fn deviations_of_a_cluster_of_few_rows_or_sites_are_not_shown() {
-    let reference = reference();
-    let domain = domain(&reference);
-    let sites = sites(&reference["rows"], &domain);
-    let under = |min_rows, min_sites, ask_first, validity| {
-        let rule = GroupThreshold { min_rows, min_sites, ask_first };
-        let recipe = Recipe { rule, validity, ..from_start(&reference) };
-        pooled::plain_federated(&mut recipe.run(&domain, 3).unwrap(), &sites).unwrap().clusters
-    };
-    let all = Validity::everything();
-    assert!(under(2, 2, true, all).deviations.iter().all(Option::is_some));
-    // 70, 50 and 60 rows, give or take: the second has too few, and the next smallest would tell it. Counted first, nothing is asked.
-    let few = under(55, 1, false, all);
-    assert_eq!(few.deviations.iter().filter(|of| of.is_some()).count(), 1, "{few:?}");
-    for (hidden, why) in [
-        (under(55, 1, true, all), "squared deviations were not summed up"),
-        (under(2, 2, false, all), "how many sites stand behind"),
-        (under(2, 2, true, Validity { full: true, ..Validity::basic() }), "squared deviations were not summed up"),
-    ] {
-        assert_eq!(hidden.deviations, [None, None, None], "{hidden:?}");
-        assert!(hidden.not_shown.iter().any(|said| said.contains("deviations") && said.contains(why)), "{hidden:?}");
-    }
-}
-
 fn by_gap(algorithm: Algorithm, clusters: Clusters, seeding: Seeding, restarts: u32) -> Recipe {
     Recipe {
         clusters,
@@ -148,7 +121,7 @@ fn gaps_are_those_of_numpy_over_the_same_references() {
 }
 
 fn tree(seed: u64) -> Seeding {
-    Seeding::Tree(TreeSeeding { seed, cells_per_cluster: 8, tries: 20, min_rows: 2, blur: 0.0 })
+    Seeding::Tree(TreeSeeding { seed, levels: 6, tries: 20 })
 }
 
 fn chosen(recipe: &Recipe, domain: &Domain, sites: &[Prepared]) -> u32 {

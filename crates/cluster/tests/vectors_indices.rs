@@ -1,10 +1,8 @@
 //! Seeding cells, quantiles and validity indices against independent answers, and against the pooled formula.
 
 use proptest::prelude::*;
-use veilsum_cluster::method::{
-    GroupThreshold, Preparation, Preparing, Scale, SeedCells, TreeSearch, TreeSeeding, Winsor,
-};
-use veilsum_cluster::query::{Cells, Contingency, Moments, RoundHalf, Silhouette, Split, Tree, Validation};
+use veilsum_cluster::method::{Preparation, Preparing, Scale, Winsor};
+use veilsum_cluster::query::{Cells, Contingency, Moments, Silhouette, Split, Tree, Validation};
 use veilsum_cluster::validity::{Geometry, Verdict, silhouettes};
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform, answer, metrics, pooled,
@@ -90,40 +88,6 @@ fn every_index_equals_the_reference() {
         close(name, found.unwrap(), round_b[*name].as_f64().unwrap(), 1e-11);
     }
     assert!(!verdict.collapsed);
-}
-
-fn cells(params: &TreeSeeding, leaves: usize, rule: GroupThreshold, domain: &Domain, sites: &[Prepared]) -> SeedCells {
-    let mut search = TreeSearch::new(params, leaves, rule, domain, sites.len() as u32).unwrap();
-    loop {
-        let totals = pooled::totals(&search.ask().into(), sites).unwrap();
-        if let Some(cells) = search.take(&totals.values, totals.rows).unwrap() {
-            return cells;
-        }
-    }
-}
-
-#[test]
-fn tree_cells_equal_the_reference() {
-    let Some((vectors, rows)) = vectors() else { return };
-    let domain = Domain::around(&Rows::pooled(&rows).unwrap(), Scaling::None).unwrap();
-    let params = TreeSeeding { seed: 0, cells_per_cluster: 4, tries: 1, min_rows: 5, blur: 0.0 };
-    for ask_first in [false, true] {
-        let rule = GroupThreshold { ask_first, ..GroupThreshold::NONE };
-        let cells = cells(&params, 16, rule, &domain, &prepare_all(&rows, &domain));
-        let mut found: Vec<[f64; 3]> = (0..cells.weights.len())
-            .map(|i| [cells.weights[i], cells.means.row(i)[0], cells.means.row(i)[1]])
-            .collect();
-        let totals = vectors["tree_cells"]["totals"].as_array().unwrap();
-        let mut expected: Vec<[f64; 3]> =
-            totals.iter().map(numbers).map(|total| [total[0], total[1] / total[0], total[2] / total[0]]).collect();
-        let by_place = |a: &[f64; 3], b: &[f64; 3]| a[1].total_cmp(&b[1]);
-        found.sort_by(by_place);
-        expected.sort_by(by_place);
-        assert_eq!(found.len(), expected.len());
-        for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
-            assert!((found - expected).abs() <= 1e-9, "{found} {expected}");
-        }
-    }
 }
 
 fn transform(preparation: &Preparation, domain: &Domain, sites: &[Prepared]) -> (Transform, Vec<String>) {
@@ -464,7 +428,7 @@ proptest! {
             }),
             Query::Moments(Moments { around: None }),
             Query::Moments(Moments { around: Some(around.to_vec()) }),
-            Query::Cells(Cells { tree, nodes: vec![0, 1, 2], part: RoundHalf::Both, blur: None }),
+            Query::Cells(Cells { tree, nodes: vec![0, 1, 2] }),
         ] {
             let batch = Batch::from(query);
             let values = answer(&batch, &site).unwrap().values;

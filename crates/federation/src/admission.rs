@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{Batch, method::Stage, sampling};
+use veilsum_cluster::{Batch, method::Stage};
 use veilsum_proto::{Error, codec, limits::MAX_QUERY, policy::Asked, suite::Hash};
 
 use crate::{
@@ -28,8 +28,8 @@ pub struct Admission {
     drawn: Option<u32>,
     /// Digests of all drawn questions.
     seen: BTreeSet<Hash>,
-    /// The sites of the first total that this site gave shares for ([APP-2]).
-    pub first: Option<Vec<u16>>,
+    /// The sites over whom the intermediary says that the floor is reached ([APP-2]).
+    pub counted: Option<Vec<u16>>,
 }
 
 /// Bytes of a course on disk: the largest question and the digests of a long run.
@@ -63,7 +63,7 @@ impl Admission {
         of_plan: u64,
     ) -> Result<bool, String> {
         let (work, n) = (site.work, site.roster.sites.len());
-        let stage = work.admits(batch, n)?;
+        let stage = work.admits(batch)?;
         if stage == Stage::Validating && work.judge == Judge::Intermediary {
             return Err("by the plan the intermediary opens the validity totals".into());
         }
@@ -109,7 +109,7 @@ impl Admission {
         if work.judge != Judge::Intermediary {
             return Err("by the plan the coordinator opens the validity totals".into());
         }
-        let stage = work.admits(batch, site.roster.sites.len())?;
+        let stage = work.admits(batch)?;
         if stage != Stage::Validating {
             return Err("it is no validation".into());
         }
@@ -122,8 +122,6 @@ impl Admission {
         let fresh = self.seen.insert(question::digest(batch));
         let in_turn = match self.drawn {
             Some(last) if again => number == last,
-            // Sums are of the sites whose counts allowed them.
-            Some(last) if sampling::second_half(batch) => number == last,
             Some(last) => last.checked_add(1) == Some(number) && fresh,
             None if self.whole => number == 1,
             // Where the course was lost this process does not know the last number; the state machine knows how many were put.
@@ -158,14 +156,14 @@ impl Admission {
     }
 }
 
-/// Whether two questions are the same bytes: -0 is 0 as a number, and has a blur of its own ([APP-7]).
+/// Whether two questions are the same bytes: -0 is 0 as a number, and other bytes in the ledger ([LED-1]).
 fn is_same(one: &Batch, other: &Batch) -> bool {
     codec::encode(one) == codec::encode(other)
 }
 
 #[cfg(test)]
 mod tests {
-    use veilsum_cluster::{Centres, Query};
+    use veilsum_cluster::{Centres, Query, method::Scale, query::Moments};
 
     use super::*;
     use crate::testing::work;
@@ -175,7 +173,7 @@ mod tests {
         Query::fuzzy_sums(centres, 2.0).into()
     }
 
-    /// [APP-7]: the same question comes again by its bytes; one with another zero is another one, and counts.
+    /// [LED-1]: the same question comes again by its bytes; one with another zero is another one, and counts.
     #[test]
     fn another_zero_is_another_question() {
         let mut admission = Admission::default();
@@ -185,6 +183,37 @@ mod tests {
         };
         assert_eq!([advance(0.0), advance(0.0)], [(true, 1); 2]);
         assert_ne!(advance(-0.0), (true, 1));
+    }
+
+    /// A part of a run is asked what follows its first question: squares around the mean that its sums gave, and around no other point.
+    #[test]
+    fn squares_are_asked_around_one_point() {
+        let mut plan = work(3);
+        plan.recipe.preparation.scale = Scale::Standard;
+        let around = |x: Option<f64>| Query::Moments(Moments { around: x.map(|x| vec![x, 0.5]) }).into();
+        let mut admission = Admission::default();
+        let mut advance = |x: Option<f64>| admission.advance(&plan, Stage::Preparing, &around(x)).is_ok();
+        assert!([None, Some(0.5), Some(0.5)].map(&mut advance).iter().all(|taken| *taken));
+        assert!(!advance(Some(0.4)));
+    }
+
+    /// [APP-6].
+    #[test]
+    fn app_6_draws_begin_at_one_and_no_question_is_put_to_two_draws() {
+        let turns = |draws: &[(f64, u32)]| {
+            let mut admission = Admission { whole: true, ..Admission::default() };
+            let mut last = None;
+            draws.iter().all(|&(x, number)| {
+                let again = last == Some(x);
+                last = Some(x);
+                admission.turn(&question(x), number, again, 9).is_ok()
+            })
+        };
+        assert!(turns(&[(0.1, 1), (0.2, 2), (0.2, 2), (0.3, 3)]));
+        assert!(!turns(&[(0.1, 0)]), "the draws begin at 1");
+        assert!(!turns(&[(0.1, 1), (0.2, 3)]), "a draw is left out");
+        assert!(!turns(&[(0.1, 1), (0.1, 2)]), "one question put to two draws");
+        assert!(!turns(&[(0.1, 1), (0.2, 2), (0.1, 3)]), "the difference is that of two draws");
     }
 
     #[test]

@@ -42,12 +42,6 @@ impl Federation {
     /// A [`Failure`] with the number at fault.
     pub fn new(roster: Roster, terms: Terms) -> Result<Federation, Failure> {
         let work = PlanSpec::from_bytes(&terms.application)?;
-        if work.recipe.min_change > 1 && !terms.opening {
-            return Err(Failure::input(
-                "the plan asks a sum again only after a change (min_change), and opens no totals",
-                "leave --no-opening or --min-change out: without opened totals no site can see that it is kept",
-            ));
-        }
         if work.sampling.is_some() && terms.block_size == 0 {
             return Err(Failure::input(
                 "the plan samples sites, and has one block of all of them: what is drawn are whole blocks [REL-4]",
@@ -125,9 +119,9 @@ pub fn numbered(found: &[String], wanted: &Labels) -> Result<Vec<u32>, usize> {
 ///
 /// # Errors
 /// As [`PlanSpec::run`].
-pub fn questions(work: &PlanSpec, sites: usize) -> Result<Vec<Question>, Failure> {
+pub fn questions(work: &PlanSpec) -> Result<Vec<Question>, Failure> {
     let mut all = vec![Question::CountRows];
-    all.extend(work.sample(sites)?.into_iter().map(Question::Cluster));
+    all.extend(work.sample()?.into_iter().map(Question::Cluster));
     Ok(all)
 }
 
@@ -142,7 +136,7 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &PlanSpec) -> Result<(), Fail
     let domain = work.domain()?;
     let sites = roster.sites.len();
     let form = SumBounds::of(work, terms, sites)?;
-    for question in questions(work, sites)? {
+    for question in questions(work)? {
         question.layout(&domain, &form).map_err(|e| {
             Failure::input(e, "make the plan again with a smaller --max-rows (or K, where the vector is too long)")
         })?;
@@ -258,8 +252,8 @@ pub fn fingerprint(bytes: &[u8; 32]) -> String {
 /// Bytes of a roster's hash that its fingerprint shows.
 pub const ROSTER_FINGERPRINT_BYTES: usize = 16;
 
-/// The form in which people compare rosters: the first 128 bits, as 8 groups of four hexadecimal digits. Nobody finds another
-/// roster that begins with them ([ROS-8]).
+/// The form in which people compare rosters, and type a plan's that they agree to: the first 128 bits, as 8 groups of four hexadecimal
+/// digits. Nobody finds another document that begins with them ([ROS-8]).
 pub fn roster_fingerprint(roster: &Hash) -> String {
     groups(&roster.0[..ROSTER_FINGERPRINT_BYTES])
 }

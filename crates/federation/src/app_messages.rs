@@ -36,18 +36,20 @@ pub struct Denied {
     pub why: String,
 }
 
-/// Coordinator to intermediary: the first total is out over these sites; count their rows ([APP-2]).
+/// Coordinator to intermediary: these sites will be asked; count their rows first ([APP-2]).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Count {
     /// The coordinator's run, by its name: a count of another one is of no use to it.
     pub run: Hash,
-    /// The sites of the first total.
+    /// The sites that are to be asked: those with keys, and once a total is out those of the last one.
     pub cohort: Vec<u16>,
 }
 
-/// Intermediary to coordinator: these sites are counted, and the count is not below the floor ([APP-2]).
+/// Intermediary to coordinator and sites: the rows of these sites reach the plan's floor ([APP-2]).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CountReady {
+    /// The coordinator's run, by its name.
+    pub run: Hash,
     /// Whose rows are in the count.
     pub cohort: Vec<u16>,
 }
@@ -81,8 +83,6 @@ pub struct JudgeRequest {
     pub digest: Hash,
     /// K of each of its queries.
     pub clusters: Vec<u32>,
-    /// For each of them whether its clusters are summed up one by one.
-    pub grouped: Vec<bool>,
     /// For each block of the answer the exponent of its bound; it follows from the box and the standardisation.
     pub exponents: Vec<i16>,
 }

@@ -1,10 +1,7 @@
 //! What a plan means in numbers: thresholds, layouts, precision and bytes, from the roster and the plan alone.
 
 use serde_json::{Value, json};
-use veilsum_cluster::{
-    Per, Recipe,
-    method::{Seeding, first::usual_start},
-};
+use veilsum_cluster::{Per, Recipe, method::Seeding};
 use veilsum_proto::{
     fixed,
     kem::{CIPHERTEXT_BYTES, KEY_BYTES},
@@ -133,7 +130,7 @@ impl Cost {
         let count_slots = usize::from(slots_of(terms, PartyId::Intermediary));
         let deck_bytes = |slots| DECK.iter().map(|k| frame_bytes(*k, n, slots, 0)).sum();
         let (domain, form) = (work.domain()?, federation.form()?);
-        let questions = questions(work, n)?
+        let questions = questions(work)?
             .iter()
             .map(|q| {
                 let counted = *q == Question::CountRows;
@@ -181,7 +178,7 @@ impl Cost {
             count_slots,
             count_deck_bytes: deck_bytes(count_slots),
             blocks: blocks_mean(terms, n),
-            first_centres: first_centres(&work.recipe, &reason(&work.recipe, n)),
+            first_centres: first_centres(&work.recipe),
             questions,
             warnings: Vec::new(),
         };
@@ -238,7 +235,7 @@ impl Cost {
         let (recipe, d) = (&federation.work.recipe, federation.work.names().len() as u64);
         let all_k = recipe.clusters.count() as u64 * u64::from(recipe.clusters.min + recipe.clusters.max) / 2;
         let numbers = all_k.saturating_mul(u64::from(recipe.restarts)).saturating_mul(d + 1);
-        let rounds = u64::from(recipe.algorithm.max_questions(recipe.rule));
+        let rounds = u64::from(recipe.algorithm.max_questions());
         let (one, all) = (numbers.div_ceil(d), numbers.saturating_mul(rounds).div_ceil(d));
         let floor = federation.terms.min_total_rows;
         if recipe.noise.is_some() {
@@ -356,8 +353,8 @@ pub fn blocks_mean(terms: &Terms, sites: usize) -> String {
     )
 }
 
-/// Where the first centres of a recipe come from, in a sentence that ends with the reason.
-pub fn first_centres(recipe: &Recipe, why: &str) -> String {
+/// Where the first centres of a recipe come from, in a sentence.
+pub fn first_centres(recipe: &Recipe) -> String {
     if recipe.algorithm.describes().is_some() {
         return "first centres are not needed: a description has no clusters".to_owned();
     }
@@ -366,21 +363,11 @@ pub fn first_centres(recipe: &Recipe, why: &str) -> String {
         Seeding::Uniform { .. } => {
             format!("drawn uniformly in the box, {}", counted(recipe.restarts as usize, "start"))
         }
-        Seeding::Tree(tree) => format!("from totals of up to {}", counted(recipe.leaves(tree), "cell")),
+        Seeding::Tree(tree) => {
+            format!("from row counts of cells, {} of the box", counted(tree.levels as usize, "halving"))
+        }
     };
-    format!("first centres are {from}: {why}")
-}
-
-/// Why, as far as a plan tells it.
-fn reason(recipe: &Recipe, sites: usize) -> String {
-    let (totals, cells_per_cluster) = match &recipe.seeding {
-        Seeding::Given { .. } => return "its maker chose them".into(),
-        Seeding::Uniform { .. } => (false, 4),
-        Seeding::Tree(tree) => (true, tree.cells_per_cluster),
-    };
-    let cells = recipe.algorithm.cells(recipe.clusters.max, cells_per_cluster);
-    let usual = usual_start(&recipe.algorithm, recipe.noise.is_some(), cells, sites, None);
-    if usual.totals == totals { usual.why } else { "its maker chose that, or knows how many rows there are".into() }
+    format!("first centres are {from}")
 }
 
 /// Colluding sites that the plan withstands: 2t > n + c in every deck that a run can shrink to ([THR-2]), and two sites at
@@ -424,23 +411,8 @@ fn merged(blocks: impl Iterator<Item = BlockCost>) -> Vec<BlockCost> {
 fn warn_method(federation: &Federation) -> Vec<String> {
     let (work, recipe) = (&federation.work, &federation.work.recipe);
     let mut out = Vec::new();
-    let grouped = recipe.algorithm.sums_groups();
-    if grouped && recipe.rule.min_sites < 2 {
-        out.push(
-            "a cluster that only one site contributes to shows that site's mean (--min-contributors 2 closes it)"
-                .into(),
-        );
-    }
-    let seeding = match &recipe.seeding {
-        Seeding::Tree(tree) => Some(recipe.rule.min_rows.max(tree.min_rows)),
-        _ => None,
-    };
-    let asks_little = recipe.rule.min_rows > 1 || recipe.rule.min_sites > 1 || seeding.is_some_and(|p| p > 1);
-    if asks_little && !recipe.rule.ask_first && (grouped || seeding.is_some()) {
-        out.push("sums are asked together with counts: those of small clusters and cells are seen too".into());
-    }
-    if matches!(&recipe.seeding, Seeding::Tree(tree) if tree.blur == 0.0) {
-        out.push("seeding totals are exact: with a cluster's total they may isolate a row (--blur 0.5)".into());
+    if recipe.algorithm.sums_groups() && recipe.noise.is_none() {
+        out.push("a cluster that only one site contributes to shows that site's mean".into());
     }
     if work.sampling.is_some() {
         out.push(match federation.terms.block_size {

@@ -21,8 +21,6 @@ pub struct Description {
     pub histogram_rows: Option<u64>,
     /// What is known of rows that could not be used.
     pub missing: &'static str,
-    /// A bin of a histogram has none or at least so many rows; those with fewer are joined with their neighbours.
-    pub min_records: u64,
     /// The columns of numbers, in the plan's order.
     pub numbers: Vec<Number>,
     /// The columns of categories.
@@ -103,13 +101,12 @@ impl Description {
         if !fits {
             return Err(DataError::ColumnMismatch { expected: extents.len(), found: found.means.len() });
         }
-        let min_records = work.recipe.rule.min_rows;
         let domain = crate::columns::domain(&work.columns, &work.categorical, work.scaling)?;
         let means = veilsum_cluster::Centres::new(1, extents.len(), found.means.clone())?;
         let means = domain.centres_to_original(&means)?;
         let means = means.row(0);
         let number = |(i, column): (usize, &Column)| {
-            let histogram = joined(column, &found.histograms[i], min_records);
+            let histogram = bins(column, &found.histograms[i]);
             Number {
                 column: column.name.clone(),
                 mean: means[i],
@@ -134,7 +131,6 @@ impl Description {
             spread_rows: (found.spread_rows != found.rows).then_some(found.spread_rows),
             histogram_rows: found.histogram_rows.filter(|rows| *rows != found.rows),
             missing: "rows that a site could not use were never counted together: each site has its own count, by reason (`veilsum inspect`)",
-            min_records,
             categories: categories.collect(),
             numbers: work.columns.iter().enumerate().map(number).collect(),
             correlations: found.covariances.is_some().then(|| (0..d).map(line).collect()),
@@ -142,26 +138,15 @@ impl Description {
     }
 }
 
-/// The bins of a column, each with no row or at least `least`: one with fewer is joined with the neighbour that has the fewest
-/// rows, one with rows before an empty one. A column with fewer rows than that is one bin.
-fn joined(column: &Column, counts: &[u64], least: u64) -> Vec<Bin> {
+/// The bins of a column, of equal width.
+fn bins(column: &Column, counts: &[u64]) -> Vec<Bin> {
     let bins = counts.len() as f64;
     let edge = |bin: usize| match bin == counts.len() {
         true => column.upper,
         false => column.lower + (column.upper - column.lower) * (bin as f64 / bins),
     };
     let bin = |(i, rows): (usize, &u64)| Bin { from: edge(i), to: edge(i + 1), rows: *rows };
-    let mut all: Vec<Bin> = counts.iter().enumerate().map(bin).collect();
-    while let Some(small) = all.iter().position(|bin| bin.rows > 0 && bin.rows < least).filter(|_| all.len() > 1) {
-        let neighbours = [small.checked_sub(1), Some(small + 1).filter(|next| *next < all.len())];
-        let nearest = |at: &usize| (all[*at].rows == 0, all[*at].rows);
-        let Some(other) = neighbours.into_iter().flatten().min_by_key(nearest) else { break };
-        let (low, high) = (small.min(other), small.max(other));
-        let upper = all.remove(high);
-        all[low].to = upper.to;
-        all[low].rows += upper.rows;
-    }
-    all
+    counts.iter().enumerate().map(bin).collect()
 }
 
 /// The quantile of rows in these bins; `None` where there are none.
@@ -189,21 +174,9 @@ mod tests {
     }
 
     #[test]
-    fn bins_of_few_rows_are_joined_and_empty_ones_stay() {
-        let of = |counts: &[u64], least| -> Vec<(f64, f64, u64)> {
-            joined(&column(), counts, least).iter().map(|bin| (bin.from, bin.to, bin.rows)).collect()
-        };
-        assert_eq!(of(&[5, 0, 7, 9], 5), [(0.0, 2.0, 5), (2.0, 4.0, 0), (4.0, 6.0, 7), (6.0, 8.0, 9)]);
-        assert_eq!(of(&[5, 0, 2, 9], 5), [(0.0, 2.0, 5), (2.0, 4.0, 0), (4.0, 8.0, 11)]);
-        assert_eq!(of(&[2, 0, 0, 9], 5), [(0.0, 8.0, 11)], "over the empty ones");
-        assert_eq!(of(&[1, 1, 1, 1], 5), [(0.0, 8.0, 4)], "all together have too few");
-        assert_eq!(of(&[1, 0, 1, 0], 1), [(0.0, 2.0, 1), (2.0, 4.0, 0), (4.0, 6.0, 1), (6.0, 8.0, 0)]);
-    }
-
-    #[test]
     fn a_quantile_lies_within_its_error() {
         // 3, 3.5, 4, 5 and 7.
-        let bins = joined(&column(), &[0, 2, 2, 1], 1);
+        let bins = bins(&column(), &[0, 2, 2, 1]);
         for (q, exact) in [(0.05, 3.0), (0.4, 3.5), (0.5, 4.0), (0.8, 5.0), (1.0, 7.0)] {
             let found = quantile(&bins, q).unwrap();
             assert!((found.value - exact).abs() <= found.error && found.error <= 2.0, "{q}: {found:?}");

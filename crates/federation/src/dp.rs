@@ -7,6 +7,8 @@ use veilsum_cluster::{
     privacy::{Forecast, Noise, Unit},
 };
 
+use veilsum_proto::policy::rho_text;
+
 use crate::{
     error::{Failure, bad_method},
     plan::PlanSpec,
@@ -21,16 +23,18 @@ pub const KEPT: f64 = 0.9;
 pub struct Privacy {
     /// The promise in words.
     pub promise: String,
-    /// Epsilon of the whole run.
+    /// Epsilon of the whole run at `delta`.
     pub epsilon: f64,
-    /// Delta of the whole run.
+    /// The delta at which epsilon is shown, below one over the expected rows.
     pub delta: f64,
     /// What is added or removed: `record` or `site`.
     pub unit: &'static str,
     /// Rows of a unit at most.
     pub rows_of_unit: u64,
-    /// The budget as zero-concentrated differential privacy.
+    /// The whole run as zero-concentrated differential privacy, with questions that are asked again.
     pub rho: f64,
+    /// How many lost questions may be asked again.
+    pub retries: u32,
     /// Bound on the advantage of somebody who tests for one unit, with everything that the run opens.
     pub advantage_at_most: f64,
     /// Standard deviation of a cluster's weight in the first and in the last round, all sites there.
@@ -69,11 +73,12 @@ impl Privacy {
         };
         Some(Privacy {
             promise: noise.promise(),
-            epsilon: noise.epsilon,
-            delta: noise.delta,
+            epsilon: noise.epsilon(),
+            delta: noise.delta(),
             unit,
             rows_of_unit,
             rho,
+            retries: noise.retries,
             advantage_at_most: advantage,
             noise_of_weights: [first[0], last[0]],
             noise_of_sums: [first[1], last[1]],
@@ -94,14 +99,15 @@ impl Privacy {
         };
         let [first, last] = self.predicted_error;
         let mut text = format!(
-            "privacy     epsilon {}, delta {:e} for {unit} added or removed, over the whole run (rho {:.5})\n\
-             \x20           whoever tests for it gains at most {:.3} over guessing\n\
+            "privacy     rho {} for {unit} added or removed, over the whole run and {} lost questions that are asked again\n\
+             \x20           epsilon {:.3} at delta {:e}; whoever tests for it gains at most {:.3} over guessing\n\
              noise       weights {:.1} then {:.1}, sums {:.3} then {:.3} (working units), row count {:.1}\n\
              forecast    error of a centre {:.3} of the box's half width after round 1, {:.3} at the end\n\
              \x20           all clusters kept with probability {:.2} ({:.2} without noise), of clear clusters anywhere in the box\n",
+            self.rho,
+            self.retries,
             self.epsilon,
             self.delta,
-            self.rho,
             self.advantage_at_most,
             self.noise_of_weights[0],
             self.noise_of_weights[1],
@@ -123,9 +129,7 @@ impl Privacy {
     pub fn warning(&self) -> Option<String> {
         let blame = match self.clusters_kept_without_noise >= KEPT {
             true => "more rows, or fewer K or rounds",
-            false => {
-                "also without noise these first centres lose clusters: more --restarts, other first centres or a smaller K"
-            }
+            false => "also without noise these first centres lose clusters: other first centres or a smaller K",
         };
         let kept = self.clusters_kept;
         (!self.useful).then(|| {
@@ -156,12 +160,12 @@ pub fn spent(work: &PlanSpec, form: &SumBounds) -> Result<Option<f64>, Failure> 
 }
 
 impl SumBounds {
-    /// What a whole run may spend of zero-concentrated differential privacy as the plan promises it, in 10^-9: with the
-    /// surplus of [POL-8], and one for each total, because the cost of each is rounded up. `None` without noise.
+    /// What a whole run may spend of zero-concentrated differential privacy as the plan promises it, in 10^-9: the plan's rho, which
+    /// pays for the questions that are asked again, and one for each total, because the cost of each is rounded up. `None`
+    /// without noise.
     pub fn nano_rho(&self) -> Option<u64> {
         let levels = self.noise?.levels;
-        let noise = levels.noise();
-        Some(nano_rho(noise.epsilon, noise.delta).saturating_add(u64::from(levels.totals())))
+        Some(levels.noise().nano_rho.saturating_add(u64::from(levels.totals())))
     }
 }
 
@@ -176,10 +180,16 @@ pub fn nano_rho(epsilon: f64, delta: f64) -> u64 {
     ((veilsum_cluster::privacy::rho(epsilon, delta) * 1e9 * 1.000_01).ceil() as u64).saturating_add(32)
 }
 
+/// Delta at which epsilon is shown where nothing else says one.
+pub const DELTA: f64 = 1e-6;
+
+/// What so much rho is, in 10^-9, for people: with epsilon at [`DELTA`].
+pub fn spends(nano_rho: u64) -> String {
+    format!("rho {} (epsilon {:.2} at delta {DELTA:e})", rho_text(nano_rho), epsilon(nano_rho, DELTA))
+}
+
 #[cfg(test)]
 mod tests {
-    use veilsum_proto::policy::DEFAULT_NANO_RHO;
-
     use super::*;
 
     /// The table of the accountant's formula at delta = 10^-6.
@@ -191,6 +201,6 @@ mod tests {
             assert!((found - rho).abs() < 0.02 * rho, "{epsilon}: {found}");
             assert!((veilsum_cluster::privacy::epsilon(found, 1e-6) - epsilon).abs() < 1e-4 * epsilon);
         }
-        assert_eq!(nano_rho(1.0, 1e-6), DEFAULT_NANO_RHO);
+        assert_eq!(spends(1_000_000_000), "rho 1 (epsilon 7.77 at delta 1e-6)");
     }
 }

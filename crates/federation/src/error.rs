@@ -127,18 +127,10 @@ impl From<veilsum_proto::Error> for Failure {
 /// What to do after this site's own policy refused.
 fn after_refusal(rule: &str) -> &'static str {
     match rule {
-        "POL-5" => {
-            "use the results that are there: this site has answered as often on its rows as its policy lets it (`veilsum ledger \
-             budget`), and rows that change do not begin the count anew"
-        }
-        "POL-6" => "agree on a plan that opens its totals (without --no-opening)",
         "POL-8" => {
-            "agree on a plan with noise whose epsilon is left (`veilsum ledger budget`); a plan with noise is good for one run"
+            "agree on a plan whose rho is left in the account (`veilsum ledger budget`); a plan with noise is good for one run"
         }
-        "POL-9" => {
-            "see what was given away with `veilsum ledger budget`; agree on fewer rounds or K, a coarser --step-bits, a \
-             --min-total-rows nearer to the truth, or noise"
-        }
+        "POL-9" => "ask for a plan with noise; what exact totals tell of rows, `veilsum plan show` says",
         "REL-3" => "agree on a plan with larger blocks (--block-size), or take part when more sites are there",
         "REL-4" | "REL-5" => {
             "run again when all sites of the block are there: what a site released once is released with the same sites for the \

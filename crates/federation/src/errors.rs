@@ -108,7 +108,7 @@ impl ResultErrors {
         // The points of a curve have no standard errors; what the noise of their own totals drowns is no number either.
         let of_objective = |k: u32| {
             let centres = Centres::new(k as usize, d, vec![0.0; k as usize * d]).ok()?;
-            let levels = shared.levels.of(&Query::fuzzy_validation(centres, outcome.m))?;
+            let levels = shared.levels.of(&Query::fuzzy_validation(centres, outcome.m), &domain)?;
             levels.last().map(|level| level.deviation * excess)
         };
         drowned_points(&outcome.curve, of_objective).into_iter().for_each(|pointer| errors.drown(pointer));

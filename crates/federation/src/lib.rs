@@ -13,7 +13,6 @@
 //!    sent, what is said of columns, what parties sign of a result, and what a run comes to;
 //! 6. [`release`], [`replay`], [`admission`]: the one door through which a site's answer leaves, from the inside out: may the answer
 //!    leave, does the site's own copy of the method ask it, does the question belong to the plan and come in its turn;
-//!    [`blur`]: what a site adds to seeding cells;
 //! 7. [`cost`], [`forecast`]: what a whole plan costs in bytes, and what it gives away;
 //! 8. `testing` (with the feature of that name): plans for tests.
 
@@ -21,7 +20,6 @@ pub mod admission;
 pub mod agreed;
 pub mod answerer;
 pub mod app_messages;
-pub mod blur;
 pub mod columns;
 pub mod cost;
 pub mod description;

@@ -8,7 +8,7 @@ use veilsum_cluster::{
     Batch, Domain, Method, Outcome, Run, Step,
     finish::{Released, finish},
     method::Stage,
-    sampling::{self, Sampling},
+    sampling::Sampling,
     validity::Verdict,
 };
 
@@ -32,6 +32,8 @@ pub struct MethodSession {
     cohort: Option<u32>,
     /// What is out over that cohort, as the run was given it.
     released: Vec<Released>,
+    /// The sites over whom the floor is reached; none before the intermediary has said so.
+    counted: Vec<u16>,
 }
 
 /// The sites of some totals.
@@ -108,9 +110,9 @@ impl MethodSession {
         let step = method.next(None).map_err(bad_method)?;
         let (questions, draws) = (0, 0);
         let placeholder = Turn::Judge(Box::new(Batch { transform: None, queries: Vec::new() }));
-        let (cohorts, cohort, released) = (Vec::new(), None, Vec::new());
+        let (cohorts, cohort, released, counted) = (Vec::new(), None, Vec::new(), Vec::new());
         let mut conversation =
-            MethodSession { method, terms, turn: placeholder, questions, draws, cohorts, cohort, released };
+            MethodSession { method, terms, turn: placeholder, questions, draws, cohorts, cohort, released, counted };
         conversation.go_on(step)?;
         Ok(conversation)
     }
@@ -130,7 +132,7 @@ impl MethodSession {
             return Ok(());
         }
         let question = if self.terms.sampling.is_some() && stage == Some(Stage::Iterating) {
-            self.draws += u32::from(!sampling::second_half(&batch));
+            self.draws += 1;
             Question::Drawn { number: self.draws, batch }
         } else {
             Question::Cluster(batch)
@@ -174,6 +176,13 @@ impl MethodSession {
         self.go_on(step)
     }
 
+    /// The intermediary says that the rows of these sites reach the plan's floor ([APP-2]); its first word stands.
+    pub fn is_counted(&mut self, sites: &[u16]) {
+        if self.counted.is_empty() {
+            self.counted = sites.to_vec();
+        }
+    }
+
     /// Sites of the last total; none before the first.
     pub fn cohort(&self) -> &[u16] {
         self.cohort.map_or(&[], |cohort| self.sites(cohort))
@@ -193,15 +202,13 @@ impl MethodSession {
     /// [APP-8]: whether the sites behind an early result are known to have as many rows as the plan wants at least. `counted`
     /// is the count over the sites of the last total, where it was handed over.
     ///
-    /// The totals say so, or the count does: the coordinator puts a second question only once the intermediary has counted
-    /// enough rows at sites of the first total ([APP-2]).
+    /// The totals say so, or the count does, where all counted sites are still behind the centres ([APP-2]).
     pub fn reaches(&self, outcome: &Outcome, floor: u64, counted: Option<u64>) -> bool {
         let over = self.sites(outcome.centres_over);
         if let Some(rows) = outcome.n_total.or(counted.filter(|_| over == self.cohort())) {
             return rows >= floor;
         }
-        // The question that is open now is one of them.
-        let all_counted = self.questions > 2 && self.sites(0).iter().all(|site| over.contains(site));
+        let all_counted = !self.counted.is_empty() && self.counted.iter().all(|site| over.contains(site));
         all_counted || self.rows_shown(over) >= floor
     }
 
@@ -225,7 +232,6 @@ impl MethodSession {
             Some(Stage::Ranging) => "the range of K comes from what each site would choose alone",
             Some(Stage::Seeding) => "first centres are sought where rows are",
             Some(Stage::Iterating) => "the centres have not come to rest",
-            Some(Stage::Sizing) => "what is summed up by cluster depends on how many rows and sites stand behind it",
             Some(Stage::Validating) => "no more rounds follow, and indices say how well the centres fit",
             Some(Stage::Silhouettes) => "the plan asks for silhouettes, which need the means of the clusters",
             Some(Stage::Counting) => "the plan asks for counts by label",
@@ -285,12 +291,7 @@ impl MethodSession {
     /// Whether it is this question's turn.
     pub fn expects(&self, question: &Question) -> bool {
         let Turn::Ask(expected, _) = &self.turn else { return false };
-        // What is asked under blur follows from totals by exact arithmetic. Other last digits would be another question, and two answers
-        // under the same blur, whose difference has none.
-        match expected.is_blurred() {
-            true => expected.to_bytes() == question.to_bytes(),
-            false => **expected == *question || self.units().same(&**expected, question),
-        }
+        **expected == *question || self.units().same(&**expected, question)
     }
 
     /// Whether the intermediary is to judge this now.
@@ -386,7 +387,7 @@ mod tests {
                 };
                 for site in sites {
                     let terms = crate::question::Terms::everybody(form);
-                    let words = crate::question::contribute(&question, site, &terms, None).unwrap();
+                    let words = crate::question::contribute(&question, site, &terms).unwrap();
                     total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
                 }
                 conversation.take(&total, &everybody(sites))?;
@@ -429,8 +430,7 @@ mod tests {
             };
             early.extend(conversation.finish());
             for _ in 0..3 {
-                let words =
-                    crate::question::contribute(&question, &site, &crate::question::Terms::everybody(form), None);
+                let words = crate::question::contribute(&question, &site, &crate::question::Terms::everybody(form));
                 total.iter_mut().zip(words.unwrap()).for_each(|(t, w)| *t = t.wrapping_add(w));
             }
             conversation.take(&total, &[0, 1, 2]).unwrap();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Algorithm, Centres, DataError, Domain, Outcome, QueryError, Rows, Scaling, Transform, assign,
-    method::{Extrapolation, Rested},
+    method::Extrapolation,
     query::{Query, ShapeModel, ShapedSums, TypicalSums, Typicality},
 };
 use veilsum_proto::suite::Hash;
@@ -55,7 +55,7 @@ pub struct Model {
     /// of earlier versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub covariances_working: Option<Vec<Vec<f64>>>,
-    /// Of `gmm` the share of every cluster (K), which add up to 1; none where the rule of small groups hides them.
+    /// Of `gmm` the share of every cluster (K), which add up to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Vec<f64>>,
     /// Of `fcm-noise` and `pcm` the plan's δ, in the units that memberships are computed in. Models of earlier versions have none.
@@ -67,9 +67,6 @@ pub struct Model {
     /// earlier versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converged: Option<bool>,
-    /// Where the centres came to rest because clusters were frozen, and not at a fixed point of the method.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rested: Option<Rested>,
     /// Why the run ended before its method did, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<Early>,
@@ -138,7 +135,7 @@ impl Early {
     pub fn of(outcome: &Outcome, reason: &str, lost: Vec<String>, refused: Vec<String>) -> Early {
         let estimated = outcome.extrapolated.map_or(0, |extrapolated| extrapolated.rounds);
         let round = outcome.rounds.saturating_sub(estimated);
-        Early { round, at_rest: outcome.at_rest(), reason: clean(reason), lost, refused }
+        Early { round, at_rest: outcome.converged, reason: clean(reason), lost, refused }
     }
 
     /// What came of a run that ended so, as a failed command says it.
@@ -171,7 +168,6 @@ impl Model {
             covariances_working: shapes.map(|shapes| shapes.covariances.clone()),
             weights: shapes.and_then(|shapes| shapes.weights.clone()),
             converged,
-            rested: outcome.rested,
             ended_early,
             extrapolated: outcome.extrapolated,
             ..model
@@ -210,28 +206,14 @@ impl Model {
             distance,
             plan: plan.to_string(),
             converged: None,
-            rested: None,
             ended_early: None,
             extrapolated: None,
         })
     }
 
     /// What whoever uses the model has to know, as a sentence: how its centres came about, unless they came to rest or the file does
-    /// not say, and what is hidden in it.
+    /// not say.
     pub fn caution(&self) -> Option<String> {
-        let hidden =
-            (self.method == "gmm" && self.covariances_working.is_some() && self.weights.is_none()).then(|| {
-                "the shares of its clusters are hidden, as one is small: memberships are those of equal shares"
-                    .to_owned()
-            });
-        match (self.unrest(), hidden) {
-            (Some(unrest), Some(hidden)) => Some(format!("{unrest}; {hidden}")),
-            (unrest, hidden) => unrest.or(hidden),
-        }
-    }
-
-    /// How the centres came about, where they did not come to rest.
-    fn unrest(&self) -> Option<String> {
         let estimated = self.extrapolated.filter(|found| found.rounds > 0).map_or_else(String::new, |found| {
             let (rounds, error) = (found.rounds, found.held_out_error);
             format!("; the totals of {rounds} more are estimated (relative error {error:.1e} on probes)")
@@ -242,10 +224,6 @@ impl Model {
             }
             (Some(Early { round, .. }), _) => Some(format!(
                 "the run of this model ended early, after round {round}, before its centres came to rest{estimated}"
-            )),
-            (None, Some(false)) if let Some(rested) = self.rested => Some(format!(
-                "the centres of this model came to rest and are no fixed point of the method: {}",
-                rested.why()
             )),
             (None, Some(false)) => Some("the run of this model ended before its centres came to rest".into()),
             (None, _) => None,
@@ -503,7 +481,6 @@ mod tests {
         }
         let even = Model { weights: None, ..shaped() };
         assert!(memberships(&even, near)[0] > memberships(&shaped(), near)[0], "the first has a quarter of the rows");
-        assert!(even.caution().is_some_and(|told| told.contains("equal shares")) && shaped().caution().is_none());
         let far = memberships(&noise, [1000.0, 1000.0]);
         assert!(far.len() == 3 && far[2] > 0.999, "{far:?}");
         assert!(memberships(&pcm, [1000.0, 1000.0]).iter().all(|u| *u < 1e-5));

@@ -5,7 +5,7 @@ use veilsum_cluster::{Domain, Scaling};
 
 /// Two copies of a run on two machines may differ where a mathematical library rounds otherwise: by this part of a number, and of what its
 /// column reaches from end to end. Within it a coordinator may choose: by choosing, it makes the same question another one. That hides nothing
-/// and gains nothing: every answer is counted, noise is of the session's own ([NOI-2]), and a question under blur is the copy's to the bit ([APP-7]).
+/// and gains nothing: every answer is counted, and noise is of the session's own ([NOI-2]).
 const NEAR: f64 = 1e-9;
 
 /// What counts as one of a number: 1, or what its column reaches where that is less.
@@ -74,7 +74,9 @@ impl Units {
             (Value::Object(a), Value::Object(b)) => {
                 let same = |(key, one): (&String, &Value)| match (key.as_str(), b.get(key)) {
                     (_, None) => false,
-                    ("centres_working" | "centres_box", Some(other)) => Units::one().values(one, other, 1.0, false),
+                    ("centres_working" | "centres_box", Some(other)) => {
+                        Units { noisy: self.noisy, ..Units::one() }.values(one, other, 1.0, false)
+                    }
                     ("history" | "typical_distance", Some(other)) => self.in_working(self.working, one, other),
                     ("covariances_working" | "objective" | "objective_per_row", Some(other)) => {
                         self.in_working(self.working.powi(2), one, other)
@@ -173,5 +175,13 @@ mod tests {
         assert!(!plain.near(&json!([null]), &json!([1.0])));
         let noisy = units(Scaling::Box).under_noise();
         assert!(noisy.near(&json!([null]), &json!([1.0])) && !noisy.near(&json!([1.0]), &json!([null])));
+        // Wherever the number stands.
+        for place in ["centres", "centres_box", "centres_working", "history", "objective", "covariances"] {
+            let (null, number) = (json!({ place: [[null]] }), json!({ place: [[0.25]] }));
+            assert!(
+                noisy.near(&null, &number) && !noisy.near(&number, &null) && !plain.near(&null, &number),
+                "{place}"
+            );
+        }
     }
 }

@@ -23,7 +23,6 @@ pub fn request(batch: &Batch, plan: &PlanSpec, form: &SumBounds) -> Result<Judge
     Ok(JudgeRequest {
         digest: question::digest(batch),
         clusters: batch.queries.iter().flat_map(Query::points).map(|c| c.k() as u32).collect(),
-        grouped: batch.queries.iter().map(|query| !matches!(query, Query::Ungrouped(_))).collect(),
         exponents: layout.exponents(),
     })
 }
@@ -63,18 +62,13 @@ impl Oracle {
         if request.clusters.is_empty() || request.clusters.len() > members {
             return Err(wrong("does not have one K for each run of the plan"));
         }
-        if request.grouped.len() != request.clusters.len()
-            || (request.grouped.contains(&false) && !recipe.counts_clusters())
-        {
-            return Err(wrong("asks sums over all rows where the plan has none"));
-        }
         let mut queries = Vec::with_capacity(request.clusters.len());
-        for (k, grouped) in request.clusters.iter().zip(&request.grouped) {
+        for k in &request.clusters {
             if !recipe.clusters.each().any(|planned| planned == *k) {
                 return Err(wrong("names a K that the plan does not"));
             }
             let centres = Centres::new(*k as usize, columns, vec![0.0; *k as usize * columns])?;
-            queries.push(recipe.validation_of(centres, *grouped));
+            queries.push(recipe.validation_of(centres));
         }
         let domain = unit_box(columns)?;
         let blocks: Vec<Block> = queries.iter().flat_map(|query| query.layout(&domain)).collect();

@@ -100,8 +100,14 @@ impl SumBounds {
     /// [`PlanSpecError`] where the method part cannot be used.
     pub fn of(work: &PlanSpec, terms: &Terms, sites: usize) -> Result<SumBounds, PlanSpecError> {
         let covered = usize::from(terms.min_cohort).max(MIN_SITES);
-        work.form(sites, terms.max_rows, terms.opening, covered.saturating_sub(terms.colluders_of(sites)))
+        work.form(sites, terms.max_rows, terms.opening, covered.saturating_sub(curious(terms, sites)))
     }
+}
+
+/// Sites whose noise does not count among the roster's `sites` ([NOI-3]): those that the plan supposes to collude, and where totals are
+/// opened one at least, which looks at them and knows its own.
+pub(crate) fn curious(terms: &Terms, sites: usize) -> usize {
+    terms.colluders_of(sites).max(usize::from(terms.opening))
 }
 
 /// Steps that a plan may ask for, as powers of one half.
@@ -315,9 +321,8 @@ impl PlanSpec {
     ///
     /// # Errors
     /// As [`PlanSpec::run`].
-    pub fn sample(&self, sites: usize) -> Result<Vec<Batch>, PlanSpecError> {
-        let sites = u32::try_from(sites).unwrap_or(u32::MAX);
-        self.working_recipe()?.sample(&self.domain()?, sites).map_err(PlanSpecError::new)
+    pub fn sample(&self) -> Result<Vec<Batch>, PlanSpecError> {
+        self.working_recipe()?.sample(&self.domain()?).map_err(PlanSpecError::new)
     }
 
     /// Centres in original units and in box units, from working units.
@@ -376,9 +381,9 @@ impl PlanSpec {
     ///
     /// # Errors
     /// A sentence for the site's operator.
-    pub fn admits(&self, batch: &Batch, sites: usize) -> Result<Stage, String> {
+    pub fn admits(&self, batch: &Batch) -> Result<Stage, String> {
         let domain = self.domain().map_err(|e| e.to_string())?;
-        self.recipe.admits(batch, &domain, u32::try_from(sites).unwrap_or(u32::MAX))
+        self.recipe.admits(batch, &domain)
     }
 
     /// Whether final centres (working units) may be this plan's: their number, and that they lie in the box.
@@ -542,14 +547,14 @@ mod tests {
     fn questions_outside_the_plan_are_not_admitted() {
         let w = sample();
         let first = w.first_question(3).unwrap();
-        assert_eq!(w.admits(&first, 3), Ok(Stage::Iterating));
+        assert_eq!(w.admits(&first), Ok(Stage::Iterating));
         let with = |rows: &[Vec<f64>], m| Query::fuzzy_sums(Centres::from_rows(rows).unwrap(), m).into();
         let inside = vec![vec![0.1, 0.2]; 3];
-        assert!(w.admits(&with(&inside, 2.0), 3).is_ok());
-        assert!(w.admits(&with(&inside, 2.5), 3).is_err());
-        assert!(w.admits(&with(&inside[..2], 2.0), 3).is_err());
+        assert!(w.admits(&with(&inside, 2.0)).is_ok());
+        assert!(w.admits(&with(&inside, 2.5)).is_err());
+        assert!(w.admits(&with(&inside[..2], 2.0)).is_err());
         let far = vec![vec![0.1, 0.2], vec![0.1, 0.2], vec![5.0, 0.2]];
-        assert!(w.admits(&with(&far, 2.0), 3).unwrap_err().contains("column 0"));
+        assert!(w.admits(&with(&far, 2.0)).unwrap_err().contains("column 0"));
     }
 
     #[test]

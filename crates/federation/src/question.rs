@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 pub use veilsum_cluster::Batch;
 use veilsum_cluster::{
     Block, Centres, Domain, Per, Query, QueryError, Statistic, SumStep, Totals, finish::Rounding, privacy::Level,
-    random::Stream,
 };
 use veilsum_proto::{
     Error, Rule, codec,
@@ -18,7 +17,7 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
-mod blur;
+mod noisy;
 mod share;
 
 pub use share::{Share, Shared};
@@ -184,19 +183,12 @@ impl ScaledBlock {
 pub struct Layout {
     /// The blocks in order.
     pub blocks: Vec<ScaledBlock>,
-    /// Sites of the roster.
-    sites: usize,
 }
 
 impl Question {
     /// The bytes to broadcast.
     pub fn to_bytes(&self) -> Vec<u8> {
         codec::encode(self)
-    }
-
-    /// Whether the answer is blurred ([APP-7]).
-    pub fn is_blurred(&self) -> bool {
-        matches!(self, Question::Cluster(batch) if batch.queries.iter().any(Query::is_blurred))
     }
 
     /// Reads a broadcast.
@@ -264,10 +256,11 @@ impl Layout {
         let levels = match &form.noise {
             None => None,
             Some(noise) => {
+                let inner = batch.domain(domain).map_err(invalid)?;
                 let of = |query: &Query| {
                     let why =
                         || unusable(format!("the plan has noise, and {} is not accounted for", query.kind()), "NOI-5");
-                    noise.levels.of(query).ok_or_else(why)
+                    noise.levels.of(query, &inner).ok_or_else(why)
                 };
                 Some(batch.queries.iter().map(of).collect::<Result<Vec<_>, Error>>()?.concat())
             }
@@ -300,7 +293,7 @@ impl Layout {
             })
             .collect();
         fixed::words(&lengths)?;
-        Ok(Layout { blocks, sites: form.sites })
+        Ok(Layout { blocks })
     }
 
     /// The layout of a judged question: that of its stand-in, whose bounds do not tell where the centres are.
@@ -333,23 +326,16 @@ impl Layout {
         self.blocks.iter().map(|b| b.block.len).sum()
     }
 
-    /// What a total of this layout can say at most: its scalars, and the bits of all of them together in thousandths, each
-    /// scalar's being those of its range in steps, rounded up ([FIX-4]).
-    pub fn nominal(&self) -> (u64, u64) {
-        let milli_bits = |b: &ScaledBlock| b.block.len as u64 * fixed::milli_bits(self.sites, b.scale.limit);
-        (self.words() as u64, self.blocks.iter().map(milli_bits).sum())
-    }
-
     /// The steps of the blocks, in which a site's rows are added up ([SUM-1]).
     pub fn steps(&self) -> Vec<SumStep> {
         self.blocks.iter().map(|b| SumStep { len: b.block.len, fraction_bits: b.summed_bits }).collect()
     }
 
-    /// A site's words as they are masked: in the plan's steps.
+    /// A site's words as they are masked: in the plan's steps; `noisy` ones are moved to their bound in place of being refused.
     ///
     /// # Errors
     /// [`RoundError::OverBound`] where one is larger than its bound.
-    fn checked(&self, words: &[i64]) -> Result<Vec<u64>, RoundError> {
+    fn checked(&self, words: &[i64], noisy: bool) -> Result<Vec<u64>, RoundError> {
         if words.len() != self.words() {
             return Err(Error::ApiMisuse("an answer of another length than its layout").into());
         }
@@ -357,6 +343,9 @@ impl Layout {
         for b in &self.blocks {
             for word in rest.by_ref().take(b.block.len) {
                 let coarse = fixed::coarser(*word, (b.summed_bits - b.scale.fraction_bits).unsigned_abs());
+                let most = i64::try_from(b.scale.limit).unwrap_or(i64::MAX);
+                // [NOI-8]: no row ends a run; nobody's sums come here as long as the bounds hold.
+                let coarse = if noisy { coarse.clamp(-most, most) } else { coarse };
                 if coarse.unsigned_abs() > b.scale.limit {
                     return Err(RoundError::OverBound { block: b.block.name });
                 }
@@ -460,17 +449,11 @@ impl Terms<'_> {
     }
 }
 
-/// A site's answer in fixed point, ready to be masked. `noise` is fresh from the operating system; only a question that asks
-/// for blur needs it.
+/// A site's answer in fixed point, ready to be masked.
 ///
 /// # Errors
 /// [`RoundError`] naming what does not fit.
-pub fn contribute(
-    question: &Question,
-    rows: &dyn Answerer,
-    terms: &Terms<'_>,
-    noise: Option<&mut Stream>,
-) -> Result<Vec<u64>, RoundError> {
+pub fn contribute(question: &Question, rows: &dyn Answerer, terms: &Terms<'_>) -> Result<Vec<u64>, RoundError> {
     let form = &terms.form;
     if rows.rows() > form.max_rows {
         return Err(RoundError::TooManyRows { max_rows: form.max_rows });
@@ -479,7 +462,7 @@ pub fn contribute(
         Question::CountRows => {
             let layout = question.layout(rows.domain(), form)?;
             let mut words = layout.encode(&Statistic { values: vec![rows.rows() as f64] })?;
-            layout.blur(&mut words, terms.noise)?;
+            layout.add_noise(&mut words, terms.noise)?;
             return Ok(words);
         }
         Question::Cluster(batch) | Question::Drawn { batch, .. } => batch,
@@ -492,8 +475,8 @@ pub fn contribute(
     if !terms.drawn {
         return Ok(vec![0; layout.words()]);
     }
-    let mut words = layout.checked(&rows.words(batch, &layout.steps(), noise)?)?;
-    layout.blur(&mut words, terms.noise)?;
+    let mut words = layout.checked(&rows.words(batch, &layout.steps())?, form.noise.is_some())?;
+    layout.add_noise(&mut words, terms.noise)?;
     Ok(words)
 }
 
@@ -504,7 +487,7 @@ mod tests {
     use veilsum_cluster::{OutOfBox, Prepared, Rows, Scaling, pooled};
 
     fn contributed(question: &Question, rows: &Prepared, form: SumBounds) -> Result<Vec<u64>, RoundError> {
-        contribute(question, rows, &Terms::everybody(form), None)
+        contribute(question, rows, &Terms::everybody(form))
     }
 
     #[test]
@@ -571,10 +554,13 @@ mod tests {
         let coarse = SumBounds { step_bits: Some(8), ..fine };
         let (fine, coarse) = (question.layout(&domain, &fine).unwrap(), question.layout(&domain, &coarse).unwrap());
         assert!(coarse.blocks.iter().all(|b| b.scale.fraction_bits == 8 && b.scale.limit == 151 << 8));
-        assert_eq!(coarse.nominal(), (6, 6 * 21_000));
-        assert_eq!(fine.nominal(), (6, 6 * 63_000));
         assert!(coarse.steps().iter().zip(&fine.blocks).all(|(step, b)| step.fraction_bits == b.scale.fraction_bits));
-        let rounded = coarse.checked(&[3 << 41, 1 << 41, (1 << 41) + 1, -(3 << 41), -(1 << 41), 5 << 42]).unwrap();
+        let rounded =
+            coarse.checked(&[3 << 41, 1 << 41, (1 << 41) + 1, -(3 << 41), -(1 << 41), 5 << 42], false).unwrap();
+        let far = [i64::MAX, i64::MIN, 0, 0, 0, 0];
+        assert_eq!(coarse.checked(&far, false), Err(RoundError::OverBound { block: coarse.blocks[0].block.name }));
+        let moved = coarse.checked(&far, true).unwrap();
+        assert_eq!(moved.iter().map(|w| fixed::from_ring(*w)).collect::<Vec<_>>()[..2], [151 << 8, -(151 << 8)]);
         assert_eq!(rounded.iter().map(|w| fixed::from_ring(*w)).collect::<Vec<_>>(), [2, 0, 1, -2, 0, 5]);
         let words = coarse.encode(&Statistic { values: vec![0.3; 6] }).unwrap();
         assert_eq!(coarse.decode(&words, 1, None).unwrap().values, [77.0 / 256.0; 6]);

@@ -13,17 +13,8 @@ use crate::{
     near::Units,
     plan::PlanSpec,
     question::{Question, SumBounds},
-    release::Shown,
     result::RunResult,
 };
-
-/// Who ended a run that a site finishes alone, by name.
-pub enum Absent {
-    /// The coordinator, which is gone.
-    Lost(String),
-    /// This site, whose budgets are spent.
-    Refused(String),
-}
 
 /// The copy.
 pub struct Replay {
@@ -31,7 +22,6 @@ pub struct Replay {
     terms: Arc<Terms>,
     work: Arc<PlanSpec>,
     session: MethodSession,
-    shown: Shown,
 }
 
 impl Replay {
@@ -41,7 +31,7 @@ impl Replay {
     /// A [`Failure`] where the plan's method cannot be begun.
     pub fn new(roster: Arc<Roster>, terms: Arc<Terms>, work: Arc<PlanSpec>) -> Result<Replay, Failure> {
         let session = MethodSession::of(&work, SumBounds::of(&work, &terms, roster.sites.len())?)?;
-        Ok(Replay { roster, terms, work, session, shown: Shown::default() })
+        Ok(Replay { roster, terms, work, session })
     }
 
     /// Another run begins.
@@ -51,6 +41,11 @@ impl Replay {
     pub fn restart(&mut self) -> Result<(), Failure> {
         *self = Replay::new(self.roster.clone(), self.terms.clone(), self.work.clone())?;
         Ok(())
+    }
+
+    /// As [`MethodSession::is_counted`].
+    pub fn is_counted(&mut self, sites: &[u16]) {
+        self.session.is_counted(sites);
     }
 
     /// Whether the copy asks this next.
@@ -84,10 +79,7 @@ impl Replay {
     /// # Errors
     /// A [`Failure`] where it is none that rows can give.
     pub fn take(&mut self, values: &[u64], cohort: &[u16]) -> Result<(), Failure> {
-        self.session.take(values, cohort)?;
-        let before = self.shown.of(cohort, self.terms.max_rows);
-        self.shown = Shown { rows: self.session.rows_shown(cohort).max(before), cohort: cohort.to_vec() };
-        Ok(())
+        self.session.take(values, cohort)
     }
 
     /// How far the centres have come by the totals so far.
@@ -98,11 +90,6 @@ impl Replay {
     /// How every K was judged, where the totals say it.
     pub fn curve(&self) -> Vec<Judged> {
         self.session.curve()
-    }
-
-    /// What the totals so far have shown.
-    pub fn shown(&self) -> Shown {
-        self.shown.clone()
     }
 
     /// Whether the intermediary is to judge this now.
@@ -123,8 +110,8 @@ impl Replay {
     }
 
     /// The copy's own result, where the coordinator's is the same. Where the intermediary judges there is none: only it knows
-    /// which of several K was chosen; the model is that of one of them. An early one is taken where this site's rows were
-    /// `counted` for the intermediary, who ends a run below the floor, or the totals show as many.
+    /// which of several K was chosen; the model is that of one of them. An early one is taken if its rows are known to reach the
+    /// floor ([`MethodSession::reaches`]), or are `counted`, as whoever was not there takes for granted.
     ///
     /// # Errors
     /// A sentence for the operator.
@@ -140,9 +127,7 @@ impl Replay {
             (_, Some(_)) => {
                 let outcome = self.session.finish().ok_or("no total that was opened has moved a centre")?;
                 if !counted && !self.session.reaches(&outcome, floor, None) {
-                    return Err(
-                        "its rows were not counted, and the totals do not show that they reach the plan's floor".into(),
-                    );
+                    return Err("neither the count nor the totals show that its rows reach the plan's floor".into());
                 }
                 outcome
             }
@@ -170,7 +155,7 @@ impl Replay {
         let of = |outcome: Outcome| {
             let own = Model::of(&self.work, &plan, &outcome, None).ok()?;
             // Whether they had come to rest is the coordinator's word.
-            Some(Model { converged: model.converged, rested: model.rested, ..own })
+            Some(Model { converged: model.converged, ..own })
         };
         if self.session.candidates().into_iter().filter_map(of).any(|own| self.units().same(&own, model)) {
             return Ok(());
@@ -180,7 +165,7 @@ impl Replay {
 
     /// The copy's own result where the coordinator says no more: to its end where every total was opened.
     /// `None` before a round has moved a centre, and where its rows are not known to reach the plan's floor.
-    pub fn alone(&self, reason: &str, absent: Absent) -> Option<Result<RunResult, Failure>> {
+    pub fn alone(&self, reason: &str, lost: String) -> Option<Result<RunResult, Failure>> {
         let floor = self.terms.min_total_rows;
         if let Turn::Done(outcome) = self.session.turn() {
             return self.session.reaches(outcome, floor, None).then(|| self.result_of(outcome, None));
@@ -189,11 +174,7 @@ impl Replay {
         if !self.session.reaches(&outcome, floor, None) {
             return None;
         }
-        let (lost, refused) = match absent {
-            Absent::Lost(who) => (vec![who], Vec::new()),
-            Absent::Refused(who) => (Vec::new(), vec![who]),
-        };
-        let early = Early::of(&outcome, reason, lost, refused);
+        let early = Early::of(&outcome, reason, vec![lost], Vec::new());
         Some(self.result_of(&outcome, Some(early)))
     }
 
@@ -229,7 +210,7 @@ mod tests {
             let Turn::Ask(question, layout) = replay.session.turn() else { break };
             let (question, mut total) = (question.clone(), vec![0u64; layout.words()]);
             for _ in 0..3 {
-                let words = question::contribute(&question, &site, &question::Terms::everybody(form), None).unwrap();
+                let words = question::contribute(&question, &site, &question::Terms::everybody(form)).unwrap();
                 total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
             }
             replay.take(&total, &[0, 1, 2]).unwrap();
@@ -247,12 +228,16 @@ mod tests {
         };
         let few = copy(Judge::Coordinator, 19, 1);
         assert!(few.result(&early(&few), false).is_err_and(|why| why.contains("floor")));
-        assert!(few.alone("the coordinator is gone", Absent::Lost("hub".into())).is_none());
-        assert!(few.result(&early(&few), true).is_ok_and(|result| result.is_some()));
-        // The totals themselves show as many, or the coordinator has gone on after the count.
-        for replay in [copy(Judge::Coordinator, 9, 1), copy(Judge::Coordinator, 19, 2)] {
-            assert!(replay.result(&early(&replay), false).is_ok_and(|result| result.is_some()));
+        assert!(few.alone("the coordinator is gone", "hub".into()).is_none());
+        // A site that was counted is not behind the centres any more.
+        for (counted, taken) in [(&[0, 1, 2, 3][..], false), (&[0, 1, 2], true)] {
+            let mut few = copy(Judge::Coordinator, 19, 1);
+            few.is_counted(counted);
+            assert_eq!(few.result(&early(&few), false).is_ok(), taken, "{counted:?}");
         }
+        // The totals themselves show as many.
+        let enough = copy(Judge::Coordinator, 9, 1);
+        assert!(enough.result(&early(&enough), false).is_ok_and(|result| result.is_some()));
     }
 
     /// [APP-8]: where the intermediary judges, a site does not know which centres it chose; it knows those that it chose among.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 pub use veilsum_cluster::Outcome;
 use veilsum_cluster::{
     Algorithm,
-    method::{ClusterSizes, Extrapolation, Rested, RobustError},
+    method::{ClusterSizes, Extrapolation, RobustError},
     warnings::{self, Warning},
 };
 use veilsum_proto::{
@@ -65,8 +65,8 @@ pub struct RunResult {
     /// log-likelihood is in the units of the questions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shapes: Option<veilsum_cluster::method::Shapes>,
-    /// What each cluster of these centres holds: `sizes`, `mass`, `weight`, `deviations` (original units), `left_out`, and why
-    /// some of it is not shown. Of every method these are in plain distances to the centres, also where the method itself has
+    /// What each cluster of these centres holds: `sizes`, `mass`, `weight`, `deviations` (original units), and why
+    /// some of it is missing. Of every method these are in plain distances to the centres, also where the method itself has
     /// other memberships (`gk`, `gmm`, `fcm-noise`, `pcm`).
     #[serde(flatten)]
     pub clusters: ClusterSizes,
@@ -79,10 +79,6 @@ pub struct RunResult {
     pub rounds: u32,
     /// Whether the centres came to rest on totals that were asked, and the run to its end.
     pub converged: bool,
-    /// Where they came to rest because clusters were frozen, and are no fixed point of the method: how many, and why. Then
-    /// `converged` is false.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rested: Option<Rested>,
     /// Why the run ended before its method did, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<Early>,
@@ -258,7 +254,6 @@ impl RunResult {
             n_total_from: n_total.map(|_| from),
             rounds: outcome.rounds,
             converged: outcome.converged && ended_early.is_none(),
-            rested: outcome.rested,
             ended_early,
             extrapolated: outcome.extrapolated,
             objective: outcome.objective,

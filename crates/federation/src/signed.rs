@@ -31,7 +31,7 @@ pub const OWN: [&str; 8] =
     ["departures", "errors", "n_total", "n_total_from", "pooled", "software", "traffic", "warnings"];
 
 /// All members of a result; what is there in which run, `protocol/schemas/result.schema.json` says.
-pub const MEMBERS: [&str; 52] = [
+pub const MEMBERS: [&str; 50] = [
     "categories",
     "centres",
     "centres_box",
@@ -53,7 +53,6 @@ pub const MEMBERS: [&str; 52] = [
     "indices",
     "indices_cohort",
     "k",
-    "left_out",
     "m",
     "mass",
     "method",
@@ -69,7 +68,6 @@ pub const MEMBERS: [&str; 52] = [
     "privacy",
     "questions",
     "release",
-    "rested",
     "roster_hash",
     "rounds",
     "run",

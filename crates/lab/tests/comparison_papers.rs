@@ -23,7 +23,7 @@ fn rows(example: &Example) -> Vec<Rows> {
 
 /// On totals from tree cells, as the product runs.
 fn on_totals(algorithm: Algorithm, k: u32, example: &Example, domain: &Domain) -> Outcome {
-    let tree = TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 20, min_rows: 10, blur: 0.0 };
+    let tree = TreeSeeding { seed: 1, levels: 6, tries: 20 };
     let recipe = Recipe::plain(algorithm, k, Seeding::Tree(tree));
     let sites = prepare_all(&rows(example), domain);
     pooled::plain_federated(&mut recipe.run(domain, sites.len() as u32).expect("a run"), &sites).expect("an outcome")

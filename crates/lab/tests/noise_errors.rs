@@ -126,7 +126,7 @@ fn the_value_without_noise_lies_within_two_standard_errors() {
         {
             let centres = Centres::from_rows(&data.start).unwrap();
             let mut recipe = Recipe::plain(algorithm.clone(), data.start.len() as u32, Seeding::Given { centres });
-            recipe.noise = Some(Noise::usual(epsilon, rows));
+            recipe.noise = Some(Noise::usual(veilsum_cluster::privacy::rho(epsilon, 1e-6), rows).from_anywhere());
             let found = coverage(&recipe, data, runs);
             let setting = format!("{}, {} at epsilon {epsilon}, {runs} runs", data.name, recipe.algorithm.name());
             println!("{setting}: {found:?}");

@@ -1,8 +1,8 @@
 //! Methods on totals against servers that see everything, from the same first centres: every iterate is the same. And sites
-//! that are empty, small, full of duplicates; clusters that are frozen; totals that nobody's rows can have.
+//! that are empty, small, full of duplicates; totals that nobody's rows can have.
 
 use proptest::prelude::*;
-use veilsum_cluster::method::{GroupThreshold, Seeding, Stage, TreeSeeding};
+use veilsum_cluster::method::{Seeding, Stage, TreeSeeding};
 use veilsum_cluster::offline::kmeans::weighted_lloyd;
 use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::random::Stream;
@@ -125,7 +125,7 @@ proptest! {
         let algorithm = Algorithm::Fkm { epsilon: 0.0, max_rounds: ROUNDS, min_rows: p, local_steps: e, finish: 0 };
         let (mut any, mut rounds) = (true, 0);
         let mut known = start.clone();
-        // Where every group is below p nothing is open and the run ends.
+        // Where every group is below p nothing moves and the run ends.
         for found in iterates(algorithm, &start, &sites) {
             let local: Vec<fkm::LocalMeans> = sites.iter().map(|rows| fkm::client_step(rows, &known, p, e)).collect();
             let means: Vec<Vec<f64>> = local.iter().flat_map(|site| site.means.clone()).collect();
@@ -212,15 +212,14 @@ fn ffcf() -> Algorithm {
 }
 
 fn tree() -> Seeding {
-    Seeding::Tree(TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 1, blur: 0.0 })
+    Seeding::Tree(TreeSeeding { seed: 1, levels: 6, tries: 5 })
 }
 
 /// From given centres, but for FFCF, which takes its anchors from the tree.
-fn begin(algorithm: Algorithm, start: &Centres, rule: GroupThreshold, sites: u32) -> Run {
+fn begin(algorithm: Algorithm, start: &Centres, sites: u32) -> Run {
     let seeding =
         if matches!(algorithm, Algorithm::Ffcf { .. }) { tree() } else { Seeding::Given { centres: start.clone() } };
-    let recipe = Recipe { rule, ..Recipe::plain(algorithm, start.k() as u32, seeding) };
-    recipe.run(&domain(), sites).unwrap()
+    Recipe::plain(algorithm, start.k() as u32, seeding).run(&domain(), sites).unwrap()
 }
 
 fn three_centres() -> Centres {
@@ -264,7 +263,7 @@ fn every_method_finds_three_clumps() {
     for algorithm in all_algorithms() {
         let by_index = matches!(algorithm, Algorithm::FfcmAvg1 { .. } | Algorithm::Kumar { .. });
         let name = algorithm.name();
-        let outcome = run(begin(algorithm, &start, GroupThreshold::NONE, 3), &sites);
+        let outcome = run(begin(algorithm, &start, 3), &sites);
         assert!(outcome.converged, "{name}");
         // Means by index mix centres that moved elsewhere at sites without their cluster.
         if !by_index {
@@ -283,12 +282,12 @@ fn an_empty_site_changes_nothing() {
     let start = three_centres();
     let without: Vec<Outcome> = all_algorithms()
         .into_iter()
-        .map(|algorithm| run(begin(algorithm, &start, GroupThreshold::NONE, 3), &prepare_all(&sites, &domain())))
+        .map(|algorithm| run(begin(algorithm, &start, 3), &prepare_all(&sites, &domain())))
         .collect();
     sites.insert(1, Rows::new(vec![], 2).unwrap());
     let sites = prepare_all(&sites, &domain());
     for (algorithm, known) in all_algorithms().into_iter().zip(without) {
-        let found = run(begin(algorithm, &start, GroupThreshold::NONE, 4), &sites);
+        let found = run(begin(algorithm, &start, 4), &sites);
         assert_eq!((found.centres, found.clusters, found.rounds), (known.centres, known.clusters, known.rounds));
     }
 }
@@ -305,10 +304,7 @@ fn duplicates_constant_columns_and_more_clusters_than_rows() {
         for start in [three_centres(), coincident.clone()] {
             for algorithm in all_algorithms() {
                 // Too few distinct rows for three cells or three feature vectors is a plain error, not a panic.
-                match pooled::plain_federated(
-                    &mut begin(algorithm, &start, GroupThreshold::NONE, sites.len() as u32),
-                    &sites,
-                ) {
+                match pooled::plain_federated(&mut begin(algorithm, &start, sites.len() as u32), &sites) {
                     Ok(outcome) => sensible(&outcome),
                     Err(error) => assert!(
                         matches!(error, veilsum_cluster::DriveError::Method(MethodError::TooFewCells { .. })),
@@ -318,58 +314,6 @@ fn duplicates_constant_columns_and_more_clusters_than_rows() {
             }
         }
     }
-}
-
-/// The first clump is at one site only: where two are wanted its centre stays, and its sums are never asked for.
-#[test]
-fn a_cluster_of_one_site_is_frozen() {
-    let start = Centres::from_rows(&[vec![-2.5, -2.5], vec![-0.5, 2.0], vec![2.0, 0.5]]).unwrap();
-    let sites = prepare_all(&clumps(), &domain());
-    let hard = |algorithm: &Algorithm| {
-        !matches!(algorithm, Algorithm::FfcmAvg1 { .. } | Algorithm::FfcmAvg2 { .. } | Algorithm::Ffcf { .. })
-    };
-    for algorithm in all_algorithms().into_iter().filter(hard) {
-        // Sites of Kumar move a centre that they have no rows for; one step keeps it where it is.
-        let algorithm = match algorithm {
-            Algorithm::Kumar { epsilon, max_rounds, .. } => Algorithm::Kumar { epsilon, max_rounds, local: steps(1) },
-            other => other,
-        };
-        for ask_first in [true, false] {
-            let rule = GroupThreshold { min_rows: 5, min_sites: 2, ask_first };
-            let outcome = run(begin(algorithm.clone(), &start, rule, 3), &sites);
-            assert!(outcome.at_rest() && !outcome.converged, "{}", algorithm.name());
-            assert_eq!(outcome.centres.row(0), [-2.5, -2.5], "{}", algorithm.name());
-            // Of the other two the smaller hides it, where counts are asked first: all rows less the open ones are not its own.
-            let moved = [1, 2].into_iter().filter(|c| outcome.centres.row(*c) != start.row(*c)).count();
-            assert_eq!(moved, if ask_first { 1 } else { 2 }, "{}", algorithm.name());
-        }
-        // Nobody has as many rows: nothing is open, nothing moves.
-        let rule = GroupThreshold { min_rows: 100, min_sites: 1, ask_first: true };
-        let outcome = run(begin(algorithm, &start, rule, 3), &sites);
-        assert!(!outcome.converged && outcome.rounds == 0 && outcome.centres == start);
-    }
-    // Every site has a local centre near each global one under avg2, whether it has rows there or not: two of three sites stand
-    // behind each cluster, four behind none. A number of rows plays no part.
-    let avg2 = all_algorithms().swap_remove(2);
-    let rule = GroupThreshold { min_rows: 100, min_sites: 1, ask_first: true };
-    assert!(run(begin(avg2.clone(), &start, rule, 3), &sites).rounds > 0);
-    let outcome = run(begin(avg2, &start, GroupThreshold { min_sites: 4, ..rule }, 3), &sites);
-    assert!(!outcome.converged && outcome.centres == start);
-    // FFCF has nothing to fall back on.
-    let rule = GroupThreshold { min_rows: 1, min_sites: 4, ask_first: true };
-    assert!(pooled::plain_federated(&mut begin(ffcf(), &start, rule, 3), &sites).is_err());
-}
-
-#[test]
-fn ffcf_asks_counts_first_and_gives_the_same() {
-    let sites = prepare_all(&clumps(), &domain());
-    let outcome = |ask_first: bool| {
-        let rule = GroupThreshold { min_rows: 3, min_sites: 1, ask_first };
-        run(begin(ffcf(), &three_centres(), rule, 3), &sites)
-    };
-    let (two, one) = (outcome(true), outcome(false));
-    assert!(max_difference(&two.centres, &one.centres) < 1e-12);
-    assert!(two.questions > one.questions);
 }
 
 #[test]
@@ -388,8 +332,8 @@ fn the_finisher_goes_on_where_alignment_ends() {
 }
 
 /// The run at its first question of the iteration.
-fn at_iteration(algorithm: Algorithm, rule: GroupThreshold, sites: &[Prepared]) -> (Run, usize) {
-    let mut run = begin(algorithm, &three_centres(), rule, sites.len() as u32);
+fn at_iteration(algorithm: Algorithm, sites: &[Prepared]) -> (Run, usize) {
+    let mut run = begin(algorithm, &three_centres(), sites.len() as u32);
     let mut step = run.next(None).unwrap();
     loop {
         let Step::Ask(batch) = step else { panic!("done too early") };
@@ -406,7 +350,6 @@ proptest! {
     #[test]
     fn no_totals_whatever_make_a_method_panic(
         which in 0usize..7,
-        ask_first in any::<bool>(),
         rows in prop::option::of(0u64..100),
         entries in prop::collection::vec(prop_oneof![
             4 => 0.0f64..20.0,
@@ -416,8 +359,7 @@ proptest! {
         odd_length in any::<prop::sample::Index>(),
     ) {
         let sites = prepare_all(&clumps(), &domain());
-        let rule = GroupThreshold { min_rows: 2, min_sites: 1, ask_first };
-        let (mut run, length) = at_iteration(all_algorithms().swap_remove(which), rule, &sites);
+        let (mut run, length) = at_iteration(all_algorithms().swap_remove(which), &sites);
         for round in 0..4 {
             let before = (run.next(None), run.fits());
             let Ok(Step::Ask(batch)) = &before.0 else { break };

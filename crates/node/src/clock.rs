@@ -1,6 +1,11 @@
-//! Processor time: what a computation costs, however busy the machine is beside it.
+//! Processor time: what a computation costs, however busy the machine is beside it; and the time of day.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+/// Of this machine's clock.
+pub fn seconds_since_1970() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
 
 /// A reading of the clock of this process.
 #[derive(Clone, Copy, Debug)]

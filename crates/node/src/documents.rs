@@ -148,7 +148,7 @@ pub fn load_rows_and_origin(
     }
     read_often(&from)?;
     let reading = Arc::new(Reader::new(&from.data, spec, domain.columns(), from.memory())?);
-    let rows = Checked::begin(reading.clone(), &domain, work.out_of_box, work.labels.clone(), &work.widths())?;
+    let rows = Checked::begin(reading.clone(), &domain, work.out_of_box, work.labels.clone())?;
     let own = OwnRows::new(reading, label.clone(), Some(&rows));
     let origin = Origin::read(work.names(), label, Arc::new(own));
     let numbers = rows.rows() * domain.columns() as u64;
@@ -235,12 +235,14 @@ fn held(from: &RowsFrom, spec: &TableSpec, number: u64) -> Result<Option<Table>,
             return Ok(None);
         }
     }
-    Ok(Some(batches.into_table()).filter(|table| table.values.len() as u64 * number <= from.memory()))
+    let table = batches.into_table();
+    table::warn_of_unused(&from.place(), spec, &table.left_out);
+    Ok(Some(table).filter(|table| table.values.len() as u64 * number <= from.memory()))
 }
 
 /// The kind of a question about all rows at once, where this plan asks one.
 fn of_all_rows(federation: &Federation) -> Result<Option<&'static str>, Failure> {
-    let all = questions(&federation.work, federation.roster.sites.len())?;
+    let all = questions(&federation.work)?;
     Ok(all.into_iter().find_map(|question| match question {
         Question::Cluster(batch) | Question::Drawn { batch, .. } if !batch.comes_in_parts() => Some(batch.kind()),
         _ => None,
@@ -279,6 +281,7 @@ fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Failur
         within,
         rules: Some(from.rules.clone()),
         list: from.list.clone(),
+        total: work.recipe.noise.is_some().then_some(domain),
     })
 }
 

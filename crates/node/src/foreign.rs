@@ -7,14 +7,13 @@ use std::{
 
 use veilsum_answerer::{
     Fault, Held, Hello, Launch, Ready,
-    contract::{Categorical, Column, MAX_DISTINCT, PROTOCOL, kind_of},
+    contract::{Categorical, Column, PROTOCOL, kind_of},
 };
-use veilsum_cluster::{Batch, Domain, OutOfBox, Prepared, Rows, Scaling, SumStep};
+use veilsum_cluster::{Batch, Domain, OutOfBox, Scaling, SumStep};
 
 use crate::{
     agreed::{self, Federation},
-    answerer::{Answerer, AnswererError, COUNTABLE, Hash, digest_of},
-    blur::Stream,
+    answerer::{Answerer, AnswererError, Hash, digest_of},
     error::Failure,
     question::Question,
     release::Origin,
@@ -38,9 +37,6 @@ pub struct Foreign {
     domain: Domain,
     rows: u64,
     digest: Hash,
-    distinct: Vec<u64>,
-    /// No rows at all, whose answer is the noise of a blurred question alone.
-    nobody: Prepared,
 }
 
 impl Foreign {
@@ -73,11 +69,9 @@ impl Foreign {
         let framing = format!("{:?} {:?} {:?} {:?}", work.columns, work.categorical, work.scaling, work.out_of_box);
         parts.push(framing.as_bytes());
         let digest = digest_of(&parts);
-        let nobody =
-            Rows::new(Vec::new(), domain.columns()).and_then(|rows| Prepared::new(&rows, &domain, OutOfBox::Refuse))?;
         let origin = origin(ready, &hello);
-        let (rows, distinct) = (ready.rows, ready.distinct.clone());
-        Ok((Foreign { held: Mutex::new(held), domain, rows, digest, distinct, nobody }, origin))
+        let rows = ready.rows;
+        Ok((Foreign { held: Mutex::new(held), domain, rows, digest }, origin))
     }
 }
 
@@ -134,14 +128,10 @@ fn origin(ready: &Ready, hello: &Hello) -> Origin {
 fn kinds(federation: &Federation) -> Result<Vec<&'static str>, Failure> {
     let work = &federation.work;
     let mut kinds = Vec::new();
-    for question in agreed::questions(work, federation.roster.sites.len())? {
+    for question in agreed::questions(work)? {
         if let Question::Cluster(batch) | Question::Drawn { batch, .. } = question {
             kinds.extend(batch.queries.iter().map(kind_of));
         }
-    }
-    if work.recipe.counts_clusters() && kinds.iter().any(|kind| ["validation", "fuzzy_validation"].contains(kind)) {
-        // What is asked in its place where a cluster is too small.
-        kinds.push("ungrouped");
     }
     if work.labels.is_some() {
         kinds.push("contingency");
@@ -166,24 +156,10 @@ impl Answerer for Foreign {
         self.digest
     }
 
-    fn possible_rows(&self, _: &[usize]) -> Option<u64> {
-        let product = self.distinct.iter().try_fold(1u64, |product, values| {
-            (*values < MAX_DISTINCT).then(|| product.saturating_mul((*values).max(1)))
-        });
-        product.filter(|product| *product <= COUNTABLE)
-    }
-
-    fn words(&self, batch: &Batch, steps: &[SumStep], noise: Option<&mut Stream>) -> Result<Vec<i64>, AnswererError> {
-        let plain = batch.without_blur();
+    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, AnswererError> {
         let blocks: Vec<(usize, i32)> = steps.iter().map(|step| (step.len, step.fraction_bits)).collect();
         let source = |fault: Fault| AnswererError::Source { what: fault.to_string(), next: fault.advice() };
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut words = held.words(&plain, &blocks).map_err(source)?;
-        if plain != *batch {
-            // Blur is this site's own: the answerer never sees what it is drawn from.
-            let own = self.nobody.words(batch, steps, noise)?;
-            words.iter_mut().zip(own).for_each(|(word, own)| *word = word.saturating_add(own));
-        }
-        Ok(words)
+        held.words(batch, &blocks).map_err(source)
     }
 }

@@ -24,7 +24,7 @@
 //! 1. [`files`], [`foreign`], [`table`], [`assigned`], [`clock`]: files, rows that another process has, rows, their memberships, the
 //!    processor's time.
 //! 2. [`documents`]: key, card, roster, plan, policy and model as text files.
-//! 3. [`carrier`], [`store`]: QUIC links; journal, ledger and transcript.
+//! 3. [`egress`], [`carrier`], [`store`]: what may leave; QUIC links; journal, ledger and transcript.
 //! 4. [`evidence`], [`signing`], [`report`], [`bundle`]: what a run leaves behind.
 //! 5. [`role`]: site, coordinator and intermediary as programs over links.
 //! 6. [`checkup`]: what can be known of the way to the others before a run.
@@ -40,6 +40,7 @@ pub mod carrier;
 pub mod checkup;
 pub mod clock;
 pub mod documents;
+pub mod egress;
 pub mod evidence;
 pub mod files;
 pub mod foreign;
@@ -54,6 +55,6 @@ pub mod store;
 pub mod table;
 
 pub use veilsum_federation::{
-    admission, agreed, answerer, app_messages, blur, columns, cost, description, dp, error, errors, forecast,
-    method_session, model, oracle, plan, question, release, replay, result, schema, signed, traffic,
+    admission, agreed, answerer, app_messages, columns, cost, description, dp, error, errors, forecast, method_session,
+    model, oracle, plan, question, release, replay, result, schema, signed, traffic,
 };

@@ -15,7 +15,6 @@ use veilsum_proto::{
 };
 
 use crate::{
-    blur::Repeatable,
     carrier::{Carrier, Network, Transport},
     documents::{Federation, SitePolicy},
     error::{Code, Failure},
@@ -132,8 +131,6 @@ pub struct LoopbackConfig {
     pub way: Option<Way>,
     /// What links run on; the usual carrier where there is none.
     pub carrier: Option<Arc<dyn Carrier>>,
-    /// Seed of the blur of seeding cells, so that a run can be repeated; without one every site draws from its own secret.
-    pub blur: Option<u64>,
     /// Told how the run goes.
     pub progress: Watcher,
 }
@@ -144,7 +141,8 @@ pub type Way = Box<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
 /// The policy of sites whose data are made up: the protocol's own floor, and nothing else; what a site that leaves sent may
 /// be computed, where the plan lets it.
 pub fn toy_policy() -> SitePolicy {
-    Policy::only(Floor { contributors: 1, ..Floor::default() }).into()
+    let floor = Floor { contributors: 1, ..Floor::default() };
+    Policy { floor, nano_rho: u64::MAX, max_rows: 0, ..Policy::default() }.into()
 }
 
 /// Waits that suit one machine.
@@ -224,7 +222,6 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
         progress: Arc::new(|_| {}),
         bytes: Arc::default(),
         view: view.filter(|_| config.record).cloned(),
-        blur: config.blur.map(|seed| Repeatable { seed, site: i.saturating_sub(2) }),
     };
     let any: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0));
 
@@ -268,6 +265,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
                 state: config.state.as_ref().map(|folder| folder.join(format!("site-{i}"))),
                 head: config.state.as_ref().map(|folder| folder.join(format!("site-{i}.head"))),
                 patience: Duration::from_millis(config.timing.join),
+                agreed: config.work.recipe.noise.is_none(),
                 vanish: config.vanish.iter().find(|(site, _)| *site == i).map(|(_, v)| *v),
             }))
         })

@@ -131,7 +131,6 @@ pub fn write_site(
         Some(result) => document(&RunResult { traffic: traffic.clone(), ..result.clone() }, None),
         None => json!({
             "method": model.method, "k": model.k, "m": model.m, "centres": model.centres, "converged": model.converged,
-            "rested": model.rested,
             "columns": model.names(),
             "ended_early": model.ended_early, "extrapolated": model.extrapolated, "plan_hash": model.plan,
             "standardisation": model.standardisation, "traffic": traffic,
@@ -350,10 +349,7 @@ pub fn summary(result: &RunResult) -> String {
         _ if result.converged => "converged".into(),
         _ if result.ended_early.as_ref().is_some_and(|early| early.at_rest) => "at rest; the run ended early".into(),
         _ if result.ended_early.is_some() => "not converged: the run ended early".into(),
-        _ => match result.rested {
-            Some(rested) => format!("rested, not converged: {}", rested.why()),
-            None => "stopped at the plan's last round".into(),
-        },
+        _ => "stopped at the plan's last round".into(),
     };
     if result.description.is_some() {
         return summary_of_rows(result, out);
@@ -399,9 +395,6 @@ fn summary_of_rows(result: &RunResult, mut out: String) -> String {
     if let (Some(n), Some(from)) = (result.n_total, result.n_total_from) {
         let n = with_error(result, "/n_total", n.to_string(), |errors| format!("{:.0}", errors.n_total));
         let _ = writeln!(out, "rows in all: {n} (from the {from})");
-    }
-    if let Some(left) = result.clusters.left_out.filter(|left| *left > 0) {
-        let _ = writeln!(out, "left out: {} that no cluster counted in the last round", counted(left as usize, "row"));
     }
     if let Some(found) = &result.description {
         let _ = writeln!(out, "missing: {}", found.missing);

@@ -14,7 +14,7 @@ use veilsum_proto::{
     identity::Identity,
     message::{Disclosure, Kind, kind_of},
     plan::Terms,
-    policy::{self, Asked, Floor},
+    policy::{self, Asked, Floor, Policy, Request},
     roster::{Member, PartyId, Roster},
     site::{self, Site, SiteConfig},
 };
@@ -25,7 +25,7 @@ use crate::{
     method_session::{self, MethodSession, Turn},
     plan::Judge,
     question::{self, Question, SumBounds},
-    role::{noise, system_rng},
+    role::system_rng,
 };
 
 /// A frame that the first site sent.
@@ -97,7 +97,7 @@ impl<'a> Stage<'a> {
                     identity: identity.clone(),
                     roster: roster.clone(),
                     terms: terms.clone(),
-                    floor: Floor { max_rounds: u32::MAX, contributors: 1, ..Floor::default() },
+                    floor: rehearsing(),
                     aggregator: role,
                 })
             })
@@ -225,6 +225,11 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// The floor of sites that play a run in memory.
+fn rehearsing() -> Floor {
+    Floor { max_rounds: u32::MAX, contributors: 1, ..Floor::default() }
+}
+
 /// A frame, and what it gives away.
 type Reply = (Arc<Vec<u8>>, Disclosure);
 
@@ -243,8 +248,10 @@ fn reply(
             match output {
                 site::Output::Send { bytes, discloses } => sent.push((bytes, discloses)),
                 site::Output::Event(site::Event::Asked(asked)) => {
-                    let floor = Floor { max_rounds: u32::MAX, contributors: 1, ..Floor::default() };
-                    let consent = policy::decide_by_floor(terms, &floor, &asked)?;
+                    // Nothing leaves this process, so the account has no part in it.
+                    let policy = Policy { floor: rehearsing(), ..Policy::default() };
+                    let request = Request { agreed: true, ..Request::default() };
+                    let consent = policy::decide(terms, &policy, &asked, &request, &policy::Spent::default())?;
                     let values = answer(number, &asked)?;
                     site.handle(site::Input::Contribute { consent, values }, &mut system_rng())?;
                 }
@@ -290,7 +297,7 @@ pub fn masked(
             _ => true,
         };
         let terms = question::Terms { form, drawn, judged: None, noise: None };
-        Ok(question::contribute(&question, &sites[usize::from(site)], &terms, Some(&mut noise()))?)
+        Ok(question::contribute(&question, &sites[usize::from(site)], &terms)?)
     };
     let mut stage = Stage::new(n, PartyId::Coordinator, terms, Box::new(answer))?;
     stage.until(|e| matches!(e, aggregator::Event::DeckReady { .. }))?;

@@ -75,13 +75,6 @@ pub fn coarser(steps: i64, bits: u32) -> i64 {
     whole + i64::from(rest > half || rest == half && whole & 1 == 1)
 }
 
-/// Bits that a number of absolute value at most `limit` at each of `sites` sites takes at most, in thousandths:
-/// ceil(log2(2 · `limit` · `sites`)) · 1000.
-pub fn milli_bits(sites: usize, limit: u64) -> u64 {
-    let range = 2 * u128::from(limit) * sites.max(1) as u128;
-    u64::from(range.max(1).next_power_of_two().trailing_zeros()) * 1_000
-}
-
 /// Words of a layout.
 ///
 /// # Errors
@@ -154,9 +147,6 @@ mod tests {
         let coarse = fine.capped(3, 8);
         assert_eq!((coarse.fraction_bits, coarse.limit), (5, 151 << 8));
         assert_eq!(fine.capped(3, 62), fine);
-        // 20 sites of at most 151 rows of 256 steps: 2 · 20 · 151 · 256 values.
-        assert_eq!(milli_bits(20, coarse.limit), 21_000);
-        assert_eq!((milli_bits(1, 1), milli_bits(1, 0), milli_bits(3, 1)), (1_000, 0, 3_000));
     }
 
     #[test]

@@ -278,7 +278,7 @@ mod tests {
         point
     };
 
-    /// The blur of seeding cells and the names of rows in a ledger are made from it: a constant would make both known.
+    /// The names of rows in a ledger are made from it: a constant would make them known.
     #[test]
     fn a_seed_is_its_identitys_own() {
         for seed in [[1; 32], [2; 32]] {

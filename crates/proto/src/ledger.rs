@@ -78,6 +78,20 @@ pub enum Note {
     Rekeyed(Box<Rekey>),
     /// Another site of the block has a new key ([LED-9]).
     Renamed(Box<Rekey>),
+    /// The operator agrees to the exact totals of the plan that the entry names, for the rows as they are ([POL-9]).
+    Agreed,
+    /// A run of the plan that the entry names has begun, and so much of the account is kept for it ([POL-8]).
+    Reserved(Reservation),
+}
+
+/// What is kept of an account for a run that has begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reservation {
+    /// In 10^-9 of rho, with what the run has spent of it.
+    pub nano_rho: u64,
+    /// Until when, in seconds since 1970; a run that has not been taken up by then has ended.
+    pub until: u64,
 }
 
 /// A column of a data set.
@@ -210,7 +224,7 @@ impl Entry {
         let round = self.slot.is_some() == self.cohort.is_some() && (self.slot.is_some() || !answers);
         let columns = match &self.note {
             Some(Note::Columns(list) | Note::Changed(list) | Note::Separate(list)) => list.as_slice(),
-            Some(Note::Undone | Note::Rekeyed(_) | Note::Renamed(_)) | None => &[],
+            Some(Note::Undone | Note::Rekeyed(_) | Note::Renamed(_) | Note::Agreed | Note::Reserved(_)) | None => &[],
         };
         let nothing_new = self.version == 0 && self.block.is_none() && self.note.is_none();
         let undone = self.note == Some(Note::Undone);
@@ -313,26 +327,6 @@ impl Chain {
         self.present |= !entry.old;
         Ok(())
     }
-}
-
-/// How far the two nearest points of one set are from each other; `None` where no set has two.
-pub fn separation(centres: &[Places]) -> Option<u64> {
-    let within = |places: &Places| {
-        let all: Vec<&[i32]> = points(places).collect();
-        let pairs = all.iter().enumerate().flat_map(|(i, a)| all[..i].iter().map(move |b| apart(a, b)));
-        pairs.min()
-    };
-    centres.iter().filter_map(within).min()
-}
-
-/// The points of a set, coordinate by coordinate.
-pub fn points(places: &Places) -> impl Iterator<Item = &[i32]> {
-    places.at.chunks_exact((places.columns as usize).max(1))
-}
-
-/// The largest difference of a coordinate.
-fn apart(a: &[i32], b: &[i32]) -> u64 {
-    a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b))).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -581,13 +575,5 @@ mod tests {
         assert!(numbers.windows(2).all(|pair| order(pair[0].to_bits()) < order(pair[1].to_bits())));
         assert!(numbers.iter().all(|x| finite(x.to_bits())));
         assert!([f64::NAN, f64::INFINITY, f64::NEG_INFINITY].iter().all(|x| !finite(x.to_bits())));
-    }
-
-    #[test]
-    fn the_nearest_two_of_a_set() {
-        let places = |at: &[i32]| vec![Places { columns: 2, at: at.to_vec() }];
-        assert_eq!(separation(&places(&[0, 0, 500, 500, -900, 100])), Some(500));
-        assert_eq!((separation(&places(&[1, 1])), separation(&[])), (None, None));
-        assert_eq!(separation(&places(&[i32::MIN, 0, i32::MAX, 0])), Some(u64::from(u32::MAX)));
     }
 }

@@ -104,7 +104,7 @@ kinds! {
     Denied = 66, MAX_SMALL_BODY;
     /// Aggregator: the run is over; the result where there is one.
     Finished = 67, MAX_QUERY;
-    /// Intermediary to coordinator: the count is taken and above the floor.
+    /// Intermediary to sites and coordinator: the rows of these sites reach the floor.
     CountReady = 68, MAX_LIST_BODY;
     /// Coordinator to intermediary: hand over the total for this cohort.
     CountRequest = 69, MAX_LIST_BODY;
@@ -120,7 +120,7 @@ kinds! {
     CentreDistances = 74, MAX_QUERY;
     /// Intermediary to coordinator: the verdicts.
     JudgeReply = 75, MAX_BODY;
-    /// Coordinator to intermediary: the first total is out over this cohort; count it.
+    /// Coordinator to intermediary: these sites are to be asked; count their rows first.
     Count = 76, MAX_LIST_BODY;
     /// Either: would this greeting let me in?
     Knock = 77, MAX_SMALL_BODY;

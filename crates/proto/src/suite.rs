@@ -37,7 +37,7 @@ const LASTING: [&str; 21] = [
     "question in a ledger",
     "labels in a ledger",
     "rows in a ledger",
-    "rows behind blur",
+    "rows of a site",
     "values of a column",
     "rows of columns",
     "column in a ledger",

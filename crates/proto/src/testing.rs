@@ -7,10 +7,11 @@ use chacha20::ChaCha20Rng;
 use rand_core::SeedableRng;
 
 use crate::{
+    Error,
     aggregator::{AggregatorConfig, Timing},
     identity::Identity,
     plan::Terms,
-    policy::Floor,
+    policy::{Asked, Consent, Floor, Policy, Request, Spent, decide},
     roster::{Member, PartyId, Roster},
     site::SiteConfig,
 };
@@ -90,4 +91,14 @@ impl Kit {
             slots: self.terms.slots,
         }
     }
+}
+
+/// [`decide`] by the protocol's own floor alone, as if the operator had agreed to whatever is asked: for tests of the protocol, which
+/// have no application.
+///
+/// # Errors
+/// As [`decide`].
+pub fn decide_by_floor(terms: &Terms, floor: &Floor, asked: &Asked) -> Result<Consent, Error> {
+    let policy = Policy { floor: floor.clone(), ..Policy::default() };
+    decide(terms, &policy, asked, &Request { agreed: true, ..Request::default() }, &Spent::default())
 }

@@ -374,3 +374,19 @@ fn whoever_comes_back_behind_a_total_learns_that_it_is_in_it() {
     assert_eq!(fed.ask_exact(b"b").len(), 5);
     assert_eq!((shares(&fed), &fed.site_errors), (3, &Vec::new()));
 }
+
+/// [APP-2], [REL-5]: an aggregator that goes on without a site before its first question sets another deck up, whose block is that of
+/// the others; after a total it does not.
+#[test]
+fn app_2_a_site_that_was_not_counted_is_in_no_deck_that_is_asked() {
+    let decks = |fed: &World| fed.seen().iter().filter(|w| w.kind == Kind::OpenDeck).count();
+    let mut fed = World::noted(5, 4, |_| {});
+    fed.until(|e| matches!(e, Event::DeckReady { .. })).unwrap();
+    let now = Millis(fed.now());
+    fed.aggregator.handle(Input::Without(3), now);
+    assert_eq!(fed.ask_exact(b"a"), [0, 1, 2, 4]);
+    assert_eq!(decks(&fed), 5 + 4);
+    assert_eq!(fed.lost(3).unwrap(), Loss::LeftOut.to_string());
+    assert_eq!(fed.ask_exact(b"b"), [0, 1, 2, 4]);
+    assert!(decks(&fed) == 5 + 4 && fed.site_errors.is_empty());
+}

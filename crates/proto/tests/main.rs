@@ -22,7 +22,6 @@ mod model;
 mod random_federations;
 mod random_lies;
 mod recorded_traffic;
-mod release_rule;
 mod signed_inputs;
 mod sources;
 mod vectors;

@@ -141,12 +141,12 @@ pub(crate) fn answer<'py>(
         let mut total: Option<(Vec<i64>, u64, u64)> = None;
         for part in values.chunks(together).chain(values.is_empty().then_some(values)) {
             let (rows, bad) = Prepared::usable(part, columns, &domain, layout.out_of_box)?;
-            let words = veilsum_cluster::words(&batch, &rows, &steps, None).map_err(refused)?;
+            let words = veilsum_cluster::words(&batch, &rows, &steps).map_err(refused)?;
             let (used, bad) = (rows.len() as u64, bad as u64);
             match &mut total {
                 None => total = Some((words, used, bad)),
                 Some((sum, all, left)) => {
-                    batch.merge(&domain, &steps, sum, &words).map_err(refused)?;
+                    batch.merge(&domain, sum, &words).map_err(refused)?;
                     (*all, *left) = (*all + used, *left + bad);
                 }
             }
@@ -174,7 +174,7 @@ pub(crate) fn of_file<'py>(
         let (rows, _) =
             documents::load_rows_and_origin(federation, RowsFrom { data, rules, list: None, answerer: None })?;
         let steps = Steps::of_batch(&batch, &federation.work.domain()?, &federation.form()?)?.steps();
-        rows.words(&batch, &steps, None).map_err(refused)
+        rows.words(&batch, &steps).map_err(refused)
     });
     Ok(PyArray1::from_vec(py, done.map_err(raised)?))
 }
@@ -194,6 +194,6 @@ pub(crate) fn merge<'py>(
     }
     let mut sum = words.as_slice()?.to_vec();
     let domain = layout.domain().map_err(raised)?;
-    batch.merge(&domain, &layout.steps(), &mut sum, more.as_slice()?).map_err(|e| raised(refused(e)))?;
+    batch.merge(&domain, &mut sum, more.as_slice()?).map_err(|e| raised(refused(e)))?;
     Ok(PyArray1::from_vec(py, sum))
 }

@@ -106,13 +106,12 @@ impl Planned {
 
 /// Runs the whole federation of `planned` in this process on these rows (one n x d array a site): JSON.
 #[pyfunction]
-#[pyo3(signature = (planned, rows, policy=None, blur=None))]
+#[pyo3(signature = (planned, rows, policy=None))]
 pub(crate) fn simulate(
     py: Python<'_>,
     planned: &Planned,
     rows: Vec<PyReadonlyArray2<'_, f64>>,
     policy: Option<PathBuf>,
-    blur: Option<u64>,
 ) -> PyResult<String> {
     let columns = planned.0.work.domain().map_err(raised)?.columns();
     for one in &rows {
@@ -127,7 +126,7 @@ pub(crate) fn simulate(
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let result = runtime.block_on(async {
             tokio::select! {
-                done = embedded::simulate(federation, rows, &consent, blur) => done.map_err(raised),
+                done = embedded::simulate(federation, rows, &consent) => done.map_err(raised),
                 interrupted = interrupted() => Err(interrupted),
             }
         });

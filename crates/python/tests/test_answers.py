@@ -15,7 +15,7 @@ COLUMNS = {"age": (0.0, 120.0), "bmi": (10.0, 60.0)}
 
 @pytest.fixture
 def asked():
-    federation = veilsum.Federation.of(COLUMNS, categories={"ward": ["north", "south"]}, sites=["a", "b", "c"], k=3)
+    federation = veilsum.Federation.of(COLUMNS, categories={"ward": ["north", "south"]}, sites=["a", "b", "c"], k=3, exact=True)
     question = questions.fuzzy_sums(np.random.default_rng(1).random((3, 4)), 2.0)
     source = np.random.default_rng(2)
     rows = {
@@ -31,7 +31,7 @@ def take(rows, places):
 
 
 def test_words_are_those_of_the_definition():
-    federation = veilsum.Federation.of(COLUMNS, sites=["a", "b", "c"], k=2)
+    federation = veilsum.Federation.of(COLUMNS, sites=["a", "b", "c"], k=2, exact=True)
     centres = np.array([[0.25, 0.5], [0.75, 0.125]])
     question = questions.fuzzy_sums(centres)
     layout = questions.layout(federation, question)
@@ -144,7 +144,7 @@ def test_other_threads_run_while_words_are_computed(asked):
 import json, sys, threading, time, numpy as np, veilsum
 from veilsum import _core, questions
 sys.setswitchinterval(60)  # nobody is interrupted: whoever runs meanwhile was let run
-federation = veilsum.Federation.of({f"x{i}": (0, 1) for i in range(16)}, sites=["a", "b", "c"], k=2)
+federation = veilsum.Federation.of({f"x{i}": (0, 1) for i in range(16)}, sites=["a", "b", "c"], k=2, exact=True)
 question = questions.fuzzy_sums(np.random.default_rng(0).random((10, 16)))
 layout = json.dumps(questions.layout(federation, question))
 question, rows = json.dumps(question), np.random.default_rng(1).random((400_000, 16))

@@ -90,7 +90,7 @@ impl Database {
             let mut all = vec![0i64; blocks.iter().map(|block| block.len).sum()];
             let read = stream::read(source, hello, session, &mut |values| {
                 let rows = prepared(values, domain, hello)?;
-                rows::merge(batch, domain, blocks, &mut all, &rows::words(batch, &rows, blocks)?)
+                rows::merge(batch, domain, &mut all, &rows::words(batch, &rows, blocks)?)
             })?;
             return if read == survey.rows { Ok(all) } else { Err(moved().into()) };
         }

@@ -11,14 +11,14 @@
 use veilsum_answerer::{AskedBlock, Refusal, RefusalCode, contract::kind_of};
 use veilsum_cluster::{
     Batch, Domain, Query,
-    query::{FuzzySums, LocalMeans, RoundHalf, Sizes},
+    query::{FuzzySums, LocalMeans},
 };
 
 use crate::{
-    chain::{Chain, moved, named, own, squares, stepped, too_large, total},
+    chain::{Chain, moved, named, own, stepped, too_large, total},
     power::Powers,
     source::Source,
-    text::{list, number, sum},
+    text::{number, sum},
 };
 
 mod columns;
@@ -26,18 +26,8 @@ mod memberships;
 mod validity;
 
 /// The kinds that are answered by SQL.
-pub(crate) const KINDS: [&str; 10] = [
-    "fuzzy_sums",
-    "fuzzy_validation",
-    "local_means",
-    "moments",
-    "histogram",
-    "cells",
-    "validation",
-    "ungrouped",
-    "sizes",
-    "silhouette",
-];
+pub(crate) const KINDS: [&str; 8] =
+    ["fuzzy_sums", "fuzzy_validation", "local_means", "moments", "histogram", "cells", "validation", "silhouette"];
 
 /// Columns that a part of a WITH may have; PostgreSQL has 1664.
 const MAX_WIDTH: usize = 1_600;
@@ -111,8 +101,6 @@ pub(crate) fn words(
             Query::Histogram(q) => asked.histogram(q)?,
             Query::Cells(q) => asked.cells(q)?,
             Query::Validation(q) => asked.validation(q)?,
-            Query::Ungrouped(q) => asked.ungrouped(q)?,
-            Query::Sizes(q) => asked.sizes(q)?,
             Query::Silhouette(q) => asked.silhouette(q)?,
             other => {
                 let what = format!("questions of the kind {} are not answered in SQL", kind_of(other));
@@ -146,11 +134,6 @@ impl Asked<'_, '_> {
 
     fn count(&self, block: usize, rows: &[i64]) -> Result<Vec<i64>, Refusal> {
         rows.iter().map(|rows| self.counted(block, *rows)).collect()
-    }
-
-    /// How many of these are more than none, as counts of this one site.
-    fn sites(&self, block: usize, rows: &[i64]) -> Result<Vec<i64>, Refusal> {
-        rows.iter().map(|rows| self.counted(block, i64::from(*rows > 0))).collect()
     }
 
     /// Runs the statement; every row must be in one group.
@@ -227,82 +210,18 @@ impl Asked<'_, '_> {
 
     fn local_means(&mut self, q: &LocalMeans) -> Result<Vec<i64>, Refusal> {
         let (k, d) = (q.centres.k(), self.chain.d);
-        let changed = match &q.part {
-            RoundHalf::Changes(since) => {
-                // Rows that moved between two clusters, for each of the earlier centres.
-                let mut changed = vec![0; k];
-                for (place, before) in (1..).zip(&since.centres) {
-                    let (parts, last) = (self.chain.parts.clone(), self.chain.last.clone());
-                    self.distances(&q.centres)?;
-                    let now = own(k, "q", "qm");
-                    let xs = self.chain.xs();
-                    let squares = squares(before, "b");
-                    self.chain.then(xs.into_iter().chain([format!("{now} AS own")]).chain(squares));
-                    let least = if k == 1 { "b0".to_owned() } else { format!("LEAST({})", list(named("b", k))) };
-                    self.chain.then(["own".into(), format!("{least} AS bm")].into_iter().chain(named("b", k)));
-                    self.chain.then(["own".into(), format!("{} AS earlier", own(k, "b", "bm"))]);
-                    for group in self.groups(&["own".into(), "earlier".into()], &[])? {
-                        if let [now, before] = group.key[..]
-                            && now != before
-                        {
-                            for cluster in
-                                [now, before].map(|c| c as usize).into_iter().filter(|c| since.of[*c] == place)
-                            {
-                                changed[cluster] += group.rows;
-                            }
-                        }
-                    }
-                    (self.chain.parts, self.chain.last) = (parts, last);
-                }
-                Some(changed)
-            }
-            _ => None,
-        };
         self.distances(&q.centres)?;
         let xs = self.chain.xs();
         self.chain.then(xs.iter().cloned().chain(["qm".into(), format!("{} AS own", own(k, "q", "qm"))]));
-        let with_sums = matches!(q.part, RoundHalf::Sums(_) | RoundHalf::Both);
-        let mut sums = Vec::new();
-        if with_sums {
-            sums.extend(xs.iter().map(|x| stepped(x, self.bits(1))));
-        }
-        if q.part == RoundHalf::Both {
-            sums.push(stepped("qm", self.bits(3)));
-        }
+        let mut sums: Vec<String> = xs.iter().map(|x| stepped(x, self.bits(1))).collect();
+        sums.push(stepped("qm", self.bits(2)));
         let (mut rows, mut totals, mut distance) = (vec![0; k], vec![0; k * d], 0);
         for group in self.groups(&["own".into()], &sums)? {
             let Some(own) = group.key.first().map(|c| *c as usize).filter(|c| *c < k) else { return Err(too_large()) };
             rows[own] = group.rows;
-            if with_sums {
-                totals[own * d..][..d].copy_from_slice(&group.sums[..d]);
-            }
-            distance += group.sums.get(d).copied().unwrap_or_default();
+            totals[own * d..][..d].copy_from_slice(&group.sums[..d]);
+            distance += group.sums[d];
         }
-        let counts = self.count(0, &rows)?;
-        Ok(match &q.part {
-            RoundHalf::Counts => [counts, self.sites(1, &rows)?].concat(),
-            RoundHalf::Changes(_) => {
-                [counts, self.sites(1, &rows)?, self.count(2, &changed.unwrap_or_default())?].concat()
-            }
-            RoundHalf::Both => [counts, totals, self.sites(2, &rows)?, vec![distance]].concat(),
-            RoundHalf::Sums(open) => {
-                let open: Vec<usize> = open.iter().map(|c| *c as usize).collect();
-                let sums = open.iter().flat_map(|c| &totals[c * d..][..d]);
-                open.iter().map(|c| &counts[*c]).chain(sums).copied().collect()
-            }
-        })
-    }
-
-    fn sizes(&mut self, q: &Sizes) -> Result<Vec<i64>, Refusal> {
-        let k = q.centres.k();
-        self.distances(&q.centres)?;
-        self.chain.then([format!("{} AS own", own(k, "q", "qm"))]);
-        let mut rows = vec![0; k];
-        for group in self.groups(&["own".into()], &[])? {
-            if let Some(slot) = group.key.first().and_then(|c| rows.get_mut(*c as usize)) {
-                *slot = group.rows;
-            }
-        }
-        Ok([self.count(0, &rows)?, self.sites(1, &rows)?].concat())
+        Ok([self.count(0, &rows)?, totals, vec![distance]].concat())
     }
 }

@@ -1,18 +1,23 @@
 //! A federation whose roles are real and whose coordinator or intermediary the test plays: identities, documents, and the
 //! configurations of the others on loopback.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::{sync::oneshot, task::JoinHandle};
 use veilsum_cluster::{Prepared, Rows};
 use veilsum_node::{
     agreed::Federation,
+    app_messages::Count,
     error::Failure,
     loopback::toy_policy,
     plan::PlanSpec,
     release::Origin,
     role::{
-        aggregator_host::{AggregatorHost, HostConfig},
+        aggregator_host::{AggregatorHost, HostConfig, HostEvent},
         client::ClientConfig,
         config::Party,
         intermediary::{self, Counted, IntermediaryConfig},
@@ -21,14 +26,29 @@ use veilsum_node::{
     },
 };
 use veilsum_proto::{
-    aggregator::Timing,
+    aggregator::{Event, Timing},
     identity::Identity,
+    message::Kind,
     plan::Terms,
     roster::{Member, PartyId, Roster},
 };
 
 /// A free port on this machine.
 pub const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+/// Has the intermediary count the rows of these sites, without which no site answers ([APP-2]), and waits for its word so long; it may
+/// come later. Whether it came.
+pub async fn counted(hub: &mut AggregatorHost, cohort: Vec<u16>, patience: Duration) -> bool {
+    let run = hub.run();
+    hub.stand_by(Kind::Count, &Count { run, cohort });
+    loop {
+        match hub.next(Some(Instant::now() + patience)).await {
+            HostEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return true,
+            HostEvent::Aggregator(Event::Failed(_)) | HostEvent::Deadline => return false,
+            _ => {}
+        }
+    }
+}
 
 /// Who takes part: coordinator, intermediary, then the sites.
 pub struct Cast {
@@ -158,6 +178,7 @@ impl Cast {
             state: None,
             head: None,
             patience: Duration::from_secs(20),
+            agreed: true,
             vanish: None,
         }
     }

@@ -163,8 +163,9 @@ impl Hub {
     fn consents(&mut self, me: u16, asked: &Asked) -> Result<site::Input<'static>, Error> {
         let k = usize::from(me);
         let drawn = (self.drawn)(asked);
-        let request = Request { before: self.fixed[k].as_ref(), drawn: drawn.as_deref(), ..Request::default() };
-        let policy = Policy::only(self.kit.floor.clone());
+        let request =
+            Request { before: self.fixed[k].as_ref(), drawn: drawn.as_deref(), agreed: true, ..Request::default() };
+        let policy = Policy { floor: self.kit.floor.clone(), ..Policy::default() };
         let consent = policy::decide(&self.kit.terms, &policy, asked, &request, &Spent::default())?;
         if self.remembers {
             self.fixed[k] = Some(asked.own.clone());

@@ -110,7 +110,6 @@ pub fn config(sites: Vec<(String, Rows)>, work: &PlanSpec) -> LoopbackConfig {
         vanish: Vec::new(),
         record: false,
         state: None,
-        blur: None,
         carrier: None,
         way: None,
         timing: LOOPBACK_TIMING,

@@ -12,7 +12,7 @@ use veilsum_proto::{
     journal::Record,
     limits::MAX_BODY,
     plan::{SignedTerms, Terms},
-    policy::{self, Asked, Floor},
+    policy::{Asked, Floor},
     release::Standing,
     roster::{PartyId, SignedRoster},
     site::{self, Site, SiteConfig},
@@ -238,7 +238,8 @@ impl Player {
             site.handle(site::Input::Refuse { context, rule: rule.as_str().unwrap().to_owned() }, draws)
         } else {
             let asked = asked.as_ref().expect("a question");
-            let consent = policy::decide_by_floor(&self.terms, &floor(&self.terms), asked).expect("its own question");
+            let consent = veilsum_proto::testing::decide_by_floor(&self.terms, &floor(&self.terms), asked)
+                .expect("its own question");
             site.handle(site::Input::Contribute { consent, values: words_of(&hex(&given["contribute"])) }, draws)
         };
         let mut out = Vec::new();

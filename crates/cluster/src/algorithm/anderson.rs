@@ -32,9 +32,8 @@
 //! only some sites are drawn for a round.
 
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
-use super::update::{Counted, Fit, Round, Walls, check_rounds, clear, confined, hash, moved};
+use super::update::{Fit, Round, Walls, check_rounds, clear, confined, hash, moved};
 use crate::distance::usable_fuzzifier;
-use crate::query::RoundHalf;
 use crate::totals_check::{check_values, check_weights};
 use crate::{Centres, MethodError, Query};
 
@@ -82,7 +81,7 @@ impl Spec for AndersonSpec {
         self.max_rounds
     }
 
-    fn asks(&self, centres: &Centres, _: &RoundHalf) -> Vec<Query> {
+    fn asks(&self, centres: &Centres) -> Vec<Query> {
         vec![Query::fuzzy_sums(centres.clone(), self.m)]
     }
 
@@ -97,7 +96,7 @@ impl Spec for AndersonSpec {
             jumped: false,
             plain: FIRST - 1,
             known: Vec::new(),
-            fit: Fit { counted: Counted::All, ..Fit::at(at.start.clone()) },
+            fit: Fit::at(at.start.clone()),
             asked: vec![hash(at.start)],
             walls: None,
         }))
@@ -178,7 +177,7 @@ impl Accelerated {
 
 impl Iteration for Accelerated {
     fn ask(&self) -> Query {
-        self.spec.asks(&self.at, &RoundHalf::Both).swap_remove(0)
+        self.spec.asks(&self.at).swap_remove(0)
     }
 
     fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
@@ -309,13 +308,7 @@ mod tests {
     fn begin(start: f64, epsilon: f64) -> Box<dyn Iteration> {
         let start = Centres::known(vec![[start]]);
         let domain = Domain::new(vec![0.0], vec![2.0], crate::Scaling::None).unwrap();
-        let at = Beginning {
-            domain: &domain,
-            start: &start,
-            cells: None,
-            rule: crate::method::GroupThreshold::NONE,
-            seed: 0,
-        };
+        let at = Beginning { domain: &domain, start: &start, cells: None, seed: 0 };
         let mut iteration = AndersonSpec { m: 2.0, epsilon, max_rounds: 100 }.begin(at).unwrap();
         iteration.confine(&Walls::fine(&domain));
         iteration

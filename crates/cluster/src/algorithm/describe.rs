@@ -17,8 +17,8 @@ use super::description::Description;
 use super::gmm::even;
 use super::shaped::first;
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
-use super::update::{Counted, Fit, Round, Walls, moved};
-use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, Moments, RoundHalf};
+use super::update::{Fit, Round, Walls, moved};
+use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, Moments};
 use crate::shape::{add_square, extents, stretched, triangle};
 use crate::totals_check::{SLACK, check_values, check_weights};
 use crate::{Centres, Domain, MethodError, Query};
@@ -50,7 +50,7 @@ pub(crate) fn correlates(domain: &Domain) -> bool {
 
 /// The question for the products of all columns around a point inside the box, 1 x d.
 pub(crate) fn products(mean: &Centres) -> Query {
-    first(mean, even(1), FLOOR, RoundHalf::Both).into()
+    first(mean, even(1), FLOOR).into()
 }
 
 /// The question for the second moments around a point inside the box, 1 x d.
@@ -93,8 +93,8 @@ impl Spec for DescribeSpec {
         1
     }
 
-    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
-        vec![first(centres, even(centres.k()), FLOOR, half.clone()).into()]
+    fn asks(&self, centres: &Centres) -> Vec<Query> {
+        vec![first(centres, even(centres.k()), FLOOR).into()]
     }
 
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
@@ -210,7 +210,7 @@ impl Describing {
             self.found.spread_rows = whole(rows, known)?;
             self.found.variances = values[1..].iter().map(|square| (square / rows).max(0.0)).collect();
         } else {
-            check_values(values, 1 + d + triangle(d) + 2)?;
+            check_values(values, 1 + d + triangle(d) + 1)?;
             let all = whole(rows, known)?;
             let around = self.fit.centres.row(0).to_vec();
             self.mean(&values[1..=d], rows)?;
@@ -254,7 +254,7 @@ impl Iteration for Describing {
     }
 
     fn fit(&self) -> Fit {
-        Fit { counted: Counted::All, ..self.fit.clone() }
+        self.fit.clone()
     }
 
     fn confine(&mut self, walls: &Walls) {

@@ -28,9 +28,8 @@
 //! ```
 
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
-use super::update::{Counted, Fit, Round, Walls, check_rounds, clear, hash, moved};
+use super::update::{Fit, Round, Walls, check_rounds, clear, hash, moved};
 use crate::distance::usable_fuzzifier;
-use crate::query::RoundHalf;
 use crate::totals_check::{check_values, check_weights};
 use crate::{Centres, MethodError, Query};
 
@@ -67,7 +66,7 @@ impl Spec for FcmSpec {
         self.max_rounds
     }
 
-    fn asks(&self, centres: &Centres, _: &RoundHalf) -> Vec<Query> {
+    fn asks(&self, centres: &Centres) -> Vec<Query> {
         vec![Query::fuzzy_sums(centres.clone(), self.m)]
     }
 
@@ -75,7 +74,7 @@ impl Spec for FcmSpec {
         if !usable_fuzzifier(self.m) {
             return Err(MethodError::Fuzzifier);
         }
-        Updates::begin(*self, self.epsilon, self.max_rounds, (true, Counted::All), at.start)
+        Updates::begin(*self, self.epsilon, self.max_rounds, true, at.start)
     }
 
     fn sums_groups(&self) -> bool {
@@ -99,7 +98,6 @@ pub(super) struct Updates<S> {
     max_rounds: u32,
     /// Whether the weights of one row add up to 1 at most.
     shared: bool,
-    counted: Counted,
     fit: Fit,
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
@@ -112,27 +110,18 @@ impl<S: Spec + Clone + Send + 'static> Updates<S> {
         spec: S,
         epsilon: f64,
         max_rounds: u32,
-        (shared, counted): (bool, Counted),
+        shared: bool,
         start: &Centres,
     ) -> Result<Box<dyn Iteration>, MethodError> {
         check_rounds(epsilon, max_rounds)?;
         let fit = Fit::at(start.clone());
-        Ok(Box::new(Self {
-            spec,
-            epsilon,
-            max_rounds,
-            shared,
-            counted,
-            asked: vec![hash(&fit.centres)],
-            fit,
-            walls: None,
-        }))
+        Ok(Box::new(Self { spec, epsilon, max_rounds, shared, asked: vec![hash(&fit.centres)], fit, walls: None }))
     }
 }
 
 impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
     fn ask(&self) -> Query {
-        self.spec.asks(&self.fit.centres, &RoundHalf::Both).swap_remove(0)
+        self.spec.asks(&self.fit.centres).swap_remove(0)
     }
 
     /// Algorithm 1, the server's update: `V'_k = WS_k / U_k`, then the stop test on the shift.
@@ -165,7 +154,7 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
     }
 
     fn fit(&self) -> Fit {
-        Fit { counted: self.counted, ..self.fit.clone() }
+        self.fit.clone()
     }
 
     fn confine(&mut self, walls: &Walls) {

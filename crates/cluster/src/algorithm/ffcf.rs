@@ -5,15 +5,13 @@
 //! nearest of B anchors, the means of the tree cells that seeding opened: `LS`, `M` and `Q = SS + |LS|^2 / M`. These are exact
 //! merges, so of the totals an anchor has the mean `LS / M` and the scatter `Q - |LS|^2 / M`. Then, if the plan says so, what is
 //! similar is merged (`(r_i + r_j) / ||c_i - c_j|| >= tau` with `r = sqrt(SS / M)`, never below K), and weighted fuzzy c-means
-//! with weights M ([`offline::wfcm`](crate::offline::wfcm), ten weighted k-means++ starts) gives the centres. One round, or two
-//! where counts are asked first.
+//! with weights M ([`offline::wfcm`](crate::offline::wfcm), ten weighted k-means++ starts) gives the centres. One round.
 //!
 //! With 8 anchors it comes within 0.0002 of the plain server's within-cluster error and within 0.03 of its gap in all four
-//! settings of the paper's Table 1. It fails where [`GroupThreshold`] closes anchors of one site in a skewed cohort: with two sites
-//! required the gap in those settings goes from 0.5 to 6 and from 0.2 to 25. Fewer open anchors than K end it with an error. One weighted
-//! start in place of ten fell into a bad minimum in 1 to 2 of 15 draws.
+//! settings of the paper's Table 1. Fewer anchors with rows than K end it with an error. One weighted start in place of ten fell into
+//! a bad minimum in 1 to 2 of 15 draws.
 //!
-//! The coordinator sees B masses, vectors, squares and numbers of sites. The number of rows that a feature vector has seen is not
+//! The coordinator sees B masses, vectors and squares. The number of rows that a feature vector has seen is not
 //! sent: it tells a large site from a small one (area under the curve 0.98). Nor are single feature vectors, half of which are
 //! nearly rows under the published rules.
 //!
@@ -31,19 +29,19 @@
 //!     .collect::<Result<Vec<_>, _>>()?;
 //! let features = FeatureParams { min: 5, max: 30, tau: 1.0, m: 2.0 };
 //! let ffcf = Algorithm::Ffcf { m: 2.0, features, anchors: 16, merge: false };
-//! let tree = TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 20, min_rows: 10, blur: 0.0 };
+//! let tree = TreeSeeding { seed: 1, levels: 6, tries: 20 };
 //! let outcome =
 //!     pooled::plain_federated(&mut Recipe::plain(ffcf, 4, Seeding::Tree(tree)).run(&domain, 3)?, &sites)?;
 //! assert!(outcome.converged && outcome.indices.fuzzy_davies_bouldin < 0.6);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::spec::{Beginning, GroupThreshold, Iteration, Named, Options, Spec};
-use super::update::{Counted, Fit, Round, Walls, confined};
+use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::update::{Fit, Round, Walls, confined};
 use crate::distance::usable_fuzzifier;
 use crate::offline::features::{Feature, Radius, Rules, merge_pass, usable_params};
 use crate::offline::wfcm;
-use crate::query::{FeatureParams, Features, RoundHalf};
+use crate::query::{FeatureParams, Features};
 use crate::random::Stream;
 use crate::totals_check::{check_values, check_weights};
 use crate::{Centres, MethodError, Query};
@@ -88,23 +86,22 @@ impl Spec for FfcfSpec {
         1
     }
 
-    fn asks(&self, anchors: &Centres, half: &RoundHalf) -> Vec<Query> {
-        vec![Features { anchors: anchors.clone(), params: self.features, part: half.clone() }.into()]
+    fn asks(&self, anchors: &Centres) -> Vec<Query> {
+        vec![Features { anchors: anchors.clone(), params: self.features }.into()]
     }
 
     /// B anchors (B x d), or K where there are no cells.
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
-        let (k, anchors, rule) = (at.start.k(), at.cells.unwrap_or(at.start).clone(), at.rule);
+        let (k, anchors) = (at.start.k(), at.cells.unwrap_or(at.start).clone());
         if !usable_fuzzifier(self.m) {
             return Err(MethodError::Fuzzifier);
         }
         usable_params(&self.features).map_err(MethodError::parameter)?;
-        rule.check()?;
         if anchors.k() < k {
             return Err(MethodError::TooFewCells { k, cells: anchors.k() });
         }
         let fit = Fit::at(Centres::finite(anchors.columns(), &anchors.as_slice()[..k * anchors.columns()]));
-        Ok(Box::new(Ffcf { spec: *self, anchors, k, rule, seed: at.seed, open: None, fit, walls: None }))
+        Ok(Box::new(Ffcf { spec: *self, anchors, k, seed: at.seed, fit, walls: None }))
     }
 
     fn anchors(&self, clusters: u32) -> Option<u32> {
@@ -121,43 +118,17 @@ struct Ffcf {
     spec: FfcfSpec,
     anchors: Centres,
     k: usize,
-    rule: GroupThreshold,
     seed: u64,
-    /// Between the two halves: what the counts allow.
-    open: Option<Vec<u32>>,
     fit: Fit,
     walls: Option<Walls>,
 }
 
 impl Ffcf {
-    fn part(&self) -> RoundHalf {
-        match &self.open {
-            Some(list) => RoundHalf::Sums(list.clone()),
-            None if self.rule.two_steps() => RoundHalf::Counts,
-            None => RoundHalf::Both,
-        }
-    }
-
-    /// Which anchors enough mass and sites stand behind.
-    fn allowed(&self, m: &[f64], sites: &[f64], rows: Option<u64>) -> Result<Vec<u32>, MethodError> {
-        check_weights(m, rows, "M")?;
-        check_weights(sites, None, "sites")?;
-        let open = |at: &u32| self.rule.allows(m[*at as usize], sites[*at as usize]);
-        let open: Vec<u32> = (0..m.len() as u32).filter(open).collect();
-        if open.len() < self.k {
-            return Err(MethodError::TooFewCells { k: self.k, cells: open.len() });
-        }
-        Ok(open)
-    }
-
-    /// Clusters one feature vector for each open anchor. Nothing changes unless it succeeds.
+    /// Clusters one feature vector for each anchor that has any. Nothing changes unless it succeeds.
     fn cluster(&mut self, mut all: Vec<Feature>) -> Result<(), MethodError> {
-        all.retain(|feature| self.rule.allows(feature.m, f64::INFINITY));
         if all.len() < self.k {
             return Err(MethodError::TooFewCells { k: self.k, cells: all.len() });
         }
-        // The mass of a row is 1.
-        let counted = Counted::Rows(all.iter().map(|feature| feature.m).sum());
         if self.spec.merge {
             merge_all(&mut all, self.spec.features.tau, self.k);
         }
@@ -169,8 +140,7 @@ impl Ffcf {
         let history = vec![Round { round: 1, shift: found.shift }];
         let centres =
             self.walls.as_ref().map_or_else(|| found.centres.clone(), |walls| confined(&found.centres, &walls.domain));
-        self.fit = Fit { weights: found.weights, history, converged: found.converged, counted, ..Fit::at(centres) };
-        self.open = None;
+        self.fit = Fit { weights: found.weights, history, converged: found.converged, ..Fit::at(centres) };
         Ok(())
     }
 
@@ -197,36 +167,18 @@ pub fn merge_all(all: &mut Vec<Feature>, tau: f64, fewest: usize) {
 
 impl Iteration for Ffcf {
     fn ask(&self) -> Query {
-        self.spec.asks(&self.anchors, &self.part()).swap_remove(0)
+        self.spec.asks(&self.anchors).swap_remove(0)
     }
 
     fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
         let (b, d) = (self.anchors.k(), self.anchors.columns());
-        let (list, values) = match self.part() {
-            RoundHalf::Counts | RoundHalf::Changes(_) => {
-                check_values(values, 2 * b)?;
-                let (m, sites) = values.split_at(b);
-                self.open = Some(self.allowed(m, sites, rows)?);
-                return Ok(false);
-            }
-            RoundHalf::Both => {
-                check_values(values, b * (d + 3))?;
-                let (values, sites) = values.split_at(b * (d + 2));
-                let m = &values[b * d..][..b];
-                (self.allowed(m, sites, rows)?, values)
-            }
-            RoundHalf::Sums(open) => {
-                check_values(values, open.len() * (d + 2))?;
-                // The listed anchors are all there is, in the order of the list.
-                ((0..open.len() as u32).collect(), values)
-            }
-        };
-        let n = values.len() / (d + 2);
-        let (ls, rest) = values.split_at(n * d);
-        let (m, q) = rest.split_at(n);
+        check_values(values, b * (d + 2))?;
+        let (ls, rest) = values.split_at(b * d);
+        let (m, q) = rest.split_at(b);
         check_weights(m, rows, "M")?;
-        let places = list.into_iter().map(|at| at as usize);
-        let all = places.map(|at| Self::feature(&ls[at * d..(at + 1) * d], m[at], q[at])).collect::<Result<_, _>>()?;
+        // A feature vector has the mass of a row at least.
+        let some = (0..b).filter(|at| m[*at] > 0.5);
+        let all = some.map(|at| Self::feature(&ls[at * d..(at + 1) * d], m[at], q[at])).collect::<Result<_, _>>()?;
         self.cluster(all)?;
         Ok(true)
     }

@@ -21,10 +21,9 @@
 //! draws of the published cases; seeding from tree cells in none. And both inherit the collapse of fuzzy c-means with m = 2 in
 //! many columns.
 //!
-//! The coordinator sees weights and weighted sums; under avg2 local centres counted at each cluster, their sum, sites behind
-//! each and the sum of squared distances, never a local centre of its own. But a cluster to which one site contributes IS that
-//! site's centre: 33 to 49 % of the clusters in cases 2 and 3. [`GroupThreshold`](super::GroupThreshold) guards avg2 by `min_sites`; its `min_rows` does not
-//! apply, since the totals count local centres and not rows. avg1 asks one question a round and has no counts of sites.
+//! The coordinator sees weights and weighted sums; under avg2 local centres counted at each cluster, their sum and the sum of
+//! squared distances, never a local centre of its own. But a cluster to which one site contributes IS that site's centre: 33 to
+//! 49 % of the clusters in cases 2 and 3.
 //!
 //! ```
 //! use veilsum_cluster::method::Seeding;
@@ -49,9 +48,9 @@
 
 use super::rounds::{Averaging, Weights};
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
-use super::update::{Counted, Fit, Trail, Walls, clear};
+use super::update::{Fit, Trail, Walls, clear};
 use crate::distance::usable_fuzzifier;
-use crate::query::{LocalFuzzy, LocalSteps, Pull, RoundHalf};
+use crate::query::{LocalFuzzy, LocalSteps, Pull};
 use crate::totals_check::{check_values, check_weights};
 use crate::{Centres, MethodError, Query};
 
@@ -95,10 +94,9 @@ impl Spec for Average1Spec {
         self.max_rounds
     }
 
-    fn asks(&self, centres: &Centres, _: &RoundHalf) -> Vec<Query> {
+    fn asks(&self, centres: &Centres) -> Vec<Query> {
         let pull = if self.powers { Pull::Powers } else { Pull::Memberships };
-        let (centres, part) = (centres.clone(), RoundHalf::Both);
-        vec![LocalFuzzy { centres, m: self.m, local: self.local, pull, part }.into()]
+        vec![LocalFuzzy { centres: centres.clone(), m: self.m, local: self.local, pull }.into()]
     }
 
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
@@ -131,7 +129,7 @@ struct Average1 {
 
 impl Iteration for Average1 {
     fn ask(&self) -> Query {
-        self.spec.asks(&self.trail.fit.centres, &RoundHalf::Both).swap_remove(0)
+        self.spec.asks(&self.trail.fit.centres).swap_remove(0)
     }
 
     /// Eq. 7.
@@ -144,7 +142,7 @@ impl Iteration for Average1 {
     }
 
     fn fit(&self) -> Fit {
-        Fit { counted: Counted::All, ..self.trail.fit.clone() }
+        self.trail.fit.clone()
     }
 
     fn confine(&mut self, walls: &Walls) {
@@ -156,7 +154,7 @@ impl Iteration for Average1 {
     }
 }
 
-/// One Lloyd step over all local centres a round. Of the rule only `min_sites` applies.
+/// One Lloyd step over all local centres a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Average2Spec {
     /// Fuzzifier, > 1.
@@ -193,9 +191,8 @@ impl Spec for Average2Spec {
         self.max_rounds
     }
 
-    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
-        let (centres, part) = (centres.clone(), half.clone());
-        vec![LocalFuzzy { centres, m: self.m, local: self.local, pull: Pull::Nearest, part }.into()]
+    fn asks(&self, centres: &Centres) -> Vec<Query> {
+        vec![LocalFuzzy { centres: centres.clone(), m: self.m, local: self.local, pull: Pull::Nearest }.into()]
     }
 
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {

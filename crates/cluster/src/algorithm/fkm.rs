@@ -14,9 +14,8 @@
 //! It fails where a site's groups stay below p: their rows are not represented (FKM with fewer than p rows at a site
 //! contributes nothing).
 //!
-//! The coordinator sees for each cluster the rows and the sum of the groups that count, the sites behind it, and the sum of
-//! squared distances. The finisher right after aligned rounds tells the difference: what the groups below p hold. Where p is
-//! meant as protection, set the plan's [`GroupThreshold`](super::GroupThreshold) (which holds for the finisher too) or do without a finisher.
+//! The coordinator sees for each cluster the rows and the sum of the groups that count, and the sum of squared distances. The
+//! finisher right after aligned rounds tells the difference: what the groups below p hold. So p protects nobody.
 //!
 //! ```
 //! use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Recipe, method::Seeding, pooled, synthetic};
@@ -39,7 +38,7 @@ use super::kmeans::lloyd;
 use super::rounds::{Rounds, Weights};
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
 use super::update::{Fit, Walls, check_rounds};
-use crate::query::{LocalMeans, LocalSteps, RoundHalf};
+use crate::query::{LocalMeans, LocalSteps};
 use crate::{Centres, MethodError, Query};
 
 /// Weighted alignment of local means.
@@ -60,7 +59,6 @@ pub struct FkmSpec {
 impl Named for FkmSpec {
     const NAME: &'static str = "fkm";
     const HELP: &'static str = "Federated k-means with weighted alignment";
-    const CELLS_PER_CLUSTER: u32 = 8;
 
     fn usual(options: &Options) -> Self {
         Self {
@@ -83,10 +81,10 @@ impl Spec for FkmSpec {
         self.max_rounds.saturating_add(self.finish)
     }
 
-    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
+    fn asks(&self, centres: &Centres) -> Vec<Query> {
         let (local, min_rows) = (LocalSteps { most: self.local_steps, epsilon: 0.0 }, self.min_rows);
-        let aligned = LocalMeans { centres: centres.clone(), local, min_rows, nearest: true, part: half.clone() };
-        [aligned.into()].into_iter().chain((self.finish > 0).then(|| lloyd(centres, half))).collect()
+        let aligned = LocalMeans { centres: centres.clone(), local, min_rows, nearest: true };
+        [aligned.into()].into_iter().chain((self.finish > 0).then(|| lloyd(centres))).collect()
     }
 
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
@@ -96,12 +94,8 @@ impl Spec for FkmSpec {
             return Err(MethodError::parameter("a site's own min_rows must be at least 1"));
         }
         check_rounds(self.epsilon, self.rounds())?;
-        let rounds = Rounds::new(at, Weights::Rows, self.epsilon, self.max_rounds)?;
-        Ok(Box::new(Fkm { spec: *self, rounds, finishing: false, min_change: 1 }))
-    }
-
-    fn is_lloyd(&self) -> bool {
-        self.finish > 0
+        let rounds = Rounds::new(at.start, Weights::Rows, self.epsilon, self.max_rounds)?;
+        Ok(Box::new(Fkm { spec: *self, rounds, finishing: false }))
     }
 
     fn comparisons(&self, all_k: f64) -> f64 {
@@ -114,7 +108,6 @@ struct Fkm {
     spec: FkmSpec,
     rounds: Rounds,
     finishing: bool,
-    min_change: u64,
 }
 
 impl Fkm {
@@ -126,37 +119,28 @@ impl Fkm {
 
 impl Iteration for Fkm {
     fn ask(&self) -> Query {
-        let (centres, half) = (&self.rounds.trail.fit.centres, self.rounds.part());
-        if self.finishing { lloyd(centres, &half) } else { self.spec.asks(centres, &half).swap_remove(0) }
+        let centres = &self.rounds.trail.fit.centres;
+        if self.finishing { lloyd(centres) } else { self.spec.asks(centres).swap_remove(0) }
     }
 
     fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
         if !self.rounds.take(values, rows)? {
             return Ok(false);
         }
-        let stuck = self.rounds.nothing_open();
-        if self.finishing || self.spec.finish == 0 || stuck || self.at_rest() {
+        if self.finishing || self.spec.finish == 0 || self.at_rest() {
             return Ok(true);
         }
         self.finishing = true;
         self.rounds.trail.go_on(self.spec.finish);
-        if self.min_change > 1 {
-            self.rounds.min_change(self.min_change);
-        }
         Ok(false)
     }
 
     fn fit(&self) -> Fit {
-        self.rounds.fit()
+        self.rounds.trail.fit.clone()
     }
 
     fn confine(&mut self, walls: &Walls) {
         self.rounds.trail.walls = Some(walls.clone());
-    }
-
-    /// In the finisher alone: a site's own groups are no fixed sets of rows.
-    fn min_change(&mut self, rows: u64) {
-        self.min_change = rows;
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

@@ -11,16 +11,14 @@
 //! inverse (Babuška, van der Veen & Kaymak 2002). The first F are multiples of the identity in parts of the box. It ends when the
 //! centres move less than epsilon, and one more question tells the objective `Σ u^m d²` at the end.
 //!
-//! It fails where fuzzy c-means fails, and with few rows in a cluster, which then becomes a needle. The rule of small groups
-//! compares `U_k`, which is below the rows of the cluster, and closes what stays below; such a cluster keeps centre and
-//! covariance. 64 columns are the limit.
+//! It fails where fuzzy c-means fails, and with few rows in a cluster, which then becomes a needle. 64 columns are the limit.
 //!
 //! Validity indices are in plain distances, as for every other method.
 
 use super::shaped::{Limits, Shaped, first};
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
 use crate::distance::usable_fuzzifier;
-use crate::query::{RoundHalf, ShapeModel};
+use crate::query::ShapeModel;
 use crate::{Centres, MethodError, Query};
 
 /// Gustafson-Kessel on totals.
@@ -64,8 +62,8 @@ impl Spec for GkSpec {
         1
     }
 
-    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
-        vec![first(centres, ShapeModel::GustafsonKessel { m: self.m }, self.regularisation, half.clone()).into()]
+    fn asks(&self, centres: &Centres) -> Vec<Query> {
+        vec![first(centres, ShapeModel::GustafsonKessel { m: self.m }, self.regularisation).into()]
     }
 
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
@@ -74,6 +72,10 @@ impl Spec for GkSpec {
         }
         let limits = Limits { epsilon: self.epsilon, max_rounds: self.max_rounds, floor: self.regularisation };
         Shaped::begin(at, ShapeModel::GustafsonKessel { m: self.m }, limits)
+    }
+
+    fn is_exact(&self) -> bool {
+        true
     }
 
     fn has_covariances(&self) -> bool {

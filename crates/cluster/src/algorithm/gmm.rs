@@ -12,10 +12,9 @@
 //! question tells the log-likelihood at the end, which BIC needs (Schwarz 1978).
 //!
 //! The first covariances are round, `K^(-2/d) / 12` of the squared extents of the box, the first weights equal. A component below
-//! one row, or below the rule, keeps mean and covariance; its weight still follows its rows.
+//! one row keeps mean and covariance; its weight still follows its rows.
 //!
-//! It fails where EM does: at poor first means, and where a component collapses onto few rows, which λ and the rule only
-//! bound. A row's log-likelihood counts -8192 at least. In d columns a cluster has d (d + 1) / 2 second moments, each of them a
+//! It fails where EM does: at poor first means, and where a component collapses onto few rows, which λ only bounds. A row's log-likelihood counts -8192 at least. In d columns a cluster has d (d + 1) / 2 second moments, each of them a
 //! number that is given away; 64 columns are the limit, and beyond ten or so few cohorts have the rows for it.
 //!
 //! Validity indices and hard clusters are still those of the nearest mean in plain distances, the second-best description of
@@ -23,7 +22,7 @@
 
 use super::shaped::{Limits, Shaped, first};
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
-use crate::query::{RoundHalf, ShapeModel};
+use crate::query::ShapeModel;
 use crate::{Centres, MethodError, Query};
 
 /// EM on totals.
@@ -70,8 +69,8 @@ impl Spec for GmmSpec {
         1
     }
 
-    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
-        vec![first(centres, even(centres.k()), self.regularisation, half.clone()).into()]
+    fn asks(&self, centres: &Centres) -> Vec<Query> {
+        vec![first(centres, even(centres.k()), self.regularisation).into()]
     }
 
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
@@ -79,6 +78,10 @@ impl Spec for GmmSpec {
     }
 
     fn has_likelihood(&self) -> bool {
+        true
+    }
+
+    fn is_exact(&self) -> bool {
         true
     }
 

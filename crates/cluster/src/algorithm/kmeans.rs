@@ -5,19 +5,15 @@
 //! same first centres, up to the rounding of sums. A row between two centres belongs to the one of lower index; an empty
 //! cluster keeps its centre (the usual repair, to move it to the farthest row, is not a total).
 //!
-//! A plan's rules may freeze clusters, with too few rows or too few changes: then the centres rest off Lloyd's fixed point, and
-//! the fit says so ([`Rested`](super::Rested)).
-//!
 //! It ends when no centre moves, or the Frobenius norm of the move is below epsilon. Centres that have been asked about once
 //! are never asked about again.
 //!
 //! It fails where Lloyd does: at poor first centres. On the 4 x 4 grid of Garst & Reinders at noise 1.3 it reaches an adjusted
 //! Rand index of 0.76 from random starts and 0.84 from tree cells, which is also that of the best of ten k-means++ starts.
 //!
-//! The coordinator sees `n_k`, sums, sites behind each cluster and the inertia. A cluster of one site is that site's mean:
-//! that is what [`GroupThreshold`](super::GroupThreshold) is for. And if a single row changes its cluster between two rounds, the difference of the totals IS
-//! the row: that happened in 60 to 80 % of the rounds of honest runs, to 0.4 % of the rows from tree cells and to 3 to 4 % from
-//! random starts.
+//! The coordinator sees `n_k`, sums and the inertia. A cluster of one site is that site's mean. And if a single row changes its
+//! cluster between two rounds, the difference of exact totals IS the row: that happened in 60 to 80 % of the rounds of honest runs,
+//! to 0.4 % of the rows from tree cells and to 3 to 4 % from random starts.
 //!
 //! ```
 //! use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Recipe, method::Seeding, pooled, synthetic};
@@ -39,7 +35,7 @@
 
 use super::rounds::{Averaging, Weights};
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
-use crate::query::{LocalMeans, LocalSteps, RoundHalf};
+use crate::query::{LocalMeans, LocalSteps};
 use crate::{Centres, MethodError, Query};
 
 /// Exact Lloyd on totals.
@@ -65,9 +61,8 @@ impl Named for KmeansSpec {
 }
 
 /// One exact Lloyd step.
-pub(super) fn lloyd(centres: &Centres, half: &RoundHalf) -> Query {
-    let (centres, part) = (centres.clone(), half.clone());
-    LocalMeans { centres, local: LocalSteps::ONE, min_rows: 1, nearest: false, part }.into()
+pub(super) fn lloyd(centres: &Centres) -> Query {
+    LocalMeans { centres: centres.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false }.into()
 }
 
 impl Spec for KmeansSpec {
@@ -75,16 +70,12 @@ impl Spec for KmeansSpec {
         self.max_rounds
     }
 
-    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
-        vec![lloyd(centres, half)]
+    fn asks(&self, centres: &Centres) -> Vec<Query> {
+        vec![lloyd(centres)]
     }
 
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
         Averaging::begin(self, at, Weights::Rows, self.epsilon)
-    }
-
-    fn is_lloyd(&self) -> bool {
-        true
     }
 
     fn is_exact(&self) -> bool {

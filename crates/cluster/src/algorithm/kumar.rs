@@ -10,7 +10,7 @@
 //! reaches 0.84 (noise 1.3, strong skew), and on ten-class digits in shards at 0.37 against 0.67. It is here for comparison;
 //! [`kmeans`](super::kmeans) costs the same and is exact. It may run in a cycle; then it ends unconverged.
 //!
-//! The coordinator sees the sizes of the summed groups, their sums, the sites behind each and the sum of squared distances.
+//! The coordinator sees the sizes of the summed groups, their sums and the sum of squared distances.
 //!
 //! ```
 //! use veilsum_cluster::method::Seeding;
@@ -34,7 +34,7 @@
 
 use super::rounds::{Averaging, Weights};
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
-use crate::query::{LocalMeans, LocalSteps, RoundHalf};
+use crate::query::{LocalMeans, LocalSteps};
 use crate::{Centres, MethodError, Query};
 
 /// Weighted mean by index.
@@ -66,9 +66,8 @@ impl Spec for KumarSpec {
         self.max_rounds
     }
 
-    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
-        let (centres, part) = (centres.clone(), half.clone());
-        vec![LocalMeans { centres, local: self.local, min_rows: 1, nearest: false, part }.into()]
+    fn asks(&self, centres: &Centres) -> Vec<Query> {
+        vec![LocalMeans { centres: centres.clone(), local: self.local, min_rows: 1, nearest: false }.into()]
     }
 
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {

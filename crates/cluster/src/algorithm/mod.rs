@@ -22,11 +22,11 @@ mod update;
 use serde::{Deserialize, Serialize};
 
 pub use description::Description;
-pub use spec::{Beginning, GroupThreshold, Iteration, Named, Options, Spec};
-pub use update::{Counted, Fit, Rested, Round, Shapes, Walls};
+pub use spec::{Beginning, Iteration, Named, Options, Spec};
+pub use update::{Fit, Round, Shapes, Walls};
 pub(crate) use update::{check_rounds, confined};
 
-use crate::query::{FeatureParams, LocalSteps, RoundHalf};
+use crate::query::{FeatureParams, LocalSteps, Typical};
 use crate::{Centres, MethodError, Query};
 
 /// What the registry says of an algorithm before anybody has chosen its parameters.
@@ -38,8 +38,6 @@ pub struct About {
     pub aliases: &'static [&'static str],
     /// One line for people.
     pub help: &'static str,
-    /// Cells for each cluster where it is seeded from totals.
-    pub cells_per_cluster: u32,
     /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
     pub usual: fn(&Options) -> Algorithm,
     /// Forms that between them go through all its code, for data in the unit square: every test of methods drives them.
@@ -128,7 +126,6 @@ where
         name: S::NAME,
         aliases: S::ALIASES,
         help: S::HELP,
-        cells_per_cluster: S::CELLS_PER_CLUSTER,
         usual: |options| S::usual(options).into(),
         forms: || S::forms().into_iter().map(Algorithm::from).collect(),
     }
@@ -146,9 +143,8 @@ impl Algorithm {
     }
 
     /// Questions of the iteration at most.
-    pub fn max_questions(&self, rule: GroupThreshold) -> u32 {
-        let each = if self.sums_groups() && rule.two_steps() { 2 } else { 1 };
-        self.spec().rounds().saturating_add(self.spec().closing_rounds()).saturating_mul(each)
+    pub fn max_questions(&self) -> u32 {
+        self.spec().rounds().saturating_add(self.spec().closing_rounds())
     }
 
     /// Whether it maximises a likelihood, so that the Bayesian information criterion is known.
@@ -161,14 +157,9 @@ impl Algorithm {
         self.spec().has_covariances()
     }
 
-    /// Whether its rounds sum up groups of rows, so that the rule may have their counts asked first.
+    /// Whether its rounds sum up groups of rows, which a centre that begins far from all rows has none of.
     pub fn sums_groups(&self) -> bool {
         self.spec().sums_groups()
-    }
-
-    /// Whether some of its rounds are exact Lloyd, where a sum need not be asked again for a few rows.
-    pub fn is_lloyd(&self) -> bool {
-        self.spec().is_lloyd()
     }
 
     /// Whether every iterate is that of the same method on pooled rows, however these are spread over sites.
@@ -197,14 +188,20 @@ impl Algorithm {
         spec.tolerance_under_noise().map(|epsilon| (epsilon, spec.rounds()))
     }
 
+    /// How rows far from every centre lose their weight, if they do.
+    pub(crate) fn typical(&self) -> Option<Typical> {
+        self.spec().typical()
+    }
+
     /// The anchors that it asks about in place of centres, for at most so many clusters.
     pub(crate) fn anchors(&self, clusters: u32) -> Option<u32> {
         self.spec().anchors(clusters)
     }
 
-    /// Cells that seeding looks for where there are at most `most` clusters: the anchors, or so many for each cluster.
-    pub fn cells(&self, most: u32, cells_per_cluster: u32) -> usize {
-        self.anchors(most).unwrap_or_else(|| most.saturating_mul(cells_per_cluster)) as usize
+    /// Points that first centres from totals have to give at most, if there are at most so many clusters: the anchors, or a
+    /// centre for each cluster.
+    pub fn most_points(&self, clusters: u32) -> u32 {
+        self.anchors(clusters).unwrap_or(clusters)
     }
 
     /// Centres that a site compares a row with in the longest question, where all K and restarts have `all_k` together.
@@ -212,9 +209,9 @@ impl Algorithm {
         self.spec().comparisons(all_k)
     }
 
-    /// What its rounds ask about these centres, in this half.
-    pub(crate) fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
-        self.spec().asks(centres, half)
+    /// What its rounds ask about these centres.
+    pub(crate) fn asks(&self, centres: &Centres) -> Vec<Query> {
+        self.spec().asks(centres)
     }
 
     /// The iteration for one K.

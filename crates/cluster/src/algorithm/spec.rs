@@ -1,9 +1,7 @@
 //! What every algorithm says of itself, and the iteration that it begins.
 
-use serde::{Deserialize, Serialize};
-
 use super::update::{Fit, Walls};
-use crate::query::{LocalSteps, RoundHalf};
+use crate::query::{LocalSteps, Typical};
 use crate::{Centres, Domain, MethodError, Query};
 
 /// What is known of an algorithm before its parameters are.
@@ -14,8 +12,6 @@ pub trait Named: Sized {
     const ALIASES: &'static [&'static str] = &[];
     /// One line for people.
     const HELP: &'static str;
-    /// Cells for each cluster where it is seeded from totals.
-    const CELLS_PER_CLUSTER: u32 = 4;
     /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
     fn usual(options: &Options) -> Self;
     /// Forms that between them go through all its code, for data in the unit square.
@@ -71,8 +67,8 @@ pub trait Spec {
     /// Rounds at most.
     fn rounds(&self) -> u32;
 
-    /// What a round asks about these centres (or anchors) in this half: what the iteration asks, and all that a site answers.
-    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query>;
+    /// What a round asks about these centres (or anchors): what the iteration asks, and all that a site answers.
+    fn asks(&self, centres: &Centres) -> Vec<Query>;
 
     /// The iteration for one K.
     ///
@@ -80,14 +76,9 @@ pub trait Spec {
     /// [`MethodError`] naming the parameter that is outside its domain, for any first centres.
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError>;
 
-    /// Whether its rounds sum up groups of rows, so that the rule may have their counts asked first.
+    /// Whether its rounds sum up groups of rows, which a centre that begins far from all rows has none of.
     fn sums_groups(&self) -> bool {
         true
-    }
-
-    /// Whether some of its rounds are exact Lloyd, where a sum need not be asked again for a few rows.
-    fn is_lloyd(&self) -> bool {
-        false
     }
 
     /// Whether every iterate is that of the same method on pooled rows, however these are spread over sites.
@@ -107,6 +98,11 @@ pub trait Spec {
 
     /// Its tolerance, where it can be run under noise because a sensitivity is proved.
     fn tolerance_under_noise(&self) -> Option<f64> {
+        None
+    }
+
+    /// How rows far from every centre lose their weight, if they do.
+    fn typical(&self) -> Option<Typical> {
         None
     }
 
@@ -151,8 +147,6 @@ pub struct Beginning<'a> {
     pub start: &'a Centres,
     /// Means of the cells that seeding opened, where it did: the anchors of an algorithm that has any.
     pub cells: Option<&'a Centres>,
-    /// How many rows and sites must stand behind a sum.
-    pub rule: GroupThreshold,
     /// The seed of its restart.
     pub seed: u64,
 }
@@ -171,67 +165,8 @@ pub trait Iteration: Send {
     fn fit(&self) -> Fit;
     /// Keeps the centres of all further rounds inside these.
     fn confine(&mut self, walls: &Walls);
-    /// Asks a cluster's sum again only where so many rows have entered or left it; for rounds of exact Lloyd.
-    fn min_change(&mut self, rows: u64) {
-        let _ = rows;
-    }
     /// The next totals are over other rows than those before: a site left with its block, or came back.
     fn other_rows(&mut self) {}
     /// A copy, so that a batch can be taken whole or not at all.
     fn copy(&self) -> Box<dyn Iteration>;
-}
-
-/// How many rows and sites must stand behind a sum before the coordinator asks for it. Where either is above 1 and
-/// `ask_first` holds, counts are asked in a round of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GroupThreshold {
-    /// Rows of a cluster or seeding cell over the cohort (p), >= 1.
-    pub min_rows: u64,
-    /// Sites that contribute to it (t), >= 1.
-    pub min_sites: u32,
-    /// Ask the counts first; otherwise the sums come with them, and a small cluster's sums have been seen before it is
-    /// frozen.
-    pub ask_first: bool,
-}
-
-impl GroupThreshold {
-    /// Nothing is required.
-    pub const NONE: Self = Self { min_rows: 1, min_sites: 1, ask_first: false };
-
-    /// Whether counts are asked in a round of their own.
-    pub fn two_steps(&self) -> bool {
-        self.ask_first && (self.min_rows > 1 || self.min_sites > 1)
-    }
-
-    /// Whether both are at least 1.
-    pub(crate) fn check(&self) -> Result<(), MethodError> {
-        if self.min_rows == 0 || self.min_sites == 0 {
-            return Err(MethodError::parameter("min_rows and min_sites must be at least 1"));
-        }
-        Ok(())
-    }
-
-    /// Closes open groups too, the smallest first, until those that are closed have rows and sites enough together, or no rows.
-    /// What other totals tell of all rows, less the sums of the open groups, is the sum of the closed ones. A round in which every
-    /// group is open tells it, before or after, and so do another K and means.
-    pub(crate) fn close_with_the_small(&self, open: &mut [bool], rows: &[f64], sites: &[f64]) {
-        loop {
-            let closed = || (0..open.len()).filter(|c| !open[*c]);
-            // The same sites may stand behind all of them.
-            let (together, behind) = closed().fold((0.0, 0.0_f64), |(n, s), c| (n + rows[c], s.max(sites[c])));
-            if together < 0.5 || self.allows(together, behind) {
-                return;
-            }
-            let others = (0..open.len()).filter(|c| open[*c]);
-            let Some(smallest) = others.min_by(|a, b| rows[*a].total_cmp(&rows[*b])) else { return };
-            open[smallest] = false;
-        }
-    }
-
-    /// Whether so many rows and sites are enough.
-    pub fn allows(&self, rows: f64, sites: f64) -> bool {
-        // Counts are whole numbers up to rounding, or blurred.
-        rows > self.min_rows as f64 - 0.5 && sites > f64::from(self.min_sites) - 0.5
-    }
 }

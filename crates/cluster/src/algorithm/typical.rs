@@ -18,9 +18,8 @@
 
 use super::fcm::Updates;
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
-use super::update::Counted;
 use crate::distance::usable_fuzzifier;
-use crate::query::{RoundHalf, TypicalSums, Typicality};
+use crate::query::{Typical, TypicalSums, Typicality};
 use crate::{Centres, MethodError, Query};
 
 /// Fuzzy c-means with a noise cluster.
@@ -75,7 +74,7 @@ macro_rules! typical {
                 self.max_rounds
             }
 
-            fn asks(&self, centres: &Centres, _: &RoundHalf) -> Vec<Query> {
+            fn asks(&self, centres: &Centres) -> Vec<Query> {
                 let Self { m, distance, .. } = *self;
                 vec![TypicalSums { centres: centres.clone(), m, distance, typicality: $typicality }.into()]
             }
@@ -87,12 +86,19 @@ macro_rules! typical {
                 if !(self.distance > 0.0 && self.distance.is_finite()) {
                     return Err(MethodError::parameter("the distance of noise or of typical rows must be above 0"));
                 }
-                // How many rows are noise is no total.
-                Updates::begin(*self, self.epsilon, self.max_rounds, ($rows, Counted::Unknown), at.start)
+                Updates::begin(*self, self.epsilon, self.max_rounds, $rows, at.start)
             }
 
             fn sums_groups(&self) -> bool {
                 false
+            }
+
+            fn tolerance_under_noise(&self) -> Option<f64> {
+                Some(self.epsilon)
+            }
+
+            fn typical(&self) -> Option<Typical> {
+                Some(Typical { distance: self.distance, typicality: $typicality })
             }
 
             fn is_exact(&self) -> bool {

@@ -34,64 +34,18 @@ pub struct Fit {
     pub weights: Vec<f64>,
     /// The shift of every round that updated the centres.
     pub history: Vec<Round>,
-    /// Whether the method's own stop rule held, with no cluster frozen off its mean.
+    /// Whether the method's own stop rule held.
     pub converged: bool,
-    /// Where the centres came to rest because clusters were frozen, and not at a fixed point of the method.
-    pub rested: Option<Rested>,
-    /// Which rows the clusters of the last total counted.
-    pub counted: Counted,
     /// Covariances, where the method finds any.
     pub shapes: Option<Shapes>,
     /// What a description found, at its end.
     pub description: Option<Description>,
 }
 
-/// Which rows the clusters of a total counted.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub enum Counted {
-    /// The totals do not say.
-    #[default]
-    Unknown,
-    /// Every row of the sites that were asked.
-    All,
-    /// So many rows, of all clusters together.
-    Rows(f64),
-}
-
-/// Centres that came to rest because clusters were frozen: one more step of the method on all rows may still move them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Rested {
-    /// Clusters that were not moved because too few rows or sites stand behind them.
-    pub too_small: u32,
-    /// Clusters that were not asked about again because fewer rows than `min_change` had entered or left them.
-    pub hardly_changed: u32,
-}
-
-impl Rested {
-    /// Clusters that are frozen.
-    pub fn frozen(self) -> u32 {
-        self.too_small.saturating_add(self.hardly_changed)
-    }
-
-    /// Why the centres came to rest, for a person.
-    pub fn why(self) -> String {
-        let clusters = |n: u32| if n == 1 { "1 cluster".into() } else { format!("{n} clusters") };
-        let small = format!("too few rows or sites stand behind {}", clusters(self.too_small));
-        let few = format!("too few rows changed to ask about {} again", clusters(self.hardly_changed));
-        match (self.too_small, self.hardly_changed) {
-            (0, 0) => "no cluster had rows enough to be moved".into(),
-            (_, 0) => small,
-            (0, _) => few,
-            _ => format!("{small}, and {few}"),
-        }
-    }
-}
-
 /// Clusters with a shape of their own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shapes {
-    /// Share of every cluster in a Gaussian mixture (K), which add up to 1; none where the rule of small groups closes a cluster.
+    /// Share of every cluster in a Gaussian mixture (K), which add up to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Vec<f64>>,
     /// Lower triangle of every cluster's covariance, row by row, K x d (d + 1) / 2; of an iteration in parts of the box, of an
@@ -118,16 +72,7 @@ pub struct Round {
 impl Fit {
     /// Before the first round.
     pub(crate) fn at(centres: Centres) -> Self {
-        Self {
-            centres,
-            weights: Vec::new(),
-            history: Vec::new(),
-            converged: false,
-            rested: None,
-            counted: Counted::Unknown,
-            shapes: None,
-            description: None,
-        }
+        Self { centres, weights: Vec::new(), history: Vec::new(), converged: false, shapes: None, description: None }
     }
 }
 
@@ -248,12 +193,12 @@ impl Trail {
     pub(super) fn go_on(&mut self, max_rounds: u32) {
         self.max_rounds = u32::try_from(self.fit.history.len()).unwrap_or(u32::MAX).saturating_add(max_rounds);
         self.asked = vec![hash(&self.fit.centres)];
-        (self.fit.converged, self.fit.rested) = (false, None);
+        self.fit.converged = false;
     }
 
-    /// Moves the centres that have a weight in `open`. True when it is over; after an error nothing has changed.
-    pub(super) fn step(&mut self, sums: &[f64], open: &[f64], weights: &[f64]) -> Result<bool, MethodError> {
-        let (next, shift) = moved(&self.fit.centres, sums, open, self.walls.as_ref())?;
+    /// Moves the centres whose weight can be divided by, one not 0 in `clear`. True when it is over; after an error nothing has changed.
+    pub(super) fn step(&mut self, sums: &[f64], clear: &[f64], weights: &[f64]) -> Result<bool, MethodError> {
+        let (next, shift) = moved(&self.fit.centres, sums, clear, self.walls.as_ref())?;
         self.still = next == self.fit.centres;
         self.fit.converged = self.still || shift < self.epsilon;
         self.fit.centres = next;

@@ -92,7 +92,7 @@ impl Estimator {
     /// Estimates the totals of a question.
     pub(super) fn estimate(&self, batch: &Batch) -> Result<Estimate, Refusal> {
         let blocks = batch.layout(&self.domain).map_err(|error| Refusal::Unanswerable(error.to_string()))?;
-        if !batch.queries.iter().all(Query::adds_up_over_rows) || blocks.iter().any(|block| block.per == Per::Site) {
+        if !batch.queries.iter().all(Query::adds_up_over_rows) {
             return Err(Refusal::NotOverRows(batch.kind()));
         }
         let functions = functions(batch, &self.probes)?;
@@ -237,7 +237,7 @@ fn root_mean_square(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::finish::GATE;
-    use crate::query::{Contingency, LocalMeans, LocalSteps, Moments, RoundHalf, Sizes};
+    use crate::query::{Contingency, LocalMeans, LocalSteps, Moments};
     use crate::{OutOfBox, pooled, synthetic};
 
     fn sites() -> (Domain, Vec<Prepared>) {
@@ -290,15 +290,14 @@ mod tests {
         let (domain, sites) = sites();
         let estimator = estimator(&domain, &sites, 0.0);
         let centres = Centres::known(vec![[0.3, 0.3], [0.7, 0.7]]);
-        let lloyd = |part| {
+        let lloyd = |min_rows| {
             let centres = centres.clone();
-            Query::LocalMeans(LocalMeans { centres, local: LocalSteps::ONE, min_rows: 1, nearest: false, part })
+            Query::LocalMeans(LocalMeans { centres, local: LocalSteps::ONE, min_rows, nearest: false })
         };
-        let error = estimator.estimate(&lloyd(RoundHalf::Sums(vec![0, 1])).into()).unwrap().error;
+        let error = estimator.estimate(&lloyd(1).into()).unwrap().error;
         assert!(error > 10.0 * GATE, "{error:e}");
         let refused = |query: Query| matches!(estimator.estimate(&query.into()), Err(Refusal::NotOverRows(_)));
-        assert!(refused(lloyd(RoundHalf::Counts)) && refused(lloyd(RoundHalf::Both)), "sites are counted");
-        assert!(refused(Query::Sizes(Sizes { centres: centres.clone() })));
+        assert!(refused(lloyd(2)), "a site leaves out groups");
         assert!(refused(Query::Contingency(Contingency { centres, classes: 2 })));
     }
 

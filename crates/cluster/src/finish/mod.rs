@@ -173,11 +173,11 @@ impl Ahead {
             rounds: outcome.rounds - before.rounds_of(self.run.ends_with()?),
             held_out_error: self.error,
             gate: GATE,
-            at_rest: outcome.at_rest(),
+            at_rest: outcome.converged,
             index_error: self.index_error,
         };
         if self.rounds > 0 {
-            (outcome.converged, outcome.rested) = (false, None);
+            outcome.converged = false;
             for point in &mut outcome.curve {
                 point.converged &= !before.is_iterating(point.k, point.restart);
             }

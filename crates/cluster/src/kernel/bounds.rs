@@ -111,15 +111,13 @@ pub(crate) struct Bounds {
     counts: Vec<i64>,
     /// Steps in one unit, and `sum x` of each cluster in these steps, K x d.
     sums: Option<(f64, Vec<i64>)>,
-    /// The centres before the last move, and by cluster the rows that entered or left it then.
-    before: Option<(Centres, Vec<i64>)>,
 }
 
 impl Bounds {
     /// Bytes that it takes for n rows of d columns and K centres at most.
     pub(crate) fn bytes(n: usize, d: usize, k: usize) -> u64 {
         let (n, d, k) = (n as u64, d as u64, k as u64);
-        n * size_of::<Held>() as u64 + 8 * k * (3 * d + 3)
+        n * size_of::<Held>() as u64 + 8 * k * (2 * d + 2)
     }
 
     /// Measures all rows.
@@ -133,7 +131,6 @@ impl Bounds {
             drift: vec![0.0; centres.k()],
             counts: vec![0; centres.k()],
             sums: None,
-            before: None,
         };
         bounds.measure(rows)?;
         Ok(bounds)
@@ -161,15 +158,12 @@ impl Bounds {
             return Ok(());
         }
         Margin::new(rows.columns()).moved(&mut self.drift, &self.centres, centres);
-        let before = std::mem::replace(&mut self.centres, centres.clone());
-        let changed = self.measure(rows)?;
-        self.before = Some((before, changed));
-        Ok(())
+        self.centres = centres.clone();
+        self.measure(rows)
     }
 
-    /// Brings every row up to the centres at hand; by cluster the rows that entered or left it.
-    fn measure(&mut self, rows: &Packed) -> Result<Vec<i64>, DataError> {
-        let k = self.k();
+    /// Brings every row up to the centres at hand.
+    fn measure(&mut self, rows: &Packed) -> Result<(), DataError> {
         let plan = Plan::new(rows, &self.centres, 2.0)?;
         let margin = Margin::new(plan.d);
         let steps = self.sums.as_ref().map(|(steps, _)| *steps);
@@ -180,37 +174,29 @@ impl Bounds {
             .map(|(chunk, held)| dispatch!(level, simd => chunk_moves(simd, &work, chunk, held)))
             .reduce(Moves::default, Moves::and);
         if moved.counts.is_empty() {
-            return Ok(vec![0; k]);
+            return Ok(());
         }
         add(&mut self.counts, &moved.counts);
         if let Some((_, sums)) = &mut self.sums {
             add(sums, &moved.sums);
         }
-        Ok(moved.changed)
+        Ok(())
     }
 
-    /// Adds the number of rows of every cluster of a list, from an entry on.
-    pub(crate) fn add_counts(&self, sums: &mut Sums<'_>, first: usize, list: impl Iterator<Item = usize>) {
-        list.enumerate().for_each(|(i, c)| sums.add_times(first + i, 1.0, self.counts[c]));
+    /// Adds the number of rows of every cluster, from an entry on.
+    pub(crate) fn add_counts(&self, sums: &mut Sums<'_>, first: usize) {
+        self.counts.iter().enumerate().for_each(|(c, count)| sums.add_times(first + c, 1.0, *count));
     }
 
-    /// Adds the sums of the rows of every cluster of a list, from an entry on; false where a row's contribution is no number of steps.
-    pub(crate) fn add_sums(
-        &mut self,
-        rows: &Packed,
-        form: &Form,
-        sums: &mut Sums<'_>,
-        first: usize,
-        list: impl Iterator<Item = usize>,
-    ) -> bool {
-        let d = rows.columns();
+    /// Adds the sums of the rows of every cluster, from an entry on; false where a row's contribution is no number of steps.
+    pub(crate) fn add_sums(&mut self, rows: &Packed, form: &Form, sums: &mut Sums<'_>, first: usize) -> bool {
         let Some(steps) = form.factor(first) else { return false };
         if self.sums.as_ref().is_none_or(|(known, _)| *known != steps) {
             let Some(words) = self.all_sums(rows, steps) else { return false };
             self.sums = Some((steps, words));
         }
         if let Some((_, words)) = &self.sums {
-            list.enumerate().for_each(|(i, c)| sums.add_words(first + i * d, &words[c * d..][..d]));
+            sums.add_words(first, words);
         }
         true
     }
@@ -243,12 +229,8 @@ impl Bounds {
         true
     }
 
-    /// By cluster the rows that entered or left it when the centres moved here from those; `None` where others were asked about before.
-    pub(crate) fn changed_since(&self, centres: &Centres) -> Option<&[i64]> {
-        self.before.as_ref().filter(|(before, _)| before == centres).map(|(_, changed)| changed.as_slice())
-    }
-
     /// The nearest centre of every row (n), in their order.
+    #[cfg(test)]
     pub(crate) fn own(&self) -> impl Iterator<Item = usize> {
         self.rows.iter().map(|held| held.own as usize)
     }
@@ -285,7 +267,6 @@ struct Work<'a> {
 #[derive(Default)]
 struct Moves {
     counts: Vec<i64>,
-    changed: Vec<i64>,
     sums: Vec<i64>,
 }
 
@@ -297,17 +278,16 @@ impl Moves {
         if self.counts.is_empty() {
             return other;
         }
-        let Self { mut counts, mut changed, mut sums } = self;
+        let Self { mut counts, mut sums } = self;
         add(&mut counts, &other.counts);
-        add(&mut changed, &other.changed);
         add(&mut sums, &other.sums);
-        Self { counts, changed, sums }
+        Self { counts, sums }
     }
 
     #[cold]
     fn begin(&mut self, work: &Work<'_>) {
         let (k, d) = (work.plan.k, work.plan.d);
-        (self.counts, self.changed) = (vec![0; k], vec![0; k]);
+        self.counts = vec![0; k];
         self.sums = vec![0; if work.steps.is_some() { k * d } else { 0 }];
     }
 
@@ -319,7 +299,6 @@ impl Moves {
         let d = work.plan.d;
         let mut one = |c: usize, sign: i64| {
             self.counts[c] += sign;
-            self.changed[c] += 1;
             if let Some(steps) = work.steps {
                 // There were sums before, so the contributions are numbers of steps.
                 let _ = add_row(&mut self.sums[c * d..][..d], block, point, steps, sign);

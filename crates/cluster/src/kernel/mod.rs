@@ -43,7 +43,7 @@ pub use sums::Step;
 pub(crate) use sums::{Form, Sums};
 use tiles::{AsDoubles, AsSteps, Totals, Words, add_values, distances};
 use validation::chunk_validation;
-pub(crate) use validity::{Grouped, each_row, over_rows, validity_sums};
+pub(crate) use validity::{each_row, over_rows, validity_sums};
 use weights::{general_weights, quadratic_weights};
 
 /// The sums of one round of fuzzy c-means over some rows, working units.

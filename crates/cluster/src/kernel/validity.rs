@@ -85,38 +85,23 @@ pub(crate) fn validity_sums<'f>(
     rows: &Packed,
     centres: &Centres,
     m: f64,
-    grouped: Grouped,
+    vectors: bool,
     form: &'f Form,
 ) -> Result<Sums<'f>, DataError> {
     let level = Level::new();
     let plan = Plan::new(rows, centres, m)?;
     let (k, d) = (plan.k, plan.d);
-    let width = match grouped {
-        Grouped::No => 2 * k + 3 + SCALARS,
-        Grouped::Yes { vectors } => 7 * k + SCALARS + if vectors { 2 * k * d } else { 0 },
-    };
+    let width = 7 * k + SCALARS + if vectors { 2 * k * d } else { 0 };
     Ok(plan.sums(rows, form, width, |chunk, sums| {
-        dispatch!(level, simd => chunk_validity(simd, &plan, chunk, grouped, sums));
+        dispatch!(level, simd => chunk_validity(simd, &plan, chunk, vectors, sums));
     }))
-}
-
-/// Whether the sums of a validation round are kept apart by cluster.
-#[derive(Clone, Copy)]
-pub(crate) enum Grouped {
-    /// All rows together.
-    No,
-    /// By cluster, also of coordinates and their squared deviations where `vectors`.
-    Yes {
-        /// Whether coordinates are summed up.
-        vectors: bool,
-    },
 }
 
 /// Entries after the K-vectors.
 const SCALARS: usize = 5;
 
 #[inline(always)]
-fn chunk_validity<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, grouped: Grouped, sums: &mut Sums<'_>) {
+fn chunk_validity<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, vectors: bool, sums: &mut Sums<'_>) {
     let k = plan.k;
     let mut squares = vec![Lanes::ZERO; BLOCK * k];
     let zeros = || vec![0.0; k];
@@ -130,10 +115,7 @@ fn chunk_validity<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, grouped: 
             let row = &squares[group * k..(group + 1) * k];
             scratch.squares.iter_mut().zip(row).for_each(|(slot, square)| *slot = square.0[lane]);
             let scalars = validate_point(plan, block, point, &mut scratch);
-            match grouped {
-                Grouped::No => scratch.add_ungrouped(scalars, plan.m, sums),
-                Grouped::Yes { vectors } => scratch.add_grouped(scalars, plan, vectors, sums),
-            }
+            scratch.add_to(scalars, plan, vectors, sums);
         }
     }
 }
@@ -160,7 +142,7 @@ impl Scratch {
         (power, if power > 0.0 { power * self.squares[c] } else { 0.0 })
     }
 
-    fn add_grouped(&self, scalars: Scalars, plan: &Plan<'_>, vectors: bool, sums: &mut Sums<'_>) {
+    fn add_to(&self, scalars: Scalars, plan: &Plan<'_>, vectors: bool, sums: &mut Sums<'_>) {
         let (k, d, own) = (plan.k, plan.d, scalars.own);
         sums.add(own, 1.0);
         sums.add(k + own, self.squares[own]);
@@ -180,16 +162,6 @@ impl Scratch {
                 sums.add(first + k * d + column * k + own, (value - centre) * (value - centre));
             }
         }
-    }
-
-    fn add_ungrouped(&self, scalars: Scalars, m: f64, sums: &mut Sums<'_>) {
-        let (k, own) = (self.u.len(), scalars.own);
-        sums.add_all(0, self.distances.iter().copied());
-        sums.add_all(k, self.u.iter().copied());
-        sums.add(2 * k, (0..k).map(|c| self.power(c, m).1).sum());
-        sums.add(2 * k + 1, self.squares[own]);
-        sums.add(2 * k + 2, self.distances[own]);
-        sums.add_all(2 * k + 3, scalars.values);
     }
 }
 

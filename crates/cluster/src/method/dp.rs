@@ -1,15 +1,16 @@
-//! Fuzzy c-means and k-means on noisy totals (specification, section 17): a fixed number of rounds, first around the middle
-//! of the box, then around the centres themselves (FastLloyd, Diaa, Humphries & Kerschbaum 2025).
+//! Fuzzy c-means (also with a noise cluster, or possibilistic) and k-means on noisy totals (specification, section 17): a fixed number of rounds, first around the middle
+//! of the box, then around the centres themselves (FastLloyd, Diaa, Humphries & Kerschbaum 2025). The result is the mean of the last
+//! rounds' centres, in which much of the noise of single rounds cancels.
 //!
 //! What follows a total is post-processing and costs no privacy ([NOI-7]): a weight below its noise says nothing, so that centre stays;
 //! no weight counts as less than twice the noise; centres stay in the box. Totals of honest sites may be negative, so no
 //! total is implausible here but one of another length.
 
 use super::recipe::{Recipe, Seeding};
-use crate::algorithm::{Counted, Fit, GroupThreshold, Iteration, Round, Walls, check_rounds, confined};
+use crate::algorithm::{Algorithm, Fit, Iteration, Round, Walls, check_rounds, confined};
 use crate::distance::usable_fuzzifier;
 use crate::privacy::{Extent, Levels};
-use crate::query::Shifts;
+use crate::query::{Shifts, Typical};
 use crate::totals_check::check_values;
 use crate::{Centres, DataError, Domain, MethodError, Query, Start, distance};
 
@@ -21,22 +22,40 @@ impl Recipe {
     pub(super) fn check_noise(&self, domain: &Domain) -> Result<(), MethodError> {
         let Some(noise) = &self.noise else { return Ok(()) };
         let refuse = |what: &str| Err(MethodError::parameter(format!("under noise {what}")));
-        let within = |x: f64, low: f64, high: f64| x.is_finite() && x > low && x <= high;
-        if !within(noise.epsilon, 0.0, 1e3) || !within(noise.delta, 0.0, 1e-3) {
-            return refuse("epsilon lies above 0, up to 1000, and delta above 0, up to 0.001");
+        if !(1..=MOST_NANO_RHO).contains(&noise.nano_rho) || noise.retries > MOST_RETRIES {
+            return refuse("rho lies above 0, up to 1000, and at most 100 lost rounds are asked again");
         }
-        let shares = noise.validation_share + noise.count_share;
-        if !within(noise.validation_share, 0.0, 0.9) || !within(noise.count_share, 0.0, 0.9) || shares >= 0.95 {
-            return refuse("validation and row count take shares above 0 that leave a twentieth for the rounds");
+        let (seeds, prepares) = (matches!(self.seeding, Seeding::Tree(_)), self.prepares());
+        let shares = [
+            (noise.count_share, true),
+            (noise.validation_share, true),
+            (noise.seeding_share, seeds),
+            (noise.standardising_share, prepares),
+        ];
+        if shares
+            .iter()
+            .any(|(share, asked)| !(share.is_finite() && (0.0..=0.9).contains(share)) || (*asked && *share == 0.0))
+        {
+            return refuse("every part of the run that asks something has a share above 0, at most 0.9");
+        }
+        if shares.iter().map(|(share, _)| share).sum::<f64>() >= 0.95 {
+            return refuse("the shares leave a twentieth for the rounds");
         }
         if !(noise.tau.is_finite() && (0.0..=1.0).contains(&noise.tau)) {
             return refuse("tau lies between 0 and 1");
         }
         if noise.tau > 0.0 && noise.absolute_rounds == 0 && matches!(self.seeding, Seeding::Uniform { .. }) {
-            return refuse("uniform first centres need a round around the middle of the box (absolute_rounds 1 or 2)");
+            return refuse(
+                "uniform first centres need a round around the middle of the box (absolute_rounds 1 or more)",
+            );
         }
         if noise.expected_rows == 0 || noise.rows_of_unit() < 1.0 {
             return refuse("the number of expected rows, and of rows of a site, is at least 1");
+        }
+        if self.restarts > 1 {
+            return refuse(
+                "there is one start: restarts would share the budget, and only pay if first centres are bad (--restarts 1)",
+            );
         }
         if self.algorithm.describes().is_some() {
             return refuse(
@@ -51,16 +70,17 @@ impl Recipe {
             );
         }
         let Some((epsilon, max_rounds)) = self.algorithm.under_noise() else {
-            return refuse("only fcm and kmeans can be run: for the other methods no sensitivity is proved");
+            return refuse(match self.algorithm.is_exact() {
+                true => "only fcm, kmeans, fcm-noise and pcm can be run",
+                false => {
+                    "only fcm, kmeans, fcm-noise and pcm can be run: what a site finds by a run of its own may move by any amount \
+                     with one row, so that no noise is enough, and such a plan can only be exact"
+                }
+            });
         };
         if epsilon != 0.0 || max_rounds > 1_000 {
             return refuse(
                 "the number of rounds is fixed, at most 1000, and nothing stops before (epsilon of the method 0)",
-            );
-        }
-        if matches!(self.seeding, Seeding::Tree(_)) {
-            return refuse(
-                "first centres are uniform or given: seeding from totals is not accounted for (--init uniform)",
             );
         }
         if self.prepares() || self.range.is_some() {
@@ -68,9 +88,6 @@ impl Recipe {
                 "columns are not standardised or clipped at quantiles, and sites do not choose a range of K: choose the \
                  box and K from public knowledge",
             );
-        }
-        if (self.rule.min_rows, self.rule.min_sites) != (1, 1) {
-            return refuse("no counts decide what is asked (--min-records 1 --min-contributors 1)");
         }
         let validity = self.validity;
         if validity.full || validity.vectors || validity.silhouette || validity.classes > 0 {
@@ -92,67 +109,78 @@ impl Recipe {
         self.noise.is_some_and(|noise| noise.tau > 0.0 && rounds > noise.absolute_rounds)
     }
 
-    /// What every total of this recipe may say, where it has noise.
+    /// What every total of this recipe may say, if it has noise.
     ///
     /// # Errors
-    /// [`MethodError`] where the budget is too small.
+    /// [`MethodError`] for a method that cannot be run under noise.
     pub fn levels(&self, domain: &Domain) -> Result<Option<Levels>, MethodError> {
         let Some(noise) = &self.noise else { return Ok(None) };
         let rounds = self.algorithm.under_noise().map(|(_, rounds)| rounds);
-        let rounds = rounds.ok_or_else(|| MethodError::parameter("under noise only fcm and kmeans can be run"))?;
-        let (members, questions) = (self.members() as u32, self.max_questions());
-        Levels::new(noise, Extent { rounds, members, questions, most_clusters: self.clusters.max }, domain).map(Some)
+        let rounds = rounds.ok_or_else(|| MethodError::parameter("this method cannot be run under noise"))?;
+        let extent = Extent {
+            preparing: if self.prepares() { self.preparation.max_questions() } else { 0 },
+            seeding: if let Seeding::Tree(tree) = &self.seeding { tree.questions() } else { 0 },
+            rounds,
+            members: self.members() as u32,
+            questions: self.max_questions(),
+            most_clusters: self.clusters.max,
+        };
+        Ok(Some(Levels::new(noise, extent, domain)))
     }
 
-    /// The iteration of one K under noise, where there is any.
+    /// The iteration of one K under noise, if there is any.
     pub(crate) fn noisy(&self, start: Centres, domain: &Domain) -> Result<Option<Box<dyn Iteration>>, MethodError> {
         let Some(levels) = self.levels(domain)? else { return Ok(None) };
-        let rounds = self.algorithm.max_questions(GroupThreshold::NONE);
-        Ok(Some(Box::new(Noisy::new(start, self.algorithm.fuzzifier(), rounds, levels, domain)?)))
+        Ok(Some(Box::new(Noisy::new(0, start, &self.algorithm, levels, domain)?)))
     }
 }
+
+/// Largest rho of a plan: 1,000, in 10^-9.
+const MOST_NANO_RHO: u64 = 1_000_000_000_000;
+/// Lost rounds that may be asked again at most.
+const MOST_RETRIES: u32 = 100;
 
 /// The rounds of one K.
 #[derive(Debug, Clone)]
 pub(super) struct Noisy {
     fit: Fit,
     m: Option<f64>,
+    typical: Option<Typical>,
     max_rounds: u32,
     levels: Levels,
     domain: Domain,
+    /// The sum of the centres of the last rounds, K x d, and of how many.
+    last: (Vec<f64>, u32),
 }
 
 impl Noisy {
+    /// The rounds from `round` on, counted from 0, at these centres.
     pub(super) fn new(
-        start: Centres,
-        m: Option<f64>,
-        max_rounds: u32,
-        levels: Levels,
-        domain: &Domain,
-    ) -> Result<Self, MethodError> {
-        check_rounds(0.0, max_rounds)?;
-        let fit = Fit::at(start);
-        Ok(Self { fit, m, max_rounds, levels, domain: domain.clone() })
-    }
-
-    /// The rounds from this one on, counted from 0, at these centres.
-    pub(super) fn from_round(
         round: u32,
         start: Centres,
-        m: Option<f64>,
-        max_rounds: u32,
+        algorithm: &Algorithm,
         levels: Levels,
         domain: &Domain,
     ) -> Result<Self, MethodError> {
-        let mut noisy = Self::new(start, m, max_rounds, levels, domain)?;
-        noisy.fit.history = (1..=round).map(|round| Round { round, shift: 0.0 }).collect();
-        Ok(noisy)
+        let max_rounds = algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
+        check_rounds(0.0, max_rounds)?;
+        let last = (vec![0.0; start.as_slice().len()], 0);
+        let mut fit = Fit::at(start);
+        fit.history = (1..=round).map(|round| Round { round, shift: 0.0 }).collect();
+        let (m, typical) = (algorithm.fuzzifier(), algorithm.typical());
+        Ok(Self { fit, m, typical, max_rounds, levels, domain: domain.clone(), last })
     }
 
     fn shifts(&self) -> Shifts {
         let round = u32::try_from(self.fit.history.len()).unwrap_or(u32::MAX);
         let (middle, clip) = self.levels.pull(round);
-        Shifts { centres: self.fit.centres.clone(), m: self.m, middle, clip, round }
+        Shifts { centres: self.fit.centres.clone(), m: self.m, typical: self.typical, middle, clip, round }
+    }
+
+    /// The first of the last rounds, whose mean is the result: two thirds, and none around the middle but the last one.
+    fn first_of_last(&self) -> u32 {
+        let absolute = if self.levels.noise().tau == 0.0 { 0 } else { self.levels.noise().absolute_rounds };
+        (self.max_rounds / 3).max(absolute).min(self.max_rounds.saturating_sub(1))
     }
 }
 
@@ -197,7 +225,7 @@ impl Iteration for Noisy {
         let (weights, sums) = values.split_at(k);
         let asked = self.shifts();
         let references = asked.references(&self.domain);
-        let noise = self.levels.of_round(asked.clip)[0].deviation;
+        let noise = self.levels.of_round(asked.most(), asked.clip)[0].deviation;
         let mut next = self.fit.centres.as_slice().to_vec();
         let clusters = next.chunks_exact_mut(d).zip(sums.chunks_exact(d)).zip(references.chunks_exact(d));
         for (((centre, sum), reference), weight) in clusters.zip(weights).filter(|(_, weight)| **weight >= noise) {
@@ -209,13 +237,23 @@ impl Iteration for Noisy {
         let shift = next.frobenius_distance(&self.fit.centres).unwrap_or_default();
         // Nothing has changed up to here: the caller may repeat the round after an error.
         self.fit.centres = next;
+        if asked.round >= self.first_of_last() {
+            self.last.0.iter_mut().zip(self.fit.centres.as_slice()).for_each(|(sum, x)| *sum += x);
+            self.last.1 += 1;
+        }
         self.fit.weights = weights.iter().map(|weight| weight.max(0.0)).collect();
         self.fit.history.push(Round { round: asked.round + 1, shift });
-        Ok(self.fit.history.len() >= self.max_rounds as usize)
+        let over = self.fit.history.len() >= self.max_rounds as usize;
+        if over && self.last.1 > 0 {
+            let mean = self.last.0.iter().map(|sum| sum / f64::from(self.last.1)).collect();
+            let mean = Centres::new(k, d, mean).map_err(|error| MethodError::implausible(error.to_string()))?;
+            self.fit.centres = confined(&mean, &self.domain);
+        }
+        Ok(over)
     }
 
     fn fit(&self) -> Fit {
-        Fit { counted: Counted::All, ..self.fit.clone() }
+        self.fit.clone()
     }
 
     fn confine(&mut self, walls: &Walls) {
@@ -238,9 +276,10 @@ mod tests {
         let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 4 };
         let start = Centres::known(vec![[0.2], [0.9]]);
         let mut recipe = Recipe::plain(algorithm, 2, Seeding::Given { centres: start.clone() });
-        recipe.noise = Some(Noise::usual(1.0, 1000));
+        recipe.noise = Some(Noise::usual(0.0244, 1000).from_anywhere());
         let levels = recipe.levels(&domain).unwrap().unwrap();
-        (Noisy::new(start, Some(2.0), 4, levels, &domain).unwrap(), levels.of_round(levels.pull(0).1)[0].deviation)
+        let noisy = Noisy::new(0, start, &recipe.algorithm, levels, &domain).unwrap();
+        (noisy, levels.of_round(1.0, levels.pull(0).1)[0].deviation)
     }
 
     /// One cluster over a skewed column, totals without noise: clipped pulls stop short of the mean.
@@ -252,7 +291,7 @@ mod tests {
         let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 30 };
         let mut recipe = Recipe::plain(algorithm, 1, Seeding::Uniform { seed: 1 });
         for (tau, clips) in [(0.0, false), (0.25, true)] {
-            recipe.noise = Some(Noise { tau, ..Noise::usual(1000.0, 100) });
+            recipe.noise = Some(Noise { tau, ..Noise::usual(1000.0, 100).from_anywhere() });
             assert_eq!(recipe.clips(), clips);
             let mut run = recipe.run(&domain, 1).unwrap();
             let outcome = pooled::plain_federated(&mut run, std::slice::from_ref(&site)).unwrap();

@@ -11,8 +11,9 @@
 
 use super::dp::{Noisy, least_distance, spread};
 use super::recipe::{Recipe, Seeding};
-use crate::algorithm::{Fit, GroupThreshold, Iteration};
-use crate::privacy::{Levels, Noise, settled};
+use super::seed::{TreeSearch, TreeSeeding};
+use crate::algorithm::{Algorithm, Fit, Iteration};
+use crate::privacy::{Levels, Noise, in_nano, settled};
 use crate::random::Stream;
 use crate::validity::{Geometry, Verdict};
 use crate::{Centres, Domain, MethodError, Outcome, Query, distance};
@@ -107,7 +108,7 @@ impl Shape {
 
 /// What a plan does to totals.
 struct Mechanism<'a> {
-    m: Option<f64>,
+    algorithm: &'a Algorithm,
     judge_m: f64,
     rounds: u32,
     levels: Levels,
@@ -117,11 +118,11 @@ struct Mechanism<'a> {
 }
 
 impl<'a> Mechanism<'a> {
-    fn of(recipe: &Recipe, domain: &'a Domain, excess: f64) -> Result<Option<Self>, MethodError> {
+    fn of(recipe: &'a Recipe, domain: &'a Domain, excess: f64) -> Result<Option<Self>, MethodError> {
         let Some(levels) = recipe.levels(domain)? else { return Ok(None) };
-        let rounds = recipe.algorithm.max_questions(GroupThreshold::NONE);
-        let (m, judge_m) = (recipe.algorithm.fuzzifier(), recipe.judge_m());
-        Ok(Some(Self { m, judge_m, rounds, levels, excess, domain }))
+        let rounds = recipe.algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
+        let (algorithm, judge_m) = (&recipe.algorithm, recipe.judge_m());
+        Ok(Some(Self { algorithm, judge_m, rounds, levels, excess, domain }))
     }
 
     /// The sum over the cloud of what `add` adds for one point.
@@ -136,8 +137,8 @@ impl<'a> Mechanism<'a> {
     }
 
     /// Adds noise of the query's levels, where there is any.
-    fn blur(&self, query: &Query, values: &mut [f64], noise: Option<&mut Stream>) {
-        let (Some(stream), Some(levels)) = (noise, self.levels.of(query)) else { return };
+    fn add_noise(&self, query: &Query, values: &mut [f64], noise: Option<&mut Stream>) {
+        let (Some(stream), Some(levels)) = (noise, self.levels.of(query, self.domain)) else { return };
         let mut rest = values;
         for (block, level) in query.layout(self.domain).iter().zip(levels) {
             let (head, tail) = rest.split_at_mut(block.len);
@@ -158,15 +159,37 @@ impl<'a> Mechanism<'a> {
         mut noise: Option<&mut Stream>,
     ) -> Result<Fit, MethodError> {
         let (k, d) = (start.k(), start.columns());
-        let mut noisy = Noisy::from_round(from, start, self.m, self.rounds, self.levels, self.domain)?;
+        let mut noisy = Noisy::new(from, start, self.algorithm, self.levels, self.domain)?;
         loop {
             let query = noisy.ask();
             let Query::Shifts(shifts) = &query else { return Ok(noisy.fit()) };
             let references = shifts.references(self.domain);
             let mut values = Self::sum(cloud, d, k * (d + 1), |x, sums| shifts.add_row(x, &references, sums));
-            self.blur(&query, &mut values, noise.as_deref_mut());
+            self.add_noise(&query, &mut values, noise.as_deref_mut());
             if noisy.take(&values, None)? {
                 return Ok(noisy.fit());
+            }
+        }
+    }
+
+    /// First centres from counts of the cloud's cells.
+    fn cells(
+        &self,
+        cloud: &Cloud,
+        tree: &TreeSeeding,
+        k: usize,
+        mut noise: Option<&mut Stream>,
+    ) -> Result<Centres, MethodError> {
+        let d = self.domain.columns();
+        let deviation = noise.as_ref().map_or(0.0, |_| self.levels.of_cells().deviation);
+        let mut search = TreeSearch::new(tree, deviation, self.domain)?;
+        loop {
+            let query = search.ask();
+            let Query::Cells(asked) = &query else { return Err(MethodError::implausible("cells are asked")) };
+            let mut counts = asked.counts(cloud.points.chunks_exact(d).zip(cloud.weights.iter().copied()), d);
+            self.add_noise(&query, &mut counts, noise.as_deref_mut());
+            if let Some(cells) = search.take(&counts)? {
+                return cells.start(k, tree.seed, tree.tries, self.domain);
             }
         }
     }
@@ -190,7 +213,7 @@ impl<'a> Mechanism<'a> {
             }
         });
         let query = Query::fuzzy_validation(centres.clone(), self.judge_m);
-        self.blur(&query, &mut values, noise);
+        self.add_noise(&query, &mut values, noise);
         Ok((query.verdict(Geometry::Centres(centres), &settled(&query, &values), None)?, values))
     }
 
@@ -200,7 +223,7 @@ impl<'a> Mechanism<'a> {
         let (centres, k) = (&outcome.centres, outcome.centres.k());
         let shape = Shape::new(k, centres.columns());
         let gap = gap(centres, self.domain);
-        let floor = self.levels.of_round(1.0)[0].deviation * self.excess;
+        let floor = self.levels.of_round(1.0, 1.0)[0].deviation * self.excess;
         let wanted: Vec<f64> = outcome.clusters.mass.iter().map(|mass| mass.unwrap_or(floor).max(floor)).collect();
         let (mut rows, mut deviation) = (wanted.clone(), gap / APART);
         let mut cloud = shape.cloud(centres, &rows, deviation, self.domain);
@@ -250,8 +273,8 @@ pub fn lost(found: &Centres, truth: &Centres, domain: &Domain) -> usize {
 
 /// How likely a recipe with noise keeps all clusters, where the total has `excess` times the planned deviation; `None`
 /// without noise. K clear clusters (six deviations apart at least), their rows from half to one and a half of an equal share of
-/// the expected ones, are put into the box as the most spread of two hundred uniform draws. The plan's own first centres, rounds,
-/// restarts and choice between restarts run over them. Of a range of K it is the largest. Always the same for the same plan.
+/// the expected ones, are put into the box as the most spread of two hundred uniform draws. The plan's own first centres and rounds
+/// run over them. Of a range of K it is the largest. Always the same for the same plan.
 ///
 /// # Errors
 /// [`MethodError`] where the recipe cannot be run.
@@ -262,16 +285,15 @@ pub fn kept(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<Kept
     let (k, d) = (recipe.clusters.max as usize, domain.columns());
     let unusable = |error: crate::DataError| MethodError::parameter(error.to_string());
     // Without noise its floors do not bind either.
-    let quiet = Recipe { noise: Some(Noise { epsilon: 1e3, ..*noise }), ..recipe.clone() };
+    let quiet = Recipe { noise: Some(Noise { nano_rho: in_nano(1e3), ..*noise }), ..recipe.clone() };
     let Some(plain) = Mechanism::of(&quiet, domain, 1.0)? else { return Ok(None) };
-    let starts = (0..u64::from(recipe.restarts)).map(|restart| match &recipe.seeding {
-        Seeding::Given { centres } => Ok(centres.clone()),
-        Seeding::Uniform { seed } => spread(domain, k, seed.wrapping_add(restart)).map_err(unusable),
-        Seeding::Tree(_) => Err(MethodError::parameter("under noise first centres are uniform or given")),
-    });
-    let starts = starts.collect::<Result<Vec<_>, _>>()?;
+    let start = match &recipe.seeding {
+        Seeding::Given { centres } => Some(centres.clone()),
+        Seeding::Uniform { seed } => Some(spread(domain, k, *seed).map_err(unusable)?),
+        Seeding::Tree(_) => None,
+    };
     let shape = Shape::new(k, d);
-    let one = 2 * starts.len() * (mechanism.rounds as usize + 1) * shape.each * k * k;
+    let one = 2 * (mechanism.rounds as usize + 1) * shape.each * k * k;
     let layouts = (WORK / one.max(1)).clamp(FEWEST, LAYOUTS);
     let mut stream = Stream::new(0, b"veilsum mechanism layout");
     let (mut all_kept, mut lost_in_all) = ([0usize; 2], 0);
@@ -282,19 +304,14 @@ pub fn kept(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<Kept
         let rows: Vec<f64> = shares.iter().map(|share| share * part).collect();
         let cloud = shape.cloud(&truth, &rows, gap(&truth, domain) / APART, domain);
         for (kept, noisy) in all_kept.iter_mut().zip([true, false]) {
-            let mut best: Option<(f64, Centres)> = None;
             let mechanism = if noisy { &mechanism } else { &plain };
-            for start in &starts {
-                let mut noise = noisy.then_some(&mut stream);
-                let found = mechanism.run(&cloud, start.clone(), 0, noise.as_deref_mut())?.centres;
-                // A verdict that noise makes impossible comes last, as a collapsed one does.
-                let verdict = if starts.len() > 1 { mechanism.judge(&cloud, &found, noise).ok() } else { None };
-                let objective = verdict.filter(|(v, _)| !v.collapsed).map_or(f64::MAX, |(v, _)| v.objective);
-                if best.as_ref().is_none_or(|(known, _)| objective < *known) {
-                    best = Some((objective, found));
-                }
-            }
-            let lost = best.map_or(k, |(_, found)| lost(&found, &truth, domain));
+            let mut noise = noisy.then_some(&mut stream);
+            let start = match (&start, &recipe.seeding) {
+                (None, Seeding::Tree(tree)) => mechanism.cells(&cloud, tree, k, noise.as_deref_mut())?,
+                (start, _) => start.clone().ok_or(MethodError::NoCentresYet)?,
+            };
+            let found = mechanism.run(&cloud, start, 0, noise)?.centres;
+            let lost = lost(&found, &truth, domain);
             *kept += usize::from(lost == 0);
             lost_in_all += if noisy { lost } else { 0 };
         }
@@ -394,7 +411,7 @@ mod tests {
     fn plan(k: u32, epsilon: f64, expected_rows: u64, restarts: u32) -> (Recipe, Domain) {
         let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 10 };
         let mut recipe = Recipe { restarts, ..Recipe::plain(algorithm, k, Seeding::Uniform { seed: 11 }) };
-        recipe.noise = Some(Noise::usual(epsilon, expected_rows));
+        recipe.noise = Some(Noise::usual(crate::privacy::rho(epsilon, 1e-6), expected_rows).from_anywhere());
         (recipe, Domain::new(vec![-1.0; 2], vec![1.0; 2], Scaling::None).unwrap())
     }
 
@@ -416,12 +433,6 @@ mod tests {
         assert!(many.probability < 0.3 && many.without_noise < 0.5, "{many:?}");
         assert_eq!(kept_by(3, 1.0, 3000, 1), good, "the same plan");
         assert!(kept_by(1, 1.0, 3000, 1).probability > 0.99);
-    }
-
-    #[test]
-    fn restarts_help_where_there_is_hardly_noise() {
-        let (one, three) = (kept_by(5, 500.0, 100_000, 1), kept_by(5, 500.0, 100_000, 3));
-        assert!(three.probability > one.probability, "{one:?} {three:?}");
     }
 
     #[test]

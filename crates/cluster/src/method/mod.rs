@@ -7,7 +7,6 @@
 mod alone;
 pub mod choice;
 mod dp;
-pub mod first;
 pub mod mechanism;
 mod plan_check;
 mod prepare;
@@ -30,8 +29,8 @@ use crate::validity::Verdict;
 use crate::{Batch, Centres, MethodError, Totals, Transform};
 
 pub use crate::algorithm::{
-    ALGORITHMS, About, Algorithm, Description, Fit, GroupThreshold, Iteration, Options, Rested, Round, Shapes, Walls,
-    fcm, ffcf, ffcm, fkm, gk, gmm, kmeans, kumar,
+    ALGORITHMS, About, Algorithm, Description, Fit, Iteration, Options, Round, Shapes, Walls, fcm, ffcf, ffcm, fkm, gk,
+    gmm, kmeans, kumar,
 };
 pub use crate::query::Stage;
 pub use crate::scale::inside;
@@ -84,12 +83,9 @@ pub struct Outcome {
     /// Rounds that updated the centres.
     pub rounds: u32,
     /// Whether the method's own stop rule held: the centres moved less than epsilon in the last round or, for all but
-    /// `fcm`, not at all. `fcm` with epsilon = 0 runs all its rounds and never says so. A run that ends in a cycle, or at rest with
-    /// clusters that were frozen (see `rested`), has not converged; for `ffcf` it is the iteration at the coordinator that counts.
+    /// `fcm`, not at all. `fcm` with epsilon = 0 runs all its rounds and never says so. A run that ends in a cycle has not converged;
+    /// for `ffcf` it is the iteration at the coordinator that counts.
     pub converged: bool,
-    /// Where the centres came to rest because clusters were frozen; then `converged` is false.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rested: Option<Rested>,
     /// The shift of every round, in order.
     pub history: Vec<Round>,
     /// Validity indices at the final centres; none, and `+inf` for fuzzy Davies-Bouldin, where a run ended before they were
@@ -120,8 +116,8 @@ pub struct Outcome {
     /// The cohort of the objective, of every index, of N and of the counts by label; `None` where none was asked for.
     #[serde(default)]
     pub judged_over: Option<u32>,
-    /// Standard deviation of every column over all rows, d, units of the questions, where first centres came from totals; a little
-    /// off where these were blurred.
+    /// Standard deviation of every column over all rows, d, units of the questions, where first centres came from totals, as far as
+    /// the cells tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviations: Option<Vec<f64>>,
     /// Cells that seeding opened, where first centres came from totals: below K the rest of them were drawn at random.
@@ -151,13 +147,6 @@ pub struct Outcome {
     /// What of all this rests on estimated totals, where a run could not ask any more: see [`finish`](crate::finish).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extrapolated: Option<Extrapolation>,
-}
-
-impl Outcome {
-    /// Whether the centres came to rest on totals that were asked: at a fixed point of the method, or with clusters frozen.
-    pub fn at_rest(&self) -> bool {
-        self.converged || self.rested.is_some()
-    }
 }
 
 /// How far the restarts of one K agree (after Ben-Hur, Elisseeff & Guyon 2002, with starts in the place of samples). It says

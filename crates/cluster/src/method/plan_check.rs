@@ -9,11 +9,8 @@ use std::collections::BTreeMap;
 use super::prepare::{Preparing, Scale};
 use super::recipe::{MOST_DESCRIBING, Recipe, Seeding};
 use super::seed::TreeSearch;
-use crate::algorithm::{Beginning, GroupThreshold, describe};
-use crate::query::{
-    Blur, Cells, Contingency, FuzzyValidation, Histogram, RoundHalf, Shifts, Silhouette, Sizes, Stage, Tree, Ungrouped,
-    Validation,
-};
+use crate::algorithm::{Beginning, describe};
+use crate::query::{Cells, Contingency, FuzzyValidation, Histogram, Shifts, Silhouette, Stage, Validation};
 use crate::scale::{HAIR, inside};
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Transform};
 
@@ -22,14 +19,14 @@ const MAX_SCALE: f64 = 1e9;
 
 impl Recipe {
     /// In which part of a run a question belongs, if it belongs to this recipe: kind, parameters, K, number, points inside
-    /// the box (specification, QRY-10). `sites` is the size of the roster.
+    /// the box (specification, QRY-10).
     ///
     /// # Errors
     /// A sentence for the site's operator.
-    pub fn admits(&self, batch: &Batch, domain: &Domain, sites: u32) -> Result<Stage, String> {
+    pub fn admits(&self, batch: &Batch, domain: &Domain) -> Result<Stage, String> {
         batch.check(domain).map_err(|error| error.to_string())?;
         let first = batch.queries.first().ok_or("the question is empty")?;
-        let stage = self.stage_of(first)?;
+        let stage = self.stage_of(first, domain)?;
         self.admits_transform(batch.transform.as_ref(), stage, domain)?;
         let inner = batch.domain(domain).map_err(|error| error.to_string())?;
         let one = matches!(stage, Stage::Preparing | Stage::Ranging | Stage::Seeding | Stage::Counting)
@@ -45,16 +42,13 @@ impl Recipe {
         let each = if stage == Stage::Silhouettes { 1 } else { self.restarts };
         let mut of_k = BTreeMap::new();
         for query in &batch.queries {
-            if self.stage_of(query)? != stage {
+            if self.stage_of(query, domain)? != stage {
                 return Err("it mixes questions of different parts of the run".into());
             }
             if query.round() != first.round() {
                 return Err("it mixes rounds".into());
             }
-            if query.half().map(number) != first.half().map(number) {
-                return Err("it mixes counts and sums".into());
-            }
-            self.admits_query(query, &inner, sites)?;
+            self.admits_query(query, &inner)?;
             // Two partitions into the same K differ in a few rows only: the plan says how often a K is tried.
             let asked = of_k.entry(query.points().first().map_or(0, |points| points.k())).or_insert(0);
             *asked += 1;
@@ -67,8 +61,8 @@ impl Recipe {
 
     /// Whether a question can come after another one of the same run; both are admitted, and they are not the same. A site
     /// sees no totals, but much of what follows from them has a shape: quantiles are searched inside the bins of the search
-    /// before, a tree only grows, sums are asked of clusters whose counts were asked, silhouettes and labels of centres that
-    /// were judged, and all in the units that were found once.
+    /// before, a tree only grows, silhouettes and labels are asked of centres that were judged, and all in the units that were
+    /// found once.
     ///
     /// # Errors
     /// A sentence for the site's operator.
@@ -76,33 +70,17 @@ impl Recipe {
         let (Some(last), Some(first)) = (before.queries.first(), batch.queries.first()) else {
             return Err("the question is empty".into());
         };
-        let (was, is) = (self.stage_of(last)?, self.stage_of(first)?);
+        let (was, is) = (self.stage_of(last, domain)?, self.stage_of(first, domain)?);
         if is < was {
             return Err("a question of an earlier part of the run".into());
         }
         self.same_units(before, batch, was, domain)?;
-        let counted = was == Stage::Iterating && last.half().is_some_and(RoundHalf::counts);
         let fits = first.follows(last)
             && match is {
-                Stage::Seeding => match (last, first) {
-                    (Query::Cells(last), Query::Cells(next)) => self.grows(last, next),
-                    (_, Query::Cells(next)) => next.tree.splits.is_empty(),
-                    (..) => false,
-                },
-                Stage::Validating if self.counts_clusters() => {
-                    was == Stage::Sizing && before.queries.len() == batch.queries.len() && asked_about(before, batch)
-                }
-                // Not of centres whose clusters were too small.
-                Stage::Silhouettes => was == Stage::Validating && asked_about(&summed(before), batch),
+                Stage::Seeding => true,
+                Stage::Silhouettes => was == Stage::Validating && asked_about(before, batch),
                 Stage::Counting => was >= Stage::Validating && asked_about(before, batch),
-                Stage::Preparing | Stage::Ranging | Stage::Iterating | Stage::Sizing | Stage::Validating => {
-                    match first.half() {
-                        Some(RoundHalf::Sums(_)) => counted && batch.queries.iter().all(|sums| counts_of(before, sums)),
-                        // Where no cluster passes, the run is over.
-                        Some(RoundHalf::Counts | RoundHalf::Changes(_)) => !counted,
-                        Some(RoundHalf::Both) | None => true,
-                    }
-                }
+                Stage::Preparing | Stage::Ranging | Stage::Iterating | Stage::Validating => true,
             };
         if fits { Ok(()) } else { Err(format!("{} does not follow {}", batch.kind(), before.kind())) }
     }
@@ -112,10 +90,8 @@ impl Recipe {
         match (stage, &self.seeding) {
             (Stage::Preparing, _) if self.algorithm.describes().is_some() => MOST_DESCRIBING,
             (Stage::Preparing, _) => self.preparation.max_questions(),
-            (Stage::Seeding, Seeding::Tree(tree)) => {
-                TreeSearch::max_questions(self.leaves(tree), self.seeding_rule(tree))
-            }
-            (Stage::Iterating, _) => self.algorithm.max_questions(self.rule),
+            (Stage::Seeding, Seeding::Tree(tree)) => tree.questions(),
+            (Stage::Iterating, _) => self.algorithm.max_questions(),
             _ => 1,
         }
     }
@@ -139,45 +115,13 @@ impl Recipe {
         Ok(())
     }
 
-    /// Whether the tree of `next` is that of `last` with some of its open splits made, and new ones proposed.
-    fn grows(&self, last: &Cells, next: &Cells) -> bool {
-        let steps = |tree: &Tree, from: usize| -> Vec<(u32, u32, u64)> {
-            let steps = tree.of.iter().zip(&tree.splits).skip(from);
-            steps.map(|(of, split)| (*of, split.column, split.at.to_bits())).collect()
-        };
-        // `open` splits at the end were, or are, only proposed.
-        let (made, mades) = (last.tree.splits.len() - open(last), next.tree.splits.len() - open(next));
-        let (old, new) = (steps(&last.tree, 0), steps(&next.tree, 0));
-        if open(next) == 0 || mades < made || old[..made] != new[..made] {
-            return false;
-        }
-        let proposed = &old[made..];
-        let two = self.seeding_rule_of().is_some_and(|rule| rule.two_steps());
-        match (two, &last.part, &next.part) {
-            // Sums of what the counts allow; or counts of other splits, where they allowed none.
-            (true, RoundHalf::Counts, RoundHalf::Sums(_)) => mades == made && within(&new[made..], proposed),
-            (true, RoundHalf::Counts, _) => mades == made,
-            // Whatever was counted first is made.
-            (true, _, RoundHalf::Counts) => new[..mades] == old[..],
-            (true, ..) => false,
-            (false, ..) => within(&new[made..mades], proposed),
-        }
-    }
-
-    fn seeding_rule_of(&self) -> Option<GroupThreshold> {
-        match &self.seeding {
-            Seeding::Tree(tree) => Some(self.seeding_rule(tree)),
-            _ => None,
-        }
-    }
-
     /// Runs side by side.
     pub(crate) fn members(&self) -> usize {
         self.clusters.count() * self.restarts as usize
     }
 
-    fn stage_of(&self, query: &Query) -> Result<Stage, String> {
-        if self.noise.is_some() && query.sensitivity(1.0).is_none() {
+    fn stage_of(&self, query: &Query, domain: &Domain) -> Result<Stage, String> {
+        if self.noise.is_some() && query.sensitivity(domain).is_none() {
             return Err(format!("the plan has noise, and {} is not accounted for", query.kind()));
         }
         let stage = self.place_of(query);
@@ -185,9 +129,9 @@ impl Recipe {
             Stage::Preparing => self.prepares() || self.algorithm.describes().is_some(),
             Stage::Ranging => self.range.is_some(),
             Stage::Seeding => matches!(self.seeding, Seeding::Tree(_)),
-            // Under noise the rounds ask nothing but what is accounted for.
-            Stage::Iterating => self.noise.is_some() || self.alike(query).iter().any(|one| one.kind() == query.kind()),
-            Stage::Sizing => self.counts_clusters(),
+            // Under noise the rounds clip how far a row pulls.
+            Stage::Iterating if self.noise.is_some() => matches!(query, Query::Shifts(_)),
+            Stage::Iterating => self.alike(query).iter().any(|one| one.kind() == query.kind()),
             // A description has nothing to judge.
             Stage::Validating if self.algorithm.describes().is_some() => false,
             Stage::Validating => self.alike(query).iter().any(|one| one.kind() == query.kind()),
@@ -219,9 +163,8 @@ impl Recipe {
         let Some(centres) = query.points().first().copied().cloned() else { return Vec::new() };
         match stage {
             Stage::Preparing | Stage::Ranging | Stage::Seeding | Stage::Silhouettes => Vec::new(),
-            Stage::Iterating => self.algorithm.asks(&centres, query.half().unwrap_or(&RoundHalf::Both)),
-            Stage::Sizing => vec![Sizes { centres }.into()],
-            Stage::Validating => vec![self.validation_of(centres.clone(), true), self.validation_of(centres, false)],
+            Stage::Iterating => self.algorithm.asks(&centres),
+            Stage::Validating => vec![self.validation_of(centres)],
             Stage::Counting => vec![Contingency { centres, classes: self.validity.classes }.into()],
         }
     }
@@ -265,7 +208,7 @@ impl Recipe {
         Ok(())
     }
 
-    fn admits_query(&self, query: &Query, domain: &Domain, sites: u32) -> Result<(), String> {
+    fn admits_query(&self, query: &Query, domain: &Domain) -> Result<(), String> {
         for points in query.points() {
             inside(points, domain)?;
         }
@@ -275,7 +218,6 @@ impl Recipe {
         }
         let describes = self.algorithm.describes();
         let holds = self.fits_k(query)
-            && query.half().is_none_or(|half| self.admits_half(half))
             && match query {
                 Query::Moments(q) if describes.is_some() => q.around.is_none() || !describe::correlates(domain),
                 Query::Histogram(q) if describes.is_some() => {
@@ -285,7 +227,7 @@ impl Recipe {
                     self.preparation.scale == Scale::Standard || (self.whitens() && q.around.is_none())
                 }
                 Query::Histogram(q) => q.bins == self.preparation.bins && self.wants(q, domain.numbers()),
-                Query::Cells(q) => return self.admits_cells(q, sites),
+                Query::Cells(q) => return self.admits_cells(q, domain),
                 Query::Shifts(q) => self.admits_shifts(q, domain)?,
                 Query::ShapedSums(q) if describes.is_some() => {
                     describe::correlates(domain) && self.alike(query).contains(&Query::ShapedSums(q.clone()))
@@ -327,45 +269,24 @@ impl Recipe {
         let near = (q.clip - clip).abs() <= HAIR * clip && q.clip <= clip * (1.0 + 1e-9);
         let m = self.algorithm.fuzzifier().map(f64::to_bits);
         Ok(q.m.map(f64::to_bits) == m
+            && q.typical == self.algorithm.typical()
             && (q.middle, near) == (middle, true)
-            && q.round < self.algorithm.max_questions(self.rule))
+            && q.round < self.algorithm.max_questions())
     }
 
-    fn admits_cells(&self, q: &Cells, sites: u32) -> Result<(), String> {
-        let not_ours = || Err("a parameter is not the plan's".into());
-        let Seeding::Tree(tree) = &self.seeding else { return not_ours() };
-        let blur = (tree.blur > 0.0).then_some(Blur { strength: tree.blur, sites });
-        if q.blur != blur || q.tree.splits.len() >= self.leaves(tree).max(1) {
-            return not_ours();
-        }
-        self.admits_nodes(q, self.seeding_rule(tree))
-    }
-
-    /// The whole cohort, or children of leaves that are divided now: all of them, or the lower ones and the others are the
-    /// difference. Nodes within each other would show the same rows twice, under fresh noise.
-    fn admits_nodes(&self, q: &Cells, rule: GroupThreshold) -> Result<(), String> {
-        let splits = q.tree.splits.len();
-        let sums = matches!(q.part, RoundHalf::Sums(_));
-        if splits == 0 {
-            return if sums { Ok(()) } else { Err("the whole cohort is asked with its sums".into()) };
-        }
-        let part = match &q.part {
-            RoundHalf::Counts => rule.two_steps(),
-            RoundHalf::Sums(_) => rule.two_steps() || rule.min_sites == 1,
-            RoundHalf::Both => !rule.two_steps() && rule.min_sites > 1,
-            RoundHalf::Changes(_) => false,
-        };
-        if !part {
-            return Err("it asks counts and sums otherwise than the plan".into());
-        }
-        let (now, step) = (open(q), if sums { 2 } else { 1 });
-        let made = splits.checked_sub(now).ok_or("it asks about more cells than are divided")?;
-        let children = (2 * made as u32 + 1..).step_by(step).take(q.nodes.len());
-        let whole = q.nodes.len() * step == 2 * now && children.eq(q.nodes.iter().copied());
-        if !whole || q.tree.of[made..].iter().any(|of| *of as usize > 2 * made) {
-            return Err("it asks about other cells than those that are divided now".into());
-        }
-        Ok(())
+    /// The first question follows from the plan. The others ask about cells that nothing divides, so that none lies in another.
+    fn admits_cells(&self, q: &Cells, domain: &Domain) -> Result<(), String> {
+        let Seeding::Tree(tree) = &self.seeding else { return Err("a parameter is not the plan's".into()) };
+        let first = TreeSearch::new(tree, 0.0, domain).map_err(|error| error.to_string())?.ask();
+        let Query::Cells(first) = first else { return Err("a parameter is not the plan's".into()) };
+        let mut divided = vec![false; 2 * q.tree.splits.len() + 1];
+        q.tree.of.iter().for_each(|of| divided[*of as usize] = true);
+        let own = *q == first
+            || (tree.questions() > 1
+                && q.tree.splits.starts_with(&first.tree.splits)
+                && q.nodes.len() as u64 <= tree.most_words()
+                && !q.nodes.iter().any(|node| divided[*node as usize]));
+        if own { Ok(()) } else { Err("it asks about other cells than the plan".into()) }
     }
 
     /// Quantiles that the plan searches in a column.
@@ -375,28 +296,12 @@ impl Recipe {
         winsors + if self.preparation.scale == Scale::Robust { 3 } else { 0 }
     }
 
-    fn tree_leaves(&self) -> Option<usize> {
-        match &self.seeding {
-            Seeding::Tree(tree) => Some(self.leaves(tree)),
-            _ => None,
-        }
-    }
-
-    /// Where counts are asked first, sums never come along with them.
-    fn admits_half(&self, half: &RoundHalf) -> bool {
-        if matches!(half, RoundHalf::Changes(_)) && self.min_change == 1 {
-            return false;
-        }
-        let two_steps = self.algorithm.sums_groups() && self.rule.two_steps();
-        (*half != RoundHalf::Both) == two_steps
-    }
-
     /// Numbers that the largest question of a run has at most, without building it.
     pub fn most_words(&self, columns: usize) -> u64 {
         let (d, restarts) = (columns as u64, u64::from(self.restarts));
         let (min, max) = (u64::from(self.clusters.min), u64::from(self.clusters.max));
         let all_k = (max.saturating_sub(min) + 1).saturating_mul(min + max) / 2;
-        let tree = self.tree_leaves().map_or(0, |leaves| (leaves as u64 + 1).saturating_mul(2 * d + 3));
+        let tree = if let Seeding::Tree(tree) = &self.seeding { tree.most_words() } else { 0 };
         let asked = match self.algorithm.anchors(self.clusters.max) {
             Some(anchors) => u64::from(anchors),
             None => all_k.saturating_mul(restarts),
@@ -404,7 +309,7 @@ impl Recipe {
         let covariance = if self.algorithm.has_covariances() { d.saturating_mul(d + 1) / 2 } else { 0 };
         let members = (max.saturating_sub(min) + 1).saturating_mul(restarts);
         // Beside the numbers of every cluster, one of the fit.
-        let rounds = asked.saturating_mul(d + 3 + covariance).saturating_add(members);
+        let rounds = asked.saturating_mul(d + 2 + covariance).saturating_add(members);
         let vectors = if self.validity.vectors { 2 * d } else { 0 };
         // Of each cluster, and five sums over all of them.
         let judging =
@@ -417,9 +322,9 @@ impl Recipe {
         // Means, products and what a mixture's question has beside them.
         let describing = self.algorithm.describes().map_or(0, |bins| {
             let products = if d <= 64 { d * (d + 1) / 2 } else { d };
-            d.saturating_mul(u64::from(bins) + 1).max(d + products + 3)
+            d.saturating_mul(u64::from(bins) + 1).max(d + products + 2)
         });
-        let whitening = if self.whitens() { d + d.saturating_mul(d + 1) / 2 + 3 } else { 0 };
+        let whitening = if self.whitens() { d + d.saturating_mul(d + 1) / 2 + 2 } else { 0 };
         [whitening, describing, tree, rounds, judging, quantiles.saturating_mul(bins), labels, ranging, d + 1]
             .into_iter()
             .max()
@@ -445,7 +350,7 @@ impl Recipe {
     ///
     /// # Errors
     /// Those of [`Recipe::check`].
-    pub fn sample(&self, domain: &Domain, sites: u32) -> Result<Vec<Batch>, MethodError> {
+    pub fn sample(&self, domain: &Domain) -> Result<Vec<Batch>, MethodError> {
         self.check(domain)?;
         if let Some(bins) = self.algorithm.describes() {
             return Ok(describe::questions(domain, bins)?.into_iter().map(Batch::from).collect());
@@ -459,31 +364,29 @@ impl Recipe {
         }
         all.extend(self.local_choice().map(|choice| Query::LocalChoice(choice).into()));
         if let Seeding::Tree(tree) = &self.seeding {
-            let search = TreeSearch::new(tree, self.leaves(tree), GroupThreshold::NONE, domain, sites)?;
-            all.push(search.ask().into());
+            all.push(TreeSearch::new(tree, 0.0, domain)?.ask().into());
         }
         let once = |error: crate::DataError| MethodError::parameter(error.to_string());
         let mut queries: Vec<Query> = Vec::new();
         let mut judging = Vec::new();
         for (number, k) in self.clusters.each().flat_map(|k| (0..self.restarts).map(move |_| k)).enumerate() {
             let start = Start::Uniform { seed: number as u64 }.centres(domain, k as usize).map_err(once)?;
-            let anchors = match self.tree_leaves() {
-                Some(leaves) => Start::Uniform { seed: 0 }.centres(domain, leaves).map_err(once)?,
+            let anchors = match self.algorithm.anchors(self.clusters.max) {
+                Some(most) => Start::Uniform { seed: 0 }.centres(domain, most as usize).map_err(once)?,
                 None => start.clone(),
             };
             let cells = anchors;
             let query = match self.noisy(start.clone(), domain)? {
                 Some(iteration) => iteration.ask(),
                 None => {
-                    let (cells, rule) = (Some(&cells), GroupThreshold::NONE);
-                    let at = Beginning { domain, start: &start, cells, rule, seed: 0 };
+                    let at = Beginning { domain, start: &start, cells: Some(&cells), seed: 0 };
                     self.algorithm.begin(at)?.ask()
                 }
             };
             if !queries.contains(&query) {
                 queries.push(query);
             }
-            judging.push(self.validation_of(start, true));
+            judging.push(self.validation_of(start));
         }
         let later = self.later_rounds(&queries, domain)?;
         all.push(Batch { transform: None, queries });
@@ -494,11 +397,6 @@ impl Recipe {
         });
         // Of every K one restart.
         let silhouettes: Vec<Query> = silhouettes.step_by(self.restarts as usize).collect();
-        if self.counts_clusters() {
-            let sizes = |centres: &Centres| Query::Sizes(Sizes { centres: centres.clone() });
-            let sizes = judging.iter().flat_map(Query::points).map(sizes).collect();
-            all.push(Batch { transform: None, queries: sizes });
-        }
         all.push(Batch { transform: None, queries: judging });
         if self.validity.silhouette {
             all.push(Batch { transform: None, queries: silhouettes });
@@ -509,7 +407,7 @@ impl Recipe {
     /// Under noise, the questions of the last round, where they are of another form than the first ones.
     fn later_rounds(&self, first: &[Query], domain: &Domain) -> Result<Option<Batch>, MethodError> {
         let Some(levels) = self.levels(domain)? else { return Ok(None) };
-        let round = self.algorithm.max_questions(GroupThreshold::NONE).saturating_sub(1);
+        let round = self.algorithm.max_questions().saturating_sub(1);
         let (middle, clip) = levels.pull(round);
         if (middle, clip) == levels.pull(0) {
             return Ok(None);
@@ -521,53 +419,15 @@ impl Recipe {
         Ok(Some(Batch { transform: None, queries: first.iter().map(later).collect() }))
     }
 
-    /// The validation question at some centres; `grouped` where every cluster may be summed up.
-    pub fn validation_of(&self, centres: Centres, grouped: bool) -> Query {
+    /// The validation question at some centres.
+    pub fn validation_of(&self, centres: Centres) -> Query {
         let m = self.judge_m();
-        if self.counts_clusters() && !grouped {
-            Ungrouped { centres, m }.into()
-        } else if self.judges_fully() {
+        if self.judges_fully() {
             Validation { centres, m, vectors: self.validity.vectors }.into()
         } else {
             FuzzyValidation { centres, m }.into()
         }
     }
-}
-
-/// Splits at the end of a tree whose children are asked about.
-fn open(q: &Cells) -> usize {
-    match q.part {
-        _ if q.tree.splits.is_empty() => 0,
-        RoundHalf::Sums(_) => q.nodes.len(),
-        RoundHalf::Counts | RoundHalf::Both | RoundHalf::Changes(_) => q.nodes.len() / 2,
-    }
-}
-
-/// Whether `some` are among `all`, in their order.
-fn within<T: PartialEq>(some: &[T], all: &[T]) -> bool {
-    let mut all = all.iter();
-    some.iter().all(|one| all.any(|other| other == one))
-}
-
-/// Which half of a round a question is, where its kind has halves.
-fn number(half: &RoundHalf) -> u8 {
-    match half {
-        RoundHalf::Counts | RoundHalf::Changes(_) => 1,
-        RoundHalf::Sums(_) => 2,
-        RoundHalf::Both => 3,
-    }
-}
-
-/// The questions of a validation that sum up by cluster.
-fn summed(batch: &Batch) -> Batch {
-    let queries = batch.queries.iter().filter(|query| matches!(query, Query::Validation(_))).cloned().collect();
-    Batch { transform: batch.transform.clone(), queries }
-}
-
-/// Whether `before` asked for the counts of what `sums` asks the sums of.
-fn counts_of(before: &Batch, sums: &Query) -> bool {
-    let asked = |query: &Query| query.half().is_some_and(RoundHalf::counts) && query.counts() == sums.counts();
-    before.queries.iter().any(asked)
 }
 
 /// Whether all first points of a batch (the centres) are among those of the batch before.

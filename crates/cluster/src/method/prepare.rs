@@ -539,7 +539,7 @@ impl Preparing {
     /// Whitens by the inverse of the Cholesky factor of the covariance matrix.
     fn take_products(&mut self, values: &[f64], rows: Option<u64>, means: &[f64]) -> Result<(), MethodError> {
         let d = self.domain.columns();
-        check_values(values, 1 + d + triangle(d) + 2)?;
+        check_values(values, 1 + d + triangle(d) + 1)?;
         let (n, _) = self.counted(&values[..=d], rows)?;
         let inner = self.transform.domain(&self.domain).map_err(|e| MethodError::implausible(e.to_string()))?;
         let by = extents(&inner);

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::{Choice, Pick};
 use super::prepare::Preparation;
-use super::seed::{TreeSearch, TreeSeeding};
-use crate::algorithm::{Algorithm, Beginning, GroupThreshold};
+use super::seed::TreeSeeding;
+use crate::algorithm::{Algorithm, Beginning};
 use crate::distance::usable_fuzzifier;
 use crate::privacy::Noise;
 use crate::query::{LocalChoice, LocalSteps};
@@ -42,8 +42,6 @@ pub struct Recipe {
     pub seeding: Seeding,
     /// Runs from different first centres for every K, >= 1; the one with the smallest objective counts.
     pub restarts: u32,
-    /// How many rows and sites must stand behind a sum.
-    pub rule: GroupThreshold,
     /// What happens to the rows first.
     pub preparation: Preparation,
     /// Which totals are asked at the end.
@@ -53,8 +51,6 @@ pub struct Recipe {
     /// The noise inside the sums; none where there is no promise of differential privacy.
     #[serde(default)]
     pub noise: Option<Noise>,
-    /// Rounds of exact Lloyd ask a cluster's sum again only where so many rows have entered or left it; 1 asks every time.
-    pub min_change: u64,
 }
 
 /// Which numbers of clusters are tried: every K from `min` to `max`.
@@ -111,7 +107,7 @@ pub enum Seeding {
         /// The centres.
         centres: Centres,
     },
-    /// From totals of the cells of a tree over the rows.
+    /// From row counts of the cells of a tree over the box.
     Tree(TreeSeeding),
 }
 
@@ -140,12 +136,10 @@ impl Recipe {
             range: None,
             seeding,
             restarts: 1,
-            rule: GroupThreshold::NONE,
             preparation: Preparation::none(),
             validity: Validity::basic(),
             choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
             noise: None,
-            min_change: 1,
         }
     }
 
@@ -154,12 +148,6 @@ impl Recipe {
         self.noise.is_none()
             && self.algorithm.describes().is_none()
             && (self.validity.full || self.algorithm.fuzzifier().is_none())
-    }
-
-    /// Whether rows and sites of the final clusters are counted before anything is summed up by cluster: the rule holds for the
-    /// validation as for the rounds (specification, QRY-11).
-    pub fn counts_clusters(&self) -> bool {
-        self.judges_fully() && self.rule.two_steps()
     }
 
     /// Whether a run can start on this box.
@@ -186,8 +174,6 @@ impl Recipe {
                 crate::MAX_BATCH
             )));
         }
-        self.rule.check()?;
-        self.check_min_change()?;
         self.preparation.check(domain)?;
         if let Some(choice) = self.local_choice() {
             Query::from(choice).check(domain).map_err(|error| MethodError::parameter(error.to_string()))?;
@@ -207,7 +193,7 @@ impl Recipe {
         let largest = self.algorithm.has_covariances().then_some(max);
         for k in std::iter::once(min.min(8)).chain(largest) {
             let start = probe(k)?;
-            let _ = self.algorithm.begin(Beginning { domain, start: &start, cells: None, rule: self.rule, seed: 0 })?;
+            let _ = self.algorithm.begin(Beginning { domain, start: &start, cells: None, seed: 0 })?;
         }
         // The memberships of one row to the power of m add up to K^(1 - m) at least, and to little more where it is far off.
         if (self.judge_m() - 1.0) * f64::from(max).ln() > MAX_FUZZINESS {
@@ -235,20 +221,6 @@ impl Recipe {
         ))
     }
 
-    fn check_min_change(&self) -> Result<(), MethodError> {
-        match self.min_change {
-            0 => Err(MethodError::parameter("min_change must be at least 1")),
-            1 => Ok(()),
-            _ if !self.algorithm.is_lloyd() => {
-                Err(MethodError::parameter("min_change is for kmeans and for fkm with a finisher"))
-            }
-            _ if !self.rule.two_steps() => {
-                Err(MethodError::parameter("min_change needs a rule whose counts are asked first"))
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn check_seeding(&self, domain: &Domain) -> Result<(), MethodError> {
         match &self.seeding {
             Seeding::Uniform { .. } => {}
@@ -270,24 +242,13 @@ impl Recipe {
                 }
             }
             Seeding::Tree(tree) => {
-                if tree.cells_per_cluster == 0 || tree.cells_per_cluster > 64 {
-                    return Err(MethodError::parameter("seeding takes 1 to 64 cells for each cluster"));
-                }
-                if tree.tries == 0 || tree.tries > 1000 {
-                    return Err(MethodError::parameter("seeding takes 1 to 1000 tries"));
-                }
-                if tree.min_rows == 0 {
-                    return Err(MethodError::parameter("a seeding cell must hold at least 1 row"));
-                }
-                if !(tree.blur.is_finite() && (0.0..=1000.0).contains(&tree.blur)) {
-                    return Err(MethodError::parameter("the blur of seeding must be 0 to 1000"));
-                }
+                tree.check()?;
             }
         }
         if self.algorithm.anchors(self.clusters.max).is_some() && !matches!(self.seeding, Seeding::Tree(_)) {
             let name = self.algorithm.name();
             return Err(MethodError::parameter(format!(
-                "{name} needs seeding from totals: its anchors are the tree's cells"
+                "{name} needs seeding from totals: its anchors come from the tree's cells"
             )));
         }
         Ok(())
@@ -328,7 +289,7 @@ impl Recipe {
             return Err(MethodError::parameter("the gap has a rule of its own, and no elbow"));
         }
         let all_k = self.clusters.each().map(u64::from).sum::<u64>().saturating_mul(u64::from(self.restarts));
-        let rounds = u64::from(self.algorithm.max_questions(GroupThreshold::NONE));
+        let rounds = u64::from(self.algorithm.max_questions());
         let rows = REFERENCES * REFERENCE_ROWS;
         let work = [domain.columns() as u64, rounds, rows].into_iter().fold(all_k, u64::saturating_mul);
         if work > MAX_REFERENCE_WORK {
@@ -347,32 +308,21 @@ impl Recipe {
         Some(LocalChoice { min: self.clusters.min, most, m: self.judge_m(), local, seed, starts })
     }
 
-    /// Cells that seeding looks for.
-    pub fn leaves(&self, tree: &TreeSeeding) -> usize {
-        self.algorithm.cells(self.clusters.max, tree.cells_per_cluster)
-    }
-
-    /// The rule that seeding cells obey.
-    pub(crate) fn seeding_rule(&self, tree: &TreeSeeding) -> GroupThreshold {
-        GroupThreshold { min_rows: self.rule.min_rows.max(tree.min_rows), ..self.rule }
-    }
-
     /// Questions that a whole run asks at most.
     pub fn max_questions(&self) -> u32 {
         if self.algorithm.describes().is_some() {
             return MOST_DESCRIBING;
         }
         let seeding = match &self.seeding {
-            Seeding::Tree(tree) => TreeSearch::max_questions(self.leaves(tree), self.seeding_rule(tree)),
+            Seeding::Tree(tree) => tree.questions(),
             _ => 0,
         };
         let after = 1
-            + u32::from(self.counts_clusters())
             + u32::from(self.range.is_some())
             + u32::from(self.validity.silhouette)
             + u32::from(self.validity.classes > 0);
         let prepare = if self.preparation.is_none() { 0 } else { self.preparation.max_questions() };
-        prepare.saturating_add(seeding).saturating_add(self.algorithm.max_questions(self.rule)).saturating_add(after)
+        prepare.saturating_add(seeding).saturating_add(self.algorithm.max_questions()).saturating_add(after)
     }
 
     /// The fuzzifier that results are judged with.

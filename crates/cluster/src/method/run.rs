@@ -11,8 +11,8 @@ use super::{Method, Step};
 use crate::algorithm::{Beginning, Fit, Iteration, Walls, confined};
 use crate::offline::earliest_best;
 use crate::privacy::settled;
-use crate::query::{Contingency, LocalChoice, Silhouette, Sizes, Stage};
-use crate::totals_check::{check_values, check_weights};
+use crate::query::{Contingency, LocalChoice, Silhouette, Stage};
+use crate::totals_check::check_values;
 use crate::validity::{self, Geometry, Verdict};
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Totals, Transform};
 
@@ -22,10 +22,6 @@ struct Member {
     restart: u32,
     iteration: Box<dyn Iteration>,
     over: bool,
-    /// Whether every final cluster may be summed up alone.
-    grouped: bool,
-    /// Rows of every final cluster and then sites behind it, where they were counted, with the cohort that they are of.
-    sizes: Option<(Vec<f64>, u32)>,
     verdict: Option<Verdict>,
     /// The cohort of the last totals that it took.
     cohort: u32,
@@ -33,9 +29,9 @@ struct Member {
 
 impl Clone for Member {
     fn clone(&self) -> Self {
-        let Self { k, restart, iteration, over, grouped, sizes, verdict, cohort } = self;
-        let (iteration, sizes, verdict, cohort) = (iteration.copy(), sizes.clone(), verdict.clone(), *cohort);
-        Self { k: *k, restart: *restart, iteration, over: *over, grouped: *grouped, sizes, verdict, cohort }
+        let Self { k, restart, iteration, over, verdict, cohort } = self;
+        let (iteration, verdict, cohort) = (iteration.copy(), verdict.clone(), *cohort);
+        Self { k: *k, restart: *restart, iteration, over: *over, verdict, cohort }
     }
 }
 
@@ -51,7 +47,6 @@ enum State {
     Ranging(LocalChoice),
     Seeding(TreeSearch),
     Iterating,
-    Sizing,
     Validating,
     Silhouettes,
     Counting,
@@ -181,7 +176,6 @@ impl Run {
             State::Ranging(_) => Stage::Ranging,
             State::Seeding(_) => Stage::Seeding,
             State::Iterating => Stage::Iterating,
-            State::Sizing => Stage::Sizing,
             State::Validating => Stage::Validating,
             State::Silhouettes => Stage::Silhouettes,
             State::Counting => Stage::Counting,
@@ -203,8 +197,8 @@ impl Run {
     /// On to seeding, or past it.
     fn seed(&mut self) -> Result<(), MethodError> {
         if let Seeding::Tree(tree) = &self.recipe.seeding {
-            let (leaves, rule) = (self.recipe.leaves(tree), self.recipe.seeding_rule(tree));
-            self.state = State::Seeding(TreeSearch::new(tree, leaves, rule, &self.domain, self.sites)?);
+            let noise = self.recipe.levels(&self.domain)?.map_or(0.0, |levels| levels.of_cells().deviation);
+            self.state = State::Seeding(TreeSearch::new(tree, noise, &self.domain)?);
             return Ok(());
         }
         self.begin()
@@ -243,17 +237,27 @@ impl Run {
         let mut iteration = match self.recipe.noisy(start.clone(), &self.domain)? {
             Some(iteration) => iteration,
             None => {
-                let cells = self.cells.as_ref().map(|cells| &cells.means);
-                let (domain, rule) = (&self.domain, self.recipe.rule);
-                self.recipe.algorithm.begin(Beginning { domain, start: &start, cells, rule, seed })?
+                let anchors = self.anchors(k)?;
+                let cells = anchors.as_ref();
+                self.recipe.algorithm.begin(Beginning { domain: &self.domain, start: &start, cells, seed })?
             }
         };
         iteration.confine(&Walls { domain: self.domain.clone(), rounding: self.rounding });
-        if self.recipe.min_change > 1 {
-            iteration.min_change(self.recipe.min_change);
+        Ok(Member { k, restart, iteration, over: false, verdict: None, cohort: self.cohort })
+    }
+
+    /// The points that an algorithm asks about in place of centres, as many as it wants or as there are cells.
+    fn anchors(&self, k: u32) -> Result<Option<Centres>, MethodError> {
+        let (Some(most), Some(cells), Seeding::Tree(tree)) =
+            (self.recipe.algorithm.anchors(self.recipe.clusters.max), &self.cells, &self.recipe.seeding)
+        else {
+            return Ok(None);
+        };
+        let points = cells.count().min(most as usize);
+        if points < k as usize {
+            return Err(MethodError::TooFewCells { k: k as usize, cells: points });
         }
-        let (over, grouped, sizes, verdict, cohort) = (false, true, None, None, self.cohort);
-        Ok(Member { k, restart, iteration, over, grouped, sizes, verdict, cohort })
+        cells.start(points, tree.seed, tree.tries, &self.domain).map(Some)
     }
 
     /// First centres, in the units of the questions, and the seed they came from.
@@ -299,12 +303,8 @@ impl Run {
                 }
                 queries
             }
-            State::Sizing => {
-                let sizes = |member: &Member| Query::Sizes(Sizes { centres: member.iteration.fit().centres });
-                self.members.iter().map(sizes).collect()
-            }
             State::Validating => {
-                let ask = |m: &Member| self.recipe.validation_of(m.iteration.fit().centres, m.grouped);
+                let ask = |member: &Member| self.recipe.validation_of(member.iteration.fit().centres);
                 self.members.iter().map(ask).collect()
             }
             State::Silhouettes => self.best.iter().filter_map(|at| silhouette(&self.members[*at])).collect(),
@@ -369,7 +369,7 @@ impl Run {
                 next.seed()?;
             }
             State::Seeding(search) => {
-                if let Some(cells) = search.take(&totals.values, rows)? {
+                if let Some(cells) = search.take(&totals.values)? {
                     next.cells = Some(cells);
                     next.begin()?;
                 }
@@ -388,23 +388,12 @@ impl Run {
                     next.state = match next.recipe.algorithm.describes() {
                         // It has no clusters to judge.
                         Some(_) => State::Finished,
-                        None if next.recipe.counts_clusters() => State::Sizing,
                         None => State::Validating,
                     };
                     if next.recipe.algorithm.describes().is_some() {
                         next.best = vec![0];
                     }
                 }
-            }
-            State::Sizing => {
-                for (member, values) in next.members.iter_mut().zip(&parts) {
-                    let (sizes, sites) = values.split_at(member.k as usize);
-                    check_weights(sizes, rows, "n")?;
-                    check_weights(sites, None, "sites")?;
-                    member.sizes = Some((values.to_vec(), self.cohort));
-                    member.grouped = sizes.iter().zip(sites).all(|(n, sites)| self.recipe.rule.allows(*n, *sites));
-                }
-                next.state = State::Validating;
             }
             State::Validating => {
                 let verdicts = batch
@@ -490,13 +479,7 @@ impl Run {
     }
 
     fn after_silhouettes(&mut self) {
-        let counts = self.recipe.validity.classes > 0;
-        // Added up over the labels they are the sizes of the clusters.
-        let small = counts && !self.chosen().grouped;
-        if small {
-            self.notes.push("the counts by label are left out: a cluster has too few rows or sites".into());
-        }
-        self.state = if counts && !small { State::Counting } else { State::Finished };
+        self.state = if self.recipe.validity.classes > 0 { State::Counting } else { State::Finished };
     }
 }
 

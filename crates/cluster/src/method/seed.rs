@@ -1,27 +1,22 @@
-//! Seeding from totals: cells of a tree over the rows, then weighted greedy k-means++ off-line.
+//! First centres from totals: row counts of the cells of a tree over the box, then weighted greedy k-means++ off-line.
 //!
-//! The coordinator knows number, sum and sum of squares of the rows of every leaf, at first of the whole cohort. Level by
-//! level it splits all leaves that can be split (those of largest scatter first, where fewer are missing than there are
-//! leaves), each at the mean of its column of largest variance, and asks for the totals of one child; the other's are the
-//! difference. A split is undone where a child holds fewer than p rows or rows of fewer than t sites, so that no row is
-//! lost, and that leaf is not tried again. The means of the leaves, weighted with their rows, are then points for
-//! k-means++ (Arthur & Vassilvitskii 2007), tried many times off-line. It is the variance-based splitting of Su & Dy
-//! (2007) done on totals.
+//! A cell is halved across its widest side, and so are its halves; where the rows are plays no part in where a cell ends. A
+//! question asks for the rows of all cells that are [`EACH`] halvings smaller than those before it. Of these only the fullest are halved
+//! further, and what holds no rows is forgotten. The middles of the cells, weighted with their rows, are then points for
+//! k-means++ (Arthur & Vassilvitskii 2007), tried many times off-line.
 //!
-//! *What the coordinator sees*: the totals of every leaf that was opened, hence of at least p rows and t sites. With
-//! [`GroupThreshold::ask_first`] counts are asked in a question of their own, of both children, and sums only where both counts are
-//! enough; without it the sums of a split that is undone have been seen. A cluster's total minus a union of cells may be a
-//! single row. Against that there is blur: all sites together add normal noise of half the influence of one row or so to
-//! the totals of the cells, never to those of the model. Here it means that counts may be off and even negative; weights
-//! are then clamped to 0 and means into their cells. It is no differential privacy.
+//! *Under noise* a row is in one cell of each question, so that a question's sensitivity is 1 (specification, section 17.4).
+//! What follows a count is post-processing: a cell whose count could be noise is forgotten, and if all parts of a cell are, the
+//! cell itself stays. No count is an error.
 //!
-//! *It falls short* with fewer cells than clusters: rows that coincide, K close to N / p, or t sites required where every cluster
-//! lives at one site. Every cell is then a first centre, the others are drawn uniformly in the box, and the result says so. A cell
-//! is a box: clusters that no axis separates share cells until the cells are small. Where p is a
-//! large part of a cluster's rows, the cluster may not get a cell of its own.
+//! *What the coordinator sees*: the counts, exact in a plan without noise.
+//!
+//! *It falls short* with fewer cells than clusters: rows that coincide. Every cell is then a first centre, the others are drawn
+//! uniformly in the box. A cell is a box: clusters that no axis separates share cells until the cells are small. With more
+//! columns than halvings only the widest ones are looked at.
 //!
 //! ```
-//! use veilsum_cluster::method::{GroupThreshold, TreeSearch, TreeSeeding};
+//! use veilsum_cluster::method::{TreeSearch, TreeSeeding};
 //! use veilsum_cluster::{OutOfBox, Prepared, pooled, synthetic};
 //!
 //! let example = synthetic::five_gaussians(synthetic::DEFAULT_SEED);
@@ -31,11 +26,11 @@
 //!     .iter()
 //!     .map(|site| Prepared::new(&site.rows, &domain, OutOfBox::Refuse))
 //!     .collect::<Result<Vec<_>, _>>()?;
-//! let params = TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 20, min_rows: 10, blur: 0.5 };
-//! let mut search = TreeSearch::new(&params, 20, GroupThreshold::NONE, &domain, 3)?;
+//! let params = TreeSeeding::usual(1, 5, 2);
+//! let mut search = TreeSearch::new(&params, 0.0, &domain)?;
 //! let cells = loop {
 //!     let totals = pooled::totals(&search.ask().into(), &sites)?;
-//!     if let Some(cells) = search.take(&totals.values, totals.rows)? {
+//!     if let Some(cells) = search.take(&totals.values)? {
 //!         break cells;
 //!     }
 //! };
@@ -50,434 +45,275 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::GroupThreshold;
 use crate::offline::kmeans::best_of;
-use crate::query::{Blur, Cells, MAX_SPLITS, MAX_WORDS, RoundHalf, Split, Tree};
+use crate::query::{Cells, Split, Tree};
 use crate::random::Stream;
-use crate::totals_check::{SLACK, check_values};
+use crate::totals_check::check_values;
 use crate::{Centres, Domain, MethodError, Query, Start};
 
 const LABEL: &[u8; 24] = b"veilsum tree seeding v1 ";
 
-/// What totals of the same rows may differ by: variances that are as close together are equal (after standardisation all
-/// are), and a split lies on a grid as fine, so that where rows lie at the mean, neither the split of the rows over sites
-/// nor the rounding of sums decides on which side.
-const TIE: f64 = 1e-9;
+/// Halvings between two questions at most: 256 cells of each that is halved.
+const EACH: u32 = 8;
+/// Cells that a question asks about at most, all of one question's halvings of one cell aside.
+const MOST_CELLS: usize = 4_096;
+/// What the rounding of standardised columns stays far below: sides that are as close to each other are equal, and a cell is halved so far
+/// above its middle, where a row often lies, so that rounding does not say on which side the row is.
+const TIE: f64 = 1.0 / (1u64 << 30) as f64;
+/// Halvings at most.
+const MOST_LEVELS: u32 = 32;
 
-/// Seeding from totals: cells by repeated splits, then weighted greedy k-means++ off-line.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+/// First centres from totals: row counts of cells, then weighted greedy k-means++ off-line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TreeSeeding {
     /// Seed of the off-line k-means++; restart r uses seed + r.
     pub seed: u64,
-    /// Cells for each cluster of the largest K (4 to 8 are usual).
-    pub cells_per_cluster: u32,
-    /// Off-line tries, of which the best counts (20 is usual).
+    /// How often the box is halved, 1 to 32.
+    pub levels: u32,
+    /// Off-line tries, of which the best counts (20 is usual), 1 to 1,000.
     pub tries: u32,
-    /// Rows that a cell must hold.
-    pub min_rows: u64,
-    /// Standard deviation of the noise that all sites together add to the seeding totals, in units of one row's largest
-    /// influence; 0 for none, 0.5 costs nothing in practice.
-    pub blur: f64,
 }
 
-/// Totals of the cells that seeding opened.
+impl TreeSeeding {
+    /// What is usual for at most `k` clusters in `columns` columns: some thirty-two cells a cluster if rows were everywhere, and every column
+    /// halved once as far as that goes.
+    pub fn usual(seed: u64, k: u32, columns: usize) -> Self {
+        let cells = k.max(4).saturating_mul(32).next_power_of_two().ilog2();
+        let levels = cells.max(u32::try_from(columns).unwrap_or(MOST_LEVELS)).min(MOST_LEVELS);
+        Self { seed, levels, tries: 20 }
+    }
+
+    /// Questions that it asks.
+    pub fn questions(&self) -> u32 {
+        self.levels.div_ceil(EACH)
+    }
+
+    /// Halvings between two questions.
+    fn each(&self) -> u32 {
+        self.levels.div_ceil(self.questions().max(1))
+    }
+
+    /// Numbers that a question asks for at most.
+    pub fn most_words(&self) -> u64 {
+        if self.questions() == 1 { 1 << self.levels } else { MOST_CELLS as u64 }
+    }
+
+    /// Whether it can be asked.
+    ///
+    /// # Errors
+    /// [`MethodError::Parameter`].
+    pub fn check(&self) -> Result<(), MethodError> {
+        if !(1..=MOST_LEVELS).contains(&self.levels) {
+            return Err(MethodError::parameter(format!(
+                "first centres from totals take 1 to {MOST_LEVELS} halvings of the box"
+            )));
+        }
+        if !(1..=1000).contains(&self.tries) {
+            return Err(MethodError::parameter("first centres from totals take 1 to 1000 tries"));
+        }
+        Ok(())
+    }
+}
+
+/// The cells that were found to hold rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeedCells {
     /// Rows of each cell.
     pub weights: Vec<f64>,
-    /// Mean of each cell, cells x d.
-    pub means: Centres,
-    /// Standard deviation of every column over all rows, d, units of the questions; a little off where cells are blurred.
+    /// The middle of each cell, cells x d.
+    pub middles: Centres,
+    /// Standard deviation of every column over all rows, d, units of the questions, as far as the cells tell it: rows are taken to
+    /// be spread evenly in their cell.
     pub deviations: Vec<f64>,
 }
 
 impl SeedCells {
     /// First centres for K clusters (K x d, units of the questions): the best of `tries` weighted greedy k-means++ starts, each
-    /// followed by weighted Lloyd. Where there are fewer cells than clusters, the means of all cells, and the rest as
+    /// followed by weighted Lloyd. If there are fewer cells than clusters, the middles of all cells, and the rest as
     /// [`Start::Uniform`] draws them in `domain` from the same seed.
     ///
     /// # Errors
-    /// [`MethodError::NoClusters`], [`MethodError::Parameter`] where `domain` has other columns.
+    /// [`MethodError::NoClusters`], [`MethodError::Parameter`] if `domain` has other columns.
     pub fn start(&self, k: usize, seed: u64, tries: u32, domain: &Domain) -> Result<Centres, MethodError> {
         if k == 0 {
             return Err(MethodError::NoClusters);
         }
         if self.count() >= k {
-            return Ok(best_of(&self.means, &self.weights, k, tries, &mut Stream::new(seed, LABEL)).centres);
+            return Ok(best_of(&self.middles, &self.weights, k, tries, &mut Stream::new(seed, LABEL)).centres);
         }
         let unusable = |error: crate::DataError| MethodError::parameter(error.to_string());
         let drawn = Start::Uniform { seed }.centres(domain, k - self.count()).map_err(unusable)?;
-        let values = self.means.as_slice().iter().chain(drawn.as_slice()).copied().collect();
-        Centres::new(k, self.means.columns(), values).map_err(unusable)
+        let values = self.middles.as_slice().iter().chain(drawn.as_slice()).copied().collect();
+        Centres::new(k, self.middles.columns(), values).map_err(unusable)
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.means.k()
+        self.middles.k()
     }
 }
 
-/// A leaf of the tree, with its totals and its part of the box.
+/// A leaf of the tree, with its part of the box.
 #[derive(Debug, Clone)]
 struct Leaf {
     node: u32,
-    /// Number, sum (d) and sum of squares (d) of its rows.
     rows: f64,
-    sums: Vec<f64>,
-    squares: Vec<f64>,
     lower: Vec<f64>,
     upper: Vec<f64>,
-    /// It cannot be split.
-    closed: bool,
 }
 
 impl Leaf {
-    /// The mean, inside the cell whatever noise the totals carry.
-    fn mean(&self, column: usize) -> f64 {
-        let mean = self.sums[column] / self.rows;
-        let mean = if mean.is_nan() { self.lower[column] } else { mean };
-        mean.clamp(self.lower[column], self.upper[column])
+    fn middle(&self, column: usize) -> f64 {
+        self.lower[column] + (self.upper[column] - self.lower[column]) / 2.0
     }
 
-    fn variance(&self, column: usize) -> f64 {
-        let (mean, square) = (self.sums[column] / self.rows, self.squares[column] / self.rows);
-        let variance = square - mean * mean;
-        // What is left of equal rows after rounding.
-        if variance > 64.0 * f64::EPSILON * square { variance } else { 0.0 }
+    fn width(&self, column: usize) -> f64 {
+        self.upper[column] - self.lower[column]
     }
 
-    /// The sum of squared distances to the mean.
-    fn scatter(&self) -> f64 {
-        (0..self.sums.len()).map(|column| self.variance(column) * self.rows).sum()
-    }
-
-    /// Where it is split next, if it can be.
-    fn split(&self, min_rows: f64, domain: &Domain) -> Option<Split> {
-        if self.closed || self.rows < 2.0 * min_rows - 0.5 || self.rows < 1.5 {
-            return None;
-        }
-        let wider = |best: (usize, f64), column: usize| {
-            let variance = self.variance(column);
-            if variance > best.1 * (1.0 + TIE) { (column, variance) } else { best }
+    /// Its halves, which split `i` of the tree makes, and the split.
+    fn halves(&self, i: usize) -> (Split, [Leaf; 2]) {
+        let wider = |best: usize, column: usize| {
+            if self.width(column) > self.width(best) * (1.0 + TIE) { column } else { best }
         };
-        let (column, variance) = (0..self.sums.len()).fold((0, 0.0), wider);
-        let (low, high) = domain.working_interval(column);
-        let step = TIE * (high - low);
-        // A quarter of a step above a multiple of it, as a row often lies on the mean itself.
-        let at = ((self.mean(column) / step).round() + 0.25) * step;
-        let inside = self.lower[column] < at && at < self.upper[column];
-        (variance > 0.0 && inside).then_some(Split { column: column as u32, at })
+        let column = (1..self.lower.len()).fold(0, wider);
+        let middle = self.middle(column);
+        let at = middle + self.width(column) * TIE;
+        let node = |child: usize| u32::try_from(2 * i + child).unwrap_or(u32::MAX);
+        let mut halves = [Leaf { node: node(1), ..self.clone() }, Leaf { node: node(2), ..self.clone() }];
+        halves[0].upper[column] = middle;
+        halves[1].lower[column] = middle;
+        (Split { column: u32::try_from(column).unwrap_or(u32::MAX), at }, halves)
     }
-}
-
-/// What is asked about the splits at hand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    /// The totals of the whole cohort.
-    Root,
-    /// Counts of both children of every split.
-    Counts,
-    /// Totals of the lower child; the counts are known to be enough, or t = 1 and the difference tells all.
-    Below,
-    /// Totals of both children: their sites are not known otherwise.
-    Children,
 }
 
 /// The conversation that finds the cells.
 #[derive(Debug, Clone)]
 pub struct TreeSearch {
-    wanted: usize,
-    rule: GroupThreshold,
-    blur: Option<Blur>,
-    sites: u32,
-    domain: Domain,
+    params: TreeSeeding,
+    /// Standard deviation of the noise of a count; 0 if there is none.
+    noise: f64,
     tree: Tree,
+    /// Those that stay, and those that are halved now.
     leaves: Vec<Leaf>,
-    /// Places in `leaves` that are split now, ascending, and how.
-    splits: Vec<(usize, Split)>,
-    phase: Phase,
-    /// Levels that were proposed.
-    levels: u32,
+    halved: Vec<Leaf>,
+    /// The parts of the latter, one after the other, of each as many.
+    parts: Vec<Leaf>,
+    /// Halvings that are still to come after the open question.
+    left: u32,
 }
 
 impl TreeSearch {
-    /// Its beginning: up to `leaves` cells over `domain`, for a cohort of `sites` sites (they share the blur).
+    /// Its beginning over `domain`, with counts whose noise has this standard deviation (0 for exact ones).
     ///
     /// # Errors
     /// [`MethodError::Parameter`].
-    pub fn new(
-        params: &TreeSeeding,
-        leaves: usize,
-        rule: GroupThreshold,
-        domain: &Domain,
-        sites: u32,
-    ) -> Result<Self, MethodError> {
-        // One level asks about 2 children of each leaf at most.
-        let most = (MAX_SPLITS + 1).min(MAX_WORDS / (4 * domain.columns() + 4));
-        if leaves == 0 || leaves > most {
-            return Err(MethodError::parameter(format!("seeding would need {leaves} cells, 1 to {most} are possible")));
-        }
-        if sites == 0 || !(0.0..=1000.0).contains(&params.blur) {
-            return Err(MethodError::parameter("seeding needs a site, and a blur of 0 to 1000"));
-        }
-        let min_rows = rule.min_rows.max(params.min_rows).max(1);
-        let blur = Blur { strength: params.blur, sites };
-        Ok(Self {
-            wanted: leaves,
-            rule: GroupThreshold { min_rows, ..rule },
-            blur: (params.blur > 0.0).then_some(blur),
-            sites,
-            domain: domain.clone(),
+    pub fn new(params: &TreeSeeding, noise: f64, domain: &Domain) -> Result<Self, MethodError> {
+        params.check()?;
+        let (lower, upper) = (0..domain.columns()).map(|column| domain.working_interval(column)).unzip();
+        let root = Leaf { node: 0, rows: 0.0, lower, upper };
+        let mut search = Self {
+            params: *params,
+            noise,
             tree: Tree::default(),
             leaves: Vec::new(),
-            splits: Vec::new(),
-            phase: Phase::Root,
-            levels: 0,
-        })
-    }
-
-    /// Questions that it asks at most; `rule` with the rows that a cell must hold in it.
-    pub fn max_questions(leaves: usize, rule: GroupThreshold) -> u32 {
-        let each = if rule.two_steps() { 2 } else { 1 };
-        1 + each * max_levels(leaves)
+            halved: vec![root],
+            parts: Vec::new(),
+            left: params.levels,
+        };
+        search.propose();
+        Ok(search)
     }
 
     /// The open question.
     pub fn ask(&self) -> Query {
-        let first = 2 * self.tree.splits.len() as u32;
-        let count = self.splits.len() as u32;
-        let (nodes, part) = match self.phase {
-            Phase::Root => (vec![0], RoundHalf::Sums(Vec::new())),
-            Phase::Counts => ((first + 1..=first + 2 * count).collect(), RoundHalf::Counts),
-            Phase::Below => ((0..count).map(|i| first + 2 * i + 1).collect(), RoundHalf::Sums(Vec::new())),
-            Phase::Children => ((first + 1..=first + 2 * count).collect(), RoundHalf::Both),
-        };
-        let mut tree = self.tree.clone();
-        for (at, split) in &self.splits {
-            tree.of.push(self.leaves[*at].node);
-            tree.splits.push(*split);
-        }
-        Query::Cells(Cells { tree, nodes, part, blur: self.blur })
+        Query::Cells(Cells { tree: self.tree.clone(), nodes: self.parts.iter().map(|part| part.node).collect() })
     }
 
     /// Takes its totals; the cells once they are found.
     ///
     /// # Errors
-    /// [`MethodError::Implausible`], and nothing has changed then.
-    pub fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<Option<SeedCells>, MethodError> {
-        let d = self.domain.columns();
-        let n = self.splits.len();
-        let (nodes, words) = match self.phase {
-            Phase::Root => (1, 1 + 2 * d),
-            Phase::Counts => (2 * n, 2),
-            Phase::Below => (n, 1 + 2 * d),
-            Phase::Children => (2 * n, 2 + 2 * d),
-        };
-        check_values(values, nodes * words)?;
-        let totals = NodeTotals { values, nodes, d };
-        self.check_counts(&totals, rows)?;
+    /// [`MethodError::Implausible`] for totals that are none, and nothing has changed then.
+    pub fn take(&mut self, values: &[f64]) -> Result<Option<SeedCells>, MethodError> {
+        check_values(values, self.parts.len())?;
         let mut next = self.clone();
-        match self.phase {
-            Phase::Root => {
-                let (lower, upper) = (0..d).map(|column| self.domain.working_interval(column)).unzip();
-                let (sums, squares) = (totals.sums(0).to_vec(), totals.squares(0).to_vec());
-                next.leaves.push(Leaf { node: 0, rows: values[0], sums, squares, lower, upper, closed: false });
-                next.propose();
-            }
-            Phase::Counts => {
-                next.keep(|i| {
-                    (0..2).all(|side| self.rule.allows(totals.rows(2 * i + side), totals.last(2 * i + side)))
-                });
-                next.phase = Phase::Below;
-                if next.splits.is_empty() {
-                    next.propose();
-                }
-            }
-            Phase::Below => {
-                // Counts come first where sites matter, so only rows are looked at here.
-                let enough = |leaf: &Leaf| self.rule.allows(leaf.rows, f64::from(self.rule.min_sites));
-                let children = (0..n).map(|i| {
-                    let children = self.children(i, &totals, i, None);
-                    (self.rule.two_steps() || children.iter().all(enough)).then_some(children)
-                });
-                next.grow(children);
-                next.propose();
-            }
-            Phase::Children => {
-                let enough = |at: usize| self.rule.allows(totals.rows(at), totals.last(at));
-                let children = (0..n).map(|i| {
-                    let (below, above) = (2 * i, 2 * i + 1);
-                    (enough(below) && enough(above)).then(|| self.children(i, &totals, below, Some(above)))
-                });
-                next.grow(children);
-                next.propose();
+        // Of so many counts of nothing hardly one is larger.
+        let least = (self.noise * (2.0 * (self.parts.len().max(2) as f64).ln()).sqrt()).max(0.5);
+        let mut found = Vec::new();
+        let each = self.parts.len() / self.halved.len().max(1);
+        for (i, whole) in self.halved.iter().enumerate() {
+            let parts = || (i * each..(i + 1) * each).map(|at| Leaf { rows: values[at], ..self.parts[at].clone() });
+            let full: Vec<Leaf> = parts().filter(|part| part.rows >= least).collect();
+            match (full.is_empty(), whole.node) {
+                (false, _) => found.extend(full),
+                // Nothing is known of the whole box yet.
+                (true, 0) => found.extend(parts().filter(|part| part.rows > 0.0)),
+                (true, _) => next.leaves.push(whole.clone()),
             }
         }
-        let found = if next.splits.is_empty() { Some(next.cells()?) } else { None };
+        if self.left == 0 {
+            next.leaves.append(&mut found);
+            let cells = next.cells(&self.halved)?;
+            *self = next;
+            return Ok(Some(cells));
+        }
+        // The fullest first; of equal ones the earlier.
+        found.sort_by(|a, b| b.rows.total_cmp(&a.rows).then(a.node.cmp(&b.node)));
+        let rest = found.split_off(found.len().min(MOST_CELLS >> self.params.each()));
+        next.leaves.extend(rest);
+        if found.is_empty() {
+            let cells = next.cells(&self.halved)?;
+            *self = next;
+            return Ok(Some(cells));
+        }
+        found.sort_by_key(|leaf| leaf.node);
+        next.halved = found;
+        next.propose();
         *self = next;
-        Ok(found)
+        Ok(None)
     }
 
-    /// Counts that no rows can have. Blurred ones can be anything.
-    fn check_counts(&self, totals: &NodeTotals<'_>, rows: Option<u64>) -> Result<(), MethodError> {
-        let sites = f64::from(self.sites) + 0.5;
-        for at in 0..totals.nodes {
-            if matches!(self.phase, Phase::Counts | Phase::Children) && !(-0.5..=sites).contains(&totals.last(at)) {
-                return Err(MethodError::implausible("a cell has more sites than the cohort"));
-            }
-            if self.blur.is_some() {
-                continue;
-            }
-            let count = totals.rows(at);
-            let most = match self.phase {
-                Phase::Root => rows.map_or(f64::MAX, |rows| rows as f64),
-                Phase::Below => self.leaves[self.splits[at].0].rows,
-                Phase::Counts | Phase::Children => self.leaves[self.splits[at / 2].0].rows,
-            };
-            if count < 0.0 {
-                return Err(MethodError::implausible("a cell has a negative number of rows"));
-            }
-            if count > most + 0.5 + SLACK * most {
-                return Err(MethodError::implausible("a cell has more rows than the one that holds it"));
-            }
-        }
-        if self.phase == Phase::Root && totals.rows(0) < 0.5 {
-            return Err(MethodError::implausible("there are no rows"));
-        }
-        Ok(())
-    }
-
-    /// The children of split `i`, of which `below` (and perhaps `above`) are places among the totals. Their node numbers
-    /// are given in [`TreeSearch::grow`].
-    fn children(&self, i: usize, totals: &NodeTotals<'_>, below: usize, above: Option<usize>) -> [Leaf; 2] {
-        let (at, split) = &self.splits[i];
-        let parent = &self.leaves[*at];
-        let mut low = Leaf {
-            rows: totals.rows(below),
-            sums: totals.sums(below).to_vec(),
-            squares: totals.squares(below).to_vec(),
-            ..parent.clone()
-        };
-        low.upper[split.column as usize] = split.at;
-        let less = |all: &[f64], part: &[f64]| all.iter().zip(part).map(|(all, part)| all - part).collect();
-        let mut high = match above {
-            Some(at) => Leaf {
-                rows: totals.rows(at),
-                sums: totals.sums(at).to_vec(),
-                squares: totals.squares(at).to_vec(),
-                ..parent.clone()
-            },
-            None => Leaf {
-                rows: parent.rows - low.rows,
-                sums: less(&parent.sums, &low.sums),
-                squares: less(&parent.squares, &low.squares),
-                ..parent.clone()
-            },
-        };
-        high.lower[split.column as usize] = split.at;
-        [low, high]
-    }
-
-    /// Undoes the splits that may not be made; those leaves stay as they are.
-    fn keep(&mut self, allowed: impl Fn(usize) -> bool) {
-        let mut i = 0;
-        let leaves = &mut self.leaves;
-        self.splits.retain(|(at, _)| {
-            let keep = allowed(i);
-            leaves[*at].closed |= !keep;
-            i += 1;
-            keep
-        });
-    }
-
-    /// Makes the splits that have children and undoes the others, in their order.
-    fn grow(&mut self, children: impl Iterator<Item = Option<[Leaf; 2]>>) {
-        for ((at, split), children) in std::mem::take(&mut self.splits).into_iter().zip(children) {
-            let Some([mut low, mut high]) = children else {
-                self.leaves[at].closed = true;
-                continue;
-            };
-            let first = 2 * self.tree.splits.len() as u32;
-            self.tree.of.push(self.leaves[at].node);
-            self.tree.splits.push(split);
-            low.node = first + 1;
-            high.node = first + 2;
-            self.leaves[at] = low;
-            self.leaves.push(high);
-        }
-    }
-
-    /// The next level: every leaf that can be split, those of largest scatter where there is not room for all.
+    /// Halves what is to be halved, as often as one question does.
     fn propose(&mut self) {
-        self.phase = match self.rule {
-            rule if rule.two_steps() => Phase::Counts,
-            rule if rule.min_sites > 1 => Phase::Children,
-            _ => Phase::Below,
-        };
-        if self.levels >= max_levels(self.wanted) {
-            self.splits.clear();
-            return;
+        let levels = self.params.each().min(self.left);
+        self.left -= levels;
+        self.parts = Vec::new();
+        for whole in &self.halved {
+            let mut parts = vec![whole.clone()];
+            for _ in 0..levels {
+                let mut halves = Vec::with_capacity(2 * parts.len());
+                for part in &parts {
+                    let (split, both) = part.halves(self.tree.splits.len());
+                    self.tree.of.push(part.node);
+                    self.tree.splits.push(split);
+                    halves.extend(both);
+                }
+                parts = halves;
+            }
+            self.parts.append(&mut parts);
         }
-        self.levels += 1;
-        let min_rows = self.rule.min_rows as f64;
-        let mut candidates: Vec<(usize, Split)> = self
-            .leaves
-            .iter()
-            .enumerate()
-            .filter_map(|(at, leaf)| Some((at, leaf.split(min_rows, &self.domain)?)))
-            .collect();
-        candidates.sort_by(|(a, _), (b, _)| self.leaves[*b].scatter().total_cmp(&self.leaves[*a].scatter()));
-        candidates.truncate(self.wanted - self.leaves.len());
-        candidates.sort_by_key(|(at, _)| *at);
-        self.splits = candidates;
     }
 
-    /// The leaves as points; one without rows (blur can make it such) is none.
-    fn cells(&self) -> Result<SeedCells, MethodError> {
-        let d = self.domain.columns();
-        let full = || self.leaves.iter().filter(|leaf| leaf.rows >= 0.5 && leaf.rows.is_finite());
-        let values: Vec<f64> = full().flat_map(|leaf| (0..d).map(|column| leaf.mean(column))).collect();
-        let weights: Vec<f64> = full().map(|leaf| leaf.rows).collect();
-        let means = Centres::new(weights.len(), d, values)
-            .map_err(|_| MethodError::implausible("no cell is left that holds rows"))?;
-        let sum = |of: &dyn Fn(&Leaf) -> f64| full().map(of).sum::<f64>();
-        let rows = sum(&|leaf| leaf.rows);
-        let deviation = |column: usize| {
-            let mean = sum(&|leaf| leaf.sums[column]) / rows;
-            (sum(&|leaf| leaf.squares[column]) / rows - mean * mean).max(0.0).sqrt()
+    /// The leaves as points; if nothing is left, those that were halved last as one point each.
+    fn cells(&self, last: &[Leaf]) -> Result<SeedCells, MethodError> {
+        let full: Vec<&Leaf> = self.leaves.iter().filter(|leaf| leaf.rows > 0.0 && leaf.rows.is_finite()).collect();
+        let (full, weights): (Vec<&Leaf>, Vec<f64>) = match full.is_empty() {
+            false => (full.clone(), full.iter().map(|leaf| leaf.rows).collect()),
+            true => (last.iter().collect(), vec![1.0; last.len()]),
         };
-        Ok(SeedCells { weights, means, deviations: (0..d).map(deviation).collect() })
-    }
-}
-
-/// Levels that are tried: twice those of a balanced tree and some, so that a few far rows do not use them up.
-fn max_levels(leaves: usize) -> u32 {
-    if leaves < 2 { 0 } else { 2 * leaves.next_power_of_two().ilog2() + 8 }
-}
-
-/// The totals of a question by node.
-struct NodeTotals<'a> {
-    values: &'a [f64],
-    nodes: usize,
-    d: usize,
-}
-
-impl<'a> NodeTotals<'a> {
-    fn rows(&self, at: usize) -> f64 {
-        self.values[at]
-    }
-
-    fn sums(&self, at: usize) -> &'a [f64] {
-        &self.values[self.nodes + at * self.d..][..self.d]
-    }
-
-    fn squares(&self, at: usize) -> &'a [f64] {
-        &self.values[self.nodes + (self.nodes + at) * self.d..][..self.d]
-    }
-
-    /// Number of sites, where it was asked: the last block.
-    fn last(&self, at: usize) -> f64 {
-        self.values[self.values.len() - self.nodes + at]
+        let d = full.first().map_or(0, |leaf| leaf.lower.len());
+        let values: Vec<f64> = full.iter().flat_map(|leaf| (0..d).map(|column| leaf.middle(column))).collect();
+        let middles =
+            Centres::new(full.len(), d, values).map_err(|error| MethodError::implausible(error.to_string()))?;
+        let rows: f64 = weights.iter().sum();
+        let mean_of =
+            |of: &dyn Fn(&Leaf) -> f64| full.iter().zip(&weights).map(|(leaf, w)| w * of(leaf)).sum::<f64>() / rows;
+        let deviation = |column: usize| {
+            let mean = mean_of(&|leaf| leaf.middle(column));
+            mean_of(&|leaf| (leaf.middle(column) - mean).powi(2) + leaf.width(column).powi(2) / 12.0).sqrt()
+        };
+        let deviations = (0..d).map(deviation).collect();
+        Ok(SeedCells { weights, middles, deviations })
     }
 }

@@ -1,7 +1,7 @@
 //! Weighted k-means on few points: greedy k-means++ (Arthur & Vassilvitskii 2007, with the candidates of scikit-learn's
 //! greedy variant) and Lloyd's iteration (Lloyd 1982).
 //!
-//! A weight that is negative or no number counts as 0: totals that carry blur can be such. Nothing here returns NaN.
+//! A weight that is negative or no number counts as 0: totals with noise can be such. Nothing here returns NaN.
 
 use crate::random::Stream;
 use crate::{Centres, distance};

@@ -6,7 +6,6 @@
 //! totals in fixed point turns them into whole steps and adds exact noise.
 
 mod accountant;
-pub mod rank;
 mod schedule;
 mod summation;
 
@@ -21,29 +20,44 @@ use crate::Query;
 /// Above this share of the box's half width a predicted error of the centres makes a result useless.
 pub const USEFUL: f64 = 0.1;
 
-/// The noise that a plan asks for. The whole run (every K, restart, round, validation and the row count) is
-/// (`epsilon`, `delta`)-differentially private for one `unit` added or removed.
+/// The noise that a plan asks for. The whole run (row count, preparation, first centres, every K, restart and round, validation,
+/// and rounds that are asked again) costs at most `nano_rho` of zero-concentrated differential privacy for one `unit` added
+/// or removed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Noise {
-    /// Epsilon of the whole run, > 0.
-    pub epsilon: f64,
-    /// Delta of the whole run, > 0; at most 1/10 of one over the rows is usual.
-    pub delta: f64,
+    /// rho of the whole run in 10^-9, with the rounds that are asked again; 1 to 10^12.
+    pub nano_rho: u64,
     /// Whose presence is hidden.
     pub unit: Unit,
+    /// Share of the row count, above 0.
+    pub count_share: f64,
+    /// Share of the first centres, if they come from totals.
+    pub seeding_share: f64,
+    /// Share of the validation and with it of the choice of K, above 0.
+    pub validation_share: f64,
+    /// Share of standardising, if the plan standardises.
+    pub standardising_share: f64,
     /// Rounds at the beginning that ask for sums around the middle of the box; the others ask for sums around the current
     /// centres.
     pub absolute_rounds: u32,
     /// The farthest that a row pulls in these other rounds, as a share of the box's half diagonal; 0 asks for sums
-    /// around the middle in all rounds. Where rows lie farther off, the centres come to rest elsewhere than those of the plain method.
+    /// around the middle in all rounds. If rows lie farther off, the centres come to rest elsewhere than those of the plain method.
     pub tau: f64,
-    /// Share of the budget that the validation takes.
-    pub validation_share: f64,
-    /// Share of the budget that the row count takes.
-    pub count_share: f64,
-    /// Rows that are expected in all. Only the forecast uses this.
+    /// Rows that are expected in all. The forecast and the delta at which epsilon is shown use this.
     pub expected_rows: u64,
+    /// How many questions that were lost to a missing site may be asked again. Each is paid in advance, at the price of the
+    /// dearest.
+    pub retries: u32,
+}
+
+/// rho of a plan that names none.
+pub const DEFAULT_RHO: f64 = 0.25;
+
+/// rho in units of 10^-9, rounded up so far that what is left is at least as much.
+pub fn in_nano(rho: f64) -> u64 {
+    // Saturates.
+    (rho * 1e9).round() as u64
 }
 
 /// Whose presence the noise hides.
@@ -60,19 +74,42 @@ pub enum Unit {
 }
 
 impl Noise {
-    /// The defaults: record level, three rounds around the middle, then pulls of at most a quarter of the half diagonal. With two,
-    /// below epsilon 1, more runs in a hundred end where two centres share a cluster (`veilsum-lab experiments dp`).
-    pub fn usual(epsilon: f64, expected_rows: u64) -> Self {
+    /// The defaults: record level, first centres from totals, and pulls of at most a quarter of the half diagonal around them.
+    pub fn usual(rho: f64, expected_rows: u64) -> Self {
         Self {
-            epsilon,
-            delta: (0.1 / expected_rows.max(1) as f64).min(1e-6),
+            nano_rho: in_nano(rho),
             unit: Unit::Record,
-            absolute_rounds: 3,
-            tau: 0.25,
-            validation_share: 0.1,
             count_share: 0.02,
+            seeding_share: 0.1,
+            validation_share: 0.1,
+            standardising_share: 0.1,
+            absolute_rounds: 0,
+            tau: 0.25,
             expected_rows,
+            retries: 2,
         }
+    }
+
+    /// The same for uniform first centres: three rounds around the middle come first. With two, at a small budget, more runs in a
+    /// hundred end with two centres that share a cluster (`veilsum-lab experiments dp`).
+    #[must_use]
+    pub fn from_anywhere(self) -> Self {
+        Self { absolute_rounds: 3, ..self }
+    }
+
+    /// rho of the whole run.
+    pub fn rho(&self) -> f64 {
+        self.nano_rho as f64 / 1e9
+    }
+
+    /// The delta at which epsilon is shown: 10^-6, or a tenth of one over the expected rows if that is less.
+    pub fn delta(&self) -> f64 {
+        (0.1 / self.expected_rows.max(1) as f64).min(1e-6)
+    }
+
+    /// Epsilon of the whole run at [`Noise::delta`], for people to read.
+    pub fn epsilon(&self) -> f64 {
+        epsilon(self.rho(), self.delta())
     }
 
     /// The guarantee of a run under this noise, as a sentence for the reader of its result.
@@ -82,11 +119,13 @@ impl Noise {
             Unit::Site { rows } => format!("a whole site of at most {rows} rows"),
         };
         format!(
-            "the run is differentially private for {unit} added or removed, while no site has fewer rows than its policy or \
-             more than the plan asks: epsilon {}, delta {}; a row that cannot be used (an empty cell, a category that is not \
-             listed) stops its site visibly, so that there is one is not hidden; centres, weights, indices and counts are noisy; \
-             first centres, ranges and expected rows in the plan must not come from the rows",
-            self.epsilon, self.delta
+            "the run is differentially private for {unit} added or removed, while no site has more rows than the plan allows: rho {} \
+             (epsilon {:.3} at delta {:e}); a row that cannot be used (an empty cell, a category that is not listed) is left out and \
+             reported to its own site alone; centres, weights, indices and counts are noisy; first centres, ranges and expected rows in \
+             the plan must not come from the rows",
+            self.rho(),
+            self.epsilon(),
+            self.delta()
         )
     }
 

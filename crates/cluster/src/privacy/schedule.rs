@@ -1,9 +1,9 @@
 //! How much each total may say ([NOI-6]): the budget of a run is split over its questions. This gives sensitivities,
 //! standard deviations, and their effect on the centres.
 
-use super::{Noise, USEFUL, advantage, rho};
-use crate::query::Sensitivity;
-use crate::{Domain, MethodError, Query};
+use super::{Noise, USEFUL, advantage};
+use crate::query::{Sensitivity, Stage};
+use crate::{Domain, Query, scale::reach};
 
 /// How much one block of a total may say, in working units.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,6 +25,10 @@ impl Level {
 /// How much a run asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
+    /// Questions of the preparation.
+    pub preparing: u32,
+    /// Questions of the first centres.
+    pub seeding: u32,
     /// Rounds of each K and restart.
     pub rounds: u32,
     /// Every K and restart.
@@ -39,9 +43,14 @@ pub struct Extent {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Levels {
     noise: Noise,
-    /// Budget of the run.
+    /// Budget of a run in which no question is asked again.
     rho: f64,
-    /// Budgets of one round of one K and restart, of the validation of one K and restart, and of the row count.
+    /// The dearest question, every K and restart in it.
+    dearest: f64,
+    /// Budgets of one question of the preparation, of one of the first centres, of one round of one K and restart, of the validation of one
+    /// K and restart, and of the row count.
+    preparing: f64,
+    seeding: f64,
     round: f64,
     validation: f64,
     count: f64,
@@ -80,40 +89,36 @@ impl Forecast {
     }
 }
 
-/// Clear of the rounding of coordinates into and out of the box.
-const HAIR: f64 = 1.0 + 1e-5;
-
 impl Levels {
-    /// The levels of a run of this extent with this noise.
-    ///
-    /// # Errors
-    /// [`MethodError`] where the budget is too small to be split.
-    pub fn new(noise: &Noise, extent: Extent, domain: &Domain) -> Result<Levels, MethodError> {
-        let whole = rho(noise.epsilon, noise.delta);
-        if whole <= 0.0 {
-            return Err(MethodError::parameter(
-                "under noise epsilon is so small beside this delta that no noise keeps both",
-            ));
-        }
-        let Extent { rounds: max_rounds, members, questions, most_clusters } = extent;
+    /// The levels of a run of this extent with this noise, over a box in the units of the rounds. Shares of parts that the run does
+    /// not have go to the rounds.
+    pub fn new(noise: &Noise, extent: Extent, domain: &Domain) -> Levels {
+        let Extent { preparing, seeding, rounds, members, questions, most_clusters } = extent;
+        let each = |share: f64, questions: u32| if questions == 0 { 0.0 } else { share / f64::from(questions) };
+        let prepare = each(noise.standardising_share, preparing);
+        let seed = each(noise.seeding_share, seeding);
+        let taken = f64::from(preparing) * prepare + f64::from(seeding) * seed;
+        let all_rounds = 1.0 - taken - noise.validation_share - noise.count_share;
+        let round = each(all_rounds, rounds.max(1));
+        let dearest = [prepare, seed, round, noise.validation_share, noise.count_share].into_iter().fold(0.0, f64::max);
+        // The whole pays for the questions that are asked again, too.
+        let rho = noise.rho() / (1.0 + f64::from(noise.retries) * dearest);
         let members = f64::from(members);
-        let half = (0..domain.columns()).map(|column| {
-            let (low, high) = domain.working_interval(column);
-            (high - low) / 2.0
-        });
-        let rounds = whole * (1.0 - noise.validation_share - noise.count_share);
-        Ok(Levels {
+        Levels {
             noise: *noise,
-            rho: whole,
-            round: rounds / (members * f64::from(max_rounds.max(1))),
-            validation: whole * noise.validation_share / members,
-            count: whole * noise.count_share,
-            reach: half.map(|half| half * half).sum::<f64>().sqrt() * HAIR,
+            rho,
+            dearest: dearest * rho,
+            preparing: rho * prepare,
+            seeding: rho * seed,
+            round: rho * round / members,
+            validation: rho * noise.validation_share / members,
+            count: rho * noise.count_share,
+            reach: reach(domain),
             columns: domain.columns(),
-            rounds: max_rounds,
+            rounds,
             questions,
             most_clusters,
-        })
+        }
     }
 
     /// The noise that they are for.
@@ -121,14 +126,19 @@ impl Levels {
         &self.noise
     }
 
-    /// Budget of the run.
+    /// Budget of a run in which no question is asked again.
     pub fn rho(&self) -> f64 {
         self.rho
     }
 
-    /// Totals of a run at most, the row count included.
+    /// The budget of the dearest question.
+    pub fn dearest(&self) -> f64 {
+        self.dearest
+    }
+
+    /// Totals of a run at most, with the row count and the questions that are asked again.
     pub fn totals(&self) -> u32 {
-        self.questions.saturating_add(1)
+        self.questions.saturating_add(1).saturating_add(self.noise.retries)
     }
 
     /// Whether a round, counted from 0, asks for sums around the middle of the box, and how far a row pulls in it at most.
@@ -142,22 +152,35 @@ impl Levels {
         self.level(1.0, self.count)
     }
 
-    /// Every block of a query, in its order; nothing where no sensitivity is proved for it.
-    pub fn of(&self, query: &Query) -> Option<Vec<Level>> {
-        Some(match query.sensitivity(self.reach)? {
-            Sensitivity::Round { clip } => self.of_round(clip).to_vec(),
-            Sensitivity::Validation(blocks) => {
-                let budget = self.validation / blocks.len() as f64;
+    /// One question of cells, none of which lies in another.
+    pub fn of_cells(&self) -> Level {
+        self.level(1.0, self.seeding)
+    }
+
+    /// Every block of a query over this box, in its order; nothing if no sensitivity is proved for it. The blocks of a question that is no
+    /// round share its budget equally.
+    pub fn of(&self, query: &Query, domain: &Domain) -> Option<Vec<Level>> {
+        let budget = match query.stage() {
+            Stage::Preparing => self.preparing,
+            Stage::Seeding => self.seeding,
+            Stage::Iterating => self.round,
+            Stage::Validating => self.validation,
+            _ => return None,
+        };
+        Some(match query.sensitivity(domain)? {
+            Sensitivity::Round { weights, clip } => self.of_round(weights, clip).to_vec(),
+            Sensitivity::Blocks(blocks) => {
+                let budget = budget / blocks.len() as f64;
                 blocks.into_iter().map(|sensitivity| self.level(sensitivity, budget)).collect()
             }
         })
     }
 
-    /// Weights and sums of a round in which a row pulls at most `clip` far: the sums get the larger part of the noise in the
-    /// proportion that makes the centres best.
-    pub fn of_round(&self, clip: f64) -> [Level; 2] {
+    /// Weights and sums of a round in which a row moves the weights by at most `most` and pulls at most `most` times `clip` far:
+    /// the sums get the larger part of the noise in the proportion that makes the centres best.
+    pub fn of_round(&self, most: f64, clip: f64) -> [Level; 2] {
         let kappa = (2.0 * (self.columns as f64).sqrt()).powf(-0.5);
-        let units = self.noise.rows_of_unit();
+        let units = self.noise.rows_of_unit() * most;
         let weights = ((1.0 + kappa.powi(-2)) / (2.0 * self.round)).sqrt() * units;
         [
             Level { sensitivity: units, deviation: weights },
@@ -178,16 +201,16 @@ impl Levels {
         let weight = self.noise.expected_rows as f64 / f64::from(self.most_clusters);
         let error = |round: u32| {
             let (middle, clip) = self.pull(round);
-            let [weights, sums] = self.of_round(clip).map(|level| level.deviation * excess);
+            let [weights, sums] = self.of_round(1.0, clip).map(|level| level.deviation * excess);
             // Around the middle a centre's own place counts, somewhere between it and the corner; around itself nothing.
             let place = if middle { self.reach * self.reach / 2.0 } else { 0.0 };
             (d * sums * sums + place * weights * weights).sqrt() / weight / (self.reach / d.sqrt())
         };
-        let deviations = |round: u32| self.of_round(self.pull(round).1).map(|level| level.deviation * excess);
+        let deviations = |round: u32| self.of_round(1.0, self.pull(round).1).map(|level| level.deviation * excess);
         let last = self.rounds.saturating_sub(1);
         Forecast {
-            rho: self.rho,
-            advantage: advantage(self.rho),
+            rho: self.noise.rho(),
+            advantage: advantage(self.noise.rho()),
             first: deviations(0),
             last: deviations(last),
             count: self.of_count().deviation * excess,
@@ -210,7 +233,7 @@ mod tests {
     fn levels(d: usize, k: u32, restarts: u32, m: f64) -> (Levels, Recipe) {
         let algorithm = Algorithm::Fcm { m, epsilon: 0.0, max_rounds: 10 };
         let mut recipe = Recipe { restarts, ..Recipe::plain(algorithm, k, Seeding::Uniform { seed: 1 }) };
-        recipe.noise = Some(Noise { delta: 1e-6, ..Noise::usual(1.0, 3000) });
+        recipe.noise = Some(Noise { retries: 0, ..Noise::usual(0.0244, 3000).from_anywhere() });
         (recipe.levels(&domain(d)).unwrap().unwrap(), recipe)
     }
 
@@ -245,10 +268,10 @@ mod tests {
             let mut queries = vec![Query::fuzzy_validation(centres.clone(), m)];
             for round in [0, 5] {
                 let (middle, clip) = levels.pull(round);
-                queries.push(Query::Shifts(crate::query::Shifts { centres: centres.clone(), m: Some(m), middle, clip, round }));
+                queries.push(Query::Shifts(crate::query::Shifts { centres: centres.clone(), m: Some(m), typical: None, middle, clip, round }));
             }
             for query in queries {
-                for (found, level) in influence(&query, &x).iter().zip(levels.of(&query).unwrap()) {
+                for (found, level) in influence(&query, &x).iter().zip(levels.of(&query, &domain(d)).unwrap()) {
                     prop_assert!(*found <= level.sensitivity * (1.0 + 1e-9), "{}: {found} {level:?}", query.kind());
                 }
             }
@@ -262,7 +285,7 @@ mod tests {
         let (levels, _) = levels(2, 3, 1, 2.0);
         let validation = Query::fuzzy_validation(centres.clone(), 2.0);
         let found = influence(&validation, &[3.0, 3.0]);
-        let wanted = levels.of(&validation).unwrap();
+        let wanted = levels.of(&validation, &domain(2)).unwrap();
         for i in [0, 2] {
             assert!(found[i] > wanted[i].sensitivity * 0.9999, "{i}: {} {:?}", found[i], wanted[i]);
         }
@@ -278,9 +301,9 @@ mod tests {
             let members = recipe.members() as f64;
             let centres = Centres::from_rows(&vec![vec![0.0, 0.0]; k as usize]).unwrap();
             let rounds: f64 =
-                (0..10).map(|t| levels.of_round(levels.pull(t).1).iter().map(Level::rho).sum::<f64>()).sum();
+                (0..10).map(|t| levels.of_round(1.0, levels.pull(t).1).iter().map(Level::rho).sum::<f64>()).sum();
             let validation: f64 =
-                levels.of(&Query::fuzzy_validation(centres, 2.0)).unwrap().iter().map(Level::rho).sum();
+                levels.of(&Query::fuzzy_validation(centres, 2.0), &domain(2)).unwrap().iter().map(Level::rho).sum();
             let whole = members * (rounds + validation) + levels.of_count().rho();
             assert!((whole / levels.rho() - 1.0).abs() < 1e-12, "{whole} {}", levels.rho());
             assert!((levels.rho() / 0.0244 - 1.0).abs() < 0.02);

@@ -9,7 +9,6 @@ use super::family::{Block, Family, Stage};
 use super::local::LocalSteps;
 use crate::distance::usable_fuzzifier;
 use crate::kernel::{Form, Sums};
-use crate::random::Stream;
 use crate::validity::fuzzy_davies_bouldin;
 use crate::{AnswerError, Centres, Domain, Prepared, QueryError, Start, kernel};
 
@@ -110,7 +109,7 @@ impl Family for LocalChoice {
         vec![Block::per_site("sites", (self.most - self.min + 1) as usize, 1.0)]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
         let mut sites = vec![0.0; (self.most - self.min + 1) as usize];
         let mut best = None;
         for k in (self.min..=self.most).filter(|k| (*k as usize) < rows.len()) {
@@ -129,6 +128,7 @@ impl Family for LocalChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Stream;
     use crate::{OutOfBox, Rows, Scaling};
 
     fn choice() -> LocalChoice {
@@ -147,9 +147,9 @@ mod tests {
         };
         let (two, three) = (site(&[[0.1, 0.1], [0.9, 0.9]]), site(&[[0.1, 0.1], [0.9, 0.9], [0.1, 0.9]]));
         let nobody = Prepared::new(&Rows::new(vec![], 2).unwrap(), &domain, OutOfBox::Refuse).unwrap();
-        assert_eq!(choice().answer(&two, &Form::PLAIN, None).unwrap().into_plain(), [1.0, 0.0, 0.0, 0.0]);
-        assert_eq!(choice().answer(&three, &Form::PLAIN, None).unwrap().into_plain(), [0.0, 1.0, 0.0, 0.0]);
-        assert_eq!(choice().answer(&nobody, &Form::PLAIN, None).unwrap().into_plain(), [0.0; 4]);
+        assert_eq!(choice().answer(&two, &Form::PLAIN).unwrap().into_plain(), [1.0, 0.0, 0.0, 0.0]);
+        assert_eq!(choice().answer(&three, &Form::PLAIN).unwrap().into_plain(), [0.0, 1.0, 0.0, 0.0]);
+        assert_eq!(choice().answer(&nobody, &Form::PLAIN).unwrap().into_plain(), [0.0; 4]);
         assert_eq!(choice().upper(&[1.0, 1.0, 0.0, 0.0]), Some(5));
         assert_eq!(choice().upper(&[0.0; 4]), None);
     }

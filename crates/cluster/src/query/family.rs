@@ -5,16 +5,12 @@ use std::any::Any;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{Form, Step, Sums};
-use crate::random::Stream;
+use crate::kernel::{Form, Sums};
 use crate::validity::{Geometry, Verdict};
 use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError};
 
 /// Entries that one question's answer may have: 128 MiB of `f64`.
 pub(crate) const MAX_WORDS: usize = 1 << 24;
-
-/// What one row adds to an answer.
-pub(crate) type OfRow<'a> = Box<dyn Fn(&[f64], &mut [f64]) + 'a>;
 
 /// One family of questions.
 pub(crate) trait Family: Any {
@@ -24,23 +20,12 @@ pub(crate) trait Family: Any {
     fn check(&self, domain: &Domain) -> Result<(), QueryError>;
     /// The blocks of the answer; for a question that passes `check`.
     fn layout(&self, domain: &Domain) -> Vec<Block>;
-    /// One site's statistic in a form that has an entry for each of the layout's; for a question that passes `check`. `noise` serves
-    /// a question that asks for blur.
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, noise: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError>;
+    /// One site's statistic in a form that has an entry for each of the layout's; for a question that passes `check`.
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError>;
 
     /// The point sets that it holds, what it asks about first: centres, anchors, means.
     fn points(&self) -> Vec<&Centres> {
         Vec::new()
-    }
-
-    /// Which half of a round it is, where rounds have two.
-    fn half(&self) -> Option<&RoundHalf> {
-        None
-    }
-
-    /// The same, to ask the other half.
-    fn half_mut(&mut self) -> Option<&mut RoundHalf> {
-        None
     }
 
     /// Its round, where rounds are counted.
@@ -55,31 +40,14 @@ pub(crate) trait Family: Any {
     }
 
     /// Whether what a site adds to the entries that count rows ([`Per::Row`]) is the sum of what each of its rows would add
-    /// if it were alone: no local steps, no groups that a site leaves out, no labels, no noise.
+    /// if it were alone: no local steps, no groups that a site leaves out, no labels.
     fn adds_up_over_rows(&self) -> bool {
         false
     }
 
-    /// Whether the words of parts of a site's rows make the words of all: entries of [`Per::Row`] add up, one of [`Per::Site`] is set
-    /// where a part sets it, and `settle` does the rest.
+    /// Whether the words of parts of a site's rows add up to the words of all; every block is then one of [`Per::Row`].
     fn comes_in_parts(&self) -> bool {
         self.adds_up_over_rows()
-    }
-
-    /// Puts right, in words that were added up from parts, what does not simply add up.
-    fn settle(&self, words: &mut [i64], steps: &[Step]) {
-        let _ = (words, steps);
-    }
-
-    /// Whether the answer is a sum of smooth functions of single rows; then `of_row` is there.
-    fn is_smooth(&self) -> bool {
-        false
-    }
-
-    /// What one row adds to the answer of a smooth question.
-    fn of_row(&self, domain: &Domain) -> Option<OfRow<'_>> {
-        let _ = domain;
-        None
     }
 
     /// Which block tells how many rows there are at least.
@@ -87,20 +55,15 @@ pub(crate) trait Family: Any {
         None
     }
 
-    /// How far one row moves the total, where that is proved; none for a question that no run under noise asks. No row is
-    /// farther than `reach` from the middle of the box.
-    fn sensitivity(&self, reach: f64) -> Option<Sensitivity> {
-        let _ = reach;
+    /// How far one row added or removed moves the total, if that is proved (specification, section 17.4). None for a question whose
+    /// answer is no sum over rows, or counts sites: no run under noise asks it.
+    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+        let _ = domain;
         None
     }
 
     /// Whether the answer counts labels.
     fn reads_labels(&self) -> bool {
-        false
-    }
-
-    /// Whether it asks for noise that the site draws.
-    fn is_blurred(&self) -> bool {
         false
     }
 
@@ -127,8 +90,6 @@ pub enum Stage {
     Seeding,
     /// The algorithm's rounds.
     Iterating,
-    /// Rows and sites of every cluster that round A would sum up.
-    Sizing,
     /// Round A of the indices.
     Validating,
     /// Round B.
@@ -146,61 +107,27 @@ pub struct ShowsRows {
     pub blocks: Option<usize>,
 }
 
-/// How far one row more or less moves a total at most, in the Euclidean norm.
+/// How far one row more or less moves a total at most, in the Euclidean norm, before rounding to steps.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sensitivity {
-    /// Of a round: weights by 1, and sums by `clip`.
+    /// Of a round: weights by `weights`, and sums by `weights` times `clip`.
     Round {
+        /// How far a row moves all weights together.
+        weights: f64,
         /// How far a row pulls, working units.
         clip: f64,
     },
-    /// Of the validation, block by block.
-    Validation(Vec<f64>),
+    /// Block by block.
+    Blocks(Vec<f64>),
 }
 
-/// Which half of a two-step question this is. Where a plan wants at least p rows and t sites behind every sum, the counts
-/// are asked first, and sums only of what passes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RoundHalf {
-    /// Only counts.
-    Counts,
-    /// Only sums, of these clusters (or of the nodes asked about, where the question names them itself).
-    Sums(Vec<u32>),
-    /// Both at once.
-    Both,
-    /// Counts, and by cluster the rows that entered or left it since its sum was asked last (exact Lloyd only).
-    Changes(SinceCentres),
-}
-
-/// At which centres the sum of each cluster was asked last.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SinceCentres {
-    /// Earlier centres, K x d each, every one of them named by `of`.
-    pub centres: Vec<Centres>,
-    /// By cluster the place of its centres in that list, counted from 1; 0 where its sum was never asked.
-    pub of: Vec<u32>,
-}
-
-impl RoundHalf {
-    /// Whether this is the half that asks counts.
-    pub fn counts(&self) -> bool {
-        matches!(self, Self::Counts | Self::Changes(_))
-    }
-
-    /// Whether the list names clusters 0 to k-1, each once, in rising order.
-    pub(super) fn check(&self, k: usize) -> Result<(), QueryError> {
-        if matches!(self, Self::Changes(_)) {
-            return Err(QueryError::Parameter {
-                what: "rows that change their cluster are counted for exact Lloyd only",
-            });
+impl Sensitivity {
+    /// Block by block.
+    pub fn blocks(&self) -> Vec<f64> {
+        match self {
+            Self::Round { weights, clip } => vec![*weights, weights * clip],
+            Self::Blocks(blocks) => blocks.clone(),
         }
-        let Self::Sums(list) = self else { return Ok(()) };
-        let rising = list.windows(2).all(|pair| pair[0] < pair[1]);
-        if !rising || list.last().is_none_or(|last| *last as usize >= k) {
-            return Err(QueryError::Parameter { what: "the list of open clusters is empty, out of order or too long" });
-        }
-        Ok(())
     }
 }
 

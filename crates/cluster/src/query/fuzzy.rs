@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, OfRow, Sensitivity, ShowsRows, Stage, fuzzy_centres};
+use super::family::{Block, Family, Sensitivity, ShowsRows, Stage, fuzzy_centres};
 use crate::kernel::{Form, Sums};
-use crate::random::Stream;
+use crate::scale::{farthest, reach};
 use crate::validity::{self, Geometry, Verdict};
-use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError, distance, kernel};
+use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError, kernel};
 
 /// `WS_k = sum_j u_jk^m x_j` (K x d) and `U_k = sum_j u_jk^m` (K): one round of federated FCM (Bárcena et al. 2021,
 /// Algorithm 2).
@@ -56,7 +56,7 @@ impl Family for FuzzySums {
         ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
         Ok(kernel::fuzzy_form(rows.packed(), &self.centres, self.m, form)?)
     }
 
@@ -68,26 +68,13 @@ impl Family for FuzzySums {
         true
     }
 
-    fn is_smooth(&self) -> bool {
-        true
-    }
-
-    fn of_row(&self, _: &Domain) -> Option<OfRow<'_>> {
-        let Self { centres, m } = self;
-        Some(Box::new(|x, sums| {
-            let mut u = vec![0.0; centres.k()];
-            distance::memberships(x, centres.rows(), *m, &mut u);
-            let (weighted_sums, weights) = sums.split_at_mut(centres.k() * x.len());
-            for ((u, sums), total) in u.iter().zip(weighted_sums.chunks_exact_mut(x.len())).zip(weights) {
-                let weight = distance::power(*u, *m);
-                *total += weight;
-                sums.iter_mut().zip(x).for_each(|(sum, x)| *sum += weight * x);
-            }
-        }))
-    }
-
     fn shows_rows(&self) -> Option<ShowsRows> {
         Some(ShowsRows { block: "weights", blocks: Some(2) })
+    }
+
+    /// The memberships of a row add up to 1, so their powers have a norm of at most 1.
+    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+        Some(Sensitivity::Blocks(vec![farthest(domain), 1.0]))
     }
 }
 
@@ -112,7 +99,7 @@ impl Family for FuzzyValidation {
         ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
         Ok(kernel::validation_form(rows.packed(), &self.centres, self.m, form)?)
     }
 
@@ -124,32 +111,15 @@ impl Family for FuzzyValidation {
         true
     }
 
-    fn is_smooth(&self) -> bool {
-        true
-    }
-
-    fn of_row(&self, _: &Domain) -> Option<OfRow<'_>> {
-        let Self { centres, m } = self;
-        Some(Box::new(|x, sums| {
-            let k = centres.k();
-            let mut u = vec![0.0; k];
-            sums[2 * k] += distance::memberships(x, centres.rows(), *m, &mut u);
-            for (c, centre) in centres.rows().enumerate() {
-                sums[c] += distance::euclidean(x, centre);
-                sums[k + c] += u[c];
-            }
-        }))
-    }
-
     fn shows_rows(&self) -> Option<ShowsRows> {
         Some(ShowsRows { block: "memberships", blocks: Some(3) })
     }
 
     /// Centres lie in the box, so no row is farther from one than its diagonal; and the weighted squares of one row add up
     /// to less than with equal memberships.
-    fn sensitivity(&self, reach: f64) -> Option<Sensitivity> {
-        let (k, far) = (self.centres.k() as f64, 2.0 * reach);
-        Some(Sensitivity::Validation(vec![k.sqrt() * far, 1.0, far * far * k.powf(1.0 - self.m)]))
+    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+        let (k, far) = (self.centres.k() as f64, 2.0 * reach(domain));
+        Some(Sensitivity::Blocks(vec![k.sqrt() * far, 1.0, far * far * k.powf(1.0 - self.m)]))
     }
 
     fn judged_centres(&mut self) -> Option<&mut Centres> {

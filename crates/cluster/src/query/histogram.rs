@@ -4,9 +4,8 @@ use std::any::Any;
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, MAX_WORDS, Stage};
+use super::family::{Block, Family, MAX_WORDS, Sensitivity, Stage};
 use crate::kernel::{Form, Sums};
-use crate::random::Stream;
 use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
 
 /// Bins that a bracket may be cut into at most.
@@ -93,7 +92,7 @@ impl Family for Histogram {
         vec![Block::per_row("rows", self.brackets.len() * (self.bins as usize + 1), 1.0)]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
         let each = self.bins as usize + 1;
         Ok(kernel::over_rows(rows.packed(), form, self.brackets.len() * each, |x, _, sums| {
             for (at, bracket) in self.brackets.iter().enumerate() {
@@ -105,6 +104,11 @@ impl Family for Histogram {
                 }
             }
         }))
+    }
+
+    /// A row counts once at most in every bracket.
+    fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {
+        Some(Sensitivity::Blocks(vec![(self.brackets.len() as f64).sqrt()]))
     }
 
     /// Quantiles are searched inside the bins of the search before.

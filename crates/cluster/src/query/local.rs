@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, RoundHalf, ShowsRows, SinceCentres, Stage, fuzzy_centres, same_columns};
+use super::family::{Block, Family, Sensitivity, ShowsRows, Stage, fuzzy_centres, same_columns};
 use crate::kernel::{self, Assigned, Bounds, Form, HardSums, Sums};
-use crate::random::Stream;
+use crate::scale::{farthest, reach};
 use crate::{AnswerError, Centres, Domain, Packed, Prepared, QueryError, distance};
 
 /// Steps of a site's own iteration at most; each costs one pass over its rows.
 const MAX_STEPS: u32 = 1000;
 
-/// Columns from which on bounds pay where every row's distance is asked for, too: with 2 and 4 the plain pass took 0.8 to 1.4 of their
-/// time on most rows, with 8 and 16 it took 1.0 to 2.4. Counts and sums alone always gain.
+/// Columns from which on bounds pay, since every row's distance is asked for: with 2 and 4 the plain pass took 0.8 to 1.4 of their
+/// time on most rows, with 8 and 16 it took 1.0 to 2.4.
 const LEAST_COLUMNS: usize = 8;
 
 /// A weight below this gives no centre: the quotient of two such sums has no correct digit to spare.
@@ -41,10 +41,8 @@ pub enum Pull {
 
 /// Local fuzzy c-means from the global centres; sums of what comes out.
 ///
-/// Blocks, in this order: `weights` (K), `sums` of weight times local centre (K x d); for [`Pull::Nearest`] also `sites`, the
-/// number of sites that contribute to each cluster (K), and `distances`, the sum of squared distances of local centres to
-/// the global ones they count at (1). [`RoundHalf::Counts`] has `weights` and `sites` (`weights` alone where there are no sites),
-/// [`RoundHalf::Sums`] `weights` and `sums` of the clusters listed: the weights come again, so that a mean is made from one cohort.
+/// Blocks, in this order: `weights` (K), `sums` of weight times local centre (K x d); for [`Pull::Nearest`] also `distances`, the
+/// sum of squared distances of local centres to the global ones they count at (1).
 ///
 /// A local centre to which no row gives weight stays where it began, outside the rows perhaps. It says nothing about them and
 /// counts nowhere; so a site without rows contributes zeros, and everything that counts lies in the box. (The papers count
@@ -59,8 +57,6 @@ pub struct LocalFuzzy {
     pub local: LocalSteps,
     /// What counts.
     pub pull: Pull,
-    /// Which half.
-    pub part: RoundHalf,
 }
 
 /// Local Lloyd steps from the global centres; sums of the groups that come out.
@@ -69,10 +65,8 @@ pub struct LocalFuzzy {
 /// size times mean is the exact sum of its rows. Groups below `min_rows` are left out by the site. A centre without rows
 /// stays; with `nearest` the global centres to which no row is nearest are left out of the site's iteration altogether.
 ///
-/// Blocks, in this order: `rows` (K), `sums` of their values (K x d), `sites` that contribute (K), `distances`, the sum of
-/// squared distances of the rows counted to the local centre that they belonged to in the last step (1). [`RoundHalf::Counts`] has
-/// `rows` and `sites`, [`RoundHalf::Sums`] `rows` and `sums` of the clusters listed, [`RoundHalf::Changes`] `rows`, `sites` and `changed`,
-/// the rows that are in the cluster and were not when its sum was asked last, or the other way round (K; 0 where it never was).
+/// Blocks, in this order: `rows` (K), `sums` of their values (K x d), `distances`, the sum of squared distances of the rows
+/// counted to the local centre that they belonged to in the last step (1).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocalMeans {
     /// Global centres, K x d.
@@ -83,8 +77,6 @@ pub struct LocalMeans {
     pub min_rows: u64,
     /// A group counts at the global centre nearest to its mean (FKM), not at the one of its index (k-means, Kumar).
     pub nearest: bool,
-    /// Which half.
-    pub part: RoundHalf,
 }
 
 impl Family for LocalFuzzy {
@@ -94,30 +86,25 @@ impl Family for LocalFuzzy {
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
         fuzzy_centres(&self.centres, self.m, domain)?;
-        self.local.check()?;
-        self.part.check(self.centres.k())
+        self.local.check()
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
-        let k = self.centres.k();
-        let largest = domain.largest();
+        let (k, d, largest) = (self.centres.k(), domain.columns(), domain.largest());
         if self.pull != Pull::Nearest {
             // A row adds at most 1 to a weight, and a local centre is a weighted mean of rows.
-            let shape =
-                Shape { weights: ("weights", 1.0), sums: largest, per_site: false, sites: false, distance: None };
-            return shape.blocks(&self.part, k, domain.columns());
+            return vec![Block::per_row("weights", k, 1.0), Block::per_row("sums", k * d, largest)];
         }
         // All K local centres of a site may count at one global centre, each no farther away than from any other.
         let all = k as f64;
-        let distance = Some(all * nearest_reach(&self.centres, domain));
-        Shape { weights: ("weights", all), sums: all * largest, per_site: true, sites: true, distance }.blocks(
-            &self.part,
-            k,
-            domain.columns(),
-        )
+        vec![
+            Block::per_site("weights", k, all),
+            Block::per_site("sums", k * d, all * largest),
+            Block::per_site("distances", 1, all * nearest_reach(&self.centres, domain)),
+        ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let mut found = Found::nothing(k, d);
         if !rows.is_empty() {
@@ -141,23 +128,12 @@ impl Family for LocalFuzzy {
                 }
             }
         }
-        Ok(form.whole(match (&self.part, self.pull) {
-            (RoundHalf::Sums(_), _) | (_, Pull::Nearest) => found.values(&self.part, d),
-            (RoundHalf::Counts | RoundHalf::Changes(_), _) => found.weights,
-            (RoundHalf::Both, _) => [found.weights, found.sums].concat(),
-        }))
+        let distance = (self.pull == Pull::Nearest).then_some(found.distance);
+        Ok(form.whole(found.weights.into_iter().chain(found.sums).chain(distance).collect()))
     }
 
     fn points(&self) -> Vec<&Centres> {
         vec![&self.centres]
-    }
-
-    fn half(&self) -> Option<&RoundHalf> {
-        Some(&self.part)
-    }
-
-    fn half_mut(&mut self) -> Option<&mut RoundHalf> {
-        Some(&mut self.part)
     }
 
     fn shows_rows(&self) -> Option<ShowsRows> {
@@ -218,32 +194,29 @@ impl Family for LocalMeans {
         if self.min_rows == 0 {
             return Err(QueryError::Parameter { what: "a group of no rows cannot be sent" });
         }
-        if let RoundHalf::Changes(since) = &self.part {
-            if !self.is_exact() {
-                return Err(QueryError::Parameter {
-                    what: "rows that change their cluster are counted for exact Lloyd only",
-                });
-            }
-            return since.check(self.centres.k(), domain);
-        }
-        self.part.check(self.centres.k())
+        Ok(())
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
         let first = nearest_reach(&self.centres, domain);
         // From the second step on there is a local centre among the site's own rows.
         let distance = if self.local.most > 1 { first.max(domain.diameter().powi(2)) } else { first };
-        let shape = Shape {
-            weights: ("rows", 1.0),
-            sums: domain.largest(),
-            per_site: false,
-            sites: true,
-            distance: Some(distance),
-        };
-        shape.blocks(&self.part, self.centres.k(), domain.columns())
+        let k = self.centres.k();
+        vec![
+            Block::per_row("rows", k, 1.0),
+            Block::per_row("sums", k * domain.columns(), domain.largest()),
+            Block::per_row("distances", 1, distance),
+        ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+    /// One exact step counts and sums up a row in one cluster. What a site finds by steps of its own may move by any amount.
+    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+        let exact = self.local.most == 1 && self.min_rows <= 1 && !self.nearest;
+        let far = 2.0 * reach(domain);
+        exact.then(|| Sensitivity::Blocks(vec![1.0, farthest(domain), far * far]))
+    }
+
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         if self.is_exact() {
             return self.lloyd(rows, form);
@@ -265,22 +238,12 @@ impl Family for LocalMeans {
                 found.distance += groups.squares[c];
             }
         }
-        Ok(form.whole(found.values(&self.part, d)))
+        let Found { weights, sums, distance } = found;
+        Ok(form.whole(weights.into_iter().chain(sums).chain([distance]).collect()))
     }
 
     fn points(&self) -> Vec<&Centres> {
-        match &self.part {
-            RoundHalf::Changes(since) => [&self.centres].into_iter().chain(&since.centres).collect(),
-            RoundHalf::Counts | RoundHalf::Sums(_) | RoundHalf::Both => vec![&self.centres],
-        }
-    }
-
-    fn half(&self) -> Option<&RoundHalf> {
-        Some(&self.part)
-    }
-
-    fn half_mut(&mut self) -> Option<&mut RoundHalf> {
-        Some(&mut self.part)
+        vec![&self.centres]
     }
 
     fn adds_up_over_rows(&self) -> bool {
@@ -300,94 +263,32 @@ impl LocalMeans {
 
     /// One step of exact Lloyd: from what is known of the rows where that is kept, else row by row. Both give the same words.
     fn lloyd<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
-        let pays = self.part != RoundHalf::Both || self.centres.columns() >= LEAST_COLUMNS;
-        let known = match form.is_whole() && pays {
-            true => rows.with_bounds(&self.centres, |bounds| self.lloyd_known(rows.packed(), bounds, form))?,
+        let pays = form.is_whole() && self.centres.columns() >= LEAST_COLUMNS;
+        let known = match pays {
+            true => rows.with_bounds(&self.centres, |bounds| Ok(self.lloyd_known(rows.packed(), bounds, form)))?,
             false => None,
         };
-        let mut sums = known.map_or_else(|| self.lloyd_plain(rows.packed(), form), Ok)?;
-        let (k, d) = (self.centres.k(), self.centres.columns());
-        let sites = match self.part {
-            RoundHalf::Counts | RoundHalf::Changes(_) => k,
-            RoundHalf::Sums(_) => return Ok(sums),
-            RoundHalf::Both => k * (d + 1),
-        };
-        for c in (0..k).filter(|c| sums.value(*c) > 0.0).collect::<Vec<_>>() {
-            sums.add(sites + c, 1.0);
-        }
-        Ok(sums)
+        known.map_or_else(|| self.lloyd_plain(rows.packed(), form), Ok)
     }
 
-    /// Everything but the sites, from bounds at these centres; nothing where a contribution is no number of steps, which the plain pass names.
-    fn lloyd_known<'f>(
-        &self,
-        rows: &Packed,
-        bounds: &mut Bounds,
-        form: &'f Form,
-    ) -> Result<Option<Sums<'f>>, AnswerError> {
+    /// From bounds at these centres; nothing where a contribution is no number of steps, which the plain pass names.
+    fn lloyd_known<'f>(&self, rows: &Packed, bounds: &mut Bounds, form: &'f Form) -> Option<Sums<'f>> {
         let (k, d) = (self.centres.k(), self.centres.columns());
-        Ok(match &self.part {
-            RoundHalf::Counts => {
-                let mut sums = form.nothing(2 * k);
-                bounds.add_counts(&mut sums, 0, 0..k);
-                Some(sums)
-            }
-            RoundHalf::Changes(since) => {
-                let mut sums = form.nothing(3 * k);
-                bounds.add_counts(&mut sums, 0, 0..k);
-                let changed = since.changes(rows, &bounds.own().collect::<Vec<_>>(), |at| bounds.changed_since(at))?;
-                changed.into_iter().enumerate().for_each(|(c, rows)| sums.add_whole(2 * k + c, rows));
-                Some(sums)
-            }
-            RoundHalf::Sums(list) => {
-                let list = || list.iter().map(|c| *c as usize);
-                let mut sums = form.nothing(list().len() * (d + 1));
-                bounds.add_counts(&mut sums, 0, list());
-                bounds.add_sums(rows, form, &mut sums, list().len(), list()).then_some(sums)
-            }
-            RoundHalf::Both => {
-                let mut sums = form.nothing(k * (d + 2) + 1);
-                bounds.add_counts(&mut sums, 0, 0..k);
-                let whole = bounds.add_sums(rows, form, &mut sums, k, 0..k)
-                    && bounds.add_squares(rows, form, &mut sums, k * (d + 2));
-                whole.then_some(sums)
-            }
-        })
+        let mut sums = form.nothing(k * (d + 1) + 1);
+        bounds.add_counts(&mut sums, 0);
+        let whole = bounds.add_sums(rows, form, &mut sums, k) && bounds.add_squares(rows, form, &mut sums, k * (d + 1));
+        whole.then_some(sums)
     }
 
     /// The same, row by row.
     fn lloyd_plain<'f>(&self, rows: &Packed, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
         let (k, d) = (self.centres.k(), self.centres.columns());
-        let over = |width, add: &(dyn Fn(&Assigned<'_>, &mut Sums<'f>) + Sync)| {
-            kernel::over_nearest(rows, &self.centres, form, width, add)
+        let add = |row: &Assigned<'_>, sums: &mut Sums<'f>| {
+            sums.add(row.own, 1.0);
+            row.add_to(sums, k + row.own * d);
+            sums.add(k * (d + 1), row.square);
         };
-        Ok(match &self.part {
-            RoundHalf::Counts => over(2 * k, &|row, sums| sums.add(row.own, 1.0))?,
-            RoundHalf::Changes(since) => {
-                let mut sums = over(3 * k, &|row, sums| sums.add(row.own, 1.0))?;
-                let changed = since.changes(rows, &places(rows, &self.centres)?, |_| None)?;
-                changed.into_iter().enumerate().for_each(|(c, rows)| sums.add_whole(2 * k + c, rows));
-                sums
-            }
-            RoundHalf::Sums(list) => {
-                let places: Vec<Option<usize>> = (0..k as u32).map(|c| list.binary_search(&c).ok()).collect();
-                let add = |row: &Assigned<'_>, sums: &mut Sums<'f>| {
-                    if let Some(at) = places[row.own] {
-                        sums.add(at, 1.0);
-                        row.add_to(sums, list.len() + at * d);
-                    }
-                };
-                over(list.len() * (d + 1), &add)?
-            }
-            RoundHalf::Both => {
-                let add = |row: &Assigned<'_>, sums: &mut Sums<'f>| {
-                    sums.add(row.own, 1.0);
-                    row.add_to(sums, k + row.own * d);
-                    sums.add(k * (d + 2), row.square);
-                };
-                over(k * (d + 2) + 1, &add)?
-            }
-        })
+        Ok(kernel::over_nearest(rows, &self.centres, form, k * (d + 1) + 1, add)?)
     }
 
     /// Groups of the last step.
@@ -434,113 +335,28 @@ impl LocalSteps {
     }
 }
 
-impl SinceCentres {
-    fn check(&self, k: usize, domain: &Domain) -> Result<(), QueryError> {
-        let all = self.centres.len() as u32;
-        let named = (1..=all).all(|place| self.of.contains(&place));
-        if all == 0 || self.of.len() != k || !named || self.of.iter().any(|place| *place > all) {
-            return Err(QueryError::Parameter { what: "earlier centres and the clusters that they are of do not fit" });
-        }
-        if self.centres.iter().any(|centres| centres.k() != k) {
-            return Err(QueryError::Parameter { what: "earlier centres have another K" });
-        }
-        self.centres.iter().try_for_each(|centres| same_columns(centres, domain))
-    }
-
-    /// Rows by cluster that entered or left it; `now` has the cluster of every row (n), and `known` may know the answer for earlier centres.
-    fn changes<'b>(
-        &self,
-        rows: &Packed,
-        now: &[usize],
-        known: impl Fn(&Centres) -> Option<&'b [i64]>,
-    ) -> Result<Vec<f64>, AnswerError> {
-        let mut changed = vec![0.0; self.of.len()];
-        for (place, before) in (1..).zip(&self.centres) {
-            let of_place = |c: &usize| self.of[*c] == place;
-            if let Some(known) = known(before) {
-                (0..known.len()).filter(of_place).for_each(|c| changed[c] += known[c] as f64);
-                continue;
-            }
-            for (now, before) in now.iter().zip(places(rows, before)?) {
-                if *now != before {
-                    [*now, before].into_iter().filter(of_place).for_each(|c| changed[c] += 1.0);
-                }
-            }
-        }
-        Ok(changed)
-    }
-}
-
-/// The cluster of every row.
-fn places(rows: &Packed, centres: &Centres) -> Result<Vec<usize>, AnswerError> {
-    Ok(kernel::nearest(rows, centres)?.into_iter().map(|near| near.index as usize).collect())
-}
-
 /// No point of the box is farther from its nearest centre (squared).
 fn nearest_reach(centres: &Centres, domain: &Domain) -> f64 {
     let nearest = centres.rows().map(|centre| domain.reach(centre)).fold(f64::INFINITY, f64::min);
     nearest * nearest
 }
 
-/// What the blocks of a question have in common.
-struct Shape {
-    weights: (&'static str, f64),
-    sums: f64,
-    /// Whether weights and sums are bounded by site, not by row; the distance is then, too.
-    per_site: bool,
-    /// Whether there are counts of sites.
-    sites: bool,
-    distance: Option<f64>,
-}
-
-impl Shape {
-    fn blocks(&self, part: &RoundHalf, k: usize, d: usize) -> Vec<Block> {
-        let block = if self.per_site { Block::per_site } else { Block::per_row };
-        let weights = |len: usize| block(self.weights.0, len, self.weights.1);
-        let sites = self.sites.then(|| Block::per_site("sites", k, 1.0));
-        match part {
-            RoundHalf::Counts => [weights(k)].into_iter().chain(sites).collect(),
-            RoundHalf::Changes(_) => [weights(k)].into_iter().chain(sites).chain([block("changed", k, 1.0)]).collect(),
-            RoundHalf::Sums(list) => vec![weights(list.len()), block("sums", list.len() * d, self.sums)],
-            RoundHalf::Both => {
-                let distance = self.distance.map(|bound| block("distances", 1, bound));
-                [weights(k), block("sums", k * d, self.sums)].into_iter().chain(sites).chain(distance).collect()
-            }
-        }
-    }
-}
-
 /// What a site adds to the totals of all clusters.
 struct Found {
     weights: Vec<f64>,
     sums: Vec<f64>,
-    sites: Vec<f64>,
     distance: f64,
 }
 
 impl Found {
     fn nothing(k: usize, d: usize) -> Self {
-        Self { weights: vec![0.0; k], sums: vec![0.0; k * d], sites: vec![0.0; k], distance: 0.0 }
+        Self { weights: vec![0.0; k], sums: vec![0.0; k * d], distance: 0.0 }
     }
 
     fn add(&mut self, cluster: usize, weight: f64, sum: impl ExactSizeIterator<Item = f64>) {
         let d = sum.len();
         self.weights[cluster] += weight;
-        self.sites[cluster] = 1.0;
         self.sums[cluster * d..(cluster + 1) * d].iter_mut().zip(sum).for_each(|(total, x)| *total += x);
-    }
-
-    /// The vector of a question with sites and a distance.
-    fn values(self, part: &RoundHalf, d: usize) -> Vec<f64> {
-        match part {
-            RoundHalf::Counts | RoundHalf::Changes(_) => [self.weights, self.sites].concat(),
-            RoundHalf::Both => [self.weights, self.sums, self.sites, vec![self.distance]].concat(),
-            RoundHalf::Sums(list) => {
-                let places = || list.iter().map(|c| *c as usize);
-                let sums = places().flat_map(|c| &self.sums[c * d..(c + 1) * d]);
-                places().map(|c| &self.weights[c]).chain(sums).copied().collect()
-            }
-        }
     }
 }
 

@@ -19,12 +19,11 @@ mod validation;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use cells::MAX_SPLITS;
-pub use cells::{Blur, Cells, Split, Tree};
+pub use cells::{Cells, Split, Tree};
 pub use choice::LocalChoice;
 use family::Family;
-pub use family::{Block, Per, RoundHalf, Sensitivity, ShowsRows, SinceCentres, Stage};
-pub(crate) use family::{MAX_WORDS, OfRow};
+pub(crate) use family::MAX_WORDS;
+pub use family::{Block, Per, Sensitivity, ShowsRows, Stage};
 pub use features::Features;
 pub use fuzzy::{FuzzySums, FuzzyValidation};
 pub(crate) use histogram::MAX_BINS;
@@ -34,12 +33,11 @@ pub use moments::Moments;
 pub(crate) use shaped::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, is_wide};
 pub use shaped::{ShapeModel, ShapedSums};
 pub use shifts::Shifts;
-pub use typical::{TypicalSums, Typicality};
-pub use validation::{Contingency, Silhouette, Sizes, Ungrouped, Validation};
+pub use typical::{Typical, TypicalSums, Typicality};
+pub use validation::{Contingency, Silhouette, Validation};
 
-use crate::kernel::{Form, Step, Sums};
+use crate::kernel::{Form, Sums};
 pub use crate::offline::features::FeatureParams;
-use crate::random::Stream;
 use crate::validity::{Geometry, Verdict};
 use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError};
 
@@ -100,7 +98,7 @@ families! {
     Histogram "histogram",
     /// Which K each site would choose alone (the range of a sweep).
     LocalChoice "local_choice",
-    /// Row counts and moments of the cells of a tree (seeding).
+    /// Row counts of the cells of a tree (first centres).
     Cells "cells",
     /// Everything that the validity indices need.
     Validation "validation",
@@ -110,10 +108,6 @@ families! {
     Contingency "contingency",
     /// Sums of clipped distances to a point of reference: rounds under noise.
     Shifts "shifts",
-    /// Rows and sites of hard clusters.
-    Sizes "sizes",
-    /// What the validity indices need where a cluster is too small to be summed up alone.
-    Ungrouped "ungrouped",
     /// Second moments of clusters with covariances (Gaussian mixture, Gustafson-Kessel).
     ShapedSums "shaped_sums",
     /// One round of fuzzy c-means in which rows far from every centre have little weight (noise cluster, possibilistic).
@@ -177,10 +171,9 @@ impl Query {
         queries: &[Self],
         rows: &Prepared,
         forms: &'f [Form],
-        noise: Option<&mut Stream>,
     ) -> Result<Vec<Sums<'f>>, AnswerError> {
         match (queries, forms) {
-            ([one], [form]) => Ok(vec![one.family().answer(rows, form, noise)?]),
+            ([one], [form]) => Ok(vec![one.family().answer(rows, form)?]),
             _ => {
                 let mut questions = Vec::with_capacity(queries.len());
                 for query in queries {
@@ -199,7 +192,7 @@ impl Query {
     }
 
     /// Whether what a site adds to the entries that count rows ([`Per::Row`]) is the sum of what each of its rows would add
-    /// if it were alone: no local steps, no groups that a site leaves out, no labels, no noise.
+    /// if it were alone: no local steps, no groups that a site leaves out, no labels.
     pub(crate) fn adds_up_over_rows(&self) -> bool {
         self.family().adds_up_over_rows()
     }
@@ -207,35 +200,6 @@ impl Query {
     /// Whether the words of parts of a site's rows make the words of all ([`Batch::merge`](crate::Batch::merge)).
     pub fn comes_in_parts(&self) -> bool {
         self.family().comes_in_parts()
-    }
-
-    /// Puts right what does not simply add up, in words that were added up from parts.
-    pub(crate) fn settle(&self, words: &mut [i64], steps: &[Step]) {
-        self.family().settle(words, steps);
-    }
-
-    /// Whether the answer is a sum of smooth functions of single rows; without noise such questions are measured together
-    /// ([`crate::privacy::rank`]). Hard groups, counts, and centres that a site finds among its own rows are not.
-    pub fn is_smooth(&self) -> bool {
-        self.family().is_smooth()
-    }
-
-    /// What one row adds to the answer of a smooth question: a function that adds it to its second argument, for a row inside
-    /// the box. `None` for all other questions.
-    pub(crate) fn of_row(&self, domain: &Domain) -> Option<OfRow<'_>> {
-        self.family().of_row(domain)
-    }
-
-    /// Which half of a round of the algorithm this is, where rounds have two.
-    pub fn half(&self) -> Option<&RoundHalf> {
-        self.family().half()
-    }
-
-    /// The question for the counts of the same round, where rounds have two halves.
-    pub(crate) fn counts(&self) -> Option<Self> {
-        let mut counts = self.clone();
-        *counts.family_mut().half_mut()? = RoundHalf::Counts;
-        Some(counts)
     }
 
     /// Its round, counted from 0, where the question says it.
@@ -253,19 +217,14 @@ impl Query {
         self.family().shows_rows()
     }
 
-    /// How far one row moves the total, for the questions of a run under noise. `reach` is the half diagonal of the box.
-    pub fn sensitivity(&self, reach: f64) -> Option<Sensitivity> {
-        self.family().sensitivity(reach)
+    /// How far one row added or removed moves the total over this box; none for a question that no run under noise asks.
+    pub fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+        self.family().sensitivity(domain)
     }
 
     /// Whether the answer counts labels.
     pub fn reads_labels(&self) -> bool {
         self.family().reads_labels()
-    }
-
-    /// Whether it asks for noise that the site draws ([`answer_with_noise`](crate::answer_with_noise)).
-    pub fn is_blurred(&self) -> bool {
-        self.family().is_blurred()
     }
 
     /// The centres that indices are computed at, where somebody else than the coordinator may judge the totals.

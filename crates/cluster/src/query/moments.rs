@@ -7,9 +7,8 @@ use std::any::Any;
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, OfRow, Stage};
+use super::family::{Block, Family, Sensitivity, Stage};
 use crate::kernel::{Form, Sums};
-use crate::random::Stream;
 use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
 
 /// Without `around`: N and `sum x` (d). With it: N and `sum (x - around)^2` (d).
@@ -54,7 +53,7 @@ impl Family for Moments {
         std::iter::once(Block::per_row("rows", 1, 1.0)).chain((0..d).map(moment)).collect()
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
         let d = rows.domain().columns();
         Ok(kernel::each_row(rows.packed(), form, 1 + d, |x, own| self.add_row(x, own)))
     }
@@ -69,12 +68,9 @@ impl Family for Moments {
         true
     }
 
-    fn is_smooth(&self) -> bool {
-        true
-    }
-
-    fn of_row(&self, _: &Domain) -> Option<OfRow<'_>> {
-        Some(Box::new(|x, sums| self.add_row(x, sums)))
+    /// Every column is a block of its own, and its bound is that of a row's value.
+    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+        Some(Sensitivity::Blocks(self.layout(domain).iter().map(|block| block.bound).collect()))
     }
 }
 

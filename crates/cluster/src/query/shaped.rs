@@ -13,9 +13,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, RoundHalf, ShowsRows, Stage, same_columns};
-use crate::kernel::{Form, Step, Sums};
-use crate::random::Stream;
+use super::family::{Block, Family, Sensitivity, ShowsRows, Stage, same_columns};
+use crate::kernel::{Form, Sums};
+use crate::scale::farthest;
 use crate::scale::inside;
 use crate::shape::{Factor, add_square, extents, stretched, triangle};
 use crate::{AnswerError, Centres, Domain, Prepared, QueryError, Rows, Transform, distance, kernel};
@@ -34,9 +34,8 @@ const MOST_COVARIANCE: f64 = 4.0;
 /// What rounding may leave the smallest variance below the floor.
 const HAIR: f64 = 1e-3;
 
-/// Totals at clusters with centres, covariances and, for a mixture, weights. `weights`, K: `Σ w_k`, for those asked about;
-/// with sums, of the clusters asked about, `Σ w_k x` (d each, working units) and the lower triangle of `Σ w_k z zᵀ`
-/// (d (d + 1) / 2 each); with counts, the sites whose own `Σ w_k` is at least half a row (K), and the fit (1): for a mixture
+/// Totals at clusters with centres, covariances and, for a mixture, weights: `weights`, `Σ w_k` (K); `sums`, `Σ w_k x` (K x d,
+/// working units); `scatter`, the lower triangles of `Σ w_k z zᵀ` (K x d (d + 1) / 2); `fit` (1), for a mixture
 /// `Σ log Σ_k π_k N(z; 0, C_k)`, for Gustafson & Kessel `Σ Σ_k u_k^m d_k²`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ShapedSums {
@@ -48,8 +47,6 @@ pub struct ShapedSums {
     pub model: ShapeModel,
     /// The smallest variance that a cluster has in any direction, in parts of the squared extent of the box.
     pub floor: f64,
-    /// Weights, sites and fit, or the sums, or all.
-    pub part: RoundHalf,
 }
 
 /// What a row's weights in clusters with covariances are.
@@ -168,7 +165,7 @@ impl ShapedSums {
         }
         let covariances = covariances.iter().flat_map(|matrix| stretched(matrix, &by)).collect();
         // Any plan's floor is no lower.
-        let asked = Self { centres, covariances, model, floor: LEAST_FLOOR, part: RoundHalf::Counts };
+        let asked = Self { centres, covariances, model, floor: LEAST_FLOOR };
         asked.check(domain)?;
         Ok(asked)
     }
@@ -196,15 +193,6 @@ impl ShapedSums {
         self.covariances.chunks_exact(triangle(self.centres.columns()).max(1))
     }
 
-    /// Clusters whose sums are asked.
-    fn open(&self) -> Vec<usize> {
-        match &self.part {
-            RoundHalf::Counts | RoundHalf::Changes(_) => Vec::new(),
-            RoundHalf::Sums(list) => list.iter().map(|k| *k as usize).collect(),
-            RoundHalf::Both => (0..self.centres.k()).collect(),
-        }
-    }
-
     /// Whether another question of the same plan differs in nothing but what follows from totals.
     pub(crate) fn like(&self, other: &Self) -> bool {
         let model = match (&self.model, &other.model) {
@@ -212,7 +200,7 @@ impl ShapedSums {
             (ShapeModel::GustafsonKessel { m }, ShapeModel::GustafsonKessel { m: other }) => m == other,
             _ => false,
         };
-        model && self.floor == other.floor && self.part == other.part
+        model && self.floor == other.floor
     }
 }
 
@@ -266,98 +254,63 @@ impl Family for ShapedSums {
                 "a covariance is not positive definite, below the smallest variance, or wider than the box",
             ));
         }
-        self.part.check(k)
+        Ok(())
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
-        let (k, d, open) = (self.centres.k(), domain.columns(), self.open().len());
-        let counts = !matches!(self.part, RoundHalf::Sums(_));
-        let mut blocks = vec![Block::per_row("weights", if counts { k } else { open }, 1.0)];
+        let (k, d) = (self.centres.k(), domain.columns());
         // How far a row may be from each centre in each column, in parts of the box: 1, and a hair.
         let far = 1.0 + 2.0 * crate::scale::HAIR;
-        if open > 0 {
-            blocks.push(Block::per_row("sums", open * d, domain.largest()));
-            blocks.push(Block::per_row("scatter", open * triangle(d), far * far));
-        }
-        if counts {
-            blocks.push(Block::per_site("sites", k, 1.0));
-            let bound = match &self.model {
-                // No density is above 700 nats where variances are not below the least floor, in any number of columns.
-                ShapeModel::Mixture { .. } => -LEAST_LOG_LIKELIHOOD,
-                // As for fuzzy c-means, a row adds at most its squared distance to any one centre.
-                ShapeModel::GustafsonKessel { .. } => {
-                    let of = |matrix: &[f64]| Factor::of(matrix, d);
-                    let most = |f: Factor| (f.log_det / d as f64).exp() * f.trace_of_inverse * d as f64 * far * far;
-                    self.matrices().filter_map(of).map(most).fold(f64::INFINITY, f64::min)
-                }
-            };
-            blocks.push(Block::per_row("fit", 1, bound));
-        }
-        blocks
+        let fit = match &self.model {
+            // No density is above 700 nats where variances are not below the least floor, in any number of columns.
+            ShapeModel::Mixture { .. } => -LEAST_LOG_LIKELIHOOD,
+            // As for fuzzy c-means, a row adds at most its squared distance to any one centre.
+            ShapeModel::GustafsonKessel { .. } => {
+                let of = |matrix: &[f64]| Factor::of(matrix, d);
+                let most = |f: Factor| (f.log_det / d as f64).exp() * f.trace_of_inverse * d as f64 * far * far;
+                self.matrices().filter_map(of).map(most).fold(f64::INFINITY, f64::min)
+            }
+        };
+        vec![
+            Block::per_row("weights", k, 1.0),
+            Block::per_row("sums", k * d, domain.largest()),
+            Block::per_row("scatter", k * triangle(d), far * far),
+            Block::per_row("fit", 1, fit),
+        ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
         let (k, d) = (self.centres.k(), self.centres.columns());
-        let (open, triangle) = (self.open(), triangle(d));
+        let triangle = triangle(d);
         let clusters = Clusters::of(self, rows.domain()).ok_or(NOT_DEFINITE)?;
-        let counts = !matches!(self.part, RoundHalf::Sums(_));
-        let weighed: Vec<usize> = if counts { (0..k).collect() } else { open.clone() };
-        let sums = weighed.len() + open.len() * (d + triangle);
-        let mut sums = kernel::each_row(rows.packed(), form, sums + if counts { k + 1 } else { 0 }, |x, own| {
-            let (mut z, mut w) = (vec![0.0; k * d], vec![0.0; k]);
-            let fit = clusters.weights(x, &mut z, &mut w);
-            let (weights, rest) = own.split_at_mut(weighed.len());
-            weights.iter_mut().zip(&weighed).for_each(|(own, k)| *own = w[*k]);
-            let (sums, rest) = rest.split_at_mut(open.len() * d);
-            for (sum, k) in sums.chunks_exact_mut(d).zip(&open) {
-                sum.iter_mut().zip(x).for_each(|(own, x)| *own = w[*k] * x);
+        Ok(kernel::each_row(rows.packed(), form, k * (1 + d + triangle) + 1, |x, own| {
+            let mut z = vec![0.0; k * d];
+            let (weights, rest) = own.split_at_mut(k);
+            let (sums, rest) = rest.split_at_mut(k * d);
+            let (scatter, fit) = rest.split_at_mut(k * triangle);
+            fit[0] = clusters.weights(x, &mut z, weights);
+            let all = sums.chunks_exact_mut(d).zip(scatter.chunks_exact_mut(triangle)).zip(z.chunks_exact(d));
+            for (((sum, matrix), z), weight) in all.zip(weights.iter()) {
+                sum.iter_mut().zip(x).for_each(|(own, x)| *own = weight * x);
+                add_square(matrix, z, *weight);
             }
-            let (scatter, rest) = rest.split_at_mut(open.len() * triangle);
-            for (matrix, k) in scatter.chunks_exact_mut(triangle).zip(&open) {
-                add_square(matrix, &z[k * d..(k + 1) * d], w[*k]);
-            }
-            if let Some(own) = rest.last_mut() {
-                *own = fit;
-            }
-        });
-        if counts {
-            let sites = weighed.len() + open.len() * (d + triangle);
-            for c in (0..k).filter(|c| sums.value(*c) >= 0.5).collect::<Vec<_>>() {
-                sums.add(sites + c, 1.0);
-            }
-        }
-        Ok(sums)
+        }))
     }
 
     fn comes_in_parts(&self) -> bool {
         true
     }
 
-    /// A site has rows in a cluster where their weights together are half a row or more.
-    fn settle(&self, words: &mut [i64], steps: &[Step]) {
-        if matches!(self.part, RoundHalf::Sums(_)) {
-            return;
-        }
-        let k = self.centres.k();
-        // Weights come first; sites and the fit come last.
-        let (Some(weights), Some(sites)) = (steps.first(), steps.iter().rev().nth(1)) else { return };
-        let first = words.len() - k - 1;
-        for c in 0..k {
-            let weight = words[c] as f64 * 2f64.powi(-weights.fraction_bits);
-            words[first + c] = if weight >= 0.5 { 2f64.powi(sites.fraction_bits) as i64 } else { 0 };
-        }
+    /// A row's weights add up to 1 at most, a product `z zᵀ` has the norm of `|z|²`, of which every column has one at most, and the fit is
+    /// bounded from the question.
+    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+        let far = 1.0 + 2.0 * crate::scale::HAIR;
+        let fit = self.layout(domain).last().map_or(0.0, |block| block.bound);
+        Some(Sensitivity::Blocks(vec![1.0, farthest(domain), domain.columns() as f64 * far * far, fit]))
     }
 
     fn points(&self) -> Vec<&Centres> {
         vec![&self.centres]
-    }
-
-    fn half(&self) -> Option<&RoundHalf> {
-        Some(&self.part)
-    }
-
-    fn half_mut(&mut self) -> Option<&mut RoundHalf> {
-        Some(&mut self.part)
     }
 
     fn shows_rows(&self) -> Option<ShowsRows> {

@@ -1,25 +1,29 @@
 //! How far the rows of every cluster lie from a point of reference, each pulling only so far: the question of rounds under
 //! noise. For ANY centres one row moves the weights by at most 1 and the sums by at most `clip`, in the Euclidean norm,
-//! because its memberships to the power of m add up to at most 1 (specification, section 17).
+//! because its memberships to the power of m add up to at most 1; by sqrt(K) times that with possibilistic memberships, each of
+//! which may be 1 (specification, section 17.4).
 
 use std::any::Any;
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, MAX_WORDS, OfRow, Sensitivity, Stage, same_columns};
+use super::Typical;
+use super::family::{Block, Family, MAX_WORDS, Sensitivity, Stage, same_columns};
 use crate::distance::usable_fuzzifier;
 use crate::kernel::{Form, Sums};
-use crate::random::Stream;
 use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance, kernel};
 
 /// `U_k = sum_j w_jk` (K) and `S_k = sum_j w_jk clip(x_j - r_k)` (K x d), where clip shortens a vector to the length
-/// `clip`, and `w_jk` is `u_jk^m`, or 1 for the nearest centre and 0 for all others.
+/// `clip`, and `w_jk` is `u_jk^m`, or 1 for the nearest centre and 0 for all others. With `typical` u are the memberships of
+/// [`TypicalSums`](super::TypicalSums).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shifts {
     /// Current centres, K x d.
     pub centres: Centres,
     /// Fuzzifier, m > 1; none for hard groups.
     pub m: Option<f64>,
+    /// For fuzzy c-means with a noise cluster, or possibilistic; `m` is there then.
+    pub typical: Option<Typical>,
     /// The points of reference are the middle of the box, and not the centres.
     pub middle: bool,
     /// Longest vector that counts in full, > 0, working units.
@@ -42,13 +46,21 @@ impl Shifts {
         middle.repeat(self.centres.k())
     }
 
+    /// The largest Euclidean norm of one row's weights.
+    pub(crate) fn most(&self) -> f64 {
+        self.typical.map_or(1.0, |typical| typical.typicality.most(self.centres.k()))
+    }
+
     /// What one row adds, with the points of reference.
     pub(crate) fn add_row(&self, x: &[f64], references: &[f64], sums: &mut [f64]) {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let mut weights = vec![0.0; k];
         match self.m {
             Some(m) => {
-                distance::memberships(x, self.centres.rows(), m, &mut weights);
+                match self.typical {
+                    Some(typical) => _ = typical.shares(x, &self.centres, m, &mut weights),
+                    None => _ = distance::memberships(x, self.centres.rows(), m, &mut weights),
+                }
                 weights.iter_mut().for_each(|u| *u = distance::power(*u, m));
             }
             None => weights[distance::nearest(x, self.centres.rows()).0] = 1.0,
@@ -71,9 +83,10 @@ impl Family for Shifts {
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
         same_columns(&self.centres, domain)?;
-        if self.m.is_some_and(|m| !usable_fuzzifier(m)) {
+        if self.m.is_some_and(|m| !usable_fuzzifier(m)) || (self.m.is_none() && self.typical.is_some()) {
             return Err(QueryError::Fuzzifier);
         }
+        self.typical.map_or(Ok(()), Typical::check)?;
         if !(self.clip.is_finite() && self.clip > 0.0) {
             return Err(QueryError::Parameter { what: "rows pull as far as a number above 0 says" });
         }
@@ -88,7 +101,7 @@ impl Family for Shifts {
         vec![Block::per_row("weights", k, 1.0), Block::per_row("shifts", k * domain.columns(), self.clip)]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let references = self.references(rows.domain());
         Ok(kernel::each_row(rows.packed(), form, k * (d + 1), |x, own| self.add_row(x, &references, own)))
@@ -111,18 +124,8 @@ impl Family for Shifts {
         before.is_none_or(|before| before.round.checked_add(1) == Some(self.round))
     }
 
-    fn is_smooth(&self) -> bool {
-        self.m.is_some()
-    }
-
-    fn of_row(&self, domain: &Domain) -> Option<OfRow<'_>> {
-        self.m?;
-        let references = self.references(domain);
-        Some(Box::new(move |x, sums| self.add_row(x, &references, sums)))
-    }
-
-    fn sensitivity(&self, _: f64) -> Option<Sensitivity> {
-        Some(Sensitivity::Round { clip: self.clip })
+    fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {
+        Some(Sensitivity::Round { weights: self.most(), clip: self.clip })
     }
 }
 
@@ -139,7 +142,7 @@ mod tests {
     fn answer(rows: &[f64], d: usize, shifts: &Shifts) -> Vec<f64> {
         let rows = Rows::new(rows.to_vec(), d).unwrap();
         let prepared = Prepared::new(&rows, &box_of(d), OutOfBox::Refuse).unwrap();
-        shifts.answer(&prepared, &Form::PLAIN, None).unwrap().into_plain()
+        shifts.answer(&prepared, &Form::PLAIN).unwrap().into_plain()
     }
 
     fn norm(values: &[f64]) -> f64 {
@@ -164,7 +167,7 @@ mod tests {
                 (0..k).flat_map(|c| (0..d).map(move |j| (c, j))).map(|(c, j)| base[j] * (1.0 - close) + close * places[c * d + j]).collect();
             let x = if on_a_centre { centres[..d].to_vec() } else { places[35..35 + d].to_vec() };
             let centres = Centres::new(k, d, centres).unwrap();
-            let shifts = Shifts { centres, m, middle, clip, round: 0 };
+            let shifts = Shifts { centres, m, typical: None, middle, clip, round: 0 };
             let found = answer(&x, d, &shifts);
             prop_assert!(found.iter().all(|v| v.is_finite()));
             prop_assert!(norm(&found[..k]) <= 1.0 + 1e-12, "{found:?}");
@@ -179,7 +182,7 @@ mod tests {
     #[test]
     fn the_bounds_are_tight() {
         let centres = Centres::from_rows(&[vec![0.5, 0.5], vec![-1.0, -1.0]]).unwrap();
-        let shifts = Shifts { centres, m: Some(2.0), middle: true, clip: 2f64.sqrt(), round: 0 };
+        let shifts = Shifts { centres, m: Some(2.0), typical: None, middle: true, clip: 2f64.sqrt(), round: 0 };
         let found = answer(&[0.5, 0.5], 2, &shifts);
         assert_eq!(found, [1.0, 0.0, 0.5, 0.5, 0.0, 0.0]);
         let far = answer(&[1.0, 1.0], 2, &Shifts { clip: 0.5, m: None, ..shifts.clone() });
@@ -199,7 +202,8 @@ mod tests {
 
     #[test]
     fn what_no_site_answers() {
-        let good = Shifts { centres: Centres::known(vec![[0.0]]), m: None, middle: true, clip: 1.0, round: 3 };
+        let good =
+            Shifts { centres: Centres::known(vec![[0.0]]), m: None, typical: None, middle: true, clip: 1.0, round: 3 };
         assert_eq!(good.check(&box_of(1)), Ok(()));
         assert!(good.check(&box_of(2)).is_err());
         assert_eq!(Shifts { m: Some(1.0), ..good.clone() }.check(&box_of(1)), Err(QueryError::Fuzzifier));

@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Stage, fuzzy_centres};
+use super::family::{Block, Family, Sensitivity, Stage, fuzzy_centres};
 use crate::kernel::{Form, Sums};
-use crate::random::Stream;
+use crate::scale::farthest;
 use crate::{AnswerError, Centres, Domain, Prepared, QueryError, Rows, distance, kernel};
 
 /// Distances above this leave the range in which bounds are kept.
@@ -36,31 +36,28 @@ pub enum Typicality {
     Possibilistic,
 }
 
-impl TypicalSums {
-    /// Memberships of n rows (n x d, units of the question) in K clusters, row by row: n x K, and under [`Typicality::Noise`]
-    /// n x (K + 1), where the last one is that in the noise cluster and those of a row add up to 1.
-    ///
-    /// # Errors
-    /// [`QueryError::ColumnMismatch`].
-    pub fn memberships(&self, rows: &Rows) -> Result<Vec<f64>, QueryError> {
-        let (k, d) = (self.centres.k(), self.centres.columns());
-        if rows.columns() != d {
-            return Err(QueryError::ColumnMismatch { expected: d, found: rows.columns() });
+/// What a row's memberships are where rows far from every centre lose their weight.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Typical {
+    /// δ, > 0, units of the question.
+    pub distance: f64,
+    /// How they lose it.
+    pub typicality: Typicality,
+}
+
+impl Typical {
+    /// Whether the distance can be used.
+    pub(super) fn check(self) -> Result<(), QueryError> {
+        if self.distance > 0.0 && self.distance <= MOST_DISTANCE {
+            return Ok(());
         }
-        let shares = k + usize::from(self.typicality == Typicality::Noise);
-        let mut all = vec![0.0; rows.len() * shares];
-        for (row, u) in rows.iter().zip(all.chunks_exact_mut(shares)) {
-            let (u, rest) = u.split_at_mut(k);
-            let noise = self.shares(row, u);
-            rest.fill(noise);
-        }
-        Ok(all)
+        Err(QueryError::Parameter { what: "the distance of noise or of typical rows must be above 0" })
     }
 
-    /// Memberships of a row, K; returns that in the noise cluster, 0 where there is none.
-    fn shares(&self, x: &[f64], u: &mut [f64]) -> f64 {
-        let exponent = 2.0 / (self.m - 1.0);
-        u.iter_mut().zip(self.centres.rows()).for_each(|(u, centre)| *u = distance::euclidean(x, centre));
+    /// Memberships of a row, K; returns that in the noise cluster, 0 if there is none.
+    pub(super) fn shares(self, x: &[f64], centres: &Centres, m: f64, u: &mut [f64]) -> f64 {
+        let exponent = 2.0 / (m - 1.0);
+        u.iter_mut().zip(centres.rows()).for_each(|(u, centre)| *u = distance::euclidean(x, centre));
         if self.typicality == Typicality::Possibilistic {
             u.iter_mut().for_each(|u| *u = 1.0 / (1.0 + (*u / self.distance).powf(exponent)));
             return 0.0;
@@ -77,15 +74,49 @@ impl TypicalSums {
     }
 }
 
+impl Typicality {
+    /// The largest Euclidean norm of what one row's memberships to the power of m, any m > 1, in so many clusters can be.
+    pub(super) fn most(self, k: usize) -> f64 {
+        match self {
+            Self::Noise => 1.0,
+            Self::Possibilistic => (k as f64).sqrt(),
+        }
+    }
+}
+
+impl TypicalSums {
+    fn typical(&self) -> Typical {
+        Typical { distance: self.distance, typicality: self.typicality }
+    }
+
+    /// Memberships of n rows (n x d, units of the question) in K clusters, row by row: n x K, and under [`Typicality::Noise`]
+    /// n x (K + 1), where the last one is that in the noise cluster and those of a row add up to 1.
+    ///
+    /// # Errors
+    /// [`QueryError::ColumnMismatch`].
+    pub fn memberships(&self, rows: &Rows) -> Result<Vec<f64>, QueryError> {
+        let (k, d) = (self.centres.k(), self.centres.columns());
+        if rows.columns() != d {
+            return Err(QueryError::ColumnMismatch { expected: d, found: rows.columns() });
+        }
+        let shares = k + usize::from(self.typicality == Typicality::Noise);
+        let mut all = vec![0.0; rows.len() * shares];
+        for (row, u) in rows.iter().zip(all.chunks_exact_mut(shares)) {
+            let (u, rest) = u.split_at_mut(k);
+            let noise = self.typical().shares(row, &self.centres, self.m, u);
+            rest.fill(noise);
+        }
+        Ok(all)
+    }
+}
+
 impl Family for TypicalSums {
     fn stage(&self) -> Stage {
         Stage::Iterating
     }
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
-        if !(self.distance > 0.0 && self.distance <= MOST_DISTANCE) {
-            return Err(QueryError::Parameter { what: "the distance of noise or of typical rows must be above 0" });
-        }
+        self.typical().check()?;
         fuzzy_centres(&self.centres, self.m, domain)
     }
 
@@ -97,11 +128,11 @@ impl Family for TypicalSums {
         ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         Ok(kernel::each_row(rows.packed(), form, k * d + k, |x, sums| {
             let mut u = vec![0.0; k];
-            self.shares(x, &mut u);
+            self.typical().shares(x, &self.centres, self.m, &mut u);
             let (sums, weights) = sums.split_at_mut(k * d);
             for ((u, sums), total) in u.iter().zip(sums.chunks_exact_mut(d)).zip(weights) {
                 let weight = distance::power(*u, self.m);
@@ -109,6 +140,12 @@ impl Family for TypicalSums {
                 sums.iter_mut().zip(x).for_each(|(sum, x)| *sum += weight * x);
             }
         }))
+    }
+
+    /// Possibilistic memberships do not add up to 1: each may be 1.
+    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+        let most = self.typicality.most(self.centres.k());
+        Some(Sensitivity::Blocks(vec![most * farthest(domain), most]))
     }
 
     fn comes_in_parts(&self) -> bool {

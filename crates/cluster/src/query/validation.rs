@@ -4,9 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, MAX_WORDS, ShowsRows, Stage, fuzzy_centres, same_columns};
-use crate::kernel::{Form, Grouped, Sums};
-use crate::random::Stream;
+use super::family::{Block, Family, MAX_WORDS, Sensitivity, Stage, fuzzy_centres, same_columns};
+use crate::kernel::{Form, Sums};
+use crate::scale::{MARGIN, farthest, reach};
 use crate::validity::{self, Geometry, Verdict};
 use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError, distance, kernel};
 
@@ -28,25 +28,6 @@ pub struct Validation {
     /// Whether the sums of coordinates and of their squared deviations are asked too (Calinski-Harabasz, Fukuyama-Sugeno, cluster
     /// means and deviations need them).
     pub vectors: bool,
-}
-
-/// Rows of every hard cluster (K) and sites that have rows in it (K): what decides whether [`Validation`] may be asked there.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Sizes {
-    /// Final centres, K x d.
-    pub centres: Centres,
-}
-
-/// [`Validation`] where a cluster is too small: every total is over all rows, none over the rows of one cluster.
-///
-/// Totals: `sum ||x - c_k||` and `sum u_k`, K each; then, 1 each, `J_m`, `sum ||x - c||^2` and `sum ||x - c||` to the own
-/// centre, and the five sums of [`Validation`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ungrouped {
-    /// Final centres, K x d.
-    pub centres: Centres,
-    /// Fuzzifier, m > 1.
-    pub m: f64,
 }
 
 /// Round B: the simplified silhouette with respect to the cluster means (1) and the silhouette with squared Euclidean
@@ -117,9 +98,8 @@ impl Family for Validation {
         blocks
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
-        let grouped = Grouped::Yes { vectors: self.vectors };
-        Ok(kernel::validity_sums(rows.packed(), &self.centres, self.m, grouped, form)?)
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+        Ok(kernel::validity_sums(rows.packed(), &self.centres, self.m, self.vectors, form)?)
     }
 
     fn points(&self) -> Vec<&Centres> {
@@ -128,6 +108,22 @@ impl Family for Validation {
 
     fn adds_up_over_rows(&self) -> bool {
         true
+    }
+
+    /// Own rows are those of one centre, so that one entry of a block by cluster moves; memberships and their powers add up to 1 at most.
+    fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
+        let (k, far) = (self.centres.k() as f64, 2.0 * reach(domain));
+        let objective = far * far * k.powf(1.0 - self.m);
+        let mut blocks = vec![1.0, far * far, far, k.sqrt() * far, 1.0, 1.0, objective];
+        blocks.extend([1.0, k.ln().max(1.0), k * far, k * far * far, 1.0]);
+        if self.vectors {
+            blocks.push(farthest(domain));
+            blocks.extend((0..domain.columns()).map(|column| {
+                let (low, high) = domain.working_interval(column);
+                (high - low) * (high - low) * MARGIN
+            }));
+        }
+        Some(Sensitivity::Blocks(blocks))
     }
 
     fn judged_centres(&mut self) -> Option<&mut Centres> {
@@ -173,87 +169,6 @@ fn over_all_rows(centres: &Centres, domain: &Domain) -> [Block; 5] {
     ]
 }
 
-impl Family for Sizes {
-    fn stage(&self) -> Stage {
-        Stage::Sizing
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
-        same_columns(&self.centres, domain)
-    }
-
-    fn layout(&self, _: &Domain) -> Vec<Block> {
-        let k = self.centres.k();
-        vec![Block::per_row("rows", k, 1.0), Block::per_site("sites", k, 1.0)]
-    }
-
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
-        let k = self.centres.k();
-        let mut sums =
-            kernel::over_nearest(rows.packed(), &self.centres, form, 2 * k, |row, sums| sums.add(row.own, 1.0))?;
-        for c in (0..k).filter(|c| sums.value(*c) > 0.0).collect::<Vec<_>>() {
-            sums.add(k + c, 1.0);
-        }
-        Ok(sums)
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
-    }
-
-    fn shows_rows(&self) -> Option<ShowsRows> {
-        Some(ShowsRows { block: "rows", blocks: Some(2) })
-    }
-}
-
-impl Family for Ungrouped {
-    fn stage(&self) -> Stage {
-        Stage::Validating
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
-        fuzzy_centres(&self.centres, self.m, domain)
-    }
-
-    fn layout(&self, domain: &Domain) -> Vec<Block> {
-        let k = self.centres.k();
-        let Reach { nearest, farthest, .. } = Reach::of(&self.centres, domain);
-        let mut blocks = vec![
-            Block::per_row("distances", k, farthest),
-            Block::per_row("memberships", k, 1.0),
-            Block::per_row("objective", 1, nearest * nearest),
-            Block::per_row("own_squares", 1, nearest * nearest),
-            Block::per_row("own_distances", 1, nearest),
-        ];
-        blocks.extend(over_all_rows(&self.centres, domain));
-        blocks
-    }
-
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
-        Ok(kernel::validity_sums(rows.packed(), &self.centres, self.m, Grouped::No, form)?)
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
-    }
-
-    fn judged_centres(&mut self) -> Option<&mut Centres> {
-        Some(&mut self.centres)
-    }
-
-    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
-        validity::ungrouped(&self.centres, geometry, values, rows)
-    }
-}
-
 impl Family for Silhouette {
     fn stage(&self) -> Stage {
         Stage::Silhouettes
@@ -277,7 +192,7 @@ impl Family for Silhouette {
         vec![Block::per_row("simplified_silhouette_means", 1, 1.0), Block::per_row("silhouette", 1, 1.0)]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
         Ok(kernel::each_row(rows.packed(), form, 2, |x, sums| {
             let (own, _) = distance::nearest(x, self.centres.rows());
             if self.rows[own] < 1.5 {
@@ -306,6 +221,11 @@ impl Family for Silhouette {
         vec![&self.centres, &self.means]
     }
 
+    /// Both widths lie between -1 and 1.
+    fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {
+        Some(Sensitivity::Blocks(vec![1.0, 1.0]))
+    }
+
     fn adds_up_over_rows(&self) -> bool {
         true
     }
@@ -327,7 +247,7 @@ impl Family for Contingency {
         vec![Block::per_row("counts", self.centres.k() * self.classes as usize, 1.0)]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
         let labels = match rows.labels() {
             Some(labels) => labels,
             None if rows.is_empty() => &[],
@@ -349,6 +269,11 @@ impl Family for Contingency {
 
     fn comes_in_parts(&self) -> bool {
         true
+    }
+
+    /// A row has one centre and one label.
+    fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {
+        Some(Sensitivity::Blocks(vec![1.0]))
     }
 
     fn reads_labels(&self) -> bool {

@@ -35,28 +35,6 @@ pub(crate) fn full(
     Full::new(values, k).verdict(&Shape::new(centres, geometry)?, rows)
 }
 
-/// The verdict from totals of which none is over one cluster alone.
-pub(crate) fn ungrouped(
-    centres: &Centres,
-    geometry: Geometry<'_>,
-    values: &[f64],
-    rows: Option<u64>,
-) -> Result<Verdict, MethodError> {
-    let k = centres.k();
-    check_values(values, 2 * k + 3 + SCALARS)?;
-    let shape = Shape::new(centres, geometry)?;
-    let (distances, rest) = values.split_at(k);
-    let (memberships, rest) = rest.split_at(k);
-    let (sums, scalars) = rest.split_at(3);
-    if sums.iter().any(|sum| *sum < 0.0) {
-        return Err(MethodError::implausible("a sum of distances is negative"));
-    }
-    let mut verdict = Basic { distances, memberships, objective: sums[0] }.verdict(&shape, rows)?;
-    let whole = Whole { inertia: sums[1], own: sums[2], scalars };
-    verdict.indices = whole.indices(&shape, verdict.rows as f64, verdict.indices)?;
-    Ok(verdict)
-}
-
 /// Adds what round B says (the totals of a [`Silhouette`](crate::query::Silhouette)) to the verdict of round A.
 ///
 /// # Errors

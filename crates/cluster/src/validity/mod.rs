@@ -12,7 +12,7 @@ use crate::Centres;
 
 pub use formulas::fuzzy_davies_bouldin;
 pub use judge::silhouettes;
-pub(crate) use judge::{basic, full, ungrouped};
+pub(crate) use judge::{basic, full};
 
 /// Validity indices of a result; `None` where the totals that an index needs were not asked or it is not defined.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use veilsum_proto::{
     identity::{Identity, PublicKey},
-    ledger::{Answer, Column, Entry, Note},
+    ledger::{Answer, Column, Entry, Note, Reservation},
     message::Disclosure,
-    policy::{Cost, Smooth, Spent},
+    policy::Spent,
     release,
     suite::{self, Hash},
 };
@@ -16,15 +16,7 @@ use crate::{
     error::{Code, Failure},
 };
 
-use super::{
-    origin::{Origin, Together},
-    smooth::{Kept, Measured},
-};
-
-/// Name of the question that counts rows.
-const COUNT: &str = "count_rows";
-/// Name of the question about a batch that the intermediary judges.
-const JUDGED: &str = "judged_validation";
+use super::origin::{Origin, Together};
 
 /// The rows that a ledger counts for.
 #[derive(Clone, PartialEq, Eq)]
@@ -81,9 +73,13 @@ pub struct Account {
     questions: BTreeMap<Hash, BTreeSet<Hash>>,
     /// Places in `given` of exact answers, by cohort, rows and question.
     places: BTreeMap<[Hash; 3], Vec<usize>>,
-    runs: u64,
     spent: Spent,
-    measured: Measured,
+    /// The version of the rows at the last answer without noise.
+    exact: Option<u32>,
+    /// Plans without noise that the operator agreed to, and the version of the rows then ([POL-9]).
+    agreed: BTreeMap<Hash, u32>,
+    /// What is kept for plans that this site said yes to ([POL-8]).
+    reserved: BTreeMap<Hash, Reservation>,
     /// The columns as they were declared or seen last.
     columns: BTreeMap<String, Hash>,
     version: u32,
@@ -155,33 +151,6 @@ impl Known {
 }
 
 impl Account {
-    /// Records of smooth questions, by which the answered ones are measured.
-    pub fn keep(&mut self, kept: impl IntoIterator<Item = Kept>) {
-        self.measured.keep(kept);
-    }
-
-    /// Whether it has this record.
-    pub fn knows(&self, record: &Kept) -> bool {
-        self.measured.knows(record)
-    }
-
-    /// Measures the smooth questions that were answered since the last call; until then their numbers count one by one
-    /// ([POL-9]).
-    pub fn measure(&mut self) {
-        self.spent.smooth = self.measured.told();
-    }
-
-    /// Numbers of smooth answers that left and are not measured yet.
-    pub fn unmeasured(&self) -> u64 {
-        self.measured.unmeasured()
-    }
-
-    /// What they and this question would tell together; `None` where it cannot be measured.
-    pub fn measure_with(&mut self, record: &Kept, cost: &Cost) -> Option<Smooth> {
-        self.measure();
-        self.measured.with(record, cost)
-    }
-
     /// Takes an entry of the ledger.
     pub fn take(&mut self, entry: &Entry) {
         self.version = entry.version;
@@ -191,8 +160,6 @@ impl Account {
         }
         let fresh = Course { run: entry.run, anew: true, last: None };
         let course = self.courses.entry(entry.session).or_insert(fresh);
-        // A name may occur again after another one, because the choice of names must not decide how many runs are
-        // counted.
         course.anew |= course.run != entry.run;
         course.run = entry.run;
         let Some(cohort) = entry.cohort else { return };
@@ -204,14 +171,13 @@ impl Account {
             return;
         }
         let Some(answer) = &entry.answer else { return };
-        let behind = course.last.as_ref().is_some_and(|last| entry.slot <= last.slot);
-        if (course.anew || behind) && ![COUNT, JUDGED].contains(&answer.kind.as_str()) {
-            self.runs += 1;
-        }
         course.anew = false;
         self.questions.entry(entry.session).or_default().insert(answer.question);
         let known = self.find(&cohort, &entry.rows, answer);
         let given = known.unwrap_or(self.given.len());
+        if answer.cost.nano_rho.is_none() {
+            self.exact = Some(entry.version);
+        }
         if known.is_none() {
             self.give(Given { plan: entry.plan, cohort, rows: entry.rows, answer: answer.clone() });
         }
@@ -259,7 +225,37 @@ impl Account {
                     block.rename(&rekey.old, rekey.new);
                 }
             }
+            Note::Agreed => drop(self.agreed.insert(entry.plan, entry.version)),
+            Note::Reserved(kept) => drop(self.reserved.insert(entry.plan, *kept)),
         }
+    }
+
+    /// Whether the operator agreed to this plan without noise, for the rows as they are, and it may still be answered ([POL-9]).
+    pub fn has_agreed(&self, plan: &Hash) -> bool {
+        self.agreed.get(plan) == Some(&self.version) && !self.changed_since_exact()
+    }
+
+    /// Whether exact totals have left of an earlier version of these rows: those of now would be subtracted from them.
+    pub fn changed_since_exact(&self) -> bool {
+        self.exact.is_some_and(|version| version != self.version)
+    }
+
+    /// Whether exact totals have ever left. No bound holds for the rows behind them.
+    pub fn is_exact(&self) -> bool {
+        self.exact.is_some()
+    }
+
+    /// What is kept for a begun run of this plan, in 10^-9 of rho, with what it has spent.
+    pub fn keeps_for(&self, plan: &Hash) -> u64 {
+        self.reserved.get(plan).map_or(0, |kept| kept.nano_rho)
+    }
+
+    /// rho in 10^-9 that is spent, with what is kept for begun runs of other plans than this one ([POL-8]); `now` in seconds since
+    /// 1970.
+    pub fn promised_beside(&self, plan: &Hash, now: u64) -> u64 {
+        let kept = self.reserved.iter().filter(|(other, kept)| *other != plan && kept.until > now);
+        let rest = kept.map(|(other, kept)| kept.nano_rho.saturating_sub(self.rho_of(other)));
+        rest.fold(self.spent.nano_rho, u64::saturating_add)
     }
 
     /// The block that the data set belongs to; none before its first answer.
@@ -320,7 +316,6 @@ impl Account {
         if given.answer.cost.nano_rho.is_none() {
             self.places.entry(place(&given.cohort, &given.rows, &given.answer)).or_default().push(self.given.len());
         }
-        self.measured.left(&given.plan, &given.answer);
         self.given.push(given);
     }
 
@@ -348,14 +343,9 @@ impl Account {
         self.give(second);
     }
 
-    /// The whole account, for an answer of `session` in `run` at `slot`.
-    pub fn spent(&self, session: &Hash, run: Option<Hash>, slot: Option<(u32, u16)>) -> Spent {
-        let another = run.is_some_and(|run| {
-            let course = self.courses.get(session);
-            // An answer that is sent again has its slot.
-            course.is_none_or(|c| c.anew || c.run != run || c.last.as_ref().is_some_and(|last| slot < last.slot))
-        });
-        Spent { runs: self.runs + u64::from(another), ..self.spent }
+    /// The whole account.
+    pub fn spent(&self) -> Spent {
+        self.spent
     }
 
     /// Different questions that were answered in this session, over all its runs, and `question`.

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use veilsum_proto::{
     identity::{Identity, PublicKey},
     ledger::{Answer, Entry},
-    policy::{Cost, Smooth, Spent},
+    policy::{Cost, Spent},
     release::{self, Broken, Standing},
     suite::Hash,
 };
@@ -16,7 +16,6 @@ use veilsum_proto::{
 use super::{
     account::{Account, Data, Known},
     origin::Origin,
-    smooth::Kept,
 };
 use crate::error::Failure;
 
@@ -77,15 +76,9 @@ impl Book {
         self.account.take(entry);
     }
 
-    /// Takes records of smooth questions, by which answers are measured.
-    pub fn keep(&mut self, kept: impl IntoIterator<Item = Kept>) {
-        self.account.keep(kept);
-    }
-
-    /// What was given away on these rows so far and is promised to the other aggregator, for an answer as `left` says;
-    /// `counted` where it makes its run one of those that count.
-    pub fn spent(&self, left: &Left, counted: bool) -> Spent {
-        let mut spent = self.account.spent(&left.session, counted.then_some(left.run), left.slot);
+    /// What was given away so far and is promised to the other aggregator, for an answer as `left` says.
+    pub fn spent(&self, left: &Left) -> Spent {
+        let mut spent = self.account.spent();
         self.promised_elsewhere(&left.session).for_each(|cost| spent.add(&cost));
         spent
     }
@@ -98,23 +91,6 @@ impl Book {
 
     fn promised_elsewhere<'a>(&'a self, session: &'a Hash) -> impl Iterator<Item = Cost> + 'a {
         self.promised.iter().filter(move |(other, _)| *other != session).filter_map(|(_, promise)| promise.cost)
-    }
-
-    /// Measures all smooth questions answered so far, and what they tell with the one that `record` describes; `None` where it
-    /// is none ([POL-9]).
-    pub fn measure(&mut self, record: Option<&Kept>, cost: &Cost) -> Option<Smooth> {
-        match record {
-            Some(record) => self.account.measure_with(record, cost),
-            None => {
-                self.account.measure();
-                None
-            }
-        }
-    }
-
-    /// Numbers of smooth answers that left and are not measured yet.
-    pub fn unmeasured(&self) -> u64 {
-        self.account.unmeasured()
     }
 
     /// Whether this answer gives nothing away that was not given before: the same numbers from the same sites, or the last

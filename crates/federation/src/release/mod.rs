@@ -1,20 +1,21 @@
 //! May this answer leave? This folder computes what the answer would give away ([`cost()`]) and what was given away before
-//! ([`Account`], [`Book`]), recognises the rows of a ledger ([`Origin`]), and decides ([`decide()`]).
+//! ([`Account`], [`Book`]), recognises the rows of a ledger ([`Origin`]), and decides: on a whole plan ([`judge()`]), and on every
+//! answer ([`decide()`]). No value and no number of rows enters either.
 
 mod account;
 mod book;
 mod cost;
 mod decide;
+mod judge;
 mod origin;
-mod smooth;
 
 pub use account::{Account, Data, Known, Membership};
 pub use book::{Book, Due, Left, Unpromised};
-pub use cost::{check_promise, cohort_digest, cost, facts};
-pub use decide::{Answering, Decision, Offer, Shown, decide, drawn, question_digest};
+pub use cost::{check_promise, cohort_digest, cost, facts, promise};
+pub use decide::{Answering, Offer, decide, drawn, question_digest};
+pub use judge::{About, Yes, judge, may_agree};
 pub use origin::{Origin, Passes, RowLabels, Together};
-pub use smooth::Kept;
 /// What a site's rows are before they are an [`Origin`], and once they are ready to answer.
 pub use veilsum_cluster::{DataError, Domain, Precision, Prepared, Rows, Scaling};
 /// What a digest of rows is made with.
-pub use veilsum_proto::suite::Hash;
+pub use veilsum_proto::{policy::rho_text, suite::Hash};

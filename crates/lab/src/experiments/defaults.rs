@@ -3,8 +3,7 @@
 //!
 //! The recipes are those that `veilsum demo` and `plan make` make where nothing but the method and K is said, for ten sites.
 
-use veilsum_cluster::method::first::{STRICT, usual_start};
-use veilsum_cluster::method::{Choice, Clusters, GroupThreshold, Options, Pick, Seeding, TreeSeeding, Validity};
+use veilsum_cluster::method::{Choice, Clusters, Options, Pick, Seeding, TreeSeeding, Validity};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::warnings::{self, Warning};
 use veilsum_cluster::{
@@ -46,13 +45,8 @@ impl Set {
     }
 }
 
-/// The recipe of the product's defaults for [`SITES`] sites.
-fn usual(method: &str, clusters: Clusters, seed: u64) -> Recipe {
-    usual_among(SITES, method, clusters, seed)
-}
-
-/// The recipe of the product's defaults for so many sites, whose rows nobody has counted.
-fn usual_among(sites: usize, method: &str, clusters: Clusters, seed: u64) -> Recipe {
+/// The recipe of the product's defaults.
+fn usual(method: &str, clusters: Clusters, columns: usize, seed: u64) -> Recipe {
     let about = veilsum_cluster::algorithm::ALGORITHMS.iter().find(|about| about.name == method).expect("a method");
     let algorithm = (about.usual)(&Options {
         m: 2.0,
@@ -69,20 +63,12 @@ fn usual_among(sites: usize, method: &str, clusters: Clusters, seed: u64) -> Rec
         regularisation: 1e-6,
         distance: 0.2,
     });
-    let cells_per_cluster = about.cells_per_cluster;
-    let cells = algorithm.cells(clusters.max, cells_per_cluster);
-    let seeding = match usual_start(&algorithm, false, cells, sites, None).totals {
-        true => Seeding::Tree(TreeSeeding { seed, cells_per_cluster, tries: 20, min_rows: 10, blur: 0.5 }),
-        false => Seeding::Uniform { seed },
-    };
+    let seeding = Seeding::Tree(TreeSeeding::usual(seed, algorithm.most_points(clusters.max), columns));
     let hard = algorithm.fuzzifier().is_none();
-    let min_change = if algorithm.is_lloyd() { 5 } else { 1 };
     Recipe {
         clusters,
-        rule: STRICT,
         validity: if hard { Validity::everything() } else { Validity::basic() },
         choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
-        min_change,
         ..Recipe::plain(algorithm, clusters.min, seeding)
     }
 }
@@ -94,7 +80,7 @@ fn best(set: &Set, hard: bool) -> Result<f64, ExperimentError> {
     let found = each(&starts, |seed| {
         let seeding = match seed % 2 {
             0 => Seeding::Uniform { seed: *seed },
-            _ => Seeding::Tree(TreeSeeding { seed: *seed, cells_per_cluster: 8, tries: 20, min_rows: 1, blur: 0.0 }),
+            _ => Seeding::Tree(TreeSeeding { seed: *seed, levels: 6, tries: 20 }),
         };
         let (algorithm, validity) = if hard {
             (Algorithm::Kmeans { epsilon: 0.0, max_rounds: 300 }, Validity::everything())
@@ -108,23 +94,10 @@ fn best(set: &Set, hard: bool) -> Result<f64, ExperimentError> {
     Ok(found.into_iter().fold(f64::INFINITY, f64::min))
 }
 
-/// The outcome of a recipe on sites, and what it warns of. Every seed has its own blur.
-fn judged(
-    recipe: &Recipe,
-    set: &Set,
-    sites: &[Prepared],
-    seed: u64,
-) -> Result<(Outcome, Vec<Warning>), ExperimentError> {
+/// The outcome of a recipe on sites, and what it warns of.
+fn judged(recipe: &Recipe, set: &Set, sites: &[Prepared]) -> Result<(Outcome, Vec<Warning>), ExperimentError> {
     let mut run = recipe.run(&set.domain, sites.len() as u32)?;
-    let mut draws = Stream::new(seed, b"veilsum defaults blur v1");
-    let keys: Vec<u64> = sites.iter().map(|_| draws.below(u64::MAX)).collect();
-    // A site's questions of seeding are blurred one by one.
-    let asked = std::cell::Cell::new(0u64);
-    let blur = |site: usize, _: &[veilsum_cluster::Query]| {
-        asked.set(asked.get() + 1);
-        Stream::new(keys[site].wrapping_add(asked.get()), b"veilsum defaults blur v1")
-    };
-    let outcome = pooled::beside(&mut run, sites, None, None, Some(&blur))?;
+    let outcome = pooled::beside(&mut run, sites, None, None)?;
     let names: Vec<String> = (0..set.rows.columns()).map(|column| format!("f{column}")).collect();
     let found = warnings::of(recipe, &set.domain, &names, &outcome);
     Ok((outcome, found))
@@ -179,9 +152,9 @@ fn starts(report: &mut Report, sets: &[Set], seeds: &[u64]) -> Result<(), Experi
         for (set, best) in sets.iter().zip(&best) {
             let sites = set.dealt(SITES)?;
             let runs = each(seeds, |seed| {
-                let recipe = usual(method, Clusters::exactly(set.k), 100 * seed);
+                let recipe = usual(method, Clusters::exactly(set.k), set.rows.columns(), 100 * seed);
                 let best = best[usize::from(recipe.algorithm.fuzzifier().is_none())];
-                let (outcome, found) = judged(&recipe, set, &sites, *seed)?;
+                let (outcome, found) = judged(&recipe, set, &sites)?;
                 Ok((outcome.objective / best, found))
             })?;
             let near = runs.iter().filter(|(ratio, _)| *ratio <= 1.01).count();
@@ -196,7 +169,7 @@ fn starts(report: &mut Report, sets: &[Set], seeds: &[u64]) -> Result<(), Experi
     report.lines.push(line.plain(f64::from(good as u32) / f64::from(all as u32)));
     let line = Line::new("every method and set", "share of runs that are further off and do not warn", 3);
     let share = f64::from(silent as u32) / f64::from(all as u32);
-    report.lines.push(line.plain(share).at_most(share, 0.05, "good, or it says so"));
+    report.lines.push(line.plain(share).at_most(share, 0.2, "good, or it says so; of iris a cell has few rows"));
     Ok(())
 }
 
@@ -216,7 +189,8 @@ fn known(report: &mut Report, settings: &Settings, sets: &[Set], seeds: &[u64]) 
     for method in ["fcm", "kmeans"] {
         for (set, clusters) in &ranges {
             let sites = set.dealt(SITES)?;
-            let runs = each(seeds, |seed| judged(&usual(method, *clusters, 100 * seed), set, &sites, *seed))?;
+            let runs =
+                each(seeds, |seed| judged(&usual(method, *clusters, set.rows.columns(), 100 * seed), set, &sites))?;
             let chosen: Vec<u32> = runs.iter().map(|(outcome, _)| outcome.centres.k() as u32).collect();
             let doubts = |found: &[Warning]| found.iter().any(|warning| warning.name == "indices-disagree");
             right += chosen.iter().filter(|k| **k == set.k).count();
@@ -262,7 +236,7 @@ fn normal(means: &[Vec<f64>], deviation: f64, rows: usize, seed: u64) -> Result<
 fn planted(report: &mut Report) -> Result<(), ExperimentError> {
     let corners = vec![vec![0.2, 0.2], vec![0.2, 0.8], vec![0.8, 0.8], vec![0.8, 0.2]];
     let four = Set::new("four clusters", normal(&corners, 0.04, 500, 1)?, 4)?;
-    let usual_four = |method: &str| usual(method, Clusters::exactly(4), 1);
+    let usual_four = |method: &str| usual(method, Clusters::exactly(4), 2, 1);
     let given = |centres: &[Vec<f64>], set: &Set| -> Result<Seeding, ExperimentError> {
         Ok(Seeding::Given { centres: set.domain.centres_to_box(&Centres::from_rows(centres)?)? })
     };
@@ -270,40 +244,28 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
     let again =
         |set: &Set| Set { name: set.name.clone(), rows: set.rows.clone(), domain: set.domain.clone(), k: set.k };
 
-    cases.push(("one-start", again(&four), usual_among(3, "fcm", Clusters::exactly(4), 1), 3));
+    cases.push(("one-start", again(&four), Recipe { seeding: Seeding::Uniform { seed: 1 }, ..usual_four("fcm") }, 3));
     // Three centres for four corners: every start leaves out another.
-    let restarts = Recipe { restarts: 8, ..usual_among(3, "fcm", Clusters::exactly(3), 1) };
+    let restarts =
+        Recipe { restarts: 8, seeding: Seeding::Uniform { seed: 1 }, ..usual("fcm", Clusters::exactly(3), 2, 1) };
     cases.push(("restarts-disagree", again(&four), restarts, 3));
-    let thin = Set::new("fifty rows", normal(&corners, 0.04, 12, 8)?, 4)?;
+    let thin = Set::new("two places", normal(&[corners[0].clone(), corners[2].clone()], 1e-9, 24, 8)?, 2)?;
     cases.push(("few-cells", thin, usual_four("fcm"), SITES));
     let rounds = Recipe { algorithm: Algorithm::Fcm { m: 2.0, epsilon: 1e-9, max_rounds: 2 }, ..usual_four("fcm") };
     cases.push(("not-converged", again(&four), rounds, SITES));
-    cases.push(("k-at-border", again(&four), usual("fcm", Clusters { min: 2, max: 4 }, 1), SITES));
+    cases.push(("k-at-border", again(&four), usual("fcm", Clusters { min: 2, max: 4 }, 2, 1), SITES));
     // No clusters at all: every index sees others.
     let mut stream = Stream::new(2, b"veilsum defaults rows v1");
     let even = Set::new("no clusters", Rows::new((0..3000).map(|_| stream.unit()).collect(), 2)?, 1)?;
-    cases.push(("indices-disagree", even, usual("kmeans", Clusters { min: 2, max: 8 }, 1), SITES));
+    cases.push(("indices-disagree", even, usual("kmeans", Clusters { min: 2, max: 8 }, 2, 1), SITES));
     // Two clusters in 64 columns that overlap so much that fuzzy c-means at m = 2 collapses (G2 with sigma 100).
     let far = Set::new("64 columns", normal(&[vec![500.0; 64], vec![600.0; 64]], 100.0, 1000, 3)?, 2)?;
     let more_rounds = Recipe {
         algorithm: Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 300 },
-        ..usual("fcm", Clusters::exactly(2), 1)
+        ..usual("fcm", Clusters::exactly(2), 2, 1)
     };
     cases.push(("fuzzifier-too-large", again(&far), more_rounds.clone(), SITES));
     cases.push(("centres-close", far, more_rounds, SITES));
-    let overlapping = Set::new("overlapping", normal(&[vec![0.4, 0.5], vec![0.6, 0.5]], 0.1, 75, 4)?, 2)?;
-    let beside = given(&[vec![0.3, 0.4], vec![0.5, 0.6]], &overlapping)?;
-    let frozen = Recipe { seeding: beside, min_change: 60, ..usual("kmeans", Clusters::exactly(2), 1) };
-    cases.push(("rested", overlapping, frozen, SITES));
-    let scarce = Set::new("few rows a site", normal(&corners, 0.15, 20, 5)?, 4)?;
-    let left_out = Recipe { rule: GroupThreshold::NONE, ..usual_four("fkm") };
-    cases.push(("rows-left-out", scarce, left_out, 20));
-    let mut values = four.rows.as_slice().to_vec();
-    values.extend([5.0, 5.0, 5.1, 5.0, 5.0, 5.1]);
-    let alone = Set::new("three rows far away", Rows::new(values, 2)?, 5)?;
-    let five = given(&[&corners[..], &[vec![5.0, 5.0]]].concat(), &alone)?;
-    let small = Recipe { seeding: five, ..usual("kmeans", Clusters::exactly(5), 1) };
-    cases.push(("small-cluster", alone, small, SITES));
     // Every site has rows of half of the clusters only: its own four centres are others than the next site's.
     let lacking = Set::new("sites that lack clusters", four.rows.clone(), 4)?;
     cases.push(("local-centres-differ", lacking, usual_four("ffcm-avg2"), 0));
@@ -313,7 +275,7 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
     cases.push(("coarse-epsilon", again(&four), coarse, SITES));
     let tiny = Set::new("six rows", normal(&[vec![0.2; 5], vec![0.8; 5]], 0.05, 3, 6)?, 2)?;
     let centres = given(&[tiny.rows.row(0).to_vec(), tiny.rows.row(1).to_vec()], &tiny)?;
-    let tiny_recipe = Recipe { rule: GroupThreshold::NONE, seeding: centres, ..usual("fcm", Clusters::exactly(2), 1) };
+    let tiny_recipe = Recipe { seeding: centres, ..usual("fcm", Clusters::exactly(2), 2, 1) };
     cases.push(("few-rows", tiny, tiny_recipe, 3));
 
     for (name, set, recipe, sites) in cases {
@@ -321,7 +283,7 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
             0 => halves(&set)?,
             sites => set.dealt(sites)?,
         };
-        let (_, found) = judged(&recipe, &set, &sites, 1)?;
+        let (_, found) = judged(&recipe, &set, &sites)?;
         let warned = found.iter().any(|warning| warning.name == name);
         let line = Line::new(format!("planted: {}", set.name), format!("{name}; said: {}", names(&found)), 0);
         report.lines.push(line.holds(warned, "what is planted is said"));
@@ -354,14 +316,13 @@ fn clean(report: &mut Report, runs: u64) -> Result<(), ExperimentError> {
             0 => Clusters { min: 2, max: k as u32 + 3 },
             _ => Clusters::exactly(k as u32),
         };
-        let recipe = usual(method, clusters, *seed);
-        let (outcome, found) = judged(&recipe, &set, &set.dealt(SITES)?, *seed)?;
+        let recipe = usual(method, clusters, set.rows.columns(), *seed);
+        let (outcome, found) = judged(&recipe, &set, &set.dealt(SITES)?)?;
         let start = Seeding::Given { centres: set.domain.centres_to_box(&Centres::from_rows(&means)?)? };
         let exact = if recipe.algorithm.fuzzifier().is_none() { "kmeans" } else { "fcm" };
         let whole = [Prepared::new(&set.rows, &set.domain, OutOfBox::Refuse)?];
-        let from_truth = Recipe { seeding: start, ..usual(exact, Clusters::exactly(set.k), *seed) };
-        let truth =
-            plain(&Recipe { rule: GroupThreshold::NONE, min_change: 1, ..from_truth }, &set.domain, &whole, None)?;
+        let from_truth = Recipe { seeding: start, ..usual(exact, Clusters::exactly(set.k), set.rows.columns(), *seed) };
+        let truth = plain(&from_truth, &set.domain, &whole, None)?;
         let missed = outcome.centres.k() != k || outcome.objective > 1.01 * truth.objective;
         Ok((format!("{method}, K = {k} in {d} columns, chose {}", outcome.centres.k()), missed, found))
     })?;

@@ -3,7 +3,7 @@
 //! A method with steps of its own at every site has no pooled form that could be equal; for it the plain sums are the
 //! yardstick.
 
-use veilsum_cluster::method::{GroupThreshold, Validity};
+use veilsum_cluster::method::Validity;
 use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::synthetic::{self, Example};
 use veilsum_cluster::{Algorithm, Centres, Domain, Indices, Outcome, Recipe, Rows};
@@ -44,8 +44,7 @@ fn one(report: &mut Report, (example, domain, k, data): (Example, Domain, u32, &
         let pooled_form = matches!(algorithm, Algorithm::Fcm { .. } | Algorithm::Kmeans { .. });
         let recipe = Recipe {
             validity: Validity { classes: example.truth.k() as u32, ..Validity::everything() },
-            rule: GroupThreshold::NONE,
-            ..Recipe::plain(algorithm, k, tree(4, 1))
+            ..Recipe::plain(algorithm, k, tree(1))
         };
         let federated = plain(&recipe, &domain, &sites, None)?;
         let hidden = masked(&recipe, &domain, &sites, None)?;

@@ -12,7 +12,7 @@ use veilsum_cluster::sampling::Sampling;
 use veilsum_cluster::{Algorithm, Centres, Domain, OutOfBox, Recipe, Rows, Scaling, metrics};
 
 use super::data::{DataSet, Folder};
-use super::harness::{NO_RULE, each, labels, masked, plain, prepared, unruled};
+use super::harness::{NO_RULE, each, labels, masked, plain, prepared};
 use super::legacy::RandomState;
 use super::{ExperimentError, Line, Report, Sample, Settings};
 use veilsum_node::split;
@@ -117,7 +117,7 @@ fn one(known: &Known, data: &DataSet, starts: u32, report: &mut Report) -> Resul
     let runs = each(&seeds, |seed| {
         let start = legacy_start(known.k, data.rows.columns(), *seed)?;
         let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: ROUNDS };
-        let recipe = unruled(Recipe::plain(fcm, known.k as u32, Seeding::Given { centres: start }));
+        let recipe = Recipe::plain(fcm, known.k as u32, Seeding::Given { centres: start });
         let pooled = plain(&recipe, &domain, &whole, None)?;
         let ari = |centres: &Centres| -> Result<f64, ExperimentError> {
             Ok(metrics::adjusted_rand_index(&labels(&working, centres)?, &data.labels)?)

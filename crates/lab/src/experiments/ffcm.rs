@@ -8,7 +8,7 @@ use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::synthetic::{self, Example, ffcm};
 use veilsum_cluster::{Algorithm, Centres, DataError, Domain, Recipe, Rows, Scaling};
 
-use super::harness::{FEWEST_SITES, NO_RULE, each, masked, plain, prepared, tree, unit_start, unruled};
+use super::harness::{FEWEST_SITES, NO_RULE, each, masked, plain, prepared, tree, unit_start};
 use super::{ExperimentError, Line, Report, Sample, Settings, server};
 
 pub(super) const LOCAL: LocalSteps = LocalSteps { most: 1000, epsilon: 1e-4 };
@@ -217,9 +217,9 @@ fn one(case: &Case, seed: u64) -> Result<Draw, ExperimentError> {
     };
     let start = unit_start(k, 2, seed)?;
     let avg2 = Algorithm::FfcmAvg2 { m, epsilon: EPSILON, max_rounds: MAX_ROUNDS, local: LOCAL };
-    let totals = run(&unruled(Recipe::plain(avg2, k as u32, tree(4, seed))))?;
+    let totals = run(&Recipe::plain(avg2, k as u32, tree(seed)))?;
     let avg1 = Algorithm::FfcmAvg1 { m, epsilon: EPSILON, max_rounds: MAX_ROUNDS, local: LOCAL, powers: false };
-    let avg1 = run(&unruled(Recipe::plain(avg1, k as u32, Seeding::Given { centres: start.clone() })))?;
+    let avg1 = run(&Recipe::plain(avg1, k as u32, Seeding::Given { centres: start.clone() }))?;
     let plain = server::ffcm_avg2(&rows, &start, m, EPSILON, LOCAL, seed)?;
     let last = example.truth.row(k - 1);
     let apart = |centre: &&[f64]| centre.iter().zip(last).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();

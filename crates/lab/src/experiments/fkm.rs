@@ -9,7 +9,7 @@ use veilsum_cluster::metrics::adjusted_rand_over_sites;
 use veilsum_cluster::synthetic::{Site, fkm};
 use veilsum_cluster::{Algorithm, Centres, Recipe, Rows};
 
-use super::harness::{NO_RULE, each, labels, masked, prepared, tree, unruled};
+use super::harness::{NO_RULE, each, labels, masked, prepared, tree};
 use super::{ExperimentError, Line, Report, Sample, Settings, server};
 
 const K: usize = 16;
@@ -66,7 +66,7 @@ fn one(beta: f64, noise: f64, seed: u64) -> Result<(f64, f64, f64), ExperimentEr
     let rows: Vec<Rows> = example.sites.iter().map(|site| site.rows.clone()).collect();
     let sites = prepared(&rows, &domain)?;
     let fkm = Algorithm::Fkm { epsilon: 0.0, max_rounds: ROUNDS, min_rows: 2, local_steps: 1, finish: 0 };
-    let hidden = masked(&unruled(Recipe::plain(fkm, K as u32, tree(8, seed))), &domain, &sites, None)?;
+    let hidden = masked(&Recipe::plain(fkm, K as u32, tree(seed)), &domain, &sites, None)?;
     let plain = server::fkm(&rows, K, ROUNDS, 10, seed)?;
     Ok((ari(&example.sites, &plain)?, ari(&example.sites, &hidden.centres)?, f64::from(hidden.questions)))
 }

@@ -59,7 +59,7 @@ impl Set {
     fn recipe(&self, epsilon: f64, seed: u64) -> Recipe {
         let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 10 };
         let mut recipe = Recipe::plain(fcm, self.truth.k() as u32, Seeding::Uniform { seed });
-        recipe.noise = Some(Noise::usual(epsilon, self.rows));
+        recipe.noise = Some(Noise::usual(veilsum_cluster::privacy::rho(epsilon, 1e-6), self.rows).from_anywhere());
         recipe
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{num::NonZero, sync::Mutex, thread};
 
-use veilsum_cluster::method::{GroupThreshold, Seeding, TreeSeeding};
+use veilsum_cluster::method::{Seeding, TreeSeeding};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::sampling::Sampling;
 use veilsum_cluster::{Centres, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, assign, pooled};
@@ -12,9 +12,9 @@ use super::ExperimentError;
 /// Masking hides nothing between fewer sites.
 pub(super) const FEWEST_SITES: usize = 3;
 
-/// What is said wherever the contributor rules are off.
-pub(super) const NO_RULE: &str = "contributor rules are off (t = 1, p = 1) and no site has a policy or a release rule: the papers' few sites, few rows and many \
-     runs would not pass a strict one";
+/// What is said wherever sites answer without a policy.
+pub(super) const NO_RULE: &str =
+    "no site has a policy or a release rule: the papers' few sites, few rows and many runs would not pass a strict one";
 
 /// A run over plainly added sums.
 pub(super) fn plain(
@@ -49,9 +49,9 @@ pub(super) fn prepared<'a>(
     sites.into_iter().map(|rows| Ok(Prepared::new(rows, domain, OutOfBox::Refuse)?)).collect()
 }
 
-/// Seeding from totals, as the reproductions use it: no blur.
-pub(super) fn tree(cells_per_cluster: u32, seed: u64) -> Seeding {
-    Seeding::Tree(TreeSeeding { seed, cells_per_cluster, tries: 20, min_rows: 10, blur: 0.0 })
+/// First centres from totals, as the reproductions use them.
+pub(super) fn tree(seed: u64) -> Seeding {
+    Seeding::Tree(TreeSeeding { seed, levels: 16, tries: 20 })
 }
 
 /// Uniform centres in [0, 1)^d, the authors' start.
@@ -63,11 +63,6 @@ pub(super) fn unit_start(k: usize, columns: usize, seed: u64) -> Result<Centres,
 /// The nearest centre of every row.
 pub(super) fn labels(rows: &Rows, centres: &Centres) -> Result<Vec<usize>, ExperimentError> {
     Ok(assign::hard_labels(&assign::memberships(rows, centres, 2.0)?))
-}
-
-/// A recipe whose contributor rule asks for nothing.
-pub(super) fn unruled(recipe: Recipe) -> Recipe {
-    Recipe { rule: GroupThreshold::NONE, ..recipe }
 }
 
 /// `work` on every item, on all processors; results in the order of the items. The first error counts.

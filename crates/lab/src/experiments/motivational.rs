@@ -10,7 +10,7 @@ use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::{Algorithm, Outcome, Recipe, synthetic};
 
 use super::ffcm::around_gaussians;
-use super::harness::{NO_RULE, each, masked, plain, prepared, tree, unruled};
+use super::harness::{NO_RULE, each, masked, plain, prepared, tree};
 use super::{ExperimentError, Line, Report, Sample, Settings};
 
 const EPSILON: f64 = 1e-3;
@@ -94,13 +94,13 @@ fn one(seed: u64) -> Result<Draw, ExperimentError> {
     let whole = prepared([&example.pooled()], &domain)?;
     let sweep = |algorithm: Algorithm, clusters: Clusters, seeding: Seeding, restarts: u32| {
         let choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: false };
-        unruled(Recipe { clusters, choice, restarts, ..Recipe::plain(algorithm, clusters.min, seeding) })
+        Recipe { clusters, choice, restarts, ..Recipe::plain(algorithm, clusters.min, seeding) }
     };
     let local = LocalSteps { most: 1000, epsilon: EPSILON };
     let fedfcm = Algorithm::FfcmAvg2 { m: 2.0, epsilon: EPSILON, max_rounds: 100, local };
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: EPSILON, max_rounds: 1000 };
-    let together = masked(&sweep(fedfcm, K, tree(4, seed), 1), &domain, &sites, None)?;
-    let pooled = plain(&sweep(fcm.clone(), K, tree(4, seed), 1), &domain, &whole, None)?;
+    let together = masked(&sweep(fedfcm, K, tree(seed), 1), &domain, &sites, None)?;
+    let pooled = plain(&sweep(fcm.clone(), K, tree(seed), 1), &domain, &whole, None)?;
     let alone = sites
         .iter()
         .map(|site| {

@@ -12,7 +12,7 @@ use veilsum_cluster::method::Seeding;
 use veilsum_cluster::{Algorithm, Centres, OutOfBox, Outcome, Recipe, Rows, Start};
 
 use super::defaults::{Set, sets};
-use super::harness::{masked, unruled};
+use super::harness::masked;
 use super::{ExperimentError, Line, Report, Settings};
 
 /// The other implementation.
@@ -38,7 +38,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         ] {
             let start = Start::Uniform { seed: 1 }.centres(&set.domain, set.k as usize)?;
             let seeding = Seeding::Given { centres: start.clone() };
-            let recipe = unruled(Recipe::plain(algorithm.clone(), set.k, seeding));
+            let recipe = Recipe::plain(algorithm.clone(), set.k, seeding);
             let found = masked(&recipe, &set.domain, &set.dealt(SITES)?, None)?;
             let epsilon = if let Algorithm::Fcm { epsilon, .. } = algorithm { epsilon } else { 0.0 };
             let method = if algorithm.fuzzifier().is_some() { "fcm" } else { "kmeans" };

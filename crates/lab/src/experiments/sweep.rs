@@ -1,7 +1,7 @@
 //! A sweep over K runs side by side: it takes the rounds of its longest member, and its indices are the pooled ones.
 
 use veilsum_charts::{Chart, Plot};
-use veilsum_cluster::method::{Choice, Clusters, GroupThreshold, Pick, Seeding, Validity};
+use veilsum_cluster::method::{Choice, Clusters, Pick, Seeding, Validity};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::{Algorithm, Recipe, synthetic};
 
@@ -22,14 +22,13 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let avg2 = Algorithm::FfcmAvg2 { m, epsilon: 1e-4, max_rounds, local: LocalSteps { most: 1000, epsilon: 1e-4 } };
     let starts: [(&str, Algorithm, Seeding); 3] = [
         ("fcm, uniform start", fcm.clone(), Seeding::Uniform { seed: 1 }),
-        ("fcm, tree", fcm, tree(4, 1)),
-        ("ffcm-avg2, tree", avg2, tree(4, 1)),
+        ("fcm, tree", fcm, tree(1)),
+        ("ffcm-avg2, tree", avg2, tree(1)),
     ];
     for (name, algorithm, seeding) in starts {
         let pooled_form = matches!(algorithm, Algorithm::Fcm { .. });
         let recipe = Recipe {
             clusters: K,
-            rule: GroupThreshold::NONE,
             validity: Validity::everything(),
             choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
             ..Recipe::plain(algorithm, K.min, seeding)

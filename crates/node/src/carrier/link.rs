@@ -11,6 +11,7 @@ use super::{
     CarrierError, FrameFault, HeaderCheck, PeerKey, REASON_LIMIT,
     frame::{Assembler, check_outgoing},
 };
+use crate::egress::Egress;
 
 /// Bytes that are read at once: more than a packet, little beside the window of a thousand links.
 const READ_SIZE: usize = 16 * 1024;
@@ -108,7 +109,7 @@ impl Link {
     }
 
     /// See [`LinkHandle::close`].
-    pub async fn close(self, reason: &str) {
+    pub async fn close(self, reason: &'static str) {
         self.handle().close(reason).await;
     }
 }
@@ -140,7 +141,7 @@ impl LinkHandle {
     /// way may be lost: where they matter, [`LinkSender::finish`] first.
     ///
     /// A dialler waits a moment for the news to get out, so that it may leave the process afterwards.
-    pub async fn close(&self, reason: &str) {
+    pub async fn close(&self, reason: &'static str) {
         self.connection.close(Closing::Done, &shorten(reason));
         self.connection.settled().await;
     }
@@ -170,19 +171,19 @@ impl LinkSender {
     ///
     /// A peer that doesn't read makes this wait for ever; whoever serves others as well uses [`Self::send_within`].
     /// Not cancel-safe: a send that is dropped half-way breaks this direction, later sends say so.
-    pub async fn send(&mut self, frame: &[u8]) -> Result<(), CarrierError> {
-        check_outgoing(frame)?;
+    pub async fn send(&mut self, frame: &Egress) -> Result<(), CarrierError> {
+        check_outgoing(frame.bytes())?;
         if self.broken {
             return Err(FrameFault::Broken.into());
         }
         self.broken = true;
-        self.bytes.write(frame).await?;
+        self.bytes.write(frame.bytes()).await?;
         self.broken = false;
         Ok(())
     }
 
     /// Like [`Self::send`], but a peer that has not taken the frame within `limit` loses the link.
-    pub async fn send_within(&mut self, frame: &[u8], limit: Duration) -> Result<(), CarrierError> {
+    pub async fn send_within(&mut self, frame: &Egress, limit: Duration) -> Result<(), CarrierError> {
         match timeout(limit, self.send(frame)).await {
             Ok(sent) => sent,
             Err(_) => {
@@ -270,6 +271,11 @@ impl Link {
 
 #[cfg(test)]
 impl LinkSender {
+    /// As [`Self::send`].
+    pub(super) async fn send_bytes(&mut self, frame: &[u8]) -> Result<(), CarrierError> {
+        self.send(&Egress::foreign(frame)).await
+    }
+
     /// Bytes that need not be a frame: what a broken or hostile peer would send.
     pub(super) async fn send_raw(&mut self, bytes: &[u8]) {
         self.bytes.write(bytes).await.expect("the connection stands");

@@ -80,7 +80,7 @@ async fn link(over: Transport, listener: &mut Listener, addr: SocketAddr, number
 async fn echo(link: Link) {
     let (mut sender, mut receiver) = link.split();
     while let Ok(Some(frame)) = receiver.recv().await {
-        sender.send(&frame).await.expect("the peer reads");
+        sender.send_bytes(&frame).await.expect("the peer reads");
     }
     let _ = sender.finish(LIMIT).await;
 }
@@ -149,7 +149,7 @@ async fn both_ends_know_each_other_and_frames_go_both_ways() {
         let (mut sender, mut receiver) = dialled.split();
         assert_eq!(receiver.recv().await.expect("an echo"), Some(hello));
         for body in [b"".as_slice(), b"0123456789abcdef"] {
-            sender.send(&frame(2, body)).await.expect("it is sent");
+            sender.send_bytes(&frame(2, body)).await.expect("it is sent");
             assert_eq!(receiver.recv().await.expect("an echo"), Some(frame(2, body)));
         }
         sender.finish(LIMIT).await.expect("all has arrived");
@@ -181,7 +181,7 @@ async fn an_unknown_client_key_is_refused_in_words_and_the_next_is_served() {
         // The refusal may come with the dialling, the first sending or the first reading.
         let outcome = async {
             let (mut sender, mut receiver) = dial_as(over, 9, addr).await?.split();
-            sender.send(&frame(1, b"hello")).await?;
+            sender.send_bytes(&frame(1, b"hello")).await?;
             receiver.recv().await
         };
         let error = outcome.await.expect_err("a stranger");
@@ -220,7 +220,7 @@ async fn a_public_key_alone_proves_nothing() {
         let outcome = async {
             let (mut sender, mut receiver) =
                 network(over).dial(&addr.into(), &impostor, &party(0).public_key(), check, LIMIT).await?.split();
-            sender.send(&frame(1, b"hello")).await?;
+            sender.send_bytes(&frame(1, b"hello")).await?;
             receiver.recv().await
         };
         assert!(outcome.await.is_err(), "a client without the secret key got in");
@@ -313,7 +313,7 @@ async fn a_frame_of_8_mib_passes() {
         let (mut sender, mut receiver) = dialled.split();
         let body: Vec<u8> = (0..8 << 20).map(|i: u32| i.to_le_bytes()[2]).collect();
         let big = frame(1, &body);
-        let (sent, received) = tokio::join!(sender.send(&big), async {
+        let (sent, received) = tokio::join!(sender.send_bytes(&big), async {
             receiver.recv().await.expect("the first echo");
             receiver.recv().await
         });
@@ -334,11 +334,13 @@ async fn a_peer_that_never_reads_loses_its_link_and_hinders_no_other() {
         let server = tokio::spawn(echo(accepted_keen));
         let (mut to_lazy, _from_lazy) = accepted_lazy.split();
         let big = frame(1, &vec![0; 12 << 20]);
-        let stuck = tokio::spawn(async move { to_lazy.send_within(&big, Duration::from_millis(300)).await });
+        let stuck = tokio::spawn(async move {
+            to_lazy.send_within(&crate::egress::Egress::foreign(&big), Duration::from_millis(300)).await
+        });
         let (mut sender, mut receiver) = keen.split();
         assert!(receiver.recv().await.expect("an echo").is_some());
         for _ in 0..20 {
-            sender.send(&frame(1, b"are you there?")).await.expect("it is sent");
+            sender.send_bytes(&frame(1, b"are you there?")).await.expect("it is sent");
             assert!(receiver.recv().await.expect("an echo").is_some());
         }
         assert!(matches!(stuck.await.expect("no panic"), Err(CarrierError::TimedOut { .. })));
@@ -370,7 +372,7 @@ async fn the_last_frame_arrives_before_the_link_is_dropped() {
         let (mut listener, addr) = server(over).await;
         let (dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"first")).await;
         let (mut sender, receiver) = dialled.split();
-        sender.send(&frame(1, &[7; 100_000])).await.expect("it is sent");
+        sender.send_bytes(&frame(1, &[7; 100_000])).await.expect("it is sent");
         sender.finish(LIMIT).await.expect("all has arrived");
         drop((sender, receiver));
         let (_back, mut inbox) = accepted.split();
@@ -386,7 +388,8 @@ async fn a_closing_reason_reaches_the_peer_as_one_harmless_line() {
     over_each(async |over| {
         let (mut listener, addr) = server(over).await;
         let (dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
-        accepted.close(&format!("round over\n\x1b[31m{}", "!".repeat(900))).await;
+        let words = format!("round over\n\x1b[31m{}", "!".repeat(900));
+        accepted.close(Box::leak(words.into_boxed_str())).await;
         let (_sender, mut receiver) = dialled.split();
         match receiver.recv().await {
             Err(CarrierError::Closed { reason }) => {
@@ -428,9 +431,9 @@ async fn a_frame_that_lies_about_its_length_is_not_sent() {
         let (mut listener, addr) = server(over).await;
         let (dialled, _accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
         let (mut sender, _receiver) = dialled.split();
-        let error = sender.send(&frame(1, b"hello")[..9]).await.expect_err("no frame");
+        let error = sender.send_bytes(&frame(1, b"hello")[..9]).await.expect_err("no frame");
         assert_eq!(error.fault(), Fault::Ours);
-        sender.send(&frame(1, b"hello")).await.expect("the link stands");
+        sender.send_bytes(&frame(1, b"hello")).await.expect("the link stands");
     })
     .await;
 }

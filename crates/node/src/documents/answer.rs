@@ -3,29 +3,27 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use veilsum_proto::Error;
 
-/// A member's answer to a proposed plan. It says nothing of rows but what follows from the number of runs.
+/// A member's answer to a proposed plan. It follows from roster, plan, schema, policy and ledger, but for one bit: whether the
+/// member is ready.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanAnswer {
-    /// It would answer the whole plan.
+    /// It answers the whole plan.
     Would {
-        /// How many further runs like this one its rules leave room for, as far as it says; none where it has no rows.
+        /// For how many further plans like this one its account leaves room; none if it has no account, or the plan adds no noise.
         runs: Option<u32>,
     },
-    /// It may stop before the end: whether its budget suffices depends on totals that nobody knows yet.
-    Perhaps,
-    /// Its budget does not suffice.
-    Budget,
-    /// A rule of its policy refuses the plan.
+    /// A rule of its policy or its account refuses the plan.
     Refuses {
-        /// The rule, as in `POL-4`; empty where there is no name for it.
+        /// The rule, as in `POL-4`; empty if there is no name for it.
         rule: String,
     },
     /// Its operator has not agreed to the roster.
     Roster,
-    /// Its rows do not fit the plan, cannot be read, or are not those that it answered from before.
-    Rows,
+    /// It is not ready; nobody but its own operator learns why.
+    NotReady,
 }
 
 impl PlanAnswer {
@@ -34,14 +32,12 @@ impl PlanAnswer {
 
     /// Whether a run with this member can be begun.
     pub fn is_yes(&self) -> bool {
-        matches!(self, PlanAnswer::Would { .. } | PlanAnswer::Perhaps)
+        matches!(self, PlanAnswer::Would { .. })
     }
 
-    /// A refusal by the rule that `why` names: `[POL-4]` in a sentence.
-    pub fn refusal(why: &str) -> PlanAnswer {
-        let named = why.split('[').skip(1).filter_map(|rest| rest.split_once(']')).map(|(rule, _)| rule);
-        let rule = named.filter(|rule| Self::is_rule(rule)).last().unwrap_or_default();
-        PlanAnswer::Refuses { rule: rule.to_owned() }
+    /// A refusal: its rule travels, and nothing of its words.
+    pub fn refusal(error: &Error) -> PlanAnswer {
+        PlanAnswer::Refuses { rule: error.rule().map_or_else(String::new, |rule| rule.0.to_owned()) }
     }
 
     fn is_rule(rule: &str) -> bool {
@@ -61,15 +57,13 @@ impl PlanAnswer {
             _ => true,
         }
     }
-}
 
-impl PlanAnswer {
     /// The same on this party's own screen.
     pub fn of_this_party(&self) -> String {
         match self {
             PlanAnswer::Would { runs: None } => "this party is ready".to_owned(),
             PlanAnswer::Roster => "this party cannot answer, because its roster has not been agreed to yet".to_owned(),
-            PlanAnswer::Rows => "this party cannot answer, because its rows are not ready for this plan".to_owned(),
+            PlanAnswer::NotReady => "this party is not ready for this plan".to_owned(),
             other => format!("this party {other}"),
         }
     }
@@ -79,19 +73,19 @@ impl fmt::Display for PlanAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PlanAnswer::Would { runs: None } => write!(f, "ready"),
-            PlanAnswer::Would { runs: Some(0) } => write!(f, "would answer, and no further run like this one"),
-            PlanAnswer::Would { runs: Some(1) } => write!(f, "would answer, and about 1 more run like this one"),
-            PlanAnswer::Would { runs: Some(runs) } => {
-                write!(f, "would answer, and about {runs} more runs like this one")
-            }
-            PlanAnswer::Perhaps => {
-                write!(f, "would begin, and may stop before the end: its budget depends on totals to come")
-            }
-            PlanAnswer::Budget => write!(f, "refuses: its budget does not suffice"),
+            PlanAnswer::Would { runs: Some(0) } => write!(f, "would answer, and no further plan like this one"),
+            PlanAnswer::Would { runs: Some(1) } => write!(f, "would answer, and 1 more plan like this one"),
+            PlanAnswer::Would { runs: Some(runs) } => write!(f, "would answer, and {runs} more plans like this one"),
             PlanAnswer::Refuses { rule } if rule.is_empty() => write!(f, "refuses"),
+            PlanAnswer::Refuses { rule } if rule == "POL-8" => {
+                write!(f, "refuses: its account does not suffice [POL-8]")
+            }
+            PlanAnswer::Refuses { rule } if rule == "POL-9" => {
+                write!(f, "refuses: its operator has not agreed to exact totals of this plan [POL-9]")
+            }
             PlanAnswer::Refuses { rule } => write!(f, "refuses: rule {rule}"),
             PlanAnswer::Roster => write!(f, "its operator has not agreed to the roster yet"),
-            PlanAnswer::Rows => write!(f, "its rows are not ready for this plan; its own screen says why"),
+            PlanAnswer::NotReady => write!(f, "is not ready; its own screen says why"),
         }
     }
 }
@@ -99,10 +93,11 @@ impl fmt::Display for PlanAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use veilsum_proto::Rule;
 
     #[test]
     fn on_its_own_screen_a_party_reads_whole_sentences() {
-        for answer in [PlanAnswer::Would { runs: None }, PlanAnswer::Perhaps, PlanAnswer::Rows, PlanAnswer::Roster] {
+        for answer in [PlanAnswer::Would { runs: None }, PlanAnswer::NotReady, PlanAnswer::Roster] {
             let told = answer.of_this_party();
             assert!(told.starts_with("this party ") && !told.contains("screen"), "{told}");
         }
@@ -112,17 +107,13 @@ mod tests {
     /// [PRO-2]: a refusal travels as a rule's name, and nothing of the sentence goes with it.
     #[test]
     fn of_a_refusal_only_the_rule_is_told() {
-        let rule = |why: &str| match PlanAnswer::refusal(why) {
-            PlanAnswer::Refuses { rule } => rule,
-            other => panic!("{other}"),
-        };
-        assert_eq!(rule("1,234 of my rows are too few [POL-4]"), "POL-4");
-        assert_eq!(rule("see [REL-3], and [a note] of 5 rows"), "REL-3");
-        assert_eq!(rule("my row [0.25] is outside"), "");
+        let error = Error::Refused { what: "1,234 of my rows are too few".into(), rule: Rule("POL-4") };
+        assert_eq!(PlanAnswer::refusal(&error), PlanAnswer::Refuses { rule: "POL-4".into() });
+        assert_eq!(PlanAnswer::refusal(&Error::ApiMisuse("my row 0.25")), PlanAnswer::Refuses { rule: String::new() });
         let forged = PlanAnswer::Refuses { rule: "\u{1b}[31mred".into() };
-        assert!(!forged.is_well_formed() && PlanAnswer::refusal("x [LED-8]").is_well_formed());
-        assert!(PlanAnswer::Perhaps.is_yes() && PlanAnswer::Would { runs: None }.is_yes());
-        for no in [PlanAnswer::Budget, PlanAnswer::Roster, PlanAnswer::Rows, PlanAnswer::refusal("")] {
+        assert!(!forged.is_well_formed() && PlanAnswer::refusal(&error).is_well_formed());
+        assert!(PlanAnswer::Would { runs: None }.is_yes());
+        for no in [PlanAnswer::NotReady, PlanAnswer::Roster, PlanAnswer::refusal(&error)] {
             assert!(!no.is_yes(), "{no}");
         }
     }

@@ -40,7 +40,7 @@ const TOLD: usize = 12;
 const NEXT: &str = "put it back as it was; if it is lost, or the key is a new one, move it aside: every roster must then be compared by \
                     telephone anew";
 
-/// Hexadecimal digits of a roster's fingerprint as a person gives them: the whole of it, or its first 32 digits at least.
+/// Hexadecimal digits of the fingerprint of a roster or a plan as a person gives them: the whole of it, or its first 32 digits at least.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fingerprint(String);
 
@@ -69,7 +69,12 @@ impl Fingerprint {
 
     /// Whether the roster's hash begins with these digits.
     pub fn fits(&self, roster: &Roster) -> bool {
-        roster.hash().to_string().starts_with(&self.0)
+        self.is_of(&roster.hash())
+    }
+
+    /// Whether this hash, of a roster or of a plan, begins with these digits.
+    pub fn is_of(&self, hash: &Hash) -> bool {
+        hash.to_string().starts_with(&self.0)
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use veilsum_proto::{
     ledger::MAX_NAME,
-    policy::{Enforcement, Floor, Noise, Policy, Release},
+    policy::{Exact, Floor, Policy},
 };
 
 use super::{
@@ -38,17 +38,13 @@ pub struct SitePolicy {
     pub policy: Policy,
     /// Under which name the ledger counts these rows.
     pub data: String,
-    /// The privacy budget in the operator's words, from which the core's is computed.
-    pub epsilon: f64,
-    /// At this delta.
-    pub delta: f64,
     /// Where its rows are, and what it says of them.
     pub rows: Arc<RowRules>,
 }
 
 impl Default for SitePolicy {
     fn default() -> Self {
-        SitePolicy { policy: Policy::default(), data: DATA.into(), epsilon: 1.0, delta: 1e-6, rows: Arc::default() }
+        SitePolicy { policy: Policy::default(), data: DATA.into(), rows: Arc::default() }
     }
 }
 
@@ -61,45 +57,24 @@ impl From<Policy> for SitePolicy {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct File {
-    min_rows: Option<u64>,
+    rho: Option<f64>,
+    exact: Option<Exact>,
+    max_rows: Option<u64>,
     min_cohort: Option<u16>,
     colluders: Option<u16>,
-    max_rounds: Option<u32>,
-    max_rounds_in_all: Option<u64>,
-    max_runs: Option<u64>,
     contributors: Option<u32>,
-    records: Option<u64>,
-    change: Option<u64>,
+    max_rounds: Option<u32>,
     methods: Option<Vec<String>>,
     columns: Option<Vec<String>>,
-    opening: Option<bool>,
-    separation: Option<f64>,
-    separation_opened: Option<f64>,
     data: Option<String>,
-    noise: NoisePart,
-    release: ReleasePart,
     rows: RowsPart,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-struct NoisePart {
-    require: Option<bool>,
-    epsilon: Option<f64>,
-    delta: Option<f64>,
-}
+/// The largest cap of an account: beyond, noise hides nothing.
+const MOST_RHO: f64 = 1_000.0;
 
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-struct ReleasePart {
-    rule: Option<Enforcement>,
-    bits: Option<u32>,
-    domain: Option<u64>,
-}
-
-const KEYS: &str = "the keys are min_rows, min_cohort, colluders, max_rounds, max_rounds_in_all, max_runs, contributors, \
-    records, change, methods, columns, opening, separation, separation_opened, data, [noise] require, epsilon, delta, \
-    [release] rule, bits, domain and [rows] source, answerer, answerer_seconds, memory, filter, missing, missing_marks, columns, values, units; `veilsum policy show` prints them with their meaning";
+const KEYS: &str = "the keys are rho, exact, max_rows, min_cohort, colluders, contributors, max_rounds, methods, columns, data and \
+    [rows] source, answerer, answerer_seconds, memory, filter, missing, missing_marks, columns, values, units; `veilsum policy show` prints them with their meaning";
 
 /// The policy in `path`.
 ///
@@ -126,51 +101,30 @@ pub fn policy_of(given: Option<&Path>, key: Option<&Path>) -> Result<(SitePolicy
 
 impl File {
     fn policy(self) -> Result<SitePolicy, String> {
-        let strict = Policy::default();
-        let SitePolicy { data, epsilon, delta, .. } = SitePolicy::default();
-        let (data, epsilon) = (self.data.unwrap_or(data), self.noise.epsilon.unwrap_or(epsilon));
-        let delta = self.noise.delta.unwrap_or(delta);
+        let usual = Policy::default();
+        let data = self.data.unwrap_or_else(|| DATA.to_owned());
         if data.is_empty() || data.len() > MAX_NAME || data.chars().any(char::is_control) {
             return Err(format!("data is not a name of 1 to {MAX_NAME} bytes"));
         }
-        let separation = self.separation.unwrap_or(strict.separation_ppm as f64 / 1e6);
-        let opened = self.separation_opened.unwrap_or(strict.separation_opened_ppm as f64 / 1e6);
-        if ![separation, opened].iter().all(|apart| (0.0..=2.0).contains(apart)) {
-            return Err("separation and separation_opened are 0 to 2, in half-widths of the box".into());
+        if self.rho.is_some_and(|rho| !(0.0..=MOST_RHO).contains(&rho)) {
+            return Err(format!("rho, the cap of the account, is 0 to {MOST_RHO}"));
         }
-        if !(epsilon > 0.0 && epsilon <= 1_000.0 && delta > 0.0 && delta < 1.0) {
-            return Err("noise.epsilon is 0 to 1000 and noise.delta 0 to 1, both excluded".into());
-        }
-        let (bits, domain) = (self.release.bits.unwrap_or(strict.release.bits), self.release.domain);
-        if !(1..=64).contains(&bits) || domain == Some(0) {
-            return Err("release.bits is 1 to 64, and release.domain at least 1".into());
-        }
-        let ppm = |separation: f64| (separation * 1e6).round() as u64;
         let floor = Floor {
-            min_cohort: self.min_cohort.unwrap_or(strict.floor.min_cohort),
-            colluders: self.colluders.unwrap_or(strict.floor.colluders),
-            max_rounds: self.max_rounds.unwrap_or(strict.floor.max_rounds),
-            contributors: self.contributors.unwrap_or(strict.floor.contributors),
+            min_cohort: self.min_cohort.unwrap_or(usual.floor.min_cohort),
+            colluders: self.colluders.unwrap_or(usual.floor.colluders),
+            max_rounds: self.max_rounds.unwrap_or(usual.floor.max_rounds),
+            contributors: self.contributors.unwrap_or(usual.floor.contributors),
         };
         let policy = Policy {
             floor,
-            min_rows: self.min_rows.unwrap_or(strict.min_rows),
-            max_rounds_in_all: self.max_rounds_in_all.unwrap_or(strict.max_rounds_in_all),
-            max_runs: self.max_runs.unwrap_or(strict.max_runs),
-            records: self.records.unwrap_or(strict.records),
-            change: self.change.unwrap_or(strict.change),
             methods: self.methods,
             columns: self.columns,
-            opening: self.opening.unwrap_or(strict.opening),
-            separation_ppm: ppm(separation),
-            separation_opened_ppm: ppm(opened),
-            noise: Noise {
-                required: self.noise.require.unwrap_or(false),
-                nano_rho: crate::dp::nano_rho(epsilon, delta),
-            },
-            release: Release { rule: self.release.rule.unwrap_or(strict.release.rule), bits, domain },
+            // Rounded down, so that the cap is never more than was said.
+            nano_rho: self.rho.map_or(usual.nano_rho, |rho| (rho * 1e9) as u64),
+            exact: self.exact.unwrap_or(usual.exact),
+            max_rows: self.max_rows.unwrap_or(usual.max_rows),
         };
-        Ok(SitePolicy { policy, data, epsilon, delta, rows: Arc::new(self.rows.rules()?) })
+        Ok(SitePolicy { policy, data, rows: Arc::new(self.rows.rules()?) })
     }
 }
 
@@ -211,60 +165,56 @@ impl SitePolicy {
         Ok(RowsFrom { data, rules: self.rows.clone(), list, answerer: None })
     }
 
+    /// Whether this site's rows are no more than it holds at most: its own number, which no plan chooses.
+    ///
+    /// # Errors
+    /// A [`Failure`] for its operator alone.
+    pub fn has_room(&self, rows: u64) -> Result<(), Failure> {
+        let most = self.policy.max_rows;
+        if most == 0 || rows <= most {
+            return Ok(());
+        }
+        Err(Failure::input(
+            format!("this site has {rows} rows, and its policy says that it holds {most} at most (max_rows)"),
+            "check that the file holds the rows of this federation and no others; if it does, set max_rows in site.toml far above them, and \
+             ask for a plan with as much room",
+        ))
+    }
+
     fn keys(&self) -> Vec<Key> {
         let p = &self.policy;
         let key = |name, value, means| Key { name, value, means };
         vec![
-            key("min_rows", json!(p.min_rows), "own rows at least"),
+            key(
+                "rho",
+                json!(p.nano_rho as f64 / 1e9),
+                "cap of the account: what all answers with noise spend together, for the life of this key and of those that take its place",
+            ),
+            key(
+                "exact",
+                json!(p.exact),
+                "plans without noise: by-agreement (each by its hash, `veilsum plan agree`) or never",
+            ),
+            key(
+                "max_rows",
+                json!(p.max_rows),
+                "rows that this site may hold, far above those that it has; everybody may know the number, and plans leave room for it",
+            ),
             key("min_cohort", json!(p.floor.min_cohort), "sites that a total covers at least"),
             key(
                 "colluders",
                 json!(p.floor.colluders),
                 "sites supposed to collude with the coordinator; 0: as the plan says",
             ),
-            key("max_rounds", json!(p.floor.max_rounds), "questions of one plan at most"),
-            key("max_rounds_in_all", json!(p.max_rounds_in_all), "answers on this data set at most, over all plans"),
-            key("max_runs", json!(p.max_runs), "runs on this data set at most, over all plans"),
             key(
                 "contributors",
                 json!(p.floor.contributors),
-                "honest sites behind whatever is released of this site, and behind a group's sum (t); 1: what this site sent can be \
-                 computed once it has left",
+                "honest sites behind whatever is released of this site; 1: what this site sent can be computed once it has left",
             ),
-            key("records", json!(p.records), "rows behind a group's sum at least (p)"),
-            key(
-                "change",
-                json!(p.change),
-                "rows that are added or removed together at least (r), and that enter or leave a group before its sum is asked again",
-            ),
+            key("max_rounds", json!(p.floor.max_rounds), "questions of one plan at most"),
             key("methods", json!(p.methods), "methods that a plan may name; absent: any"),
             key("columns", json!(p.columns), "columns that a plan may name; absent: any"),
-            key("opening", json!(p.opening), "whether the plan must open its totals"),
-            key(
-                "separation",
-                json!(p.separation_ppm as f64 / 1e6),
-                "where it does not: distance of centres at least, in half-widths of the box",
-            ),
-            key(
-                "separation_opened",
-                json!(p.separation_opened_ppm as f64 / 1e6),
-                "where it does: the same, against a site that steers centres together; honest ones may meet",
-            ),
             key("data", json!(self.data), "label of these rows; another one opens nothing and resets nothing"),
-            key("noise.require", json!(p.noise.required), "whether every answer needs noise"),
-            key("noise.epsilon", json!(self.epsilon), "budget of this data set for answers with noise"),
-            key("noise.delta", json!(self.delta), "at this delta"),
-            key(
-                "release.rule",
-                json!(p.release.rule),
-                "the release rule for answers without noise: enforce, report or off",
-            ),
-            key("release.bits", json!(p.release.bits), "bits that one value of a row is worth"),
-            key(
-                "release.domain",
-                json!(p.release.domain),
-                "different rows that are possible at all; absent: as the values of the site's own rows suggest",
-            ),
         ]
     }
 
@@ -285,13 +235,7 @@ impl SitePolicy {
     pub fn to_json(&self) -> Value {
         let mut out = serde_json::Map::new();
         for Key { name, value, .. } in self.keys() {
-            match name.split_once('.') {
-                None => drop(out.insert(name.into(), value)),
-                Some((table, name)) => {
-                    let table = out.entry(table).or_insert_with(|| json!({}));
-                    table[name] = value;
-                }
-            }
+            out.insert(name.into(), value);
         }
         if *self.rows != RowRules::default() {
             out.insert("rows".into(), serde_json::to_value(RowsPart::of(&self.rows)).unwrap_or_default());
@@ -301,16 +245,8 @@ impl SitePolicy {
 
     /// As a file that says the same.
     pub fn to_text(&self) -> String {
-        let (mut text, mut table) = (String::new(), "");
+        let mut text = String::new();
         for Key { name, value, means } in self.keys() {
-            let mut name = name;
-            if let Some((of, key)) = name.split_once('.') {
-                if of != table {
-                    text += &format!("\n[{of}]\n");
-                    table = of;
-                }
-                name = key;
-            }
             // JSON's numbers, texts and lists of texts are TOML's.
             let line = if value.is_null() { format!("# {name} =") } else { format!("{name} = {value}") };
             text += &format!("{line:<28} # {means}\n");
@@ -345,14 +281,13 @@ mod tests {
         assert_eq!(policy("").unwrap(), strict);
         assert_eq!(policy(&strict.to_text()).unwrap(), strict);
         let own = policy(
-            "min_rows = 3\nmethods = [\"fcm\"]\ncolumns = [\"a b\"]\ndata = \"ward 7\"\nseparation = 0.25\n\
-             [noise]\nrequire = true\nepsilon = 0.5\n[release]\nrule = \"report\"\ndomain = 49\n",
+            "rho = 0.25\nexact = \"never\"\nmethods = [\"fcm\"]\ncolumns = [\"a b\"]\ndata = \"ward 7\"\ncontributors = 3\n",
         )
         .unwrap();
-        assert_eq!((own.policy.min_rows, own.policy.separation_ppm, own.data.as_str()), (3, 250_000, "ward 7"));
-        assert_eq!((own.policy.noise.required, own.policy.release.rule), (true, Enforcement::Report));
+        assert_eq!((own.policy.nano_rho, own.policy.exact, own.data.as_str()), (250_000_000, Exact::Never, "ward 7"));
+        assert_eq!(own.policy.floor.contributors, 3);
         assert_eq!(policy(&own.to_text()).unwrap(), own);
-        assert_eq!(own.to_json()["release"]["domain"], 49);
+        assert_eq!(own.to_json()["exact"], "never");
     }
 
     #[test]
@@ -400,18 +335,17 @@ mod tests {
     #[test]
     fn what_a_file_may_not_say() {
         for (text, why) in [
-            ("min_row = 3", "line 1: unknown field `min_row`"),
-            ("\n[release]\nrule = \"enforced\"", "line 3: unknown variant"),
-            ("[noise]\nsigma = 1", "unknown field `sigma`"),
-            ("separation = 3.0", "separation"),
             ("data = \"\"", "data is not a name"),
             ("data = \"a\\nb\"", "data is not a name"),
-            ("[noise]\nepsilon = 0.0", "noise.epsilon"),
-            ("[noise]\ndelta = nan", "noise.delta"),
-            ("[release]\nbits = 0", "release.bits"),
-            ("[release]\ndomain = 0", "release.domain"),
-            ("min_rows = -1", "line 1"),
-            ("min_row = 3", "do you mean \"min_rows\"?"),
+            ("max_round = 3", "line 1: unknown field `max_round`"),
+            ("max_round = 3", "do you mean \"max_rounds\"?"),
+            ("max_rounds = -1", "line 1"),
+            ("exact = \"always\"", "line 1: unknown variant"),
+            ("rho = -1.0", "rho, the cap"),
+            ("rho = nan", "rho, the cap"),
+            ("rho = 1e6", "rho, the cap"),
+            ("min_rows = 10", "unknown field `min_rows`"),
+            ("[release]\nrule = \"off\"", "unknown field `release`"),
             ("[rows]\ncolums = {}", "do you mean \"columns\"?"),
             ("[rows]\nsource = \"\"", "rows.source"),
             ("[rows]\nmemory = \"1 MiB\"", "rows.memory"),
@@ -428,7 +362,7 @@ mod tests {
             let failure = policy(text).unwrap_err();
             assert!(failure.message.contains(why) && !failure.advice.is_empty(), "{text}: {failure}");
         }
-        assert!(policy("min_row = 3").unwrap_err().advice.contains("min_rows"));
+        assert!(policy("max_round = 3").unwrap_err().advice.contains("max_rounds"));
     }
 
     #[test]
@@ -437,9 +371,9 @@ mod tests {
         let key = folder.0.join("a.key");
         assert_eq!(policy_of(None, Some(&key)).unwrap(), (SitePolicy::default(), None));
         let beside = folder.0.join(FILE);
-        std::fs::write(&beside, "min_rows = 7").unwrap();
+        std::fs::write(&beside, "max_rounds = 7").unwrap();
         let (found, path) = policy_of(None, Some(&key)).unwrap();
-        assert_eq!((found.policy.min_rows, path), (7, Some(beside)));
+        assert_eq!((found.policy.floor.max_rounds, path), (7, Some(beside)));
         let other = folder.0.join("other.toml");
         assert!(policy_of(Some(&other), Some(&key)).is_err(), "a file that was named must be there");
     }

@@ -46,6 +46,38 @@ fn given(centre: Vec<f64>) -> Seeding {
     Seeding::Given { centres: Centres::from_rows(&[centre]).unwrap() }
 }
 
+/// [NOI-8]: a site is ready whatever its cells hold, in memory and streamed; under an exact plan the same rows are refused.
+#[test]
+fn noi_8_ready_is_whether_rows_can_be_read() {
+    let mut work = work(2);
+    work.columns[1].name = "y".into();
+    work.recipe = fcm(2, 2.0, 0.0, 3, Seeding::Uniform { seed: 1 });
+    let exact = through_file(&work);
+    work.recipe.noise = Some(veilsum_cluster::privacy::Noise::usual(50.0, 200).from_anywhere());
+    (work.step_bits, work.out_of_box) = (Some(20), OutOfBox::Clip);
+    let noisy = through_file(&work);
+    let folder = Folder::new("ready");
+    let names: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
+    let inside: Vec<f64> = work.columns.iter().map(|column| (column.lower + column.upper) / 2.0).collect();
+    let row = |first: &str| {
+        [first.to_owned()].into_iter().chain(inside[1..].iter().map(f64::to_string)).collect::<Vec<_>>().join(",")
+    };
+    let middle = inside[0].to_string();
+    for (cells, used) in [(vec![&*middle, "", "none", "1e400"], 1), (vec!["1e99", &*middle], 2), (vec!["nan", "?"], 0)]
+    {
+        let path = folder.at("rows.csv");
+        let text: Vec<String> = [names.join(",")].into_iter().chain(cells.iter().map(|cell| row(cell))).collect();
+        std::fs::write(&path, text.join("\n") + "\n").unwrap();
+        for precision in [Precision::Double, Precision::Single] {
+            let rules = crate::table::RowRules { precision, ..Default::default() };
+            let from = RowsFrom { data: path.clone(), rules: Arc::new(rules), ..RowsFrom::default() };
+            let (rows, _) = load_rows_and_origin(&noisy, &from).unwrap_or_else(|e| panic!("{cells:?}: {e}"));
+            assert_eq!(rows.rows(), used, "{cells:?}");
+            assert!(load_rows_and_origin(&exact, &from).is_err(), "{cells:?}");
+        }
+    }
+}
+
 fn through_file(work: &PlanSpec) -> Federation {
     let folder = Folder::new("plan");
     let (roster, ids) = kit(3);

@@ -7,10 +7,9 @@ use crate::{
     plan::Judge,
 };
 
-/// The release rule, in words. An exact total is a function of everybody's rows.
-pub const RELEASE: &str = "Totals are exact, and say something about rows: with few rows, few distinct values or many questions they can be \
-    solved for records. Each site counts what it gives away on the same rows over all plans, and by the release rule of the default policy it \
-    stops before that comes near to what the rows of the honest sites hold. The rule is a heuristic and no guarantee.";
+/// What a plan without noise is, in words. An exact total is a function of everybody's rows.
+pub const EXACT: &str = "Totals are exact: rows may be inferred from them. With few rows, few distinct values, many questions or a row that \
+    lies apart they can be solved for records, and nothing bounds what somebody learns. Every site's operator agrees to this very plan.";
 
 /// What the totals of a plan can tell, with as many sites as there are, and to whom.
 pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
@@ -44,21 +43,12 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
     who[..1].make_ascii_uppercase();
     all.push(format!("{who}. Nothing can prevent this."));
     all.push(match &work.recipe.noise {
-        None => RELEASE.to_owned(),
+        None => EXACT.to_owned(),
         Some(noise) => format!(
-            "Totals hold noise, and {}. Another plan on the same rows adds its own epsilon, and a person with several rows is hidden less.",
+            "Totals hold noise, and {}. What several plans spend adds up, in one account of each site; a person with r rows is hidden r² times less.",
             noise.promise()
         ),
     });
-    let rule = work.recipe.rule;
-    if work.recipe.algorithm.sums_groups() && work.recipe.noise.is_none() {
-        all.push(format!(
-            "A sum over the rows of one group is asked only where at least {} of {} are in it. What the open groups leave of the sum of \
-             all rows can be computed.",
-            counted(rule.min_rows as usize, "row"),
-            counted(rule.min_sites as usize, "site"),
-        ));
-    }
     if let Some(labels) = &work.labels {
         all.push(format!(
             "Counts by cluster and {} are released; they may be small, down to single rows.",

@@ -110,7 +110,7 @@ pub struct AggregatorHost {
     pub known: usize,
     /// Whether a process before this one had a deck.
     pub(super) begun: bool,
-    /// What the intermediary is told whenever it connects.
+    /// What the other end of the count is told whenever it connects: the intermediary by the coordinator, sites by the intermediary.
     standing: Option<Arc<Vec<u8>>>,
     /// The open question, where there is one.
     open: Option<Open>,
@@ -184,6 +184,7 @@ impl AggregatorHost {
         }
         self.aggregator = Aggregator::new(machine(&self.config, false), Millis(0), &mut system_rng())?;
         (self.known, self.begun, self.said) = (0, false, unsaid(&self.config));
+        self.standing = None;
         self.put_off.clear();
         Ok(())
     }
@@ -193,17 +194,23 @@ impl AggregatorHost {
         self.aggregator.run()
     }
 
-    /// Tells the intermediary, now and whenever it connects again.
+    /// Tells the intermediary, or as the intermediary all sites, now and whenever one connects again.
     pub fn stand_by<T: serde::Serialize>(&mut self, kind: Kind, message: &T) {
         let bytes = Arc::new(app_messages::frame(&self.config.party.identity, &self.session, kind, message));
         self.standing = Some(bytes);
         self.stand_again();
     }
 
-    /// Tells it once more.
+    /// Tells them once more.
     pub(super) fn stand_again(&mut self) {
-        if let Some(bytes) = self.standing.clone() {
-            self.send(PartyId::Intermediary, bytes);
+        let there: Vec<PartyId> = self.peers.keys().copied().collect();
+        there.into_iter().for_each(|party| self.stand_towards(party));
+    }
+
+    fn stand_towards(&mut self, party: PartyId) {
+        let is_told = matches!(party, PartyId::Site(_)) == (self.config.role == PartyId::Intermediary);
+        if let Some(bytes) = self.standing.clone().filter(|_| is_told) {
+            self.send(party, bytes);
         }
     }
 
@@ -500,9 +507,7 @@ impl AggregatorHost {
         self.heard.insert(party, Heard::connected());
         let name = self.config.party.name_of(party);
         self.config.party.tell(Progress::Came { party: name, over });
-        if party == PartyId::Intermediary {
-            self.stand_again();
-        }
+        self.stand_towards(party);
     }
 
     /// Whether that was the party's link.

@@ -10,7 +10,7 @@ use veilsum_proto::roster::PartyId;
 
 pub use super::config::{ClientConfig, ClientReport, Step, Vanish};
 use super::{
-    hand::{self, Hand, Laid},
+    hand,
     keeper::Keeper,
     progress::Progress,
     site_session::{SiteSession, Stop},
@@ -27,7 +27,8 @@ use crate::{
 /// # Errors
 /// A [`Failure`] with its exit code.
 pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
-    if config.rows.rows() == 0 {
+    // [NOI-8]: under noise a site whose rows cannot be used takes part like any other.
+    if config.rows.rows() == 0 && config.party.federation.work.recipe.noise.is_none() {
         return Err(Failure::input(
             "this site has no rows",
             "a site without rows does not take part: leave it out of the roster",
@@ -39,10 +40,10 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     config.party.tell(status::begins(&config.party, config.party.federation.whoami(&config.party.identity)?));
     let (stop, stopped) = watch::channel(Stop::Not);
     // What the one conversation lays down for the other.
-    let (hold, held) = watch::channel(Laid::default());
+    let (to_intermediary, to_coordinator) = hand::link(hand::PATIENCE);
     let keeper = Keeper::open(&config)?;
-    let count = SiteSession::new(&config, PartyId::Intermediary, Hand::Takes(held, hand::PATIENCE), keeper.clone())?;
-    let cluster = SiteSession::new(&config, PartyId::Coordinator, Hand::Lays(hold), keeper.clone())?;
+    let count = SiteSession::new(&config, PartyId::Intermediary, to_intermediary, keeper.clone())?;
+    let cluster = SiteSession::new(&config, PartyId::Coordinator, to_coordinator, keeper.clone())?;
     let mut counting = Some(tokio::spawn(count.run(stopped.clone())));
     let mut clustering = Some(tokio::spawn(cluster.run(stopped)));
     let _guard = AbortOnDrop([&counting, &clustering].map(|t| t.as_ref().map(JoinHandle::abort_handle)));
@@ -52,6 +53,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     let mut result = loop {
         tokio::select! {
             done = ended(&mut counting), if counting.is_some() => match done {
+                Ok(report) if report.vanished => break Ok(report),
                 Ok(report) => counted = Some(report),
                 // Whether the run goes on is the coordinator's to say, who is told the same.
                 Err(failure) if [Code::Network, Code::Quorum, Code::Denied].contains(&failure.code) => {
@@ -91,10 +93,13 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         }
     }
     // Also after a failure: what left stays written down.
-    let kept = keeper.with(Ledger::sync);
+    let mut kept = keeper.with(Ledger::sync);
     let emptied = match &result {
         Err(failure) if !Code::ends_a_run(failure.code as u8) => Ok(()),
-        _ => empty_the_other(&config),
+        _ => {
+            kept = kept.and_then(|()| keeper.ended(&config.party.federation.terms.hash()));
+            empty_the_other(&config)
+        }
     };
     // An aggregator that waited in vain for this site is not at fault where this site did not reach it.
     let mut report = result.map_err(|failure| match unreached.take() {

@@ -11,7 +11,6 @@ use super::{
 use crate::{
     agreed::Federation,
     answerer::Answerer,
-    blur::Repeatable,
     carrier::{Address, Carrier, Network, Transport},
     documents::SitePolicy,
     error::Failure,
@@ -38,8 +37,6 @@ pub struct Party {
     pub progress: Watcher,
     /// What went over its links.
     pub bytes: Arc<Bytes>,
-    /// Blur that repeats, on one machine only; none elsewhere, where it comes from the identity.
-    pub blur: Option<Repeatable>,
 }
 
 impl Party {
@@ -52,7 +49,6 @@ impl Party {
             progress: Arc::new(|_| {}),
             bytes: Arc::default(),
             view: None,
-            blur: None,
         }
     }
 
@@ -179,6 +175,9 @@ pub struct ClientConfig {
     pub head: Option<PathBuf>,
     /// How long to keep trying to reach the others, or [`WITHOUT_END`].
     pub patience: Duration,
+    /// The operator agrees, as this process starts, to a plan without noise ([POL-9]): of demonstrations and laboratories, whose rows are
+    /// nobody's secret. Everybody else agrees in the ledger.
+    pub agreed: bool,
     /// For demonstrations and tests: leave at this point without a word.
     pub vanish: Option<Vanish>,
 }
@@ -186,7 +185,7 @@ pub struct ClientConfig {
 /// Where a site vanishes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Vanish {
-    /// In this round of the method, counted from 1.
+    /// In this round of the method, counted from 1; 0 is the count of the rows, where only `BeforeInput` happens.
     pub round: u32,
     /// At this step of it.
     pub at: Step,

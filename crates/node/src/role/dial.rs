@@ -21,6 +21,7 @@ use super::{
 use crate::{
     app_messages::{self, Aborted, Denied, Hello, NO_RUN, SOFTWARE, Welcome, clean},
     carrier::{Address, Carrier, CarrierError, Credentials, LinkReceiver, LinkSender},
+    egress::{Egress, Public},
     error::{Code, Failure},
 };
 
@@ -105,7 +106,7 @@ impl Line {
         peer: &Member,
         address: &Address,
         limit: Duration,
-        greeting: &[u8],
+        greeting: &Egress,
     ) -> Result<(LinkSender, LinkReceiver, &'static str), Attempt> {
         let link = carrier.dial(address, credentials, &peer.key.0, app_messages::header_check, limit).await?;
         let over = link.handle().over();
@@ -115,14 +116,14 @@ impl Line {
     }
 
     /// Sends a frame. False where the connection is gone; why shows at the next [`Line::recv`].
-    pub async fn send(&mut self, frame: &[u8]) -> bool {
-        self.bytes.sent(frame.len());
+    pub async fn send(&mut self, frame: &Egress) -> bool {
+        self.bytes.sent(frame.bytes().len());
         self.sender.send_within(frame, SEND_LIMIT).await.is_ok()
     }
 
     /// Signs and sends a control message.
-    pub async fn tell<T: Serialize>(&mut self, kind: Kind, message: &T) -> bool {
-        let frame = app_messages::frame(&self.identity, &self.session, kind, message);
+    pub async fn tell<T: Public>(&mut self, kind: Kind, message: &T) -> bool {
+        let frame = Egress::control(&self.identity, &self.session, kind, message);
         self.send(&frame).await
     }
 
@@ -187,9 +188,9 @@ pub async fn knock(
 }
 
 /// A first frame: roster and plan, under this party's signature.
-fn greeting(identity: &Identity, (roster, plan): (Hash, Hash), kind: Kind) -> Vec<u8> {
+fn greeting(identity: &Identity, (roster, plan): (Hash, Hash), kind: Kind) -> Egress {
     let hello = Hello { roster, plan, software: SOFTWARE.into() };
-    app_messages::frame(identity, &app_messages::greeting_session(), kind, &hello)
+    Egress::control(identity, &app_messages::greeting_session(), kind, &hello)
 }
 
 /// Greets, and waits for the answer: the software of a peer that lets us in.
@@ -197,7 +198,7 @@ async fn answer(
     sender: &mut LinkSender,
     receiver: &mut LinkReceiver,
     peer: &Member,
-    greeting: &[u8],
+    greeting: &Egress,
 ) -> Result<String, Attempt> {
     sender.send_within(greeting, SEND_LIMIT).await?;
     let answer = tokio::time::timeout(SEND_LIMIT, receiver.recv()).await;

@@ -20,6 +20,7 @@ use super::config::Party;
 use crate::{
     app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
     carrier::{CarrierError, Link, LinkHandle, LinkReceiver, LinkSender, Listener},
+    egress::Egress,
 };
 
 /// Frames that may wait for one slow link; more are dropped and sent again later.
@@ -184,7 +185,7 @@ pub(super) async fn greet(visit: Visit, door: Arc<Door>) {
             }
             let turned_away = why.clone();
             let denied = app_messages::frame(&door.party.identity, &session, Kind::Denied, &Denied { why });
-            let _ = sender.send_within(&denied, SEND_LIMIT).await;
+            let _ = sender.send_within(&Egress::of_an_aggregator(Arc::new(denied)), SEND_LIMIT).await;
             let _ = sender.finish(FINISH_LIMIT).await;
             if !knocks {
                 let _ = door.events.send(LinkEvent::TurnedAway { party, why: turned_away }).await;
@@ -194,7 +195,7 @@ pub(super) async fn greet(visit: Visit, door: Arc<Door>) {
     };
     let welcome =
         app_messages::frame(&door.party.identity, &session, Kind::Welcome, &Welcome { software: SOFTWARE.into() });
-    if sender.send_within(&welcome, SEND_LIMIT).await.is_err() {
+    if sender.send_within(&Egress::of_an_aggregator(Arc::new(welcome)), SEND_LIMIT).await.is_err() {
         return;
     }
     if knocks {
@@ -216,7 +217,7 @@ pub(super) async fn greet(visit: Visit, door: Arc<Door>) {
 async fn write(mut sender: LinkSender, mut queue: mpsc::Receiver<Outgoing>) -> Result<(), CarrierError> {
     while let Some(outgoing) = queue.recv().await {
         match outgoing {
-            Outgoing::Frame(bytes) => sender.send_within(&bytes, SEND_LIMIT).await?,
+            Outgoing::Frame(bytes) => sender.send_within(&Egress::of_an_aggregator(bytes), SEND_LIMIT).await?,
             Outgoing::Finish => {
                 sender.finish(FINISH_LIMIT).await?;
                 return Ok(());

@@ -34,6 +34,11 @@ impl Follower {
         &self.replay
     }
 
+    /// The intermediary says that the rows of these sites reach the plan's floor ([APP-2]).
+    pub(super) fn is_counted(&mut self, sites: &[u16]) {
+        self.replay.is_counted(sites);
+    }
+
     /// The copy at its beginning, or where the process before this one left it, which had got as far as the round
     /// `context`.
     ///

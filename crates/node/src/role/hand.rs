@@ -1,87 +1,105 @@
-//! The link between a site's two conversations: what one aggregator did, and the other asks about ([APP-2], [APP-5]).
+//! The link between a site's two conversations: the intermediary's word that the floor is reached, without which the coordinator is
+//! answered nothing ([APP-2]), and the centres that the coordinator lays before the site to be judged ([APP-5]).
 
 use std::time::Duration;
 
 use tokio::{sync::watch, time::timeout};
 use veilsum_proto::suite::Hash;
 
-use crate::question::{self, Batch};
+use crate::{
+    app_messages::CountReady,
+    question::{self, Batch},
+};
 
-/// How long a site waits for the coordinator to have done what the intermediary asks about.
+/// How long a site waits for one aggregator to have done what the other asks about.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The link, at both ends; nothing is laid down yet.
+pub(super) fn link(patience: Duration) -> (Hand, Hand) {
+    let (says, told) = watch::channel(None);
+    let (lays, laid) = watch::channel(None);
+    (Hand::Intermediary { says, laid, patience }, Hand::Coordinator { lays, told, patience })
+}
 
 /// One end of the link.
 pub(super) enum Hand {
-    /// Towards the coordinator.
-    Lays(watch::Sender<Laid>),
-    /// Towards the intermediary; with how long it waits, [`PATIENCE`].
-    Takes(watch::Receiver<Laid>, Duration),
-}
-
-/// What the conversation with the coordinator lays down for the one with the intermediary.
-#[derive(Clone, Default)]
-pub(super) struct Laid {
-    /// The final centres that the intermediary will ask about.
-    judged: Option<Batch>,
-    /// The sites of the first total, once this site's shares for it have left; empty where a process before this one gave
-    /// them and it is not known any more over whom.
-    first: Option<Vec<u16>>,
+    /// That of the conversation with the intermediary.
+    Intermediary {
+        /// Its word.
+        says: watch::Sender<Option<CountReady>>,
+        /// The final centres that it asks about.
+        laid: watch::Receiver<Option<Batch>>,
+        /// How long these are waited for.
+        patience: Duration,
+    },
+    /// That of the conversation with the coordinator.
+    Coordinator {
+        /// The final centres.
+        lays: watch::Sender<Option<Batch>>,
+        /// The intermediary's word.
+        told: watch::Receiver<Option<CountReady>>,
+        /// How long it is waited for.
+        patience: Duration,
+    },
 }
 
 impl Hand {
-    /// Over whom the first total of the coordinator's run is; nothing where there is none yet. What a run before laid down to be
-    /// judged is none of a new one's ([KEX-9]).
-    pub(super) fn lay_first(&self, first: Option<Vec<u16>>) {
-        let Hand::Lays(hold) = self else { return };
-        hold.send_modify(|laid| {
-            laid.judged = laid.judged.take().filter(|_| first.is_some());
-            laid.first = first;
-        });
+    /// The intermediary says that the floor is reached.
+    pub(super) fn say(&self, word: CountReady) {
+        if let Hand::Intermediary { says, .. } = self {
+            says.send_replace(Some(word));
+        }
     }
 
-    /// The final centres that the intermediary will ask about.
-    pub(super) fn lay_judged(&self, batch: Batch) {
-        let Hand::Lays(hold) = self else { return };
-        hold.send_modify(|laid| laid.judged = Some(batch));
-    }
-
-    /// [APP-2]: the intermediary is answered once this site's shares of the coordinator's first total have left, and over sites
-    /// of that total only.
+    /// Over whom the floor is reached in this run of the coordinator ([APP-2]); waits for the word.
     ///
     /// # Errors
     /// A sentence for the site's operator.
-    pub(super) async fn counts(&mut self, cohort: &[u16]) -> Result<(), String> {
-        let Hand::Takes(laid, patience) = self else { return Err("the coordinator does not count rows".into()) };
-        match timeout(*patience, laid.wait_for(|laid| laid.first.is_some())).await {
-            // Whole blocks of them, as the release rule sees to.
-            Ok(Ok(laid)) if within(laid.first.as_deref().unwrap_or_default(), cohort) => Ok(()),
-            Ok(Ok(_)) => {
-                Err("the intermediary asks the sites of the coordinator's first total, and no others [APP-2]".into())
-            }
-            _ => Err("the intermediary asks for the rows to be counted, but this site took part in no total of this run yet [APP-2]; \
-                      where the run is over, its coordinator has the result"
+    pub(super) async fn counted(&mut self, run: Hash) -> Result<Vec<u16>, String> {
+        let Hand::Coordinator { told, patience, .. } = self else {
+            return Err("it is the intermediary that counts".into());
+        };
+        let of_run = |word: &Option<CountReady>| word.as_ref().is_some_and(|word| word.run == run);
+        match timeout(*patience, told.wait_for(of_run)).await {
+            Ok(Ok(word)) => Ok(word.as_ref().map(|word| word.cohort.clone()).unwrap_or_default()),
+            _ => Err("the coordinator asks before the intermediary has said that the rows of this run reach the plan's floor [APP-2]"
                 .into()),
         }
     }
 
-    /// [APP-5]: what the coordinator laid before this site, once it has; after its first total, as [`Hand::counts`].
+    /// The final centres that the intermediary will ask about; none where another run begins ([KEX-9]).
+    pub(super) fn lay(&self, batch: Option<Batch>) {
+        if let Hand::Coordinator { lays, .. } = self {
+            lays.send_replace(batch);
+        }
+    }
+
+    /// [APP-5]: what the coordinator laid before this site, once it has.
     ///
     /// # Errors
     /// A sentence for the site's operator.
-    pub(super) async fn held(&mut self, cohort: &[u16], digest: Hash) -> Result<Batch, String> {
-        self.counts(cohort).await?;
-        let Hand::Takes(held, patience) = self else { return Err("the coordinator does not judge".into()) };
-        let fits = |laid: &Laid| laid.judged.as_ref().is_some_and(|batch| question::digest(batch) == digest);
-        match timeout(*patience, held.wait_for(fits)).await {
-            Ok(Ok(laid)) => laid.judged.clone().ok_or_else(|| "nothing was laid before this site".into()),
+    pub(super) async fn held(&mut self, digest: Hash) -> Result<Batch, String> {
+        let Hand::Intermediary { laid, patience, .. } = self else {
+            return Err("the coordinator does not judge".into());
+        };
+        let fits = |laid: &Option<Batch>| laid.as_ref().is_some_and(|batch| question::digest(batch) == digest);
+        match timeout(*patience, laid.wait_for(fits)).await {
+            Ok(Ok(laid)) => laid.clone().ok_or_else(|| "nothing was laid before this site".into()),
             _ => Err("the coordinator did not lay before this site what the intermediary asks about".into()),
         }
     }
 }
 
-/// Whether the sites of the first total, where they are known, hold all of these.
-fn within(first: &[u16], cohort: &[u16]) -> bool {
-    first.is_empty() || cohort.iter().all(|site| first.contains(site))
+/// [APP-2]: whether the intermediary counted all sites that the coordinator asks. They are whole blocks, as the release rule sees to
+/// ([REL-4]).
+///
+/// # Errors
+/// A sentence for the site's operator.
+pub(super) fn within(counted: &[u16], cohort: &[u16]) -> Result<(), String> {
+    match cohort.iter().all(|site| counted.contains(site)) {
+        true => Ok(()),
+        false => Err("the coordinator asks a site whose rows the intermediary did not count [APP-2]".into()),
+    }
 }
 
 #[cfg(test)]
@@ -90,43 +108,45 @@ mod tests {
 
     use super::*;
 
-    fn link() -> (Hand, Hand) {
-        let (hold, held) = watch::channel(Laid::default());
-        (Hand::Lays(hold), Hand::Takes(held, Duration::from_millis(20)))
+    const RUN: Hash = Hash([1; 32]);
+
+    fn ends() -> (Hand, Hand) {
+        link(Duration::from_millis(20))
     }
 
     fn batch() -> Batch {
         Query::fuzzy_sums(Centres::from_rows(&[vec![0.1], vec![0.9]]).unwrap(), 2.0).into()
     }
 
-    /// [APP-2], [APP-5], [REL-5]: neither question of the intermediary is answered before the first total, or over others.
+    /// [APP-2]: the coordinator is answered after the intermediary's word for its run, and over the sites of that word.
     #[tokio::test]
-    async fn the_intermediary_is_answered_after_the_first_total_and_over_its_sites() {
-        let (lays, mut takes) = link();
-        let digest = question::digest(&batch());
-        lays.lay_judged(batch());
-        assert!(takes.counts(&[0, 1, 2]).await.unwrap_err().contains("in no total of this run"));
-        assert!(takes.held(&[0, 1, 2], digest).await.unwrap_err().contains("in no total of this run"));
-        lays.lay_first(Some(vec![0, 1, 2]));
-        takes.counts(&[0, 1, 2]).await.unwrap();
-        assert!(takes.held(&[0, 1, 2], digest).await.is_ok_and(|held| held == batch()));
-        assert!(takes.held(&[0, 1, 3], digest).await.unwrap_err().contains("no others"));
-        // A process before this one gave the shares.
-        lays.lay_first(Some(Vec::new()));
-        takes.counts(&[0, 1, 3]).await.unwrap();
+    async fn app_2_the_coordinator_is_answered_after_the_count_and_over_its_sites() {
+        let (intermediary, mut coordinator) = ends();
+        assert!(coordinator.counted(RUN).await.unwrap_err().contains("asks before"));
+        // The word of another run of the coordinator.
+        intermediary.say(CountReady { run: Hash([2; 32]), cohort: vec![0, 1, 2, 3] });
+        assert!(coordinator.counted(RUN).await.is_err());
+        intermediary.say(CountReady { run: RUN, cohort: vec![0, 1, 2, 3] });
+        let counted = coordinator.counted(RUN).await.unwrap();
+        within(&counted, &[0, 1, 2, 3]).unwrap();
+        within(&counted, &[0, 1, 2]).unwrap();
+        assert!(within(&counted, &[0, 1, 4]).unwrap_err().contains("did not count"));
+        // The word stands where the intermediary is gone.
+        drop(intermediary);
+        assert_eq!(coordinator.counted(RUN).await.unwrap(), counted);
+        assert!(coordinator.counted(Hash([3; 32])).await.is_err());
     }
 
-    /// [KEX-9]: a set-up of another run takes back what the one before laid down.
+    /// [APP-5], [KEX-9]: the intermediary is answered what the coordinator laid down, and nothing of a run before.
     #[tokio::test]
-    async fn a_new_set_up_forgets_what_was_to_be_judged() {
-        let (lays, mut takes) = link();
-        lays.lay_first(Some(vec![0, 1, 2]));
-        lays.lay_judged(batch());
-        lays.lay_first(None);
-        assert!(takes.counts(&[0, 1, 2]).await.is_err());
-        lays.lay_first(Some(vec![0, 1, 2]));
-        takes.counts(&[0, 1, 2]).await.unwrap();
-        let told = takes.held(&[0, 1, 2], question::digest(&batch())).await.unwrap_err();
-        assert!(told.contains("did not lay"), "{told}");
+    async fn app_5_what_is_judged_was_laid_down_in_this_run() {
+        let (mut intermediary, coordinator) = ends();
+        let digest = question::digest(&batch());
+        assert!(intermediary.held(digest).await.unwrap_err().contains("did not lay"));
+        coordinator.lay(Some(batch()));
+        assert!(intermediary.held(digest).await.is_ok_and(|held| held == batch()));
+        assert!(intermediary.held(Hash([9; 32])).await.is_err());
+        coordinator.lay(None);
+        assert!(intermediary.held(digest).await.is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! The intermediary: counts the cohort's rows under masks, and hands the coordinator the total and nothing else.
 //!
-//! It counts after the coordinator's first total and over the same sites, so that a site that is lost between the two
-//! fixes one block and not two. It is asked for the total only after the last round, and gives it only if every counted
+//! It counts before the coordinator asks anything, over the sites that have keys there, and tells them and the coordinator that the floor
+//! is reached ([APP-2]). It is asked for the total only after the last round, and gives it only if every counted
 //! site was in the run to its end. Otherwise the coordinator, whose own totals tell it how many rows the remaining sites
 //! have, could subtract.
 
@@ -13,7 +13,7 @@ use std::{
 };
 
 use veilsum_proto::{
-    aggregator,
+    aggregator::{self, Loss},
     message::{self, Kind},
     roster::PartyId,
     suite::Hash,
@@ -34,7 +34,7 @@ use crate::{
         Aborted, CentreDistances, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest,
         clean,
     },
-    cost::slots_of,
+    cost::{slots_of, some_of},
     error::{Code, Failure},
     plan::Judge,
     question::Question,
@@ -89,7 +89,7 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
         HostConfig {
             party: config.party.clone(),
             role: PartyId::Intermediary,
-            // The sites that it asks were in the coordinator's first total.
+            // The sites that it asks have keys with the coordinator.
             timing: returning(timing),
             slots: slots_of(&config.party.federation.terms, PartyId::Intermediary),
             state: config.state.clone(),
@@ -207,7 +207,7 @@ impl Kept<'_> {
 async fn of_runs(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, End> {
     let place = config.state.as_deref().map(|folder| (folder, hub.session()));
     let mut before = place.and_then(|(folder, session)| counting::load(folder, &session));
-    let mut count = first_total(hub, link, config).await?;
+    let mut count = told_to_count(hub, link, config).await?;
     loop {
         let counting = match before.take().filter(|before| before.run == count.run) {
             Some(before) => before,
@@ -232,7 +232,7 @@ async fn of_run(
     link: &mut Line,
     config: &IntermediaryConfig,
     kept: &Kept<'_>,
-    first: Vec<u16>,
+    asked: Vec<u16>,
 ) -> Result<Result<Counted, Count>, End> {
     let (mut values, mut cohort) = (Vec::new(), Vec::new());
     // What the coordinator says meanwhile, and what sites hand over before they are asked.
@@ -240,15 +240,15 @@ async fn of_run(
     let domain = config.party.federation.work.domain()?;
     let layout = Question::CountRows.layout(&domain, &config.party.federation.form()?)?;
     hub.begin();
-    // The sites of a deck that is there already were in that total.
+    // The sites of a deck that is there already are some of them.
     if !hub.begun {
         let others = 0..config.party.federation.roster.sites.len() as u16;
-        hub.without(others.filter(|site| first.binary_search(site).is_err()));
+        hub.without(others.filter(|site| asked.binary_search(site).is_err()));
     }
-    let why = "the coordinator's first total is out, and the plan has a floor for the rows behind it";
+    let why = "nothing else is asked before the rows are known to reach the plan's floor";
     config.party.tell(Progress::Asked { number: 1, of: questions(config), what: Question::CountRows.name(), why });
     hub.ask(Question::CountRows.to_bytes(), layout.words());
-    let mut notice = Notice::new();
+    let (mut notice, mut reasons) = (Notice::new(), Vec::new());
     while cohort.is_empty() {
         let event = tokio::select! {
             event = hub.next(Some(notice.next())) => event,
@@ -275,8 +275,17 @@ async fn of_run(
         };
         match event {
             HostEvent::Aggregator(aggregator::Event::Total { values: v, cohort: c, .. }) => (values, cohort) = (v, c),
-            HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
-            HostEvent::Aggregator(event) => report(hub, config, &event),
+            HostEvent::Aggregator(aggregator::Event::Failed(e)) => {
+                return Err(with_the_reasons(e.into(), &reasons).into());
+            }
+            HostEvent::Aggregator(event) => {
+                if let aggregator::Event::Lost { site, why } = &event
+                    && !matches!(why, Loss::BlockIncomplete(_) | Loss::BlockTooSmall(_))
+                {
+                    reasons.push(format!("{}: {why}", config.party.name_of(PartyId::Site(*site))));
+                }
+                report(hub, config, &event);
+            }
             HostEvent::Deadline => hub.tell_of_wait(&mut notice),
             HostEvent::Control { from, kind, bytes } => put_by(&mut early, from, kind, bytes),
         }
@@ -285,8 +294,9 @@ async fn of_run(
     let total = layout.decode(&values, cohort.len(), None)?.values.first().copied().unwrap_or(0.0);
     let total = total.max(0.0).round() as u64;
     enough(config, total, cohort.len())?;
-    // Where this does not arrive, the coordinator asks for it again.
-    let counted = CountReady { cohort: cohort.clone() };
+    // Where this does not arrive, the coordinator asks for it again, and a site connects again.
+    let counted = CountReady { run: kept.run(), cohort: cohort.clone() };
+    hub.stand_by(Kind::CountReady, &counted);
     link.tell(Kind::CountReady, &counted).await;
     // The rest of the run is the coordinator's; sites may hang up here in the meantime.
     let mut verdicts: Option<JudgeReply> = None;
@@ -413,6 +423,14 @@ async fn meanwhile(
     Ok(Ok(reply))
 }
 
+/// Too few sites: what took each of those away that were here.
+fn with_the_reasons(failure: Failure, reasons: &[String]) -> Failure {
+    if failure.code != Code::Quorum || reasons.is_empty() {
+        return failure;
+    }
+    Failure { message: format!("{}; {}", failure.message, some_of(reasons, "; ")), ..failure }
+}
+
 /// [APP-2]: whether the rows of these sites together may be told.
 fn enough(config: &IntermediaryConfig, total: u64, sites: usize) -> Result<(), Failure> {
     let federation = &config.party.federation;
@@ -454,8 +472,8 @@ fn put_by(early: &mut BTreeMap<PartyId, Vec<u8>>, from: PartyId, kind: Kind, byt
     }
 }
 
-/// [APP-2]: waits for the coordinator's word that the first total is out, over which sites, and in which run.
-async fn first_total(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Count, End> {
+/// [APP-2]: waits for the coordinator's word which sites it is going to ask, and in which run.
+async fn told_to_count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Count, End> {
     let patience = Duration::from_millis(config.timing.join);
     loop {
         let frame = tokio::select! {
@@ -468,7 +486,7 @@ async fn first_total(hub: &mut AggregatorHost, link: &mut Line, config: &Interme
             }
             Ok(Some(bytes)) => over(link, config, &bytes)?,
             gone => {
-                let why = ended(gone, "before its first total");
+                let why = ended(gone, "before it said whose rows to count");
                 told_lost(config, &why);
                 *link = tokio::select! {
                     link = dial(config, patience) => link?,
@@ -561,12 +579,7 @@ mod tests {
     fn after_a_restart_no_other_question_is_judged_in_the_same_run() {
         let folder = Folder::new("judged");
         let session = Hash([3; 32]);
-        let request = |digest| JudgeRequest {
-            digest: Hash([digest; 32]),
-            clusters: vec![2],
-            grouped: vec![true],
-            exponents: vec![1],
-        };
+        let request = |digest| JudgeRequest { digest: Hash([digest; 32]), clusters: vec![2], exponents: vec![1] };
         let of = |run| {
             let none = Counting { run: Hash([run; 32]), judged: None, distances: None, handed: false };
             let before = counting::load(&folder.0, &session).filter(|before| before.run == none.run);

@@ -1,10 +1,13 @@
 //! The ledger that both conversations of a site share, and the door through it ([`crate::release::decide`]).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use veilsum_proto::{
     Error,
-    ledger::Note,
+    ledger::{Note, Reservation},
     policy::{Asked, Consent},
     release::Standing,
     suite::Hash,
@@ -12,18 +15,16 @@ use veilsum_proto::{
 
 use super::config::ClientConfig;
 use crate::{
+    clock::seconds_since_1970,
     error::Failure,
-    release::{Answering, Data, Known, Left, Offer, Origin, Shown, decide},
-    store::Ledger,
+    release::{About, Answering, Data, Known, Left, Offer, Origin, decide, judge},
+    store::{Ledger, ledger::LedgerError},
 };
 
 /// The ledger that both conversations of a site share.
 #[derive(Clone)]
 pub(super) struct Keeper {
     ledger: Arc<Mutex<Ledger>>,
-    /// Different rows that are possible, where this site's own suggest few.
-    domain: Option<u64>,
-    shown: Arc<Mutex<Shown>>,
 }
 
 impl Keeper {
@@ -37,24 +38,13 @@ impl Keeper {
             }
             None => Ledger::in_memory(identity, data),
         };
-        let ledger = recognised(ledger, &config.origin)?;
-        let domain = config.rows.possible_rows(&config.party.federation.work.widths());
-        Ok(Keeper { ledger: Arc::new(Mutex::new(ledger)), domain, shown: Arc::default() })
+        let ledger = begun(recognised(ledger, &config.origin)?, config)?;
+        Ok(Keeper { ledger: Arc::new(Mutex::new(ledger)) })
     }
 
     /// What this site states of its data set when it sends keys.
     pub(super) fn standing(&self) -> Standing {
         self.with(|ledger| ledger.book().standing())
-    }
-
-    /// For both conversations: the intermediary opens nothing itself.
-    pub(super) fn show(&self, shown: Shown) {
-        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
-    }
-
-    /// As [`Shown::of`].
-    pub(super) fn shown(&self, cohort: &[u16], max_rows: u64) -> u64 {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner).of(cohort, max_rows)
     }
 
     /// What this site answers from, and under what.
@@ -66,7 +56,6 @@ impl Keeper {
             work: &config.party.federation.work,
             policy: &config.site.policy,
             rows: &*config.rows,
-            domain: self.domain,
         }
     }
 
@@ -83,15 +72,18 @@ impl Keeper {
         offer: &Offer<'_>,
     ) -> Result<Consent, Error> {
         let site = self.answering(config);
-        self.with(|ledger| {
-            let decision = decide(&site, ledger.book_mut(), asked, left, offer)?;
-            if decision.only_reported {
-                tracing::warn!("the release rule would refuse this answer; this site's policy only reports it");
-            }
-            if let Some(record) = decision.record {
-                ledger.keep(record);
-            }
-            Ok(decision.consent)
+        self.with(|ledger| decide(&site, ledger.book_mut(), asked, left, offer))
+    }
+
+    /// [POL-8]: the run is over, and what it has not spent of what was kept for it is free again.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub(super) fn ended(&self, plan: &Hash) -> Result<(), LedgerError> {
+        let note = Note::Reserved(Reservation { nano_rho: 0, until: 0 });
+        self.with(|ledger| match ledger.book().account().keeps_for(plan) {
+            0 => Ok(()),
+            _ => ledger.note(note, &Left { plan: *plan, ..Left::default() }, Hash::default()),
         })
     }
 
@@ -108,6 +100,35 @@ fn recognised(mut ledger: Ledger, origin: &Origin) -> Result<Ledger, Failure> {
         Known::Same(new) if new.is_empty() => {}
         Known::Same(new) => ledger.note(Note::Columns(new), &Left::default(), Hash::default())?,
         other => return Err(other.refusal()),
+    }
+    Ok(ledger)
+}
+
+/// For how long what a run needs of the account is kept for it, if nobody takes it up again.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
+
+/// [POL-8], [POL-9]: the plan is answered whole or not at all. Before this site dials anybody it judges the plan, and keeps what the
+/// plan spends, so that no other run can have it. A run that is taken up has been judged.
+fn begun(mut ledger: Ledger, config: &ClientConfig) -> Result<Ledger, Failure> {
+    let federation = &config.party.federation;
+    let plan = federation.terms.hash();
+    let left = Left { plan, ..Left::default() };
+    let note = |ledger: &mut Ledger, note| ledger.note(note, &left, Hash::default());
+    if config.agreed && !ledger.book().account().has_agreed(&plan) {
+        note(&mut ledger, Note::Agreed)?;
+    }
+    // What a run that came to its end did not need was given back; what one kept that did not is still there.
+    let account = ledger.book().account();
+    if account.rho_of(&plan) > 0 && account.keeps_for(&plan) > 0 {
+        return Ok(ledger);
+    }
+    let about = About { work: &federation.work, terms: &federation.terms, sites: federation.roster.sites.len() };
+    let now = seconds_since_1970();
+    let yes = judge(about, &config.site.policy, ledger.book().account(), now)?;
+    if let Some(nano_rho) = yes.nano_rho
+        && ledger.book().account().keeps_for(&plan) != nano_rho
+    {
+        note(&mut ledger, Note::Reserved(Reservation { nano_rho, until: now + KEPT.as_secs() }))?;
     }
     Ok(ledger)
 }

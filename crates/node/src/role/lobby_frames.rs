@@ -14,6 +14,7 @@ use veilsum_proto::{
 use crate::{
     carrier::HEADER_LEN,
     documents::{MAX_SCHEMA, PlanAnswer},
+    egress::Egress,
 };
 
 /// Bytes of a body that somebody outside may send: three names, two hashes and a signature.
@@ -128,11 +129,13 @@ pub(super) fn session(coordinator: &PublicKey, joiner: &PublicKey) -> Hash {
 const LABEL: &str = "lobby frame";
 
 /// A signed frame.
-pub(super) fn frame<T: Message>(identity: &Identity, session: &Hash, message: &T) -> Vec<u8> {
+pub(super) fn frame<T: Message>(identity: &Identity, session: &Hash, message: &T) -> Egress {
     let body = codec::encode(message);
     let signature = identity.sign(LABEL, &[&session.0, &T::KIND.to_le_bytes(), &body]);
     let length = (body.len() + SIGNATURE) as u32;
-    [&VERSION.to_le_bytes()[..], &T::KIND.to_le_bytes(), &length.to_le_bytes(), &body, &signature.to_bytes()].concat()
+    let parts =
+        [&VERSION.to_le_bytes()[..], &T::KIND.to_le_bytes(), &length.to_le_bytes(), &body, &signature.to_bytes()];
+    Egress::of_the_lobby(parts.concat())
 }
 
 /// The kind of a frame that has come.
@@ -231,12 +234,13 @@ mod tests {
     fn a_frame_is_its_signers_and_of_its_session() {
         let (a, b) = (Identity::from_seed(&[1; 32]), Identity::from_seed(&[2; 32]));
         let here = session(&a.public(), &b.public());
-        let bytes = frame(&b, &here, &Shown { nonce: [5; 32] });
+        let sent = frame(&b, &here, &Shown { nonce: [5; 32] });
+        let bytes = sent.bytes();
         assert_eq!(from_outside(bytes[..HEADER_LEN].try_into().unwrap()), Ok(bytes.len() - HEADER_LEN));
-        assert!(open::<Shown>(&bytes, &here, &b.public()).is_ok_and(|shown| shown.nonce == [5; 32]));
-        assert!(open::<Shown>(&bytes, &here, &a.public()).is_err());
-        assert!(open::<Answer>(&bytes, &here, &b.public()).is_err());
-        assert!(open::<Shown>(&bytes, &session(&b.public(), &a.public()), &b.public()).is_err());
+        assert!(open::<Shown>(bytes, &here, &b.public()).is_ok_and(|shown| shown.nonce == [5; 32]));
+        assert!(open::<Shown>(bytes, &here, &a.public()).is_err());
+        assert!(open::<Answer>(bytes, &here, &b.public()).is_err());
+        assert!(open::<Shown>(bytes, &session(&b.public(), &a.public()), &b.public()).is_err());
         for at in 0..bytes.len() {
             assert!(open::<Shown>(&bytes[..at], &here, &b.public()).is_err());
         }

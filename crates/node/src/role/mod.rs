@@ -26,20 +26,11 @@ mod validity_oracle;
 
 use std::sync::{Arc, Mutex};
 
-use rand_core::{Rng, UnwrapErr};
+use rand_core::UnwrapErr;
 use veilsum_proto::roster::PartyId;
-
-use crate::blur::Stream;
 
 /// Every frame that a party received, in order: the view that an auditor attacks.
 pub type View = Arc<Mutex<Vec<(PartyId, Vec<u8>)>>>;
-
-/// Random numbers for a site's blur, fresh from the operating system.
-pub fn noise() -> Stream {
-    let mut key = [0; 32];
-    system_rng().fill_bytes(&mut key);
-    Stream::from_key(key)
-}
 
 /// The operating system's randomness.
 pub fn system_rng() -> UnwrapErr<getrandom::SysRng> {

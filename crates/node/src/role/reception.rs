@@ -21,6 +21,7 @@ use super::{
 use crate::{
     app_messages::{self, Denied, NO_RUN},
     carrier::{self, Allowed, Carrier, CarrierError, Credentials, HEADER_LEN, Link},
+    egress::Egress,
     error::Failure,
 };
 
@@ -136,6 +137,7 @@ impl Reception {
         let why = NO_RUN.to_owned();
         let session = app_messages::greeting_session();
         let denied = app_messages::frame(&self.identity, &session, message::Kind::Denied, &Denied { why });
+        let denied = Egress::of_an_aggregator(Arc::new(denied));
         if visit.sender.send_within(&denied, FIRST_FRAME).await.is_ok() {
             let _ = visit.sender.finish(FINISH_LIMIT).await;
         }

@@ -31,7 +31,7 @@ use crate::result::Outcome;
 pub use crate::result::RunResult;
 use crate::{
     agreed::Federation,
-    app_messages::{Aborted, Count, CountReady, Finished, clean},
+    app_messages::{Aborted, CountReady, Finished, clean},
     error::{Code, Failure},
     evidence::{self, Case},
     files::{self, Existing},
@@ -257,7 +257,7 @@ struct Run<'a> {
     hub: &'a mut AggregatorHost,
     config: &'a ServerConfig,
     conversation: MethodSession,
-    /// Whether the intermediary has counted the rows, and found enough.
+    /// Whether the intermediary has said that the rows reach the floor.
     counted: bool,
     /// The sites of the first total.
     first: Vec<u16>,
@@ -317,7 +317,7 @@ impl Run<'_> {
 
     /// Puts the method's questions until it has its outcome.
     async fn whole(&mut self) -> Result<(), Failure> {
-        self.prepare().await?;
+        let mut told = self.prepare().await?;
         let of = self.config.party.federation.work.max_questions();
         let (mut cohort, mut moved) = (Vec::new(), Vec::new());
         loop {
@@ -350,19 +350,16 @@ impl Run<'_> {
                     self.hub.ask(question.to_bytes(), layout.words());
                     let (values, answered) = self.total().await?;
                     self.config.party.tell(Progress::Round { number, of, what, sites: answered.len() });
-                    if cohort != answered {
-                        cohort = answered;
-                        let run = self.hub.run();
-                        self.hub.stand_by(Kind::Count, &Count { run, cohort: cohort.clone() });
+                    cohort = answered;
+                    if told != cohort {
+                        told.clone_from(&cohort);
+                        self.ask_for_the_count(cohort.clone());
                     }
                     if self.first.is_empty() {
                         self.first.clone_from(&cohort);
                     }
                     self.conversation.take(&values, &cohort)?;
                     self.config.party.tell_of_centres(&mut moved, self.conversation.moved());
-                    if !self.counted {
-                        self.have_counted().await?;
-                    }
                 }
             }
         }
@@ -390,17 +387,20 @@ impl Run<'_> {
         self.result(&outcome, n, None)
     }
 
-    /// Waits for the first deck.
-    async fn prepare(&mut self) -> Result<(), Failure> {
-        // The second question is put after the count: where it was, the rows were counted.
-        self.counted = self.hub.known > 1;
+    /// Waits for the first deck, and for the count of these sites ([APP-2]).
+    async fn prepare(&mut self) -> Result<Vec<u16>, Failure> {
+        // No question was put before it.
+        self.counted = self.hub.known > 0;
         let deadline = Instant::now() + self.config.patience();
         let mut notice = Notice::new();
         loop {
             match self.hub.next(Some(deadline.min(notice.next()))).await {
                 HostEvent::Aggregator(aggregator::Event::DeckReady { members, threshold, .. }) => {
                     self.config.party.tell(Progress::Ready { sites: members.len(), threshold });
-                    return self.intermediary_is_there().await;
+                    self.intermediary_is_there().await?;
+                    self.ask_for_the_count(members.clone());
+                    self.have_counted().await?;
+                    return Ok(members);
                 }
                 HostEvent::Aggregator(event) => self.event(event).map_err(|failure| self.with_the_absent(failure))?,
                 HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
@@ -494,13 +494,7 @@ impl Run<'_> {
         match (from, kind) {
             (PartyId::Intermediary, Kind::CountReady) => {
                 let ready: CountReady = self.hub.open_control(from, &session, kind, bytes)?;
-                let first = self.conversation.cohort();
-                if !self.counted && !ready.cohort.iter().all(|site| first.contains(site)) {
-                    let what = "the intermediary counted a site that is not in the first total";
-                    return Err(Failure::new(Code::Peer, what, "speak to its operator"));
-                }
-                self.counted = true;
-                Ok(())
+                self.is_counted(&ready)
             }
             (PartyId::Intermediary, Kind::Aborted) => {
                 let aborted: Aborted = self.hub.open_control(from, &session, kind, bytes)?;

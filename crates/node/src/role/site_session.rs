@@ -28,7 +28,6 @@ use crate::{
     carrier::{Address, CarrierError},
     error::{Code, Failure},
     method_session::Moved,
-    replay::Absent,
     store::{self, Journal, aside, aside_from},
 };
 
@@ -71,8 +70,6 @@ pub(super) struct SiteSession {
     moved: Vec<Moved>,
     /// Shares have left for at least one question, in this process or one before it.
     released: bool,
-    /// This site's own budget allows no further answer.
-    spent: bool,
     /// The aggregator said that the run is over, and whether it may be taken up all the same.
     ended: Option<Ended>,
 }
@@ -164,10 +161,7 @@ impl SiteSession {
             .opens(aggregator)
             .then(|| Follower::new(config, &session, site.round_context()))
             .transpose()?;
-        if let Some(follower) = &follower {
-            keeper.show(follower.replay().shown());
-        }
-        let talk = SiteSession {
+        let mut talk = SiteSession {
             config: config.clone(),
             aggregator,
             address,
@@ -185,10 +179,9 @@ impl SiteSession {
             report: ClientReport::default(),
             moved: Vec::new(),
             released,
-            spent: false,
             ended: None,
         };
-        talk.lay_first();
+        talk.tell_the_copy();
         Ok(talk)
     }
 
@@ -213,7 +206,7 @@ impl SiteSession {
                 }
                 Err(f) if f.code == Code::Network => {
                     let coordinator = self.config.party.federation.roster.coordinator.name.clone();
-                    return self.alone(&f, Absent::Lost(coordinator)).unwrap_or(Err(f));
+                    return self.alone(&f, coordinator).unwrap_or(Err(f));
                 }
                 line => line?,
             };
@@ -245,12 +238,10 @@ impl SiteSession {
                 }
                 Err(failure) => {
                     line.finish().await;
-                    let own = self.config.party.name_of(PartyId::Site(self.site.number()));
-                    let alone = if self.spent { self.alone(&failure, Absent::Refused(own)) } else { None };
                     if self.is_over_for_good(&failure) {
                         self.wipe()?;
                     }
-                    return alone.unwrap_or(Err(failure));
+                    return Err(failure);
                 }
             }
         }
@@ -258,8 +249,8 @@ impl SiteSession {
 
     /// The result that this site comes to on its own, from the totals that were opened to it ([APP-8]). Where the coordinator is
     /// gone the journal stays: if it takes up the run, this site may be started again and goes on in it.
-    fn alone(&mut self, why: &Failure, absent: Absent) -> Option<Result<ClientReport, Failure>> {
-        let result = self.follower.as_ref()?.replay().alone(&why.message, absent)?;
+    fn alone(&mut self, why: &Failure, lost: String) -> Option<Result<ClientReport, Failure>> {
+        let result = self.follower.as_ref()?.replay().alone(&why.message, lost)?;
         Some(result.map(|result| {
             let mut report = std::mem::take(&mut self.report);
             report.model = result.model.clone();
@@ -336,15 +327,14 @@ impl SiteSession {
                                      its operator and the other sites whether it was",
                                 ));
                             }
-                            self.report.result =
-                                follower.replay().result(&model, self.was_counted()).map_err(|why| {
-                                    let what = format!("{} sent a result that does not follow: {why}", self.name());
-                                    Failure::new(
-                                        Code::Peer,
-                                        what,
-                                        "do not use it; speak to its operator and to the other sites",
-                                    )
-                                })?;
+                            self.report.result = follower.replay().result(&model, false).map_err(|why| {
+                                let what = format!("{} sent a result that does not follow: {why}", self.name());
+                                Failure::new(
+                                    Code::Peer,
+                                    what,
+                                    "do not use it; speak to its operator and to the other sites",
+                                )
+                            })?;
                         }
                         self.report.model = Some(model);
                         self.countersign(&finished, line).await?;
@@ -375,6 +365,10 @@ impl SiteSession {
                             "speak to its operator",
                         )
                     })?;
+                    continue;
+                }
+                Some(Kind::CountReady) if self.aggregator == PartyId::Intermediary => {
+                    self.hand.say(line.open(&bytes, Kind::CountReady)?);
                     continue;
                 }
                 _ => {}
@@ -441,10 +435,9 @@ impl SiteSession {
                 self.site.set_standing(self.keeper.standing());
                 (self.admission, self.released, self.distances) = (Admission::default(), false, None);
                 self.forget();
-                self.lay_first();
+                self.hand.lay(None);
                 if let Some(follower) = &mut self.follower {
                     follower.restart()?;
-                    self.keeper.show(follower.replay().shown());
                 }
                 aside(|| self.site.handle(Input::Message(bytes), &mut system_rng()))?;
                 Ok(())
@@ -478,18 +471,18 @@ impl SiteSession {
                     if self.vanishes(Step::BeforeUnmask) && discloses == Disclosure::SelfMaskShares {
                         return Ok(true);
                     }
-                    self.write_down(&bytes, discloses)?;
+                    let frame = self.write_down(bytes, discloses)?;
                     let name = self.config.party.name_of(PartyId::Site(self.site.number()));
-                    self.report.traffic.sent(&name, &bytes);
-                    tracing::debug!(bytes = bytes.len(), ?discloses, "sent");
+                    self.report.traffic.sent(&name, frame.bytes());
+                    tracing::debug!(bytes = frame.bytes().len(), ?discloses, "sent");
                     // A broken link shows at the next receive; the state machine repeats what is asked for again.
-                    let sent = line.send(&bytes).await;
+                    let sent = line.send(&frame).await;
                     if sent && discloses == Disclosure::MaskedWords {
                         if self.vanishes(Step::AfterInput) {
                             line.finish().await;
                             return Ok(true);
                         }
-                        let round = message::context_of(&bytes);
+                        let round = message::context_of(frame.bytes());
                         if self.answered != round {
                             self.answered = round;
                             self.report.answered += 1;
@@ -514,9 +507,7 @@ impl SiteSession {
                         if !curve.is_empty() {
                             party.tell(Progress::Judged { curve });
                         }
-                        self.keeper.show(follower.replay().shown());
                     }
-                    self.first_total(cohort)?;
                 }
                 Output::Event(Event::Undone { slot, .. }) => {
                     // The certificate stands under the round that it is about.
@@ -526,8 +517,6 @@ impl SiteSession {
                 }
                 Output::Event(Event::Released { missing, .. }) => {
                     self.released = true;
-                    let cohort = self.site.round_sites().map(|(_, cohort)| cohort.to_vec()).unwrap_or_default();
-                    self.first_total(cohort.into_iter().filter(|site| !missing.contains(site)).collect())?;
                     if !missing.is_empty() {
                         tracing::info!(missing = missing.len(), "round closed without some sites");
                     }
@@ -537,32 +526,16 @@ impl SiteSession {
         }
         self.replace_journal()?;
         if let Some(e) = refused {
-            self.spent = e.rule().is_some_and(|rule| ["POL-5", "POL-8", "POL-9"].contains(&rule.0));
             return Err(e.into());
         }
         Ok(false)
     }
 
-    /// Whether this site's rows were counted for the intermediary, under this plan.
-    fn was_counted(&self) -> bool {
-        let (terms, roster) = (self.config.party.federation.terms.hash(), self.config.party.federation.roster.hash());
-        let session = message::session(&terms, &roster, PartyId::Intermediary);
-        self.keeper.with(|ledger| ledger.book().account().has_answered(&session))
-    }
-
-    /// [APP-2]: over whom this site's rows may be counted now.
-    fn first_total(&mut self, over: Vec<u16>) -> Result<(), Failure> {
-        if self.aggregator != PartyId::Coordinator || self.admission.first.is_some() {
-            return Ok(());
+    /// Its own copy of the method knows over whom the floor is reached.
+    fn tell_the_copy(&mut self) {
+        if let (Some(follower), Some(counted)) = (&mut self.follower, &self.admission.counted) {
+            follower.is_counted(counted);
         }
-        self.admission.first = Some(over);
-        self.save()?;
-        self.lay_first();
-        Ok(())
-    }
-
-    fn lay_first(&self) {
-        self.hand.lay_first(self.admission.first.clone().or(self.released.then(Vec::new)));
     }
 
     fn vanishes(&self, at: Step) -> bool {
@@ -575,7 +548,7 @@ impl SiteSession {
     }
 
     fn vanish_now(&self, asked: &Asked) -> bool {
-        self.aggregator == PartyId::Coordinator
-            && self.config.vanish.is_some_and(|v| v.at == Step::BeforeInput && v.round == asked.rounds)
+        let round = if self.aggregator == PartyId::Coordinator { asked.rounds } else { 0 };
+        self.config.vanish.is_some_and(|v| v.at == Step::BeforeInput && v.round == round)
     }
 }

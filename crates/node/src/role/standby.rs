@@ -112,7 +112,7 @@ pub enum Next {
         /// Roster and plan.
         federation: Box<Federation>,
     },
-    /// A run begins although this party said that its roster or its rows are not ready for the plan: it takes no part ([PRO-4]).
+    /// A run begins although this party said that its roster was not agreed to or it was not ready: it takes no part ([PRO-4]).
     Declined {
         /// Its number.
         number: u64,
@@ -319,7 +319,7 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Next, Ended> {
                     held.answer = Some(answer);
                 }
                 let _ = sender.finish(STEP).await;
-                if matches!(held.answer, Some(PlanAnswer::Rows | PlanAnswer::Roster)) {
+                if matches!(held.answer, Some(PlanAnswer::NotReady | PlanAnswer::Roster)) {
                     return Ok(Next::Declined { number });
                 }
                 return Ok(Next::Run { number, federation: Box::new(federation) });

@@ -60,12 +60,12 @@ mod tests {
         let folder = Folder::new("admission");
         let (session, other) = (Hash([3; 32]), Hash([4; 32]));
         let mut admission = Admission::default();
-        admission.first = Some(vec![0, 1, 2]);
+        admission.counted = Some(vec![0, 1, 2]);
         save(&admission, &folder.0, &session).unwrap();
-        assert_eq!(load(&folder.0, &session).first, Some(vec![0, 1, 2]));
-        assert_eq!(load(&folder.0, &other).first, None);
+        assert_eq!(load(&folder.0, &session).counted, Some(vec![0, 1, 2]));
+        assert_eq!(load(&folder.0, &other).counted, None);
         std::fs::write(file(&folder.0, &session), b"damaged").unwrap();
-        assert_eq!(load(&folder.0, &session).first, None);
+        assert_eq!(load(&folder.0, &session).counted, None);
         forget(&folder.0, &session);
         assert!(!file(&folder.0, &session).exists());
     }

@@ -73,8 +73,7 @@ mod tests {
         let (session, other) = (Hash([3; 32]), Hash([4; 32]));
         assert_eq!(load(&folder.0, &session), None);
         let distances = CentreDistances { digest: Hash([5; 32]), matrices: vec![vec![0.0, 1.5, 1.5, 0.0]] };
-        let judged =
-            JudgeRequest { digest: Hash([5; 32]), clusters: vec![2], grouped: vec![true], exponents: vec![1, 2] };
+        let judged = JudgeRequest { digest: Hash([5; 32]), clusters: vec![2], exponents: vec![1, 2] };
         let counting = Counting { run: Hash([6; 32]), judged: Some(judged), distances: Some(distances), handed: true };
         save(&counting, &folder.0, &session).unwrap();
         assert_eq!((load(&folder.0, &session), load(&folder.0, &other)), (Some(counting), None));

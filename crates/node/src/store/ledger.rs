@@ -8,7 +8,6 @@ mod error;
 mod file;
 mod look;
 mod rekey;
-mod smooth;
 
 use std::{
     collections::BTreeSet,
@@ -28,13 +27,13 @@ use veilsum_proto::{
 
 pub use error::LedgerError;
 use file::Fault;
-pub use look::{Checked, adopt, all, check, questions_in};
-pub use smooth::QUESTIONS;
+pub use look::{Checked, adopt, all, check};
 
 use super::log::{self, Log, NoLock};
 use crate::{
+    egress::Entered,
     files::{self, Existing, Replacement},
-    release::{Book, Data, Kept, Left},
+    release::{Book, Data, Left},
 };
 
 /// Name of the file in the state folder.
@@ -100,7 +99,6 @@ impl Ledger {
         // rows.
         let locks = locks.map(|path| lock(path, &plan)).collect::<Result<Vec<_>, _>>()?;
         let mut ledger = Ledger::in_memory(identity, data);
-        ledger.book.keep(questions_in(folder, &ledger.identity.public())?);
         let log = Log::open(path.clone()).map_err(io)?;
         let disk = Disk { log, head_path: head.map(Path::to_owned), _locks: locks };
         ledger.read(disk, &plan)?;
@@ -173,24 +171,6 @@ impl Ledger {
     /// Where it ends.
     pub fn head(&self) -> Head {
         self.head
-    }
-
-    /// [POL-9]: keeps the record from which a smooth question is measured. Where it cannot be written, the question's
-    /// numbers count one by one after a restart.
-    pub fn keep(&mut self, record: Kept) {
-        if self.book.account().knows(&record) {
-            return;
-        }
-        if let Some(disk) = &self.disk {
-            let path = disk.log.path().with_file_name(QUESTIONS);
-            if let Err(e) = smooth::append(&path, &record, &self.identity) {
-                tracing::warn!(
-                    "{} cannot be written ({e}): after a restart this question counts by its numbers",
-                    path.display()
-                );
-            }
-        }
-        self.book.keep([record]);
     }
 
     /// Writes down, durably, a note that is no frame.
@@ -295,7 +275,7 @@ impl Ledger {
     }
 
     /// Enters a frame that is to leave: [`Ledger::record`] without its way to the disk.
-    pub(crate) fn enter(&mut self, frame: &[u8], discloses: Disclosure, left: &Left) -> Result<(), LedgerError> {
+    pub(crate) fn enter(&mut self, frame: &[u8], discloses: Disclosure, left: &Left) -> Result<Entered, LedgerError> {
         let digest = suite::hash("ledger frame", &[frame]);
         let answers = discloses == Disclosure::MaskedWords;
         if !self.sent.contains(&digest) {
@@ -316,7 +296,7 @@ impl Ledger {
             self.words_left(left, digest);
             self.book.take_back(&left.session);
         }
-        Ok(())
+        Ok(Entered::by_the_ledger(discloses))
     }
 
     /// The head, written and not on disk yet, where there are entries that it does not know of. The steps of [`Ledger::sync`] are taken

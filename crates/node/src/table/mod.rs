@@ -81,6 +81,14 @@ pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Reasons, TableEr
     Ok(std::mem::take(&mut batches.table().left_out))
 }
 
+/// Tells the operator, under noise, why rows have no weight; nobody else learns that there are any.
+pub(crate) fn warn_of_unused(place: &str, spec: &TableSpec, unused: &Reasons) {
+    if spec.total.is_some() && unused.rows() > 0 {
+        let why: Vec<&str> = unused.each().map(|(why, ..)| why).take(12).collect();
+        tracing::warn!("{place}: some rows cannot be used and count for nothing: {}", why.join("; "));
+    }
+}
+
 pub use streamed::{Checked, OwnRows, Reader, Streamed};
 pub use wanted::{Limit, Names, Numbers, TableSpec, Use, Wanted, known_as};
 

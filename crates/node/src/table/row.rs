@@ -9,7 +9,10 @@ use super::{
     source::Table,
     wanted::{Limit, Numbers, Wanted, list},
 };
+use crate::{plan::OutOfBox, release::Prepared};
 
+/// The category and label that stands for all that are not listed, where a plan with noise lists it ([NOI-8]).
+const OTHER: &str = "other";
 /// What to do about a word that a filter compares with a number.
 const FILTERED_BY_NUMBER: &str = "the filter of site.toml compares this column with a number: correct the cell, or say in missing_marks that this \
                                   word stands for a missing value";
@@ -41,13 +44,17 @@ pub fn take(
     }
     let missing = |(at, words): &&(usize, Vec<String>)| wanted.is_missing(&row.cell(*at), words);
     if let Some((at, _)) = wanted.complete.iter().find(missing) {
-        table.leave_out(file, &header[*at], place);
+        table.leave_out(file, &format!("no value in {:?}", header[*at]), place);
         return Ok(());
     }
     let before = table.rows;
     if let Err(error) = append((file, place), header, row, wanted, table) {
         table.keep(before);
-        table.spoil(file, error)?;
+        return table.spoil(file, error);
+    }
+    if wanted.total.as_ref().is_some_and(|domain| !Prepared::takes(table.last_row(), domain, OutOfBox::Clip)) {
+        table.keep(before);
+        table.leave_out(file, "nothing but zeros, which have no direction", place);
     }
     Ok(())
 }
@@ -115,7 +122,8 @@ fn append(
             Cell::Bool(yes) => find(if yes { "1" } else { "0" }),
             _ => None,
         };
-        let Some(category) = find(&text).or(digit) else {
+        let other = || wanted.total.as_ref().and_then(|_| categories.iter().position(|category| category == OTHER));
+        let Some(category) = find(&text).or(digit).or_else(other) else {
             let (column, known) = (header[names.at].clone(), list(categories));
             return Err(TableError::UnknownCategory { file: file.to_owned(), line, column, known });
         };
@@ -124,7 +132,9 @@ fn append(
     if let (Some((at, classes)), Some(labels)) = (&wanted.label, &mut table.labels) {
         let label = named(*at)?;
         let label = wanted.label_words.get(&*label).map_or(&*label, String::as_str);
-        if !classes.is_empty() && !classes.iter().any(|class| *class == *label) {
+        let listed = |label: &str| classes.iter().any(|class| class == label);
+        let label = if wanted.total.is_some() && !listed(label) && listed(OTHER) { OTHER } else { label };
+        if !classes.is_empty() && !listed(label) {
             return Err(TableError::UnknownLabel { file: file.to_owned(), line, column: header[*at].clone() });
         }
         labels.push(label.to_owned());

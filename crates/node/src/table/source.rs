@@ -66,7 +66,7 @@ impl<'a> Batches<'a> {
         let columns = wanted.columns.iter().map(|column| known[column.at].clone());
         let columns = columns.chain(spec.categorical.iter().flat_map(Categorical::indicators)).collect();
         let labels = wanted.label.is_some().then(Vec::new);
-        let table = Table { columns, labels, ..Table::default() };
+        let table = Table { columns, labels, total: wanted.total.is_some(), ..Table::default() };
         Ok(Batches { source, wanted, table, list: spec.list.clone(), seen: 0 })
     }
 
@@ -87,6 +87,7 @@ impl<'a> Batches<'a> {
         let file = || self.source.name().to_owned();
         match (self.seen, self.table.left_out.rows(), self.table.filtered) {
             (1.., ..) => Ok(false),
+            _ if self.table.total => Ok(false),
             (0, 0, 0) => Err(TableError::NoRows { file: file() }),
             (0, 0, _) => Err(TableError::AllFiltered { file: file() }),
             _ => Err(TableError::AllLeftOut { file: file() }),
@@ -121,12 +122,14 @@ pub struct Table {
     pub rows: usize,
     /// One label a row, where the specification names a label.
     pub labels: Option<Vec<String>>,
-    /// Rows that the schema leaves out because a value is missing.
+    /// Rows that the schema leaves out because a value is missing; under noise all that cannot be used.
     pub left_out: Reasons,
     /// Rows that did not pass the site's filter.
     pub(super) filtered: u64,
     /// Whether the source has several files.
     pub(super) several: bool,
+    /// Whether a row that cannot be used is left out in place of being refused.
+    total: bool,
     spoilt: Spoilt,
 }
 
@@ -223,6 +226,10 @@ impl Table {
     /// The same error where it is not one row that is at fault.
     pub(super) fn spoil(&mut self, file: &str, error: TableError) -> Result<(), TableError> {
         let Some((why, place)) = error.of_row() else { return Err(error) };
+        if self.total {
+            self.left_out.note(&why, self.several.then_some(file), place);
+            return Ok(());
+        }
         let spoilt = &mut self.spoilt;
         let why = spoilt.reasons.note(&why, self.several.then_some(file), place);
         spoilt.first.get_or_insert(Arc::new(error));
@@ -235,9 +242,14 @@ impl Table {
         Ok(())
     }
 
-    /// Leaves out a row in which `column` has no value.
-    pub(super) fn leave_out(&mut self, file: &str, column: &str, place: Place) {
-        self.left_out.note(&format!("no value in {column:?}"), self.several.then_some(file), place);
+    /// Leaves out a row for this reason.
+    pub(super) fn leave_out(&mut self, file: &str, why: &str, place: Place) {
+        self.left_out.note(why, self.several.then_some(file), place);
+    }
+
+    /// The numbers of the last row.
+    pub(super) fn last_row(&self) -> &[f64] {
+        &self.values[self.values.len().saturating_sub(self.columns.len())..]
     }
 
     /// Only so many rows, each of them whole.

@@ -19,8 +19,7 @@ use veilsum_cluster::SumStep;
 use super::{error::TableError, open, source::Batches, wanted::TableSpec};
 use crate::{
     agreed::numbered,
-    answerer::{Answerer, AnswererError, PossibleRows, RowsDigest},
-    blur::Stream,
+    answerer::{Answerer, AnswererError, RowsDigest},
     error::{Code, Failure},
     plan::{Labels, OutOfBox},
     question::Batch,
@@ -112,6 +111,9 @@ impl Reader {
             let more = batches.more(self.rows).map_err(|e| self.fault(e))?;
             let part = batches.table().drain();
             if !part.0.is_empty() && !take(part) || !more {
+                if !more && !self.whole.load(Ordering::Relaxed) {
+                    super::warn_of_unused(&self.data.display().to_string(), &self.spec, &batches.table().left_out);
+                }
                 self.whole.fetch_or(!more, Ordering::Relaxed);
                 return Ok(());
             }
@@ -162,7 +164,6 @@ pub struct Streamed {
     print: Print,
     digest: Hash,
     labels: Option<Vec<u32>>,
-    possible: Option<u64>,
 }
 
 /// Rows that were looked at once, and are streamed or held from now on.
@@ -178,7 +179,6 @@ impl Checked {
         domain: &Domain,
         out_of_box: OutOfBox,
         wanted: Option<Labels>,
-        widths: &[usize],
     ) -> Result<Checked, Failure> {
         let mut rows = Streamed {
             reading,
@@ -188,21 +188,16 @@ impl Checked {
             wanted,
             print: Print::default(),
             digest: Hash::default(),
-            possible: None,
         };
-        let mut possible = PossibleRows::new(widths);
-        let (mut labels, mut countable) = (rows.labels.take(), true);
+        let mut labels = rows.labels.take();
         rows.print = rows.reading.pass(|part| {
             let part = rows.prepared(part)?;
-            if countable {
-                countable = part.packed().to_rows().iter().all(|row| possible.see(row));
-            }
             if let (Some(all), Some(of)) = (&mut labels, part.labels()) {
                 all.extend(of);
             }
             Ok::<(), Failure>(())
         })?;
-        (rows.labels, rows.possible) = (labels, possible.count());
+        rows.labels = labels;
         Ok(Checked(rows))
     }
 
@@ -311,32 +306,20 @@ impl Answerer for Streamed {
         self.labels.as_deref()
     }
 
-    fn possible_rows(&self, _widths: &[usize]) -> Option<u64> {
-        self.possible
-    }
-
-    fn words(
-        &self,
-        batch: &Batch,
-        steps: &[SumStep],
-        mut noise: Option<&mut Stream>,
-    ) -> Result<Vec<i64>, AnswererError> {
+    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, AnswererError> {
         if !batch.comes_in_parts() {
             let what = format!("the question {} is about all rows at once, and these are streamed", batch.kind());
             let next =
                 "give the site's rows more memory ([rows] memory in site.toml), or ask for another plan".to_owned();
             return Err(AnswererError::Source { what, next });
         }
-        // The first batch draws the blur of all.
-        let plain = batch.without_blur();
         let mut total: Option<Vec<i64>> = None;
         let print = self.reading.pass(|part| {
-            let asked = if total.is_none() { batch } else { &plain };
-            let words = Answerer::words(&self.prepared(part)?, asked, steps, noise.take()).map_err(Failed)?;
+            let words = Answerer::words(&self.prepared(part)?, batch, steps).map_err(Failed)?;
             match &mut total {
                 None => total = Some(words),
                 Some(total) => {
-                    let merged = batch.merge(&self.domain, steps, total, &words);
+                    let merged = batch.merge(&self.domain, total, &words);
                     merged.map_err(|e| Failed(AnswererError::Answer(e.into())))?;
                 }
             }

@@ -33,6 +33,60 @@ fn a_category_becomes_indicators_behind_the_numbers() {
     assert!(refused("age,site\n50,b\n", &wanted).contains("no column is called \"smoker\""));
 }
 
+/// [NOI-8]: whatever stands in the cells, the table is read; a row that cannot be used is not there.
+#[test]
+fn noi_8_no_cell_decides_whether_a_site_answers() {
+    use crate::{
+        plan::Categorical,
+        release::{Domain, Scaling},
+    };
+    let rows = [
+        ("1,2,u,k", Some(vec![1.0, 2.0, 1.0, 0.0])),
+        (",2,u,k", None),
+        ("x,2,u,k", None),
+        ("inf,2,u,k", None),
+        ("1;5,2,u,k", None),
+        ("1,2,sometimes,k", Some(vec![1.0, 2.0, 0.0, 1.0])),
+        ("1,2,,k", None),
+        ("1,2,u,new", Some(vec![1.0, 2.0, 1.0, 0.0])),
+        ("1,2,u,", None),
+        ("1,2,u", None),
+        ("1e300,-1e300,other,other", Some(vec![1e300, -1e300, 0.0, 1.0])),
+    ];
+    let categories = ["u", "other"].map(str::to_owned).to_vec();
+    let domain = Domain::mixed(vec![0.0, 0.0], vec![9.0, 9.0], Scaling::Box, &[vec![1.0; 2]]).unwrap();
+    let of = TableSpec {
+        categorical: vec![Categorical { column: "c".into(), categories: categories.clone(), weight: 1.0 }],
+        classes: vec!["k".into(), "other".into()],
+        total: Some(domain),
+        ..spec(&["a", "b"], Some("l"))
+    };
+    for (row, expected) in &rows {
+        let table = read(format!("a,b,c,l\n{row}\n"), &of).unwrap_or_else(|e| panic!("{row}: {e}"));
+        assert_eq!(
+            (table.rows, table.values),
+            (usize::from(expected.is_some()), expected.clone().unwrap_or_default()),
+            "{row}"
+        );
+        assert_eq!(table.left_out.rows(), u64::from(expected.is_none()), "{row}");
+    }
+    let all: Vec<&str> = rows.iter().map(|(row, _)| *row).collect();
+    let table = read(format!("a,b,c,l\n{}\n", all.join("\n")), &of).unwrap();
+    assert_eq!((table.rows, table.labels), (4, Some(["k", "k", "other", "other"].map(str::to_owned).to_vec())));
+    // Without an "other" what is not listed has no weight.
+    let listed = Categorical { column: "c".into(), categories: vec!["u".into(), "v".into()], weight: 1.0 };
+    let none = TableSpec { categorical: vec![listed], ..of.clone() };
+    assert_eq!(read("a,b,c,l\n1,2,w,k\n1,2,u,k\n", &none).unwrap().rows, 1);
+    // No rows at all, and a filter that none passes.
+    assert_eq!(read("a,b,c,l\n", &of).unwrap().rows, 0);
+    // A row of zeros has no direction.
+    let cosine = Domain::new(vec![-9.0, 0.0], vec![9.0, 9.0], Scaling::Direction).unwrap();
+    let of = TableSpec { total: Some(cosine), ..spec(&["a", "b"], None) };
+    assert_eq!(read("a,b\n1,0\n0,0\n0,-3\n", &of).unwrap().values, [1.0, 0.0]);
+    // Exact plans refuse each of them.
+    refused("a,b\n1,0\nx,0\n", &spec(&["a", "b"], None));
+}
+
 fn read(text: impl AsRef<[u8]>, spec: &TableSpec) -> Result<Table, TableError> {
     read_csv_from(text.as_ref(), "site.csv", spec)
 }

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     plan::Categorical,
+    release::Domain,
     schema::{Kind, Missing, Schema},
 };
 
@@ -37,6 +38,8 @@ pub struct TableSpec {
     pub rules: Option<Arc<RowRules>>,
     /// Where every row that cannot be used is listed.
     pub list: Option<PathBuf>,
+    /// The plan's box where a plan has noise: a row that cannot be used there has no weight and is left out, and none is refused ([NOI-8]).
+    pub total: Option<Domain>,
 }
 
 /// Where the wanted columns stand in a table, and how their cells are read.
@@ -57,6 +60,8 @@ pub struct Wanted {
     pub marks: Vec<String>,
     /// Those of them that are numbers.
     pub mark_numbers: Vec<f64>,
+    /// As in [`TableSpec::total`].
+    pub total: Option<Domain>,
     /// What a row has to pass to count, each with the words that are values in its column.
     pub filter: Vec<(usize, Condition, Vec<String>)>,
 }
@@ -284,6 +289,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         complete,
         mark_numbers: marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
         marks,
+        total: spec.total.clone(),
         filter: filter.collect::<Result<_, _>>()?,
         known: header,
     })

@@ -70,6 +70,16 @@ impl Aggregator {
         self.advance_setup(now);
     }
 
+    /// Goes on without a site. A deck in which nothing was asked yet is set up anew: its blocks are then those of the sites that are left.
+    pub(super) fn leave_out(&mut self, site: u16, now: Millis) {
+        self.lose(site, Loss::LeftOut, now);
+        let unused = |deck: &ReadyDeck| deck.next_slot == 0 && deck.members.contains(&site);
+        if self.totals == 0 && self.round.is_none() && !self.failed && self.deck.as_ref().is_some_and(unused) {
+            (self.deck, self.spare, self.setup) = (None, None, None);
+            self.reopen_deck(now);
+        }
+    }
+
     pub(super) fn advance_setup(&mut self, now: Millis) {
         loop {
             let Some(setup) = &mut self.setup else { return };

@@ -230,7 +230,7 @@ impl Aggregator {
                     self.send_all(&to);
                 }
             }
-            Input::Without(site) => self.lose(site, Loss::LeftOut, now),
+            Input::Without(site) => self.leave_out(site, now),
             Input::Tick => {}
         }
         self.expire(now);

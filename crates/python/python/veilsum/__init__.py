@@ -2,7 +2,7 @@
 
 >>> import veilsum
 >>> model = veilsum.FuzzyCMeans(n_clusters=3, random_state=0)          # local, as in scikit-learn
->>> federation = veilsum.Federation.of({"age": (0, 120), "bmi": (10, 60)}, sites=["a", "b", "c"], k=3)
+>>> federation = veilsum.Federation.of({"age": (0, 120), "bmi": (10, 60)}, k=3, expected_rows=3000)
 
 See the page "Python" of the book.
 """

@@ -26,7 +26,7 @@ __all__ = ["MOST_DISTINCT", "Engine", "InParts", "Opened", "Part", "Refused"]
 Refused = _Refusal
 #: Questions whose answers for parts of the rows make the answer for all of them.
 IN_PARTS = [
-    "fuzzy_sums", "fuzzy_validation", "local_means", "moments", "histogram", "cells", "validation", "silhouette", "shifts", "sizes", "ungrouped",
+    "fuzzy_sums", "fuzzy_validation", "local_means", "moments", "histogram", "cells", "validation", "silhouette", "shifts",
     "shaped_sums", "typical_sums",
 ]  # fmt: skip
 

@@ -193,7 +193,7 @@ class Federation:
         return json.loads(self._planned.work)
 
     def simulate(
-        self, rows: Sequence[Any] | Mapping[str, Any], *, policy: Any = None, random_state: int | None = None
+        self, rows: Sequence[Any] | Mapping[str, Any], *, policy: Any = None
     ) -> Result:
         """Runs the real protocol in this process: every role, on QUIC over loopback, with keys made for the run.
 
@@ -205,8 +205,6 @@ class Federation:
         policy : path, optional
             A ``site.toml`` that holds for every site. Without one it is the strict default, relaxed by name as far as these rows need
             (``Result.policy``).
-        random_state : int, optional
-            Seed of the blur of seeding cells, so that the run can be repeated.
 
         Raises
         ------
@@ -222,7 +220,7 @@ class Federation:
             rows = [rows[name] for name in names]
         planned = self._for(len(rows))
         arrays = [of_plan(one, planned.columns, planned.categorical) for one in rows]
-        told = json.loads(_core.simulate(planned, arrays, None if policy is None else os.fspath(policy), random_state))
+        told = json.loads(_core.simulate(planned, arrays, None if policy is None else os.fspath(policy)))
         return Result(told["result"], told["sites"], told["policy"], told["summary"])
 
 

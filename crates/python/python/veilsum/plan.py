@@ -6,7 +6,7 @@ from typing import Any
 
 from ._commands import call
 
-__all__ = ["check", "make", "privacy", "show"]
+__all__ = ["agree", "check", "make", "privacy", "show"]
 
 
 def make(**options: Any) -> dict[str, Any]:
@@ -26,6 +26,11 @@ def check(plan: Any = "plan.toml", roster: Any = "roster.toml", **options: Any) 
 def show(plan: Any = "plan.toml", roster: Any = "roster.toml") -> dict[str, Any]:
     """A verified plan."""
     return call("plan", "show", plan=plan, roster=roster)
+
+
+def agree(**options: Any) -> dict[str, Any]:
+    """Agrees, for a site, to the exact totals of a plan that was read: ``roster``, ``plan``, ``key`` and the plan's ``fingerprint``."""
+    return call("plan", "agree", **options)
 
 
 def privacy(**options: Any) -> Any:

@@ -1,7 +1,7 @@
 //! Questions about columns, without a centre: moments, histograms, and cells of a tree.
 
 use veilsum_answerer::{Refusal, RefusalCode};
-use veilsum_cluster::query::{Cells, Histogram, Moments, RoundHalf};
+use veilsum_cluster::query::{Cells, Histogram, Moments};
 
 use super::Asked;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Leaves of a tree of cells; each is a branch of one expression.
-const MAX_LEAVES: usize = 4_096;
+const MAX_LEAVES: usize = 20_000;
 /// Edges of all brackets of a histogram together.
 const MAX_EDGES: usize = 100_000;
 
@@ -69,7 +69,6 @@ impl Asked<'_, '_> {
     }
 
     pub(super) fn cells(&mut self, q: &Cells) -> Result<Vec<i64>, Refusal> {
-        let d = self.chain.d;
         let splits = q.tree.splits.len();
         let mut split_of = vec![None; 2 * splits + 1];
         for (i, of) in q.tree.of.iter().enumerate() {
@@ -79,41 +78,19 @@ impl Asked<'_, '_> {
             return Err(too_large());
         }
         let leaf = leaf(q, &split_of, 0, 0)?;
-        let with_sums = q.part != RoundHalf::Counts;
-        let xs = self.chain.xs();
-        self.chain.then(xs.iter().cloned().chain([format!("{leaf} AS leaf")]));
-        let mut sums = Vec::new();
-        if with_sums {
-            sums.extend(xs.iter().map(|x| stepped(x, self.bits(1))));
-            sums.extend(xs.iter().map(|x| stepped(&format!("{x} * {x}"), self.bits(2))));
-        }
-        let width = sums.len();
-        let mut of_node = vec![(0i64, vec![0i64; width]); split_of.len()];
-        for group in self.groups(&["leaf".into()], &sums)? {
+        self.chain.then([format!("{leaf} AS leaf")]);
+        let mut of_node = vec![0i64; split_of.len()];
+        for group in self.groups(&["leaf".into()], &[])? {
             let Some(slot) = group.key.first().and_then(|leaf| of_node.get_mut(*leaf as usize)) else {
                 return Err(too_large());
             };
-            *slot = (group.rows, group.sums);
+            *slot = group.rows;
         }
         // Children have higher numbers than the node that they divide.
         for i in (0..splits).rev() {
-            let of = q.tree.of[i] as usize;
-            let below = std::mem::take(&mut of_node[2 * i + 1].1);
-            let above = std::mem::take(&mut of_node[2 * i + 2].1);
-            of_node[of].0 = of_node[2 * i + 1].0 + of_node[2 * i + 2].0;
-            of_node[of].1 = below.iter().zip(&above).map(|(a, b)| a + b).collect();
-            (of_node[2 * i + 1].1, of_node[2 * i + 2].1) = (below, above);
+            of_node[q.tree.of[i] as usize] = of_node[2 * i + 1] + of_node[2 * i + 2];
         }
-        let nodes: Vec<&(i64, Vec<i64>)> = q.nodes.iter().map(|node| &of_node[*node as usize]).collect();
-        let rows: Vec<i64> = nodes.iter().map(|node| node.0).collect();
-        let mut words = self.count(0, &rows)?;
-        if with_sums {
-            words.extend(nodes.iter().flat_map(|node| &node.1[..d]));
-            words.extend(nodes.iter().flat_map(|node| &node.1[d..]));
-        }
-        if !matches!(q.part, RoundHalf::Sums(_)) {
-            words.extend(self.sites(if with_sums { 3 } else { 1 }, &rows)?);
-        }
-        Ok(words)
+        let rows: Vec<i64> = q.nodes.iter().map(|node| of_node[*node as usize]).collect();
+        self.count(0, &rows)
     }
 }

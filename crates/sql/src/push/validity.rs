@@ -1,12 +1,12 @@
 //! Questions about how well centres fit: the totals of the validity indices.
 
 use veilsum_answerer::Refusal;
-use veilsum_cluster::query::{FuzzyValidation, Silhouette, Ungrouped, Validation};
+use veilsum_cluster::query::{FuzzyValidation, Silhouette, Validation};
 
 use super::Asked;
 use crate::{
     chain::{named, own, squares, stepped, too_large},
-    text::{number, sum},
+    text::number,
 };
 
 impl Asked<'_, '_> {
@@ -59,20 +59,6 @@ impl Asked<'_, '_> {
             words.extend((0..d).flat_map(|at| of_own.iter().map(move |own| own[2 + d + at])));
         }
         Ok(words)
-    }
-
-    pub(super) fn ungrouped(&mut self, q: &Ungrouped) -> Result<Vec<i64>, Refusal> {
-        let k = q.centres.k();
-        self.distances(&q.centres)?;
-        self.memberships(k, q.m);
-        self.judged(k, q.m);
-        let objective = sum((0..k).map(|c| format!("w{c} * e{c}")));
-        let mut sums: Vec<String> = named("t", k).map(|t| stepped(&t, self.bits(0))).collect();
-        sums.extend(named("u", k).map(|u| stepped(&u, self.bits(1))));
-        sums.push(stepped(&objective, self.bits(2)));
-        sums.extend([stepped("nearest", self.bits(3)), stepped("near", self.bits(4))]);
-        sums.extend(self.scalars(k, 5));
-        self.one(&sums)
     }
 
     pub(super) fn silhouette(&mut self, q: &Silhouette) -> Result<Vec<i64>, Refusal> {

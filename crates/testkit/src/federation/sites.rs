@@ -84,8 +84,9 @@ impl World {
             return site::Input::Refuse { context: asked.context, rule: rule.to_owned() };
         }
         let (kit, k) = (&self.kit, usize::from(i));
-        let request = Request { before: self.fixed[k].as_ref().map(|fixed| &fixed.block), ..Request::default() };
-        let policy = Policy::only(kit.floor.clone());
+        let request =
+            Request { before: self.fixed[k].as_ref().map(|fixed| &fixed.block), agreed: true, ..Request::default() };
+        let policy = Policy { floor: kit.floor.clone(), ..Policy::default() };
         match policy::decide(&kit.terms, &policy, asked, &request, &Spent::default()) {
             Ok(consent) => {
                 if self.remembers {

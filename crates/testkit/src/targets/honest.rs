@@ -165,7 +165,6 @@ fn entry(bytes: &[u8]) -> Vec<u8> {
 
 fn application(all: &mut Corpus) {
     let f = federation();
-    let n = f.kit.roster.sites.len();
     let mut put = |kind: Kind, bytes: Vec<u8>| {
         all.push(("message", format!("{kind:?}"), [&[numbered(kind)], &bytes[..]].concat()));
     };
@@ -177,17 +176,12 @@ fn application(all: &mut Corpus) {
     }
     put(Kind::Welcome, codec::encode(&app_messages::Welcome { software }));
     put(Kind::Denied, codec::encode(&app_messages::Denied { why: "another plan".into() }));
-    put(Kind::CountReady, codec::encode(&app_messages::CountReady { cohort: cohort.clone() }));
+    put(Kind::CountReady, codec::encode(&app_messages::CountReady { run: hash, cohort: cohort.clone() }));
     put(Kind::Count, codec::encode(&app_messages::Count { run: hash, cohort: cohort.clone() }));
     put(Kind::CountRequest, codec::encode(&app_messages::CountRequest { cohort: cohort.clone() }));
     put(Kind::CountReply, codec::encode(&app_messages::CountReply { total: Some(1_000) }));
     put(Kind::Aborted, codec::encode(&app_messages::Aborted { code: 4, why: "too few sites".into() }));
-    let request = app_messages::JudgeRequest {
-        digest: hash,
-        clusters: vec![2, 3],
-        grouped: vec![true, false],
-        exponents: vec![1, -4],
-    };
+    let request = app_messages::JudgeRequest { digest: hash, clusters: vec![2, 3], exponents: vec![1, -4] };
     put(Kind::JudgeRequest, codec::encode(&request));
     let distances = app_messages::CentreDistances { digest: hash, matrices: vec![vec![0.0, 1.0, 1.0, 0.0]] };
     put(Kind::CentreDistances, codec::encode(&distances));
@@ -197,7 +191,7 @@ fn application(all: &mut Corpus) {
     put(Kind::Finished, codec::encode(&app_messages::Finished { model: model.clone(), ..Default::default() }));
     let signature = f.kit.site(0).identity.sign("corpus", &[]);
     put(Kind::Countersigned, codec::encode(&app_messages::Countersigned { ledger: hash, signature }));
-    let batches = f.work.sample(n).expect("questions");
+    let batches = f.work.sample().expect("questions");
     put(Kind::Held, codec::encode(&app_messages::Held { batch: batches[0].clone() }));
     all.push(("model", "two-clusters".into(), model));
     all.push(("work", "plain".into(), f.work.to_bytes()));

@@ -26,7 +26,6 @@ use rayon::prelude::*;
 
 use super::super::recipe::{REFERENCE_ROWS, REFERENCES};
 use super::Run;
-use crate::algorithm::GroupThreshold;
 use crate::method::{Choice, Clusters, CurvePoint, Method, Pick, Preparation, Recipe, Seeding, Step, Validity};
 use crate::random::Stream;
 use crate::{Centres, DataError, Domain, MethodError, OutOfBox, Prepared, Rows, Totals, Transform, answer};
@@ -69,23 +68,18 @@ fn references(
     (public, transform): (&Domain, Option<&Transform>),
     rows: u64,
 ) -> Result<Vec<Vec<CurvePoint>>, MethodError> {
-    let mut recipe = Recipe {
+    let recipe = Recipe {
         clusters,
         range: None,
-        rule: GroupThreshold::NONE,
         preparation: Preparation::none(),
         validity: Validity { full: true, judge_m: recipe.validity.judge_m, ..Validity::basic() },
         choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
-        min_change: 1,
         ..recipe.clone()
     };
-    let seed = match &mut recipe.seeding {
+    let seed = match &recipe.seeding {
         Seeding::Uniform { seed } => *seed,
         Seeding::Given { .. } => return Err(MethodError::parameter("the gap needs a plan with a seed")),
-        Seeding::Tree(tree) => {
-            tree.blur = 0.0; // A reference hides nobody.
-            tree.seed
-        }
+        Seeding::Tree(tree) => tree.seed,
     };
     let one = |reference: u64| {
         let rows = without_clusters(public, transform, seed.wrapping_add(reference), rows)?;

@@ -1,6 +1,5 @@
 //! How a run ends: the best restart of every K, the index curve, the choice, the outcome.
 
-use super::super::sizes::Known;
 use super::{Member, Run};
 use ndarray::Array2;
 
@@ -35,16 +34,9 @@ impl Run {
         Some((log, parameters * rows.ln() - 2.0 * log))
     }
 
-    /// Covariances of a member in working units of the public box; shares of clusters only where every mass is shown.
-    fn shapes(&self, member: &Member, fit: &Fit, clusters: &mut ClusterSizes) -> Option<Shapes> {
+    /// Covariances of a member in working units of the public box.
+    fn shapes(&self, fit: &Fit) -> Option<Shapes> {
         let mut shapes = fit.shapes.clone()?;
-        let known = member.verdict.as_ref().is_some_and(|verdict| !verdict.held.mass.is_empty());
-        shapes.weights = shapes.weights.filter(|_| !known || clusters.mass.iter().all(Option::is_some));
-        if shapes.weights.is_none() && self.recipe.algorithm.has_likelihood() {
-            let why =
-                "shapes.weights: a share times the number of rows would tell how many stand behind a small cluster";
-            clusters.not_shown.push(why.into());
-        }
         let likelihood = self.likelihood(fit, fit.weights.iter().sum());
         shapes.log_likelihood = likelihood.map(|(log, _)| log);
         let mut by = extents(&self.domain);
@@ -106,16 +98,6 @@ impl Run {
     /// Whether the validity totals were given.
     pub(crate) fn is_judged(&self) -> bool {
         self.judged_over.is_some()
-    }
-
-    /// Why indices are missing.
-    fn withheld(&self, k: u32) -> String {
-        let rule = self.recipe.rule;
-        format!(
-            "K = {k}: fewer than {} rows or {} sites stand behind a cluster; nothing was summed up by cluster, and the indices \
-             that need it are left out",
-            rule.min_rows, rule.min_sites
-        )
     }
 
     pub(super) fn outcome(&self) -> Result<Outcome, MethodError> {
@@ -180,9 +162,6 @@ impl Run {
                     .into(),
             );
         }
-        // Of the K that is reported, the findings say it.
-        let small = self.best.iter().map(|at| &self.members[*at]).filter(|other| !other.grouped && other.k != member.k);
-        notes.extend(small.map(|member| self.withheld(member.k)));
         let curve = if self.best.len() > 1 { self.curve() } else { Vec::new() };
         if !curve.is_empty() {
             notes.extend(self.recipe.choice.told(&curve));
@@ -199,16 +178,14 @@ impl Run {
             fit.centres.rows().zip(clusters.means.rows()).map(apart).fold(0.0, f64::max)
         });
         let objective = verdict.map_or(f64::INFINITY, |verdict| self.objective_of(verdict));
-        let mut clusters = self.clusters(member, &fit);
         Ok(Outcome {
             centres,
             m: self.recipe.judge_m(),
-            shapes: self.shapes(member, &fit, &mut clusters),
-            clusters,
+            shapes: self.shapes(&fit),
+            clusters: self.clusters(member),
             n_total: verdict.map(|verdict| verdict.rows).or(fit.description.as_ref().map(|found| found.rows)),
             rounds: rounds(&fit),
             converged: fit.converged,
-            rested: fit.rested,
             history: fit.history.clone(),
             indices,
             objective,
@@ -239,8 +216,8 @@ impl Run {
         })
     }
 
-    /// What the clusters hold, as far as it may be shown.
-    fn clusters(&self, member: &Member, fit: &Fit) -> ClusterSizes {
+    /// What the clusters hold.
+    fn clusters(&self, member: &Member) -> ClusterSizes {
         let k = member.k as usize;
         if self.recipe.algorithm.describes().is_some() {
             return ClusterSizes::unknown(k, "a description has no clusters");
@@ -248,15 +225,7 @@ impl Run {
         let Some(verdict) = &member.verdict else {
             return ClusterSizes::unknown(k, "the run ended before its validity totals were asked for");
         };
-        let sized = member.sizes.as_ref().filter(|(_, over)| Some(*over) == self.judged_over);
-        let found = ClusterSizes::of(Known {
-            k,
-            rule: self.recipe.rule,
-            held: &verdict.held,
-            counted_first: sized.map(|(counts, _)| counts.split_at(k)),
-            rows: (self.judged_over == Some(member.cohort)).then_some(verdict.rows),
-            last: fit.counted,
-        });
+        let found = ClusterSizes::of(k, &verdict.held);
         match &self.transform {
             // A deviation of whitened columns is none of a column.
             Some(transform) if transform.mixes() => {

@@ -22,12 +22,12 @@ fn steps(most: u32, epsilon: f64) -> LocalSteps {
 }
 
 fn fuzzy(pull: Pull, local: LocalSteps) -> LocalFuzzy {
-    LocalFuzzy { centres: centres(&[[-0.5, 1.0], [0.5, 3.0], [0.9, 0.1]]), m: 2.0, local, pull, part: RoundHalf::Both }
+    LocalFuzzy { centres: centres(&[[-0.5, 1.0], [0.5, 3.0], [0.9, 0.1]]), m: 2.0, local, pull }
 }
 
 fn means(nearest: bool, local: LocalSteps, min_rows: u64) -> LocalMeans {
     let centres = centres(&[[-0.5, 1.0], [0.5, 3.0], [0.9, 0.1]]);
-    LocalMeans { centres, local, min_rows, nearest, part: RoundHalf::Both }
+    LocalMeans { centres, local, min_rows, nearest }
 }
 
 fn ask(query: Query, rows: &[f64]) -> Vec<f64> {
@@ -69,10 +69,6 @@ fn what_is_asked_is_bounded() {
         assert!(LocalFuzzy { local, ..good.clone() }.check(&domain()).is_err());
         assert!(means(true, local, 1).check(&domain()).is_err());
     }
-    for list in [vec![], vec![0, 0], vec![1, 0], vec![3], vec![0, u32::MAX]] {
-        assert!(LocalFuzzy { part: RoundHalf::Sums(list.clone()), ..good.clone() }.check(&domain()).is_err());
-        assert!(LocalMeans { part: RoundHalf::Sums(list), ..means(true, steps(1, 0.0), 1) }.check(&domain()).is_err());
-    }
     assert!(means(true, steps(1, 0.0), 0).check(&domain()).is_err());
     assert_eq!(means(true, steps(1, 0.0), u64::MAX).check(&domain()), Ok(()));
     let wide = Centres::from_rows(&[vec![0.0; 3]]).unwrap();
@@ -106,27 +102,6 @@ fn local_steps_go_on_until_the_memberships_rest() {
 }
 
 #[test]
-fn halves_fit_the_whole() {
-    let question = means(false, steps(1, 0.0), 1);
-    let whole = ask(Query::LocalMeans(question.clone()), &ROWS);
-    let counts = ask(Query::LocalMeans(LocalMeans { part: RoundHalf::Counts, ..question.clone() }), &ROWS);
-    assert_eq!(counts, [&whole[..3], &whole[9..12]].concat());
-    let sums = ask(Query::LocalMeans(LocalMeans { part: RoundHalf::Sums(vec![0, 2]), ..question }), &ROWS);
-    assert_eq!(sums, [&whole[..1], &whole[2..3], &whole[3..5], &whole[7..9]].concat());
-
-    let question = fuzzy(Pull::Nearest, steps(3, 0.0));
-    let whole = ask(Query::LocalFuzzy(question.clone()), &ROWS);
-    let counts = ask(Query::LocalFuzzy(LocalFuzzy { part: RoundHalf::Counts, ..question.clone() }), &ROWS);
-    assert_eq!(counts, [&whole[..3], &whole[9..12]].concat());
-    let sums = ask(Query::LocalFuzzy(LocalFuzzy { part: RoundHalf::Sums(vec![1]), ..question }), &ROWS);
-    assert_eq!(sums, [&whole[1..2], &whole[5..7]].concat());
-
-    let question = fuzzy(Pull::Memberships, steps(3, 0.0));
-    let whole = ask(Query::LocalFuzzy(question.clone()), &ROWS);
-    assert_eq!(ask(Query::LocalFuzzy(LocalFuzzy { part: RoundHalf::Counts, ..question }), &ROWS), whole[..3]);
-}
-
-#[test]
 fn a_local_centre_that_no_row_weighs_counts_nowhere() {
     // At m = 1.001 the far centre's memberships vanish in f64.
     let far = centres(&[[0.0, 1.0], [1e6, 1e6]]);
@@ -146,7 +121,6 @@ fn aligned_groups_by_hand() {
     assert_eq!(found[..3], [2.0, 2.0, 0.0]);
     let near = |a: f64, b: f64| (a - b).abs() < 1e-14;
     assert!(near(found[3], -1.1) && near(found[4], 2.0) && near(found[5], 1.0) && near(found[6], 7.1));
-    assert_eq!(found[9..12], [1.0, 1.0, 0.0]);
     // Two local groups may count at one global centre: the second step splits what the first found.
     let crowd =
         LocalMeans { centres: centres(&[[-1.0, 0.0], [-0.9, 0.0], [1.0, 4.0]]), ..means(true, steps(1, 0.0), 1) };
@@ -160,14 +134,13 @@ proptest! {
         let (n, k) = (values.len() / 2, centres.k());
         let question = LocalMeans { centres: centres.clone(), ..means(false, steps(1, 0.0), 1) };
         let found = ask(Query::LocalMeans(question.clone()), &values);
-        let mut expected = vec![0.0; k * 4 + 1];
+        let mut expected = vec![0.0; k * 3 + 1];
         for row in values.chunks_exact(2) {
             let (own, square) = distance::nearest(row, centres.rows());
             expected[own] += 1.0;
             expected[k + 2 * own] += row[0];
             expected[k + 2 * own + 1] += row[1];
-            expected[3 * k + own] = 1.0;
-            expected[4 * k] += square;
+            expected[3 * k] += square;
         }
         prop_assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1e-12 * (1.0 + b.abs())));
         within(question.layout(&domain()), &found, n)?;
@@ -191,10 +164,6 @@ proptest! {
         if min_rows == 1 {
             prop_assert_eq!(rows, n as f64);
         }
-        for part in [RoundHalf::Counts, RoundHalf::Sums(vec![k as u32 - 1])] {
-            let question = LocalMeans { part, ..question.clone() };
-            within(question.layout(&domain()), &ask(Query::LocalMeans(question), &values), n)?;
-        }
     }
 
     #[test]
@@ -207,67 +176,8 @@ proptest! {
     ) {
         let n = values.len() / 2;
         let question = LocalFuzzy { centres, m, ..fuzzy(pull, steps(most, 1e-4)) };
-        for part in [RoundHalf::Both, RoundHalf::Counts, RoundHalf::Sums(vec![0])] {
-            let question = LocalFuzzy { part, ..question.clone() };
-            let found = ask(Query::LocalFuzzy(question.clone()), &values);
-            prop_assert!(n > 0 || found.iter().all(|x| *x == 0.0));
-            within(question.layout(&domain()), &found, n)?;
-        }
+        let found = ask(Query::LocalFuzzy(question.clone()), &values);
+        prop_assert!(n > 0 || found.iter().all(|x| *x == 0.0));
+        within(question.layout(&domain()), &found, n)?;
     }
-}
-
-/// Rows in a cluster and not in it before, or the other way round.
-#[test]
-fn rows_that_change_their_cluster_are_counted_by_cluster() {
-    let now = centres(&[[-0.5, 1.0], [0.5, 3.0], [0.9, 0.1]]);
-    let before = [centres(&[[-0.9, 0.5], [0.1, 2.0], [1.0, 0.0]]), centres(&[[0.7, 2.8], [0.4, 3.2], [-0.9, 0.5]])];
-    let since = SinceCentres { centres: before.to_vec(), of: vec![2, 0, 1] };
-    let question = LocalMeans { part: RoundHalf::Changes(since), ..means(false, LocalSteps::ONE, 1) };
-    let found = ask(Query::LocalMeans(question.clone()), &ROWS);
-    let of = |centres: &Centres, row: &[f64]| distance::nearest(row, centres.rows()).0;
-    let changed = |cluster: usize, before: &Centres| {
-        ROWS.chunks(2).filter(|row| (of(&now, row) == cluster) != (of(before, row) == cluster)).count() as f64
-    };
-    let expected = [changed(0, &before[1]), 0.0, changed(2, &before[0])];
-    assert!(expected[0] > 0.0 && expected[0] != changed(0, &before[0]));
-    assert_eq!(found[6..], expected);
-    let counts = LocalMeans { part: RoundHalf::Counts, ..question.clone() };
-    assert_eq!(found[..6], ask(Query::LocalMeans(counts), &ROWS));
-    assert_eq!(
-        question.layout(&domain()).iter().map(|b| (b.name, b.len)).collect::<Vec<_>>(),
-        [("rows", 3), ("sites", 3), ("changed", 3)]
-    );
-    assert_eq!(ask(Query::LocalMeans(question), &[]), [0.0; 9]);
-}
-
-#[test]
-fn changes_are_of_exact_lloyd_and_of_centres_that_fit() {
-    let one = centres(&[[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]]);
-    let two = vec![one.clone(), one.clone()];
-    let with = |centres: Vec<Centres>, of: Vec<u32>| LocalMeans {
-        part: RoundHalf::Changes(SinceCentres { centres, of }),
-        ..means(false, LocalSteps::ONE, 1)
-    };
-    assert_eq!(with(vec![one.clone()], vec![0, 1, 1]).check(&domain()), Ok(()));
-    for (given, of) in [
-        (vec![], vec![0, 0, 0]),
-        (vec![one.clone()], vec![0, 0, 0]),
-        (vec![one.clone()], vec![1, 1]),
-        (vec![one.clone()], vec![1, 2, 0]),
-        (two, vec![1, 1, 0]),
-        (vec![centres(&[[0.0, 1.0]])], vec![1, 1, 1]),
-        (vec![Centres::known(vec![[0.0], [1.0], [2.0]])], vec![1, 1, 1]),
-    ] {
-        assert!(with(given.clone(), of.clone()).check(&domain()).is_err(), "{given:?} {of:?}");
-    }
-    let good = with(vec![one.clone()], vec![1, 1, 1]);
-    for bad in [
-        LocalMeans { nearest: true, ..good.clone() },
-        LocalMeans { min_rows: 2, ..good.clone() },
-        LocalMeans { local: steps(2, 0.0), ..good.clone() },
-    ] {
-        assert!(bad.check(&domain()).is_err());
-    }
-    let fuzzy = LocalFuzzy { part: good.part, ..fuzzy(Pull::Nearest, LocalSteps::ONE) };
-    assert!(fuzzy.check(&domain()).is_err());
 }

@@ -27,7 +27,7 @@ async fn used(network: &Network, to: &Address, listener: &mut Listener) -> &'sta
         let (sender, receiver) = link.split();
         (sender, (receiver, over))
     };
-    sender.send(&frame(1, b"hello")).await.expect("it is sent");
+    sender.send_bytes(&frame(1, b"hello")).await.expect("it is sent");
     let server = tokio::spawn(echo(listener.accept().await.expect("the key is allowed")));
     assert_eq!(receiver.0.recv().await.expect("an echo"), Some(frame(1, b"hello")));
     sender.finish(LIMIT).await.expect("all has arrived");

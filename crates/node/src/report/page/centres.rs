@@ -7,7 +7,6 @@ use veilsum_charts::{
 };
 
 use super::{reported::Reported, told::Told};
-use crate::cost::counted;
 
 /// Clusters whose lines can be told apart in one chart.
 const LINES: usize = 16;
@@ -146,9 +145,6 @@ pub(super) fn weights(page: &mut Page, told: &Told) {
     }
     if series.is_empty() && !known(&mixture) {
         page.paragraph("What the clusters hold is not in this file.");
-    }
-    if let Some(left) = told.left_out.filter(|left| *left > 0) {
-        page.paragraph(&format!("{} in no cluster of the last round.", counted(left as usize, "row")));
     }
     if !told.not_shown.is_empty() {
         page.folded("Why numbers are missing", |page| {

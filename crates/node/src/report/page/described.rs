@@ -39,11 +39,7 @@ pub(super) fn columns(page: &mut Page, told: &Told) {
         })
         .collect();
     page.charts(&charts);
-    page.aside(&format!(
-        "A bin has no row or at least {}; those with fewer are joined with a neighbour. Quantiles are read off the bins. Missing: {}.",
-        found.min_records,
-        found.missing.replace('`', "")
-    ));
+    page.aside(&format!("Quantiles are read off the bins. Missing: {}.", found.missing.replace('`', "")));
     categories(page, found);
     correlations(page, found);
 }

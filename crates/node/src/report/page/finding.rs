@@ -138,14 +138,6 @@ pub(super) fn beware(told: &Told) -> Option<String> {
             clean(&early.reason)
         ));
     }
-    if let Some(frozen) = &told.rested {
-        let of = |n: u32, why: &str| (n > 0).then(|| format!("{} {why}", counted(n as usize, "cluster")));
-        let why = [of(frozen.too_small, "had too few rows or sites"), of(frozen.hardly_changed, "hardly changed")];
-        return Some(format!(
-            "The centres rest because clusters were frozen, and are no fixed point of the method: {}.",
-            why.into_iter().flatten().collect::<Vec<_>>().join(", and ")
-        ));
-    }
     (told.converged == Some(false) && told.description.is_none() && told.privacy.is_none()).then(|| {
         "The centres had not come to rest when the plan's last round was over: more rounds may move them.".to_owned()
     })

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::told::{Estimated, Frozen, Stopped, Told};
+use super::told::{Estimated, Stopped, Told};
 use crate::{
     agreed::Federation,
     documents,
@@ -236,7 +236,6 @@ fn of_model(model: &Model) -> Told {
         columns: model.names(),
         centres: model.centres.iter().map(|centre| centre.iter().copied().map(Some).collect()).collect(),
         converged: model.converged,
-        rested: model.rested.map(|of| Frozen { too_small: of.too_small, hardly_changed: of.hardly_changed }),
         ended_early: model.ended_early.clone().map(|early| Stopped {
             round: early.round,
             at_rest: early.at_rest,

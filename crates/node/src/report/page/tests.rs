@@ -47,7 +47,7 @@ fn result(k: usize, d: usize, sites: usize, name: &str) -> Value {
         "format": "veilsum-result/1", "a member of a later version": {"x": [1]},
         "method": "fcm", "k": k, "m": 2.0, "columns": (0..d).map(|j| format!("{name} column {j}")).collect::<Vec<_>>(),
         "centres": centres(k, d, 1.0),
-        "sizes": vec![Some(40); k], "mass": vec![40.5; k], "weight": vec![Value::Null; k], "left_out": 2,
+        "sizes": vec![Some(40); k], "mass": vec![40.5; k], "weight": vec![Value::Null; k],
         "deviations": vec![Some(vec![0.1; d]); k], "not_shown": [name], "n_total": 40 * k, "n_total_from": name,
         "categories": [{"column": name, "categories": [name, "b"], "shares": vec![vec![0.25, 0.75]; k], "mode": [name]}],
         "rounds": 3, "converged": true, "objective": 1.5, "objective_per_row": 0.1,
@@ -199,7 +199,7 @@ fn what_is_drowned_in_noise_or_missing_is_left_out_and_said() {
     assert!(html.contains("among about 120 rows"), "under noise nobody knows how many");
     assert!(html.contains("Spent by this run: epsilon 5 at delta 1e-6, for one record."));
     // What a site knows that ran no copy of the method.
-    let few = json!({"method": "fcm", "k": 1, "m": 2.0, "centres": [[1.0]], "columns": ["x"], "converged": null, "rested": null,
+    let few = json!({"method": "fcm", "k": 1, "m": 2.0, "centres": [[1.0]], "columns": ["x"], "converged": null,
         "ended_early": null, "extrapolated": null, "plan_hash": "00", "standardisation": null, "traffic": {}});
     assert!(checked(&place.put("result.json", &few), None).contains("does not say whether the run converged"));
 }
@@ -213,7 +213,7 @@ fn described_columns_have_a_page_of_their_own() {
         "histogram": [{"from": 0.0, "to": 1.0, "rows": 10}, {"from": 1.0, "to": 2.0, "rows": 30}]})
     };
     described["method"] = json!("describe");
-    described["description"] = json!({"rows": 40, "missing": "not counted", "min_records": 5, "numbers": [number("a"), number(NASTY)],
+    described["description"] = json!({"rows": 40, "missing": "not counted", "numbers": [number("a"), number(NASTY)],
         "categories": [{"column": NASTY, "counts": [{"category": NASTY, "rows": 4, "share": 0.1}]}],
         "correlations": [[1.0, 0.25], [0.25, null]]});
     let html = checked(&place.put("result.json", &described), None);

@@ -24,14 +24,12 @@ pub(super) struct Told {
     pub(super) mass: Vec<Maybe>,
     pub(super) weight: Vec<Maybe>,
     pub(super) deviations: Vec<Option<Vec<Maybe>>>,
-    pub(super) left_out: Option<u64>,
     pub(super) not_shown: Vec<String>,
     pub(super) n_total: Option<u64>,
     pub(super) n_total_from: Option<String>,
     #[serde(deserialize_with = "null_is_none")]
     pub(super) rounds: u32,
     pub(super) converged: Option<bool>,
-    pub(super) rested: Option<Frozen>,
     pub(super) ended_early: Option<Stopped>,
     pub(super) extrapolated: Option<Estimated>,
     pub(super) objective: Maybe,
@@ -86,13 +84,6 @@ pub(super) struct Release {
 /// `null`, as it stands for what is not known, is nothing.
 fn null_is_none<'de, D: Deserializer<'de>>(of: D) -> Result<u32, D::Error> {
     Ok(Option::<u32>::deserialize(of)?.unwrap_or(0))
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Frozen {
-    pub(super) too_small: u32,
-    pub(super) hardly_changed: u32,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -223,7 +214,6 @@ pub(super) struct By {
 pub(super) struct Described {
     pub(super) rows: u64,
     pub(super) missing: String,
-    pub(super) min_records: u64,
     pub(super) numbers: Vec<Numbers>,
     pub(super) categories: Vec<Counts>,
     pub(super) correlations: Option<Vec<Vec<Maybe>>>,

@@ -6,7 +6,7 @@ use veilsum_proto::{message::Kind, roster::PartyId};
 
 use super::{Run, in_vain, log};
 use crate::{
-    app_messages::{CountReply, CountRequest, Held, JudgeReply},
+    app_messages::{Count, CountReady, CountReply, CountRequest, Held, JudgeReply},
     error::{Code, Failure},
     oracle,
     question::Batch,
@@ -20,7 +20,7 @@ const RETURN: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(500);
 
 impl Run<'_> {
-    /// Nothing is asked while nobody could count the rows: a round that cannot be counted gives its totals away for nothing.
+    /// Nothing is asked while nobody could count the rows.
     pub(super) async fn intermediary_is_there(&mut self) -> Result<(), Failure> {
         let began = Instant::now();
         let appear = Duration::from_millis(self.config.timing.join);
@@ -39,7 +39,33 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// [APP-2]: waits for the intermediary's word that the rows are counted; it was told that the first total is out.
+    /// [APP-2]: has the intermediary count the rows of these sites, now and whenever it comes back.
+    pub(super) fn ask_for_the_count(&mut self, cohort: Vec<u16>) {
+        let run = self.hub.run();
+        self.hub.stand_by(Kind::Count, &Count { run, cohort });
+    }
+
+    /// [APP-2]: takes the intermediary's word. Sites that it did not count are asked nothing.
+    pub(super) fn is_counted(&mut self, word: &CountReady) -> Result<(), Failure> {
+        if word.run != self.hub.run() {
+            return Ok(());
+        }
+        // A word that comes again, or was had by a process before this one.
+        if std::mem::replace(&mut self.counted, true) {
+            self.conversation.is_counted(&word.cohort);
+            return Ok(());
+        }
+        let here = self.hub.cohort();
+        if !word.cohort.iter().all(|site| here.contains(site)) {
+            let what = "the intermediary counted a site that it was not to count";
+            return Err(Failure::new(Code::Peer, what, "speak to its operator"));
+        }
+        self.conversation.is_counted(&word.cohort);
+        self.hub.without(here.into_iter().filter(|site| !word.cohort.contains(site)));
+        Ok(())
+    }
+
+    /// [APP-2]: waits for the intermediary's word that the rows reach the floor.
     pub(super) async fn have_counted(&mut self) -> Result<(), Failure> {
         let began = Instant::now();
         let deadline = began + self.config.patience_in_run();

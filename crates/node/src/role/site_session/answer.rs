@@ -11,12 +11,11 @@ use veilsum_proto::{
 
 use super::SiteSession;
 use crate::{
-    blur,
     error::Failure,
     oracle,
     question::{self, Batch, Layout, Question},
     release::{Offer, question_digest},
-    role::{dial::Line, system_rng},
+    role::{dial::Line, hand, system_rng},
     store::{aside_from, computed},
 };
 
@@ -58,20 +57,10 @@ impl SiteSession {
         let cohort = asked.cohort.len();
         let rows = self.config.rows.clone();
         let form = self.config.party.federation.form()?;
-        let identity = self.config.party.identity.clone();
-        // Only where it is needed: it goes over all labels where they are counted.
-        let digest = || question_digest(&self.keeper.answering(&self.config), &question, &asked.query);
-        let blurred = question.is_blurred().then(digest);
-        let repeatable = self.config.party.blur;
         let key = form.noise.and_then(|_| self.site.noise_key());
         let values = computed(move || {
             let terms = question::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
-            let own = |digest| match (repeatable, &question) {
-                (Some(repeatable), Question::Cluster(batch)) => repeatable.stream(&batch.queries),
-                _ => blur::of_site(&identity, &digest, &rows.digest()),
-            };
-            let mut noise = blurred.map(own);
-            question::contribute(&question, &*rows, &terms, noise.as_mut())
+            question::contribute(&question, &*rows, &terms)
         })
         .await??;
         // A mask for every site is as long as the vector.
@@ -83,18 +72,23 @@ impl SiteSession {
     /// What the policy and the ledger say to a question that belongs to the plan.
     fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Consent, Error> {
         let left = self.left(Some(asked.slot), Some(&asked.cohort), asked.context);
-        let offer = Offer {
-            question: &checked.question,
-            judged: checked.judged.as_ref(),
-            layout: &checked.layout,
-            shown: self.shown(&asked.cohort),
-        };
+        let offer = Offer { question: &checked.question, layout: &checked.layout };
         self.keeper.decide(&self.config, asked, &left, &offer)
     }
 
-    /// Rows of this cohort at least, as far as the coordinator's totals have shown to either conversation.
-    fn shown(&self, cohort: &[u16]) -> u64 {
-        self.keeper.shown(cohort, self.config.party.federation.terms.max_rows)
+    /// [APP-2]: whether the intermediary's word is there for these sites. It is kept with the course of the run, so that it stands where
+    /// either process is started again.
+    async fn is_counted(&mut self, cohort: &[u16]) -> Result<(), String> {
+        let counted = match self.admission.counted.clone() {
+            Some(counted) => counted,
+            None => {
+                let counted = self.hand.counted(self.site.run().unwrap_or_default()).await?;
+                self.admission.counted = Some(counted.clone());
+                self.tell_the_copy();
+                counted
+            }
+        };
+        hand::within(&counted, cohort)
     }
 
     /// [OPN-9]: whether this site's own copy of the method asks this next.
@@ -110,19 +104,19 @@ impl SiteSession {
         let (domain, form) =
             (self.config.rows.domain().clone(), self.config.party.federation.form().map_err(|e| e.to_string())?);
         let (mut drawn, mut judged) = (true, None);
+        if self.aggregator == PartyId::Coordinator {
+            self.is_counted(&asked.cohort).await?;
+        }
         let site = self.keeper.answering(&self.config);
         let layout = match (&question, self.aggregator) {
-            (Question::CountRows, PartyId::Intermediary) => {
-                self.hand.counts(&asked.cohort).await?;
-                question.layout(&domain, &form)
-            }
+            (Question::CountRows, PartyId::Intermediary) => question.layout(&domain, &form),
             (Question::Judge { digest, words }, PartyId::Intermediary) => {
                 // Over all runs: the count and one judgement, which may be sent again.
                 let name = question_digest(&site, &question, &asked.query);
                 if self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &name)) > 2 {
                     return Err("this plan's result was judged before: agree on a new plan".into());
                 }
-                let batch = self.hand.held(&asked.cohort, *digest).await?;
+                let batch = self.hand.held(*digest).await?;
                 let layout = Layout::of_judged(&batch, &domain, &form);
                 // One question has one form: the ledger knows it again by its bytes.
                 if layout.as_ref().is_ok_and(|layout| layout.words() as u64 != u64::from(*words)) {

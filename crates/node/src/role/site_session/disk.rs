@@ -1,5 +1,7 @@
 //! What a site has on disk before anything leaves it, and what goes from there.
 
+use std::sync::Arc;
+
 use veilsum_proto::{
     journal::Record,
     message::{self, Disclosure},
@@ -9,6 +11,7 @@ use veilsum_proto::{
 
 use super::SiteSession;
 use crate::{
+    egress::Egress,
     error::Failure,
     files::Replacement,
     question::Batch,
@@ -28,7 +31,7 @@ impl SiteSession {
         }
     }
 
-    /// Everything that a frame rests on is on disk when this returns: the journal that protects it, the question that it answers,
+    /// A frame that may leave ([LED-10]): everything that it rests on is on disk when this returns: the journal that protects it, the question that it answers,
     /// and its entry in the ledger, without which nothing leaves ([JRN-1], [LED-4]).
     ///
     /// It goes there in two steps, each of which takes as long as its longest wait. First all bytes: the question, the entry, and under
@@ -36,9 +39,9 @@ impl SiteSession {
     /// bytes of the journal before are overwritten: the new one is found under either name. A journal that is ahead of what was asked
     /// could not be followed, and a head that is ahead of its ledger would show a cut; after a loss of power in the first step the old
     /// ones hold, and the frame has not left.
-    pub(super) fn write_down(&mut self, frame: &[u8], discloses: Disclosure) -> Result<(), Failure> {
+    pub(super) fn write_down(&mut self, frame: Arc<Vec<u8>>, discloses: Disclosure) -> Result<Egress, Failure> {
         use Disclosure::{MaskedWords, RoundSeeds, SelfMaskShares};
-        let context = message::context_of(frame).unwrap_or_default();
+        let context = message::context_of(&frame).unwrap_or_default();
         let round = self.site.round_sites().filter(|_| matches!(discloses, MaskedWords | RoundSeeds | SelfMaskShares));
         let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
         let (records, unsaved) = (self.rewrite.take(), std::mem::take(&mut self.unsaved));
@@ -49,9 +52,9 @@ impl SiteSession {
         let goes_to_disk = config.state.is_some() && (answers || journal.is_some());
         let write = || {
             keeper.with(|ledger| {
-                ledger.enter(frame, discloses, &left)?;
+                let entered = ledger.enter(&frame, discloses, &left)?;
                 if !goes_to_disk {
-                    return Ok(());
+                    return Ok(entered);
                 }
                 let course = course.map(|folder| admission::replacement(admission, folder, session)).transpose()?;
                 let question = follower.as_mut().map(|follower| Box::new(move || follower.sync()) as Write<'_>);
@@ -59,10 +62,11 @@ impl SiteSession {
                 if answers && written.is_err() {
                     ledger.give_up();
                 }
-                written
+                written.map(|()| entered)
             })
         };
-        if goes_to_disk { aside(write) } else { write() }
+        let entered = if goes_to_disk { aside(write) } else { write() }?;
+        Ok(Egress::in_ledger(frame, entered))
     }
 
     /// The journal is replaced where that waited for a frame that does not come.
@@ -95,7 +99,7 @@ impl SiteSession {
         self.admission.check_held(&self.keeper.answering(&self.config), &batch)?;
         self.follower.as_ref().map_or(Ok(()), |follower| follower.replay().held(&batch))?;
         self.save().map_err(|f| f.message)?;
-        self.hand.lay_judged(batch);
+        self.hand.lay(Some(batch));
         Ok(())
     }
 }
@@ -173,7 +177,7 @@ mod tests {
 
     fn course(folder: &Path, first: u16) -> Replacement {
         let mut admission = Admission::default();
-        admission.first = Some(vec![first]);
+        admission.counted = Some(vec![first]);
         admission::replacement(&admission, folder, &SESSION).unwrap()
     }
 

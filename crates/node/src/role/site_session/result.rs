@@ -1,5 +1,7 @@
 //! The coordinator's last word: a model, and a result that this site signs where it came to the same.
 
+use std::sync::Arc;
+
 use veilsum_proto::{
     message::{Disclosure, Kind},
     roster::PartyId,
@@ -47,8 +49,8 @@ impl SiteSession {
         own.signed = Some((run, signed));
         let message = Countersigned { ledger, signature };
         let frame = app_messages::frame(&writer.identity, &self.session, Kind::Countersigned, &message);
-        self.write_down(&frame, Disclosure::Acknowledgement)?;
-        self.report.traffic.sent(&self.config.party.name_of(site), &frame);
+        let frame = self.write_down(Arc::new(frame), Disclosure::Acknowledgement)?;
+        self.report.traffic.sent(&self.config.party.name_of(site), frame.bytes());
         line.send(&frame).await;
         Ok(())
     }

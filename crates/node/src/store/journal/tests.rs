@@ -6,7 +6,7 @@ use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     identity::Identity,
     plan::Terms,
-    policy::{self, Floor},
+    policy::Floor,
     roster::{Member, PartyId, Roster},
     site::{self, Site, SiteConfig},
 };
@@ -81,7 +81,8 @@ fn run(rounds: u8, mut written: impl FnMut(u8, site::Output)) -> SiteConfig {
                             hub.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(0));
                         }
                         site::Output::Event(site::Event::Asked(a)) => {
-                            let consent = policy::decide_by_floor(&terms, &Floor::default(), &a).unwrap();
+                            let consent =
+                                veilsum_proto::testing::decide_by_floor(&terms, &Floor::default(), &a).unwrap();
                             let input = site::Input::Contribute { consent, values: vec![1; a.words] };
                             sites[usize::from(to)].handle(input, &mut rng).unwrap();
                         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use veilsum_proto::{
     history::Rekey,
     identity::{PublicKey, Signature, from_hex, to_hex},
-    ledger::{Answer, BoundingBox, Chain, Column, Entry, Head, Note, Places},
+    ledger::{Answer, BoundingBox, Chain, Column, Entry, Head, Note, Places, Reservation},
     message::Disclosure,
     policy::Cost,
     suite::Hash,
@@ -78,6 +78,8 @@ enum NoteLine {
     Undone,
     Rekeyed(RekeyLine),
     Renamed(RekeyLine),
+    Agreed,
+    Reserved(Reservation),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -125,6 +127,8 @@ impl NoteLine {
             Note::Undone => NoteLine::Undone,
             Note::Rekeyed(rekey) => NoteLine::Rekeyed(RekeyLine::of(rekey)),
             Note::Renamed(rekey) => NoteLine::Renamed(RekeyLine::of(rekey)),
+            Note::Agreed => NoteLine::Agreed,
+            Note::Reserved(kept) => NoteLine::Reserved(*kept),
         }
     }
 
@@ -139,6 +143,8 @@ impl NoteLine {
             NoteLine::Undone => Note::Undone,
             NoteLine::Rekeyed(line) => Note::Rekeyed(line.into_rekey()),
             NoteLine::Renamed(line) => Note::Renamed(line.into_rekey()),
+            NoteLine::Agreed => Note::Agreed,
+            NoteLine::Reserved(kept) => Note::Reserved(kept),
         }
     }
 }

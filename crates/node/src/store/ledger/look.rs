@@ -13,11 +13,10 @@ use super::{
     FILE, Ledger, LedgerError,
     file::{self, Fault},
     own_head,
-    smooth::{self, QUESTIONS},
 };
 use crate::{
     files::{self, Existing},
-    release::{Account, Kept},
+    release::Account,
 };
 
 /// The contents of a ledger that is read by itself.
@@ -60,15 +59,6 @@ pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked,
         }
         Err((_, fault)) => Err(LedgerError::Damaged { path: path.to_owned(), what: fault.to_string() }),
     }
-}
-
-/// The smooth questions that are kept beside a ledger ([POL-9]).
-///
-/// # Errors
-/// [`LedgerError::Io`] where there is such a file and it cannot be read.
-pub fn questions_in(folder: &Path, key: &PublicKey) -> Result<Vec<Kept>, LedgerError> {
-    let path = folder.join(QUESTIONS);
-    smooth::read(&path, key).map_err(|source| LedgerError::Io { path, source })
 }
 
 /// The entries of one's own ledger, checked against its head; none where there is neither.
@@ -114,9 +104,7 @@ impl Ledger {
     /// As [`check`].
     pub fn look(folder: &Path, head: &Path, identity: &Identity) -> Result<Account, LedgerError> {
         let mut account = Account::default();
-        account.keep(questions_in(folder, &identity.public())?);
         all(&folder.join(FILE), head, identity)?.iter().for_each(|entry| account.take(entry));
-        account.measure();
         Ok(account)
     }
 }

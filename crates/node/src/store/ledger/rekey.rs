@@ -1,6 +1,6 @@
 //! A ledger goes on when its owner, or another site of its block, has a new key ([LED-9]).
 
-use std::{fs, io, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use veilsum_proto::{
     codec,
@@ -11,9 +11,9 @@ use veilsum_proto::{
 };
 
 use super::{
-    FILE, Ledger, LedgerError, QUESTIONS, ROUNDS, SIGNED_ROUNDS, lock,
+    FILE, Ledger, LedgerError, ROUNDS, SIGNED_ROUNDS, lock,
     look::{Checked, check},
-    read_head, rounds_in, smooth, write_head,
+    read_head, rounds_in, write_head,
 };
 use crate::{
     files::{self, Existing},
@@ -22,7 +22,7 @@ use crate::{
 
 impl Ledger {
     /// Hands a ledger over from the key that wrote it so far to the one that takes its place. The order is: the note, which the old
-    /// key signs; the head; the rounds; the smooth questions. Where a process ended in between, the next call goes on from there, and
+    /// key signs; the head; the rounds. Where a process ended in between, the next call goes on from there, and
     /// where everything is done, or there is no ledger yet, nothing is.
     ///
     /// # Errors
@@ -106,16 +106,6 @@ fn sign_anew(folder: &Path, head: &Path, (old, new): (&Identity, &Identity), end
         let list = codec::encode(&rounds);
         let bytes = [&new.sign(SIGNED_ROUNDS, &[&list]).to_bytes()[..], &list].concat();
         files::write_private(folder.join(ROUNDS), &bytes, Existing::Replace).map_err(LedgerError::Head)?;
-    }
-    let path = folder.join(QUESTIONS);
-    let io = |source: io::Error| LedgerError::Io { path: path.clone(), source };
-    let kept = smooth::read(&path, &old.public()).map_err(io)?;
-    if !kept.is_empty() {
-        let all = [smooth::read(&path, &new.public()).map_err(io)?, kept].concat();
-        let fresh = path.with_added_extension("new");
-        let _ = fs::remove_file(&fresh);
-        all.iter().try_for_each(|record| smooth::append(&fresh, record, new)).map_err(io)?;
-        fs::rename(&fresh, &path).map_err(io)?;
     }
     Ok(())
 }

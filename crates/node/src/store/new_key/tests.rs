@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use veilsum_cluster::{Domain, Scaling};
 use veilsum_proto::{
     identity::PublicKey,
     ledger::{Answer, BoundingBox, Entry, Note},
@@ -20,7 +19,7 @@ use crate::{
         write_key,
     },
     files::Existing,
-    release::{Data, Kept, Left},
+    release::{Data, Left},
     store::{
         LedgerError,
         ledger::{FILE, check},
@@ -62,11 +61,6 @@ fn left() -> Left {
     }
 }
 
-fn kept() -> Kept {
-    let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
-    Kept { plan: PLAN, query: vec![1, 2, 3], columns: vec!["x".into()], domain, fraction_bits: vec![20], rows: 100 }
-}
-
 impl Party {
     fn new(name: &str) -> Party {
         let (roster, ids) = kit(3);
@@ -80,7 +74,6 @@ impl Party {
         .unwrap();
         let sites: Vec<PublicKey> = party.roster.sites.iter().map(|site| site.key).collect();
         let mut ledger = party.open(party.own()).unwrap();
-        ledger.keep(kept());
         let answer = Answer {
             kind: "fuzzy_sums".into(),
             question: suite::hash("test", &[]),
@@ -156,7 +149,7 @@ fn led_9_a_key_is_replaced_wherever_the_process_was_stopped() {
     write_key(next_of(&place.key), "site-1", &new, Existing::Refuse).unwrap();
     let (_, name, told) = party.take_up(&party.roster).unwrap();
     assert!(name == "site-1" && told.0.is_empty() && place.key.with_added_extension("next").exists(), "nothing yet");
-    let spent = party.open(old).unwrap().book().spent(&Left::default(), false);
+    let spent = party.open(old).unwrap().book().spent(&Left::default());
     let roster = party.signs(0, old, &new);
     let before = party.files();
     // Agreed to, and stopped right after.
@@ -167,8 +160,7 @@ fn led_9_a_key_is_replaced_wherever_the_process_was_stopped() {
     assert!(told.to_string().contains("site-1 has a new key, signed with its old one"), "{told}");
     assert_eq!(taken.public(), new.public());
     let after = party.files();
-    let order =
-        ["a.state/ledger.jsonl", "a.key.head", "a.state/rounds", "a.state/questions.hex", "a.key.federations", "a.key"];
+    let order = ["a.state/ledger.jsonl", "a.key.head", "a.state/rounds", "a.key.federations", "a.key"];
     let order = order.map(|name| party.folder.at(name));
     for path in &order {
         assert_ne!(before[path], after[path], "{} is signed anew", path.display());
@@ -198,8 +190,7 @@ fn led_9_a_key_is_replaced_wherever_the_process_was_stopped() {
         let sites: Vec<PublicKey> = roster.sites.iter().map(|site| site.key).collect();
         let known = ledger.book().account().block().unwrap();
         assert_eq!((known.id, &known.members), (block_id(sites.iter().copied()), &block(&sites)), "{when}");
-        assert_eq!(ledger.book().spent(&Left::default(), false), spent, "{when}");
-        assert!(ledger.book().account().knows(&kept()), "{when}");
+        assert_eq!(ledger.book().spent(&Left::default()), spent, "{when}");
         // The round is still known by its context.
         ledger.undo(&left()).unwrap();
         assert!(ledger.book().account().block().is_none(), "{when}");
@@ -224,7 +215,7 @@ fn led_9_the_others_follow_a_new_key() {
     let (second, third) = (fresh(&party.ids[4], 89), fresh(&party.ids[4], 90));
     party.signs(2, &party.ids[4], &second);
     let roster = party.signs(2, &second, &third);
-    let spent = party.open(old).unwrap().book().spent(&Left::default(), false);
+    let spent = party.open(old).unwrap().book().spent(&Left::default());
     for _ in 0..2 {
         follow(&place, &party.file(), &roster, old).unwrap();
         assert_eq!(rekeyed(&party.entries(old.public())), 2, "one after the other, and each once");
@@ -232,7 +223,7 @@ fn led_9_the_others_follow_a_new_key() {
     let ledger = party.open(old).unwrap();
     let sites: BTreeSet<PublicKey> = roster.sites.iter().map(|site| site.key).collect();
     assert_eq!(ledger.book().standing().block, Some(block_id(sites)));
-    assert_eq!(ledger.book().spent(&Left::default(), false), spent);
+    assert_eq!(ledger.book().spent(&Left::default()), spent);
     drop(ledger);
     // The intermediary's is none of the block's.
     let other = fresh(&party.ids[1], 91);

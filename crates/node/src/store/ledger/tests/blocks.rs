@@ -13,7 +13,7 @@ fn rows_do_not_become_new_by_a_new_name() {
     drop(ledger);
     for (name, rows) in [("ward", 5), ("ward", 6), ("other", 5), ("other", 6)] {
         let ledger = site.open_for(data(name, rows)).unwrap();
-        assert_eq!(ledger.book().spent(&other(), false).scalars, 9, "{name} {rows}");
+        assert_eq!(ledger.book().spent(&other()).scalars, 9, "{name} {rows}");
         let known = if rows == 5 { Known::Same(Vec::new()) } else { Known::Other(vec!["x".into()]) };
         assert_eq!(ledger.book().known(&origin(rows)).unwrap(), known, "{name} {rows}");
     }
@@ -43,14 +43,14 @@ fn rows_do_not_become_new_by_a_new_name() {
     let asked = Left { context: Hash([60; 32]), ..left(1, 9) };
     ledger.book_mut().promise(&asked, answer(1, 1_000), block_at(1)).unwrap();
     ledger.record(b"from other rows", Disclosure::MaskedWords, &asked).unwrap();
-    assert_eq!(ledger.book().spent(&other(), false).scalars, 18);
+    assert_eq!(ledger.book().spent(&other()).scalars, 18);
     drop(ledger);
     // Other rows altogether: no block, and the account goes on.
     let mut ledger = site.open_for(data("ward", 7)).unwrap();
     assert!(matches!(ledger.book().known(&origin(7)), Ok(Known::Other(_))));
     ledger.note(Note::Separate(columns(7)), &Left::default(), Hash::default()).unwrap();
     assert_eq!(
-        (ledger.book().standing(), ledger.book().spent(&other(), false).scalars),
+        (ledger.book().standing(), ledger.book().spent(&other()).scalars),
         (Standing { block: None, version: 2 }, 18)
     );
     // Keys that were exchanged before say another version: that of rows which are gone.
@@ -240,11 +240,11 @@ fn a_ledger_from_before_blocks_is_carried_forward() {
     assert!(matches!(site.open(), Err(LedgerError::NoHead { .. })));
     adopt(&site.file(), &site.head(), &identity(1)).unwrap();
     let mut ledger = site.open().unwrap();
-    assert_eq!((ledger.book().spent(&other(), false).scalars, ledger.book().standing().block), (18, Some(survivors)));
+    assert_eq!((ledger.book().spent(&other()).scalars, ledger.book().standing().block), (18, Some(survivors)));
     round(&mut ledger, 3, 9).unwrap();
     drop(ledger);
     assert!(fs::read_to_string(site.file()).unwrap().starts_with(&text));
-    assert_eq!(site.open().unwrap().book().spent(&other(), false).scalars, 27);
+    assert_eq!(site.open().unwrap().book().spent(&other()).scalars, 27);
 }
 
 /// [LED-8]: a ledger from before rows were bound knows its columns one by one: they are looked at as they were, and the rows are

@@ -1,36 +1,55 @@
-//! The events of [`super::attacks`] before real sites: the protocol core's own state machines, each with the product's
-//! rule before its answer. With blocks of single sites they answer, as if the rule were off; with whole blocks they
-//! refuse.
+//! What honest cohorts give away about single sites: one that leaves in the middle of a run, one that joins a second run, and
+//! sites that are drawn. A total over everybody less one over all others is one site's sums ([`crate::differencing`] solves for
+//! them). Nobody lies. Real sites are asked for such totals: the protocol core's own state machines, each with the product's rule
+//! before its answer. With blocks of single sites they answer, as if there were no blocks; with whole blocks they refuse.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     rc::Rc,
+    time::Instant,
 };
 
 use anyhow::{Result, anyhow, ensure};
-use veilsum_cluster::{
-    Algorithm, Batch, Centres, Query,
-    query::{LocalMeans, LocalSteps, RoundHalf},
-    sampling::Sampling,
-};
+use veilsum_cluster::{Batch, Centres, Query, sampling::Sampling};
 use veilsum_node::question::Question;
 use veilsum_proto::{plan::Terms, suite::Hash, testing::Kit};
 
-use super::event::{BLOCK, Event, SITES};
 use crate::{
-    finding::Rate,
+    finding::{Finding, Measure, Rate},
     inconsistency::Field,
     lying_hub::{LyingHub, Sent},
     scene::{CLUMPS, FUZZIFIER},
 };
 
+/// Name on the command line.
+pub const LOST: &str = "lost-site";
+/// Of the joiner's attack.
+pub const JOINER: &str = "late-joiner";
+/// Of the attack on sampling.
+pub const SAMPLED: &str = "sampling-sites";
+/// Sites, in blocks of [`BLOCK`].
+const SITES: usize = 9;
+/// Two contributors and one that may collude.
+const BLOCK: usize = 3;
+/// Rows of a site.
 const ROWS: usize = 20;
+
+/// What happens to the cohort.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// A site leaves in the middle of a run.
+    Lost,
+    /// A site comes with a second run of other first centres.
+    Joiner,
+    /// Six of nine sites are drawn in every round; with the rule two of three blocks.
+    Sampled,
+}
 
 /// Which of an event's cohorts are answered, and the rules under which the others are refused.
 #[derive(Default)]
-pub(super) struct Answered {
-    pub(super) rate: Rate,
-    pub(super) rules: BTreeSet<String>,
+struct Answered {
+    rate: Rate,
+    rules: BTreeSet<String>,
 }
 
 impl Answered {
@@ -40,17 +59,38 @@ impl Answered {
     }
 }
 
-/// A round's question of this algorithm; `shift` makes another one of it.
-fn question(algorithm: &Algorithm, shift: f64) -> Result<Question> {
+/// A round's question; `shift` makes another one of it.
+fn question(shift: f64) -> Result<Question> {
     let centres = Centres::from_rows(&CLUMPS.map(|c| vec![c[0] + shift, c[1]]))?;
-    let query = match algorithm {
-        Algorithm::Fcm { .. } => Query::fuzzy_sums(centres, FUZZIFIER),
-        _ => {
-            let local = LocalSteps::ONE;
-            Query::LocalMeans(LocalMeans { centres, local, min_rows: 1, nearest: false, part: RoundHalf::Both })
-        }
+    Ok(Question::Cluster(Batch::from(Query::fuzzy_sums(centres, FUZZIFIER))))
+}
+
+/// Lets a coordinator cause the event, with blocks of three and with blocks of single sites.
+///
+/// # Errors
+/// Where an honest part of the conversation fails.
+pub fn run(event: Event, seed: u64) -> Result<Finding> {
+    let began = Instant::now();
+    let name = match event {
+        Event::Lost => LOST,
+        Event::Joiner => JOINER,
+        Event::Sampled => SAMPLED,
     };
-    Ok(Question::Cluster(Batch::from(query)))
+    let (before, now) = (answered(event, seed, false)?, answered(event, seed, true)?);
+    ensure!(before.rules.is_empty(), "blocks of single sites are refused under {:?}", before.rules);
+    let rules: Vec<String> = now.rules.into_iter().collect();
+    Ok(Finding {
+        attack: name,
+        needs: "totals over cohorts that differ by single sites; nobody lies, no two questions are alike",
+        control: "the same sites, each a block by itself: whoever is there is in the total",
+        protection: "every total is over whole blocks of at least three sites [REL-3], [REL-4], for the life of a data set \
+                     [REL-2], [REL-5]",
+        measures: vec![Measure::rates("sites that answer over a part of a block", before.rate, now.rate, 0.0)],
+        also_broken: None,
+        details: vec![format!("sites refuse under {}", rules.join(", "))],
+        not_shown: "what a block's total says of a site that dominates it; rows, which noise protects and blocks do not",
+        seconds: began.elapsed().as_secs_f64(),
+    })
 }
 
 /// A coordinator, its sites and where it is with them.
@@ -98,15 +138,15 @@ impl SiteSession {
     }
 }
 
-/// Lets a coordinator cause the event with questions of this algorithm.
+/// Which cohorts of the event real sites answer over, with blocks of three (`rule`) or of single sites.
 ///
 /// # Errors
 /// Where an honest part of the conversation fails.
-pub(super) fn answered(event: Event, algorithm: &Algorithm, seed: u64, rule: bool) -> Result<Answered> {
+fn answered(event: Event, seed: u64, rule: bool) -> Result<Answered> {
     let field = Rc::new(Field::new(seed, SITES, ROWS)?);
     let everybody: Vec<u16> = (0..SITES as u16).collect();
     let fewer = &everybody[..SITES - 1];
-    let (first, second) = (question(algorithm, 0.0)?, question(algorithm, 0.2)?);
+    let (first, second) = (question(0.0)?, question(0.2)?);
     let begun = |cohort: &[u16]| -> Result<SiteSession> {
         let mut talk = SiteSession::new(&field, seed, rule, 8)?;
         talk.hub.deck(cohort)?;

@@ -20,7 +20,7 @@ impl Layout {
     }
 
     /// Adds this site's share of the noise.
-    pub(super) fn blur(&self, words: &mut [u64], key: Option<&noise::Key>) -> Result<(), Error> {
+    pub(super) fn add_noise(&self, words: &mut [u64], key: Option<&noise::Key>) -> Result<(), Error> {
         if self.blocks.iter().all(|b| b.noise.is_none()) {
             return Ok(());
         }

@@ -1,0 +1,384 @@
+//! Totals as a plan with noise releases them, and as an exact plan does: the one place that makes plans and answers questions for
+//! the attacks on totals.
+//!
+//! A total is what leaves the sites less the masks, which cancel in it: every honest site's words by [`contribute`], each with a
+//! key of noise of its own. The adversary chooses the questions and knows what all other sites sent, so they are left out, and the
+//! honest sites' shares are all the noise that there is: exactly what the account counts on ([NOI-6]). One account pays for all
+//! questions of an attack.
+
+use anyhow::{Context as _, Result};
+use rayon::prelude::*;
+use veilsum_cluster::{
+    Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling,
+    privacy::{Extent, Levels, Noise},
+    query::{Contingency, Shifts, Typicality},
+};
+use veilsum_node::question::{Layout, Question, ScaledBlock, Shared, SumBounds, Terms, contribute};
+use veilsum_proto::{
+    noise::{self, Key},
+    suite,
+};
+
+use crate::{
+    chance::{Auc, Secret, auc},
+    finding::{Limit, Measure},
+    scene::EDGE,
+};
+
+/// Sites whose noise the adversary does not know; one more colludes.
+pub const HONEST: usize = 2;
+/// What an account has for the life of the rows: the default cap, and what is advised where labels or single values matter.
+pub const ACCOUNTS: [f64; 2] = [1.0, 0.25];
+/// Rows that the plan allows a site.
+const MAX_ROWS: u64 = 1 << 12;
+/// Fractional bits of a total with noise.
+const STEP_BITS: u8 = 20;
+/// The corner of the box is no farther than its half diagonal, rounding included.
+const HAIR: f64 = 1.0 + 1e-5;
+
+/// The public box: [-EDGE, EDGE] in every column, working units are original units.
+///
+/// # Errors
+/// Where there is no column.
+pub fn domain(columns: usize) -> Result<Domain> {
+    Ok(Domain::new(vec![-EDGE; columns], vec![EDGE; columns], Scaling::None)?)
+}
+
+/// How far a row may be from the middle of the box.
+pub fn reach(columns: usize) -> f64 {
+    EDGE * (columns as f64).sqrt() * HAIR
+}
+
+/// A round of a plan with noise: weights (K), then weighted sums of the rows (K x d), by memberships with this fuzzifier, or by the
+/// nearest centre.
+///
+/// # Errors
+/// Where these are no centres.
+pub fn sums(centres: &[Vec<f64>], m: Option<f64>) -> Result<Query> {
+    let centres = Centres::from_rows(centres)?;
+    let clip = reach(centres.columns());
+    Ok(Shifts { centres, m, typical: None, middle: true, clip, round: 0 }.into())
+}
+
+/// By cluster its weight and its mean, from a total of [`sums`].
+pub fn groups(total: &[f64], clusters: usize) -> Vec<(f64, Vec<f64>)> {
+    let (weights, sums) = total.split_at(clusters);
+    let columns = sums.len() / clusters.max(1);
+    let mean = |(w, s): (&f64, &[f64])| (*w, s.iter().map(|x| (x / w).clamp(-EDGE, EDGE)).collect());
+    weights.iter().zip(sums.chunks_exact(columns.max(1))).map(mean).collect()
+}
+
+/// The honest sites and their rows.
+pub struct Honest {
+    parts: Vec<Prepared>,
+    domain: Domain,
+}
+
+impl Honest {
+    /// Deals these rows (n x d) to the sites in turn.
+    ///
+    /// # Errors
+    /// Where there are no rows, or they lie outside the box.
+    pub fn new(rows: &[Vec<f64>]) -> Result<Honest> {
+        Honest::dealt(rows, None)
+    }
+
+    /// The same with a label for every row.
+    ///
+    /// # Errors
+    /// As [`Honest::new`], and where there are more or fewer labels than rows.
+    pub fn labelled(rows: &[Vec<f64>], labels: &[u32]) -> Result<Honest> {
+        Honest::dealt(rows, Some(labels))
+    }
+
+    fn dealt(rows: &[Vec<f64>], labels: Option<&[u32]>) -> Result<Honest> {
+        let columns = rows.first().context("no rows")?.len();
+        let domain = domain(columns)?;
+        let part = |site: usize| {
+            let own: Vec<f64> = rows.iter().skip(site).step_by(HONEST).flatten().copied().collect();
+            let own = Prepared::new(&Rows::new(own, columns)?, &domain, OutOfBox::Clip)?;
+            Ok(match labels {
+                Some(labels) => own.with_labels(labels.iter().skip(site).step_by(HONEST).copied().collect())?,
+                None => own,
+            })
+        };
+        let parts = (0..HONEST).map(part).collect::<Result<_>>()?;
+        Ok(Honest { parts, domain })
+    }
+
+    /// The total of a question: exact where nothing is spent (`rho` is none), else with the noise for which the account is charged
+    /// `rho`. `draw` names the noise: the same draw is the same noise.
+    ///
+    /// # Errors
+    /// Where the question is none that the plan can ask.
+    pub fn total(&self, query: &Query, rho: Option<f64>, draw: &[u64]) -> Result<Vec<f64>> {
+        let asked = asked(query.clone());
+        self.added(&asked, &Release::of(&asked, &self.domain, rho)?, draw)
+    }
+
+    fn exact(&self, asked: &Question) -> Result<Vec<f64>> {
+        self.added(asked, &Release::exact(asked, &self.domain)?, &[])
+    }
+
+    fn added(&self, asked: &Question, release: &Release, draw: &[u64]) -> Result<Vec<f64>> {
+        self.added_by(asked, &[release; HONEST], draw)
+    }
+
+    /// The total where every site has a release of its own.
+    fn added_by(&self, asked: &Question, releases: &[&Release; HONEST], draw: &[u64]) -> Result<Vec<f64>> {
+        let mut total = vec![0u64; releases[0].layout.words()];
+        for ((site, rows), release) in self.parts.iter().enumerate().zip(releases) {
+            let key = key(site, draw);
+            let terms = Terms { noise: Some(&key), ..Terms::everybody(release.form) };
+            let mut words = contribute(asked, rows, &terms)?;
+            release.widen(&mut words, &key)?;
+            total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
+        }
+        Ok(crate::view::read_as_plain(&releases[0].layout, &total))
+    }
+}
+
+fn key(site: usize, draw: &[u64]) -> Key {
+    let bytes: Vec<u8> = draw.iter().flat_map(|n| n.to_le_bytes()).collect();
+    Key::from_bytes(suite::hash("audit noise", &[&(site as u64).to_le_bytes(), &bytes]).0)
+}
+
+/// How a question's total leaves.
+struct Release {
+    form: SumBounds,
+    layout: Layout,
+    /// By block a site's share in steps, of a family for which no plan with noise has an account yet.
+    shares: Vec<u64>,
+    /// By block the standard deviation of the honest sites' noise, and how far a row moves the block, working units.
+    blocks: Vec<(f64, f64)>,
+}
+
+impl Release {
+    fn of(asked: &Question, domain: &Domain, rho: Option<f64>) -> Result<Release> {
+        match rho {
+            Some(rho) => Release::noisy(asked, domain, rho),
+            None => Release::exact(asked, domain),
+        }
+    }
+
+    fn exact(asked: &Question, domain: &Domain) -> Result<Release> {
+        let form = SumBounds::new(HONEST + 1, MAX_ROWS);
+        let layout = asked.layout(domain, &form)?;
+        Ok(Release { form, layout, shares: Vec::new(), blocks: Vec::new() })
+    }
+
+    /// That of a plan whose only question this is, and which spends `rho`: an adversary chooses the plans.
+    fn noisy(asked: &Question, domain: &Domain, rho: f64) -> Result<Release> {
+        Release::shared(asked, domain, rho, HONEST)
+    }
+
+    /// As [`Release::noisy`] in the eyes of a site that counts on so many honest ones.
+    fn shared(asked: &Question, domain: &Domain, rho: f64, honest: usize) -> Result<Release> {
+        let plain = SumBounds { step_bits: Some(STEP_BITS), ..SumBounds::new(HONEST + 1, MAX_ROWS) };
+        let Some(sensitivities) = unaccounted(asked, domain) else {
+            let validated = matches!(only(asked), Some(Query::FuzzyValidation(_)));
+            let counted = matches!(asked, Question::CountRows);
+            let noise = Noise {
+                retries: 0,
+                seeding_share: 0.0,
+                standardising_share: 0.0,
+                validation_share: f64::from(u8::from(validated)),
+                count_share: f64::from(u8::from(counted)),
+                ..Noise::usual(rho, MAX_ROWS)
+            };
+            let clusters = only(asked).and_then(|q| q.points().first().map(|c| c.k())).unwrap_or(1) as u32;
+            let extent =
+                Extent { preparing: 0, seeding: 0, rounds: 1, members: 1, questions: 1, most_clusters: clusters };
+            let levels = Levels::new(&noise, extent, domain);
+            let form = SumBounds { noise: Some(Shared { levels, honest }), ..plain };
+            let layout = asked.layout(domain, &form)?;
+            let of = |b: &ScaledBlock| {
+                let (step, share) = (0.5f64.powi(b.scale.fraction_bits), b.noise.context("a block without noise")?);
+                Ok((share.deviation as f64 * step * (honest as f64).sqrt(), share.sensitivity * step))
+            };
+            let blocks = layout.blocks.iter().map(of).collect::<Result<_>>()?;
+            return Ok(Release { form, layout, shares: Vec::new(), blocks });
+        };
+        let layout = asked.layout(domain, &plain)?;
+        let (mut shares, mut blocks) = (Vec::new(), Vec::new());
+        for (b, sensitivity) in layout.blocks.iter().zip(&sensitivities) {
+            let step = 0.5f64.powi(b.scale.fraction_bits);
+            // Rounding of every entry to a step of its own.
+            let widened = sensitivity / step + (b.block.len as f64).sqrt();
+            let deviation = widened / (2.0 * rho / sensitivities.len() as f64).sqrt();
+            let share = (deviation / (honest as f64).sqrt()).ceil();
+            shares.push(share as u64);
+            blocks.push((share * step * (honest as f64).sqrt(), widened * step));
+        }
+        Ok(Release { form: plain, layout, shares, blocks })
+    }
+
+    /// Adds a site's share where the plan does not do it itself.
+    fn widen(&self, words: &mut [u64], key: &Key) -> Result<()> {
+        let mut stream = noise::Stream::new(key);
+        let mut rest = words;
+        for (b, share) in self.layout.blocks.iter().zip(&self.shares) {
+            let (own, next) = rest.split_at_mut_checked(b.block.len).context("a short answer")?;
+            noise::add(own, *share, &mut stream)?;
+            rest = next;
+        }
+        Ok(())
+    }
+
+    /// The standard deviation of every entry of the total.
+    fn deviations(&self) -> Vec<f64> {
+        let of = |(b, (deviation, _)): (&ScaledBlock, &(f64, f64))| std::iter::repeat_n(*deviation, b.block.len);
+        self.layout.blocks.iter().zip(&self.blocks).flat_map(of).collect()
+    }
+
+    /// What the account is charged.
+    fn rho(&self) -> f64 {
+        self.blocks.iter().map(|(deviation, sensitivity)| (sensitivity / deviation).powi(2) / 2.0).sum()
+    }
+}
+
+/// What a site is asked.
+pub fn asked(query: Query) -> Question {
+    Question::Cluster(Batch::from(query))
+}
+
+/// The query of a question that is no row count.
+fn only(asked: &Question) -> Option<&Query> {
+    match asked {
+        Question::Cluster(batch) => batch.queries.first(),
+        _ => None,
+    }
+}
+
+/// How far one row moves each block of a family that plans with noise do not ask yet, by the design's small print: possibilistic
+/// memberships do not add up to 1; a row has one label.
+fn unaccounted(asked: &Question, domain: &Domain) -> Option<Vec<f64>> {
+    match only(asked)? {
+        Query::TypicalSums(q) => {
+            let rows = match q.typicality {
+                Typicality::Possibilistic => (q.centres.k() as f64).sqrt(),
+                Typicality::Noise => 1.0,
+            };
+            Some(vec![rows * reach(domain.columns()), rows])
+        }
+        Query::Contingency(Contingency { .. }) => Some(vec![1.0]),
+        _ => None,
+    }
+}
+
+/// The standard deviation of the honest sites' noise in every entry of a total, where the account is charged `rho`.
+///
+/// # Errors
+/// Where the question is none that the plan can ask.
+pub fn deviations(query: &Query, columns: usize, rho: f64) -> Result<Vec<f64>> {
+    Ok(Release::noisy(&asked(query.clone()), &domain(columns)?, rho)?.deviations())
+}
+
+/// Totals of two neighbouring sets of rows, for an adversary that knows both and chose the questions: nobody can know more.
+pub struct Neighbours<'a> {
+    /// The rows as they are if the adversary's guess is wrong.
+    pub without: &'a Honest,
+    /// If it is right.
+    pub with: &'a Honest,
+    /// What is asked; every question pays the same part of the account.
+    pub queries: &'a [Query],
+}
+
+impl Neighbours<'_> {
+    /// How well the totals tell the two apart, by the likelihood ratio, which no test beats (Neyman & Pearson 1933): the difference
+    /// of the exact totals, weighted by the noise. `tries` runs of either kind with fresh noise from `seed`.
+    ///
+    /// # Errors
+    /// Where a question cannot be answered.
+    pub fn told_apart(&self, rho: Option<f64>, tries: usize, seed: u64) -> Result<Auc> {
+        let (mut present, mut absent) = (vec![0.0; tries], vec![0.0; tries]);
+        let part = rho.map(|rho| rho / self.queries.len() as f64);
+        for (q, query) in self.queries.iter().enumerate() {
+            let asked = asked(query.clone());
+            let release = Release::of(&asked, &self.without.domain, part)?;
+            let (a, b) = (self.without.exact(&asked)?, self.with.exact(&asked)?);
+            let deviations = if rho.is_some() { release.deviations() } else { vec![1.0; a.len()] };
+            let along: Vec<f64> = a.iter().zip(&b).zip(&deviations).map(|((a, b), s)| (b - a) / (s * s)).collect();
+            let score = |of: &Honest, kind: u64, i: usize| -> Result<f64> {
+                let total = of.added(&asked, &release, &[seed, q as u64, kind, i as u64])?;
+                Ok(total.iter().zip(&a).zip(&along).map(|((t, a), v)| (t - a) * v).sum())
+            };
+            for i in 0..tries {
+                absent[i] += score(self.without, 0, i)?;
+                present[i] += score(self.with, 1, i)?;
+            }
+        }
+        Ok(auc(&present, &absent))
+    }
+}
+
+/// The measured and the stated rho of a question for the row that `with` has and `without` has not, from `draws` totals: (shift of
+/// the mean)² / (2 variance) along the direction in which the row shows most. With `halved`, the first site adds half its share.
+///
+/// # Errors
+/// Where the question cannot be answered, or has no share to be halved.
+pub fn measured(
+    without: &Honest,
+    with: &Honest,
+    asked: &Question,
+    rho: f64,
+    draws: u64,
+    seed: u64,
+    halved: bool,
+) -> Result<(f64, f64)> {
+    let release = Release::noisy(asked, &without.domain, rho)?;
+    // A share for four times as many sites is half as large.
+    let lazy = Release::shared(asked, &without.domain, rho, if halved { 4 * HONEST } else { HONEST })?;
+    let (a, b) = (without.exact(asked)?, with.exact(asked)?);
+    let along: Vec<f64> = a.iter().zip(&b).zip(release.deviations()).map(|((a, b), s)| (b - a) / (s * s)).collect();
+    let shift: f64 = a.iter().zip(&b).zip(&along).map(|((a, b), v)| (b - a) * v).sum();
+    let score = |draw: u64| -> Result<f64> {
+        let total = without.added_by(asked, &[&lazy, &release], &[seed, draw])?;
+        Ok(total.iter().zip(&a).zip(&along).map(|((t, a), v)| (t - a) * v).sum())
+    };
+    let scores: Vec<f64> = (0..draws).into_par_iter().map(score).collect::<Result<_>>()?;
+    let n = draws as f64;
+    let mean = scores.iter().sum::<f64>() / n;
+    let variance = scores.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
+    Ok((shift * shift / (2.0 * variance), release.rho()))
+}
+
+/// Measures of how well a secret is told, one for each account: the control is the same attack on exact totals.
+///
+/// # Errors
+/// Where the attack cannot be run.
+pub fn told(what: &str, secret: Secret, attack: impl Fn(Option<f64>) -> Result<Auc>) -> Result<Vec<Measure>> {
+    let control = attack(None)?.value;
+    let measure = |rho: f64| {
+        let Auc { value, give } = attack(Some(rho))?;
+        let what = format!("{what}, area under the curve, rho {rho}");
+        Ok(Measure::new(what, control, Limit::AtLeast(0.99), value, Limit::AtMost(secret.bound(rho) + give)))
+    };
+    ACCOUNTS.into_iter().map(measure).collect()
+}
+
+/// Measures of how near an attack comes to records, one for each account, as a part of how near somebody comes who knows only what
+/// such records usually are: exact totals must give `control` of that at most, noisy ones `bound` at least.
+///
+/// # Errors
+/// Where the attack cannot be run.
+pub fn near(what: &str, control: f64, bound: f64, attack: impl Fn(Option<f64>) -> Result<f64>) -> Result<Vec<Measure>> {
+    let exact = attack(None)?;
+    let measure = |rho: f64| {
+        let what = format!("{what}, of a guess's, rho {rho}");
+        Ok(Measure::new(what, exact, Limit::AtMost(control), attack(Some(rho))?, Limit::AtLeast(bound)))
+    };
+    ACCOUNTS.into_iter().map(measure).collect()
+}
+
+/// How often an attack on noise is repeated: `usual`, in its long form ten times as often, or `VEILSUM_AUDIT_TIMES` as often.
+pub fn times(quick: bool, usual: usize) -> usize {
+    let long = std::env::var("VEILSUM_AUDIT_TIMES").ok().and_then(|n| n.parse().ok());
+    usual * long.unwrap_or(if quick { 1 } else { 10 })
+}
+
+/// What stops the attacks on totals.
+pub const PROTECTION: &str =
+    "noise on every answer, and one account of rho for the life of the rows [NOI-1], [NOI-3], [NOI-6]";
+/// Where they succeed.
+pub const CONTROL: &str = "the same questions to the same rows under an exact plan, behind the same masks";

@@ -1,0 +1,89 @@
+//! Canaries: what the noise of a question really costs. A row is planted that moves the question's totals as far as any row can, and the
+//! cost is measured from the shares that honest sites draw: (shift of the mean)² / (2 variance) along the direction in which it shows
+//! most, which is the rho of a Gaussian (Bun & Steinke 2016, Proposition 1.6). It must be what the plan states, and a site that adds half
+//! its share must be found: a lower bound of epsilon from membership tests would miss both.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use veilsum_cluster::{
+    Centres, Query,
+    query::{Contingency, TypicalSums, Typicality},
+};
+use veilsum_node::question::Question;
+
+use crate::{
+    account::{self, Honest, asked, measured},
+    finding::{Finding, Limit, Measure},
+    scene::EDGE,
+};
+
+/// Name on the command line.
+pub const NAME: &str = "noise-canary";
+/// Draws of a measurement: its standard deviation is then sqrt(2 / draws) of it, 0.7 %.
+const DRAWS: usize = 40_000;
+/// A measured rho may be off by this much of the stated one, its interval of 95 % included.
+const OFF: f64 = 0.05;
+
+/// A question of every family, for which a row in the corner is the worst one.
+fn canaries() -> Result<Vec<(&'static str, Question)>> {
+    let corner = vec![EDGE; 2];
+    let at = || Centres::from_rows(&[vec![EDGE; 2], vec![-EDGE; 2]]);
+    let all = || Centres::from_rows(&[vec![EDGE; 2], vec![EDGE; 2]]);
+    let typical = TypicalSums { centres: all()?, m: 2.0, distance: 0.5, typicality: Typicality::Possibilistic };
+    let noise = TypicalSums { centres: at()?, typicality: Typicality::Noise, ..typical.clone() };
+    let queries = [
+        ("fcm", account::sums(&[corner.clone(), vec![-EDGE; 2]], Some(2.0))?),
+        ("kmeans", account::sums(&[corner, vec![-EDGE; 2]], None)?),
+        ("pcm", typical.into()),
+        ("fcm-noise", noise.into()),
+        ("validation", Query::fuzzy_validation(Centres::from_rows(&[vec![-EDGE; 2]])?, 2.0)),
+        ("labels", Contingency { centres: at()?, classes: 2 }.into()),
+    ];
+    let count = [("row count", Question::CountRows)];
+    Ok(count.into_iter().chain(queries.map(|(family, query)| (family, asked(query)))).collect())
+}
+
+/// Measures every family at both accounts, honestly and with half a share missing.
+///
+/// # Errors
+/// Where a question cannot be answered.
+pub fn run(seed: u64, quick: bool) -> Result<Finding> {
+    let began = Instant::now();
+    let draws = account::times(quick, DRAWS) as u64;
+    let interval = 1.96 * (2.0 / draws as f64).sqrt();
+    let (mut measures, mut details, mut low) = (Vec::new(), Vec::new(), Vec::new());
+    // One row for each site that stays, and the canary as the first site's second.
+    let rest = [vec![-EDGE; 2], vec![-EDGE; 2]];
+    let without = Honest::labelled(&rest, &[0, 0])?;
+    let with = Honest::labelled(&[rest.to_vec(), vec![vec![EDGE; 2]]].concat(), &[0, 0, 1])?;
+    for (draws_of, (family, question)) in (0..).zip(canaries()?) {
+        let seed = seed.wrapping_add(draws_of);
+        for rho in account::ACCOUNTS {
+            let (found, stated) = measured(&without, &with, &question, rho, draws, seed, false)?;
+            let (lazy, _) = measured(&without, &with, &question, rho, draws / 4, seed, true)?;
+            measures.push(Measure::new(
+                format!("{family}: measured rho of the stated {rho}; control: a halved share"),
+                lazy / stated,
+                Limit::AtLeast(1.0 + OFF),
+                found / stated,
+                Limit::AtMost(1.0 + OFF - interval),
+            ));
+            if found / stated < 1.0 - OFF + interval {
+                low.push(format!("{family} at rho {rho} costs {found:.3} and states {stated:.3}"));
+            }
+        }
+    }
+    details.push(format!("{draws} draws each; the interval of 95 % is {:.1} % of the measured rho", 100.0 * interval));
+    Ok(Finding {
+        attack: NAME,
+        needs: "nothing: this measures the sites' own noise",
+        control: "one of two honest sites adds half its share",
+        protection: account::PROTECTION,
+        measures,
+        also_broken: (!low.is_empty()).then(|| format!("more noise than is stated: {}", low.join("; "))),
+        details,
+        not_shown: "a site that adds no noise on purpose: it is one of those that collude",
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}

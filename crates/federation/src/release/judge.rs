@@ -1,0 +1,133 @@
+//! What a site's door says to a whole plan ([PRO-2], [POL-8], [POL-9]): one function for the answer to a proposal, for the checks that
+//! an operator runs, and for the start of a run. It reads roster, plan, policy and ledger, and no row.
+
+use veilsum_cluster::{Algorithm, method::Seeding};
+use veilsum_proto::{
+    Error, Rule,
+    plan::Terms,
+    policy::{self, Exact, Policy},
+};
+
+use super::{Account, facts, promise};
+use crate::{plan::PlanSpec, question::SumBounds};
+
+/// A plan and the number of sites on its roster.
+#[derive(Clone, Copy)]
+pub struct About<'a> {
+    /// The method part.
+    pub work: &'a PlanSpec,
+    /// The terms.
+    pub terms: &'a Terms,
+    /// Sites of the roster.
+    pub sites: usize,
+}
+
+/// A yes to a whole plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Yes {
+    /// What it spends at most, in 10^-9 of rho; `None` without noise.
+    pub nano_rho: Option<u64>,
+    /// What is left of the account then, in 10^-9 of rho.
+    pub left: u64,
+    /// How often a plan like it would be answered after it; `None` without noise, which needs an agreement each time.
+    pub runs: Option<u32>,
+}
+
+fn refused<T>(what: impl Into<String>, rule: &'static str) -> Result<T, Error> {
+    Err(Error::Refused { what: what.into(), rule: Rule(rule) })
+}
+
+/// Whether this site answers the whole plan. A yes holds for all of its questions: what is spent is what the plan promises, and
+/// nothing that happens in the run adds to it. `now` is in seconds since 1970.
+///
+/// # Errors
+/// `Error::Refused` with the rule.
+pub fn judge(about: About<'_>, policy: &Policy, account: &Account, now: u64) -> Result<Yes, Error> {
+    let About { work, terms, sites } = about;
+    policy::check_size(terms, &policy.floor, sites)?;
+    policy::threshold(terms, &policy.floor, sites, sites)?;
+    if policy::least_in_block(terms, &policy.floor, sites) > sites {
+        return refused(
+            "no block of this roster has as many sites as this site's policy asks for (contributors)",
+            "REL-3",
+        );
+    }
+    if !terms.opening {
+        return refused("the plan does not open its totals, so no site could follow what is asked", "POL-4");
+    }
+    policy::check_questions(&policy.floor, u64::from(work.max_questions()))?;
+    policy::check_plan(policy, &facts(work))?;
+    // How many rows there are must not decide, so a plan has room for all that there may be.
+    if work.recipe.noise.is_some() && terms.max_rows < policy.max_rows {
+        return refused(
+            format!(
+                "the plan allows a site {} rows, and this site may hold {} (max_rows)",
+                terms.max_rows, policy.max_rows
+            ),
+            "POL-4",
+        );
+    }
+    let form =
+        SumBounds::of(work, terms, sites).map_err(|e| Error::Refused { what: e.to_string(), rule: Rule("POL-3") })?;
+    let (plan, nano_rho) = (terms.hash(), promise((terms, &form, sites), policy));
+    let given = account.rho_of(&plan);
+    if nano_rho.is_some() && given > 0 {
+        return refused(
+            "this plan was answered before, and a second run has noise of its own: agree on a new plan",
+            "POL-8",
+        );
+    }
+    let mut spent = account.spent();
+    spent.nano_rho = account.promised_beside(&plan, now);
+    policy::check_account(policy, nano_rho, account.has_agreed(&plan), &spent)?;
+    let left = policy.nano_rho.saturating_sub(spent.nano_rho.saturating_add(nano_rho.unwrap_or(0)));
+    let runs = nano_rho.map(|rho| u32::try_from(left / rho.max(1)).unwrap_or(u32::MAX));
+    Ok(Yes { nano_rho, left, runs })
+}
+
+/// Fuzzifiers below this are nearly hard partitions of few rows.
+const LEAST_FUZZIFIER: f64 = 1.1;
+/// Rows for each cluster at least.
+const ROWS_A_CLUSTER: u64 = 20;
+/// Distances and floors of covariances below this part of a range isolate single rows.
+const LEAST_WIDTH: f64 = 0.02;
+
+/// [POL-9]: whether an operator may agree to the exact totals of this plan. That a plan is not absurd is hygiene and protects no row.
+///
+/// # Errors
+/// `Error::Refused` with what is in the way.
+pub fn may_agree(about: About<'_>, policy: &Policy, account: &Account) -> Result<(), Error> {
+    let About { work, terms, .. } = about;
+    let recipe = &work.recipe;
+    let no = |what: &str| refused(what, "POL-9");
+    if recipe.noise.is_some() {
+        return no("the plan adds noise, so there is nothing to agree to");
+    }
+    if policy.exact == Exact::Never {
+        return no("this site's policy answers no plan without noise (exact)");
+    }
+    if account.changed_since_exact() {
+        return no(
+            "exact totals have left of these rows before they changed: who subtracts those of now would have the rows in between",
+        );
+    }
+    if u64::from(work.most_clusters()).saturating_mul(ROWS_A_CLUSTER) > terms.min_total_rows {
+        return no("the plan has more clusters than a twentieth of the rows that it is sure of (min_total_rows)");
+    }
+    if recipe.algorithm.fuzzifier().is_some_and(|m| m < LEAST_FUZZIFIER) {
+        return no("the plan's fuzzifier is below 1.1");
+    }
+    let width = match recipe.algorithm {
+        Algorithm::FcmNoise { distance, .. } | Algorithm::Pcm { distance, .. } => Some(distance),
+        // A floor of variances, in parts of the squared range.
+        Algorithm::Gmm { regularisation, .. } | Algorithm::Gk { regularisation, .. } => Some(regularisation.sqrt()),
+        _ => None,
+    };
+    if width.is_some_and(|width| width < LEAST_WIDTH) {
+        return no("the plan's distance, or its floor of covariances, is below 2 % of a range");
+    }
+    if matches!(recipe.seeding, Seeding::Given { .. }) {
+        return no("the plan names its first centres itself");
+    }
+    Ok(())
+}
