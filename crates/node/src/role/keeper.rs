@@ -117,7 +117,7 @@ fn begun(mut ledger: Ledger, config: &ClientConfig) -> Result<Ledger, Failure> {
     if config.agreed && !ledger.book().account().has_agreed(&plan) {
         note(&mut ledger, Note::Agreed)?;
     }
-    // What a run that came to its end did not need was given back; what one kept that did not is still there.
+    // A run that was interrupted still has its reservation, and is taken up. One that came to its end gave it back ([`Keeper::ended`]).
     let account = ledger.book().account();
     if account.rho_of(&plan) > 0 && account.keeps_for(&plan) > 0 {
         return Ok(ledger);
