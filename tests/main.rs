@@ -26,6 +26,7 @@ mod mixed;
 #[cfg(target_os = "linux")]
 mod networks;
 mod noise;
+mod noisy_methods;
 mod opening;
 mod packaging;
 mod pages;

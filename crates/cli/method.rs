@@ -98,7 +98,7 @@ pub(crate) struct MethodArgs {
     /// What distances are: of fcm, fcm-anderson and kmeans
     ///
     /// Under mahalanobis columns are whitened by their covariance over the cohort, and centres come back in original units. Under
-    /// cosine every row is divided by its length, centres are directions, and a row of zeros is an error.
+    /// cosine every row is divided by its length and centres are directions. A row of zeros is an error, and has no weight under noise.
     #[arg(long, value_enum, default_value = "euclidean", hide_short_help = true, help_heading = heading::CHOICE)]
     pub metric: Metric,
     /// Clip a column at quantiles of the cohort first, as in balance=0:0.99; may be repeated

@@ -10,7 +10,7 @@ from domain import BEYOND, MAX_BOUND, moved_rows, refuse
 from distances import add_to, check_fuzzy, columns_fit, fuzzifier_fits, general_weights, memberships, nearest, quadratic_weights, square
 from features import FEATURES
 from local_answers import LOCAL_CHOICE, LOCAL_FUZZY, LOCAL_MEANS
-from shaped_answers import SHAPED_SUMS
+from shaped_answers import SHAPED_SHIFTS, SHAPED_SUMS
 from validity_answers import CONTINGENCY, SILHOUETTE, VALIDATION
 
 MAX_BATCH, MAX_ENTRIES, MAX_SPLITS, MAX_DEPTH, MAX_BINS = 4096, 1 << 24, 1 << 16, 64, 1024
@@ -237,6 +237,7 @@ FAMILIES = {
     "shifts": (check_shifts, shifts_blocks, shifts),
     "shaped_sums": SHAPED_SUMS,
     "typical_sums": (check_typical, fuzzy_sums_blocks, typical_sums),
+    "shaped_shifts": SHAPED_SHIFTS,
 }
 
 

@@ -8,7 +8,7 @@ from documents import MAX_APPLICATION
 from draws import Stream, drawn, uniform_centres
 from question_samples import (
     BOUNDS, BOXES, GOOD, LABELS, ROWS, STANDARD, THREE, UNITS, cells, contingency, features, fuzzy, histogram,
-    local_choice, local_fuzzy, local_means, moments, question_of, shaped, shifts, silhouette, steps, typical, validation,
+    local_choice, local_fuzzy, local_means, moments, question_of, shaped, shaped_shifts, shifts, silhouette, steps, typical, validation,
 )  # fmt: skip
 from questions import QUESTION, WORK, shown
 from suite import H, le32, le64
@@ -103,6 +103,8 @@ def bad_questions():
         "a weight below 0": [shaped(weights=(1.0, 0.5, -0.5))],
         "two weights for three clusters": [shaped(weights=(0.5, 0.5))],
         "covariances, m = 1": [shaped(m=1.0)],
+        "shifts of a mixture that pull nowhere": [shaped_shifts(0.0)],
+        "shifts of a mixture that is none": [shaped_shifts(0.5, weights=(0.5, 0.5))],
         "a cluster with a covariance outside the box": [shaped([[0.5, 0.5], [0.5, 1.5], [0.0, 0.0]])],
         "noise at no distance": [typical("noise", distance=0.0)],
         "typical at an infinite distance": [typical("possibilistic", distance=float("inf"))],

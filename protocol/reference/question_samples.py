@@ -109,6 +109,10 @@ def shaped(centres=THREE, weights=(0.25, 0.5, 0.25), m=None, covariances=OVAL, f
     return "shaped_sums", fields
 
 
+def shaped_shifts(clip, round=0, **clusters):
+    return "shaped_shifts", {"clusters": shaped(**clusters)[1], "clip": clip, "round": round}
+
+
 STANDARD = {"lower": [0.1, 0.0], "upper": [0.9, 1.0], "shift": [0.5, 0.25], "factor": [4.0, 2.5]}
 WHITE = {**STANDARD, "factor": [4.0, -1.5, 2.5]}
 GOOD = {
@@ -159,6 +163,8 @@ GOOD = {
     "Gustafson-Kessel": [shaped(m=2.0)],
     "Gustafson-Kessel, m below 2": [shaped(m=1.5)],
     "Gustafson-Kessel, m = 3": [shaped(m=3.0)],
+    "shifts of a mixture": [shaped_shifts(0.2)],
+    "shifts of Gustafson-Kessel": [shaped_shifts(0.75, 3, m=1.5)],
     "several": [fuzzy("fuzzy_sums"), fuzzy("fuzzy_sums", THREE[:2]), moments()],
 }
 UNITS = {

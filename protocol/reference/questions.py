@@ -35,6 +35,7 @@ BRACKET = Struct(column=U32, lower=F64, upper=F64)
 TREE = Struct(of=NUMBERS, splits=List(Struct(column=U32, at=F64)))
 TYPICALITY = Enum(noise=NOTHING, possibilistic=NOTHING)
 SHAPE_MODEL = Enum(mixture=Struct(weights=DOUBLES), gustafson_kessel=Struct(m=F64))
+SHAPES = Struct(centres=POINTS, covariances=DOUBLES, model=SHAPE_MODEL, floor=F64)
 QUERY = Enum(
     fuzzy_sums=Struct(centres=POINTS, m=F64),
     fuzzy_validation=Struct(centres=POINTS, m=F64),
@@ -56,8 +57,9 @@ QUERY = Enum(
         clip=F64,
         round=U32,
     ),
-    shaped_sums=Struct(centres=POINTS, covariances=DOUBLES, model=SHAPE_MODEL, floor=F64),
+    shaped_sums=SHAPES,
     typical_sums=Struct(centres=POINTS, m=F64, distance=F64, typicality=TYPICALITY),
+    shaped_shifts=Struct(clusters=SHAPES, clip=F64, round=U32),
 )
 BATCH = Struct(transform=Option(TRANSFORM), queries=List(QUERY))
 QUESTION = Enum(

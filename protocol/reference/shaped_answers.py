@@ -1,4 +1,4 @@
-"""Second moments of clusters that have covariances: `ShapedSums` (spec sections 13.3 to 13.5).
+"""Second moments of clusters that have covariances: `ShapedSums`, `ShapedShifts` (spec sections 13.3 to 13.5).
 
 Matrices are lower triangles, row by row. What a plain implementation would take from a library is written out: the factor L
 with L Lᵀ = C, whose squares of the inverse add up to the trace of C's inverse.
@@ -136,4 +136,39 @@ def answer(q, domain, rows, labels):
     return weights + [x for one in sums for x in one] + [x for one in scatter for x in one] + [fit]
 
 
+def check_shifts(q, domain):
+    check(q["clusters"], domain)
+    if not 0 < q["clip"] < math.inf:
+        refuse("how far a row pulls")
+
+
+def shifts_blocks(q, domain):
+    k, d, clip = len(q["clusters"]["centres"]), domain.columns, q["clip"]
+    return [
+        ("weights", k, 1.0, "row"),
+        ("shifts", k * d, clip, "row"),
+        ("scatter", k * triangle(d), clip * clip, "row"),
+    ]
+
+
+def shifts(q, domain, rows, labels):
+    clusters, clip, d = q["clusters"], q["clip"], domain.columns
+    k, factors = len(clusters["centres"]), [Factor(m, d) for m in matrices(clusters)]
+    extents = [b - a for a, b in map(domain.interval, range(d))]
+    weights, sums = [[] for _ in range(k)], [[[] for _ in range(d)] for _ in range(k)]
+    scatter = [[[] for _ in range(triangle(d))] for _ in range(k)]
+    for x in rows:
+        zs = [[(v - c) / e for v, c, e in zip(x, centre, extents)] for centre in clusters["centres"]]
+        for i, (w, z) in enumerate(zip(weights_of(clusters, factors, zs)[0], zs)):
+            shorter = min(1.0, clip / max(math.hypot(*z), 1e-300))
+            y = [shorter * part for part in z]
+            weights[i].append(w)
+            for j in range(d):
+                sums[i][j].append(w * y[j])
+                for j2 in range(j + 1):
+                    scatter[i][triangle(j) + j2].append(w * y[j] * y[j2])
+    return weights + [x for one in sums for x in one] + [x for one in scatter for x in one]
+
+
 SHAPED_SUMS = (check, blocks, answer)
+SHAPED_SHIFTS = (check_shifts, shifts_blocks, shifts)

@@ -7,7 +7,7 @@ use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform,
     query::{
         Bracket, Cells, FuzzyValidation, Histogram, LocalFuzzy, LocalMeans, LocalSteps, Moments, Pull, ShapeModel,
-        ShapedSums, Shifts, Silhouette, Split, Tree, TypicalSums, Typicality, Validation,
+        ShapedShifts, ShapedSums, Shifts, Silhouette, Split, Tree, TypicalSums, Typicality, Validation,
     },
     random::Stream,
 };
@@ -291,7 +291,8 @@ fn uses_powers(query: &Query) -> bool {
         Query::FuzzySums(q) => q.m != 2.0,
         Query::FuzzyValidation(q) => q.m != 2.0,
         Query::Validation(q) => q.m != 2.0,
-        Query::LocalFuzzy(_) | Query::Shifts(_) | Query::TypicalSums(_) | Query::ShapedSums(_) => true,
+        Query::LocalFuzzy(_) | Query::Shifts(_) | Query::TypicalSums(_) => true,
+        Query::ShapedSums(_) | Query::ShapedShifts(_) => true,
         _ => false,
     }
 }
@@ -387,11 +388,13 @@ fn rarer(of: &Centres, domain: &Domain) -> Vec<Query> {
     let shaped = |model| ShapedSums { centres: centres(), covariances: covariances.clone(), model, floor: 1e-4 };
     let typical = |typicality| TypicalSums { centres: centres(), m: 2.0, distance: 0.3, typicality };
     let shifts = |m| Shifts { centres: centres(), m, typical: None, middle: false, clip: 0.2, round: 1 };
-    let all: [Query; 8] = [
+    let pulling = |model| ShapedShifts { clusters: shaped(model), clip: 0.2, round: 1 };
+    let all: [Query; 9] = [
         local.clone().into(),
         LocalFuzzy { pull: Pull::Nearest, ..local }.into(),
         shaped(ShapeModel::GustafsonKessel { m: 2.0 }).into(),
         shaped(ShapeModel::Mixture { weights: vec![1.0 / k as f64; k] }).into(),
+        pulling(ShapeModel::GustafsonKessel { m: 2.0 }).into(),
         typical(Typicality::Noise).into(),
         typical(Typicality::Possibilistic).into(),
         shifts(Some(2.0)).into(),

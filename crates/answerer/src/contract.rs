@@ -21,7 +21,7 @@ pub const MAX_REASONS: usize = 64;
 pub const MAX_TEXT: usize = 2_000;
 
 /// Every kind of question ([`kind_of`]).
-pub const KINDS: [&str; 16] = [
+pub const KINDS: [&str; 17] = [
     "fuzzy_sums",
     "fuzzy_validation",
     "local_fuzzy",
@@ -38,6 +38,7 @@ pub const KINDS: [&str; 16] = [
     "shifts",
     "shaped_sums",
     "typical_sums",
+    "shaped_shifts",
 ];
 
 /// What an answerer may answer or not: the family of the question. `local_means` is one step of Lloyd in which every row counts at

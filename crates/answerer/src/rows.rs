@@ -5,7 +5,7 @@ use veilsum_cluster::{AnswerError, Batch, Domain, Prepared, SumStep};
 use crate::contract::{AskedBlock, Refusal, RefusalCode};
 
 /// Kinds whose answers for parts of the rows make the answer for all of them, so that rows need not be held.
-pub const ADDITIVE: [&str; 11] = [
+pub const ADDITIVE: [&str; 12] = [
     "fuzzy_sums",
     "fuzzy_validation",
     "local_means",
@@ -17,6 +17,7 @@ pub const ADDITIVE: [&str; 11] = [
     "shifts",
     "typical_sums",
     "shaped_sums",
+    "shaped_shifts",
 ];
 
 /// The words of rows for a question with these blocks.

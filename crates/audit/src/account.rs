@@ -187,8 +187,16 @@ impl Release {
                 ..Noise::usual(rho, MAX_ROWS)
             };
             let clusters = only(asked).and_then(|q| q.points().first().map(|c| c.k())).unwrap_or(1) as u32;
-            let extent =
-                Extent { preparing: 0, seeding: 0, rounds: 1, members: 1, questions: 1, most_clusters: clusters };
+            let extent = Extent {
+                preparing: 0,
+                seeding: 0,
+                rounds: 1,
+                members: 1,
+                judging: 1,
+                clusters: 1,
+                questions: 1,
+                most_clusters: clusters,
+            };
             let levels = Levels::new(&noise, extent, domain);
             let form = SumBounds { noise: Some(Shared { levels, honest }), ..plain };
             let layout = asked.layout(domain, &form)?;

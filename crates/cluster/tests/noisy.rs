@@ -1,10 +1,10 @@
 //! What noise does to results: objectives of noisy runs over the best of pooled ones (specification, section 17).
 
-use veilsum_cluster::method::{Seeding, TreeSeeding, Validity};
+use veilsum_cluster::method::{Choice, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor};
 use veilsum_cluster::privacy::Noise;
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
-    Algorithm, Domain, Method, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Step, Totals, pooled,
+    Algorithm, Clusters, Domain, Method, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Step, Totals, pooled,
 };
 use veilsum_testkit::data::DataSet;
 
@@ -113,5 +113,128 @@ fn a_table_of_budgets() {
                 }
             }
         }
+    }
+}
+
+/// Two thousand rows of three clusters in the unit square, the third column a category of two, with labels.
+fn made_up() -> (Prepared, Domain) {
+    let mut stream = Stream::new(3, b"veilsum test stream     ");
+    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    for i in 0..2000u32 {
+        let centre = [[20.0, 0.3], [60.0, 0.4], [80.0, 0.7]][i as usize % 3];
+        let [a, b] = stream.normal_pair();
+        values.extend([centre[0] + 3.0 * a, centre[1] + 0.03 * b]);
+        labels.push(i % 3 / 2);
+    }
+    let domain = Domain::new(vec![0.0, 0.0], vec![100.0, 1.0], Scaling::Box).unwrap();
+    let rows = Rows::new(values, 2).unwrap();
+    let prepared = Prepared::new(&rows, &domain, OutOfBox::Clip).unwrap().with_labels(labels).unwrap();
+    (prepared, domain)
+}
+
+/// Recipes of every family that runs under noise.
+fn families() -> Vec<(&'static str, Recipe)> {
+    let tree = |k| Seeding::Tree(TreeSeeding::usual(1, k, 2));
+    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 6 };
+    let plain = |algorithm| Recipe::plain(algorithm, 3, tree(3));
+    let scaled = |scale| Recipe { preparation: Preparation { scale, ..Preparation::none() }, ..plain(fcm.clone()) };
+    let winsor = vec![Winsor { column: 0, lower: 0.02, upper: 0.98 }];
+    let everything = Validity { classes: 2, ..Validity::everything() };
+    let gk = Algorithm::Gk { m: 2.0, epsilon: 0.0, max_rounds: 8, regularisation: 1e-4 };
+    let gmm = Algorithm::Gmm { epsilon: 0.0, max_rounds: 8, regularisation: 1e-4 };
+    let describe = Algorithm::Describe { bins: 16 };
+    vec![
+        ("fcm", plain(fcm.clone())),
+        ("kmeans", plain(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 6 })),
+        ("fcm-noise", plain(Algorithm::FcmNoise { m: 2.0, epsilon: 0.0, max_rounds: 6, distance: 0.3 })),
+        ("pcm", plain(Algorithm::Pcm { m: 2.0, epsilon: 0.0, max_rounds: 6, distance: 0.1 })),
+        ("gmm", plain(gmm)),
+        ("gk", plain(gk)),
+        ("describe", Recipe::plain(describe, 1, Seeding::Uniform { seed: 1 })),
+        ("standard", scaled(Scale::Standard)),
+        ("robust", scaled(Scale::Robust)),
+        ("whiten", scaled(Scale::Whiten)),
+        (
+            "winsor",
+            Recipe { preparation: Preparation { winsorise: winsor, ..Preparation::none() }, ..plain(fcm.clone()) },
+        ),
+        ("everything", Recipe { validity: everything, ..plain(fcm.clone()) }),
+        (
+            "choice",
+            Recipe {
+                clusters: Clusters { min: 2, max: 4 },
+                validity: Validity { full: true, ..Validity::basic() },
+                choice: Choice { by: Pick::DaviesBouldin, elbow: false },
+                ..Recipe::plain(fcm, 4, tree(4))
+            },
+        ),
+    ]
+}
+
+fn noise_of(recipe: &Recipe, rho: f64) -> Option<Noise> {
+    let usual = Noise { tau: 0.5, ..Noise::usual(rho, 2000) };
+    Some(if matches!(recipe.seeding, Seeding::Uniform { .. }) { usual.from_anywhere() } else { usual })
+}
+
+/// [NOI-7]: hardly any noise changes nothing, and no noise is so much that a run breaks off.
+#[test]
+fn every_family_runs_under_little_and_under_much_noise() {
+    let (rows, domain) = made_up();
+    for (name, mut recipe) in families() {
+        let plain = pooled::run(&mut recipe.run(&domain, 1).unwrap(), &rows).unwrap();
+        for (rho, seed) in [(900.0, 1), (1e-6, 2), (1e-6, 3), (1e-6, 4), (0.01, 5)] {
+            recipe.noise = noise_of(&recipe, rho);
+            let outcome = run(&recipe, &rows, &mut Stream::new(seed, b"veilsum test stream     "));
+            let inside = |x: &f64| (-1e-9..=1.0 + 1e-9).contains(x);
+            assert!(outcome.centres.as_slice().iter().all(inside), "{name}, rho {rho}: {:?}", outcome.centres);
+            if rho < 1.0 {
+                continue;
+            }
+            let off = veilsum_cluster::metrics::matched_distance(&outcome.centres, &plain.centres).unwrap().max_abs;
+            // Clipped rows and six rounds leave a little.
+            assert!(outcome.centres.k() == plain.centres.k() && off < 0.03, "{name}: off by {off}");
+            if let (Some(found), Some(plain)) = (&outcome.description, &plain.description) {
+                assert!(found.rows.abs_diff(plain.rows) < 5 && found.histograms[0].len() == 16);
+                let apart = found.correlation(0, 1).unwrap() - plain.correlation(0, 1).unwrap();
+                assert!(apart.abs() < 0.02, "{apart}");
+            }
+            if name == "everything" {
+                let of = |o: &Outcome| {
+                    let i = &o.indices;
+                    [i.davies_bouldin, i.xie_beni, i.calinski_harabasz, i.silhouette_squared, i.adjusted_rand]
+                        .map(Option::unwrap)
+                };
+                for (found, plain) in of(&outcome).into_iter().zip(of(&plain)) {
+                    assert!((found / plain - 1.0).abs() < 0.1, "{:?}, {:?}", of(&outcome), plain);
+                }
+            }
+        }
+    }
+}
+
+/// [NOI-6]: the levels of all questions of a run add up to its rho, in every family.
+#[test]
+fn every_family_spends_what_its_plan_says() {
+    let (rows, domain) = made_up();
+    for (name, mut recipe) in families() {
+        recipe.noise = noise_of(&recipe, 1.0);
+        let levels = recipe.levels(&domain).unwrap().unwrap();
+        let (mut run, mut spent, mut questions) = (recipe.run(&domain, 5).unwrap(), levels.of_count().rho(), 0);
+        let mut step = run.next(None).unwrap();
+        while let Step::Ask(batch) = step {
+            let inner = batch.domain(&domain).unwrap();
+            let own = batch.queries.iter().flat_map(|query| levels.of(query, &inner).expect("accounted for"));
+            let cost: f64 = own.map(|level| level.rho()).sum();
+            assert!(cost <= levels.dearest() * (1.0 + 1e-9), "{name}: {} costs {cost}", batch.kind());
+            (spent, questions) = (spent + cost, questions + 1);
+            let values = pooled::totals(&batch, std::slice::from_ref(&rows)).unwrap().values;
+            step = run.next(Some(&Totals { values, rows: None })).unwrap();
+        }
+        assert!(questions <= recipe.max_questions(), "{name}: {questions}");
+        assert!(
+            spent <= levels.rho() * (1.0 + 1e-9) && spent > 0.9 * levels.rho(),
+            "{name}: {spent} of {}",
+            levels.rho()
+        );
     }
 }

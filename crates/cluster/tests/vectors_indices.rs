@@ -91,12 +91,12 @@ fn every_index_equals_the_reference() {
 }
 
 fn transform(preparation: &Preparation, domain: &Domain, sites: &[Prepared]) -> (Transform, Vec<String>) {
-    let mut preparing = Preparing::new(preparation, domain).unwrap().unwrap();
+    let mut preparing = Preparing::new(preparation, domain, false).unwrap().unwrap();
     let mut last = None;
     for questions in 1.. {
         let batch = preparing.ask();
         assert_ne!(last.as_ref(), Some(&batch), "asked twice");
-        assert!(questions <= preparation.max_questions());
+        assert!(questions <= preparation.max_questions(false));
         assert_eq!(batch.check(domain), Ok(()));
         let totals = pooled::totals(&batch, sites).unwrap();
         last = Some(batch);
@@ -126,7 +126,7 @@ fn quantiles_equal_the_reference() {
     };
     let (found, notes) = transform(&preparation, &domain, &prepare_all(&rows, &domain));
     assert!(notes.is_empty());
-    assert_eq!(preparation.max_questions(), 6);
+    assert_eq!(preparation.max_questions(false), 6);
     for column in 0..2 {
         let at = |quantile: usize| values[2 * quantile + column];
         // Half a bracket of the last round, 10^-10 of the column's range (below 20).
@@ -170,7 +170,7 @@ fn the_error_of_a_robust_scale_is_bounded_and_vanishes_without_the_rule() {
         let sites = [prepare(&rows, &domain)];
         for min_rows in [1, 10] {
             let preparation = Preparation { scale: Scale::Robust, min_rows, ..Preparation::none() };
-            let mut preparing = Preparing::new(&preparation, &domain).unwrap().unwrap();
+            let mut preparing = Preparing::new(&preparation, &domain, false).unwrap().unwrap();
             assert!(preparing.robust_error().is_none(), "nothing is found yet");
             let found = loop {
                 let totals = pooled::totals(&preparing.ask(), &sites).unwrap();
@@ -271,7 +271,8 @@ fn columns_without_spread_are_named() {
     }
     let nobody = [prepare(&Rows::new(vec![], 2).unwrap(), &domain)];
     for scale in [Scale::Standard, Scale::Robust] {
-        let mut preparing = Preparing::new(&Preparation { scale, ..Preparation::none() }, &domain).unwrap().unwrap();
+        let mut preparing =
+            Preparing::new(&Preparation { scale, ..Preparation::none() }, &domain, false).unwrap().unwrap();
         let totals = pooled::totals(&preparing.ask(), &nobody).unwrap();
         let text = preparing.take(&totals.values, totals.rows).unwrap_err().to_string();
         assert!(text.contains("there are no rows"), "{text}");
@@ -284,7 +285,7 @@ fn few_rows_stop_the_search() {
     let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
     let sites = prepare_all(&veilsum_testkit::data::split(&rows, 4), &domain);
     let preparation = Preparation { winsorise: vec![winsor(0, 0.1, 0.9)], ..Preparation::none() };
-    let mut preparing = Preparing::new(&preparation, &domain).unwrap().unwrap();
+    let mut preparing = Preparing::new(&preparation, &domain, false).unwrap().unwrap();
     let totals = pooled::totals(&preparing.ask(), &sites).unwrap();
     // Two rows to a bin, p = 10: one question is all.
     let (found, _) = preparing.take(&totals.values, totals.rows).unwrap().unwrap();
@@ -296,7 +297,7 @@ fn unusable_preparations_are_refused() {
     let domain = Domain::new(vec![0.0, 0.0], vec![1.0, 1.0], Scaling::Box).unwrap();
     let good = Preparation { winsorise: vec![winsor(0, 0.0, 0.99), winsor(1, 0.01, 1.0)], ..Preparation::none() };
     assert!(good.check(&domain).is_ok() && Preparation::none().check(&domain).is_ok());
-    assert!(Preparing::new(&Preparation::none(), &domain).unwrap().is_none());
+    assert!(Preparing::new(&Preparation::none(), &domain, false).unwrap().is_none());
     let with = |winsorise| Preparation { winsorise, ..good.clone() };
     for bad in [
         with(vec![winsor(2, 0.1, 0.9)]),
@@ -454,7 +455,7 @@ proptest! {
     ) {
         let domain = Domain::new(vec![-1.0, -1.0], vec![1.0, 1.0], Scaling::None).unwrap();
         let preparation = Preparation { winsorise: vec![winsor(0, 0.2, 0.9)], scale, min_rows: 2, bins: 3 };
-        let mut preparing = Preparing::new(&preparation, &domain).unwrap().unwrap();
+        let mut preparing = Preparing::new(&preparation, &domain, false).unwrap().unwrap();
         for values in answers {
             let batch = preparing.ask();
             prop_assert_eq!(batch.check(&domain), Ok(()));

@@ -237,11 +237,6 @@ impl PlanSpec {
         if direction && !self.recipe.preparation.is_none() {
             return refuse("leaves rows where they are: nothing is standardised or clipped at quantiles beside it");
         }
-        if direction && self.recipe.noise.is_some() {
-            return refuse(
-                "goes with no noise: a site with a row of zeros cannot answer, and so tells that it is there",
-            );
-        }
         Ok(())
     }
 
@@ -438,9 +433,9 @@ impl PlanSpec {
                 "a row outside the box is moved to its edge: a site that fails on it tells that it is there (--out-of-box clip)",
             );
         }
-        if self.judge != Judge::Coordinator || self.sampling.is_some() || self.labels.is_some() {
+        if self.judge != Judge::Coordinator || self.sampling.is_some() {
             return refuse(
-                "the coordinator opens the validity totals, no sites are sampled and no counts by label are released",
+                "the coordinator opens the validity totals, and every site pays for every question, so none are sampled",
             );
         }
         Ok(())

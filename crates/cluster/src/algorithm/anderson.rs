@@ -308,7 +308,7 @@ mod tests {
     fn begin(start: f64, epsilon: f64) -> Box<dyn Iteration> {
         let start = Centres::known(vec![[start]]);
         let domain = Domain::new(vec![0.0], vec![2.0], crate::Scaling::None).unwrap();
-        let at = Beginning { domain: &domain, start: &start, cells: None, seed: 0 };
+        let at = Beginning { domain: &domain, start: &start, cells: None, seed: 0, noisy: false };
         let mut iteration = AndersonSpec { m: 2.0, epsilon, max_rounds: 100 }.begin(at).unwrap();
         iteration.confine(&Walls::fine(&domain));
         iteration

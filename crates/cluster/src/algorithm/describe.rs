@@ -10,6 +10,9 @@
 //!    of `Moments`. The product of a category and a number, summed up, would be the sum of that number over the category's rows,
 //!    and so over a group of rows that may be small.
 //!
+//! Under noise no total is an error: counts below 0 count as 0, rows below one as one, means are moved into the box, variances to between
+//! 0 and a quarter of it, and correlations are shortened until the matrix is that of rows.
+//!
 //! It fails where there are no rows. It finds nothing that totals do not tell: smallest and largest values are rows of somebody, and
 //! rows that a site could not use stay with that site.
 
@@ -18,7 +21,7 @@ use super::gmm::even;
 use super::shaped::first;
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
 use super::update::{Fit, Round, Walls, moved};
-use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, Moments};
+use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, Moments, tamed};
 use crate::shape::{add_square, extents, stretched, triangle};
 use crate::totals_check::{SLACK, check_values, check_weights};
 use crate::{Centres, Domain, MethodError, Query};
@@ -116,7 +119,8 @@ impl Spec for DescribeSpec {
             histograms: Vec::new(),
         };
         let (domain, fit) = (at.domain.clone(), Fit::at(at.start.clone()));
-        Ok(Box::new(Describing { bins: self.bins, walls: Walls::fine(&domain), domain, phase, fit, shift: 0.0, found }))
+        let (walls, noisy) = (Walls::fine(&domain), at.noisy);
+        Ok(Box::new(Describing { bins: self.bins, walls, domain, phase, fit, shift: 0.0, found, noisy }))
     }
 
     fn sums_groups(&self) -> bool {
@@ -125,6 +129,10 @@ impl Spec for DescribeSpec {
 
     fn is_exact(&self) -> bool {
         true
+    }
+
+    fn tolerance_under_noise(&self) -> Option<f64> {
+        Some(0.0)
     }
 
     fn describes(&self) -> Option<u32> {
@@ -155,6 +163,31 @@ struct Describing {
     /// How far the mean is from where it was looked for.
     shift: f64,
     found: Description,
+    noisy: bool,
+}
+
+/// Noisy counts of brackets of whole columns, so many numbers each, as rows could have given them: no count is negative, none lies
+/// below the box, and all brackets have the same number of rows, the mean of their sums. They are the nearest such counts.
+pub(crate) fn counted(values: &[f64], each: usize) -> Vec<f64> {
+    let brackets = values.chunks_exact(each);
+    let rows = (values.iter().sum::<f64>() / brackets.len().max(1) as f64).round().max(1.0);
+    brackets.flat_map(|counts| std::iter::once(0.0).chain(on_simplex(&counts[1..], rows))).collect()
+}
+
+/// The point nearest to `values` whose numbers are not negative and add up to `sum` (Duchi et al. 2008, figure 1).
+fn on_simplex(values: &[f64], sum: f64) -> Vec<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(|a, b| b.total_cmp(a));
+    let (mut above, mut off) = (0.0, 0.0);
+    for (i, value) in sorted.iter().enumerate() {
+        above += value;
+        let next = (above - sum) / (i + 1) as f64;
+        if *value <= next {
+            break;
+        }
+        off = next;
+    }
+    values.iter().map(|value| (value - off).max(0.0)).collect()
 }
 
 /// A number of rows, which is a whole one but for rounding.
@@ -167,6 +200,40 @@ fn whole(rows: f64, known: Option<u64>) -> Result<u64, MethodError> {
 }
 
 impl Describing {
+    /// Under noise, the totals that rows could have given and that are nearest to these.
+    fn plausible(&self, values: &[f64]) -> Result<Vec<f64>, MethodError> {
+        let (d, each) = (self.domain.columns(), self.bins as usize + 1);
+        if self.phase == Phase::Counts {
+            check_values(values, self.domain.numbers() * each)?;
+            return Ok(counted(values, each));
+        }
+        let around = self.fit.centres.row(0);
+        let products = self.phase == Phase::Spread && correlates(&self.domain);
+        check_values(values, if products { 1 + d + triangle(d) + 1 } else { 1 + d })?;
+        let mut values = values.to_vec();
+        let rows = values[0].round().max(1.0);
+        values[0] = rows;
+        for column in 0..d {
+            let (low, high) = self.domain.working_interval(column);
+            let ends = match self.phase == Phase::Spread && !products {
+                true => (0.0, (high - low) * (high - low) / 4.0),
+                false => (low, high),
+            };
+            values[1 + column] = values[1 + column].clamp(rows * ends.0, rows * ends.1);
+        }
+        if products {
+            let by = extents(&self.domain);
+            let off = |column: usize| (values[1 + column] / rows - around[column]) / by[column];
+            let delta: Vec<f64> = (0..d).map(off).collect();
+            let mut matrix: Vec<f64> = values[1 + d..1 + d + triangle(d)].iter().map(|sum| sum / rows).collect();
+            add_square(&mut matrix, &delta, -1.0);
+            let mut matrix = tamed(&matrix, d, FLOOR);
+            add_square(&mut matrix, &delta, 1.0);
+            values[1 + d..1 + d + triangle(d)].iter_mut().zip(matrix).for_each(|(sum, x)| *sum = x * rows);
+        }
+        Ok(values)
+    }
+
     fn take_counts(&mut self, values: &[f64], known: Option<u64>) -> Result<(), MethodError> {
         let each = self.bins as usize + 1;
         check_values(values, self.domain.numbers() * each)?;
@@ -244,6 +311,8 @@ impl Iteration for Describing {
 
     fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
         let mut next = self.clone();
+        let plausible = if self.noisy { Some(self.plausible(values)?) } else { None };
+        let (values, rows) = plausible.as_deref().map_or((values, rows), |values| (values, None));
         match self.phase {
             Phase::Counts => next.take_counts(values, rows)?,
             Phase::Sums => next.take_sums(values, rows)?,

@@ -78,6 +78,10 @@ impl Spec for GkSpec {
         true
     }
 
+    fn tolerance_under_noise(&self) -> Option<f64> {
+        Some(self.epsilon)
+    }
+
     fn has_covariances(&self) -> bool {
         true
     }

@@ -85,6 +85,10 @@ impl Spec for GmmSpec {
         true
     }
 
+    fn tolerance_under_noise(&self) -> Option<f64> {
+        Some(self.epsilon)
+    }
+
     fn has_covariances(&self) -> bool {
         true
     }

@@ -149,6 +149,8 @@ pub struct Beginning<'a> {
     pub cells: Option<&'a Centres>,
     /// The seed of its restart.
     pub seed: u64,
+    /// Whether totals have noise; only a description asks, because for others other iterations begin then.
+    pub noisy: bool,
 }
 
 /// One algorithm's iteration from given first centres for one K: what it asks in each round and how it takes the answer.

@@ -6,7 +6,10 @@
 //! no weight counts as less than twice the noise; centres stay in the box. Totals of honest sites may be negative, so no
 //! total is implausible here but one of another length.
 
-use super::recipe::{Recipe, Seeding};
+pub(super) mod shaped;
+
+use super::choice::Pick;
+use super::recipe::{MOST_DESCRIBING, Recipe, Seeding};
 use crate::algorithm::{Algorithm, Fit, Iteration, Round, Walls, check_rounds, confined};
 use crate::distance::usable_fuzzifier;
 use crate::privacy::{Extent, Levels};
@@ -57,12 +60,6 @@ impl Recipe {
                 "there is one start: restarts would share the budget, and only pay if first centres are bad (--restarts 1)",
             );
         }
-        if self.algorithm.describes().is_some() {
-            return refuse(
-                "nothing is described: no sensitivity is accounted for its counts and products. fcm with K = 1 gives the mean of every \
-                 column and the number of rows with noise (--method fcm --k 1)",
-            );
-        }
         if self.algorithm.extrapolates() {
             return refuse(
                 "rounds are not extrapolated from one another: they would follow the noise. Their number is fixed, so that nothing is saved \
@@ -71,9 +68,9 @@ impl Recipe {
         }
         let Some((epsilon, max_rounds)) = self.algorithm.under_noise() else {
             return refuse(match self.algorithm.is_exact() {
-                true => "only fcm, kmeans, fcm-noise and pcm can be run",
+                true => "only fcm, kmeans, fcm-noise, pcm, gmm, gk and describe can be run",
                 false => {
-                    "only fcm, kmeans, fcm-noise and pcm can be run: what a site finds by a run of its own may move by any amount \
+                    "only fcm, kmeans, fcm-noise, pcm, gmm, gk and describe can be run: what a site finds by a run of its own may move by any amount \
                      with one row, so that no noise is enough, and such a plan can only be exact"
                 }
             });
@@ -83,18 +80,13 @@ impl Recipe {
                 "the number of rounds is fixed, at most 1000, and nothing stops before (epsilon of the method 0)",
             );
         }
-        if self.prepares() || self.range.is_some() {
+        if self.range.is_some() {
+            return refuse("sites do not choose a range of K, because one row may move a whole site's vote");
+        }
+        if matches!(self.choice.by, Pick::Bic | Pick::Gap) && self.clusters.min < self.clusters.max {
             return refuse(
-                "columns are not standardised or clipped at quantiles, and sites do not choose a range of K: choose the \
-                 box and K from public knowledge",
+                "K is chosen by an index of the partition: no likelihood is asked for, and the gap's references have no noise",
             );
-        }
-        let validity = self.validity;
-        if validity.full || validity.vectors || validity.silhouette || validity.classes > 0 {
-            return refuse("only the basic validity totals are asked, and no counts by label (--indices basic)");
-        }
-        if self.clusters.min < self.clusters.max && self.choice.by.needs_full() {
-            return refuse("K is chosen by fuzzy-davies-bouldin");
         }
         if !usable_fuzzifier(self.judge_m()) {
             return Err(MethodError::Fuzzifier);
@@ -117,11 +109,20 @@ impl Recipe {
         let Some(noise) = &self.noise else { return Ok(None) };
         let rounds = self.algorithm.under_noise().map(|(_, rounds)| rounds);
         let rounds = rounds.ok_or_else(|| MethodError::parameter("this method cannot be run under noise"))?;
+        let describes = self.algorithm.describes().is_some();
+        let preparing = match describes {
+            true => MOST_DESCRIBING,
+            false if self.prepares() => self.preparation.max_questions(true),
+            false => 0,
+        };
+        let after = 1 + u32::from(self.validity.silhouette) + u32::from(self.validity.classes > 0);
         let extent = Extent {
-            preparing: if self.prepares() { self.preparation.max_questions() } else { 0 },
+            preparing,
             seeding: if let Seeding::Tree(tree) = &self.seeding { tree.questions() } else { 0 },
-            rounds,
+            rounds: if describes { 0 } else { rounds },
             members: self.members() as u32,
+            judging: if describes { 0 } else { after },
+            clusters: self.clusters.count() as u32,
             questions: self.max_questions(),
             most_clusters: self.clusters.max,
         };
@@ -130,8 +131,13 @@ impl Recipe {
 
     /// The iteration of one K under noise, if there is any.
     pub(crate) fn noisy(&self, start: Centres, domain: &Domain) -> Result<Option<Box<dyn Iteration>>, MethodError> {
-        let Some(levels) = self.levels(domain)? else { return Ok(None) };
-        Ok(Some(Box::new(Noisy::new(0, start, &self.algorithm, levels, domain)?)))
+        let Some(levels) = self.levels(domain)?.filter(|_| self.algorithm.describes().is_none()) else {
+            return Ok(None);
+        };
+        Ok(Some(match self.algorithm.has_covariances() {
+            true => Box::new(shaped::Noisy::new(&start, &self.algorithm, levels, domain)?),
+            false => Box::new(Noisy::new(0, start, &self.algorithm, levels, domain)?),
+        }))
     }
 }
 
@@ -149,8 +155,31 @@ pub(super) struct Noisy {
     max_rounds: u32,
     levels: Levels,
     domain: Domain,
-    /// The sum of the centres of the last rounds, K x d, and of how many.
-    last: (Vec<f64>, u32),
+    /// The centres of the last rounds.
+    last: Last,
+}
+
+/// The mean of what the last rounds found, number by number.
+#[derive(Debug, Clone)]
+struct Last {
+    sum: Vec<f64>,
+    rounds: u32,
+}
+
+impl Last {
+    fn of(numbers: usize) -> Self {
+        Self { sum: vec![0.0; numbers], rounds: 0 }
+    }
+
+    fn add<'a>(&mut self, found: impl IntoIterator<Item = &'a f64>) {
+        self.sum.iter_mut().zip(found).for_each(|(sum, x)| *sum += x);
+        self.rounds += 1;
+    }
+
+    /// `None` before the last rounds.
+    fn mean(&self) -> Option<Vec<f64>> {
+        (self.rounds > 0).then(|| self.sum.iter().map(|sum| sum / f64::from(self.rounds)).collect())
+    }
 }
 
 impl Noisy {
@@ -164,7 +193,7 @@ impl Noisy {
     ) -> Result<Self, MethodError> {
         let max_rounds = algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
         check_rounds(0.0, max_rounds)?;
-        let last = (vec![0.0; start.as_slice().len()], 0);
+        let last = Last::of(start.as_slice().len());
         let mut fit = Fit::at(start);
         fit.history = (1..=round).map(|round| Round { round, shift: 0.0 }).collect();
         let (m, typical) = (algorithm.fuzzifier(), algorithm.typical());
@@ -175,12 +204,6 @@ impl Noisy {
         let round = u32::try_from(self.fit.history.len()).unwrap_or(u32::MAX);
         let (middle, clip) = self.levels.pull(round);
         Shifts { centres: self.fit.centres.clone(), m: self.m, typical: self.typical, middle, clip, round }
-    }
-
-    /// The first of the last rounds, whose mean is the result: two thirds, and none around the middle but the last one.
-    fn first_of_last(&self) -> u32 {
-        let absolute = if self.levels.noise().tau == 0.0 { 0 } else { self.levels.noise().absolute_rounds };
-        (self.max_rounds / 3).max(absolute).min(self.max_rounds.saturating_sub(1))
     }
 }
 
@@ -237,15 +260,13 @@ impl Iteration for Noisy {
         let shift = next.frobenius_distance(&self.fit.centres).unwrap_or_default();
         // Nothing has changed up to here: the caller may repeat the round after an error.
         self.fit.centres = next;
-        if asked.round >= self.first_of_last() {
-            self.last.0.iter_mut().zip(self.fit.centres.as_slice()).for_each(|(sum, x)| *sum += x);
-            self.last.1 += 1;
+        if asked.round >= self.levels.first_of_last(self.max_rounds) {
+            self.last.add(self.fit.centres.as_slice());
         }
         self.fit.weights = weights.iter().map(|weight| weight.max(0.0)).collect();
         self.fit.history.push(Round { round: asked.round + 1, shift });
         let over = self.fit.history.len() >= self.max_rounds as usize;
-        if over && self.last.1 > 0 {
-            let mean = self.last.0.iter().map(|sum| sum / f64::from(self.last.1)).collect();
+        if let (true, Some(mean)) = (over, self.last.mean()) {
             let mean = Centres::new(k, d, mean).map_err(|error| MethodError::implausible(error.to_string()))?;
             self.fit.centres = confined(&mean, &self.domain);
         }

@@ -9,11 +9,12 @@
 //!
 //! It fails where rows are no round clusters at all: the made-up ones are isotropic, of one deviation.
 
-use super::dp::{Noisy, least_distance, spread};
+use super::dp::{Noisy, least_distance, shaped, spread};
 use super::recipe::{Recipe, Seeding};
 use super::seed::{TreeSearch, TreeSeeding};
-use crate::algorithm::{Algorithm, Fit, Iteration};
+use crate::algorithm::{Fit, Iteration};
 use crate::privacy::{Levels, Noise, in_nano, settled};
+use crate::query::ShapedShifts;
 use crate::random::Stream;
 use crate::validity::{Geometry, Verdict};
 use crate::{Centres, Domain, MethodError, Outcome, Query, distance};
@@ -108,7 +109,7 @@ impl Shape {
 
 /// What a plan does to totals.
 struct Mechanism<'a> {
-    algorithm: &'a Algorithm,
+    recipe: &'a Recipe,
     judge_m: f64,
     rounds: u32,
     levels: Levels,
@@ -121,8 +122,8 @@ impl<'a> Mechanism<'a> {
     fn of(recipe: &'a Recipe, domain: &'a Domain, excess: f64) -> Result<Option<Self>, MethodError> {
         let Some(levels) = recipe.levels(domain)? else { return Ok(None) };
         let rounds = recipe.algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
-        let (algorithm, judge_m) = (&recipe.algorithm, recipe.judge_m());
-        Ok(Some(Self { algorithm, judge_m, rounds, levels, excess, domain }))
+        let judge_m = recipe.judge_m();
+        Ok(Some(Self { recipe, judge_m, rounds, levels, excess, domain }))
     }
 
     /// The sum over the cloud of what `add` adds for one point.
@@ -139,12 +140,18 @@ impl<'a> Mechanism<'a> {
     /// Adds noise of the query's levels, where there is any.
     fn add_noise(&self, query: &Query, values: &mut [f64], noise: Option<&mut Stream>) {
         let (Some(stream), Some(levels)) = (noise, self.levels.of(query, self.domain)) else { return };
+        let lengths: Vec<usize> = query.layout(self.domain).iter().map(|block| block.len).collect();
+        self.add_draws(&lengths, &levels.iter().map(|level| level.deviation).collect::<Vec<_>>(), values, stream);
+    }
+
+    /// Adds draws of these deviations to blocks of these lengths.
+    fn add_draws(&self, lengths: &[usize], deviations: &[f64], values: &mut [f64], stream: &mut Stream) {
         let mut rest = values;
-        for (block, level) in query.layout(self.domain).iter().zip(levels) {
-            let (head, tail) = rest.split_at_mut(block.len);
+        for (length, deviation) in lengths.iter().zip(deviations) {
+            let (head, tail) = rest.split_at_mut(*length);
             for pair in head.chunks_mut(2) {
                 let draws = stream.normal_pair();
-                pair.iter_mut().zip(draws).for_each(|(x, z)| *x += level.deviation * self.excess * z);
+                pair.iter_mut().zip(draws).for_each(|(x, z)| *x += deviation * self.excess * z);
             }
             rest = tail;
         }
@@ -159,12 +166,24 @@ impl<'a> Mechanism<'a> {
         mut noise: Option<&mut Stream>,
     ) -> Result<Fit, MethodError> {
         let (k, d) = (start.k(), start.columns());
-        let mut noisy = Noisy::new(from, start, self.algorithm, self.levels, self.domain)?;
+        let (algorithm, levels, domain) = (&self.recipe.algorithm, self.levels, self.domain);
+        let mut noisy: Box<dyn Iteration> = match algorithm.has_covariances() {
+            true => Box::new(shaped::Noisy::new(&start, algorithm, levels, domain)?),
+            false => Box::new(Noisy::new(from, start, algorithm, levels, domain)?),
+        };
         loop {
             let query = noisy.ask();
-            let Query::Shifts(shifts) = &query else { return Ok(noisy.fit()) };
-            let references = shifts.references(self.domain);
-            let mut values = Self::sum(cloud, d, k * (d + 1), |x, sums| shifts.add_row(x, &references, sums));
+            let mut values = match &query {
+                Query::Shifts(shifts) => {
+                    let references = shifts.references(domain);
+                    Self::sum(cloud, d, k * (d + 1), |x, sums| shifts.add_row(x, &references, sums))
+                }
+                Query::ShapedShifts(shifts) => {
+                    let adding = shifts.adding(domain).ok_or_else(|| MethodError::implausible("no covariance"))?;
+                    Self::sum(cloud, d, ShapedShifts::width(k, d), |x, sums| adding.add_row(x, sums))
+                }
+                _ => return Ok(noisy.fit()),
+            };
             self.add_noise(&query, &mut values, noise.as_deref_mut());
             if noisy.take(&values, None)? {
                 return Ok(noisy.fit());
@@ -212,9 +231,23 @@ impl<'a> Mechanism<'a> {
                 sums[2 * k] += distance::power(*u, self.judge_m) * far * far;
             }
         });
+        if let (Some(stream), Some(deviations)) = (noise, self.judging(centres)) {
+            self.add_draws(&[k, k, 1], &deviations, &mut values, stream);
+        }
         let query = Query::fuzzy_validation(centres.clone(), self.judge_m);
-        self.add_noise(&query, &mut values, noise);
-        Ok((query.verdict(Geometry::Centres(centres), &settled(&query, &values), None)?, values))
+        let settled = settled(&query, &values, self.domain);
+        Ok((query.verdict(Geometry::Centres(centres), &settled, None)?, values))
+    }
+
+    /// Deviations of distances, memberships and objective in the plan's own validation, whose full form has an objective of each cluster.
+    fn judging(&self, centres: &Centres) -> Option<[f64; 3]> {
+        let query = self.recipe.validation_of(centres.clone());
+        let levels = self.levels.of(&query, self.domain)?;
+        let of = |block: usize| levels.get(block).map(|level| level.deviation);
+        match query {
+            Query::Validation(_) => Some([of(3)?, of(4)?, of(6)? * (centres.k() as f64).sqrt()]),
+            _ => Some([of(0)?, of(1)?, of(2)?]),
+        }
     }
 
     /// Made-up rows with these centres, masses and objective: the rows are raked and the deviation is scaled until the
@@ -282,6 +315,10 @@ pub fn kept(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<Kept
     let (Some(mechanism), Some(noise)) = (Mechanism::of(recipe, domain, excess)?, &recipe.noise) else {
         return Ok(None);
     };
+    if recipe.algorithm.describes().is_some() {
+        // There is no cluster to lose.
+        return Ok(Some(Kept { probability: 1.0, without_noise: 1.0, lost: 0.0, layouts: 0 }));
+    }
     let (k, d) = (recipe.clusters.max as usize, domain.columns());
     let unusable = |error: crate::DataError| MethodError::parameter(error.to_string());
     // Without noise its floors do not bind either.
@@ -340,11 +377,38 @@ fn layout(domain: &Domain, k: usize, stream: &mut Stream) -> Result<Centres, Met
 }
 
 /// The standard errors of a result of this recipe over the public box `domain`, where its totals had `excess` times the planned
-/// deviation; `None` without noise. Always the same for the same result.
+/// deviation; `None` without noise, and for what is not played: covariances, descriptions, whitened columns. Always the same for the
+/// same result.
 ///
 /// # Errors
 /// [`MethodError`] where the outcome is none of this recipe.
 pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) -> Result<Option<Errors>, MethodError> {
+    let algorithm = &recipe.algorithm;
+    if algorithm.has_covariances() || algorithm.describes().is_some() {
+        return Ok(None);
+    }
+    let Some(transform) = &outcome.transform else { return errors_over(recipe, domain, outcome, excess) };
+    let unusable = |error: String| MethodError::parameter(error);
+    if transform.mixes() {
+        return Ok(None);
+    }
+    // The rounds were in standardised units; their noise says nothing of how far off the standardisation is.
+    let inner = transform.domain(domain).map_err(|error| unusable(error.to_string()))?;
+    let centres = transform.centres(&outcome.centres).map_err(|error| unusable(error.to_string()))?;
+    let found = errors_over(recipe, &inner, &Outcome { centres, ..outcome.clone() }, excess)?;
+    Ok(found.map(|mut found| {
+        found.centres.iter_mut().zip(transform.factor.iter().cycle()).for_each(|(error, factor)| *error /= factor);
+        found
+    }))
+}
+
+/// The same over the box of the rounds, with the outcome's centres in it.
+fn errors_over(
+    recipe: &Recipe,
+    domain: &Domain,
+    outcome: &Outcome,
+    excess: f64,
+) -> Result<Option<Errors>, MethodError> {
     let Some(mechanism) = Mechanism::of(recipe, domain, excess)? else { return Ok(None) };
     if outcome.clusters.mass.iter().any(Option::is_none) {
         return Ok(None);

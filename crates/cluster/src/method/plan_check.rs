@@ -10,7 +10,9 @@ use super::prepare::{Preparing, Scale};
 use super::recipe::{MOST_DESCRIBING, Recipe, Seeding};
 use super::seed::TreeSearch;
 use crate::algorithm::{Beginning, describe};
-use crate::query::{Cells, Contingency, FuzzyValidation, Histogram, Shifts, Silhouette, Stage, Validation};
+use crate::query::{
+    Cells, Contingency, FuzzyValidation, Histogram, ShapedShifts, Shifts, Silhouette, Stage, Validation,
+};
 use crate::scale::{HAIR, inside};
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Transform};
 
@@ -89,7 +91,7 @@ impl Recipe {
     pub fn most_in(&self, stage: Stage) -> u32 {
         match (stage, &self.seeding) {
             (Stage::Preparing, _) if self.algorithm.describes().is_some() => MOST_DESCRIBING,
-            (Stage::Preparing, _) => self.preparation.max_questions(),
+            (Stage::Preparing, _) => self.preparation.max_questions(self.noise.is_some()),
             (Stage::Seeding, Seeding::Tree(tree)) => tree.questions(),
             (Stage::Iterating, _) => self.algorithm.max_questions(),
             _ => 1,
@@ -108,6 +110,7 @@ impl Recipe {
         let (old, new) =
             (before.transform.as_ref().unwrap_or(&identity), batch.transform.as_ref().unwrap_or(&identity));
         let clips = matches!(before.queries.first(), Some(Query::Histogram(_)))
+            || (self.narrows() && was == Stage::Preparing)
             || (&old.lower, &old.upper) == (&new.lower, &new.upper);
         if !clips || (was > Stage::Preparing && old != new) {
             return Err("rows are standardised otherwise than in the question before".into());
@@ -130,7 +133,11 @@ impl Recipe {
             Stage::Ranging => self.range.is_some(),
             Stage::Seeding => matches!(self.seeding, Seeding::Tree(_)),
             // Under noise the rounds clip how far a row pulls.
-            Stage::Iterating if self.noise.is_some() => matches!(query, Query::Shifts(_)),
+            Stage::Iterating if self.noise.is_some() && self.algorithm.describes().is_none() => match query {
+                Query::Shifts(_) => !self.algorithm.has_covariances(),
+                Query::ShapedShifts(_) => self.algorithm.has_covariances(),
+                _ => false,
+            },
             Stage::Iterating => self.alike(query).iter().any(|one| one.kind() == query.kind()),
             // A description has nothing to judge.
             Stage::Validating if self.algorithm.describes().is_some() => false,
@@ -147,6 +154,12 @@ impl Recipe {
             Query::ShapedSums(_) if self.whitens() => Stage::Preparing,
             other => other.stage(),
         }
+    }
+
+    /// Whether rows are clipped around the middle of their standardised column: under noise, whose amount follows from how far rows
+    /// may lie.
+    fn narrows(&self) -> bool {
+        self.noise.is_some() && self.preparation.scale != Scale::None
     }
 
     /// Whether columns are whitened.
@@ -191,6 +204,7 @@ impl Recipe {
                     && (w.lower > 0.0 || transform.lower[column] == low)
                     && (w.upper < 1.0 || transform.upper[column] == high)
             });
+            let clips = clips || (self.narrows() && stage > Stage::Preparing);
             if !clips && (transform.lower[column], transform.upper[column]) != (low, high) {
                 return Err(format!("it clips column {column} (counted from 0), the plan does not"));
             }
@@ -229,6 +243,7 @@ impl Recipe {
                 Query::Histogram(q) => q.bins == self.preparation.bins && self.wants(q, domain.numbers()),
                 Query::Cells(q) => return self.admits_cells(q, domain),
                 Query::Shifts(q) => self.admits_shifts(q, domain)?,
+                Query::ShapedShifts(q) => self.admits_shaped_shifts(q, domain)?,
                 Query::ShapedSums(q) if describes.is_some() => {
                     describe::correlates(domain) && self.alike(query).contains(&Query::ShapedSums(q.clone()))
                 }
@@ -272,6 +287,14 @@ impl Recipe {
             && q.typical == self.algorithm.typical()
             && (q.middle, near) == (middle, true)
             && q.round < self.algorithm.max_questions())
+    }
+
+    fn admits_shaped_shifts(&self, q: &ShapedShifts, domain: &Domain) -> Result<bool, String> {
+        let levels = self.levels(domain).map_err(|error| error.to_string())?.ok_or("the plan has no noise")?;
+        let own = |query: &Query| matches!(query, Query::ShapedSums(own) if q.clusters.like(own));
+        Ok(q.clip == levels.pull_in_parts(q.round)
+            && q.round < self.algorithm.max_questions()
+            && self.algorithm.asks(&q.clusters.centres).iter().any(own))
     }
 
     /// The first question follows from the plan. The others ask about cells that nothing divides, so that none lies in another.
@@ -356,7 +379,7 @@ impl Recipe {
             return Ok(describe::questions(domain, bins)?.into_iter().map(Batch::from).collect());
         }
         let mut all = Vec::new();
-        if let Some(preparing) = Preparing::new(&self.preparation, domain)? {
+        if let Some(preparing) = Preparing::new(&self.preparation, domain, self.noise.is_some())? {
             all.push(preparing.ask());
             if self.whitens() {
                 all.extend(describe::questions(domain, 2)?.pop().map(Batch::from));
@@ -379,7 +402,7 @@ impl Recipe {
             let query = match self.noisy(start.clone(), domain)? {
                 Some(iteration) => iteration.ask(),
                 None => {
-                    let at = Beginning { domain, start: &start, cells: Some(&cells), seed: 0 };
+                    let at = Beginning { domain, start: &start, cells: Some(&cells), seed: 0, noisy: false };
                     self.algorithm.begin(at)?.ask()
                 }
             };
@@ -414,6 +437,10 @@ impl Recipe {
         }
         let later = |query: &Query| match query {
             Query::Shifts(q) => Query::Shifts(Shifts { middle, clip, round, ..q.clone() }),
+            Query::ShapedShifts(q) => {
+                let clip = levels.pull_in_parts(round);
+                Query::ShapedShifts(ShapedShifts { clip, round, ..q.clone() })
+            }
             other => other.clone(),
         };
         Ok(Some(Batch { transform: None, queries: first.iter().map(later).collect() }))

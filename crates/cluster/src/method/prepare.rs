@@ -19,6 +19,10 @@
 //! places that row within the bin; no bracket with fewer than p rows is asked about, but its neighbours' counts in the
 //! round before may be small. Smallest and largest value are rows of somebody: leave them to the public box.
 //!
+//! *Under noise* quantiles take one question, whose bins are not divided further; what a total has lost or won by noise is moved to
+//! what rows can have. Standardised columns are then clipped at four deviations, robust ones at three interquartile ranges, from their middle:
+//! how far a row may lie is what noise is for. No total is an error.
+//!
 //! *It fails* only where there are no rows. A column whose two quantiles coincide is not clipped, and one without spread is
 //! centred and not scaled; the result says so. Where p is large, or rows are few, quantiles are only as good as the last
 //! bin: how far off median and interquartile range may be is known from the brackets ([`RobustError`]). Sites that drop out in between may move a rank out of its bracket; the nearest end then counts, and the result says
@@ -40,7 +44,7 @@
 //!     scale: Scale::Standard,
 //!     ..Preparation::none()
 //! };
-//! let mut preparing = Preparing::new(&preparation, &domain)?.expect("something to find");
+//! let mut preparing = Preparing::new(&preparation, &domain, false)?.expect("something to find");
 //! let (transform, notes) = loop {
 //!     let totals = pooled::totals(&preparing.ask(), &sites)?;
 //!     if let Some(found) = preparing.take(&totals.values, totals.rows)? {
@@ -53,10 +57,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod noisy;
+mod target;
+
 use serde::{Deserialize, Serialize};
 
+use target::{Target, rounds};
+
 use crate::algorithm::describe::products;
-use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, MAX_WORDS, Moments};
+use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, MAX_WORDS, Moments, tamed};
 use crate::shape::{Factor, add_square, extents, triangle};
 use crate::totals_check::{SLACK, check_values};
 use crate::transform::MAX_FACTOR;
@@ -70,6 +79,9 @@ const NO_SPREAD: f64 = 1e-9;
 /// Of a covariance matrix in parts of the box, largest trace of the inverse: a direction with a ten-thousandth of the box as its
 /// deviation has 10^8.
 const MOST_INVERSE: f64 = 1e10;
+
+/// The smallest variance of a whitened column under noise, in parts of the squared extent of the box: a hundredth of the box.
+const LEAST_NOISY: f64 = 1e-4;
 
 /// What happens to the rows before anything else.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -180,11 +192,11 @@ impl Preparation {
         Ok(())
     }
 
-    /// Questions that it asks at most.
-    pub fn max_questions(&self) -> u32 {
+    /// Questions that it asks at most, under noise or without.
+    pub fn max_questions(&self, noisy: bool) -> u32 {
         let quantiles = self.scale == Scale::Robust || self.winsorise.iter().any(|w| w.lower > 0.0 || w.upper < 1.0);
         let moments = if self.scale.has_moments() { 2 } else { 0 };
-        moments + if quantiles { rounds(self.bins) } else { 0 }
+        moments + if quantiles { if noisy { 1 } else { rounds(self.bins) } } else { 0 }
     }
 
     /// The quantiles to find, each once.
@@ -246,61 +258,6 @@ impl RobustError {
     }
 }
 
-/// Rounds until a bracket is narrow enough: the smallest R with `bins^R >= 1 / NARROW`.
-fn rounds(bins: u32) -> u32 {
-    let (mut rounds, mut width) = (0, 1.0);
-    while width > NARROW {
-        width /= f64::from(bins);
-        rounds += 1;
-    }
-    rounds
-}
-
-/// One quantile that is searched.
-#[derive(Debug, Clone, Copy)]
-struct Target {
-    quantile: f64,
-    bracket: Bracket,
-    /// Once it is found.
-    value: Option<f64>,
-}
-
-impl Target {
-    /// Takes the counts of its bracket: rows below, then those of the bins. False where the rank is not in the bracket.
-    fn narrow(&mut self, counts: &[f64], rows: f64, min_rows: f64, last: bool) -> bool {
-        let bins = counts.len() as u32 - 1;
-        // 0.07 of 100 rows are 7, and not the hair more that the product of two doubles is.
-        let rank = (self.quantile * rows * (1.0 - 4.0 * f64::EPSILON)).ceil().clamp(1.0, rows);
-        let mut below = counts[0].round();
-        if rank <= below {
-            self.value = Some(self.bracket.lower);
-            return false;
-        }
-        for (bin, count) in (0..bins).zip(&counts[1..]) {
-            let count = count.round();
-            if rank > below + count {
-                below += count;
-                continue;
-            }
-            let (lower, upper) = (self.bracket.edge(bin, bins), self.bracket.edge(bin + 1, bins));
-            let narrower = upper - lower < self.bracket.upper - self.bracket.lower;
-            self.value = if count < min_rows {
-                // Where the row of this rank lies on average, if the bin's rows are spread evenly over it.
-                Some(lower + (upper - lower) * ((rank - below) / (count + 1.0)))
-            } else if last || lower >= upper || !narrower {
-                // The middle, and not by rank: two quantiles of rows that coincide must come out equal.
-                Some(lower + (upper - lower) / 2.0)
-            } else {
-                None
-            };
-            self.bracket = Bracket { lower, upper, ..self.bracket };
-            return true;
-        }
-        self.value = Some(self.bracket.upper);
-        false
-    }
-}
-
 /// What is asked.
 #[derive(Debug, Clone)]
 enum Phase {
@@ -324,14 +281,18 @@ pub struct Preparing {
     /// Clip bounds, shift and factor so far.
     transform: Transform,
     notes: Vec<String>,
+    /// Whether totals have noise.
+    noisy: bool,
+    /// Deviations or interquartile ranges of the columns that have one.
+    spreads: Vec<Option<f64>>,
 }
 
 impl Preparing {
-    /// Its beginning; `None` where there is nothing to find.
+    /// Its beginning, for totals with noise or without; `None` where there is nothing to find.
     ///
     /// # Errors
     /// Those of [`Preparation::check`].
-    pub fn new(preparation: &Preparation, domain: &Domain) -> Result<Option<Self>, MethodError> {
+    pub fn new(preparation: &Preparation, domain: &Domain, noisy: bool) -> Result<Option<Self>, MethodError> {
         preparation.check(domain)?;
         let targets = preparation.targets(domain);
         if targets.is_empty() && preparation.scale == Scale::None {
@@ -345,6 +306,8 @@ impl Preparing {
             rows: None,
             transform: Transform::identity(domain),
             notes: Vec::new(),
+            noisy,
+            spreads: vec![None; domain.columns()],
         }))
     }
 
@@ -383,6 +346,9 @@ impl Preparing {
     /// [`MethodError::Implausible`], and nothing has changed then.
     pub fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<Option<(Transform, Vec<String>)>, MethodError> {
         let mut next = self.clone();
+        let plausible = if self.noisy { Some(self.plausible(values)?) } else { None };
+        let values = plausible.as_deref().unwrap_or(values);
+        let rows = if self.noisy { None } else { rows };
         let done = match &self.phase {
             Phase::Quantiles(round) => next.take_counts(values, rows, *round)?,
             Phase::Sums => next.take_sums(values, rows)?,
@@ -392,6 +358,9 @@ impl Preparing {
             }
             Phase::Squares(means) => next.take_squares(values, rows, means)?,
         };
+        if done && next.noisy {
+            next.narrow();
+        }
         *self = next;
         Ok(done.then(|| (self.transform.clone(), self.notes.clone())))
     }
@@ -415,12 +384,12 @@ impl Preparing {
             return Err(MethodError::implausible("the bins do not add up to the number of rows"));
         }
         self.rows = Some(n);
-        let last = round >= rounds(self.preparation.bins);
+        let last = self.noisy || round >= rounds(self.preparation.bins);
         let mut lost = false;
         for target in self.targets.iter_mut().filter(|target| target.value.is_none()) {
             let at = brackets.iter().position(|bracket| *bracket == target.bracket);
             if let Some(counts) = at.and_then(|at| values.chunks_exact(each).nth(at)) {
-                lost |= !target.narrow(counts, n, self.preparation.min_rows as f64, last);
+                lost |= !target.narrow(counts, n, self.preparation.min_rows as f64, last, self.noisy);
             }
         }
         if lost {
@@ -501,6 +470,7 @@ impl Preparing {
         let most = MAX_FACTOR / (high - low).max(1.0);
         if spread > NO_SPREAD * (high - low) && spread.recip() <= most {
             self.transform.factor[column] = spread.recip();
+            self.spreads[column] = Some(spread);
         } else {
             self.notes.push(format!(
                 "column {column} (counted from 0) has no {name} over the cohort: it is centred and not scaled"
@@ -555,6 +525,12 @@ impl Preparing {
             shift.push(mean.clamp(low, high));
         }
         add_square(&mut matrix, &delta, -1.0);
+        if self.noisy {
+            matrix = tamed(&matrix, d, LEAST_NOISY);
+        }
+        for column in 0..d {
+            self.spreads[column] = Some(matrix[triangle(column) + column].max(0.0).sqrt() * by[column]);
+        }
         if (0..d).any(|i| !(-SLACK..=1.0 + SLACK).contains(&matrix[triangle(i) + i])) {
             return Err(MethodError::implausible("no rows have these variances"));
         }

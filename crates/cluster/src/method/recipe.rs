@@ -143,11 +143,11 @@ impl Recipe {
         }
     }
 
-    /// Whether the validation asks more than fuzzy Davies-Bouldin and the objective need. Under noise it never does.
+    /// Whether the validation asks more than fuzzy Davies-Bouldin and the objective need. Under noise it does if the plan says so, because
+    /// every number more costs accuracy; without, methods with hard groups always do.
     pub fn judges_fully(&self) -> bool {
-        self.noise.is_none()
-            && self.algorithm.describes().is_none()
-            && (self.validity.full || self.algorithm.fuzzifier().is_none())
+        let hard = self.noise.is_none() && self.algorithm.fuzzifier().is_none();
+        self.algorithm.describes().is_none() && (self.validity.full || hard)
     }
 
     /// Whether a run can start on this box.
@@ -193,7 +193,7 @@ impl Recipe {
         let largest = self.algorithm.has_covariances().then_some(max);
         for k in std::iter::once(min.min(8)).chain(largest) {
             let start = probe(k)?;
-            let _ = self.algorithm.begin(Beginning { domain, start: &start, cells: None, seed: 0 })?;
+            let _ = self.algorithm.begin(Beginning { domain, start: &start, cells: None, seed: 0, noisy: false })?;
         }
         // The memberships of one row to the power of m add up to K^(1 - m) at least, and to little more where it is far off.
         if (self.judge_m() - 1.0) * f64::from(max).ln() > MAX_FUZZINESS {
@@ -321,7 +321,7 @@ impl Recipe {
             + u32::from(self.range.is_some())
             + u32::from(self.validity.silhouette)
             + u32::from(self.validity.classes > 0);
-        let prepare = if self.preparation.is_none() { 0 } else { self.preparation.max_questions() };
+        let prepare = if self.preparation.is_none() { 0 } else { self.preparation.max_questions(self.noise.is_some()) };
         prepare.saturating_add(seeding).saturating_add(self.algorithm.max_questions()).saturating_add(after)
     }
 

@@ -90,7 +90,7 @@ impl Run {
     /// Those of [`Recipe::check`].
     pub fn new(recipe: Recipe, domain: &Domain, sites: u32) -> Result<Self, MethodError> {
         recipe.check(domain)?;
-        let preparing = Preparing::new(&recipe.preparation, domain)?;
+        let preparing = Preparing::new(&recipe.preparation, domain, recipe.noise.is_some())?;
         let mut run = Self {
             recipe,
             domain: domain.clone(),
@@ -239,7 +239,8 @@ impl Run {
             None => {
                 let anchors = self.anchors(k)?;
                 let cells = anchors.as_ref();
-                self.recipe.algorithm.begin(Beginning { domain: &self.domain, start: &start, cells, seed })?
+                let noisy = self.is_noisy();
+                self.recipe.algorithm.begin(Beginning { domain: &self.domain, start: &start, cells, seed, noisy })?
             }
         };
         iteration.confine(&Walls { domain: self.domain.clone(), rounding: self.rounding });
@@ -344,7 +345,8 @@ impl Run {
     fn take(&mut self, totals: &Totals) -> Result<Step, MethodError> {
         let batch = self.open()?;
         let parts = self.split(&batch, totals)?;
-        let rows = totals.rows;
+        // Under noise no count is the number of rows.
+        let rows = totals.rows.filter(|_| !self.is_noisy());
         let mut next = self.clone();
         match &mut next.state {
             State::Preparing(preparing) => {
@@ -403,8 +405,8 @@ impl Run {
                     .zip(&next.members)
                     .map(|((query, values), member)| {
                         let centres = member.iteration.fit().centres;
-                        if self.recipe.noise.is_some() {
-                            let settled = settled(query, values);
+                        if self.is_noisy() {
+                            let settled = settled(query, values, &self.domain);
                             return query.verdict(Geometry::Centres(&centres), &settled, None);
                         }
                         query.verdict(Geometry::Centres(&centres), values, rows)
@@ -423,7 +425,9 @@ impl Run {
                     best.into_iter().filter(|at| silhouette(&next.members[*at]).is_some()).collect();
                 for (at, values) in judged.into_iter().zip(&parts) {
                     if let Some(verdict) = &mut next.members[at].verdict {
-                        validity::silhouettes(values, verdict)?;
+                        let most = if self.recipe.noise.is_some() { verdict.rows as f64 } else { f64::INFINITY };
+                        let values: Vec<f64> = values.iter().map(|sum| sum.clamp(-most, most)).collect();
+                        validity::silhouettes(&values, verdict)?;
                     }
                 }
                 next.after_silhouettes();
@@ -433,7 +437,8 @@ impl Run {
                 next.state = State::Finished;
             }
             State::Counting => {
-                next.contingency = Some(totals.values.clone());
+                let least = if self.is_noisy() { 0.0 } else { f64::NEG_INFINITY };
+                next.contingency = Some(totals.values.iter().map(|count| count.max(least)).collect());
                 next.state = State::Finished;
             }
             State::Finished => return Err(MethodError::Finished),
@@ -503,7 +508,7 @@ impl Method for Run {
             return Err(MethodError::NotAsked);
         }
         let k = self.recipe.clusters.min as usize;
-        if totals.rows.is_some_and(|rows| (k as u64) > rows) {
+        if !self.is_noisy() && totals.rows.is_some_and(|rows| (k as u64) > rows) {
             return Err(MethodError::TooFewRows { k });
         }
         self.take(totals)

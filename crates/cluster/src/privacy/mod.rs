@@ -7,15 +7,15 @@
 
 mod accountant;
 mod schedule;
+mod settle;
 mod summation;
 
 use serde::{Deserialize, Serialize};
 
 pub use accountant::{advantage, epsilon, rho};
 pub use schedule::{Extent, Forecast, Level, Levels};
+pub(crate) use settle::settled;
 pub use summation::slack;
-
-use crate::Query;
 
 /// Above this share of the box's half width a predicted error of the centres makes a result useless.
 pub const USEFUL: f64 = 0.1;
@@ -136,12 +136,4 @@ impl Noise {
             Unit::Site { rows } => rows as f64,
         }
     }
-}
-
-/// Moves noisy validation totals to what rows could have given: nothing below 0, and for every cluster at least the
-/// membership of one row.
-pub(crate) fn settled(query: &Query, values: &[f64]) -> Vec<f64> {
-    let k = query.points().first().map_or(0, |points| points.k());
-    let least = |(i, value): (usize, &f64)| value.max(if (k..2 * k).contains(&i) { 1.0 } else { f64::MIN_POSITIVE });
-    values.iter().enumerate().map(least).collect()
 }

@@ -29,10 +29,14 @@ pub struct Extent {
     pub preparing: u32,
     /// Questions of the first centres.
     pub seeding: u32,
-    /// Rounds of each K and restart.
+    /// Rounds of each K and restart; 0 if columns are described.
     pub rounds: u32,
     /// Every K and restart.
     pub members: u32,
+    /// Questions after the rounds: validation, silhouettes, labels.
+    pub judging: u32,
+    /// Every K, each of which has silhouettes.
+    pub clusters: u32,
     /// Questions in all at most.
     pub questions: u32,
     /// The largest K.
@@ -47,13 +51,15 @@ pub struct Levels {
     rho: f64,
     /// The dearest question, every K and restart in it.
     dearest: f64,
-    /// Budgets of one question of the preparation, of one of the first centres, of one round of one K and restart, of the validation of one
-    /// K and restart, and of the row count.
+    /// Budgets of one question of the preparation, of one of the first centres, of one round of one K and restart, of one question after
+    /// the rounds, and of the row count.
     preparing: f64,
     seeding: f64,
     round: f64,
-    validation: f64,
+    judging: f64,
     count: f64,
+    members: f64,
+    clusters: f64,
     /// Half diagonal of the box: no row is farther from its middle.
     reach: f64,
     columns: usize,
@@ -91,16 +97,19 @@ impl Forecast {
 
 impl Levels {
     /// The levels of a run of this extent with this noise, over a box in the units of the rounds. Shares of parts that the run does
-    /// not have go to the rounds.
+    /// not have go to the rounds, or to the preparation if there are none.
     pub fn new(noise: &Noise, extent: Extent, domain: &Domain) -> Levels {
-        let Extent { preparing, seeding, rounds, members, questions, most_clusters } = extent;
+        let Extent { preparing, seeding, rounds, members, judging, clusters, questions, most_clusters } = extent;
         let each = |share: f64, questions: u32| if questions == 0 { 0.0 } else { share / f64::from(questions) };
-        let prepare = each(noise.standardising_share, preparing);
+        let prepare = match rounds {
+            0 => each(1.0 - noise.count_share, preparing),
+            _ => each(noise.standardising_share, preparing),
+        };
         let seed = each(noise.seeding_share, seeding);
-        let taken = f64::from(preparing) * prepare + f64::from(seeding) * seed;
-        let all_rounds = 1.0 - taken - noise.validation_share - noise.count_share;
-        let round = each(all_rounds, rounds.max(1));
-        let dearest = [prepare, seed, round, noise.validation_share, noise.count_share].into_iter().fold(0.0, f64::max);
+        let judge = each(noise.validation_share, judging);
+        let taken = f64::from(preparing) * prepare + f64::from(seeding) * seed + f64::from(judging) * judge;
+        let round = each(1.0 - taken - noise.count_share, rounds);
+        let dearest = [prepare, seed, round, judge, noise.count_share].into_iter().fold(0.0, f64::max);
         // The whole pays for the questions that are asked again, too.
         let rho = noise.rho() / (1.0 + f64::from(noise.retries) * dearest);
         let members = f64::from(members);
@@ -111,8 +120,10 @@ impl Levels {
             preparing: rho * prepare,
             seeding: rho * seed,
             round: rho * round / members,
-            validation: rho * noise.validation_share / members,
+            judging: rho * judge,
             count: rho * noise.count_share,
+            members,
+            clusters: f64::from(clusters),
             reach: reach(domain),
             columns: domain.columns(),
             rounds,
@@ -147,6 +158,18 @@ impl Levels {
         (middle, if middle { self.reach } else { self.noise.tau * self.reach })
     }
 
+    /// The same for clusters with covariances, whose rounds are all around them, in parts of the box.
+    pub(crate) fn pull_in_parts(&self, round: u32) -> f64 {
+        let half_diagonal = (self.columns as f64).sqrt() / 2.0;
+        half_diagonal * if self.pull(round).0 { 1.0 } else { self.noise.tau }
+    }
+
+    /// The first of the last rounds of so many, whose mean is the result: two thirds, and none around the middle but the last one.
+    pub(crate) fn first_of_last(&self, max_rounds: u32) -> u32 {
+        let absolute = if self.noise.tau == 0.0 { 0 } else { self.noise.absolute_rounds };
+        (max_rounds / 3).max(absolute).min(max_rounds.saturating_sub(1))
+    }
+
     /// The row count.
     pub fn of_count(&self) -> Level {
         self.level(1.0, self.count)
@@ -157,21 +180,28 @@ impl Levels {
         self.level(1.0, self.seeding)
     }
 
-    /// Every block of a query over this box, in its order; nothing if no sensitivity is proved for it. The blocks of a question that is no
-    /// round share its budget equally.
+    /// Every block of a query over this box, in its order; nothing if no sensitivity is proved for it. The blocks of a question that says
+    /// no shares of its own share its budget equally.
     pub fn of(&self, query: &Query, domain: &Domain) -> Option<Vec<Level>> {
         let budget = match query.stage() {
+            // Products are asked to whiten columns and to describe them; under noise no round asks for any.
+            Stage::Iterating if matches!(query, Query::ShapedSums(_)) => self.preparing,
             Stage::Preparing => self.preparing,
             Stage::Seeding => self.seeding,
             Stage::Iterating => self.round,
-            Stage::Validating => self.validation,
-            _ => return None,
+            Stage::Validating => self.judging / self.members,
+            Stage::Silhouettes => self.judging / self.clusters,
+            Stage::Counting => self.judging,
+            Stage::Ranging => return None,
         };
         Some(match query.sensitivity(domain)? {
             Sensitivity::Round { weights, clip } => self.of_round(weights, clip).to_vec(),
             Sensitivity::Blocks(blocks) => {
                 let budget = budget / blocks.len() as f64;
                 blocks.into_iter().map(|sensitivity| self.level(sensitivity, budget)).collect()
+            }
+            Sensitivity::Shared(blocks) => {
+                blocks.into_iter().map(|(sensitivity, share)| self.level(sensitivity, budget * share)).collect()
             }
         })
     }
@@ -208,6 +238,9 @@ impl Levels {
         };
         let deviations = |round: u32| self.of_round(1.0, self.pull(round).1).map(|level| level.deviation * excess);
         let last = self.rounds.saturating_sub(1);
+        if self.rounds == 0 {
+            return self.forecast_of_means(excess);
+        }
         Forecast {
             rho: self.noise.rho(),
             advantage: advantage(self.noise.rho()),
@@ -216,6 +249,24 @@ impl Levels {
             count: self.of_count().deviation * excess,
             error_first: error(0),
             error: error(last),
+        }
+    }
+
+    /// A description's means: its counts and sums are a block for each column and one for the rows.
+    fn forecast_of_means(&self, excess: f64) -> Forecast {
+        let d = self.columns as f64;
+        let half = self.reach / d.sqrt();
+        let [rows, sums] =
+            [1.0, 2.0 * half].map(|most| self.level(most, self.preparing / (d + 1.0)).deviation * excess);
+        let error = d.sqrt() * sums / self.noise.expected_rows as f64 / half;
+        Forecast {
+            rho: self.noise.rho(),
+            advantage: advantage(self.noise.rho()),
+            first: [rows, sums],
+            last: [rows, sums],
+            count: self.of_count().deviation * excess,
+            error_first: error,
+            error,
         }
     }
 }

@@ -119,6 +119,8 @@ pub enum Sensitivity {
     },
     /// Block by block.
     Blocks(Vec<f64>),
+    /// Block by block, each with its share of the question's budget.
+    Shared(Vec<(f64, f64)>),
 }
 
 impl Sensitivity {
@@ -127,6 +129,7 @@ impl Sensitivity {
         match self {
             Self::Round { weights, clip } => vec![*weights, weights * clip],
             Self::Blocks(blocks) => blocks.clone(),
+            Self::Shared(blocks) => blocks.iter().map(|(sensitivity, _)| *sensitivity).collect(),
         }
     }
 }

@@ -13,6 +13,7 @@ mod histogram;
 mod local;
 mod moments;
 mod shaped;
+mod shaped_shifts;
 mod shifts;
 mod typical;
 mod validation;
@@ -30,8 +31,9 @@ pub(crate) use histogram::MAX_BINS;
 pub use histogram::{Bracket, Histogram};
 pub use local::{LocalFuzzy, LocalMeans, LocalSteps, Pull};
 pub use moments::Moments;
-pub(crate) use shaped::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, is_wide};
+pub(crate) use shaped::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, is_wide, tamed};
 pub use shaped::{ShapeModel, ShapedSums};
+pub use shaped_shifts::ShapedShifts;
 pub use shifts::Shifts;
 pub use typical::{Typical, TypicalSums, Typicality};
 pub use validation::{Contingency, Silhouette, Validation};
@@ -112,6 +114,8 @@ families! {
     ShapedSums "shaped_sums",
     /// One round of fuzzy c-means in which rows far from every centre have little weight (noise cluster, possibilistic).
     TypicalSums "typical_sums",
+    /// Clipped first and second moments of clusters with covariances: rounds under noise.
+    ShapedShifts "shaped_shifts",
 }
 
 /// Centres of all questions that one pass over the rows answers: weights of a block of rows for so many stay in the second cache.

@@ -66,7 +66,7 @@ pub enum ShapeModel {
 }
 
 /// What a row is compared with.
-struct Clusters<'a> {
+pub(super) struct Clusters<'a> {
     query: &'a ShapedSums,
     extents: Vec<f64>,
     factors: Vec<Factor>,
@@ -78,7 +78,7 @@ struct Clusters<'a> {
 
 impl<'a> Clusters<'a> {
     /// `None` where a covariance is none.
-    fn of(query: &'a ShapedSums, domain: &Domain) -> Option<Self> {
+    pub(super) fn of(query: &'a ShapedSums, domain: &Domain) -> Option<Self> {
         let d = domain.columns();
         let factors: Vec<Factor> = query.matrices().map(|matrix| Factor::of(matrix, d)).collect::<Option<_>>()?;
         let scale = match &query.model {
@@ -93,7 +93,7 @@ impl<'a> Clusters<'a> {
     }
 
     /// A row's weights into `w`, with its part of the fit; `z` has the place of K d numbers.
-    fn weights(&self, x: &[f64], z: &mut [f64], w: &mut [f64]) -> f64 {
+    pub(super) fn weights(&self, x: &[f64], z: &mut [f64], w: &mut [f64]) -> f64 {
         let d = x.len();
         let mut y = vec![0.0; d];
         for (((z, w), centre), factor) in
@@ -136,7 +136,7 @@ impl<'a> Clusters<'a> {
 const LOG_TAU: f64 = 1.837_877_066_409_345_5;
 
 /// What is wrong with clusters whose covariances have no inverse.
-const NOT_DEFINITE: QueryError = QueryError::Parameter { what: "a covariance is not positive definite" };
+pub(super) const NOT_DEFINITE: QueryError = QueryError::Parameter { what: "a covariance is not positive definite" };
 
 impl ShapedSums {
     /// The question about clusters that a run has left, by which rows are assigned to them: centres (K x d) in the units of its
@@ -210,6 +210,28 @@ pub(crate) fn is_wide(matrix: &[f64], d: usize, floor: f64) -> bool {
     let most = d as f64 / floor * (1.0 + HAIR);
     matrix.iter().all(|x| x.abs() <= MOST_COVARIANCE)
         && Factor::of(matrix, d).is_some_and(|f| f.trace_of_inverse <= most)
+}
+
+/// The covariance nearest to what noise has left of one: variances from 0 to a quarter of the box, the floor added, and correlations
+/// so far shortened that it is positive definite.
+pub(crate) fn tamed(matrix: &[f64], d: usize, floor: f64) -> Vec<f64> {
+    let mut tame = matrix.to_vec();
+    for i in 0..d {
+        tame[triangle(i) + i] = tame[triangle(i) + i].clamp(0.0, 0.25) + floor;
+    }
+    for i in 0..d {
+        for j in 0..i {
+            let most = (tame[triangle(i) + i] * tame[triangle(j) + j]).sqrt();
+            tame[triangle(i) + j] = tame[triangle(i) + j].clamp(-most, most);
+        }
+    }
+    // Without correlations it is positive definite.
+    let shortened = |keep: f64| {
+        let of = |i: usize| (0..=i).map(move |j| (i, j));
+        let entry = |((i, j), x): ((usize, usize), &f64)| if i == j { *x } else { keep * x };
+        (0..d).flat_map(of).zip(&tame).map(entry).collect::<Vec<f64>>()
+    };
+    (0..=20).rev().map(|step| shortened(f64::from(step) / 20.0)).find(|m| is_wide(m, d, floor)).unwrap_or(tame)
 }
 
 fn refuse(what: &'static str) -> QueryError {
@@ -301,12 +323,20 @@ impl Family for ShapedSums {
         true
     }
 
-    /// A row's weights add up to 1 at most, a product `z zᵀ` has the norm of `|z|²`, of which every column has one at most, and the fit is
-    /// bounded from the question.
+    /// A row's weights add up to 1 at most, a product `z zᵀ` has the norm of `|z|²`, which is largest in the corner that lies farthest from
+    /// some centre, and the fit is bounded from the question. Nobody needs the fit under noise: it gets what is hardly a share.
     fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
-        let far = 1.0 + 2.0 * crate::scale::HAIR;
+        let extents = extents(domain);
+        let corner = |centre: &[f64]| -> f64 {
+            let far = |column: usize| {
+                let ((low, high), c) = (domain.working_interval(column), centre[column]);
+                ((c - low).max(high - c) / extents[column] + 2.0 * crate::scale::HAIR).powi(2)
+            };
+            (0..centre.len()).map(far).sum()
+        };
+        let product = self.centres.rows().map(corner).fold(0.0, f64::max);
         let fit = self.layout(domain).last().map_or(0.0, |block| block.bound);
-        Some(Sensitivity::Blocks(vec![1.0, farthest(domain), domain.columns() as f64 * far * far, fit]))
+        Some(Sensitivity::Shared(vec![(1.0, 0.2), (farthest(domain), 0.29), (product, 0.5), (fit, 0.01)]))
     }
 
     fn points(&self) -> Vec<&Centres> {

@@ -29,6 +29,7 @@ PROTOCOL = 1
 KINDS = [
     "fuzzy_sums", "fuzzy_validation", "local_fuzzy", "local_means", "local_means_steps", "features", "moments", "histogram",
     "local_choice", "cells", "validation", "silhouette", "shifts", "shaped_sums", "typical_sums",
+    "shaped_shifts",
 ]  # fmt: skip
 #: Different values of a column are counted up to this number.
 MOST_DISTINCT = 1025

@@ -3,6 +3,7 @@
 use super::{Member, Run};
 use ndarray::Array2;
 
+use crate::algorithm::confined;
 use crate::method::{Algorithm, ClusterSizes, CurvePoint, Fit, Outcome, Shapes, Stability, mechanism};
 use crate::privacy::Noise;
 use crate::shape::{extents, stretched};
@@ -263,7 +264,11 @@ impl Run {
     /// Centres of the questions in working units.
     pub(super) fn working(&self, centres: &Centres) -> Result<Centres, MethodError> {
         match &self.transform {
-            Some(transform) => transform.back(centres).map_err(|error| MethodError::implausible(error.to_string())),
+            Some(transform) => {
+                let back = transform.back(centres).map_err(|error| MethodError::implausible(error.to_string()))?;
+                // Noise may leave a centre in the box of mixed columns, and outside that of the plan's.
+                Ok(if self.is_noisy() { confined(&back, &self.public) } else { back })
+            }
             None => Ok(centres.clone()),
         }
     }

@@ -1,0 +1,50 @@
+//! What a preparation makes of totals with noise ([NOI-7]).
+
+use super::{Phase, Preparing, Scale};
+use crate::MethodError;
+use crate::algorithm::describe::counted;
+use crate::shape::triangle;
+use crate::totals_check::check_values;
+
+impl Preparing {
+    /// Under noise, the totals that rows could have given and that are nearest to these: no count is negative, all brackets of whole
+    /// columns have the same rows, sums are those of values in the box, variances at most a quarter of its square.
+    pub(super) fn plausible(&self, values: &[f64]) -> Result<Vec<f64>, MethodError> {
+        let whitens = self.preparation.scale == Scale::Whiten;
+        let d = self.domain.columns();
+        if let Phase::Quantiles(_) = self.phase {
+            let each = self.preparation.bins as usize + 1;
+            check_values(values, self.brackets().len() * each)?;
+            return Ok(counted(values, each));
+        }
+        let (products, squares) =
+            (matches!(self.phase, Phase::Squares(_)) && whitens, matches!(self.phase, Phase::Squares(_)));
+        check_values(values, if products { 1 + d + triangle(d) + 1 } else { 1 + d })?;
+        let mut values = values.to_vec();
+        let rows = values[0].round().max(1.0);
+        values[0] = rows;
+        for column in 0..d {
+            let (low, high) = (self.transform.lower[column], self.transform.upper[column]);
+            let ends = match squares && !products {
+                true => (0.0, (high - low) * (high - low) / 4.0),
+                false => (low, high),
+            };
+            values[1 + column] = values[1 + column].clamp(rows * ends.0, rows * ends.1);
+        }
+        Ok(values)
+    }
+
+    /// Under noise, clips rows where hardly any lie.
+    pub(super) fn narrow(&mut self) {
+        for column in 0..self.domain.numbers() {
+            let (middle, factor) = (self.transform.shift[column], self.spreads.get(column).copied().flatten());
+            let Some(spread) = factor else { continue };
+            let reach = spread * if self.preparation.scale == Scale::Robust { 3.0 } else { 4.0 };
+            let (lower, upper) = (&mut self.transform.lower[column], &mut self.transform.upper[column]);
+            let (low, high) = ((middle - reach).max(*lower), (middle + reach).min(*upper));
+            if low < high {
+                (*lower, *upper) = (low, high);
+            }
+        }
+    }
+}

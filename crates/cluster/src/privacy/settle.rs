@@ -1,0 +1,77 @@
+//! Noisy validation totals as rows could have given them ([NOI-7]).
+
+use crate::{Domain, Query};
+
+/// The totals of a validation question over this box, moved to what rows could have given: nothing is below 0, every cluster has the
+/// membership of one row at least, groups add up to as many rows as memberships do, and their means lie in the box.
+pub(crate) fn settled(query: &Query, values: &[f64], domain: &Domain) -> Vec<f64> {
+    let k = query.points().first().map_or(0, |points| points.k());
+    let mut values = values.to_vec();
+    let Query::Validation(asked) = query else {
+        let least = |(i, value): (usize, &mut f64)| {
+            *value = value.max(if (k..2 * k).contains(&i) { 1.0 } else { f64::MIN_POSITIVE });
+        };
+        values.iter_mut().enumerate().for_each(least);
+        return values;
+    };
+    // The blocks stand in the order of [`Validation`](crate::query::Validation).
+    let of_clusters = (7 * k).min(values.len());
+    let (clusters, rest) = values.split_at_mut(of_clusters);
+    clusters.iter_mut().for_each(|sum| *sum = sum.max(f64::MIN_POSITIVE));
+    clusters[4 * k..5 * k].iter_mut().for_each(|mass| *mass = mass.max(1.0));
+    let rows = clusters[4 * k..5 * k].iter().sum::<f64>().round();
+    let grouped: f64 = clusters[..k].iter().sum();
+    clusters[..k].iter_mut().for_each(|own| *own *= rows / grouped);
+    let sizes = clusters[..k].to_vec();
+    let (over_all, vectors) = rest.split_at_mut(5.min(rest.len()));
+    let most = [rows, rows * (k as f64).ln(), f64::MAX, f64::MAX, rows];
+    over_all.iter_mut().zip(most).for_each(|(sum, most)| *sum = sum.clamp(0.0, most));
+    if asked.vectors {
+        let d = domain.columns();
+        let (sums, squares) = vectors.split_at_mut((k * d).min(vectors.len()));
+        for (i, sum) in sums.iter_mut().enumerate() {
+            let ((low, high), size) = (domain.working_interval(i % d), sizes[i / d]);
+            *sum = sum.clamp(size * low, size * high);
+        }
+        squares.iter_mut().for_each(|square| *square = square.max(0.0));
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::Validation;
+    use crate::validity::Geometry;
+    use crate::{Centres, Scaling};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// No noise makes a validation one of no rows.
+        #[test]
+        fn every_total_gives_a_verdict(
+            k in 1usize..4,
+            vectors: bool,
+            values in proptest::collection::vec(prop_oneof![-1e3f64..1e3, Just(0.0), Just(-1e300), Just(1e300)], 50),
+        ) {
+            let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
+            let centres = Centres::new(k, 2, [0.2, 0.2, 0.8, 0.5, 0.4, 0.9][..2 * k].to_vec()).unwrap();
+            for query in [
+                Query::fuzzy_validation(centres.clone(), 2.0),
+                Validation { centres: centres.clone(), m: 2.0, vectors }.into(),
+            ] {
+                let len: usize = query.layout(&domain).iter().map(|block| block.len).sum();
+                let found = query.verdict(Geometry::Centres(&centres), &settled(&query, &values[..len], &domain), None);
+                let verdict = match found {
+                    Ok(verdict) => verdict,
+                    // A total that no noise of a plan gives: nothing beyond 2^64 steps has a meaning.
+                    Err(_) if values.iter().any(|x| x.abs() > 1e200) => return Ok(()),
+                    Err(error) => return Err(TestCaseError::fail(error.to_string())),
+                };
+                if let Some(clusters) = verdict.clusters {
+                    prop_assert!(clusters.means.as_slice().iter().all(|x| (0.0..=1.0).contains(x)), "{clusters:?}");
+                }
+            }
+        }
+    }
+}

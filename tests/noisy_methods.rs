@@ -1,0 +1,81 @@
+//! Every family that runs with noise, as whole federations: the result is signed by all sites and near that of an exact run.
+
+use veilsum_testkit::program::{Folder, veilsum};
+
+/// Runs a demonstration of five sites with these options, and gives its result.
+fn demo(more: &[&str]) -> serde_json::Value {
+    let out = Folder::fresh();
+    let folder = out.path("out");
+    let args = [&["demo", "--out", &folder][..], more].concat();
+    let ended = veilsum(&args).expect(0);
+    let result = out.json("out/result.json");
+    let signed = result["signatures"].as_array().map(Vec::len);
+    assert!(signed.is_none_or(|signed| signed > 3), "{signed:?} signatures: {}", ended.stdout);
+    result
+}
+
+fn numbers(value: &serde_json::Value) -> Vec<f64> {
+    value.as_array().expect("a list").iter().map(|x| x.as_f64().unwrap_or(f64::NAN)).collect()
+}
+
+/// [NOI-5], [NOI-7]: a description with noise.
+#[test]
+fn noi_7_a_description_with_noise_is_near_the_exact_one() {
+    let noisy = demo(&["--method", "describe", "--rho", "1"]);
+    let exact = demo(&["--method", "describe", "--exact"]);
+    let rows = |of: &serde_json::Value| of["description"]["rows"].as_f64().expect("rows");
+    assert!((rows(&noisy) / rows(&exact) - 1.0).abs() < 0.05);
+    for (noisy, exact) in
+        noisy["description"]["numbers"].as_array().unwrap().iter().zip(exact["description"]["numbers"].as_array().unwrap())
+    {
+        let of = |value: &serde_json::Value, key: &str| value[key].as_f64().expect("a number");
+        let deviation = of(exact, "deviation");
+        assert!((of(noisy, "mean") - of(exact, "mean")).abs() < 0.1 * deviation, "{noisy} {exact}");
+        assert!((of(noisy, "deviation") / deviation - 1.0).abs() < 0.3, "{noisy} {exact}");
+        let counts = noisy["histogram"].as_array().expect("counts");
+        assert!(counts.iter().all(|count| count.as_u64().is_some()));
+    }
+}
+
+/// Whether every cluster of an exact `fcm` is near one of these centres.
+fn near(noisy: &serde_json::Value, most: f64) {
+    let exact = demo(&["--exact", "--method", "fcm"]);
+    let boxed = |of: &serde_json::Value| -> Vec<Vec<f64>> {
+        of["centres_box"].as_array().expect("centres").iter().map(numbers).collect()
+    };
+    let found = boxed(noisy);
+    for centre in boxed(&exact) {
+        let far = |other: &Vec<f64>| other.iter().zip(&centre).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        let nearest = found.iter().map(far).fold(f64::INFINITY, f64::min);
+        assert!(nearest < most, "no centre within {most} of {centre:?}: {found:?}");
+    }
+}
+
+#[test]
+fn noi_7_a_mixture_and_fuzzy_covariances_run_with_noise() {
+    for method in ["gmm", "gk"] {
+        let result = demo(&["--method", method, "--rho", "20"]);
+        let covariances = result["covariances"].as_array().map_or(0, Vec::len);
+        assert!(covariances > 0, "{method}: {result}");
+        near(&result, 0.1);
+    }
+}
+
+#[test]
+fn noi_7_prepared_columns_run_with_noise() {
+    for more in [
+        &["--standardise", "standard"][..],
+        &["--standardise", "robust"],
+        &["--metric", "mahalanobis"],
+    ] {
+        near(&demo(&[&["--method", "fcm", "--rho", "20"], more].concat()), 0.1);
+    }
+}
+
+#[test]
+fn noi_7_all_indices_run_with_noise() {
+    let result = demo(&["--method", "fcm", "--rho", "20", "--indices", "all"]);
+    for index in ["davies_bouldin", "calinski_harabasz", "silhouette_squared"] {
+        assert!(result["indices"][index].as_f64().is_some(), "{index}: {}", result["indices"]);
+    }
+}
