@@ -431,8 +431,14 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
         },
         "can only be exact",
     );
-    refused(&|w| w.recipe.validity.full = true, "--indices basic");
-    refused(&|w| w.recipe.preparation.scale = veilsum_cluster::method::Scale::Standard, "public knowledge");
+    refused(
+        &|w| {
+            w.recipe.clusters.max = 4;
+            w.recipe.validity.full = true;
+            w.recipe.choice.by = veilsum_cluster::method::Pick::Gap;
+        },
+        "no noise",
+    );
     refused(
         &|w| w.recipe.range = Some(veilsum_cluster::method::LocalRange { most: 4, starts: 1, seed: 1 }),
         "range of K",

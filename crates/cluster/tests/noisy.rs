@@ -29,7 +29,7 @@ pub(crate) fn run(recipe: &Recipe, rows: &Prepared, stream: &mut Stream) -> Outc
                 rest = next;
             }
         }
-        step = run.next(Some(&Totals { values, rows: None })).unwrap();
+        step = run.next(Some(&Totals { values, rows: None })).unwrap_or_else(|e| panic!("{e} after {batch:?}"));
     }
 }
 
