@@ -20,6 +20,7 @@ mod ledger;
 mod letters;
 mod loss_processes;
 mod losses;
+mod metamorphic;
 mod methods;
 mod metrics;
 mod mixed;
