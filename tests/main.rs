@@ -49,3 +49,4 @@ mod swapped_roster;
 mod taken_up;
 mod views;
 mod watch;
+mod yes;

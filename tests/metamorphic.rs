@@ -10,8 +10,9 @@ use veilsum_node::error::Failure;
 use veilsum_proto::message::{Kind, kind_of};
 use veilsum_testkit::{program::Folder, wire::parts};
 
-mod plans;
-mod world;
+pub(crate) mod plans;
+mod talk;
+pub(crate) mod world;
 
 use plans::{Case, Dice, Look, case, table};
 use world::{Rows, Seen, read, run};

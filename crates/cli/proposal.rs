@@ -3,24 +3,31 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use veilsum_node::{
+    clock::seconds_since_1970,
     documents::{self, Federation, Federations, Offered, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     error::Failure,
     release::{Account, Data, Known},
     role::standby::Judged,
-    store::{Ledger, ledger},
+    store::{
+        Ledger, LedgerError,
+        ledger::{self, KEPT_FOR_A_PROPOSAL},
+    },
     table,
 };
 use veilsum_proto::{
     identity::{Identity, PublicKey},
     roster::Roster,
-    suite::hash,
+    suite::{Hash, hash},
 };
 
-use crate::{party::head_of, policy::judged};
+use crate::{
+    party::head_of,
+    policy::{judged, keep},
+};
 
 /// Whether a file is another: its length and age, as text.
 pub(crate) fn stamp(file: &Path) -> String {
@@ -57,6 +64,19 @@ pub(crate) struct Judge {
     pub policy: Option<PathBuf>,
     /// Folder of its ledger.
     pub state: PathBuf,
+    /// What it holds of the account for what is proposed.
+    pub holds: Mutex<Holds>,
+}
+
+/// What a member holds of its account for the plan that is proposed to it ([POL-8]).
+#[derive(Default)]
+pub(crate) struct Holds {
+    /// The plan for which a part is kept.
+    plan: Option<Hash>,
+    /// How often another process had the ledger, so that nothing could be kept.
+    busy: u64,
+    /// Whether that was so at the last look.
+    waits: bool,
 }
 
 /// Held by whoever looks at rows.
@@ -73,7 +93,12 @@ impl Judge {
     /// The state of the files on which the answer rests.
     pub(crate) fn stamps(&self) -> Vec<String> {
         let rows = self.is_site.then(|| self.rows().map_or(String::new(), |(_, rows)| stamp_of_rows(&rows)));
-        self.watched().iter().map(|file| stamp(file)).chain(rows).collect()
+        // What is kept for a plan does not lapse while it is proposed; where another process has the ledger, it is tried again.
+        let quarter = seconds_since_1970() / (KEPT_FOR_A_PROPOSAL.as_secs() / 4);
+        let mut holds = self.holds();
+        holds.busy += u64::from(holds.waits);
+        let others = [quarter.to_string(), holds.busy.to_string()];
+        self.watched().iter().map(|file| stamp(file)).chain(rows).chain(others).collect()
     }
 
     fn watched(&self) -> Vec<PathBuf> {
@@ -106,9 +131,23 @@ impl Judge {
     /// The plan first, by public facts and the ledger; only a plan that is answered makes this site look whether it is ready.
     fn of_plan(&self, federation: &Federation) -> Result<Judged, Failure> {
         let (site, from) = self.rows()?;
+        let noisy = federation.work.recipe.noise.is_some();
+        let plan = federation.terms.hash();
+        if noisy {
+            // One coordinator has one plan proposed at a time.
+            match self.ledger(&site, plan) {
+                Ok(ledger) => self.free(ledger, |before| *before != plan),
+                Err(held @ LedgerError::Locked { .. }) => return Ok(self.waits(&held)),
+                // What else is wrong with it is told below.
+                Err(_) => {}
+            }
+        }
         let account = Ledger::look(&self.state, &head_of(&self.key), &self.identity)?;
         let judged = judged(federation, &site.policy, &account);
         if !judged.is_yes() {
+            if let Ok(ledger) = self.ledger(&site, plan) {
+                self.free(ledger, |_| true);
+            }
             return Ok(Judged { answer: judged.proposal(), words: judged.sentence() });
         }
         // [REL-5]: a block that is not whole on this roster answers nothing.
@@ -125,7 +164,48 @@ impl Judge {
             return Ok(Judged { answer, words: words.into() });
         }
         self.ready(federation, &site, &from, &account)?;
+        if !noisy {
+            return Ok(Judged { answer: judged.proposal(), words: judged.sentence() });
+        }
+        let judged = match self.ledger(&site, plan).and_then(|mut ledger| keep(&mut ledger, federation, &site.policy)) {
+            Ok(judged) => judged,
+            Err(held @ LedgerError::Locked { .. }) => return Ok(self.waits(&held)),
+            Err(other) => return Err(other.into()),
+        };
+        self.holds().plan = judged.is_yes().then_some(plan);
         Ok(Judged { answer: judged.proposal(), words: judged.sentence() })
+    }
+
+    fn holds(&self) -> MutexGuard<'_, Holds> {
+        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A yes is kept, so that none is given while another process has the ledger, whose run could have the same part of the account.
+    fn waits(&self, held: &LedgerError) -> Judged {
+        self.holds().waits = true;
+        let words = format!("No: {held} [LED-6]; it is tried again");
+        Judged { answer: PlanAnswer::Refuses { rule: "LED-6".into() }, words }
+    }
+
+    /// What was kept for such a plan is free again, unless its run has begun; where that cannot be noted, it lapses.
+    fn free(&self, mut ledger: Ledger, such: impl FnOnce(&mut Hash) -> bool) {
+        let before = {
+            let mut holds = self.holds();
+            holds.waits = false;
+            holds.plan.take_if(such)
+        };
+        if let Some(before) = before
+            && ledger.book().account().rho_of(&before) == 0
+            && let Err(e) = ledger.free(&before)
+        {
+            crate::tell!("{e}");
+        }
+    }
+
+    /// This site's ledger, to note something in.
+    fn ledger(&self, site: &SitePolicy, plan: Hash) -> Result<Ledger, LedgerError> {
+        let data = Data { name: site.data.clone(), rows: Hash::default() };
+        Ledger::open(&self.state, Some(&head_of(&self.key)), self.identity.clone(), data, plan)
     }
 
     /// Whether this site is ready: its rows can be read, and are those that it answered from before. Its operator alone is told why not.

@@ -23,34 +23,34 @@ use veilsum_proto::{
 use veilsum_testkit::cast::Cast;
 
 /// Chance from a seed.
-pub(super) struct Dice(ChaCha20Rng);
+pub(crate) struct Dice(ChaCha20Rng);
 
 impl Dice {
-    pub(super) fn new(seed: u64) -> Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
         Dice(ChaCha20Rng::seed_from_u64(seed))
     }
 
-    pub(super) fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
         self.0.next_u64() % n
     }
 
-    pub(super) fn one_in(&mut self, n: u64) -> bool {
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    pub(super) fn of<T: Clone>(&mut self, list: &[T]) -> T {
+    pub(crate) fn of<T: Clone>(&mut self, list: &[T]) -> T {
         list[self.below(list.len() as u64) as usize].clone()
     }
 
     /// From 0 to 1.
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 
 /// What the coordinator does that no plan has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Trick {
+pub(crate) enum Trick {
     /// It asks before the intermediary has counted.
     TooSoon,
     /// The question's bytes are none.
@@ -68,7 +68,7 @@ pub(super) enum Trick {
 }
 
 /// One plan and what happens under it.
-pub(super) struct Case {
+pub(crate) struct Case {
     pub cast: Cast,
     pub policy: Policy,
     /// Whether the operator agrees to a plan without noise.
@@ -127,7 +127,7 @@ fn seeding(dice: &mut Dice, k: u32, width: usize) -> Seeding {
 }
 
 /// Any method part at all; whether it is one is for the plan to say.
-fn work(dice: &mut Dice, noisy: bool) -> PlanSpec {
+pub(crate) fn work(dice: &mut Dice, noisy: bool) -> PlanSpec {
     let columns = columns(dice);
     let algorithm = algorithm(dice);
     let describes = matches!(algorithm, Algorithm::Describe { .. });
@@ -207,7 +207,7 @@ fn policy(dice: &mut Dice) -> Policy {
 }
 
 /// The case of a seed.
-pub(super) fn case(seed: u64) -> Case {
+pub(crate) fn case(seed: u64) -> Case {
     let mut dice = Dice::new(seed);
     let identity = |i: u8| {
         let mut bytes = [i; 32];
@@ -261,7 +261,7 @@ pub(super) fn case(seed: u64) -> Case {
 
 /// What a table looks like beyond the usual.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Look {
+pub(crate) enum Look {
     Usual,
     Outside,
     Holes,
@@ -270,7 +270,7 @@ pub(super) enum Look {
 }
 
 /// A table under a plan's header, with so many rows, as the text of a file.
-pub(super) fn table(dice: &mut Dice, work: &PlanSpec, rows: u64, look: Look) -> String {
+pub(crate) fn table(dice: &mut Dice, work: &PlanSpec, rows: u64, look: Look) -> String {
     let mut header: Vec<&str> = work.headers().collect();
     header.extend(work.labels.iter().map(|labels| labels.column.as_str()));
     let mut text = header.join(",") + "\n";

@@ -5,7 +5,7 @@
 //! the masks, noise included, and that every frame of the protocol is the one that it has to be. So that the totals of another
 //! world, in which the site has other rows, are those of this one, another site adds the difference.
 
-use std::{collections::VecDeque, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use tokio::{task::JoinHandle, time::timeout};
@@ -13,7 +13,7 @@ use veilsum_cluster::Batch;
 use veilsum_node::{
     answerer::Answerer,
     app_messages::{self, Aborted, CountReady, Finished, Held, Welcome},
-    carrier::{Carrier, Credentials, LinkReceiver, LinkSender, Listener, listener::Door, only},
+    carrier::{Carrier, Credentials, Listener, listener::Door, only},
     documents::{RowsFrom, load_rows_and_origin},
     egress::Egress,
     error::Failure,
@@ -28,41 +28,56 @@ use veilsum_node::{
     table::RowRules,
 };
 use veilsum_proto::{
-    aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
-    identity::{Identity, from_hex},
+    aggregator::{self, Millis},
+    identity::from_hex,
     message::{Kind, kind_of},
     noise,
-    policy::{self, Asked, Floor, Policy, Request, Spent},
+    policy::{self, Asked, Policy, Request, Spent},
     release::Standing,
     roster::PartyId,
-    site::{self, Site, SiteConfig},
-    suite::Hash,
+    site,
 };
 use veilsum_testkit::memory::Memory;
 
-use super::plans::{Case, Trick};
+use super::{
+    plans::{Case, Trick},
+    talk::{Talk, toy},
+};
 
 /// What the real site did on one thing that it was told: a frame of a kind from an aggregator, or nothing for its start and its end.
-pub(super) struct Step {
+pub(crate) struct Step {
     pub told: Option<(PartyId, Kind)>,
+    /// The frame that it was told.
+    pub frame: Vec<u8>,
     pub sent: Vec<(PartyId, Vec<u8>)>,
 }
 
 /// What a run showed of the site.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     pub steps: Vec<Step>,
     /// Its answers before the masks, in order.
     pub answers: Vec<Vec<u64>>,
     /// How its process ended: its exit code, 0 for a good end; nothing where it still waits.
     pub code: Option<u8>,
+    /// Where its processes died: so many steps were over then.
+    pub deaths: Vec<usize>,
+}
+
+/// A site's process dies when answers of these numbers to the coordinator leave, counted from 1, and another one comes back to its state.
+pub(crate) struct Death<'a> {
+    /// Folder of its state, beside which its head is.
+    pub state: PathBuf,
+    pub at: Vec<u32>,
+    /// What happens to the state after a death of this number, counted from 1.
+    pub between: &'a dyn Fn(usize),
 }
 
 /// The rows of a site, as it would read them.
-pub(super) type Rows = (Arc<dyn Answerer>, Arc<Origin>);
+pub(crate) type Rows = (Arc<dyn Answerer>, Arc<Origin>);
 
 /// Reads a table as a site does, which is not ready where it fails.
-pub(super) fn read(case: &Case, file: &PathBuf) -> Result<Rows, Failure> {
+pub(crate) fn read(case: &Case, file: &PathBuf) -> Result<Rows, Failure> {
     let work = &case.cast.federation.work;
     let names = work.headers().map(|name| (name.to_owned(), name.to_owned())).collect();
     let rules = RowRules { missing: case.missing, columns: names, ..RowRules::default() };
@@ -71,25 +86,11 @@ pub(super) fn read(case: &Case, file: &PathBuf) -> Result<Rows, Failure> {
     Ok((rows, Arc::new(origin)))
 }
 
-/// The conversation with one aggregator.
-struct Talk {
-    identity: Arc<Identity>,
-    session: Hash,
-    hub: Aggregator,
-    /// The twin of the real site, and all others.
-    sites: Vec<Site>,
-    link: Option<(LinkSender, LinkReceiver)>,
-    /// What the twin was asked, until the real site has answered.
-    asked: Option<Asked>,
-    /// What the twin sent on its own, until the real site has.
-    twins: VecDeque<Vec<u8>>,
-    /// Frames for the aggregator.
-    inbox: Vec<(u16, Vec<u8>)>,
-    now: u64,
-}
-
 struct World<'a> {
     case: &'a Case,
+    death: Option<&'a Death<'a>>,
+    /// Answers to the coordinator.
+    answered: u32,
     /// The real site's rows, and those of the others.
     rows: Vec<Rows>,
     /// What the other world's site answered.
@@ -110,40 +111,17 @@ const ROLES: [PartyId; 2] = [PartyId::Coordinator, PartyId::Intermediary];
 /// The longest that a site waits for anything before it refuses.
 const LONG: Duration = Duration::from_secs(40);
 
-fn toy() -> Floor {
-    Floor { contributors: 1, max_rounds: u32::MAX, ..Floor::default() }
-}
-
-impl Talk {
-    fn new(case: &Case, role: PartyId, rng: &mut ChaCha20Rng) -> Talk {
-        let (federation, ids) = (&case.cast.federation, &case.cast.identities);
-        let (roster, terms) = (federation.roster.clone(), federation.terms.clone());
-        let identity = ids[usize::from(role == PartyId::Intermediary)].clone();
-        let site = |i: usize| SiteConfig {
-            identity: ids[i + 2].clone(),
-            roster: roster.clone(),
-            terms: terms.clone(),
-            floor: if i == 0 { case.policy.floor.clone() } else { toy() },
-            aggregator: role,
-        };
-        let sites = (0..roster.sites.len()).map(|i| Site::new(site(i)).expect("a site")).collect();
-        let config = AggregatorConfig {
-            identity: identity.clone(),
-            roster: roster.clone(),
-            slots: terms.slots,
-            terms: terms.clone(),
-            role,
-            timing: Timing { join: 1_000, phase: 1_000, grace: 1_000, resend: 1_000_000 },
-        };
-        let hub = Aggregator::new(config, Millis(0), rng).expect("an aggregator");
-        let session = case.cast.party(0).session(role);
-        let (link, asked, twins, inbox) = (None, None, VecDeque::new(), Vec::new());
-        Talk { identity, session, hub, sites, link, asked, twins, inbox, now: 0 }
-    }
-}
-
 /// Runs the case with these rows at the real site; where another world is given, its totals are those of that one.
 pub(super) fn run(case: &Case, rows: &[Rows], like: Option<&Seen>, seed: u64) -> Seen {
+    run_with(case, rows, (like, None), seed)
+}
+
+/// A run in which the real site's process dies. It has no twin.
+pub(crate) fn run_and_die(case: &Case, rows: &[Rows], death: &Death<'_>, seed: u64) -> Seen {
+    run_with(case, rows, (None, Some(death)), seed)
+}
+
+fn run_with(case: &Case, rows: &[Rows], (like, death): (Option<&Seen>, Option<&Death<'_>>), seed: u64) -> Seen {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     let runtime = runtime.expect("a runtime");
     let of = |party: u64| ChaCha20Rng::seed_from_u64(seed.wrapping_mul(31).wrapping_add(party));
@@ -153,7 +131,7 @@ pub(super) fn run(case: &Case, rows: &[Rows], like: Option<&Seen>, seed: u64) ->
     let (rows, twin_rng) = (rows.to_vec(), of(0));
     let standing = vec![Standing { block: None, version: 0 }; case.cast.federation.roster.sites.len()];
     let (judged, seen, site) = (None, Seen::default(), None);
-    let mut world = World { case, rows, like, talks, standing, twin_rng, rng, judged, seen, site };
+    let mut world = World { case, death, answered: 0, rows, like, talks, standing, twin_rng, rng, judged, seen, site };
     runtime.block_on(async {
         world.begin().await;
         world.course().await;
@@ -185,14 +163,14 @@ impl World<'_> {
             origin,
             coordinator: listeners[COORDINATOR].local_addr().into(),
             intermediary: listeners[INTERMEDIARY].local_addr().into(),
-            state: None,
-            head: None,
+            state: self.death.map(|death| death.state.clone()),
+            head: self.death.map(|death| death.state.with_extension("head")),
             patience: Duration::from_secs(5),
             agreed: self.case.agreed && self.case.cast.federation.work.recipe.noise.is_none(),
             vanish: None,
         };
         self.site = Some(tokio::spawn(client::run(config)));
-        let mut greeted = Step { told: None, sent: Vec::new() };
+        let mut greeted = Step { told: None, frame: Vec::new(), sent: Vec::new() };
         for (which, listener) in listeners.iter_mut().enumerate() {
             let Ok(Ok(link)) = timeout(Duration::from_millis(50), listener.accept()).await else { continue };
             let (mut sender, mut receiver) = link.split();
@@ -215,7 +193,7 @@ impl World<'_> {
             let _ = sender.send(&Egress::foreign(frame)).await;
         }
         let told = kind_of(frame).map(|kind| (ROLES[which], kind));
-        let step = Step { told, sent: self.listen(patience).await };
+        let step = Step { told, frame: frame.to_vec(), sent: self.listen(patience).await };
         self.seen.steps.push(step);
     }
 
@@ -245,6 +223,10 @@ impl World<'_> {
     /// A frame of the protocol is what the twin sends, too; an answer is it once the twin has given the same.
     fn is_from_the_real_site(&mut self, which: usize, frame: &[u8]) {
         let kind = kind_of(frame).expect("a whole frame");
+        self.answered += u32::from(which == COORDINATOR && kind == Kind::MaskedInput);
+        if self.death.is_some() && !matches!(kind, Kind::CentreDistances | Kind::Countersigned) {
+            return self.talks[which].inbox.push((0, frame.to_vec()));
+        }
         if matches!(kind, Kind::CentreDistances | Kind::Countersigned) {
             return;
         }
@@ -321,12 +303,45 @@ impl World<'_> {
 
     /// One frame for the real site and its twin.
     async fn deliver(&mut self, which: usize, frame: &[u8], patience: Duration) {
+        if self.death.is_some() {
+            self.tell(which, frame, patience).await;
+            return self.dies(which).await;
+        }
         let (standing, talk) = (self.standing[0], &mut self.talks[which]);
         talk.sites[0].set_standing(standing);
         // Where it is an error there, the real site says what it makes of it.
         let _ = talk.sites[0].handle(site::Input::Message(frame), &mut self.twin_rng);
         self.drain_twin(which);
         self.tell(which, frame, patience).await;
+    }
+
+    /// Where its time has come: what the process sent last is lost with it.
+    async fn dies(&mut self, which: usize) {
+        let dead = self.seen.deaths.len();
+        let Some(death) = self.death.filter(|death| death.at.get(dead) == Some(&self.answered)) else { return };
+        self.talks[which].inbox.retain(|(from, _)| *from != 0);
+        if let Some(site) = self.site.take() {
+            site.abort();
+            assert!(site.await.is_err_and(|ended| ended.is_cancelled()), "it ended before");
+        }
+        // Until both of its conversations are gone.
+        tokio::time::sleep(SHORT).await;
+        for talk in &mut self.talks {
+            talk.link = None;
+            talk.hub.handle(aggregator::Input::Detached(0), Millis(talk.now));
+        }
+        self.seen.deaths.push(self.seen.steps.len());
+        (death.between)(self.seen.deaths.len());
+        self.begin().await;
+        for talk in &mut self.talks {
+            talk.hub.handle(aggregator::Input::Attached(0), Millis(talk.now));
+        }
+        if let Some(site) = &self.site
+            && site.is_finished()
+            && let Some(site) = self.site.take()
+        {
+            self.seen.code = Some(code(site).await);
+        }
     }
 
     /// One frame for another site.
@@ -526,13 +541,18 @@ impl World<'_> {
         self.control(COORDINATOR, Kind::Aborted, &aborted).await;
         self.control(INTERMEDIARY, Kind::Aborted, &aborted).await;
         let sent = self.listen(LONG).await;
-        self.seen.steps.push(Step { told: None, sent });
+        self.seen.steps.push(Step { told: None, frame: Vec::new(), sent });
         let Some(site) = &mut self.site else { return };
         if let Ok(ended) = timeout(LONG, site).await {
-            let code = ended.expect("the site's process panicked").map_or_else(|failure| failure.code as u8, |_| 0);
-            self.seen.code = Some(code);
+            self.seen.code = Some(code(async { ended }).await);
         }
     }
+}
+
+/// The exit code of a process that has ended.
+async fn code(site: impl Future<Output = Result<Result<ClientReport, Failure>, tokio::task::JoinError>>) -> u8 {
+    let ended = site.await.expect("the site's process panicked");
+    ended.map_or_else(|failure| failure.code as u8, |_| 0)
 }
 
 /// Nothing takes time but what waits for something.
