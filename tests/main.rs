@@ -43,6 +43,7 @@ mod service;
 mod signed_results;
 mod spec_round;
 #[cfg(unix)]
+mod state_files;
 mod status;
 mod streamed;
 mod swapped_roster;
