@@ -238,3 +238,90 @@ impl Judge {
 fn no(answer: PlanAnswer, failure: &Failure) -> Judged {
     Judged { answer, words: format!("{}\n  ({})", failure.message, failure.advice) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use veilsum_node::{
+        documents::{Fingerprint, sign_next},
+        plan::{Column, OutOfBox, PlanSpec, Seeding},
+    };
+    use veilsum_proto::codec;
+    use veilsum_testkit::{cast::Cast, program::Folder};
+
+    use super::*;
+
+    fn columns() -> Vec<Column> {
+        ["x", "y"].map(|name| Column { name: name.into(), lower: 0.0, upper: 1.0 }).to_vec()
+    }
+
+    fn works() -> Vec<(PlanSpec, u64)> {
+        use veilsum_cluster::{Algorithm, privacy::Noise};
+        let (m, epsilon, max_rounds) = (2.0, 0.0, 4);
+        let mut works = Vec::new();
+        for algorithm in [
+            Algorithm::Fcm { m, epsilon, max_rounds },
+            Algorithm::Kmeans { epsilon, max_rounds },
+            Algorithm::Pcm { m, epsilon, max_rounds, distance: 0.3 },
+        ] {
+            let plain = PlanSpec::plain(columns(), algorithm, 2, Seeding::Uniform { seed: 1 });
+            works.push((plain.clone(), 1 << 20));
+            for (rho, max_rows) in [(0.05, 1 << 20), (0.3, 64), (0.95, 1 << 20), (1.4, 1 << 20)] {
+                let mut work = PlanSpec { out_of_box: OutOfBox::Clip, step_bits: Some(20), ..plain.clone() };
+                work.recipe.noise = Some(Noise::usual(rho, 200).from_anywhere());
+                works.push((work, max_rows));
+            }
+        }
+        works
+    }
+
+    /// [PRO-2]: what a site says of a plan is the same for all rows with which it is ready, and rows are looked at only for a plan that
+    /// is answered.
+    #[test]
+    fn pro_2_what_is_said_of_a_plan_is_the_same_for_all_rows() {
+        let folder = Folder::fresh();
+        let ids: Vec<Arc<Identity>> = (1..=5).map(|seed| Arc::new(Identity::from_seed(&[seed; 32]))).collect();
+        let of = |work: &PlanSpec, max_rows| {
+            let cast = Cast::of(ids.clone(), work, &["one", "two", "three"], |terms| terms.max_rows = max_rows);
+            cast.expect("a plan").federation
+        };
+        let data = folder.0.join("rows.csv");
+        let judge = Judge {
+            identity: ids[2].clone(),
+            key: folder.0.join("one.key"),
+            roster: folder.0.join("roster.toml"),
+            is_site: true,
+            data: Some(data.clone()),
+            policy: None,
+            state: folder.0.join("state"),
+            holds: Mutex::default(),
+        };
+        let roster = Roster::clone(&of(&works()[0].0, 64).roster);
+        sign_next(&judge.roster, roster.clone(), Vec::new(), &ids[0]).expect("a roster");
+        let heard = Fingerprint::parse(&roster.hash().to_string()).expect("a fingerprint");
+        judge.offered(&roster).agree(Some(&heard), None).expect("agreed");
+        let usual: String = (0..40).map(|i| format!("{},0.5\n", f64::from(i) / 50.0)).collect();
+        let tables = ["", "0.1,0.9\n", &usual, "7,-1e300\n0.5,0.5\n", ",\nabc,0.1\n0.3\n", "0,0\n0,0\n"];
+        let mut said = BTreeSet::new();
+        for (work, max_rows) in works() {
+            let federation = of(&work, max_rows);
+            let mut answer = |text: String| {
+                std::fs::write(&data, text).expect("a table");
+                let answer = judge.judge(&federation).answer;
+                said.insert(format!("{answer:?}"));
+                codec::encode(&answer)
+            };
+            let answers: BTreeSet<Vec<u8>> = tables.iter().map(|rows| answer(format!("x,y\n{rows}"))).collect();
+            assert_eq!(answers.len(), 1, "{}: {answers:?}", work.method_name());
+            // A table without a column is none.
+            let unready = answer("x\n0.5\n".into());
+            let refuses = answers.iter().any(|answer| answer[0] == 1);
+            assert_eq!(answers.contains(&unready), refuses, "{}", work.method_name());
+            assert!(refuses || unready == codec::encode(&PlanAnswer::NotReady));
+        }
+        for answer in ["Would", "POL-4", "POL-8", "POL-9", "NotReady"] {
+            assert!(said.iter().any(|said| said.contains(answer)), "{answer} in {said:?}");
+        }
+    }
+}
