@@ -53,14 +53,14 @@ fn identities(seed: u64, sites: usize) -> Vec<Arc<Identity>> {
 }
 
 impl Walk {
-    /// Some plan that these parties can agree on.
-    fn new(dice: &mut Dice, ids: &[Arc<Identity>], noisy: bool) -> Walk {
+    /// Some plan that these parties can agree on; with noise it spends so much.
+    fn new(dice: &mut Dice, ids: &[Arc<Identity>], noisy: Option<u64>) -> Walk {
         let names = ["one", "two", "three", "four", "five", "six"];
         loop {
-            let mut work = work(dice, noisy);
+            let mut work = work(dice, noisy.is_some());
             work.out_of_box = OutOfBox::Clip;
             if let Some(noise) = &mut work.recipe.noise {
-                (noise.nano_rho, noise.retries) = (1 + dice.below(1_000_000_000), dice.below(4) as u32);
+                (noise.nano_rho, noise.retries) = (noisy.unwrap_or(1).max(1), dice.below(4) as u32);
             }
             let min_cohort = (3 + dice.below(ids.len() as u64 - 4)) as u16;
             let change = |terms: &mut Terms| {
@@ -229,7 +229,11 @@ fn federations(seed: u64, tally: &mut Tally) {
     let sites = 4 + dice.below(3) as usize;
     let ids = identities(seed, sites);
     let noisy = !dice.one_in(5);
-    let mut walks: Vec<Walk> = (0..2 + dice.below(3)).map(|_| Walk::new(&mut dice, &ids, noisy)).collect();
+    let mut walks = Vec::new();
+    for _ in 0..2 + dice.below(3) {
+        let rho = dice.below(1_000_000_000);
+        walks.push(Walk::new(&mut dice, &ids, noisy.then_some(rho)));
+    }
     let mut policy = Policy { max_rows: dice.of(&[0, 64, 1_000]), ..Policy::default() };
     policy.nano_rho = dice.below(2_500_000_000);
     policy.floor.min_cohort = 3 + dice.below(2) as u16;
@@ -275,19 +279,23 @@ fn federations(seed: u64, tally: &mut Tally) {
             ledger.free(&running[at].plan()).expect("a note");
             running.remove(at);
         } else if dice.one_in(12) {
-            // Everything stands still, for longer than an account is kept now and then, and other plans come.
-            now += dice.of(&[1, 100, 200]) * HOUR;
-            if noisy && dice.one_in(2) {
-                let other = Walk::new(&mut dice, &ids, true);
-                if other.keep(&mut ledger, &policy, now, KEPT_FOR_A_RUN).is_ok() {
-                    running.push(other);
-                }
-            }
+            // Everything stands still, for longer than an account is kept now and then, and another plan comes.
+            let hours = dice.of(&[1, 200]);
+            now += hours * HOUR;
+            let other = (noisy && dice.one_in(2)).then(|| {
+                // It takes most of what nobody keeps.
+                let taken = ledger.book().account().promised_beside(&Hash::default(), now);
+                let most = policy.nano_rho.saturating_sub(taken) / 100 * (50 + dice.below(50));
+                Walk::new(&mut dice, &ids, Some(most))
+            });
+            let other = other.filter(|other| other.keep(&mut ledger, &policy, now, KEPT_FOR_A_RUN).is_ok());
             running.retain(|walk| {
                 let up = walk.keep(&mut ledger, &policy, now, KEPT_FOR_A_RUN).is_ok();
+                assert!(up || hours > 1, "a run was not taken up while the account was kept for it");
                 *(if up { &mut tally.taken_up } else { &mut tally.not_taken_up }) += 1;
                 up
             });
+            running.extend(other);
         }
     }
 }
