@@ -160,7 +160,7 @@ fn clocks_may_differ() {
         "crates/node/src/role/status.rs",
         "crates/cli/status.rs",
         "crates/node/src/store/journal.rs",
-        // Until when the account keeps what a begun run promised ([LED-1]).
+        // Until when the account keeps what a yes promised ([LED-1]).
         "crates/node/src/clock.rs",
     ];
     for file in reading.map(|file| root.join(file)) {

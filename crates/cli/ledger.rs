@@ -383,7 +383,7 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     let mut text =
         format!("account    {} spent of rho {}, {} left\n", dp::spends(spent.nano_rho), rho_text(cap), rho_text(left));
     if kept > 0 {
-        text += &format!("           rho {} more is kept for a run that has begun\n", rho_text(kept));
+        text += &format!("           rho {} more is kept for plans that this site said yes to\n", rho_text(kept));
     }
     text += &format!("answers    {}\n", spent.questions);
     if account.is_exact() {

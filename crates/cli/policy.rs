@@ -23,7 +23,7 @@ use veilsum_node::{
     error::{Code, Failure},
     forecast::Forecast,
     release::{About, Account, Yes, judge},
-    store::Ledger,
+    store::{Ledger, LedgerError, ledger::KEPT_FOR_A_PROPOSAL},
 };
 
 /// What this site demands for itself, and whether it would answer a plan: show, check
@@ -156,6 +156,16 @@ impl Judged {
 pub(super) fn judged(federation: &Federation, policy: &Policy, account: &Account) -> Judged {
     let about = About { work: &federation.work, terms: &federation.terms, sites: federation.roster.sites.len() };
     Judged { verdict: judge(about, policy, account, seconds_since_1970()) }
+}
+
+/// The same, and a yes is kept in the ledger ([POL-8]).
+///
+/// # Errors
+/// [`LedgerError`] where the ledger cannot be written.
+pub(super) fn keep(ledger: &mut Ledger, federation: &Federation, policy: &Policy) -> Result<Judged, LedgerError> {
+    let about = About { work: &federation.work, terms: &federation.terms, sites: federation.roster.sites.len() };
+    let verdict = ledger.keep(about, policy, seconds_since_1970(), KEPT_FOR_A_PROPOSAL)?;
+    Ok(Judged { verdict })
 }
 
 fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {

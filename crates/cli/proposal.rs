@@ -3,24 +3,31 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use veilsum_node::{
+    clock::seconds_since_1970,
     documents::{self, Federation, Federations, Offered, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     error::Failure,
     release::{Account, Data, Known},
     role::standby::Judged,
-    store::{Ledger, ledger},
+    store::{
+        Ledger, LedgerError,
+        ledger::{self, KEPT_FOR_A_PROPOSAL},
+    },
     table,
 };
 use veilsum_proto::{
     identity::{Identity, PublicKey},
     roster::Roster,
-    suite::hash,
+    suite::{Hash, hash},
 };
 
-use crate::{party::head_of, policy::judged};
+use crate::{
+    party::head_of,
+    policy::{judged, keep},
+};
 
 /// Whether a file is another: its length and age, as text.
 pub(crate) fn stamp(file: &Path) -> String {
@@ -57,6 +64,19 @@ pub(crate) struct Judge {
     pub policy: Option<PathBuf>,
     /// Folder of its ledger.
     pub state: PathBuf,
+    /// What it holds of the account for what is proposed.
+    pub holds: Mutex<Holds>,
+}
+
+/// What a member holds of its account for the plan that is proposed to it ([POL-8]).
+#[derive(Default)]
+pub(crate) struct Holds {
+    /// The plan for which a part is kept.
+    plan: Option<Hash>,
+    /// How often another process had the ledger, so that nothing could be kept.
+    busy: u64,
+    /// Whether that was so at the last look.
+    waits: bool,
 }
 
 /// Held by whoever looks at rows.
@@ -73,7 +93,12 @@ impl Judge {
     /// The state of the files on which the answer rests.
     pub(crate) fn stamps(&self) -> Vec<String> {
         let rows = self.is_site.then(|| self.rows().map_or(String::new(), |(_, rows)| stamp_of_rows(&rows)));
-        self.watched().iter().map(|file| stamp(file)).chain(rows).collect()
+        // What is kept for a plan does not lapse while it is proposed; where another process has the ledger, it is tried again.
+        let quarter = seconds_since_1970() / (KEPT_FOR_A_PROPOSAL.as_secs() / 4);
+        let mut holds = self.holds();
+        holds.busy += u64::from(holds.waits);
+        let others = [quarter.to_string(), holds.busy.to_string()];
+        self.watched().iter().map(|file| stamp(file)).chain(rows).chain(others).collect()
     }
 
     fn watched(&self) -> Vec<PathBuf> {
@@ -106,9 +131,23 @@ impl Judge {
     /// The plan first, by public facts and the ledger; only a plan that is answered makes this site look whether it is ready.
     fn of_plan(&self, federation: &Federation) -> Result<Judged, Failure> {
         let (site, from) = self.rows()?;
+        let noisy = federation.work.recipe.noise.is_some();
+        let plan = federation.terms.hash();
+        if noisy {
+            // One coordinator has one plan proposed at a time.
+            match self.ledger(&site, plan) {
+                Ok(ledger) => self.free(ledger, |before| *before != plan),
+                Err(held @ LedgerError::Locked { .. }) => return Ok(self.waits(&held)),
+                // What else is wrong with it is told below.
+                Err(_) => {}
+            }
+        }
         let account = Ledger::look(&self.state, &head_of(&self.key), &self.identity)?;
         let judged = judged(federation, &site.policy, &account);
         if !judged.is_yes() {
+            if let Ok(ledger) = self.ledger(&site, plan) {
+                self.free(ledger, |_| true);
+            }
             return Ok(Judged { answer: judged.proposal(), words: judged.sentence() });
         }
         // [REL-5]: a block that is not whole on this roster answers nothing.
@@ -124,8 +163,50 @@ impl Judge {
                          their place, say so: veilsum ledger separate";
             return Ok(Judged { answer, words: words.into() });
         }
+        documents::keep_policy(policy_of(self.policy.as_deref(), Some(&self.key))?.1.as_deref(), &self.key)?;
         self.ready(federation, &site, &from, &account)?;
+        if !noisy {
+            return Ok(Judged { answer: judged.proposal(), words: judged.sentence() });
+        }
+        let judged = match self.ledger(&site, plan).and_then(|mut ledger| keep(&mut ledger, federation, &site.policy)) {
+            Ok(judged) => judged,
+            Err(held @ LedgerError::Locked { .. }) => return Ok(self.waits(&held)),
+            Err(other) => return Err(other.into()),
+        };
+        self.holds().plan = judged.is_yes().then_some(plan);
         Ok(Judged { answer: judged.proposal(), words: judged.sentence() })
+    }
+
+    fn holds(&self) -> MutexGuard<'_, Holds> {
+        self.holds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A yes is kept, so that none is given while another process has the ledger, whose run could have the same part of the account.
+    fn waits(&self, held: &LedgerError) -> Judged {
+        self.holds().waits = true;
+        let words = format!("No: {held} [LED-6]; it is tried again");
+        Judged { answer: PlanAnswer::Refuses { rule: "LED-6".into() }, words }
+    }
+
+    /// What was kept for such a plan is free again, unless its run has begun; where that cannot be noted, it lapses.
+    fn free(&self, mut ledger: Ledger, such: impl FnOnce(&mut Hash) -> bool) {
+        let before = {
+            let mut holds = self.holds();
+            holds.waits = false;
+            holds.plan.take_if(such)
+        };
+        if let Some(before) = before
+            && ledger.book().account().rho_of(&before) == 0
+            && let Err(e) = ledger.free(&before)
+        {
+            crate::tell!("{e}");
+        }
+    }
+
+    /// This site's ledger, to note something in.
+    fn ledger(&self, site: &SitePolicy, plan: Hash) -> Result<Ledger, LedgerError> {
+        let data = Data { name: site.data.clone(), rows: Hash::default() };
+        Ledger::open(&self.state, Some(&head_of(&self.key)), self.identity.clone(), data, plan)
     }
 
     /// Whether this site is ready: its rows can be read, and are those that it answered from before. Its operator alone is told why not.
@@ -156,4 +237,91 @@ impl Judge {
 
 fn no(answer: PlanAnswer, failure: &Failure) -> Judged {
     Judged { answer, words: format!("{}\n  ({})", failure.message, failure.advice) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use veilsum_node::{
+        documents::{Fingerprint, sign_next},
+        plan::{Column, OutOfBox, PlanSpec, Seeding},
+    };
+    use veilsum_proto::codec;
+    use veilsum_testkit::{cast::Cast, program::Folder};
+
+    use super::*;
+
+    fn columns() -> Vec<Column> {
+        ["x", "y"].map(|name| Column { name: name.into(), lower: 0.0, upper: 1.0 }).to_vec()
+    }
+
+    fn works() -> Vec<(PlanSpec, u64)> {
+        use veilsum_cluster::{Algorithm, privacy::Noise};
+        let (m, epsilon, max_rounds) = (2.0, 0.0, 4);
+        let mut works = Vec::new();
+        for algorithm in [
+            Algorithm::Fcm { m, epsilon, max_rounds },
+            Algorithm::Kmeans { epsilon, max_rounds },
+            Algorithm::Pcm { m, epsilon, max_rounds, distance: 0.3 },
+        ] {
+            let plain = PlanSpec::plain(columns(), algorithm, 2, Seeding::Uniform { seed: 1 });
+            works.push((plain.clone(), 1 << 20));
+            for (rho, max_rows) in [(0.05, 1 << 20), (0.3, 64), (0.95, 1 << 20), (1.4, 1 << 20)] {
+                let mut work = PlanSpec { out_of_box: OutOfBox::Clip, step_bits: Some(20), ..plain.clone() };
+                work.recipe.noise = Some(Noise::usual(rho, 200).from_anywhere());
+                works.push((work, max_rows));
+            }
+        }
+        works
+    }
+
+    /// [PRO-2]: what a site says of a plan is the same for all rows with which it is ready, and rows are looked at only for a plan that
+    /// is answered.
+    #[test]
+    fn pro_2_what_is_said_of_a_plan_is_the_same_for_all_rows() {
+        let folder = Folder::fresh();
+        let ids: Vec<Arc<Identity>> = (1..=5).map(|seed| Arc::new(Identity::from_seed(&[seed; 32]))).collect();
+        let of = |work: &PlanSpec, max_rows| {
+            let cast = Cast::of(ids.clone(), work, &["one", "two", "three"], |terms| terms.max_rows = max_rows);
+            cast.expect("a plan").federation
+        };
+        let data = folder.0.join("rows.csv");
+        let judge = Judge {
+            identity: ids[2].clone(),
+            key: folder.0.join("one.key"),
+            roster: folder.0.join("roster.toml"),
+            is_site: true,
+            data: Some(data.clone()),
+            policy: None,
+            state: folder.0.join("state"),
+            holds: Mutex::default(),
+        };
+        let roster = Roster::clone(&of(&works()[0].0, 64).roster);
+        sign_next(&judge.roster, roster.clone(), Vec::new(), &ids[0]).expect("a roster");
+        let heard = Fingerprint::parse(&roster.hash().to_string()).expect("a fingerprint");
+        judge.offered(&roster).agree(Some(&heard), None).expect("agreed");
+        let usual: String = (0..40).map(|i| format!("{},0.5\n", f64::from(i) / 50.0)).collect();
+        let tables = ["", "0.1,0.9\n", &usual, "7,-1e300\n0.5,0.5\n", ",\nabc,0.1\n0.3\n", "0,0\n0,0\n"];
+        let mut said = BTreeSet::new();
+        for (work, max_rows) in works() {
+            let federation = of(&work, max_rows);
+            let mut answer = |text: String| {
+                std::fs::write(&data, text).expect("a table");
+                let answer = judge.judge(&federation).answer;
+                said.insert(format!("{answer:?}"));
+                codec::encode(&answer)
+            };
+            let answers: BTreeSet<Vec<u8>> = tables.iter().map(|rows| answer(format!("x,y\n{rows}"))).collect();
+            assert_eq!(answers.len(), 1, "{}: {answers:?}", work.method_name());
+            // A table without a column is none.
+            let unready = answer("x\n0.5\n".into());
+            let refuses = answers.iter().any(|answer| answer[0] == 1);
+            assert_eq!(answers.contains(&unready), refuses, "{}", work.method_name());
+            assert!(refuses || unready == codec::encode(&PlanAnswer::NotReady));
+        }
+        for answer in ["Would", "POL-4", "POL-8", "POL-9", "NotReady"] {
+            assert!(said.iter().any(|said| said.contains(answer)), "{answer} in {said:?}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -246,6 +246,7 @@ impl Member<'_> {
             data: self.args.data.clone(),
             policy: self.args.policy.clone(),
             state: state_of(&self.key, self.args.state.as_ref()),
+            holds: Mutex::default(),
         };
         let (state, key, identity) = (judge.state.clone(), self.key.clone(), self.identity.clone());
         let has_answered = move || {

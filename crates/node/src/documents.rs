@@ -44,7 +44,7 @@ pub use schema::{
     Fit, MAX_SCHEMA, Reading, Taken, adopt_schema, fit_of, header_of, load_schema, other_schema, parse_schema,
     proposed_schema, reading_of, schema_beside, schema_differs, schema_file_beside, schema_text, take_schema,
 };
-pub use site::{SitePolicy, load_policy, policy_of};
+pub use site::{SitePolicy, keep_policy, load_policy, policy_of};
 
 pub use veilsum_federation::agreed::{Federation, fingerprint, roster_fingerprint, whoami};
 use veilsum_federation::{

@@ -80,11 +80,11 @@ pub enum Note {
     Renamed(Box<Rekey>),
     /// The operator agrees to the exact totals of the plan that the entry names, for the rows as they are ([POL-9]).
     Agreed,
-    /// A run of the plan that the entry names has begun, and so much of the account is kept for it ([POL-8]).
+    /// This site said yes to the plan that the entry names, and so much of the account is kept for its run ([POL-8]).
     Reserved(Reservation),
 }
 
-/// What is kept of an account for a run that has begun.
+/// What is kept of an account for a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reservation {

@@ -245,12 +245,12 @@ impl Account {
         self.exact.is_some()
     }
 
-    /// What is kept for a begun run of this plan, in 10^-9 of rho, with what it has spent.
-    pub fn keeps_for(&self, plan: &Hash) -> u64 {
-        self.reserved.get(plan).map_or(0, |kept| kept.nano_rho)
+    /// What was kept last for this plan, with what its run has spent; it may have lapsed. Nothing where its run has ended.
+    pub fn kept_for(&self, plan: &Hash) -> Option<Reservation> {
+        self.reserved.get(plan).filter(|kept| kept.nano_rho > 0).copied()
     }
 
-    /// rho in 10^-9 that is spent, with what is kept for begun runs of other plans than this one ([POL-8]); `now` in seconds since
+    /// rho in 10^-9 that is spent, with what is kept for other plans than this one ([POL-8]); `now` in seconds since
     /// 1970.
     pub fn promised_beside(&self, plan: &Hash, now: u64) -> u64 {
         let kept = self.reserved.iter().filter(|(other, kept)| *other != plan && kept.until > now);

@@ -38,11 +38,27 @@ fn refused<T>(what: impl Into<String>, rule: &'static str) -> Result<T, Error> {
 }
 
 /// Whether this site answers the whole plan. A yes holds for all of its questions: what is spent is what the plan promises, and
-/// nothing that happens in the run adds to it. `now` is in seconds since 1970.
+/// nothing that happens in the run adds to it. Others cannot have the same part of the account where it is kept in the same step
+/// ([POL-8]). `now` is in seconds since 1970.
 ///
 /// # Errors
 /// `Error::Refused` with the rule.
 pub fn judge(about: About<'_>, policy: &Policy, account: &Account, now: u64) -> Result<Yes, Error> {
+    if about.work.recipe.noise.is_some() && account.rho_of(&about.terms.hash()) > 0 {
+        return refused(
+            "this plan was answered before, and a second run has noise of its own: agree on a new plan",
+            "POL-8",
+        );
+    }
+    judge_rest(about, policy, account, now)
+}
+
+/// The same for the rest of a run that was interrupted: what it has spent is part of what the plan promises. What was kept for it may
+/// be somebody else's by now.
+///
+/// # Errors
+/// As [`judge`].
+pub fn judge_rest(about: About<'_>, policy: &Policy, account: &Account, now: u64) -> Result<Yes, Error> {
     let About { work, terms, sites } = about;
     policy::check_size(terms, &policy.floor, sites)?;
     policy::threshold(terms, &policy.floor, sites, sites)?;
@@ -70,17 +86,11 @@ pub fn judge(about: About<'_>, policy: &Policy, account: &Account, now: u64) -> 
     let form =
         SumBounds::of(work, terms, sites).map_err(|e| Error::Refused { what: e.to_string(), rule: Rule("POL-3") })?;
     let (plan, nano_rho) = (terms.hash(), promise((terms, &form, sites), policy));
-    let given = account.rho_of(&plan);
-    if nano_rho.is_some() && given > 0 {
-        return refused(
-            "this plan was answered before, and a second run has noise of its own: agree on a new plan",
-            "POL-8",
-        );
-    }
+    let rest = nano_rho.map(|rho| rho.saturating_sub(account.rho_of(&plan)));
     let mut spent = account.spent();
     spent.nano_rho = account.promised_beside(&plan, now);
-    policy::check_account(policy, nano_rho, account.has_agreed(&plan), &spent)?;
-    let left = policy.nano_rho.saturating_sub(spent.nano_rho.saturating_add(nano_rho.unwrap_or(0)));
+    policy::check_account(policy, rest, account.has_agreed(&plan), &spent)?;
+    let left = policy.nano_rho.saturating_sub(spent.nano_rho.saturating_add(rest.unwrap_or(0)));
     let runs = nano_rho.map(|rho| u32::try_from(left / rho.max(1)).unwrap_or(u32::MAX));
     Ok(Yes { nano_rho, left, runs })
 }

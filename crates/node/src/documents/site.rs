@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     error::{Code, Failure},
+    files::{self, Existing},
     table::RowRules,
 };
 
@@ -90,13 +91,40 @@ pub fn load_policy(path: &Path) -> Result<SitePolicy, Failure> {
 /// default; and the file it stands in.
 ///
 /// # Errors
-/// As [`load_policy`].
+/// As [`load_policy`], and where there was a `site.toml` when this party took part last ([`keep_policy`]) and there is none: a file
+/// that is lost makes no site less strict.
 pub fn policy_of(given: Option<&Path>, key: Option<&Path>) -> Result<(SitePolicy, Option<PathBuf>), Failure> {
     let beside = || key.map(|key| key.with_file_name(FILE)).filter(|path| std::fs::symlink_metadata(path).is_ok());
-    match given.map(Path::to_owned).or_else(beside) {
-        Some(path) => Ok((load_policy(&path)?, Some(path))),
-        None => Ok((SitePolicy::default(), None)),
+    if let Some(path) = given.map(Path::to_owned).or_else(beside) {
+        return Ok((load_policy(&path)?, Some(path)));
     }
+    if let Some(kept) = key.map(kept_beside).filter(|kept| std::fs::symlink_metadata(kept).is_ok()) {
+        return Err(Failure::new(
+            Code::Policy,
+            format!("{FILE}, under which this party took part before, is gone"),
+            format!("put it back (a copy is {}), or write an empty one if the default is meant", kept.display()),
+        ));
+    }
+    Ok((SitePolicy::default(), None))
+}
+
+/// Where a copy of the policy beside a key is kept.
+fn kept_beside(key: &Path) -> PathBuf {
+    key.with_added_extension("policy")
+}
+
+/// Before this party takes part under the policy in `file`: a copy of it is kept beside its key, if it stands there, so that its loss is
+/// noticed ([`policy_of`]).
+///
+/// # Errors
+/// A [`Failure`] where it cannot be written.
+pub fn keep_policy(file: Option<&Path>, key: &Path) -> Result<(), Failure> {
+    let Some(file) = file.filter(|file| **file == key.with_file_name(FILE)) else { return Ok(()) };
+    let (text, kept) = (read_text(file, MAX_FILE)?, kept_beside(key));
+    if read_text(&kept, MAX_FILE).is_ok_and(|known| known == text) {
+        return Ok(());
+    }
+    Ok(files::write_private(&kept, text.as_bytes(), Existing::Replace)?)
 }
 
 impl File {
@@ -376,5 +404,20 @@ mod tests {
         assert_eq!((found.policy.floor.max_rounds, path), (7, Some(beside)));
         let other = folder.0.join("other.toml");
         assert!(policy_of(Some(&other), Some(&key)).is_err(), "a file that was named must be there");
+        let beside = folder.0.join(FILE);
+        // Nobody has taken part under it.
+        std::fs::remove_file(&beside).unwrap();
+        assert!(policy_of(None, Some(&key)).is_ok());
+        std::fs::write(&beside, "max_rounds = 7").unwrap();
+        keep_policy(Some(&other), &key).unwrap();
+        keep_policy(Some(&beside), &key).unwrap();
+        std::fs::write(&beside, "max_rounds = 8").unwrap();
+        keep_policy(Some(&beside), &key).unwrap();
+        assert_eq!(policy_of(None, Some(&key)).unwrap().0.policy.floor.max_rounds, 8);
+        std::fs::remove_file(&beside).unwrap();
+        let gone = policy_of(None, Some(&key)).unwrap_err();
+        assert!(gone.code == Code::Policy && gone.advice.contains("a.key.policy"), "{gone}");
+        std::fs::write(&beside, "").unwrap();
+        assert_eq!(policy_of(None, Some(&key)).unwrap().0, SitePolicy::default());
     }
 }

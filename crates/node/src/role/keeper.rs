@@ -1,13 +1,10 @@
 //! The ledger that both conversations of a site share, and the door through it ([`crate::release::decide`]).
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use veilsum_proto::{
     Error,
-    ledger::{Note, Reservation},
+    ledger::Note,
     policy::{Asked, Consent},
     release::Standing,
     suite::Hash,
@@ -17,8 +14,11 @@ use super::config::ClientConfig;
 use crate::{
     clock::seconds_since_1970,
     error::Failure,
-    release::{About, Answering, Data, Known, Left, Offer, Origin, decide, judge},
-    store::{Ledger, ledger::LedgerError},
+    release::{About, Answering, Data, Known, Left, Offer, Origin, decide},
+    store::{
+        Ledger,
+        ledger::{KEPT_FOR_A_RUN, LedgerError},
+    },
 };
 
 /// The ledger that both conversations of a site share.
@@ -80,11 +80,7 @@ impl Keeper {
     /// # Errors
     /// [`LedgerError`].
     pub(super) fn ended(&self, plan: &Hash) -> Result<(), LedgerError> {
-        let note = Note::Reserved(Reservation { nano_rho: 0, until: 0 });
-        self.with(|ledger| match ledger.book().account().keeps_for(plan) {
-            0 => Ok(()),
-            _ => ledger.note(note, &Left { plan: *plan, ..Left::default() }, Hash::default()),
-        })
+        self.with(|ledger| ledger.free(plan))
     }
 
     /// Does something with the ledger alone.
@@ -104,31 +100,15 @@ fn recognised(mut ledger: Ledger, origin: &Origin) -> Result<Ledger, Failure> {
     Ok(ledger)
 }
 
-/// For how long what a run needs of the account is kept for it, if nobody takes it up again.
-const KEPT: Duration = Duration::from_secs(7 * 24 * 3_600);
-
 /// [POL-8], [POL-9]: the plan is answered whole or not at all. Before this site dials anybody it judges the plan, and keeps what the
-/// plan spends, so that no other run can have it. A run that is taken up has been judged.
+/// plan spends, so that no other run can have it.
 fn begun(mut ledger: Ledger, config: &ClientConfig) -> Result<Ledger, Failure> {
     let federation = &config.party.federation;
     let plan = federation.terms.hash();
-    let left = Left { plan, ..Left::default() };
-    let note = |ledger: &mut Ledger, note| ledger.note(note, &left, Hash::default());
     if config.agreed && !ledger.book().account().has_agreed(&plan) {
-        note(&mut ledger, Note::Agreed)?;
-    }
-    // A run that was interrupted still has its reservation, and is taken up. One that came to its end gave it back ([`Keeper::ended`]).
-    let account = ledger.book().account();
-    if account.rho_of(&plan) > 0 && account.keeps_for(&plan) > 0 {
-        return Ok(ledger);
+        ledger.note(Note::Agreed, &Left { plan, ..Left::default() }, Hash::default())?;
     }
     let about = About { work: &federation.work, terms: &federation.terms, sites: federation.roster.sites.len() };
-    let now = seconds_since_1970();
-    let yes = judge(about, &config.site.policy, ledger.book().account(), now)?;
-    if let Some(nano_rho) = yes.nano_rho
-        && ledger.book().account().keeps_for(&plan) != nano_rho
-    {
-        note(&mut ledger, Note::Reserved(Reservation { nano_rho, until: now + KEPT.as_secs() }))?;
-    }
+    ledger.keep(about, &config.site.policy, seconds_since_1970(), KEPT_FOR_A_RUN)??;
     Ok(ledger)
 }

@@ -19,6 +19,8 @@ pub mod reception;
 pub mod server;
 pub mod service;
 mod site_session;
+#[cfg(feature = "testing")]
+pub mod sown;
 pub mod standby;
 pub mod status;
 pub mod stop;
@@ -26,6 +28,7 @@ mod validity_oracle;
 
 use std::sync::{Arc, Mutex};
 
+#[cfg(not(feature = "testing"))]
 use rand_core::UnwrapErr;
 use veilsum_proto::roster::PartyId;
 
@@ -33,6 +36,13 @@ use veilsum_proto::roster::PartyId;
 pub type View = Arc<Mutex<Vec<(PartyId, Vec<u8>)>>>;
 
 /// The operating system's randomness.
+#[cfg(not(feature = "testing"))]
 pub fn system_rng() -> UnwrapErr<getrandom::SysRng> {
     UnwrapErr(getrandom::SysRng)
+}
+
+/// The operating system's randomness, or what a test has sown on this thread.
+#[cfg(feature = "testing")]
+pub fn system_rng() -> sown::Sown {
+    sown::Sown
 }

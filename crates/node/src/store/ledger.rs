@@ -6,6 +6,7 @@
 
 mod error;
 mod file;
+mod kept;
 mod look;
 mod rekey;
 
@@ -14,6 +15,8 @@ use std::{
     fs::File,
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
+    time::{Duration, Instant},
 };
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +30,7 @@ use veilsum_proto::{
 
 pub use error::LedgerError;
 use file::Fault;
+pub use kept::{KEPT_FOR_A_PROPOSAL, KEPT_FOR_A_RUN};
 pub use look::{Checked, adopt, all, check};
 
 use super::log::{self, Log, NoLock};
@@ -385,14 +389,22 @@ fn own_head(path: &Path, head: &Path, key: &PublicKey) -> Result<Option<Head>, L
     })
 }
 
+/// How long a ledger that another process holds is waited for: who answers a proposal, or declares a change, has it for moments.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// The file beside a ledger or a head whose lock the process that holds it keeps, with that process's number in it.
 fn lock(ledger: &Path, plan: &Hash) -> Result<File, LedgerError> {
     let path = ledger.with_added_extension("lock");
     let who = format!("process {}, plan {}\n", std::process::id(), crate::documents::fingerprint(&plan.0));
-    log::lock(&path, &who).map_err(|why| match why {
-        NoLock::Held(who) => LedgerError::Locked { path: ledger.to_owned(), who },
-        NoLock::Io(source) => LedgerError::Io { path, source },
-    })
+    let end = Instant::now() + PATIENCE;
+    loop {
+        match log::lock(&path, &who) {
+            Err(NoLock::Held(_)) if Instant::now() < end => thread::sleep(Duration::from_millis(20)),
+            Err(NoLock::Held(who)) => return Err(LedgerError::Locked { path: ledger.to_owned(), who }),
+            Err(NoLock::Io(source)) => return Err(LedgerError::Io { path, source }),
+            Ok(file) => return Ok(file),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -490,7 +490,7 @@ fn pol_9_an_agreement_is_for_one_plan_and_one_version_of_the_rows() {
     }
 }
 
-/// [POL-8]: what is kept for a run that has begun is nobody else's, until the run has ended or a week is over.
+/// [POL-8]: what is kept for a plan is nobody else's, until the run has ended or a week is over.
 #[test]
 fn pol_8_what_is_kept_for_a_run_counts() {
     let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));

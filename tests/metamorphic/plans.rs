@@ -1,0 +1,300 @@
+//! Plans, policies and tables from a seed.
+
+use chacha20::{
+    ChaCha20Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use veilsum_cluster::{
+    Algorithm, Centres, Clusters, OutOfBox, Query, Scaling,
+    method::{LocalRange, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor},
+    privacy::Noise,
+    query::LocalSteps,
+    sampling::Sampling,
+};
+use veilsum_node::{
+    loopback::toy_policy,
+    plan::{Categorical, Column, Judge, Labels, PlanSpec},
+    schema::Missing,
+};
+use veilsum_proto::{
+    plan::Terms,
+    policy::{Exact, Policy},
+};
+use veilsum_testkit::cast::Cast;
+
+/// Chance from a seed.
+pub(crate) struct Dice(ChaCha20Rng);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
+        Dice(ChaCha20Rng::seed_from_u64(seed))
+    }
+
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.0.next_u64() % n
+    }
+
+    pub(crate) fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    pub(crate) fn of<T: Clone>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len() as u64) as usize].clone()
+    }
+
+    /// From 0 to 1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// What the coordinator does that no plan has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Trick {
+    /// It asks before the intermediary has counted.
+    TooSoon,
+    /// The question's bytes are none.
+    Garbage,
+    /// It asks for the row count.
+    Count,
+    /// One word more than the answer has.
+    Longer,
+    /// The first question of another plan.
+    OtherPlan,
+    /// It ends the run.
+    Aborts,
+    /// It says that the run is over, with a model that is none.
+    NoModel,
+}
+
+/// One plan and what happens under it.
+pub(crate) struct Case {
+    pub cast: Cast,
+    pub policy: Policy,
+    /// Whether the operator agrees to a plan without noise.
+    pub agreed: bool,
+    /// What this site's own file says about missing values.
+    pub missing: Option<Missing>,
+    /// Before which question of the coordinator, and what.
+    pub trick: Option<(u32, Trick)>,
+    /// The first question of another plan.
+    pub other: Vec<u8>,
+    /// The coordinator tells the result. Its errors are reckoned from many draws where there is noise, which takes a while.
+    pub finishes: bool,
+    /// Frames come twice.
+    pub twice: bool,
+}
+
+fn algorithm(dice: &mut Dice) -> Algorithm {
+    let m = dice.of(&[1.1, 1.5, 2.0, 3.0]);
+    let (epsilon, max_rounds) = (0.0, 1 + dice.below(4) as u32);
+    let local = LocalSteps { most: 1 + dice.below(3) as u32, epsilon: 0.0 };
+    let (distance, regularisation) = (0.1 + dice.unit(), 0.01);
+    match dice.below(13) {
+        0 | 1 => Algorithm::Fcm { m, epsilon, max_rounds },
+        2 => Algorithm::Kmeans { epsilon, max_rounds },
+        3 => Algorithm::FcmNoise { m, epsilon, max_rounds, distance },
+        4 => Algorithm::Pcm { m, epsilon, max_rounds, distance },
+        5 => Algorithm::Gmm { epsilon, max_rounds, regularisation },
+        6 => Algorithm::Gk { m, epsilon, max_rounds, regularisation },
+        7 => Algorithm::FcmAnderson { m, epsilon, max_rounds },
+        8 => Algorithm::FfcmAvg1 { m, epsilon, max_rounds, local, powers: dice.one_in(2) },
+        9 => Algorithm::FfcmAvg2 { m, epsilon, max_rounds, local },
+        10 => Algorithm::Fkm { epsilon, max_rounds, min_rows: 1, local_steps: local.most, finish: 1 },
+        11 => Algorithm::Kumar { epsilon, max_rounds, local },
+        _ => Algorithm::Describe { bins: 2 + dice.below(6) as u32 },
+    }
+}
+
+fn columns(dice: &mut Dice) -> Vec<Column> {
+    (0..1 + dice.below(3))
+        .map(|i| {
+            let lower = -5.0 + 5.0 * dice.unit();
+            Column { name: format!("x{i}"), lower, upper: lower + dice.of(&[0.5, 1.0, 30.0, 1e4]) }
+        })
+        .collect()
+}
+
+fn seeding(dice: &mut Dice, k: u32, width: usize) -> Seeding {
+    match dice.below(4) {
+        0 => {
+            let centres: Vec<Vec<f64>> = (0..k).map(|_| (0..width).map(|_| dice.unit()).collect()).collect();
+            Seeding::Given { centres: Centres::from_rows(&centres).expect("centres") }
+        }
+        1 => Seeding::Tree(TreeSeeding { seed: dice.below(9), levels: 1 + dice.below(4) as u32, tries: 2 }),
+        _ => Seeding::Uniform { seed: dice.below(9) },
+    }
+}
+
+/// Any method part at all; whether it is one is for the plan to say.
+pub(crate) fn work(dice: &mut Dice, noisy: bool) -> PlanSpec {
+    let columns = columns(dice);
+    let algorithm = algorithm(dice);
+    let describes = matches!(algorithm, Algorithm::Describe { .. });
+    let k = if describes { 1 } else { 1 + dice.below(4) as u32 };
+    let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let categorical: Vec<Categorical> = (dice.one_in(4))
+        .then(|| Categorical {
+            column: "c".into(),
+            categories: names(if dice.one_in(2) { &["a", "b"] } else { &["a", "b", "other"] }),
+            weight: 1.0,
+        })
+        .into_iter()
+        .collect();
+    let start = if describes { Seeding::Uniform { seed: 1 } } else { seeding(dice, k, columns.len()) };
+    let mut work = PlanSpec { categorical, ..PlanSpec::plain(columns, algorithm, k, start) };
+    if dice.one_in(6) {
+        work.recipe.clusters = Clusters { min: k, max: k + 1 };
+        work.recipe.restarts = 1 + dice.below(2) as u32;
+    }
+    if dice.one_in(4) {
+        let winsor = Winsor { column: 0, lower: 0.1, upper: 0.9 };
+        work.recipe.preparation = Preparation {
+            winsorise: if dice.one_in(2) { vec![winsor] } else { Vec::new() },
+            scale: dice.of(&[Scale::None, Scale::Standard, Scale::Robust, Scale::Whiten]),
+            min_rows: 1,
+            bins: 4,
+        };
+    }
+    if dice.one_in(3) {
+        let vectors = dice.one_in(2);
+        work.recipe.validity = Validity { full: true, vectors, silhouette: vectors, ..Validity::basic() };
+    }
+    if dice.one_in(8) {
+        work.recipe.validity.classes = 2;
+        work.labels = Some(Labels { column: "label".into(), classes: names(&["yes", "no"]) });
+    }
+    if dice.one_in(10) {
+        work.recipe.range = Some(LocalRange { most: 2, starts: 1, seed: 1 });
+    }
+    work.scaling = dice.of(&[Scaling::Box, Scaling::Box, Scaling::Box, Scaling::None, Scaling::Direction]);
+    work.out_of_box = dice.of(&[OutOfBox::Refuse, OutOfBox::Clip]);
+    if dice.one_in(8) {
+        work.judge = Judge::Intermediary;
+    }
+    if dice.one_in(10) {
+        work.sampling = Some(Sampling { share: 0.75, seed: 5 });
+    }
+    if dice.one_in(3) {
+        work.step_bits = Some(20);
+    }
+    if noisy {
+        (work.step_bits, work.out_of_box) = (Some(8 + dice.below(20) as u8), OutOfBox::Clip);
+        let mut noise = Noise::usual(dice.of(&[0.05, 0.25, 1.0]), 200);
+        noise.tau = dice.of(&[0.0, 0.25]);
+        noise.absolute_rounds = dice.below(3) as u32;
+        noise.retries = dice.below(3) as u32;
+        work.recipe.noise = Some(noise);
+    }
+    work
+}
+
+/// What a policy may forbid, by public facts.
+fn policy(dice: &mut Dice) -> Policy {
+    let mut policy = toy_policy().policy;
+    match dice.below(16) {
+        0 => policy.nano_rho = dice.below(300_000_000),
+        1 => policy.methods = Some(vec!["fcm".into()]),
+        2 => policy.columns = Some(vec!["x0".into()]),
+        3 => policy.max_rows = 10_000,
+        4 => policy.floor.min_cohort = 4,
+        5 => policy.floor.max_rounds = dice.below(8) as u32,
+        6 => policy.exact = Exact::Never,
+        7 => policy.floor.contributors = 2,
+        _ => {}
+    }
+    policy
+}
+
+/// The case of a seed.
+pub(crate) fn case(seed: u64) -> Case {
+    let mut dice = Dice::new(seed);
+    let identity = |i: u8| {
+        let mut bytes = [i; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        std::sync::Arc::new(veilsum_proto::identity::Identity::from_seed(&bytes))
+    };
+    let names = ["one", "two", "three", "four", "five"];
+    let noisy = dice.one_in(2);
+    let cast = loop {
+        let work = work(&mut dice, noisy);
+        // Some of five sites are drawn.
+        let sites = if work.sampling.is_some() { 5 } else { 3 + usize::from(dice.one_in(6)) };
+        let identities = (0..sites as u8 + 2).map(|i| identity(i + 1)).collect();
+        let (slots, opening) = (2 + dice.below(6) as u16, !dice.one_in(40));
+        let change = |terms: &mut Terms| {
+            (terms.min_cohort, terms.slots, terms.opening) = (sites as u16, slots, opening);
+            terms.block_size = u16::from(work.sampling.is_some());
+        };
+        if work.check().is_ok()
+            && let Ok(cast) = Cast::of(identities, &work, &names[..sites], change)
+            && cast.federation.terms.check(&cast.federation.roster).is_ok()
+        {
+            break cast;
+        }
+    };
+    let trick = dice.one_in(2).then(|| {
+        let tricks = [
+            Trick::TooSoon,
+            Trick::Garbage,
+            Trick::Count,
+            Trick::Longer,
+            Trick::OtherPlan,
+            Trick::Aborts,
+            Trick::NoModel,
+        ];
+        (dice.below(5) as u32, dice.of(&tricks))
+    });
+    let other = Query::fuzzy_sums(Centres::from_rows(&vec![vec![0.3; 2]; 2]).expect("centres"), 1.7);
+    let other = veilsum_node::question::Question::Cluster(other.into()).to_bytes();
+    Case {
+        cast,
+        policy: policy(&mut dice),
+        agreed: !dice.one_in(12),
+        missing: dice.of(&[None, Some(Missing::LeaveOut)]),
+        trick,
+        other,
+        finishes: !noisy || dice.one_in(4),
+        twice: dice.one_in(10),
+    }
+}
+
+/// What a table looks like beyond the usual.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Look {
+    Usual,
+    Outside,
+    Holes,
+    Unlisted,
+    Zeros,
+}
+
+/// A table under a plan's header, with so many rows, as the text of a file.
+pub(crate) fn table(dice: &mut Dice, work: &PlanSpec, rows: u64, look: Look) -> String {
+    let mut header: Vec<&str> = work.headers().collect();
+    header.extend(work.labels.iter().map(|labels| labels.column.as_str()));
+    let mut text = header.join(",") + "\n";
+    for _ in 0..rows {
+        let odd = look != Look::Usual && dice.one_in(3);
+        let mut cells: Vec<String> = work.columns.iter().map(|column| number(dice, column, odd, look)).collect();
+        let word = |dice: &mut Dice, list: &[String]| match (odd, look) {
+            (true, Look::Unlisted) => "nobody-listed-this".to_owned(),
+            (true, Look::Holes) => String::new(),
+            _ => dice.of(list),
+        };
+        cells.extend(work.categorical.iter().map(|column| word(dice, &column.categories)));
+        cells.extend(work.labels.iter().map(|labels| word(dice, &labels.classes)));
+        text += &(cells.join(",") + "\n");
+    }
+    text
+}
+
+fn number(dice: &mut Dice, column: &Column, odd: bool, look: Look) -> String {
+    let (low, high) = (column.lower, column.upper);
+    match (odd, look) {
+        (true, Look::Outside) => dice.of(&[format!("{}", high + 1e6), format!("{}", low - 0.1), "-1e300".to_owned()]),
+        (true, Look::Holes) => dice.of(&["", "NaN", "none"]).to_owned(),
+        (true, Look::Zeros) => "0".to_owned(),
+        _ => format!("{}", low + dice.unit() * (high - low)),
+    }
+}

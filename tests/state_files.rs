@@ -1,0 +1,284 @@
+//! Files of a site's state removed, cut in half, or set back to an older copy, while its process is dead in the midst of a run and
+//! between two runs: nothing that was refused is answered after it, no slot has its noise in two answers, whatever left stays in the
+//! ledger as long as anything more leaves, and nothing panics. One test for each kind of file.
+//!
+//! Ledger and head set back together are another matter: one machine cannot know it ([LED-5]).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use veilsum_cluster::{Algorithm, OutOfBox, method::Seeding, privacy::Noise};
+use veilsum_node::{
+    loopback::toy_policy,
+    plan::{Column, PlanSpec},
+    release::{About, judge},
+    store::Ledger,
+};
+use veilsum_proto::{
+    identity::Identity,
+    message::{Kind, kind_of},
+    policy::{DEFAULT_NANO_RHO, Policy},
+    roster::PartyId,
+    suite::hash,
+};
+use veilsum_testkit::{
+    cast::Cast,
+    program::Folder,
+    wire::{Ask, parts},
+};
+
+use super::metamorphic::{
+    plans::{Case, Dice, Look, table},
+    world::{Death, Rows, Seen, read, run_and_die},
+};
+
+/// Its file names, by how they end.
+#[derive(Clone, Copy, Debug)]
+enum File {
+    Ledger,
+    Head,
+    Journals,
+    Course,
+    Transcripts,
+    Rounds,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Harm {
+    Removed,
+    Cut,
+    SetBack,
+}
+
+const HARMS: [Harm; 3] = [Harm::Removed, Harm::Cut, Harm::SetBack];
+
+impl File {
+    fn is(self, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match self {
+            File::Ledger => name == "ledger.jsonl",
+            File::Head => name.ends_with(".head"),
+            File::Journals => name.ends_with(".journal"),
+            File::Course => name.ends_with(".course"),
+            File::Transcripts => name.ends_with(".transcript"),
+            File::Rounds => name == "rounds",
+        }
+    }
+}
+
+/// The files of this kind beside and in the state folder.
+fn files(of: File, state: &Path) -> Vec<PathBuf> {
+    let within = fs::read_dir(state).into_iter().flatten().flatten().map(|entry| entry.path());
+    let found: Vec<PathBuf> = within.chain([state.with_extension("head")]).filter(|path| of.is(path)).collect();
+    found.into_iter().filter(|path| path.is_file()).collect()
+}
+
+/// Their contents, by name.
+type Copies = BTreeMap<PathBuf, Vec<u8>>;
+
+fn copies(of: File, state: &Path) -> Copies {
+    files(of, state).into_iter().map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
+}
+
+/// How many files were harmed.
+fn harm(of: File, how: Harm, state: &Path, older: &Copies) -> usize {
+    let there = files(of, state);
+    for path in &there {
+        let whole = fs::read(path).expect("a file");
+        match (how, older.get(path)) {
+            (Harm::Removed, _) => fs::remove_file(path).expect("removed"),
+            (Harm::Cut, _) => fs::write(path, &whole[..whole.len() / 2]).expect("cut"),
+            (Harm::SetBack, Some(before)) => fs::write(path, before).expect("set back"),
+            // There was none then.
+            (Harm::SetBack, None) => fs::remove_file(path).expect("set back"),
+        }
+    }
+    there.len()
+}
+
+/// A federation of one data set, and its plans.
+struct Site {
+    folder: Folder,
+    identities: Vec<Arc<Identity>>,
+}
+
+impl Site {
+    fn new(name: &str) -> Site {
+        let of = |i: u8| Arc::new(Identity::from_seed(&hash("test", &[name.as_bytes(), &[i]]).0));
+        Site { folder: Folder::fresh(), identities: (0..5).map(of).collect() }
+    }
+
+    fn state(&self) -> PathBuf {
+        self.folder.0.join("state")
+    }
+
+    /// A plan that spends so much.
+    fn plan(&self, rho: f64, seed: u64) -> Case {
+        let columns = ["x", "y"].map(|name| Column { name: name.into(), lower: 0.0, upper: 1.0 }).to_vec();
+        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 4 };
+        let mut work = PlanSpec::plain(columns, fcm, 2, Seeding::Uniform { seed });
+        work.recipe.noise = Some(Noise { retries: 2, ..Noise::usual(rho, 100).from_anywhere() });
+        (work.step_bits, work.out_of_box) = (Some(20), OutOfBox::Clip);
+        let cast = Cast::of(self.identities.clone(), &work, &["one", "two", "three"], |terms| terms.slots = 4);
+        let policy = Policy { nano_rho: DEFAULT_NANO_RHO, ..toy_policy().policy };
+        let (agreed, missing, trick, other) = (false, None, None, Vec::new());
+        Case { cast: cast.expect("a plan"), policy, agreed, missing, trick, other, finishes: false, twice: false }
+    }
+
+    fn rows(&self, case: &Case) -> Vec<Rows> {
+        let row = |i: u64| {
+            let path = self.folder.0.join(format!("{i}.csv"));
+            fs::write(&path, table(&mut Dice::new(i), &case.cast.federation.work, 20, Look::Usual)).expect("a table");
+            read(case, &path).expect("rows")
+        };
+        (0..3).map(row).collect()
+    }
+
+    /// Runs a plan on what is there of the state.
+    fn run(&self, case: &Case, at: &[u32], between: &dyn Fn(usize)) -> Seen {
+        let death = Death { state: self.state(), at: at.to_vec(), between };
+        run_and_die(case, &self.rows(case), &death, 5)
+    }
+
+    /// Whether the door says yes to a plan, by what is there of the state.
+    fn says_yes(&self, case: &Case) -> bool {
+        let federation = &case.cast.federation;
+        let about = About { work: &federation.work, terms: &federation.terms, sites: 3 };
+        let head = self.state().with_extension("head");
+        let account = Ledger::look(&self.state(), &head, &self.identities[2]);
+        account.is_ok_and(|account| {
+            judge(about, &case.policy, &account, veilsum_node::clock::seconds_since_1970()).is_ok()
+        })
+    }
+
+    /// Digests of all frames that the ledger has, without a look at whether it holds.
+    fn entered(&self) -> BTreeSet<String> {
+        let text = fs::read_to_string(self.state().join("ledger.jsonl")).unwrap_or_default();
+        let entry = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok();
+        text.lines().filter_map(entry).filter_map(|entry| Some(entry["digest"].as_str()?.to_owned())).collect()
+    }
+}
+
+/// All masked words that a run showed, and how many of them after the last death.
+fn words(seen: &Seen) -> (Vec<(PartyId, Vec<u8>)>, usize) {
+    let since = seen.deaths.last().copied().unwrap_or(0);
+    let of = |at: usize| seen.steps[at..].iter().flat_map(|step| &step.sent).cloned();
+    let words = |at| of(at).filter(|(_, frame)| kind_of(frame) == Some(Kind::MaskedInput)).collect::<Vec<_>>();
+    let after = words(since).len();
+    (words(0), after)
+}
+
+/// No slot of a deck has two answers.
+fn one_answer_a_slot(seen: &Seen, about: &str) {
+    let asks = seen.steps.iter().filter_map(|step| match step.told {
+        Some((role, Kind::Ask)) => {
+            let of = parts(&step.frame);
+            let ask: Ask = of.read();
+            Some((of.context.0, (role, ask.deck, ask.slot)))
+        }
+        _ => None,
+    });
+    let slots: BTreeMap<[u8; 32], (PartyId, u32, u16)> = asks.collect();
+    let mut answers: BTreeMap<_, BTreeSet<Vec<u8>>> = BTreeMap::new();
+    for (_, frame) in words(seen).0 {
+        let of = parts(&frame);
+        answers.entry(slots[&of.context.0]).or_default().insert(of.rest);
+    }
+    for (slot, answers) in answers {
+        assert_eq!(answers.len(), 1, "{about}: one noise in two answers of {slot:?}");
+    }
+}
+
+fn check(of: File) {
+    let (mut harmed, mut went_on) = (0, 0);
+    for how in HARMS {
+        for at in [[1, 4], [2, 4], [2, 6]] {
+            let (found, more) = in_a_run(of, how, at);
+            (harmed, went_on) = (harmed + found, went_on + more);
+        }
+        harmed += between_runs(of, how);
+    }
+    println!("{of:?}: {harmed} files harmed, {went_on} answers after it");
+    assert!(harmed >= 3, "no file was harmed");
+}
+
+/// The process dies twice; what was there at its first death is what is older at its second.
+fn in_a_run(of: File, how: Harm, at: [u32; 2]) -> (usize, usize) {
+    let about = format!("{of:?} {how:?} in a run, deaths at {at:?}");
+    let site = Site::new(&about);
+    let (plan, large) = (site.plan(0.4, 1), site.plan(0.9, 2));
+    assert!(site.says_yes(&large), "{about}: with nothing in the ledger");
+    let (older, harmed) = (std::cell::RefCell::default(), std::cell::Cell::new(0));
+    let seen = site.run(&plan, &at, &|death| match death {
+        1 => *older.borrow_mut() = copies(of, &site.state()),
+        _ => {
+            assert!(!site.says_yes(&large), "{about}: the account is kept for the run");
+            harmed.set(harm(of, how, &site.state(), &older.borrow()));
+            assert!(!site.says_yes(&large), "{about}: a no became a yes");
+        }
+    });
+    assert_eq!(seen.deaths.len(), 2, "{about}: it did not die twice");
+    one_answer_a_slot(&seen, &about);
+    let (all, after) = words(&seen);
+    // A run that ended early gives back what it did not spend, and nothing of what it spent.
+    if after > 0 || site.says_yes(&large) {
+        let entered = site.entered();
+        for (_, frame) in all {
+            let digest = hash("ledger frame", &[&frame]).to_string();
+            assert!(entered.contains(&digest), "{about}: words left that the ledger does not have");
+        }
+    }
+    (harmed.get(), after)
+}
+
+/// A whole run, and then the files.
+fn between_runs(of: File, how: Harm) -> usize {
+    let about = format!("{of:?} {how:?} between runs");
+    let site = Site::new(&about);
+    let (plan, large, again) = (site.plan(0.4, 1), site.plan(0.9, 2), site.plan(0.4, 1));
+    let older = std::cell::RefCell::default();
+    site.run(&plan, &[2], &|_| *older.borrow_mut() = copies(of, &site.state()));
+    assert!(!site.says_yes(&large) && !site.says_yes(&again), "{about}: before");
+    let harmed = harm(of, how, &site.state(), &older.borrow());
+    for no in [&large, &again] {
+        assert!(!site.says_yes(no), "{about}: a no became a yes");
+        let seen = site.run(no, &[], &|_| {});
+        assert!(words(&seen).0.is_empty(), "{about}: words left under a plan that was refused");
+        assert!(seen.code.is_some_and(|code| code != 0), "{about}: {:?}", seen.code);
+    }
+    harmed
+}
+
+#[test]
+fn the_ledger() {
+    check(File::Ledger);
+}
+
+#[test]
+fn the_head_of_the_ledger() {
+    check(File::Head);
+}
+
+#[test]
+fn the_journals() {
+    check(File::Journals);
+}
+
+#[test]
+fn how_far_the_questions_have_come() {
+    check(File::Course);
+}
+
+#[test]
+fn what_the_coordinator_said() {
+    check(File::Transcripts);
+}
+
+#[test]
+fn the_rounds_that_may_be_undone() {
+    check(File::Rounds);
+}

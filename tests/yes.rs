@@ -1,0 +1,324 @@
+//! A yes is kept ([POL-8], [PRO-2]): after a site's door said yes to a whole plan, no question of its run is refused for the account's
+//! or the policy's sake, and the account never exceeds its cap. Two federations ask for one account, runs are interrupted and taken up
+//! again, lost questions are asked again, and time passes.
+//!
+//! By default 200 seeds; `VEILSUM_SEEDS=1000` runs more, and `VEILSUM_SEED=4711` one.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use veilsum_cluster::{OutOfBox, Prepared, Rows};
+use veilsum_node::{
+    method_session::{MethodSession, Turn},
+    question::{self, Layout, Question},
+    release::{About, Answering, Data, Left, Offer, Yes, cohort_digest, decide},
+    store::{
+        Ledger,
+        ledger::{KEPT_FOR_A_PROPOSAL, KEPT_FOR_A_RUN},
+    },
+};
+use veilsum_proto::{
+    Error,
+    identity::Identity,
+    ledger::{Answer, Note},
+    message::Disclosure,
+    noise::Key,
+    plan::Terms,
+    policy::{Asked, Cost, Policy},
+    release::{Block, Blocks, OwnBlock, block_id},
+    roster::PartyId,
+    suite::{Hash, hash},
+};
+use veilsum_testkit::cast::Cast;
+
+use super::metamorphic::plans::{Dice, work};
+
+const HOUR: u64 = 3_600;
+
+/// A federation that asks this site, and how far its run is.
+struct Walk {
+    cast: Cast,
+    rows: Prepared,
+    conversation: MethodSession,
+    /// Questions that were lost and may be asked again.
+    retries: u32,
+    counted: bool,
+    asked: u32,
+    slot: u16,
+    over: bool,
+}
+
+fn identities(seed: u64, sites: usize) -> Vec<Arc<Identity>> {
+    let of = |i: usize| Arc::new(Identity::from_seed(&hash("test", &[&seed.to_le_bytes(), &[i as u8]]).0));
+    (0..sites + 2).map(of).collect()
+}
+
+impl Walk {
+    /// Some plan that these parties can agree on; with noise it spends so much.
+    fn new(dice: &mut Dice, ids: &[Arc<Identity>], noisy: Option<u64>) -> Walk {
+        let names = ["one", "two", "three", "four", "five", "six"];
+        loop {
+            let mut work = work(dice, noisy.is_some());
+            work.out_of_box = OutOfBox::Clip;
+            if let Some(noise) = &mut work.recipe.noise {
+                (noise.nano_rho, noise.retries) = (noisy.unwrap_or(1).max(1), dice.below(4) as u32);
+            }
+            let min_cohort = (3 + dice.below(ids.len() as u64 - 4)) as u16;
+            let change = |terms: &mut Terms| {
+                (terms.min_cohort, terms.max_rows) = (min_cohort, dice.of(&[64, 1_000, 1 << 20]));
+                terms.colluders = dice.below(2) as u16;
+            };
+            if work.sampling.is_some() || work.check().is_err() {
+                continue;
+            }
+            let Ok(cast) = Cast::of(ids.to_vec(), &work, &names[..ids.len() - 2], change) else { continue };
+            let federation = &cast.federation;
+            let Ok(form) = federation.form() else { continue };
+            if federation.terms.check(&federation.roster).is_err() {
+                continue;
+            }
+            let domain = work.domain().expect("a box");
+            let middle: Vec<f64> = domain.lower().iter().zip(domain.upper()).map(|(a, b)| (a + b) / 2.0).collect();
+            let rows = Rows::new(middle, domain.columns()).expect("a row");
+            let rows = Prepared::new(&rows, &domain, OutOfBox::Clip).expect("a row in its box");
+            let rows = match work.labels {
+                Some(_) => rows.with_labels(vec![0]).expect("a label"),
+                None => rows,
+            };
+            let conversation = MethodSession::of(&work, form).expect("a run");
+            let retries = work.recipe.noise.map_or(2, |noise| noise.retries);
+            return Walk { cast, rows, conversation, retries, counted: false, asked: 0, slot: 0, over: false };
+        }
+    }
+
+    fn plan(&self) -> Hash {
+        self.cast.federation.terms.hash()
+    }
+
+    fn keep(&self, ledger: &mut Ledger, policy: &Policy, now: u64, kept: Duration) -> Result<Yes, Error> {
+        let of = &self.cast.federation;
+        let about = About { work: &of.work, terms: &of.terms, sites: of.roster.sites.len() };
+        ledger.keep(about, policy, now, kept).expect("a ledger in memory")
+    }
+
+    /// The next question of the run, or the last one again where it was lost; a refusal is one too many.
+    fn step(&mut self, dice: &mut Dice, ledger: &mut Ledger, policy: &Policy) {
+        let federation = self.cast.federation.clone();
+        let (domain, form) = (federation.work.domain().expect("a box"), federation.form().expect("a form"));
+        let (role, question, layout) = match self.conversation.turn() {
+            _ if !self.counted => {
+                let layout = Question::CountRows.layout(&domain, &form).expect("a layout");
+                (PartyId::Intermediary, Question::CountRows, layout)
+            }
+            Turn::Ask(question, layout) => (PartyId::Coordinator, (**question).clone(), layout.clone()),
+            // What the intermediary is asked to judge has tests of its own.
+            _ => {
+                self.over = true;
+                return;
+            }
+        };
+        if let Err(e) = self.answer(role, &question, &layout, ledger, policy) {
+            panic!("{} was refused after a yes: {e}", question.name());
+        }
+        if self.retries > 0 && dice.one_in(3) {
+            self.retries -= 1;
+            return;
+        }
+        if role == PartyId::Intermediary {
+            self.counted = true;
+            return;
+        }
+        let terms = question::Terms { noise: Some(&Key::from_bytes([7; 32])), ..question::Terms::everybody(form) };
+        let words = question::contribute(&question, &self.rows, &terms).expect("an answer");
+        let sites: Vec<u16> = (0..federation.roster.sites.len() as u16).collect();
+        let total: Vec<u64> = words.iter().map(|word| word.wrapping_mul(sites.len() as u64)).collect();
+        // Where this total says that the run is over, it is.
+        self.over |= self.conversation.take(&total, &sites).is_err();
+    }
+
+    /// The door's word on this question, and its frame in the ledger.
+    fn answer(
+        &mut self,
+        role: PartyId,
+        question: &Question,
+        layout: &Layout,
+        ledger: &mut Ledger,
+        policy: &Policy,
+    ) -> Result<(), Error> {
+        let federation = &self.cast.federation;
+        let sites: Vec<u16> = (0..federation.roster.sites.len() as u16).collect();
+        (self.asked, self.slot) = (self.asked + 1, self.slot + 1);
+        let mut members: Vec<_> = federation.roster.sites.iter().map(|site| (site.key, 0)).collect();
+        members.sort_unstable_by_key(|(key, _)| key.0);
+        let id = block_id(members.iter().map(|(key, _)| *key));
+        let context = hash("round", &[&self.plan().0, &self.slot.to_le_bytes()]);
+        let asked = Asked {
+            context,
+            run: Hash([1; 32]),
+            slot: (0, self.slot),
+            cohort: sites.clone(),
+            words: layout.words(),
+            query: question.to_bytes(),
+            rounds: 1,
+            blocks: Arc::new(Blocks(vec![Block { id, sites: sites.clone(), versions: vec![0; sites.len()] }])),
+            own: OwnBlock { id, members },
+            sites: sites.len(),
+        };
+        let left = Left {
+            plan: self.plan(),
+            session: self.cast.party(2).session(role),
+            run: asked.run,
+            slot: Some(asked.slot),
+            cohort: Some(cohort_digest(&federation.roster, &sites)),
+            context,
+        };
+        let site = Answering {
+            identity: &self.cast.identities[2],
+            roster: &federation.roster,
+            terms: &federation.terms,
+            work: &federation.work,
+            policy,
+            rows: &self.rows,
+        };
+        decide(&site, ledger.book_mut(), &asked, &left, &Offer { question, layout })?;
+        ledger.record(&context.0, Disclosure::MaskedWords, &left).expect("a ledger in memory");
+        Ok(())
+    }
+}
+
+/// What was answered before, of other plans.
+fn earlier(dice: &mut Dice, walk: &Walk, ledger: &mut Ledger, cap: u64) {
+    let mut members: Vec<_> = walk.cast.federation.roster.sites.iter().map(|site| (site.key, 0)).collect();
+    members.sort_unstable_by_key(|(key, _)| key.0);
+    for i in 0..dice.below(4) as u8 {
+        let left = Left {
+            plan: Hash([100 + i; 32]),
+            session: Hash([150 + i; 32]),
+            run: Hash([1; 32]),
+            slot: Some((0, 0)),
+            cohort: Some(Hash([2; 32])),
+            context: Hash([i; 32]),
+        };
+        let cost = Cost { scalars: 3, milli_bits: 0, nano_rho: Some(dice.below(cap / 8 + 1)) };
+        let answer = Answer {
+            kind: "fuzzy_sums".into(),
+            question: Hash([200 + i; 32]),
+            cost,
+            drawn: None,
+            frame: Default::default(),
+            centres: Vec::new(),
+        };
+        ledger.book_mut().promise(&left, answer, members.clone()).expect("one block");
+        ledger.record(&[i], Disclosure::MaskedWords, &left).expect("a ledger in memory");
+    }
+}
+
+/// What came of some federations.
+#[derive(Default, Debug)]
+struct Tally {
+    proposed: usize,
+    yes: usize,
+    noisy: usize,
+    questions: u32,
+    taken_up: usize,
+    not_taken_up: usize,
+    last_rho: usize,
+}
+
+fn federations(seed: u64, tally: &mut Tally) {
+    let mut dice = Dice::new(seed);
+    let sites = 4 + dice.below(3) as usize;
+    let ids = identities(seed, sites);
+    let noisy = !dice.one_in(5);
+    let mut walks = Vec::new();
+    for _ in 0..2 + dice.below(3) {
+        let rho = dice.below(1_000_000_000);
+        walks.push(Walk::new(&mut dice, &ids, noisy.then_some(rho)));
+    }
+    let mut policy = Policy { max_rows: dice.of(&[0, 64, 1_000]), ..Policy::default() };
+    policy.nano_rho = dice.below(2_500_000_000);
+    policy.floor.min_cohort = 3 + dice.below(2) as u16;
+    policy.floor.colluders = dice.below(2) as u16;
+    policy.floor.contributors = 1 + dice.below(2) as u32;
+    policy.floor.max_rounds = dice.of(&[1_000, 1_000, 8]);
+    let data = Data { name: "rows".into(), rows: Hash([5; 32]) };
+    let mut ledger = Ledger::in_memory(ids[2].clone(), data);
+    earlier(&mut dice, &walks[0], &mut ledger, policy.nano_rho);
+    if !noisy {
+        for walk in &walks {
+            let left = Left { plan: walk.plan(), ..Left::default() };
+            ledger.note(Note::Agreed, &left, Hash::default()).expect("a note");
+        }
+    }
+    let mut now = 1_000_000 * HOUR;
+    // All are proposed at once, and each is told yes or no.
+    tally.proposed += walks.len();
+    let verdicts: Vec<bool> =
+        walks.iter().map(|walk| walk.keep(&mut ledger, &policy, now, KEPT_FOR_A_PROPOSAL).is_ok()).collect();
+    let (yes, no): (Vec<_>, Vec<_>) = walks.drain(..).zip(verdicts).partition(|(_, yes)| *yes);
+    tally.yes += yes.len();
+    let alone = |walk: &Walk| {
+        let data = Data { name: "rows".into(), rows: Hash([5; 32]) };
+        walk.keep(&mut Ledger::in_memory(ids[2].clone(), data), &policy, now, KEPT_FOR_A_RUN).is_ok()
+    };
+    tally.last_rho += usize::from(!yes.is_empty()) * no.iter().filter(|(walk, _)| alone(walk)).count();
+    let mut running: Vec<Walk> = yes.into_iter().map(|(walk, _)| walk).collect();
+    // They begin within the day.
+    now += dice.below(20) * HOUR;
+    for walk in &running {
+        if let Err(e) = walk.keep(&mut ledger, &policy, now, KEPT_FOR_A_RUN) {
+            panic!("a run was refused after a yes to its proposal: {e}");
+        }
+    }
+    tally.noisy += running.len() * usize::from(noisy);
+    while !running.is_empty() {
+        let at = dice.below(running.len() as u64) as usize;
+        running[at].step(&mut dice, &mut ledger, &policy);
+        tally.questions += 1;
+        assert!(ledger.book().account().spent().nano_rho <= policy.nano_rho, "more than the cap was spent");
+        if running[at].over {
+            ledger.free(&running[at].plan()).expect("a note");
+            running.remove(at);
+        } else if dice.one_in(12) {
+            // Everything stands still, for longer than an account is kept now and then, and another plan comes.
+            let hours = dice.of(&[1, 200]);
+            now += hours * HOUR;
+            let other = (noisy && dice.one_in(2)).then(|| {
+                // It takes most of what nobody keeps.
+                let taken = ledger.book().account().promised_beside(&Hash::default(), now);
+                let most = policy.nano_rho.saturating_sub(taken) / 100 * (50 + dice.below(50));
+                Walk::new(&mut dice, &ids, Some(most))
+            });
+            let other = other.filter(|other| other.keep(&mut ledger, &policy, now, KEPT_FOR_A_RUN).is_ok());
+            running.retain(|walk| {
+                let up = walk.keep(&mut ledger, &policy, now, KEPT_FOR_A_RUN).is_ok();
+                assert!(up || hours > 1, "a run was not taken up while the account was kept for it");
+                *(if up { &mut tally.taken_up } else { &mut tally.not_taken_up }) += 1;
+                up
+            });
+            running.extend(other);
+        }
+    }
+}
+
+#[test]
+fn pol_8_a_yes_is_kept() {
+    let number = |name: &str| std::env::var(name).ok().map(|v| v.parse::<u64>().expect("a number"));
+    let seeds = match number("VEILSUM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("VEILSUM_SEEDS").unwrap_or(200),
+    };
+    let (mut tally, mut failed) = (Tally::default(), Vec::new());
+    for seed in seeds.clone() {
+        let run = AssertUnwindSafe(|| federations(seed, &mut tally));
+        if std::panic::catch_unwind(run).is_err() {
+            println!("replay: VEILSUM_SEED={seed} cargo test --test product a_yes_is_kept -- --nocapture");
+            failed.push(seed);
+        }
+    }
+    println!("seeds {seeds:?}: {tally:?}");
+    assert!(failed.is_empty(), "{} of {} seeds failed: {failed:?}", failed.len(), seeds.end - seeds.start);
+    if seeds.end - seeds.start >= 200 {
+        let Tally { yes, noisy, taken_up, not_taken_up, last_rho, .. } = tally;
+        assert!(yes > 100 && noisy > 60 && taken_up > 20 && not_taken_up > 2 && last_rho > 20, "{tally:?}");
+    }
+}
