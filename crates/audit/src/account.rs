@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling,
     privacy::{Extent, Levels, Noise},
-    query::{Contingency, Shifts, Typicality},
+    query::{Shifts, Stage},
 };
 use veilsum_node::question::{Layout, Question, ScaledBlock, Shared, SumBounds, Terms, contribute};
 use veilsum_proto::{
@@ -175,20 +175,19 @@ impl Release {
     /// As [`Release::noisy`] in the eyes of a site that counts on so many honest ones.
     fn shared(asked: &Question, domain: &Domain, rho: f64, honest: usize) -> Result<Release> {
         let plain = SumBounds { step_bits: Some(STEP_BITS), ..SumBounds::new(HONEST + 1, MAX_ROWS) };
-        let Some(sensitivities) = unaccounted(asked, domain) else {
-            let validated = matches!(only(asked), Some(Query::FuzzyValidation(_)));
-            let counted = matches!(asked, Question::CountRows);
+        let Some(sensitivities) = unaccounted(asked) else {
+            let at = |stage| u32::from(only(asked).is_some_and(|query| query.stage() == stage));
+            let (preparing, seeding) = (at(Stage::Preparing), at(Stage::Seeding));
             let noise = Noise {
                 retries: 0,
-                seeding_share: 0.0,
-                standardising_share: 0.0,
-                validation_share: f64::from(u8::from(validated)),
-                count_share: f64::from(u8::from(counted)),
+                seeding_share: f64::from(seeding),
+                standardising_share: f64::from(preparing),
+                validation_share: f64::from(at(Stage::Validating)),
+                count_share: f64::from(u8::from(matches!(asked, Question::CountRows))),
                 ..Noise::usual(rho, MAX_ROWS)
             };
             let clusters = only(asked).and_then(|q| q.points().first().map(|c| c.k())).unwrap_or(1) as u32;
-            let extent =
-                Extent { preparing: 0, seeding: 0, rounds: 1, members: 1, questions: 1, most_clusters: clusters };
+            let extent = Extent { preparing, seeding, rounds: 1, members: 1, questions: 1, most_clusters: clusters };
             let levels = Levels::new(&noise, extent, domain);
             let form = SumBounds { noise: Some(Shared { levels, honest }), ..plain };
             let layout = asked.layout(domain, &form)?;
@@ -250,20 +249,9 @@ fn only(asked: &Question) -> Option<&Query> {
     }
 }
 
-/// How far one row moves each block of a family that plans with noise do not ask yet, by the design's small print: possibilistic
-/// memberships do not add up to 1; a row has one label.
-fn unaccounted(asked: &Question, domain: &Domain) -> Option<Vec<f64>> {
-    match only(asked)? {
-        Query::TypicalSums(q) => {
-            let rows = match q.typicality {
-                Typicality::Possibilistic => (q.centres.k() as f64).sqrt(),
-                Typicality::Noise => 1.0,
-            };
-            Some(vec![rows * reach(domain.columns()), rows])
-        }
-        Query::Contingency(Contingency { .. }) => Some(vec![1.0]),
-        _ => None,
-    }
+/// How far one row moves each block of a family that plans with noise do not ask yet: a row has one label.
+fn unaccounted(asked: &Question) -> Option<Vec<f64>> {
+    matches!(only(asked)?, Query::Contingency(_)).then(|| vec![1.0])
 }
 
 /// The standard deviation of the honest sites' noise in every entry of a total, where the account is charged `rho`.
