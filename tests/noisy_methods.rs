@@ -25,8 +25,11 @@ fn noi_7_a_description_with_noise_is_near_the_exact_one() {
     let exact = demo(&["--method", "describe", "--exact"]);
     let rows = |of: &serde_json::Value| of["description"]["rows"].as_f64().expect("rows");
     assert!((rows(&noisy) / rows(&exact) - 1.0).abs() < 0.05);
-    for (noisy, exact) in
-        noisy["description"]["numbers"].as_array().unwrap().iter().zip(exact["description"]["numbers"].as_array().unwrap())
+    for (noisy, exact) in noisy["description"]["numbers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(exact["description"]["numbers"].as_array().unwrap())
     {
         let of = |value: &serde_json::Value, key: &str| value[key].as_f64().expect("a number");
         let deviation = of(exact, "deviation");
@@ -63,11 +66,7 @@ fn noi_7_a_mixture_and_fuzzy_covariances_run_with_noise() {
 
 #[test]
 fn noi_7_prepared_columns_run_with_noise() {
-    for more in [
-        &["--standardise", "standard"][..],
-        &["--standardise", "robust"],
-        &["--metric", "mahalanobis"],
-    ] {
+    for more in [&["--standardise", "standard"][..], &["--standardise", "robust"], &["--metric", "mahalanobis"]] {
         near(&demo(&[&["--method", "fcm", "--rho", "20"], more].concat()), 0.1);
     }
 }

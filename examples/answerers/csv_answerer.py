@@ -41,10 +41,13 @@ def open_rows(path, hello):
                 boxed[c["name"]] = x + 0.0
                 row.append((x - c["lower"]) / (c["upper"] - c["lower"]) if hello["scaling"] == "box" else x)
             for c in names:
-                own[c["column"]] = boxed[c["column"]] = line[c["column"]]
-                if line[c["column"]] not in c["categories"]:
+                name = own[c["column"]] = line[c["column"]]
+                if hello.get("noise") and name and name not in c["categories"] and "other" in c["categories"]:
+                    name = "other"
+                boxed[c["column"]] = name
+                if name not in c["categories"]:
                     reason = reason or "an unknown category in " + repr(c["column"])
-                row += [c["one"] if line[c["column"]] == category else 0.0 for category in c["categories"]]
+                row += [c["one"] if name == category else 0.0 for category in c["categories"]]
             if reason:
                 bad[reason] = bad.get(reason, 0) + 1
             else:
@@ -173,7 +176,7 @@ def main(path):
                     reply = ready
                 elif kind == "ask" and ready:
                     words = [w if abs(w) < 2**53 else str(w) for w in answer(rows, said)]
-                    reply = {"type": "answer", "id": said["id"], "rows": ready["rows"], "bad": 0,
+                    reply = {"type": "answer", "id": said["id"], "rows": ready["rows"], "bad": sum(ready["bad"].values()),
                              "fingerprint": ready["fingerprint"]["rows"], "words": words}
                 else:
                     raise Refused("protocol", "this line does not come here", "keep to the contract")

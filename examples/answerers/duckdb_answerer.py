@@ -108,8 +108,10 @@ class DuckDB(Engine):
         if missing:
             raise Refused("columns", "there is no column " + ", ".join(map(repr, missing)), "add it to the table, or make a view that has it")
         working, bad, values = [], [], []
+        noise = hello.get("noise", False)
         for c in hello["columns"]:
-            x, low, high = f"CAST({quoted(c['name'])} AS DOUBLE)", c["lower"], c["upper"]
+            # Under noise what is no number takes its row out, and stops nothing.
+            x, low, high = f"{'TRY_CAST' if noise else 'CAST'}({quoted(c['name'])} AS DOUBLE)", c["lower"], c["upper"]
             # What the rows are known by is the value, however it is written: 1 is 1.0, and -0.0 is 0.0.
             values.append(f"CAST({x} + {number(0.0)} AS VARCHAR)")
             if hello["out_of_box"] == "refuse":
@@ -121,6 +123,8 @@ class DuckDB(Engine):
         for c in hello["categorical"]:
             own = f"CAST({quoted(c['column'])} AS VARCHAR)"
             values.append(own)
+            if noise and "other" in c["categories"]:
+                own = f"CASE WHEN {own} = '' THEN NULL WHEN {own} NOT IN ({', '.join(map(text, c['categories']))}) THEN 'other' ELSE {own} END"
             bad.append(f"NOT COALESCE({own} IN ({', '.join(map(text, c['categories']))}), FALSE)")
             working += [f"CASE WHEN {own} = {text(word)} THEN {number(c['one'])} ELSE {number(0.0)} END" for word in c["categories"]]
         self.d = len(working)

@@ -14,7 +14,7 @@ use veilsum_cluster::{
 
 use crate::{
     contract::{
-        Ask, AskedBlock, Categorical, Column, FromAnswerer, FromSite, Hello, MAX_DISTINCT, PROTOCOL, Ready,
+        Ask, AskedBlock, Categorical, Column, FromAnswerer, FromSite, Hello, MAX_DISTINCT, OTHER, PROTOCOL, Ready,
         RefusalCode, blocks_of, kind_of,
     },
     fault::Fault,
@@ -53,6 +53,7 @@ pub fn hello(scaling: Scaling, out_of_box: OutOfBox) -> Hello {
         }],
         scaling,
         out_of_box,
+        noise: false,
     }
 }
 
@@ -114,6 +115,15 @@ pub fn check(launch: &Launch, rows: &Rows) -> Vec<Tried> {
             Err(why) => tried.push(Tried { what: format!("{name}: begins"), result: Err(why) }),
         }
     }
+    for (name, other) in [("noise", false), ("noise, other", true)] {
+        let lines = noisy(rows, other).and_then(|(hello, rows)| conversation(launch, &hello, &rows));
+        match lines {
+            Ok(lines) => {
+                tried.extend(lines.into_iter().map(|one| Tried { what: format!("{name}: {}", one.what), ..one }))
+            }
+            Err(why) => tried.push(Tried { what: format!("{name}: begins"), result: Err(why) }),
+        }
+    }
     for (what, result) in [
         ("fingerprint: another order", other_order(launch)),
         ("distinct: in a box that clips", in_the_box(launch, rows)),
@@ -122,6 +132,21 @@ pub fn check(launch: &Launch, rows: &Rows) -> Vec<Tried> {
     }
     tried.extend(strange(launch));
     tried
+}
+
+/// A plan with noise whose list of categories lacks one, and the rows as they count there: those that have it are left out, or are `other`
+/// ([NOI-8]).
+fn noisy(rows: &Rows, other: bool) -> Result<(Hello, Rows), String> {
+    let mut hello = Hello { noise: true, ..hello(Scaling::Box, OutOfBox::Clip) };
+    // Some rows are outside.
+    hello.columns[0].upper = 60.0;
+    let categories = &mut hello.categorical[0].categories;
+    categories.truncate(2);
+    categories.extend(other.then(|| OTHER.to_owned()));
+    let columns = hello.columns.len() + hello.categorical[0].categories.len();
+    let counts = |row: &&[f64]| other || row.last() == Some(&0.0);
+    let values = rows.iter().filter(counts).flat_map(|row| row[..columns].to_vec()).collect();
+    Ok((hello, Rows::new(values, columns).map_err(|e| e.to_string())?))
 }
 
 /// What is said of the rows at once; nothing where this is not offered.
@@ -183,7 +208,7 @@ fn say(fault: &Fault) -> String {
 /// All questions of one scaling.
 fn conversation(launch: &Launch, hello: &Hello, rows: &Rows) -> Result<Vec<Tried>, String> {
     let domain = hello.domain().map_err(|e| e.to_string())?;
-    let prepared = Prepared::new(rows, &domain, OutOfBox::Refuse).map_err(|e| e.to_string())?;
+    let prepared = Prepared::new(rows, &domain, hello.out_of_box).map_err(|e| e.to_string())?;
     let mut held = match Held::start(launch.clone(), hello.clone()) {
         // An answerer need not offer everything, if it says so.
         Err(Fault::Refused { refusal, .. }) if refusal.code == RefusalCode::Kind => {

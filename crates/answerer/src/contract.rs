@@ -20,6 +20,9 @@ pub const MAX_REASONS: usize = 64;
 /// Bytes of a text that is shown to people, at most.
 pub const MAX_TEXT: usize = 2_000;
 
+/// The category of those that are not listed ([`Hello::noise`]).
+pub const OTHER: &str = "other";
+
 /// Every kind of question ([`kind_of`]).
 pub const KINDS: [&str; 17] = [
     "fuzzy_sums",
@@ -88,6 +91,10 @@ pub struct Hello {
     pub scaling: Scaling,
     /// What becomes of a value outside its bounds.
     pub out_of_box: OutOfBox,
+    /// Whether the plan has noise ([NOI-8]): a row that cannot be used is left out and stops nothing, and a category that is not listed is
+    /// [`OTHER`] where that is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub noise: bool,
 }
 
 /// A column of numbers with its public bounds, original units.
@@ -114,6 +121,13 @@ pub struct Categorical {
     pub one: f64,
 }
 
+impl Categorical {
+    /// The place of [`OTHER`].
+    pub fn other(&self) -> Option<usize> {
+        self.categories.iter().position(|category| category == OTHER)
+    }
+}
+
 impl Hello {
     /// The public box.
     ///
@@ -131,6 +145,13 @@ impl Hello {
     }
 }
 
+impl Ready {
+    /// Rows that cannot be used, all reasons together. Saturates.
+    pub fn unusable(&self) -> u64 {
+        self.bad.values().fold(0, |all, n| all.saturating_add(*n))
+    }
+}
+
 /// What an answerer is and holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -143,7 +164,7 @@ pub struct Ready {
     pub version: String,
     /// Rows that answers are made of, n.
     pub rows: u64,
-    /// Rows that cannot be used, by reason; a site does not begin with any.
+    /// Rows that cannot be used, by reason: no answer has them. A site begins with them under noise alone.
     pub bad: BTreeMap<String, u64>,
     /// What the rows are known by.
     pub fingerprint: Fingerprint,

@@ -37,13 +37,19 @@ impl Held {
     pub fn start(launch: Launch, hello: Hello) -> Result<Self, Fault> {
         let domain = hello.domain().map_err(|e| Fault::Question { what: e.to_string() })?;
         let (process, ready) = begin(&launch, &hello)?;
-        if !ready.bad.is_empty() {
-            let all: u64 = ready.bad.values().fold(0, |all, n| all.saturating_add(*n));
-            let rows = if all == 1 { "one row".into() } else { format!("{all} rows") };
-            let reasons: Vec<String> = ready.bad.iter().map(|(why, n)| format!("{} ({n})", tame(why))).collect();
-            return Err(Fault::BadRows { program: launch.program(), rows, reasons: reasons.join(", ") });
+        let held = Self { launch, hello, domain, ready, process: Some(process), next: 1 };
+        match held.unusable() {
+            Some(fault) if !held.hello.noise => Err(fault),
+            _ => Ok(held),
         }
-        Ok(Self { launch, hello, domain, ready, process: Some(process), next: 1 })
+    }
+
+    /// What there is to say of rows that cannot be used; for their owner alone.
+    pub fn unusable(&self) -> Option<Fault> {
+        let all = self.ready.unusable();
+        let rows = if all == 1 { "one row".into() } else { format!("{all} rows") };
+        let reasons: Vec<String> = self.ready.bad.iter().map(|(why, n)| format!("{} ({n})", tame(why))).collect();
+        (all > 0).then(|| Fault::BadRows { program: self.launch.program(), rows, reasons: reasons.join(", ") })
     }
 
     /// What it is and holds.
@@ -135,8 +141,8 @@ impl Held {
         if answer.fingerprint != self.ready.fingerprint.rows {
             return Err(Fault::Changed { program, what: "their fingerprint is another one".into() });
         }
-        if answer.bad != 0 {
-            return Err(Fault::Changed { program, what: "some cannot be used now".into() });
+        if answer.bad != self.ready.unusable() {
+            return Err(Fault::Changed { program, what: "another number of them cannot be used now".into() });
         }
         let expected: usize = blocks.iter().map(|block| block.len).sum();
         if answer.words.len() != expected {
@@ -167,7 +173,7 @@ impl Held {
             _ if ready.fingerprint != self.ready.fingerprint => {
                 changed("their fingerprint is another one after it was started again")
             }
-            _ if ready.bad != self.ready.bad => changed("some cannot be used after it was started again"),
+            _ if ready.bad != self.ready.bad => changed("others cannot be used after it was started again"),
             _ => Ok(()),
         }
     }

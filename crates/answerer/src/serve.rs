@@ -116,7 +116,7 @@ fn answer(
     }
     let words = words.into_iter().map(Word).collect();
     let fingerprint = ready.fingerprint.rows.clone();
-    Ok(FromAnswerer::Answer(Answer { id, rows: ready.rows, bad: 0, fingerprint, words }))
+    Ok(FromAnswerer::Answer(Answer { id, rows: ready.rows, bad: ready.unusable(), fingerprint, words }))
 }
 
 /// Whether contributions of this block are below 2^51 steps, where rounding them is exact.

@@ -20,6 +20,7 @@ fn hello() -> Hello {
         categorical: vec![],
         scaling: Scaling::Box,
         out_of_box: OutOfBox::Refuse,
+        noise: false,
     }
 }
 

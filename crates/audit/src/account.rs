@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling,
     privacy::{Extent, Levels, Noise},
-    query::{Contingency, Shifts, Typicality},
+    query::{Shifts, Stage},
 };
 use veilsum_node::question::{Layout, Question, ScaledBlock, Shared, SumBounds, Terms, contribute};
 use veilsum_proto::{
@@ -130,8 +130,7 @@ impl Honest {
         for ((site, rows), release) in self.parts.iter().enumerate().zip(releases) {
             let key = key(site, draw);
             let terms = Terms { noise: Some(&key), ..Terms::everybody(release.form) };
-            let mut words = contribute(asked, rows, &terms)?;
-            release.widen(&mut words, &key)?;
+            let words = contribute(asked, rows, &terms)?;
             total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
         }
         Ok(crate::view::read_as_plain(&releases[0].layout, &total))
@@ -147,8 +146,6 @@ fn key(site: usize, draw: &[u64]) -> Key {
 struct Release {
     form: SumBounds,
     layout: Layout,
-    /// By block a site's share in steps, of a family for which no plan with noise has an account yet.
-    shares: Vec<u64>,
     /// By block the standard deviation of the honest sites' noise, and how far a row moves the block, working units.
     blocks: Vec<(f64, f64)>,
 }
@@ -164,7 +161,7 @@ impl Release {
     fn exact(asked: &Question, domain: &Domain) -> Result<Release> {
         let form = SumBounds::new(HONEST + 1, MAX_ROWS);
         let layout = asked.layout(domain, &form)?;
-        Ok(Release { form, layout, shares: Vec::new(), blocks: Vec::new() })
+        Ok(Release { form, layout, blocks: Vec::new() })
     }
 
     /// That of a plan whose only question this is, and which spends `rho`: an adversary chooses the plans.
@@ -175,62 +172,31 @@ impl Release {
     /// As [`Release::noisy`] in the eyes of a site that counts on so many honest ones.
     fn shared(asked: &Question, domain: &Domain, rho: f64, honest: usize) -> Result<Release> {
         let plain = SumBounds { step_bits: Some(STEP_BITS), ..SumBounds::new(HONEST + 1, MAX_ROWS) };
-        let Some(sensitivities) = unaccounted(asked, domain) else {
-            let validated = matches!(only(asked), Some(Query::FuzzyValidation(_)));
-            let counted = matches!(asked, Question::CountRows);
-            let noise = Noise {
-                retries: 0,
-                seeding_share: 0.0,
-                standardising_share: 0.0,
-                validation_share: f64::from(u8::from(validated)),
-                count_share: f64::from(u8::from(counted)),
-                ..Noise::usual(rho, MAX_ROWS)
-            };
-            let clusters = only(asked).and_then(|q| q.points().first().map(|c| c.k())).unwrap_or(1) as u32;
-            let extent = Extent {
-                preparing: 0,
-                seeding: 0,
-                rounds: 1,
-                members: 1,
-                judging: 1,
-                clusters: 1,
-                questions: 1,
-                most_clusters: clusters,
-            };
-            let levels = Levels::new(&noise, extent, domain);
-            let form = SumBounds { noise: Some(Shared { levels, honest }), ..plain };
-            let layout = asked.layout(domain, &form)?;
-            let of = |b: &ScaledBlock| {
-                let (step, share) = (0.5f64.powi(b.scale.fraction_bits), b.noise.context("a block without noise")?);
-                Ok((share.deviation as f64 * step * (honest as f64).sqrt(), share.sensitivity * step))
-            };
-            let blocks = layout.blocks.iter().map(of).collect::<Result<_>>()?;
-            return Ok(Release { form, layout, shares: Vec::new(), blocks });
+        let at = |stages: &[Stage]| u32::from(only(asked).is_some_and(|query| stages.contains(&query.stage())));
+        // Products of columns are asked to prepare them.
+        let products = matches!(only(asked), Some(Query::ShapedSums(_)));
+        let preparing = at(&[Stage::Preparing]).max(u32::from(products));
+        let (seeding, judging) = (at(&[Stage::Seeding]), at(&[Stage::Validating, Stage::Silhouettes, Stage::Counting]));
+        let noise = Noise {
+            retries: 0,
+            seeding_share: f64::from(seeding),
+            standardising_share: f64::from(preparing),
+            validation_share: f64::from(judging),
+            count_share: f64::from(u8::from(matches!(asked, Question::CountRows))),
+            ..Noise::usual(rho, MAX_ROWS)
         };
-        let layout = asked.layout(domain, &plain)?;
-        let (mut shares, mut blocks) = (Vec::new(), Vec::new());
-        for (b, sensitivity) in layout.blocks.iter().zip(&sensitivities) {
-            let step = 0.5f64.powi(b.scale.fraction_bits);
-            // Rounding of every entry to a step of its own.
-            let widened = sensitivity / step + (b.block.len as f64).sqrt();
-            let deviation = widened / (2.0 * rho / sensitivities.len() as f64).sqrt();
-            let share = (deviation / (honest as f64).sqrt()).ceil();
-            shares.push(share as u64);
-            blocks.push((share * step * (honest as f64).sqrt(), widened * step));
-        }
-        Ok(Release { form: plain, layout, shares, blocks })
-    }
-
-    /// Adds a site's share where the plan does not do it itself.
-    fn widen(&self, words: &mut [u64], key: &Key) -> Result<()> {
-        let mut stream = noise::Stream::new(key);
-        let mut rest = words;
-        for (b, share) in self.layout.blocks.iter().zip(&self.shares) {
-            let (own, next) = rest.split_at_mut_checked(b.block.len).context("a short answer")?;
-            noise::add(own, *share, &mut stream)?;
-            rest = next;
-        }
-        Ok(())
+        let most_clusters = only(asked).and_then(|q| q.points().first().map(|c| c.k())).unwrap_or(1) as u32;
+        let (rounds, members, clusters, questions) = (1, 1, 1, 1);
+        let extent = Extent { preparing, seeding, rounds, members, judging, clusters, questions, most_clusters };
+        let levels = Levels::new(&noise, extent, domain);
+        let form = SumBounds { noise: Some(Shared { levels, honest }), ..plain };
+        let layout = asked.layout(domain, &form)?;
+        let of = |b: &ScaledBlock| {
+            let (step, share) = (0.5f64.powi(b.scale.fraction_bits), b.noise.context("a block without noise")?);
+            Ok((share.deviation as f64 * step * (honest as f64).sqrt(), share.sensitivity * step))
+        };
+        let blocks = layout.blocks.iter().map(of).collect::<Result<_>>()?;
+        Ok(Release { form, layout, blocks })
     }
 
     /// The standard deviation of every entry of the total.
@@ -254,22 +220,6 @@ pub fn asked(query: Query) -> Question {
 fn only(asked: &Question) -> Option<&Query> {
     match asked {
         Question::Cluster(batch) => batch.queries.first(),
-        _ => None,
-    }
-}
-
-/// How far one row moves each block of a family that plans with noise do not ask yet, by the design's small print: possibilistic
-/// memberships do not add up to 1; a row has one label.
-fn unaccounted(asked: &Question, domain: &Domain) -> Option<Vec<f64>> {
-    match only(asked)? {
-        Query::TypicalSums(q) => {
-            let rows = match q.typicality {
-                Typicality::Possibilistic => (q.centres.k() as f64).sqrt(),
-                Typicality::Noise => 1.0,
-            };
-            Some(vec![rows * reach(domain.columns()), rows])
-        }
-        Query::Contingency(Contingency { .. }) => Some(vec![1.0]),
         _ => None,
     }
 }

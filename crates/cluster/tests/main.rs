@@ -16,7 +16,6 @@ mod models;
 mod noisy;
 mod papers;
 mod properties;
-mod sensitivity;
 mod single;
 mod spread;
 mod vectors_indices;

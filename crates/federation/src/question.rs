@@ -17,6 +17,8 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
+#[cfg(test)]
+mod neighbours;
 mod noisy;
 mod share;
 

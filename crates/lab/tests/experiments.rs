@@ -47,6 +47,11 @@ fn defaults() {
 }
 
 #[test]
+fn noisy_defaults() {
+    quick("noisy-defaults");
+}
+
+#[test]
 fn ffcm() {
     quick("ffcm");
 }

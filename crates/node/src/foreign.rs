@@ -60,8 +60,13 @@ impl Foreign {
             categorical: work.categorical.iter().map(&mut categorical).collect(),
             scaling: work.scaling,
             out_of_box: work.out_of_box,
+            noise: work.recipe.noise.is_some(),
         };
         let held = begin(command, hello.clone())?;
+        // [NOI-8]: they count for nothing, and only whoever sits here is told.
+        if let Some(unusable) = held.unusable() {
+            tracing::warn!("{unusable}; they count for nothing");
+        }
         held.covers(kinds(federation)?).map_err(|fault| failure(&fault))?;
         let ready = held.ready();
         let rows = ready.rows.to_le_bytes();
@@ -95,7 +100,9 @@ pub fn origin_of(command: &Command, names: &[String]) -> Result<Origin, Failure>
             },
         }
     }
-    let hello = Hello { protocol: PROTOCOL, columns, categorical, scaling: Scaling::None, out_of_box: OutOfBox::Clip };
+    let (scaling, out_of_box) = (Scaling::None, OutOfBox::Clip);
+    // Rows are known by those that can be used, whatever the plan.
+    let hello = Hello { protocol: PROTOCOL, columns, categorical, scaling, out_of_box, noise: true };
     let held = begin(command, hello.clone())?;
     Ok(origin(held.ready(), &hello))
 }

@@ -24,6 +24,9 @@ struct Layout {
     categorical: Vec<Categorical>,
     scaling: Scaling,
     out_of_box: OutOfBox,
+    /// Whether the plan has noise: rows that cannot be used are left out then ([NOI-8]).
+    #[serde(default)]
+    noise: bool,
     blocks: Vec<Block>,
 }
 
@@ -99,6 +102,7 @@ pub(crate) fn layout(planned: &Planned, question: &str) -> PyResult<String> {
             categorical: work.categorical.iter().map(named).collect(),
             scaling: work.scaling,
             out_of_box: work.out_of_box,
+            noise: work.recipe.noise.is_some(),
             blocks: steps.blocks.iter().map(of).collect(),
         })
     };

@@ -61,8 +61,11 @@ impl Database {
     /// Connects and looks at the rows.
     fn survey(&mut self, hello: &Hello) -> Result<(Source, Survey), Refusal> {
         self.session.open()?;
-        let found = Source::open(&self.relation, hello, &mut self.session)
-            .and_then(|source| source.survey(&mut self.session).map(|survey| (source, survey)));
+        let found = Source::open(&self.relation, hello, &mut self.session).and_then(|mut source| {
+            let survey = source.survey(&mut self.session)?;
+            source.partly = !survey.bad.is_empty();
+            Ok((source, survey))
+        });
         found.map_err(|trouble| self.session.refusal(trouble))
     }
 
@@ -133,17 +136,13 @@ impl Engine for Database {
     fn open(&mut self, hello: &Hello) -> Result<Ready, Refusal> {
         let domain = hello.domain().map_err(|e| Refusal::new(RefusalCode::Protocol, e, "send a plan's columns"))?;
         if self.push {
-            push::usable(&domain)?;
+            push::usable(&domain, hello.noise)?;
         }
         let (source, survey) = self.survey(hello)?;
-        let distinct = if survey.bad.is_empty() {
-            source.distinct(&mut self.session).map_err(|trouble| self.session.refusal(trouble))?
-        } else {
-            vec![0; hello.names().count()]
-        };
+        let distinct = source.distinct(&mut self.session).map_err(|trouble| self.session.refusal(trouble))?;
         let mut held = None;
         let needed = survey.rows.saturating_mul(8 * COPIES).saturating_mul(domain.columns() as u64);
-        if !self.push && survey.bad.is_empty() && needed <= self.memory {
+        if !self.push && needed <= self.memory {
             let mut all = Vec::with_capacity((survey.rows as usize).saturating_mul(domain.columns()));
             let read = stream::read(&source, hello, &mut self.session, &mut |values| {
                 all.extend(values);

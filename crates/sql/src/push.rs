@@ -10,7 +10,7 @@
 
 use veilsum_answerer::{AskedBlock, Refusal, RefusalCode, contract::kind_of};
 use veilsum_cluster::{
-    Batch, Domain, Query,
+    Batch, Centres, Domain, Query,
     query::{FuzzySums, LocalMeans},
 };
 
@@ -18,7 +18,7 @@ use crate::{
     chain::{Chain, moved, named, own, stepped, too_large, total},
     power::Powers,
     source::Source,
-    text::{number, sum},
+    text::{NOTHING, number, sum},
 };
 
 mod columns;
@@ -55,16 +55,45 @@ pub(crate) type Run<'a> = dyn FnMut(&str) -> Result<Vec<Group>, Refusal> + 'a;
 ///
 /// # Errors
 /// [`Refusal`].
-pub(crate) fn usable(domain: &Domain) -> Result<(), Refusal> {
+pub(crate) fn usable(domain: &Domain, noise: bool) -> Result<(), Refusal> {
+    // Under noise no row may stop a statement.
+    let most: f64 = if noise { 1e20 } else { 1e60 };
     let fine = |column: usize| {
         let (low, high) = domain.working_interval(column);
-        (1e-60..=1e60).contains(&(high - low)) && low.abs() <= 1e60 && high.abs() <= 1e60
+        (1.0 / most..=most).contains(&(high - low)) && low.abs() <= most && high.abs() <= most
     };
     if (0..domain.columns()).all(fine) {
         return Ok(());
     }
     let what = "a column of the plan has bounds that squares of doubles do not reach in SQL";
     Err(Refusal::new(RefusalCode::Columns, what, "use --mode stream, or a plan with other units"))
+}
+
+/// A question whose points have no coordinates below [`NOTHING`].
+fn rounded(query: &Query, domain: &Domain) -> Result<Query, Refusal> {
+    let coordinate = |column: usize, x: f64| {
+        let (low, high) = domain.working_interval(column);
+        if x.abs() < NOTHING * (high - low) { 0.0 } else { x }
+    };
+    let points = |of: &Centres| {
+        let values = of.rows().flat_map(|row| row.iter().enumerate().map(|(column, x)| coordinate(column, *x)));
+        Centres::new(of.k(), of.columns(), values.collect())
+            .map_err(|e| Refusal::new(RefusalCode::Protocol, e, "ask a question that fits the box"))
+    };
+    let mut query = query.clone();
+    match &mut query {
+        Query::FuzzySums(q) => q.centres = points(&q.centres)?,
+        Query::FuzzyValidation(q) => q.centres = points(&q.centres)?,
+        Query::LocalMeans(q) => q.centres = points(&q.centres)?,
+        Query::Validation(q) => q.centres = points(&q.centres)?,
+        Query::Silhouette(q) => (q.centres, q.means) = (points(&q.centres)?, points(&q.means)?),
+        Query::Moments(q) => {
+            let around = q.around.iter_mut().flatten().enumerate();
+            around.for_each(|(column, x)| *x = coordinate(column, *x));
+        }
+        _ => {}
+    }
+    Ok(query)
 }
 
 /// The words of a question.
@@ -93,7 +122,8 @@ pub(crate) fn words(
         rest = next;
         let chain = Chain { parts: parts.clone(), last: name.to_owned(), d: inner.columns() };
         let mut asked = Asked { chain, blocks: own, rows, run };
-        words.extend(match query {
+        let query = if source.has_noise() { rounded(query, &inner)? } else { query.clone() };
+        words.extend(match &query {
             Query::FuzzySums(q) => asked.fuzzy_sums(q)?,
             Query::FuzzyValidation(q) => asked.fuzzy_validation(q)?,
             Query::LocalMeans(q) => asked.local_means(q)?,

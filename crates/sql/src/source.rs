@@ -11,7 +11,7 @@ use veilsum_cluster::{OutOfBox, Scaling};
 
 use crate::{
     session::{Session, Trouble},
-    text::{identifier, list, literal, number},
+    text::{NOTHING, identifier, list, literal, number},
 };
 
 /// Rows in which different values are counted first: a column of numbers has enough of them there.
@@ -25,6 +25,8 @@ pub(crate) struct Source {
     values: Vec<String>,
     /// Of every column of names its text, which may be missing.
     texts: Vec<String>,
+    /// Whether there are rows that cannot be used; no answer has them.
+    pub(crate) partly: bool,
 }
 
 /// What the rows are.
@@ -75,45 +77,98 @@ impl Source {
         };
         let (mut values, mut texts) = (Vec::new(), Vec::new());
         for column in &hello.columns {
-            values.push(format!("{}::float8", name(&column.name)?));
+            let value = name(&column.name)?;
+            let is_numeric = statement.columns().iter().any(|c| c.name() == column.name && *c.type_() == Type::NUMERIC);
+            values.push(if hello.noise && is_numeric { total(&value) } else { format!("{value}::float8") });
         }
         for column in &hello.categorical {
             let name = name(&column.column)?;
             let place = |(at, category): (usize, &String)| format!(" WHEN {} THEN {at}", literal(category));
             let cases: String = column.categories.iter().enumerate().map(place).collect();
-            values.push(format!("CASE {name}::text{cases} ELSE -1 END"));
+            values.push(match column.other().filter(|_| hello.noise) {
+                None => format!("CASE {name}::text{cases} ELSE -1 END"),
+                // [NOI-8]: what is not listed is `other`, and what is not there is not.
+                Some(other) => {
+                    format!("CASE WHEN COALESCE({name}::text, '') = '' THEN -1 ELSE CASE {name}::text{cases} ELSE {other} END END")
+                }
+            });
             texts.push(format!("{name}::text"));
         }
-        Ok(Self { relation: relation.to_owned(), hello: hello.clone(), values, texts })
+        Ok(Self { relation: relation.to_owned(), hello: hello.clone(), values, texts, partly: false })
     }
 
     /// The statement of all rows as doubles, categories by their place.
     pub(crate) fn copy(&self) -> String {
-        let values = list(self.values.iter().map(|value| format!("({value})::float8")));
-        format!("COPY (SELECT {values} FROM {} AS r) TO STDOUT (FORMAT binary)", self.relation)
+        let values = list((0..self.values.len()).map(|at| format!("({})::float8", self.name(at))));
+        format!("COPY (WITH {} SELECT {values} FROM v) TO STDOUT (FORMAT binary)", self.usable())
+    }
+
+    /// Whether the plan has noise.
+    pub(crate) fn has_noise(&self) -> bool {
+        self.hello.noise
+    }
+
+    /// What a value is called.
+    fn name(&self, at: usize) -> String {
+        at.checked_sub(self.hello.columns.len()).map_or_else(|| format!("x{at}"), |at| format!("c{at}"))
     }
 
     /// `x0, x1, …` and `c0, …` of every row, and texts `k0, …` where they are asked for, as a fenced part of a WITH.
     fn values(&self, texts: bool) -> String {
-        let numbers = self.hello.columns.len();
-        let name = |at: usize| if at < numbers { format!("x{at}") } else { format!("c{}", at - numbers) };
-        let values = self.values.iter().enumerate().map(|(at, value)| format!("{value} AS {}", name(at)));
+        let values = self.values.iter().enumerate().map(|(at, value)| format!("{value} AS {}", self.name(at)));
         let texts = self.texts.iter().filter(|_| texts).enumerate().map(|(at, text)| format!("{text} AS k{at}"));
         // Without the fence every use of a value computes it again, and the planner needs minutes for the whole.
         format!("v AS (SELECT {} FROM {} AS r OFFSET 0)", list(values.chain(texts)), self.relation)
     }
 
+    /// The values of the rows that can be used.
+    fn usable(&self) -> String {
+        let all = self.values(false);
+        if !self.partly {
+            return all;
+        }
+        let refuse = self.hello.out_of_box == OutOfBox::Refuse;
+        let numbers = self.hello.columns.iter().enumerate().map(|(at, column)| match refuse {
+            true => format!("x{at} BETWEEN {} AND {}", number(column.lower), number(column.upper)),
+            false => format!("x{at} > '-Infinity'::float8 AND x{at} < 'Infinity'::float8"),
+        });
+        let listed = (0..self.hello.categorical.len()).map(|at| format!("c{at} >= 0"));
+        let direction = self.no_direction().map(|zeros| format!("NOT ({zeros})"));
+        let fit = numbers.chain(listed).chain(direction).collect::<Vec<_>>().join(" AND ");
+        format!("{}, v AS (SELECT * FROM a WHERE {fit} OFFSET 0)", all.replacen("v AS", "a AS", 1))
+    }
+
+    /// When a row is nothing but zeros in the plan's box, where that is no direction.
+    fn no_direction(&self) -> Option<String> {
+        let needed = self.hello.scaling == Scaling::Direction && self.hello.categorical.is_empty();
+        let zero = |at: usize| format!("{} = 0", self.boxed(at));
+        needed.then(|| (0..self.hello.columns.len()).map(zero).collect::<Vec<_>>().join(" AND "))
+    }
+
+    /// A number, moved into the plan's box where it clips.
+    fn boxed(&self, at: usize) -> String {
+        let (column, x) = (&self.hello.columns[at], format!("x{at}"));
+        if self.hello.out_of_box == OutOfBox::Clip { clipped(&x, column.lower, column.upper) } else { x }
+    }
+
     /// The coordinates of every row in working units ([QRY-1] of the specification), as parts of a WITH; the last is `w0`.
     pub(crate) fn working(&self) -> Vec<String> {
-        let clip = self.hello.out_of_box == OutOfBox::Clip;
         let direction = self.hello.scaling == Scaling::Direction;
         let numbers = self.hello.columns.iter().enumerate().map(|(at, column)| {
-            let x = if clip { clipped(&format!("x{at}"), column.lower, column.upper) } else { format!("x{at}") };
-            match self.hello.scaling {
+            let (x, width) = (self.boxed(at), column.upper - column.lower);
+            let (from, to) = match self.hello.scaling {
                 Scaling::Box => {
-                    format!("({x} - {}) / {} AS x{at}", number(column.lower), number(column.upper - column.lower))
+                    let from = format!("({x} - {})", number(column.lower));
+                    (from.clone(), format!("{from} / {}", number(width)))
                 }
-                Scaling::None | Scaling::Direction => format!("{x} AS x{at}"),
+                Scaling::None | Scaling::Direction => (x.clone(), x),
+            };
+            match self.hello.noise {
+                true => {
+                    let (least, zero) = (number(NOTHING * width), number(0.0));
+                    format!("CASE WHEN abs({from}) < {least} THEN {zero} ELSE {to} END AS x{at}")
+                }
+                false => format!("{to} AS x{at}"),
             }
         });
         let mut next = self.hello.columns.len();
@@ -126,10 +181,8 @@ impl Source {
             }
         }
         let (first, last) = if direction { ("g0", "g2") } else { ("w0", "") };
-        let mut parts = vec![
-            self.values(false),
-            format!("{first} AS (SELECT {} FROM v OFFSET 0)", list(numbers.chain(indicators))),
-        ];
+        let mut parts =
+            vec![self.usable(), format!("{first} AS (SELECT {} FROM v OFFSET 0)", list(numbers.chain(indicators)))];
         if direction {
             let xs = || (0..next).map(|at| format!("x{at}"));
             let largest = list(xs().map(|x| format!("abs({x})")));
@@ -218,9 +271,8 @@ impl Source {
             found
                 .push((format!("a category that the plan does not list in {:?}", column.column), format!("c{at} < 0")));
         }
-        if self.hello.scaling == Scaling::Direction && self.hello.categorical.is_empty() {
-            let zero = (0..self.hello.columns.len()).map(|at| format!("x{at} = 0")).collect::<Vec<_>>().join(" AND ");
-            found.push(("nothing but zeros, and so no direction".to_owned(), zero));
+        if let Some(zeros) = self.no_direction() {
+            found.push(("nothing but zeros, and so no direction".to_owned(), zeros));
         }
         let cases =
             found.iter().enumerate().map(|(at, (_, when))| format!("WHEN {when} THEN {at}")).collect::<Vec<_>>();
@@ -229,31 +281,31 @@ impl Source {
 
     /// Different values of every column, counted to [`MAX_DISTINCT`]; in the plan's box, where it clips.
     pub(crate) fn distinct(&self, session: &mut Session) -> Result<Vec<u64>, Trouble> {
-        let numbers = self.hello.columns.len();
-        let clip = self.hello.out_of_box == OutOfBox::Clip;
-        let name = |at: usize| match self.hello.columns.get(at) {
-            Some(column) if clip => clipped(&format!("x{at}"), column.lower, column.upper),
-            Some(_) => format!("x{at}"),
-            None => format!("c{}", at - numbers),
-        };
+        let name = |at: usize| if at < self.hello.columns.len() { self.boxed(at) } else { self.name(at) };
         let counts = list((0..self.values.len()).map(|at| format!("count(DISTINCT {})", name(at))));
-        let sample = format!(
-            "WITH {} SELECT ARRAY[{counts}]::int8[] FROM (SELECT * FROM v LIMIT {SAMPLE}) s",
-            self.values(false)
-        );
+        let sample =
+            format!("WITH {} SELECT ARRAY[{counts}]::int8[] FROM (SELECT * FROM v LIMIT {SAMPLE}) s", self.usable());
         let first: Vec<i64> = session.rows(&sample)?.first().map(|row| row.get(0)).unwrap_or_default();
         let mut all = Vec::with_capacity(first.len());
         for (at, count) in first.iter().enumerate() {
             let mut count = (*count as u64).min(MAX_DISTINCT);
             if count < MAX_DISTINCT {
                 let values = format!("SELECT DISTINCT {} AS x FROM v LIMIT {MAX_DISTINCT}", name(at));
-                let sql = format!("WITH {} SELECT count(*)::int8 FROM ({values}) s", self.values(false));
+                let sql = format!("WITH {} SELECT count(*)::int8 FROM ({values}) s", self.usable());
                 count = session.rows(&sql)?.first().map_or(0, |row| row.get::<_, i64>(0) as u64);
             }
             all.push(count);
         }
         Ok(all)
     }
+}
+
+/// A `numeric` as a double, also where it has more digits than doubles: no cell stops the statement ([NOI-8]).
+fn total(x: &str) -> String {
+    let (zero, most) = (number(0.0), "'Infinity'::float8");
+    format!(
+        "CASE WHEN abs({x}) < 1e-300 THEN {zero} WHEN {x} = 'NaN' THEN 'NaN'::float8 WHEN abs({x}) > 1e308 THEN {most} ELSE {x}::float8 END"
+    )
 }
 
 /// `x`, moved into an interval.

@@ -1,5 +1,9 @@
 //! Names, texts and numbers as SQL. Whatever comes from a plan passes through here; nothing of it is ever SQL itself.
 
+/// Under noise a coordinate below this part of its column is 0, in rows and centres: differences are then 0, or so large that the server can
+/// square weights of squares of them. No step of a sum is as small.
+pub(crate) const NOTHING: f64 = 1e-40;
+
 /// A name of the database, quoted.
 ///
 /// # Errors

@@ -23,6 +23,7 @@ fn hello(out_of_box: OutOfBox) -> Hello {
         categorical: vec![Categorical { column: "k".into(), categories, one: 0.5 }],
         scaling: Scaling::None,
         out_of_box,
+        noise: false,
     }
 }
 

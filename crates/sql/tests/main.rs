@@ -5,6 +5,7 @@ mod conformance;
 mod federation;
 mod fingerprints;
 mod measured;
+mod neighbours;
 mod trouble;
 
 use std::{

@@ -28,9 +28,10 @@
 //! Sums are whole steps of each row's contribution ([SUM-1]), which does not depend on the centres. A row that changes its cluster is
 //! taken out of one sum and put into another, and the words are those of the plain pass ([`over_nearest`](super::over_nearest)).
 
-use fearless_simd::{Level, Simd, dispatch};
+use fearless_simd::{Simd, dispatch};
 use rayon::prelude::*;
 
+use super::level::level;
 use super::plan::{BLOCK, CHUNK, CHUNK_ROWS, Chunk, Plan};
 use super::sums::{Form, Sums, rounded};
 use super::tiles::distances;
@@ -168,7 +169,7 @@ impl Bounds {
         let margin = Margin::new(plan.d);
         let steps = self.sums.as_ref().map(|(steps, _)| *steps);
         let work = Work { plan: &plan, margin, drift: &self.drift, steps };
-        let level = Level::new();
+        let level = level();
         let parts = chunks(rows).into_par_iter().zip(self.rows.par_chunks_mut(CHUNK_ROWS));
         let moved = parts
             .map(|(chunk, held)| dispatch!(level, simd => chunk_moves(simd, &work, chunk, held)))
@@ -221,7 +222,7 @@ impl Bounds {
     /// Adds the sum of the squared distances of all rows to their nearest centres; false where one is no number of steps.
     pub(crate) fn add_squares(&self, rows: &Packed, form: &Form, sums: &mut Sums<'_>, at: usize) -> bool {
         let Some(steps) = form.factor(at) else { return false };
-        let level = Level::new();
+        let level = level();
         let parts = chunks(rows).into_par_iter().zip(self.rows.par_chunks(CHUNK_ROWS));
         let of_chunk = |(chunk, held): (Chunk<'_>, &[Held])| dispatch!(level, simd => chunk_squares(simd, &self.centres, steps, chunk, held));
         let Some(word) = parts.map(of_chunk).try_reduce(|| 0, |a, b| Some(a.wrapping_add(b))) else { return false };

@@ -4,9 +4,10 @@
 //! result does not depend on the number of threads. Squared distances must stay in the range of `f64`; where they do not,
 //! centres may tie. Among equals the lowest index counts.
 
-use fearless_simd::{Level, Simd, dispatch};
+use fearless_simd::{Simd, dispatch};
 use rayon::prelude::*;
 
+use super::level::level;
 use super::plan::{BLOCK, CHUNK, Chunk, Plan};
 use super::sums::{Form, Sums};
 use super::tiles::distances;
@@ -80,7 +81,7 @@ pub(crate) fn over_nearest<'f>(
     width: usize,
     add: impl Fn(&Assigned<'_>, &mut Sums<'f>) + Sync,
 ) -> Result<Sums<'f>, DataError> {
-    let level = Level::new();
+    let level = level();
     let plan = Plan::new(rows, centres, 2.0)?;
     Ok(plan.sums(rows, form, width, |chunk, sums| {
         dispatch!(level, simd => each_block(simd, &plan, chunk, |block, best, index| {
@@ -98,7 +99,7 @@ pub(crate) fn over_nearest<'f>(
 /// # Errors
 /// [`DataError::ColumnMismatch`].
 pub fn nearest(rows: &Packed, centres: &Centres) -> Result<Vec<Nearest>, DataError> {
-    let level = Level::new();
+    let level = level();
     let plan = Plan::new(rows, centres, 2.0)?;
     let chunks: Vec<Chunk<'_>> = Chunk::whole(rows).split(CHUNK, plan.d).collect();
     let parts: Vec<Vec<Nearest>> =

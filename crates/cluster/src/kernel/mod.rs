@@ -13,6 +13,7 @@
 
 mod bounds;
 mod hard;
+mod level;
 mod plan;
 pub mod power;
 mod shift;
@@ -35,6 +36,8 @@ use crate::{Centres, DataError, Packed};
 pub(crate) use bounds::Bounds;
 pub(crate) use hard::{Assigned, over_nearest};
 pub use hard::{HardSums, Nearest, hard_sums, nearest};
+pub use level::Vectors;
+use level::level;
 pub use shift::membership_shift;
 
 pub(crate) use plan::CHUNK_ROWS;
@@ -76,7 +79,7 @@ pub struct FuzzyValidation {
 /// # Errors
 /// [`DataError::ColumnMismatch`], [`DataError::Fuzzifier`].
 pub fn fuzzy_sums(rows: &Packed, centres: &Centres, m: f64) -> Result<FuzzySums, DataError> {
-    fuzzy_sums_at(Level::new(), rows, centres, m)
+    fuzzy_sums_at(level(), rows, centres, m)
 }
 
 /// [`fuzzy_sums`] with a given level of vector instructions.
@@ -115,7 +118,7 @@ pub(crate) fn fuzzy_form<'f>(rows: &Packed, centres: &Centres, m: f64, form: &'f
         return Ok(form.whole([weighted_sums, weights].concat()));
     };
     let plan = Plan::new(rows, centres, m)?;
-    let words = words_of(Level::new(), &plan, rows, [sum_steps, weight_steps]);
+    let words = words_of(level(), &plan, rows, [sum_steps, weight_steps]);
     Ok(Sums::of_words(form, words))
 }
 
@@ -137,10 +140,10 @@ pub(crate) fn fuzzy_forms<'f>(
     }
     let plan = Plan::together(rows, one, others.iter().copied(), m)?;
     let Some(steps) = first else {
-        let all = all_sums(Level::new(), &plan, rows).into_iter().zip(forms);
+        let all = all_sums(level(), &plan, rows).into_iter().zip(forms);
         return Ok(all.map(|(sums, form)| form.whole([sums.weighted_sums, sums.weights].concat())).collect());
     };
-    let words = words_of(Level::new(), &plan, rows, steps);
+    let words = words_of(level(), &plan, rows, steps);
     let (sums, weights) = words.split_at(plan.k * plan.d);
     let of_set = |(set, form): (&Set<'_>, &'f Form)| {
         let Range { start, end } = set.places;
@@ -180,7 +183,7 @@ pub(crate) fn validation_form<'f>(
     m: f64,
     form: &'f Form,
 ) -> Result<Sums<'f>, DataError> {
-    let level = Level::new();
+    let level = level();
     let plan = Plan::new(rows, centres, m)?;
     Ok(plan.sums(rows, form, 2 * plan.k + 1, |chunk, sums| {
         dispatch!(level, simd => chunk_validation(simd, &plan, chunk, sums));

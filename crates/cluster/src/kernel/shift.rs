@@ -2,8 +2,9 @@
 
 #![expect(clippy::needless_range_loop, reason = "loops over the lanes of a group become vectors")]
 
-use fearless_simd::{Level, Simd, dispatch};
+use fearless_simd::{Simd, dispatch};
 
+use super::level::level;
 use super::plan::{BLOCK, Chunk, Plan};
 use super::tiles::distances;
 use crate::distance::{self, SAFE};
@@ -18,7 +19,7 @@ pub fn membership_shift(rows: &Packed, old: &Centres, new: &Centres, m: f64) -> 
     if old.k() != new.k() {
         return Err(DataError::CentreCount { expected: old.k(), found: new.k() });
     }
-    let level = Level::new();
+    let level = level();
     let (old, new) = (Plan::new(rows, old, m)?, Plan::new(rows, new, m)?);
     let mut total = 0.0;
     old.over_chunks(rows, |chunk| dispatch!(level, simd => chunk_shift(simd, &old, &new, chunk)), |part| total += part);

@@ -1,8 +1,9 @@
 //! The sums behind the validity indices, and sums over single rows for questions that are asked a few times in a run.
 
-use fearless_simd::{Level, Simd, dispatch};
+use fearless_simd::{Simd, dispatch};
 use rayon::prelude::*;
 
+use super::level::level;
 use super::plan::{BLOCK, CHUNK_ROWS, Chunk, Plan, WAVE};
 use super::sums::{Form, Sums};
 use super::tiles::distances;
@@ -88,7 +89,7 @@ pub(crate) fn validity_sums<'f>(
     vectors: bool,
     form: &'f Form,
 ) -> Result<Sums<'f>, DataError> {
-    let level = Level::new();
+    let level = level();
     let plan = Plan::new(rows, centres, m)?;
     let (k, d) = (plan.k, plan.d);
     let width = 7 * k + SCALARS + if vectors { 2 * k * d } else { 0 };

@@ -18,6 +18,7 @@ mod g2;
 mod harness;
 mod legacy;
 mod motivational;
+mod noisy_defaults;
 mod print;
 mod reference;
 mod report;
@@ -44,7 +45,7 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which they are run.
-pub const ALL: [Experiment; 13] = [
+pub const ALL: [Experiment; 14] = [
     Experiment {
         name: "exactness",
         about: "every method: plain sums and masked sums give the same",
@@ -68,6 +69,11 @@ pub const ALL: [Experiment; 13] = [
     Experiment { name: "federated-fcm", about: "Table 1 of Bárcena et al. 2021", run: federated_fcm::run },
     Experiment { name: "ffcf", about: "Table 1 of FFCF (Urío-Larrea)", run: ffcf::run },
     Experiment { name: "dp", about: "what noise inside the sum costs (differential privacy)", run: dp::run },
+    Experiment {
+        name: "noisy-defaults",
+        about: "default runs with noise against the best of 20 pooled starts",
+        run: noisy_defaults::run,
+    },
     Experiment { name: "forecast", about: "how often noise loses a cluster, forecast and in runs", run: forecast::run },
     Experiment { name: "fkm", about: "the grid of federated k-means (Garst & Reinders 2024)", run: fkm::run },
 ];

@@ -431,28 +431,21 @@ fn with_the_reasons(failure: Failure, reasons: &[String]) -> Failure {
     Failure { message: format!("{}; {}", failure.message, some_of(reasons, "; ")), ..failure }
 }
 
-/// [APP-2]: whether the rows of these sites together may be told.
+/// [APP-2]: whether the plan's floor is reached. Others learn nothing else of the rows.
 fn enough(config: &IntermediaryConfig, total: u64, sites: usize) -> Result<(), Failure> {
     let federation = &config.party.federation;
-    let k = federation.work.recipe.clusters.min;
-    if total < u64::from(k) {
-        return Err(Failure::input(
-            format!("the plan asks for K = {k} clusters, and the whole cohort has fewer rows than that"),
-            "agree on a smaller K",
-        ));
+    let floor = federation.terms.min_total_rows;
+    if total >= floor {
+        return Ok(());
     }
-    if total < federation.terms.min_total_rows {
-        return Err(Failure::new(
-            Code::Policy,
-            format!(
-                "the cohort's rows are below the plan's floor of {}: {sites} of the roster's {} sites are left",
-                federation.terms.min_total_rows,
-                federation.roster.sites.len()
-            ),
-            "run again when more sites, or sites with more rows, are there",
-        ));
-    }
-    Ok(())
+    let roster = federation.roster.sites.len();
+    Err(Failure::new(
+        Code::Policy,
+        format!(
+            "the cohort's rows are below the plan's floor of {floor}: {sites} of the roster's {roster} sites are left"
+        ),
+        "run again when more sites, or sites with more rows, are there",
+    ))
 }
 
 fn report(hub: &mut AggregatorHost, config: &IntermediaryConfig, event: &aggregator::Event) {

@@ -99,10 +99,11 @@ def _words(column: np.ndarray) -> list[list[str]]:
     return [of(value) for value in column]
 
 
-def _coded(column: np.ndarray, categories: list[str], name: str, refuse: bool) -> np.ndarray:
-    """0 and 1 for every category, n x c."""
+def _coded(column: np.ndarray, categories: list[str], name: str, refuse: bool, noise: bool) -> np.ndarray:
+    """0 and 1 for every category, n x c. Under noise a word that is not listed is ``other`` where that is."""
     codes = {category: place for place, category in enumerate(categories)}
-    places = np.array([next((codes[word] for word in words if word in codes), -1) for words in _words(column)], np.intp)
+    other = codes.get("other", -1) if noise else -1
+    places = np.array([next((codes[word] for word in words if word in codes), other if words else -1) for words in _words(column)], np.intp)
     bad = np.flatnonzero(places < 0)
     if len(bad) and refuse:
         raise InputError(
@@ -133,12 +134,12 @@ def has_direction(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarra
 
 
 def of_plan(
-    x: Any, columns: list[str], categorical: list[tuple[str, list[str]]], *, finite: bool = True
+    x: Any, columns: list[str], categorical: list[tuple[str, list[str]]], *, finite: bool = True, noise: bool = False
 ) -> np.ndarray:
     """Rows in the columns of a plan: n x d in original units, indicators of categories behind the numbers.
 
     A table has its columns found by name, others are ignored; an array has the plan's columns of numbers in their order. Without
-    ``finite`` a row that cannot be used has a NaN, and nobody complains.
+    ``finite`` a row that cannot be used has a NaN, and nobody complains. ``noise`` is whether the plan has any.
     """
     named = _columns(x)
     if named is None:
@@ -160,7 +161,7 @@ def of_plan(
         if numbers is None:
             raise InputError(f"column {name!r} holds no numbers", "turn it into numbers first")
         parts.append(numbers[:, None])
-    parts += [_coded(named[name], categories, name, finite) for name, categories in categorical]
+    parts += [_coded(named[name], categories, name, finite, noise) for name, categories in categorical]
     rows = np.ascontiguousarray(np.hstack(parts))
     bad = np.argwhere(~np.isfinite(rows)) if finite else ()
     if len(bad):

@@ -134,7 +134,7 @@ class Answerer:
         except (KeyError, TypeError, ValueError):
             raise _Refusal("protocol", "hello lacks something", "send lines of the contract") from None
         try:
-            rows = _rows.of_plan(self._table, numbers, named, finite=False)
+            rows = _rows.of_plan(self._table, numbers, named, finite=False, noise=questions.noise(hello))
         except (VeilsumError, TypeError, ValueError) as e:
             raise _Refusal("columns", getattr(e, "message", str(e)), getattr(e, "next_step", "") or "look at the table") from None
         finite = np.isfinite(rows).all(axis=1)

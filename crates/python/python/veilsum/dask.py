@@ -45,8 +45,7 @@ def words(ddf: Any, question: Any, layout: Any) -> np.ndarray:
     length = sum(block["len"] for block in json.loads(layout)["blocks"])
     meta = {"i": "int64", "v": "int64"}
     values = ddf.map_partitions(_Partial(question, layout), meta=meta).v.compute().to_numpy().reshape(-1, length + 2)
-    if values[:, 0].sum():
-        raise questions.unusable(int(values[:, 0].sum()))
+    questions.refuse(layout, int(values[:, 0].sum()))
     total = np.zeros(length, np.int64)
     for number, part in enumerate(values[:, 2:]):
         total = part if number == 0 else questions.merge(question, layout, total, part)

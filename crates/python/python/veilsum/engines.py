@@ -38,7 +38,7 @@ class Opened(NamedTuple):
     ----------
     rows : int
     bad : mapping of str to int
-        Rows that cannot be used, by reason. A site does not begin with any.
+        Rows that cannot be used, by reason: no answer has them. A site begins with them under noise alone.
     fingerprint : str
         Of all rows, 16 to 128 hexadecimal digits: the same in any order of rows, columns and categories and for any bounds, another one when a
         value changes or a row is added, be it one of zeros.
@@ -90,6 +90,7 @@ class Engine(Answerer):
             raise Refused("protocol", "`hello` comes once", "start another process")
         try:
             self._box = {key: hello[key] for key in ("columns", "categorical", "scaling", "out_of_box")}
+            self._box["noise"] = questions.noise(hello)
             self._widths = [1] * len(hello["columns"]) + [len(c["categories"]) for c in hello["categorical"]]
         except (KeyError, TypeError):
             raise Refused("protocol", "hello lacks something", "send lines of the contract") from None
@@ -161,7 +162,7 @@ class _OfPart:
         values = [np.zeros(0, np.uint64) for _ in widths]
         words: np.ndarray | None = None
         for batch in batches:
-            x = of_plan(batch, names, categorical, finite=False)
+            x = of_plan(batch, names, categorical, finite=False, noise=self.box["noise"])
             fine = np.isfinite(x).all(axis=1)
             if self.box["out_of_box"] == "refuse":
                 own = x[:, : len(names)]
@@ -243,6 +244,6 @@ class InParts(Engine):
         """The words, in one pass."""
         texts = json.dumps(question), json.dumps({**self._box, "blocks": blocks})
         seen = self._ask(*texts)
-        if seen.bad or _printed(seen.rows, seen.hashes)[-1] != self._opened.fingerprint:
+        if seen.bad != sum(self._opened.bad.values()) or _printed(seen.rows, seen.hashes)[-1] != self._opened.fingerprint:
             raise Refused("changed", "the rows are others than before", "let it read rows that stay as they are, such as a snapshot")
         return (seen.words if seen.words is not None else np.zeros(sum(b["len"] for b in blocks), np.int64)).tolist()

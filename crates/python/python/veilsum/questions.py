@@ -51,7 +51,7 @@ def counted(question: Any, layout: Any, batch: Any) -> tuple[np.ndarray, int, in
     of = json.loads(layout)
     columns = [column["name"] for column in of["columns"]]
     categorical = [(column["column"], column["categories"]) for column in of.get("categorical", [])]
-    return computed(question, layout, of_plan(batch, columns, categorical, finite=False))
+    return computed(question, layout, of_plan(batch, columns, categorical, finite=False, noise=noise(of)))
 
 
 def computed(question: Any, layout: Any, rows: np.ndarray) -> tuple[np.ndarray, int, int]:
@@ -77,11 +77,10 @@ def answer(question: Any, layout: Any, batch: Any) -> np.ndarray:
     Raises
     ------
     InputError
-        Also where a row cannot be used; how many, it says.
+        Also where a row cannot be used and the plan has no noise; how many, it says. Under noise such a row counts for nothing.
     """
     words, _, bad = counted(question, layout, batch)
-    if bad:
-        raise unusable(bad)
+    refuse(layout, bad)
     return words
 
 
@@ -98,11 +97,18 @@ def of_file(federation: Any, question: Any, data: Any, *, memory: int | None = N
     return _core.of_file(federation._planned, _texts(question, None)[0], os.fspath(data), memory)
 
 
-def unusable(bad: int) -> InputError:
-    return InputError(
-        f"{bad} rows have a value that is no finite number, or outside the plan's public box",
-        "correct the rows, or agree on a new plan with a wider box",
-    )
+def noise(layout: Mapping[str, Any]) -> bool:
+    """Whether the plan has noise: no row stops an answer then."""
+    return bool(layout.get("noise"))
+
+
+def refuse(layout: Any, bad: int) -> None:
+    """Rows that cannot be used are an error where the plan has no noise."""
+    if bad and not noise(json.loads(layout) if isinstance(layout, str) else layout):
+        raise InputError(
+            f"{bad} rows have a value that is no finite number, or outside the plan's public box",
+            "correct the rows, or agree on a new plan with a wider box",
+        )
 
 
 def merge(question: Any, layout: Any, words: Any, more: Any) -> np.ndarray:

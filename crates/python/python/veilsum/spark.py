@@ -35,14 +35,14 @@ _TOGETHER = 1 << 18
 class _Pack:
     """Rows as bytes, many in one: what the executors call."""
 
-    def __init__(self, names: list[str], categorical: list[tuple[str, list[str]]]) -> None:
-        self.names, self.categorical = names, categorical
+    def __init__(self, names: list[str], categorical: list[tuple[str, list[str]]], noise: bool) -> None:
+        self.names, self.categorical, self.noise = names, categorical, noise
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
         for batch in batches:
-            rows = of_plan(batch, self.names, self.categorical, finite=False)
+            rows = of_plan(batch, self.names, self.categorical, finite=False, noise=self.noise)
             step = max(1, _TOGETHER // max(1, rows.itemsize * rows.shape[1]))
             parts = [rows[at : at + step].tobytes() for at in range(0, len(rows), step)]
             yield pyarrow.RecordBatch.from_arrays([pyarrow.array(parts, pyarrow.binary())], names=["rows"])
@@ -62,7 +62,7 @@ def packed(df: Any, layout: Any) -> Any:
     names = [column["name"] for column in of["columns"]]
     categorical = [(column["column"], column["categories"]) for column in of.get("categorical", [])]
     wanted = names + [name for name, _ in categorical]
-    return _chosen(df, wanted).mapInArrow(_Pack(names, categorical), "rows binary").rdd.map(_bytes)
+    return _chosen(df, wanted).mapInArrow(_Pack(names, categorical, questions.noise(of)), "rows binary").rdd.map(_bytes)
 
 
 def _of_partition(question: str, layout: str, batches: Iterator[Any]) -> tuple[np.ndarray, int, int]:
@@ -126,8 +126,8 @@ def _texts(question: Any, layout: Any) -> tuple[str, str]:
 def partial(question: Any, layout: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """The function for ``DataFrame.mapInArrow`` with the schema :data:`SCHEMA`: of every partition its words, to be summed by place.
 
-    The sum at the place :data:`ROWS` is the number of rows, at :data:`BAD` that of rows that could not be used: where it is not 0 the
-    answer is none. The integers are the same for any number of partitions, any order and any retry.
+    The sum at the place :data:`ROWS` is the number of rows, at :data:`BAD` that of rows that could not be used: where it is not 0 and
+    the plan has no noise the answer is none. The integers are the same for any number of partitions, any order and any retry.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def words(df: Any, question: Any, layout: Any) -> np.ndarray:
     Raises
     ------
     InputError
-        Where a row cannot be used.
+        Where a row cannot be used and the plan has no noise.
     UsageError
         Where the question needs all rows together.
     """
@@ -162,8 +162,7 @@ def words(df: Any, question: Any, layout: Any) -> np.ndarray:
         bad += row["bad"]
         part = np.frombuffer(row["words"], np.int64)
         total = part if total is None else questions.merge(question, layout, total, part)
-    if bad:
-        raise questions.unusable(bad)
+    questions.refuse(layout, bad)
     if total is None:
         total = np.zeros(sum(block["len"] for block in json.loads(layout)["blocks"]), np.int64)
     return total

@@ -1,0 +1,103 @@
+//! What a run with the defaults of `plan make` is worth under noise: the objective of its centres over the pooled rows against the best
+//! of 20 pooled starts, beside what `plan check` says of the plan before anybody agrees to it.
+
+use veilsum_cluster::method::{Seeding, TreeSeeding, mechanism};
+use veilsum_cluster::privacy::{DEFAULT_RHO, Noise};
+use veilsum_cluster::{Algorithm, Centres, OutOfBox, Packed, Prepared, Recipe, kernel};
+
+use super::defaults::{Set, sets};
+use super::dp::{Plan, noisy, xclara_like};
+use super::harness::{each, plain};
+use super::{ExperimentError, Line, Report, Sample, Settings};
+
+/// Sites that the rows are dealt to.
+const SITES: usize = 10;
+/// Of ten sites seven are in every total, and three of these may collude.
+const PLAN: Plan = Plan { honest: 4, step_bits: 20 };
+/// Rounds under noise where nothing is said.
+const ROUNDS: u32 = 8;
+const STARTS: u64 = 20;
+/// Noise is for so many rows.
+const FEWEST: usize = 1_000;
+/// Over the best of the pooled starts.
+const NEAR: f64 = 1.02;
+/// `plan make` refuses a plan whose clusters are kept with less than this probability.
+const KEPT: f64 = 0.9;
+
+fn algorithm(hard: bool, epsilon: f64, max_rounds: u32) -> Algorithm {
+    if hard { Algorithm::Kmeans { epsilon, max_rounds } } else { Algorithm::Fcm { m: 2.0, epsilon, max_rounds } }
+}
+
+/// What the method makes small, over all rows.
+fn objective(rows: &Packed, centres: &Centres, hard: bool) -> Result<f64, ExperimentError> {
+    Ok(match hard {
+        true => kernel::nearest(rows, centres)?.iter().map(|own| own.square).sum(),
+        false => kernel::fuzzy_sums(rows, centres, 2.0)?.objective,
+    })
+}
+
+fn best(set: &Set, whole: &Prepared, hard: bool) -> Result<f64, ExperimentError> {
+    let starts: Vec<u64> = (0..STARTS).collect();
+    let found = each(&starts, |seed| {
+        let seeding = match seed % 2 {
+            0 => Seeding::Uniform { seed: *seed },
+            _ => Seeding::Tree(TreeSeeding { seed: *seed, levels: 6, tries: 20 }),
+        };
+        let recipe = Recipe::plain(algorithm(hard, 1e-5, 300), set.k, seeding);
+        // A start whose clusters run empty is no best one.
+        plain(&recipe, &set.domain, std::slice::from_ref(whole), None)
+            .map_or(Ok(f64::INFINITY), |outcome| objective(whole.packed(), &outcome.centres, hard))
+    })?;
+    Ok(found.into_iter().fold(f64::INFINITY, f64::min))
+}
+
+fn recipe(set: &Set, hard: bool, seed: u64) -> Recipe {
+    let seeding = Seeding::Tree(TreeSeeding::usual(seed, set.k, set.rows.columns()));
+    let noise = Some(Noise::usual(DEFAULT_RHO, set.rows.len() as u64));
+    Recipe { noise, ..Recipe::plain(algorithm(hard, 0.0, ROUNDS), set.k, seeding) }
+}
+
+/// Whether `plan check` calls it useful.
+fn useful(recipe: &Recipe, set: &Set) -> Result<bool, ExperimentError> {
+    let excess = (SITES as f64 / PLAN.honest as f64).sqrt();
+    let Some(levels) = recipe.levels(&set.domain)? else { return Ok(false) };
+    let kept = mechanism::kept(recipe, &set.domain, excess)?;
+    Ok(levels.forecast(excess).useful() && kept.is_some_and(|kept| kept.probability >= KEPT))
+}
+
+pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
+    let mut report =
+        Report::new("noisy-defaults", "default runs with noise, rho 0.25, ten sites of which three may collude");
+    report.note("objective of the centres over the pooled rows / that of the best of 20 pooled starts; median of the seeds, and the worst");
+    let seeds: Vec<u64> = (1..=if settings.quick { 3 } else { 8 }).collect();
+    let mut all = sets(settings)?;
+    let (domain, sites, _) = xclara_like(3_000, SITES, 1)?;
+    all.push(Set { name: "like xclara".into(), rows: Prepared::pooled(&sites)?.packed().to_rows(), domain, k: 3 });
+    for set in all.iter().filter(|set| set.rows.len() >= FEWEST) {
+        let whole = Prepared::new(&set.rows, &set.domain, OutOfBox::Refuse)?;
+        let sites = set.dealt(SITES)?;
+        for hard in [false, true] {
+            let best = best(set, &whole, hard)?;
+            let ratios: Sample = each(&seeds, |seed| {
+                let found = noisy(&recipe(set, hard, 100 * seed), &set.domain, &sites, PLAN, *seed);
+                let found = found.map_err(|failure| ExperimentError::Masked(failure.to_string()))?;
+                Ok(objective(whole.packed(), &found.centres, hard)? / best)
+            })?
+            .into_iter()
+            .collect();
+            let useful = useful(&recipe(set, hard, 100), set)?;
+            let method = if hard { "kmeans" } else { "fcm" };
+            let says = if useful { "useful" } else { "plan check: not useful" };
+            let line = Line::new(format!("{method}, {}, K = {}, {} rows", set.name, set.k, set.rows.len()), says, 4);
+            let median = ratios.quantile(0.5);
+            let line = line.plain(median).masked(ratios.max());
+            report.lines.push(
+                line.holds(
+                    median <= NEAR || !useful,
+                    "within 2 % of the best, or plan check says that it is not useful",
+                ),
+            );
+        }
+    }
+    Ok(report)
+}
