@@ -15,7 +15,7 @@ use veilsum_cluster::{
 };
 use veilsum_node::question::{Layout, Question, ScaledBlock, Shared, SumBounds, Terms, contribute};
 use veilsum_proto::{
-    noise::{self, Key},
+    noise::Key,
     suite,
 };
 
