@@ -339,6 +339,12 @@ fn pol_8_all_plans_spend_from_one_account() {
         assert!(told.stderr.contains("[POL-8]") && !told.stderr.contains("did not answer"), "{}", told.stderr);
     }
     assert_eq!(rho(&p.budget(1)), both, "a refusal spends nothing");
+    // A policy that is lost makes nobody less strict.
+    fs::remove_file(p.0.folder.0.join("site.toml")).expect("the policy");
+    for told in [p.check(1, &[]), veilsum(&p.client(1, &["--join-timeout", "1"]))] {
+        let told = told.expect(7).stderr;
+        assert!(told.contains("is gone") && told.contains("site-1.key.policy"), "{told}");
+    }
 }
 
 /// The last site is lost in this round, and nobody waits for it.

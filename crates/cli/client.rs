@@ -116,6 +116,7 @@ impl ClientArgs {
         let key = args.documents.key()?;
         let (site, file) = policy_of(args.policy.as_deref(), Some(&key))?;
         documents::keep_policy(file.as_deref(), &key)?;
+        documents::keep_schema(&args.documents.roster)?;
         let (rows, origin) = rows(&federation, &site, file.as_deref())?;
         let data = Data::of(&site.data, &identity, &*rows);
         args.documents.agree(&args.first, &federation, &identity, Some(&data))?;

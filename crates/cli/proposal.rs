@@ -164,6 +164,7 @@ impl Judge {
             return Ok(Judged { answer, words: words.into() });
         }
         documents::keep_policy(policy_of(self.policy.as_deref(), Some(&self.key))?.1.as_deref(), &self.key)?;
+        documents::keep_schema(&self.roster)?;
         self.ready(federation, &site, &from, &account)?;
         if !noisy {
             return Ok(Judged { answer: judged.proposal(), words: judged.sentence() });

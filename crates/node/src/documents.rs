@@ -41,8 +41,9 @@ pub use roster::{
 };
 pub use rows::{DEFAULT_MEMORY, RowsFrom};
 pub use schema::{
-    Fit, MAX_SCHEMA, Reading, Taken, adopt_schema, fit_of, header_of, load_schema, other_schema, parse_schema,
-    proposed_schema, reading_of, schema_beside, schema_differs, schema_file_beside, schema_text, take_schema,
+    Fit, MAX_SCHEMA, Reading, Taken, adopt_schema, fit_of, header_of, keep_schema, load_schema, other_schema,
+    parse_schema, proposed_schema, reading_of, schema_beside, schema_differs, schema_file_beside, schema_text,
+    take_schema,
 };
 pub use site::{SitePolicy, keep_policy, load_policy, policy_of};
 

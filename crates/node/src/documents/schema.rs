@@ -17,7 +17,7 @@ use super::{
     rows::RowsFrom,
 };
 use crate::{
-    error::Failure,
+    error::{Code, Failure},
     files,
     table::{self, Reasons, TableSpec},
 };
@@ -29,6 +29,8 @@ pub const MAX_SCHEMA: usize = 256 << 10;
 const FILE: &str = "schema.toml";
 /// Another one that the coordinator handed out since.
 const OTHER: &str = "schema.toml.new";
+/// A copy of the schema by which a site took part last.
+const KEPT: &str = "schema.toml.kept";
 const NEXT: &str = "correct the schema; `veilsum schema make` proposes one from a file's header";
 
 #[derive(Serialize, Deserialize)]
@@ -153,9 +155,34 @@ pub fn schema_file_beside(document: &Path) -> Option<PathBuf> {
 /// The schema beside a document, where there is one.
 ///
 /// # Errors
-/// As [`load_schema`].
+/// As [`load_schema`], and where there was one when a site took part from this folder last ([`keep_schema`]) and there is none: a file
+/// that is lost makes no site less strict.
 pub fn schema_beside(document: &Path) -> Result<Option<Schema>, Failure> {
-    schema_file_beside(document).map(|path| load_schema(&path)).transpose()
+    if let Some(path) = schema_file_beside(document) {
+        return load_schema(&path).map(Some);
+    }
+    let kept = document.with_file_name(KEPT);
+    if std::fs::symlink_metadata(&kept).is_err() {
+        return Ok(None);
+    }
+    Err(Failure::new(
+        Code::Policy,
+        format!("{FILE}, by which rows were read here before, is gone [SCH-1]"),
+        format!("put it back; a copy is {}", kept.display()),
+    ))
+}
+
+/// Before a site takes part by the schema beside its roster: a copy of it is kept there, so that its loss is noticed ([`schema_beside`]).
+///
+/// # Errors
+/// A [`Failure`] where it cannot be read or written.
+pub fn keep_schema(roster: &Path) -> Result<(), Failure> {
+    let Some(file) = schema_file_beside(roster) else { return Ok(()) };
+    let (text, kept) = (read_text(&file, MAX_SCHEMA)?, roster.with_file_name(KEPT));
+    if read_text(&kept, MAX_SCHEMA).is_ok_and(|known| known == text) {
+        return Ok(());
+    }
+    Ok(files::write_atomic(&kept, text.as_bytes())?)
 }
 
 /// The text of the schema in a federation's folder, where there is one, as it is handed out.
@@ -191,7 +218,9 @@ pub fn take_schema(roster: &Path, text: &str, has_answered: bool) -> Result<Take
     let schema = parse_schema(Path::new("the schema that the coordinator sent"), text)?;
     let (path, other) = (roster.with_file_name(FILE), roster.with_file_name(OTHER));
     // Rows that were answered from without a schema are not read by one of a sudden.
-    if std::fs::symlink_metadata(&path).is_err() && !has_answered {
+    let there =
+        [path.as_path(), &roster.with_file_name(KEPT)].iter().any(|file| std::fs::symlink_metadata(file).is_ok());
+    if !there && !has_answered {
         files::write_atomic(&path, text.as_bytes())?;
         return Ok(Taken::First(schema));
     }
@@ -420,6 +449,25 @@ mod tests {
         let all = some.replace("unit = \"?\"", "unit = \"years\"");
         assert_eq!(parsed(&all).unwrap().label.as_deref(), Some("outcome"));
         assert!(proposed_schema(&data, Some("nothing")).is_err());
+    }
+
+    /// [SCH-1]: a site that took part by a schema does not go on without, and takes no other one unasked.
+    #[test]
+    fn sch_1_a_schema_that_is_lost_is_missed() {
+        let folder = Folder::new("schema-lost");
+        let (roster, file) = (folder.at("roster.toml"), folder.at(FILE));
+        keep_schema(&roster).unwrap();
+        assert_eq!(schema_beside(&roster).unwrap(), None);
+        std::fs::write(&file, TEXT).unwrap();
+        keep_schema(&roster).unwrap();
+        assert!(schema_beside(&roster).unwrap().is_some());
+        std::fs::remove_file(&file).unwrap();
+        assert!(schema_beside(&roster).is_err_and(|lost| lost.advice.contains(KEPT)));
+        let other = TEXT.replace("never", "no");
+        assert!(matches!(take_schema(&roster, &other, false).unwrap(), Taken::Other(_)));
+        assert!(schema_beside(&roster).is_err());
+        std::fs::copy(folder.at(KEPT), &file).unwrap();
+        assert!(schema_beside(&roster).unwrap().is_some());
     }
 
     #[test]
