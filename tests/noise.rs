@@ -19,7 +19,7 @@ use veilsum_node::{
     role::client::{Step as At, Vanish},
 };
 use veilsum_proto::{
-    fixed,
+    Rule, fixed,
     identity::from_hex,
     message::{Kind, kind_of},
     noise::{Key, Stream, gaussian},
@@ -457,7 +457,7 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     let local = veilsum_cluster::query::LocalSteps::ONE;
     let choice = veilsum_cluster::query::LocalChoice { min: 2, most: 3, m: 2.0, local, seed: 1, starts: 1 };
     let choice = Question::Cluster(Query::LocalChoice(choice).into());
-    assert_eq!(choice.layout(&domain, &form).unwrap_err().rule().map(|r| r.0), Some("NOI-5"));
+    assert_eq!(choice.layout(&domain, &form).unwrap_err().rule(), Some(Rule::Noi5));
     let first = work.first_question(5).unwrap();
     assert!(work.admits(&first).is_ok());
     let changed = |change: &dyn Fn(&mut veilsum_cluster::query::Shifts)| {

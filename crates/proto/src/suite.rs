@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::error::Error;
+use crate::{error::Error, rule::Rule};
 
 /// Wire version; a peer with another one is told both numbers.
 pub const VERSION: u16 = 2;
@@ -239,7 +239,7 @@ pub(crate) fn open(key: &Secret, associated: &Hash, sealed: &[u8]) -> Result<zer
     cipher
         .decrypt(&Nonce::default(), Payload { msg: sealed, aad: &associated.0 })
         .map(zeroize::Zeroizing::new)
-        .map_err(|_| Error::malformed("sealed box", "it does not open with the keys of the directory", "SHR-4"))
+        .map_err(|_| Error::malformed("sealed box", "it does not open with the keys of the directory", Rule::Shr4))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use serde::Serialize;
 use veilsum_proto::{
-    Error, codec,
+    Error, Rule, codec,
     identity::Identity,
     journal::Record,
     message::{Kind, session},
@@ -191,7 +191,7 @@ impl Hub {
 
     /// The application's refusal of a question.
     pub fn refusal(&mut self, i: u16, context: Hash) -> Result<Vec<Parts>, Error> {
-        let input = site::Input::Refuse { context, rule: "POL-2".into() };
+        let input = site::Input::Refuse { context, rule: Rule::Pol2 };
         self.sites[usize::from(i)].handle(input, &mut self.rng)?;
         self.drain(i)
     }
@@ -362,13 +362,13 @@ pub fn started(n: usize, seed: u64) -> (Hub, Deck, Round, BTreeMap<u16, Vec<u64>
 }
 
 /// The rule that an error names.
-pub fn rule(e: &Error) -> &'static str {
-    e.rule().map_or("none", |r| r.0)
+pub fn rule(e: &Error) -> Rule {
+    e.rule().unwrap_or_else(|| panic!("no rule: {e}"))
 }
 
 /// The site refuses under this rule, and nothing leaves it; what it says.
 #[track_caller]
-pub fn refuses(hub: &mut Hub, site: u16, bytes: &[u8], expected: &str) -> String {
+pub fn refuses(hub: &mut Hub, site: u16, bytes: &[u8], expected: Rule) -> String {
     let e = hub.tell(site, bytes).expect_err("it must refuse");
     assert_eq!(rule(&e), expected, "{e}");
     assert!(hub.left.is_empty(), "nothing leaves with a refusal");

@@ -10,6 +10,7 @@ use std::{
 };
 
 use veilsum_proto::{
+    Rule,
     aggregator::{self, Loss, Timing},
     codec,
     evidence::Documents,
@@ -474,8 +475,8 @@ impl Run<'_> {
         let documents =
             Documents { roster: &self.config.party.federation.roster, terms: &self.config.party.federation.terms };
         let (case, claim) = match frames.len() {
-            1 => (Case::Input, ("INP-4", "committed to another vector than it sent")),
-            _ => (Case::Twice, ("INP-2", "answered one question twice, with different vectors")),
+            1 => (Case::Input, (Rule::Inp4, "committed to another vector than it sent")),
+            _ => (Case::Twice, (Rule::Inp2, "answered one question twice, with different vectors")),
         };
         let said = |frame| Said { directory: Hash::default(), frame };
         let frames: Vec<Said> = frames.into_iter().map(said).collect();
