@@ -104,12 +104,12 @@ struct SiteSession {
 impl SiteSession {
     fn new(field: &Rc<Field>, seed: u64, rule: bool, slots: u16) -> Result<SiteSession> {
         let terms = |terms: &mut Terms| {
-            (terms.opening, terms.max_rows, terms.slots) = (false, field.max_rows, slots);
+            (terms.max_rows, terms.slots) = (field.max_rows, slots);
             // Blocks of three have two contributors and one that colludes.
             terms.colluders = 1;
         };
         let kit = if rule { Kit::with_blocks(SITES, BLOCK as u16, terms) } else { Kit::new(SITES, terms) };
-        let hub = LyingHub::of(kit, seed, field.answers());
+        let hub = LyingHub::closed(kit, seed, field.answers());
         Ok(SiteSession { hub, field: field.clone(), previous: Hash::default(), slot: 0 })
     }
 

@@ -215,8 +215,8 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
 fn changes(field: &Rc<Field>, q: &Question, seed: u64) -> Result<(Rate, Rate)> {
     let n = field.rows.len();
     let (everybody, fewer): (Vec<u16>, Vec<u16>) = ((0..n as u16).collect(), (0..n as u16 - 1).collect());
-    let terms = |terms: &mut Terms| (terms.opening, terms.max_rows) = (false, field.max_rows);
-    let hub = |kit| LyingHub::of(kit, seed, field.answers());
+    let terms = |terms: &mut Terms| terms.max_rows = field.max_rows;
+    let hub = |kit| LyingHub::closed(kit, seed, field.answers());
     let cut = last_answered(field, q, hub(Kit::with_blocks(n, 0, terms)), &[&everybody, &fewer], Rule::Rel4)?;
     let back = last_answered(field, q, hub(Kit::new(n, terms)), &[&everybody, &fewer, &everybody], Rule::Rnd5)?;
     Ok((cut, back))

@@ -92,7 +92,7 @@ impl Held {
     /// # Errors
     /// Where a site does not answer.
     pub fn new(n: usize, seed: u64) -> Result<Held> {
-        let kit = Kit::new(n, |terms| terms.opening = true);
+        let kit = Kit::new(n, |_| {});
         let answer =
             Box::new(|site, asked: &veilsum_proto::policy::Asked| (0..asked.words).map(|w| value(site, w)).collect());
         let mut hub = LyingHub::of(kit, seed, answer);

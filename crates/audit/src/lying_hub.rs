@@ -52,15 +52,23 @@ impl DerefMut for LyingHub {
 const SLOTS: u16 = 8;
 
 impl LyingHub {
-    /// `n` sites under terms that open nothing: every word is said by hand. Every site is a block by itself, so that what else
+    /// `n` sites that await no opening: every word is said by hand. Every site is a block by itself, so that what else
     /// protects it is seen.
     pub fn new(n: usize, max_rows: u64, seed: u64, answer: Answer) -> LyingHub {
-        LyingHub::of(Kit::new(n, |terms| (terms.opening, terms.max_rows) = (false, max_rows)), seed, answer)
+        LyingHub::closed(Kit::new(n, |terms| terms.max_rows = max_rows), seed, answer)
     }
 
     /// Under the terms and the floor of this kit.
     pub fn of(kit: Kit, seed: u64, answer: Answer) -> LyingHub {
-        let mut hub = Hub::of(kit, seed);
+        LyingHub::with(Hub::of(kit, seed), answer)
+    }
+
+    /// The same with sites that await no opening.
+    pub fn closed(kit: Kit, seed: u64, answer: Answer) -> LyingHub {
+        LyingHub::with(Hub::closed(kit, seed), answer)
+    }
+
+    fn with(mut hub: Hub, answer: Answer) -> LyingHub {
         (hub.answer, hub.remembers) = (answer, true);
         LyingHub { hub, deck: Hash::default(), commitments: BTreeMap::new(), decks: 0 }
     }

@@ -5,7 +5,7 @@
 
 use crate::{
     codec,
-    commit::{NONE, commit},
+    commit::commit,
     error::Error,
     identity::{DecodedKeys, PublicKey},
     message::{self, Ask, COMMITMENT, Kind, Opening, Verified, opening_hash, round_context},
@@ -150,13 +150,10 @@ impl Documents<'_> {
     /// An error where the frame is not the site's.
     pub fn input(&self, site: u16, frame: &[u8]) -> Result<Option<Blame>, Error> {
         let frame = self.frame(PartyId::Site(site), frame, Kind::MaskedInput)?;
-        // Where the plan opens no totals, an honest site commits to nothing.
-        let opens = self.terms.opens(PartyId::Coordinator);
         let sound = frame.rest.split_first_chunk::<COMMITMENT>().is_some_and(|(commitment, bytes)| {
             let (words, rest) = bytes.as_chunks::<8>();
             let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
-            let owed = |words: &[u64]| if opens { commit(words) } else { NONE };
-            rest.is_empty() && words.len() <= crate::limits::MAX_WORDS && *commitment == owed(&words)
+            rest.is_empty() && words.len() <= crate::limits::MAX_WORDS && *commitment == commit(&words)
         });
         let what = "committed to another vector than it sent".to_owned();
         Ok((!sound).then_some(Blame { culprit: PartyId::Site(site), what, rule: Rule::Inp4 }))

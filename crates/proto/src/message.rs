@@ -463,13 +463,13 @@ mod tests {
         h[0] = 9;
         let told = parse_header(&h).unwrap_err().to_string();
         assert!(
-            told.contains("version 9, this side speaks 2: the peer is newer, this side must be upgraded"),
+            told.contains("version 9, this side speaks 3: the peer is newer, this side must be upgraded"),
             "{told}"
         );
-        h[0] = 1;
+        h[0] = 2;
         let told = parse_header(&h).unwrap_err().to_string();
         assert!(
-            told.contains("version 1, this side speaks 2: this side is newer, the peer must be upgraded"),
+            told.contains("version 2, this side speaks 3: this side is newer, the peer must be upgraded"),
             "{told}"
         );
         h[0] = VERSION as u8;

@@ -9,7 +9,7 @@ use crate::{
     identity::{Identity, Signature},
     limits::{MAX_APPLICATION, MAX_SITES, MAX_SLOTS, MIN_SITES},
     release,
-    roster::{PartyId, Roster},
+    roster::Roster,
     rule::Rule,
     suite::{self, Hash},
 };
@@ -37,9 +37,6 @@ pub struct Terms {
     pub max_rows: u64,
     /// The smallest number of rows of the whole cohort; below it the intermediary gives out nothing and the run ends.
     pub min_total_rows: u64,
-    /// Whether every round of the coordinator is opened to its cohort, so that every site recomputes the total and follows
-    /// the method with a copy of its own ([OPN-2] to [OPN-9]).
-    pub opening: bool,
     /// Whatever the application computes, encoded by it.
     pub application: Vec<u8>,
 }
@@ -115,13 +112,7 @@ impl Terms {
     /// [REL-3]: sites that a new block has at least in this plan. `sites` is the size of the roster.
     pub fn least_in_new_block(&self, sites: usize) -> usize {
         let contributors = if self.block_size == 1 { 1 } else { 2 };
-        release::least_sites(contributors, self.colluders_of(sites), self.opening)
-    }
-
-    /// Whether the totals of `role` are opened to the cohort. The intermediary's never are: with the row count a site that
-    /// colludes could tell the coordinator what [APP-3] withholds from it.
-    pub fn opens(&self, role: PartyId) -> bool {
-        self.opening && role == PartyId::Coordinator
+        release::least_sites(contributors, self.colluders_of(sites))
     }
 
     /// Colluding sites that are assumed among the roster's `sites`.
@@ -201,7 +192,6 @@ mod tests {
             slots: 1,
             max_rows: 1,
             min_total_rows: 0,
-            opening: true,
             application: vec![],
         };
         for n in 3..=1000 {

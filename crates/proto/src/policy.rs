@@ -295,7 +295,7 @@ pub fn check_size(terms: &Terms, floor: &Floor, n: usize) -> Result<(), Error> {
 
 /// [REL-3]: sites that this site's block has at least. `sites` is the size of the roster.
 pub fn least_in_block(terms: &Terms, floor: &Floor, sites: usize) -> usize {
-    release::least_sites(floor.contributors, colluders(terms, floor, sites), terms.opening)
+    release::least_sites(floor.contributors, colluders(terms, floor, sites))
 }
 
 /// Sites that this site supposes to collude: as many as it says, or the plan.

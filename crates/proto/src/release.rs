@@ -95,13 +95,13 @@ pub fn block_id(keys: impl IntoIterator<Item = PublicKey>) -> Hash {
 }
 
 /// [REL-3]: sites that a block has at least, so that `contributors` honest ones stand behind whatever is released of it.
-/// `colluders` is the larger of the plan's and the site's own number. Where totals are opened every member sees them, so at
-/// least one of the others is taken to look. With `contributors` of 0 or 1 a site may be a block by itself: what it sent can
+/// `colluders` is the larger of the plan's and the site's own number. Totals are opened, so every member sees them, and
+/// one of the others at least is taken to look. With `contributors` of 0 or 1 a site may be a block by itself: what it sent can
 /// be computed once it has left.
-pub fn least_sites(contributors: u32, colluders: usize, opened: bool) -> usize {
+pub fn least_sites(contributors: u32, colluders: usize) -> usize {
     match contributors {
         0 | 1 => 1,
-        c => (c as usize).saturating_add(colluders.max(usize::from(opened))),
+        c => (c as usize).saturating_add(colluders.max(1)),
     }
 }
 
@@ -373,8 +373,8 @@ mod tests {
     /// [REL-3], [REL-6].
     #[test]
     fn sizes() {
-        let sizes = [(0, 9, true), (1, 9, true), (2, 0, false), (2, 0, true), (2, 1, true), (3, 4, false)];
-        assert_eq!(sizes.map(|(c, f, opened)| least_sites(c, f, opened)), [1, 1, 2, 3, 3, 7]);
+        let sizes = [(0, 9), (1, 9), (2, 0), (2, 1), (3, 4)];
+        assert_eq!(sizes.map(|(c, f)| least_sites(c, f)), [1, 1, 3, 3, 7]);
         for n in 3..60usize {
             for t in 2..=n {
                 for c in (0..n).filter(|c| 2 * t > n + c && t >= c + 2) {

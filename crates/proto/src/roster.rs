@@ -22,6 +22,15 @@ pub enum PartyId {
     Site(u16),
 }
 
+impl PartyId {
+    /// Whether this aggregator opens its totals to its cohort, so that every site recomputes them and follows the method with a
+    /// copy of its own ([OPN-2] to [OPN-9]). The coordinator does. The intermediary does not: with the row count a site that colludes
+    /// could tell the coordinator what [APP-3] withholds from it.
+    pub fn opens(self) -> bool {
+        self == PartyId::Coordinator
+    }
+}
+
 /// One member of a roster.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Member {

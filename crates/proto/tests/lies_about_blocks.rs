@@ -24,13 +24,7 @@ fn refuses(hub: &mut Hub, site: u16, bytes: &[u8], expected: Rule) -> String {
 }
 
 fn with_blocks(n: usize, size: u16, change: impl FnOnce(&mut Terms)) -> Hub {
-    Hub::of(
-        Kit::with_blocks(n, size, |t| {
-            t.opening = false;
-            change(t);
-        }),
-        31,
-    )
+    Hub::closed(Kit::with_blocks(n, size, change), 31)
 }
 
 /// Nine sites in three blocks have answered a question.

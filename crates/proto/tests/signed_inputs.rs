@@ -49,7 +49,7 @@ struct Held {
 
 impl Held {
     fn asked(n: usize, seed: u64) -> Held {
-        let mut hub = Hub::new(n, seed, |t| t.opening = true);
+        let mut hub = Hub::of(Kit::new(n, |_| {}), seed);
         let all = everybody(n);
         let deck = hub.deck(0, 2, &all);
         let ask = hub.question(&deck, 0, &all, Hash::default(), b"one");

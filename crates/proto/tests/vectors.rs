@@ -208,7 +208,6 @@ fn documents() {
                     slots: 1,
                     max_rows: 1,
                     min_total_rows: 0,
-                    opening: true,
                     application: Vec::new(),
                 };
                 let found = terms.threshold_of(number("members").into(), number("sites").into());

@@ -21,20 +21,19 @@ use veilsum_proto::{
 
 use crate::hub::rule;
 
-pub const SESSIONS: [&str; 9] = [
+pub const SESSIONS: [&str; 8] = [
     "session_3",
     "session_5",
     "session_7",
     "session_4_of_5",
     "session_10",
-    "session_not_opened",
     "session_blocks",
     "session_burned",
     "session_counted",
 ];
 
 pub fn read(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../protocol/vectors/v2/{name}.json"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../protocol/vectors/v3/{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_str(&text).expect("JSON")
 }

@@ -52,9 +52,6 @@ pub fn judge(about: About<'_>, policy: &Policy, account: &Account, now: u64) -> 
             Rule::Rel3,
         );
     }
-    if !terms.opening {
-        return refused("the plan does not open its totals, so no site could follow what is asked", Rule::Pol4);
-    }
     policy::check_questions(&policy.floor, u64::from(work.max_questions()))?;
     policy::check_plan(policy, &facts(work))?;
     // How many rows there are must not decide, so a plan has room for all that there may be.

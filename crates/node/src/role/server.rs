@@ -184,7 +184,7 @@ fn with_a_way_back(failure: Failure, state: Option<&Path>) -> Failure {
 /// What the sites are told: the model, and where they recompute it the result ([RES-2]).
 fn last_word(federation: &Federation, result: &RunResult) -> Finished {
     let model = result.model.as_ref().map_or_else(Vec::new, Model::to_bytes);
-    let signed = result.signed.as_ref().filter(|_| is_recomputed(&federation.work, &federation.terms));
+    let signed = result.signed.as_ref().filter(|_| is_recomputed(&federation.work));
     let fits = |text: &str| model.len() + text.len() + 1024 <= Kind::Finished.body_limit();
     match signed.map(|(_, signed)| signed) {
         Some(signed) if fits(&signed.text) => Finished {

@@ -154,13 +154,7 @@ impl SiteSession {
                 (Some(journal), site)
             }
         };
-        let follower = config
-            .party
-            .federation
-            .terms
-            .opens(aggregator)
-            .then(|| Follower::new(config, &session, site.round_context()))
-            .transpose()?;
+        let follower = aggregator.opens().then(|| Follower::new(config, &session, site.round_context())).transpose()?;
         let mut talk = SiteSession {
             config: config.clone(),
             aggregator,

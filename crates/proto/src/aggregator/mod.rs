@@ -109,7 +109,7 @@ impl Aggregator {
         }
         let session = message::session(&config.terms.hash(), &config.roster.hash(), config.role);
         let peers = config.roster.sites.iter().map(|_| Peer::default()).collect();
-        let opening = config.terms.opens(config.role);
+        let opening = config.role.opens();
         Ok(Aggregator {
             env: Env {
                 identity: config.identity,

@@ -118,7 +118,7 @@ pub(crate) struct Done {
     pub(crate) missing: Vec<u16>,
     /// Wrong shares that were corrected: (holder, owner of the self-mask).
     pub(crate) wrong_shares: Vec<(u16, u16)>,
-    /// For the cohort, where the plan opens totals to it.
+    /// For the cohort, where this aggregator opens totals to it.
     pub(crate) opening: Option<Opening>,
 }
 
@@ -321,7 +321,11 @@ impl Round {
             return Err(wrong_length());
         }
         if !env.opening && *commitment != commit::NONE {
-            return Err(env.site_error(from, "committed to its input where the plan opens no totals", Rule::Inp4));
+            return Err(env.site_error(
+                from,
+                "committed to its input towards an aggregator that opens no totals",
+                Rule::Inp4,
+            ));
         }
         let digest = frame.masked.unwrap_or_else(|| masked_digest(bytes));
         if self.inputs.values().any(|other| other.digest == digest) {

@@ -56,7 +56,7 @@ struct Reply {
 
 /// A data owner's state machine towards one aggregator.
 pub struct Site {
-    env: Env,
+    pub(crate) env: Env,
     run: Option<Hash>,
     decks: BTreeMap<u32, DeckState>,
     highest_deck: Option<u32>,
@@ -83,7 +83,7 @@ impl Site {
             return Err(Error::invalid("roster", "this identity is not one of its sites", Rule::Ros7));
         };
         let session = message::session(&config.terms.hash(), &config.roster.hash(), config.aggregator);
-        let opening = config.terms.opens(config.aggregator);
+        let opening = config.aggregator.opens();
         Ok(Site {
             env: Env {
                 me,
@@ -335,7 +335,7 @@ impl Site {
     /// [OPN-2] to [OPN-8]: recomputes a total and tells the application.
     fn opening(&mut self, frame: &Verified<'_>) -> Result<(), Error> {
         if !self.env.opening {
-            return Err(self.env.aggregator("opened a total where the plan opens none", Rule::Opn2));
+            return Err(self.env.aggregator("opened a total, which the intermediary never does", Rule::Opn2));
         }
         let name = message::opening_hash(&frame.context, frame.rest);
         match self.opened {
