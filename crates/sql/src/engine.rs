@@ -136,11 +136,6 @@ impl Engine for Database {
             push::usable(&domain)?;
         }
         let (source, survey) = self.survey(hello)?;
-        let distinct = if survey.bad.is_empty() {
-            source.distinct(&mut self.session).map_err(|trouble| self.session.refusal(trouble))?
-        } else {
-            vec![0; hello.names().count()]
-        };
         let mut held = None;
         let needed = survey.rows.saturating_mul(8 * COPIES).saturating_mul(domain.columns() as u64);
         if !self.push && survey.bad.is_empty() && needed <= self.memory {
@@ -169,7 +164,6 @@ impl Engine for Database {
             rows: survey.rows,
             bad: survey.bad.clone(),
             fingerprint: survey.fingerprint.clone(),
-            distinct,
             kinds,
         };
         self.opened = Some(Opened { hello: hello.clone(), domain, source, survey, held });
