@@ -1,9 +1,9 @@
-//! What a round costs more where totals are opened and every site has a strict policy and a ledger on disk:
+//! What a round costs more where every site has a strict policy and a ledger on disk:
 //! `cargo bench --bench policy_overhead`.
 //!
 //! Twenty sites, coordinator and intermediary on loopback QUIC in one process, so that what twenty machines would do side by
-//! side waits here for the processors and the disk of one. Every site has a state folder in all three forms: what is compared
-//! is opening, policy and ledger, not the journal. A round is the time between two totals. Measured twice: with nothing between
+//! side waits here for the processors and the disk of one. Every site has a state folder in both forms: what is compared
+//! is policy and ledger, not the journal. A round is the time between two totals. Measured twice: with nothing between
 //! the parties, and with every site 20 ms from the aggregators, as organisations of one country are.
 
 use std::{
@@ -27,30 +27,28 @@ const LABEL: &[u8; 24] = b"veilsum overhead rows v1";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SumBounds {
-    Plain,
     Opened,
     Kept,
 }
 
 fn main() {
-    println!("opening, policy and ledger beside the bare round; `cargo bench --bench policy_overhead`");
+    println!("policy and ledger beside the bare round; `cargo bench --bench policy_overhead`");
     print_machine();
     let (sites, rounds, repetitions) = if for_real() { (20, 12, 5) } else { (3, 3, 1) };
     println!("{sites} sites of 150 rows, K = 3, 2 columns, {} rounds each", repetitions * (rounds as usize - 1));
     for one_way in [0, 20].map(Duration::from_millis) {
-        let mut times = [Vec::new(), Vec::new(), Vec::new()];
+        let mut times = [Vec::new(), Vec::new()];
         // In turns, so that what else the machine does falls on all alike.
         for _ in 0..repetitions {
-            for (form, times) in [SumBounds::Plain, SumBounds::Opened, SumBounds::Kept].into_iter().zip(&mut times) {
+            for (form, times) in [SumBounds::Opened, SumBounds::Kept].into_iter().zip(&mut times) {
                 times.extend(run(sites, rounds, form, one_way));
             }
         }
-        let [plain, opened, kept] = times.map(|t| Spread::of(t).times(1e3));
-        let more = |times: Spread| 100.0 * (times.median / plain.median - 1.0);
+        let [opened, kept] = times.map(|t| Spread::of(t).times(1e3));
+        let more = 100.0 * (kept.median / opened.median - 1.0);
         println!("sites {} ms from the aggregators", one_way.as_millis());
-        println!("  bare round                        {plain:.1} ms");
-        println!("  opened to the cohort              {opened:.1} ms, {:+.0} %", more(opened));
-        println!("  and strict policy and ledger      {kept:.1} ms, {:+.0} %", more(kept));
+        println!("  bare round                        {opened:.1} ms");
+        println!("  strict policy and ledger          {kept:.1} ms, {more:+.0} %");
     }
 }
 
@@ -79,7 +77,6 @@ fn run(sites: usize, rounds: u32, form: SumBounds, one_way: Duration) -> Vec<f64
         work: PlanSpec { step_bits: Some(20), ..work },
         site: if form == SumBounds::Kept { SitePolicy::default() } else { loopback::toy_policy() },
         terms: Box::new(move |terms| {
-            terms.opening = form != SumBounds::Plain;
             terms.min_total_rows = rows_in_all;
         }),
         vanish: Vec::new(),

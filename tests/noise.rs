@@ -19,7 +19,7 @@ use veilsum_node::{
     role::client::{Step as At, Vanish},
 };
 use veilsum_proto::{
-    fixed,
+    Rule, fixed,
     identity::from_hex,
     message::{Kind, kind_of},
     noise::{Key, Stream, gaussian},
@@ -46,11 +46,11 @@ fn work(eps: f64) -> PlanSpec {
 }
 
 fn shared(work: &PlanSpec) -> SumBounds {
-    work.form(SIZES.len(), 256, true, 4).expect("a form")
+    work.form(SIZES.len(), 256, 4).expect("a form")
 }
 
 fn vectors() -> Vec<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("protocol/vectors/v2/noise.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("protocol/vectors/v3/noise.json");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let file: Value = serde_json::from_str(&text).expect("JSON");
     file["cases"].as_array().expect("cases").clone()
@@ -107,7 +107,7 @@ fn whole_answer(c: &Value) {
     let hex = |name: &str| from_hex(c[name].as_str().expect("bytes")).expect("bytes");
     let number = |name: &str| c[name].as_u64().expect("a number") as usize;
     let work = PlanSpec::from_bytes(&hex("work")).expect("a plan");
-    let form = work.form(number("sites"), number("max_rows") as u64, true, number("honest")).expect("a form");
+    let form = work.form(number("sites"), number("max_rows") as u64, number("honest")).expect("a form");
     let question = Question::from_bytes(&hex("question")).expect("a question");
     if c["name"] == "first round" {
         assert_eq!(question, Question::Cluster(work.first_question(number("sites")).unwrap()));
@@ -446,14 +446,13 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     refused(&|w| w.sampling = Some(veilsum_cluster::sampling::Sampling { share: 0.5, seed: 1 }), "sampled");
     refused(&|w| w.judge = veilsum_node::plan::Judge::Intermediary, "the coordinator opens");
     refused(&|w| w.recipe.restarts = 2, "--restarts 1");
-    // With the rest of the plan: totals must be opened, sites must be left, and a site's rows be those of the plan.
-    let form = |w: &PlanSpec, opening, honest| w.form(5, 256, opening, honest).map(|_| ()).map_err(|e| e.0);
-    assert!(form(&work(1.0), true, 4).is_ok());
-    assert!(form(&work(1.0), false, 4).unwrap_err().contains("opened"));
-    assert!(form(&work(1.0), true, 0).unwrap_err().contains("min_sites"));
+    // With the rest of the plan: sites must be left, and a site's rows be those of the plan.
+    let form = |w: &PlanSpec, honest| w.form(5, 256, honest).map(|_| ()).map_err(|e| e.0);
+    assert!(form(&work(1.0), 4).is_ok());
+    assert!(form(&work(1.0), 0).unwrap_err().contains("min_sites"));
     let mut site = work(1.0);
     site.recipe.noise.as_mut().expect("noise").unit = Unit::Site { rows: 100 };
-    assert!(form(&site, true, 4).unwrap_err().contains("max_rows"));
+    assert!(form(&site, 4).unwrap_err().contains("max_rows"));
     // A question that is not accounted for has no layout, and no site admits it.
     let work = work(1.0);
     let (form, domain) = (shared(&work), work.domain().unwrap());
@@ -463,7 +462,7 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     let local = veilsum_cluster::query::LocalSteps::ONE;
     let choice = veilsum_cluster::query::LocalChoice { min: 2, most: 3, m: 2.0, local, seed: 1, starts: 1 };
     let choice = Question::Cluster(Query::LocalChoice(choice).into());
-    assert_eq!(choice.layout(&domain, &form).unwrap_err().rule().map(|r| r.0), Some("NOI-5"));
+    assert_eq!(choice.layout(&domain, &form).unwrap_err().rule(), Some(Rule::Noi5));
     let first = work.first_question(5).unwrap();
     assert!(work.admits(&first).is_ok());
     let changed = |change: &dyn Fn(&mut veilsum_cluster::query::Shifts)| {
@@ -549,7 +548,7 @@ fn noi_3_a_site_may_be_lost_where_the_plan_says_so() {
     // Fewer sites make the same noise, so each adds more.
     let question = Question::Cluster(work.first_question(5).unwrap());
     let deviation = |honest: usize| {
-        let form = work.form(SIZES.len(), 256, true, honest).expect("a form");
+        let form = work.form(SIZES.len(), 256, honest).expect("a form");
         let layout = question.layout(&work.domain().unwrap(), &form).unwrap();
         layout.blocks.iter().filter_map(|block| block.noise).map(|share| share.deviation).min().expect("noise")
     };
@@ -585,7 +584,6 @@ fn pln_7_a_change_of_noise_breaks_the_signature() {
         slots: 16,
         max_rows: 256,
         min_total_rows: 7,
-        opening: true,
         application: work.to_bytes(),
     };
     let signed: SignedTerms = terms.sign(&roster, &identity).unwrap();

@@ -22,7 +22,7 @@ use veilsum_node::{
         client::{self, ClientConfig, ClientReport},
     },
 };
-use veilsum_proto::{aggregator, roster::PartyId};
+use veilsum_proto::{Rule, aggregator, roster::PartyId};
 use veilsum_testkit::cast::{Cast, counted};
 use veilsum_testkit::in_process::{federate, made_up, unit_square};
 
@@ -143,7 +143,7 @@ fn a_coordinator_that_places_a_centre_is_caught_by_every_site_and_convicted_by_a
         let files = evidence_in(&folder.0.join(format!("site-{i}")));
         assert_eq!(files.len(), 1, "{files:?}");
         let finding = evidence::verify(&files[0], &federation).unwrap();
-        assert_eq!((finding.culprit.as_str(), finding.rule.as_str()), ("coordinator", "OPN-9"), "{finding:?}");
+        assert_eq!((finding.culprit.as_str(), finding.rule), ("coordinator", Rule::Opn9), "{finding:?}");
     }
 
     // [EVD-1], [EVD-2]: what is shown must be whole: any other byte, a frame left out, another accused prove nothing.

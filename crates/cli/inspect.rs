@@ -153,7 +153,7 @@ impl Report<'_> {
     fn says(&self) -> String {
         format!(
             "No: nothing of the rows of {} would leave it in readable form. What would leave are vectors under masks, shares in \
-             sealed boxes, public keys and signatures. Who learns what all the same: the coordinator and, where totals are opened, every \
+             sealed boxes, public keys and signatures. Who learns what all the same: the coordinator and every \
              site learn totals over the whole cohort; {}.",
             self.federation.roster.name_of(self.me),
             self.cost.sites_mean()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use veilsum_proto::{
-    Error,
+    Error, Rule,
     policy::{Policy, rho_text},
 };
 
@@ -141,12 +141,12 @@ impl Judged {
 
     /// What to do about a no.
     pub(super) fn next(&self) -> &'static str {
-        match self.verdict.as_ref().err().and_then(Error::rule).map(|rule| rule.0) {
+        match self.verdict.as_ref().err().and_then(Error::rule) {
             None => "",
-            Some("POL-8") => {
+            Some(Rule::Pol8) => {
                 "ask for a plan that spends less; what is left of the account, `veilsum ledger budget` says"
             }
-            Some("POL-9") => "ask for a plan with noise; what exact totals tell of rows, `veilsum plan show` says",
+            Some(Rule::Pol9) => "ask for a plan with noise; what exact totals tell of rows, `veilsum plan show` says",
             Some(_) => "ask for a plan that this site's policy allows (`veilsum policy show`)",
         }
     }
@@ -227,7 +227,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
         "answers": judged.is_yes(), "says": sentence, "policy": from, "data": site.data, "scalars": total.scalars,
         "nano_rho": yes.and_then(|yes| yes.nano_rho).or(total.nano_rho), "nano_rho_left": yes.map(|yes| yes.left),
         "spent": { "scalars": spent.scalars, "nano_rho": spent.nano_rho }, "totals_tell": totals,
-        "rule": judged.verdict.as_ref().err().and_then(Error::rule).map(|rule| rule.0),
+        "rule": judged.verdict.as_ref().err().and_then(Error::rule),
         "columns_used": reading.as_ref().map(|reading| &reading.used),
         "columns_unread": reading.as_ref().map(|reading| &reading.ignored),
         "label_kept": reading.as_ref().map(|reading| &reading.kept),

@@ -265,7 +265,6 @@ impl Report {
         let (cost, terms) = (&self.cost, &self.federation.terms);
         page.part("What protects it");
         let noise = self.federation.work.recipe.noise.as_ref();
-        let yes = |is: bool, yes: &str, no: &str| if is { yes.to_owned() } else { no.to_owned() };
         page.table(
             &["measure", "under this plan"],
             [
@@ -292,11 +291,7 @@ impl Report {
                 ],
                 [
                     "opened totals".to_owned(),
-                    yes(
-                        terms.opening,
-                        "every site recomputes every total and refuses questions that do not follow from it",
-                        "no: the sites take the coordinator's word for totals",
-                    ),
+                    "every site recomputes every total and refuses questions that do not follow from it".to_owned(),
                 ],
                 ["noise".to_owned(), noise.map_or("none: totals are exact".to_owned(), |noise| noise.promise())],
             ],

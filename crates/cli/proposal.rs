@@ -19,6 +19,7 @@ use veilsum_node::{
     table,
 };
 use veilsum_proto::{
+    Rule,
     identity::{Identity, PublicKey},
     roster::Roster,
     suite::{Hash, hash},
@@ -120,7 +121,7 @@ impl Judge {
         };
         let federation = match &kept {
             Ok(federation) => federation,
-            Err(failure) => return no(PlanAnswer::Refuses { rule: "SCH-1".into() }, failure),
+            Err(failure) => return no(PlanAnswer::Refuses { rule: Some(Rule::Sch1) }, failure),
         };
         if !self.is_site {
             return Judged { answer: PlanAnswer::Would { runs: None }, words: "this party counts rows".into() };
@@ -158,7 +159,7 @@ impl Judge {
         };
         let mut members = account.block().into_iter().flat_map(|block| &block.members);
         if members.any(|(key, _)| federation.roster.find(&now(*key)).is_none()) {
-            let answer = PlanAnswer::Refuses { rule: "REL-5".into() };
+            let answer = PlanAnswer::Refuses { rule: Some(Rule::Rel5) };
             let words = "a site with which these rows were answered together is on the roster no more [REL-5]; if other rows take \
                          their place, say so: veilsum ledger separate";
             return Ok(Judged { answer, words: words.into() });

@@ -205,7 +205,7 @@ fn later(federation: &Federation) -> String {
     let colluders = terms.colluders_of(sites);
     let least = match terms.block_size {
         1 => return "A site that joins after this run answers from then on, in a block by itself.\n".into(),
-        size => usize::from(size).max(2 + colluders.max(usize::from(terms.opening))),
+        size => usize::from(size).max(2 + colluders.max(1)),
     };
     format!(
         "After this run these sites answer from these rows together. A site that joins later is in no total with them before there are \

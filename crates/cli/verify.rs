@@ -13,7 +13,6 @@ use veilsum_node::{
     files, report,
     signed::{self, About, Checked},
 };
-use veilsum_proto::roster::PartyId;
 
 use crate::verb::{Verb, listed};
 
@@ -166,11 +165,11 @@ fn not_covered(found: &Found) -> Vec<String> {
     }
     let silent = listed(&checked.silent);
     let of_a_site = federation.roster.sites.iter().any(|site| site.name == checked.written_by);
-    let asked = signed::is_recomputed(&federation.work, &federation.terms);
+    let asked = signed::is_recomputed(&federation.work);
     if !asked {
         out.push(
-            "that the centres follow from the sites' answers: no site could recompute them, because the plan opens no totals to \
-             sites, or has the intermediary judge"
+            "that the centres follow from the sites' answers: no site could recompute them, because the plan has the \
+             intermediary judge"
                 .into(),
         );
     } else if of_a_site && !checked.silent.is_empty() {
@@ -182,16 +181,10 @@ fn not_covered(found: &Found) -> Vec<String> {
         out.push(format!("the word of {} alone: {}", checked.written_by, listed(&checked.own)));
     }
     match recomputed {
-        None if !federation.terms.opens(PartyId::Coordinator) => {
-            out.push("the totals were not recomputed here: the plan opens none, and no bundle has them".into());
-        }
         None => out.push("the totals were not recomputed here: veilsum bundle packs what that takes".into()),
         Some((None, _)) => {
-            let whose = match federation.terms.opens(PartyId::Coordinator) {
-                true => "; a site of the run has them and packs them with veilsum bundle",
-                false => ", and the plan opens no totals that anybody could recompute",
-            };
-            out.push(format!("the bundle has no openings: nothing was recomputed here{whose}"));
+            let whose = "a site of the run has them and packs them with veilsum bundle";
+            out.push(format!("the bundle has no openings: nothing was recomputed here; {whose}"));
         }
         Some((Some(_), false)) => {
             out.push("which of the judged centres were chosen, and their indices: the intermediary's word".into());

@@ -15,7 +15,7 @@ import sys
 
 import duckdb
 from veilsum.answerer import serve
-from veilsum.engines import MOST_DISTINCT, Engine, Opened, Refused
+from veilsum.engines import Engine, Opened, Refused
 
 
 # Of log2((1 + z) / (1 - z)) in odd powers of z, and of 2^f.
@@ -138,15 +138,12 @@ class DuckDB(Engine):
         order = sorted(range(len(names)), key=names.__getitem__)
         hashed = [f"c{i}" for i in range(len(names))] + [f"concat({', '.join(f'length(c{i}), chr(58), c{i}' for i in order)})"]
         sums = [f"sum(CAST(md5_number_{half}({what}) AS HUGEINT)) FILTER (NOT bad)" for what in hashed for half in ("upper", "lower")]
-        # Of numbers those in the plan's box, where it clips: the working units are made of them.
-        counted = [f"x{i} + {number(0.0)}" if i < len(hello["columns"]) else f"c{i}" for i in range(len(names))]
-        distinct = [f"LEAST(count(DISTINCT {what}) FILTER (NOT bad), {MOST_DISTINCT})" for what in counted]
         counts = "count(*) FILTER (NOT bad), count(*) FILTER (bad)"
-        n, wrong, *rest = self.db.execute(f"SELECT {counts}, {', '.join(sums + distinct)} FROM kept").fetchone()
-        halves = [int(half or 0) % 2**64 for half in rest[: len(sums)]]
+        n, wrong, *rest = self.db.execute(f"SELECT {counts}, {', '.join(sums)} FROM kept").fetchone()
+        halves = [int(half or 0) % 2**64 for half in rest]
         *columns, whole = [f"{n:016x}{upper:016x}{lower:016x}" for upper, lower in zip(halves[::2], halves[1::2])]
         reasons = {"a value that is no finite number, outside the plan's public box, or no category of it": wrong} if wrong else {}
-        return Opened(n, reasons, whole, columns, rest[len(sums) :])
+        return Opened(n, reasons, whole, columns)
 
     # ---- Questions
 

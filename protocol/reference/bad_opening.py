@@ -135,12 +135,12 @@ def bad_openings(drivers, written):
     c.change("an opening with a byte left over", "ENC-1", name, first, lambda o: frames.message("Opening", o) + b"\0")
     c.change("an opening signed by a site", "FRM-4", name, first, None, signer=3)
     c.add("the opening of the round before, again, in the next round", "OPN-8", name, second + 1, opened, sound=True)
-    unasked = drivers["session_not_opened"]
+    unasked = drivers["session_counted"]
     at = unasked.find(0, "Ask", 1)
     ctx = unasked.frame(unasked.find(0, "Ask"))[8:40]
     message = frames.message("Opening", frames.read("Opening", p.frame(first)[40:-64]))
-    forged = frames.make(unasked.world.identities[0], unasked.world.session, "Opening", ctx, message)
-    c.add("an opening where the plan opens nothing", "OPN-2", "session_not_opened", at, (0, "frame", forged))
+    forged = frames.make(unasked.world.hub, unasked.world.session, "Opening", ctx, message)
+    c.add("an opening by the intermediary", "OPN-2", "session_counted", at, (0, "frame", forged))
 
     # at the aggregator: what is committed to
     late = p.find(hub, "MaskedInput", sender=1)
@@ -167,6 +167,6 @@ def bad_openings(drivers, written):
     c.add("two commitments that are off by what cancels out: the sum is the right one", "INP-4", name, start,
           rest[0], *pair, rest[3], rest[4])  # fmt: skip
     late = unasked.find(hub, "MaskedInput", sender=1)
-    c.change("a commitment where the plan opens nothing", "INP-4", "session_not_opened", late,
+    c.change("a commitment for the intermediary", "INP-4", "session_counted", late,
              lambda y: commit.commit([1, 2]) + y[32:], signer=3)  # fmt: skip
     return c.cases

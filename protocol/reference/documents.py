@@ -12,7 +12,7 @@ ROSTER = Struct(name=TEXT, coordinator=MEMBER, intermediary=MEMBER, sites=List(M
 SIGNED_ROSTER = Struct(roster=ROSTER, signature=Raw(64))
 TERMS = Struct(
     roster=HASH, min_cohort=U16, threshold=U16, colluders=U16, block_size=U16, slots=U16, max_rows=U64,
-    min_total_rows=U64, opening=BOOL, application=BLOB,
+    min_total_rows=U64, application=BLOB,
 )  # fmt: skip
 SIGNED_TERMS = Struct(terms=TERMS, signature=Raw(64))
 PARTY = Enum(Coordinator=NOTHING, Intermediary=NOTHING, Site=Struct(number=U16))
@@ -89,7 +89,7 @@ def verify_terms(signed, roster):
 
 def opens(terms, role):
     """Whether the totals of this aggregator are opened to the cohort: the intermediary's never are."""
-    return terms["opening"] and role == "Coordinator"
+    return role == "Coordinator"
 
 
 def colluders(terms, sites):
@@ -99,12 +99,12 @@ def colluders(terms, sites):
 
 def least_in_new_block(terms, sites):
     """[REL-3], for the aggregator."""
-    return least_sites(1 if terms["block_size"] == 1 else 2, colluders(terms, sites), terms["opening"])
+    return least_sites(1 if terms["block_size"] == 1 else 2, colluders(terms, sites))
 
 
 def least_in_block(terms, floor, sites):
     """[REL-3], for a site."""
-    return least_sites(floor["contributors"], supposed(terms, floor, sites), terms["opening"])
+    return least_sites(floor["contributors"], supposed(terms, floor, sites))
 
 
 def supposed(terms, floor, sites):

@@ -32,7 +32,7 @@ def parties(name, n, **terms):
     }
     usual = {
         "roster": roster_hash(roster), "min_cohort": 3, "threshold": 0, "colluders": 0, "block_size": 0, "slots": 8,
-        "max_rows": 1000, "min_total_rows": 0, "opening": True, "application": b"",
+        "max_rows": 1000, "min_total_rows": 0, "application": b"",
     }  # fmt: skip
     return identities, roster, usual | terms
 

@@ -12,9 +12,9 @@ def block_id(keys):
     return H("cohort in a ledger", b"".join(sorted(keys)))
 
 
-def least_sites(contributors, colluders, opened):
+def least_sites(contributors, colluders):
     """[REL-3]."""
-    return 1 if contributors <= 1 else contributors + max(colluders, int(opened))
+    return 1 if contributors <= 1 else contributors + max(colluders, 1)
 
 
 def burned_by(members, threshold, colluders):

@@ -203,13 +203,13 @@ def frame_cases():
         return le16(version) + le16(kind) + le32(length) + data[8:]
 
     bad = [
-        ("another version", header(3, 16, 109)), ("version 1", header(1, 16, 109)), ("kind 0", header(2, 0, 109)),
-        ("kind 21", header(2, 21, 109)), ("kind 63", header(2, 63, 109)), ("kind 78", header(2, 78, 109)),
-        ("length over the limit", header(2, 16, 4097)), ("length of another frame", header(2, 16, 108)),
-        ("empty", b""), ("a header cut short", data[:7]), ("a header alone", header(2, 16, 0)[:8]),
-        ("no room for a signature", header(2, 16, 95)[: 8 + 95]), ("cut short", data[:-1]),
+        ("another version", header(4, 16, 109)), ("version 2", header(2, 16, 109)), ("kind 0", header(3, 0, 109)),
+        ("kind 21", header(3, 21, 109)), ("kind 63", header(3, 63, 109)), ("kind 78", header(3, 78, 109)),
+        ("length over the limit", header(3, 16, 4097)), ("length of another frame", header(3, 16, 108)),
+        ("empty", b""), ("a header cut short", data[:7]), ("a header alone", header(3, 16, 0)[:8]),
+        ("no room for a signature", header(3, 16, 95)[: 8 + 95]), ("cut short", data[:-1]),
         ("a byte more", data + b"\0"),
-        ("a kind that is another's", header(2, 1, 109)), ("a bit of the context", flip(data, 64)),
+        ("a kind that is another's", header(3, 1, 109)), ("a bit of the context", flip(data, 64)),
         ("a bit of the message", flip(data, 8 * 48)), ("a bit of R", flip(data, n - 512)),
         ("a bit of S", flip(data, n - 10)),
         ("signed by another", frames.make(other, session, "Refusal", context, data[40:-64])),

@@ -26,7 +26,7 @@ class Table:
         return part
 
     def begin(self, kind, name, context, named="ctx ([RND-1])"):
-        self.row(2, "wire version", "2")
+        self.row(2, "wire version", "3")
         self.row(2, "kind", f"{kind}, `{name}`")
         self.row(4, "length of the body", f"{len(self.data) - 8} = 32 + {len(self.data) - 104} + 64")
         assert self.row(32, "context", named) == context

@@ -13,8 +13,6 @@ pub const MAX_LINE: usize = 64 << 20;
 pub const WORD_BYTES: usize = 24;
 /// Whole numbers up to this are exact in every reader of JSON; words beyond it are written as strings of digits.
 const EXACT: u64 = (1 << 53) - 1;
-/// Different values of a column are counted up to this number.
-pub const MAX_DISTINCT: u64 = 1025;
 /// Reasons for bad rows, at most.
 pub const MAX_REASONS: usize = 64;
 /// Bytes of a text that is shown to people, at most.
@@ -168,8 +166,6 @@ pub struct Ready {
     pub bad: BTreeMap<String, u64>,
     /// What the rows are known by.
     pub fingerprint: Fingerprint,
-    /// Different values of every column of `hello`, counted to [`MAX_DISTINCT`]; where the plan clips, those in its box.
-    pub distinct: Vec<u64>,
     /// The kinds of questions that it answers ([`KINDS`]).
     pub kinds: Vec<String>,
 }

@@ -7,8 +7,8 @@ use veilsum_cluster::{Batch, Domain};
 
 use crate::{
     contract::{
-        Answer, Ask, AskedBlock, FromAnswerer, FromSite, Hello, MAX_DISTINCT, MAX_REASONS, MAX_TEXT, PROTOCOL, Ready,
-        Refusal, WORD_BYTES, blocks_of, kind_of, tame,
+        Answer, Ask, AskedBlock, FromAnswerer, FromSite, Hello, MAX_REASONS, MAX_TEXT, PROTOCOL, Ready, Refusal,
+        WORD_BYTES, blocks_of, kind_of, tame,
     },
     counts,
     fault::Fault,
@@ -213,9 +213,6 @@ fn begin(launch: &Launch, hello: &Hello) -> Result<(Process, Ready), Fault> {
     }
     if !ready.fingerprint.is_well_formed(columns) {
         return Err(contract("its fingerprint is not 16 to 128 hexadecimal digits for the rows and for every column"));
-    }
-    if ready.distinct.len() != columns || ready.distinct.iter().any(|n| *n > MAX_DISTINCT || *n > ready.rows) {
-        return Err(contract("it does not say for every column how many different values there are, counted to 1025"));
     }
     let long = [&ready.name, &ready.version].into_iter().chain(ready.bad.keys()).any(|text| text.len() > MAX_TEXT);
     if long || ready.bad.len() > MAX_REASONS || ready.bad.values().any(|n| *n == 0) {

@@ -14,10 +14,7 @@ use veilsum_cluster::{
     query::{Shifts, Stage},
 };
 use veilsum_node::question::{Layout, Question, ScaledBlock, Shared, SumBounds, Terms, contribute};
-use veilsum_proto::{
-    noise::Key,
-    suite,
-};
+use veilsum_proto::{noise::Key, suite};
 
 use crate::{
     chance::{Auc, Secret, auc},

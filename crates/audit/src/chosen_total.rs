@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use veilsum_cluster::random::Stream;
-use veilsum_proto::{message::Kind, message::frame_encoded};
+use veilsum_proto::{Rule, message::Kind, message::frame_encoded};
 use veilsum_testkit::wire::parts;
 
 use crate::{
     finding::{Finding, Measure, Rate},
-    invented::{Held, WORDS, taken},
+    invented::{Held, WORDS, listed, taken},
 };
 
 /// Name on the command line.
@@ -49,7 +49,7 @@ pub fn run(seed: u64) -> Result<Finding> {
     }
     refusals.extend(held.open(&lie, &honest)?);
     let (now, rules) = taken(&refusals);
-    ensure!(rules.is_empty() || rules == "OPN-5", "refused under {rules}");
+    ensure!(rules.iter().all(|rule| *rule == Rule::Opn5), "refused under {rules:?}");
     let (sound, _) = taken(&held.open(&truth, &honest)?);
     ensure!(sound.hit == sound.of, "the true opening is refused as well");
 
@@ -80,7 +80,7 @@ pub fn run(seed: u64) -> Result<Finding> {
     lie.agreed = agreed;
     refusals.extend(held.open(&lie, &late)?);
     let (after, more) = taken(&refusals);
-    ensure!(more.split(", ").all(|rule| ["", "OPN-2", "OPN-6"].contains(&rule)), "refused under {more}");
+    ensure!(more.iter().all(|rule| [Rule::Opn2, Rule::Opn6].contains(rule)), "refused under {more:?}");
     Ok(Finding {
         attack: NAME,
         needs: "the coordinator and one site, whose key signs what it likes, when it likes",
@@ -94,8 +94,10 @@ pub fn run(seed: u64) -> Result<Finding> {
         ],
         also_broken: None,
         details: vec![format!(
-            "{SITES} sites, one colludes; with the rule the first lie is refused under {rules} by every honest site, before and \
-             after a restart, and the second under {more}"
+            "{SITES} sites, one colludes; with the rule the first lie is refused under {} by every honest site, before and \
+             after a restart, and the second under {}",
+            listed(&rules),
+            listed(&more)
         )],
         not_shown: "an input that the colluder chooses before it knows the total: it may send any numbers",
         seconds: began.elapsed().as_secs_f64(),

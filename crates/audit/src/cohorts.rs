@@ -12,11 +12,12 @@ use std::{
 use anyhow::{Result, anyhow, ensure};
 use veilsum_cluster::{Batch, Centres, Query, sampling::Sampling};
 use veilsum_node::question::Question;
-use veilsum_proto::{plan::Terms, suite::Hash, testing::Kit};
+use veilsum_proto::{Rule, plan::Terms, suite::Hash, testing::Kit};
 
 use crate::{
     finding::{Finding, Measure, Rate},
     inconsistency::Field,
+    invented::listed,
     lying_hub::{LyingHub, Sent},
     scene::{CLUMPS, FUZZIFIER},
 };
@@ -49,11 +50,11 @@ pub enum Event {
 #[derive(Default)]
 struct Answered {
     rate: Rate,
-    rules: BTreeSet<String>,
+    rules: BTreeSet<Rule>,
 }
 
 impl Answered {
-    fn add<T>(&mut self, told: Result<T, String>) {
+    fn add<T>(&mut self, told: Result<T, Rule>) {
         self.rate.add(told.is_ok());
         self.rules.extend(told.err());
     }
@@ -78,7 +79,6 @@ pub fn run(event: Event, seed: u64) -> Result<Finding> {
     };
     let (before, now) = (answered(event, seed, false)?, answered(event, seed, true)?);
     ensure!(before.rules.is_empty(), "blocks of single sites are refused under {:?}", before.rules);
-    let rules: Vec<String> = now.rules.into_iter().collect();
     Ok(Finding {
         attack: name,
         needs: "totals over cohorts that differ by single sites; nobody lies, no two questions are alike",
@@ -87,7 +87,7 @@ pub fn run(event: Event, seed: u64) -> Result<Finding> {
                      [REL-2], [REL-5]",
         measures: vec![Measure::rates("sites that answer over a part of a block", before.rate, now.rate, 0.0)],
         also_broken: None,
-        details: vec![format!("sites refuse under {}", rules.join(", "))],
+        details: vec![format!("sites refuse under {}", listed(&now.rules))],
         not_shown: "what a block's total says of a site that dominates it; rows, which noise protects and blocks do not",
         seconds: began.elapsed().as_secs_f64(),
     })
@@ -104,12 +104,12 @@ struct SiteSession {
 impl SiteSession {
     fn new(field: &Rc<Field>, seed: u64, rule: bool, slots: u16) -> Result<SiteSession> {
         let terms = |terms: &mut Terms| {
-            (terms.opening, terms.max_rows, terms.slots) = (false, field.max_rows, slots);
+            (terms.max_rows, terms.slots) = (field.max_rows, slots);
             // Blocks of three have two contributors and one that colludes.
             terms.colluders = 1;
         };
         let kit = if rule { Kit::with_blocks(SITES, BLOCK as u16, terms) } else { Kit::new(SITES, terms) };
-        let hub = LyingHub::of(kit, seed, field.answers());
+        let hub = LyingHub::closed(kit, seed, field.answers());
         Ok(SiteSession { hub, field: field.clone(), previous: Hash::default(), slot: 0 })
     }
 

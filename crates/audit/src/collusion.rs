@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use veilsum_cluster::{Query, random::Stream};
+use veilsum_proto::Rule;
 
 use crate::{
     account::{self, Honest},
@@ -78,8 +79,8 @@ pub fn run(recording: &Recording, seed: u64) -> Result<Finding> {
 
     let field = std::rc::Rc::new(Field::new(seed, 3, 10)?);
     let mut hub = LyingHub::new(3, field.max_rows, seed, field.answers());
-    let (taken, rule) = hub.strangers(0, SYBILS)?;
-    let joined = Rate { hit: u64::from(taken), of: 1 };
+    let refused = hub.strangers(0, SYBILS)?;
+    let joined = Rate { hit: u64::from(refused.is_none()), of: 1 };
     Ok(Finding {
         attack: NAME,
         needs: "the coordinator's view and the inputs of all sites but one",
@@ -98,7 +99,7 @@ pub fn run(recording: &Recording, seed: u64) -> Result<Finding> {
         also_broken: None,
         details: vec![
             format!("control: {} tries, largest error {error:.1e}, N is found to {:.3}", guess.tries, guess.count),
-            format!("strangers are refused under {rule}"),
+            format!("strangers are refused under {}", refused.map_or("nothing", Rule::name)),
         ],
         not_shown: "the last site's sums: with exact totals they are the coalition's, with noise all but its own share",
         seconds: began.elapsed().as_secs_f64(),

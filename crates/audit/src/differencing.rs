@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, rc::Rc, time::Instant};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use veilsum_cluster::{Batch, Centres, Query, random::Stream};
 use veilsum_node::question::Question;
-use veilsum_proto::{plan::Terms, suite::Hash};
+use veilsum_proto::{Rule, plan::Terms, suite::Hash};
 use veilsum_testkit::federation::{Kit, World};
 
 use crate::{
@@ -215,16 +215,16 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
 fn changes(field: &Rc<Field>, q: &Question, seed: u64) -> Result<(Rate, Rate)> {
     let n = field.rows.len();
     let (everybody, fewer): (Vec<u16>, Vec<u16>) = ((0..n as u16).collect(), (0..n as u16 - 1).collect());
-    let terms = |terms: &mut Terms| (terms.opening, terms.max_rows) = (false, field.max_rows);
-    let hub = |kit| LyingHub::of(kit, seed, field.answers());
-    let cut = last_answered(field, q, hub(Kit::with_blocks(n, 0, terms)), &[&everybody, &fewer], "REL-4")?;
-    let back = last_answered(field, q, hub(Kit::new(n, terms)), &[&everybody, &fewer, &everybody], "RND-5")?;
+    let terms = |terms: &mut Terms| terms.max_rows = field.max_rows;
+    let hub = |kit| LyingHub::closed(kit, seed, field.answers());
+    let cut = last_answered(field, q, hub(Kit::with_blocks(n, 0, terms)), &[&everybody, &fewer], Rule::Rel4)?;
+    let back = last_answered(field, q, hub(Kit::new(n, terms)), &[&everybody, &fewer, &everybody], Rule::Rnd5)?;
     Ok((cut, back))
 }
 
 /// One question over these cohorts, one after the other: how many of those who were there all the time answer over the last one;
 /// all others must refuse under this rule.
-fn last_answered(field: &Rc<Field>, q: &Question, mut hub: LyingHub, cohorts: &[&[u16]], rule: &str) -> Result<Rate> {
+fn last_answered(field: &Rc<Field>, q: &Question, mut hub: LyingHub, cohorts: &[&[u16]], rule: Rule) -> Result<Rate> {
     let words = field.layout(q)?.words();
     hub.deck(cohorts[0])?;
     let (mut previous, mut rate) = (Hash::default(), Rate::default());
@@ -235,7 +235,7 @@ fn last_answered(field: &Rc<Field>, q: &Question, mut hub: LyingHub, cohorts: &[
         if slot + 1 == cohorts.len() {
             for site in cohort.iter().filter(|site| cohorts.iter().all(|c| c.contains(site))) {
                 let answer = hub.ask(*site, &ask)?.err();
-                ensure!(answer.as_ref().is_none_or(|refused| refused == rule), "refused under {answer:?}, not {rule}");
+                ensure!(answer.as_ref().is_none_or(|refused| *refused == rule), "refused under {answer:?}, not {rule}");
                 rate.add(answer.is_none());
             }
             break;

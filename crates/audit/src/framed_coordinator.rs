@@ -5,6 +5,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use veilsum_proto::{
+    Rule,
     aggregator::Event,
     codec,
     evidence::Documents,
@@ -40,7 +41,7 @@ fn off_by_one(rest: &[u8], at: usize) -> Vec<u8> {
 /// The coordinator as it was before, which checks commitments by their plain sum, once, before it names survivors.
 /// Returns whether the lie passes, how many sites accuse the coordinator for what it then opens, and whether a judge
 /// condemns it, with the rule.
-fn before(seed: u64) -> Result<(bool, Rate, Option<String>)> {
+fn before(seed: u64) -> Result<(bool, Rate, Option<Rule>)> {
     let mut held = Held::new(SITES, seed)?;
     let sent = held.inputs.clone();
     for (at, site) in COLLUDERS.into_iter().enumerate() {
@@ -102,12 +103,12 @@ fn before(seed: u64) -> Result<(bool, Rate, Option<String>)> {
         high,
     };
     let (took, rules) = taken(&held.open(&opening, &honest)?);
-    ensure!(took.hit == took.of || rules == "OPN-4", "sites refuse the opening under {rules}");
+    ensure!(rules.iter().all(|rule| *rule == Rule::Opn4), "sites refuse the opening under {rules:?}");
     let accuse = Rate { hit: took.of - took.hit, of: took.of };
     let frame = held.hub.frame(Kind::Opening, &held.context, &opening);
     let documents = Documents { roster: &held.hub.kit.roster, terms: &held.hub.kit.terms };
     let blame = documents.opened(&held.hub.deck, &held.asked, &frame)?.err();
-    Ok((passes, accuse, blame.map(|blame| blame.rule.0.to_owned())))
+    Ok((passes, accuse, blame.map(|blame| blame.rule)))
 }
 
 /// A directory, a question and what opened its total.
@@ -184,7 +185,7 @@ pub fn run(seed: u64) -> Result<Finding> {
         also_broken: None,
         details: vec![format!(
             "before, the judge said {}; now the coordinator names {} and goes on with the others",
-            rule.unwrap_or_else(|| "nothing".into()),
+            rule.map_or("nothing", Rule::name),
             caught.iter().map(|site| format!("site {}", site + 1)).collect::<Vec<_>>().join(" and ")
         )],
         not_shown: "other lies of colluders, of which a random schedule is tested (`crates/proto/tests/signed_inputs.rs`)",

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Instant};
 use anyhow::{Context as _, Result};
 use veilsum_cluster::{Batch, Centres, Prepared, Query};
 use veilsum_node::question::{Layout, Question, SumBounds, Terms, contribute};
-use veilsum_proto::{fixed, suite::Hash};
+use veilsum_proto::{Rule, fixed, suite::Hash};
 
 use crate::{
     finding::{Finding, Limit, Measure, Rate},
@@ -140,7 +140,7 @@ pub fn run(seed: u64) -> Result<Finding> {
     let mut released = Rate::default();
     for site in &everybody {
         let answer = hub.survivors(*site, &contexts[site], &everybody, &inputs)?;
-        released.add(!matches!(&answer, Err(rule) if rule == "SUR-5"));
+        released.add(!matches!(&answer, Err(Rule::Sur5)));
     }
     let mut sum = vec![0u64; layout.words()];
     inputs.values().for_each(|s| sum.iter_mut().zip(s.words()).for_each(|(t, w)| *t = t.wrapping_add(w)));

@@ -2,11 +2,12 @@
 //! check of an opening as it was before, which sampled signatures and did not compare inputs with what sites were shown
 //! when their shares left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use veilsum_cluster::random::Stream;
 use veilsum_proto::{
+    Rule,
     identity::Identity,
     message::{Kind, frame_encoded},
     suite::{self, Hash},
@@ -17,7 +18,10 @@ use veilsum_proto::{
 use veilsum_testkit::wire::parts;
 pub use veilsum_testkit::wire::{OpenedCheck, OpenedInput, Opening};
 
-use crate::lying_hub::{LyingHub, Sent};
+use crate::{
+    finding::Rate,
+    lying_hub::{LyingHub, Sent, refusal},
+};
 
 /// Words of an answer.
 pub const WORDS: usize = 4;
@@ -88,7 +92,7 @@ impl Held {
     /// # Errors
     /// Where a site does not answer.
     pub fn new(n: usize, seed: u64) -> Result<Held> {
-        let kit = Kit::new(n, |terms| terms.opening = true);
+        let kit = Kit::new(n, |_| {});
         let answer =
             Box::new(|site, asked: &veilsum_proto::policy::Asked| (0..asked.words).map(|w| value(site, w)).collect());
         let mut hub = LyingHub::of(kit, seed, answer);
@@ -167,10 +171,9 @@ impl Held {
     ///
     /// # Errors
     /// Where a site's words are no frame.
-    pub fn open(&mut self, opening: &Opening, to: &[u16]) -> Result<Vec<Option<String>>> {
+    pub fn open(&mut self, opening: &Opening, to: &[u16]) -> Result<Vec<Option<Rule>>> {
         let frame = self.hub.frame(Kind::Opening, &self.context, opening);
-        let rule = |e: veilsum_proto::Error| e.rule().map_or_else(|| e.to_string(), |rule| rule.0.to_owned());
-        to.iter().map(|site| Ok(self.hub.tell(*site, &frame).err().map(rule))).collect()
+        to.iter().map(|site| self.hub.tell(*site, &frame).err().map(refusal).transpose()).collect()
     }
 
     /// The check as it was before. It looked at sums that fit the commitments, this site's own input, and a given
@@ -204,9 +207,13 @@ impl Held {
 }
 
 /// How many of these sites accept what they are shown, and the rules under which the others refuse, each once.
-pub fn taken(refusals: &[Option<String>]) -> (crate::finding::Rate, String) {
-    let mut rate = crate::finding::Rate::default();
+pub fn taken(refusals: &[Option<Rule>]) -> (Rate, BTreeSet<Rule>) {
+    let mut rate = Rate::default();
     refusals.iter().for_each(|rule| rate.add(rule.is_none()));
-    let rules: std::collections::BTreeSet<&str> = refusals.iter().flatten().map(String::as_str).collect();
-    (rate, rules.into_iter().collect::<Vec<_>>().join(", "))
+    (rate, refusals.iter().flatten().copied().collect())
+}
+
+/// These rules in a sentence.
+pub fn listed(rules: &BTreeSet<Rule>) -> String {
+    rules.iter().map(|rule| rule.name()).collect::<Vec<_>>().join(", ")
 }

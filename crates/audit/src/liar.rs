@@ -27,7 +27,7 @@ use veilsum_node::{
         system_rng,
     },
 };
-use veilsum_proto::{aggregator, identity::Identity, plan::Terms, roster::PartyId};
+use veilsum_proto::{Rule, aggregator, identity::Identity, plan::Terms, roster::PartyId};
 use veilsum_testkit::cast::{Cast, counted};
 
 use crate::scene::Scene;
@@ -48,13 +48,13 @@ pub struct Told {
     /// What happened where the run broke off before the liar's last question had its total.
     pub broken_off: Option<String>,
     /// By site: why it left, in its own words; nothing for one that saw nothing wrong.
-    pub refusals: BTreeMap<u16, String>,
+    pub refusals: BTreeMap<u16, Failure>,
 }
 
 impl Told {
     /// Sites that refused under this rule.
-    pub fn refused_under(&self, rule: &str) -> usize {
-        self.refusals.values().filter(|why| why.contains(rule)).count()
+    pub fn refused_under(&self, rule: Rule) -> usize {
+        self.refusals.values().filter(|why| why.rule == Some(rule)).count()
     }
 }
 
@@ -150,14 +150,14 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
         match ended {
             Some(ended) => {
                 if let Err(failure) = ended.context("a site's task failed")? {
-                    refusals.insert(site as u16, failure.message);
+                    refusals.insert(site as u16, failure);
                 }
             }
             None => client.abort(),
         }
     }
     // Sites that only lost the connection saw nothing wrong; a refusal names its rule.
-    refusals.retain(|_, why| why.contains('['));
+    refusals.retain(|_, why| why.rule.is_some());
     Ok(Told { totals, broken_off, refusals })
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Result, anyhow, ensure};
 use veilsum_proto::{
-    Error, codec,
+    Error, Rule, codec,
     identity::Identity,
     message::{Kind, frame_encoded},
     suite::Hash,
@@ -20,7 +20,7 @@ pub use veilsum_testkit::{
     wire::{Ask, Parts as Sent, Proof},
 };
 use veilsum_testkit::{
-    hub::{Accepted, Hub, rule},
+    hub::{Accepted, Hub},
     wire::{Directory, Keys, Sealed, directory_hash, parts, round_context},
 };
 
@@ -52,15 +52,23 @@ impl DerefMut for LyingHub {
 const SLOTS: u16 = 8;
 
 impl LyingHub {
-    /// `n` sites under terms that open nothing: every word is said by hand. Every site is a block by itself, so that what else
+    /// `n` sites that await no opening: every word is said by hand. Every site is a block by itself, so that what else
     /// protects it is seen.
     pub fn new(n: usize, max_rows: u64, seed: u64, answer: Answer) -> LyingHub {
-        LyingHub::of(Kit::new(n, |terms| (terms.opening, terms.max_rows) = (false, max_rows)), seed, answer)
+        LyingHub::closed(Kit::new(n, |terms| terms.max_rows = max_rows), seed, answer)
     }
 
     /// Under the terms and the floor of this kit.
     pub fn of(kit: Kit, seed: u64, answer: Answer) -> LyingHub {
-        let mut hub = Hub::of(kit, seed);
+        LyingHub::with(Hub::of(kit, seed), answer)
+    }
+
+    /// The same with sites that await no opening.
+    pub fn closed(kit: Kit, seed: u64, answer: Answer) -> LyingHub {
+        LyingHub::with(Hub::closed(kit, seed), answer)
+    }
+
+    fn with(mut hub: Hub, answer: Answer) -> LyingHub {
         (hub.answer, hub.remembers) = (answer, true);
         LyingHub { hub, deck: Hash::default(), commitments: BTreeMap::new(), decks: 0 }
     }
@@ -90,7 +98,7 @@ impl LyingHub {
     ///
     /// # Errors
     /// Where a site does not take part for another reason.
-    pub fn arrange(&mut self, members: &[u16], blocks: Vec<Vec<u16>>) -> Result<BTreeMap<u16, String>> {
+    pub fn arrange(&mut self, members: &[u16], blocks: Vec<Vec<u16>>) -> Result<BTreeMap<u16, Rule>> {
         self.state_blocks(members);
         let (id, frame) = self.open(self.decks, SLOTS);
         self.decks += 1;
@@ -126,12 +134,12 @@ impl LyingHub {
         Ok(refused)
     }
 
-    /// Shows `target` a directory in which all others are strangers with keys of the coordinator's making. Whether it takes
-    /// it, and else the rule.
+    /// Shows `target` a directory in which all others are strangers with keys of the coordinator's making. The rule under
+    /// which it refuses, or nothing where it takes it.
     ///
     /// # Errors
     /// Where the target does not even begin.
-    pub fn strangers(&mut self, target: u16, count: usize) -> Result<(bool, String)> {
+    pub fn strangers(&mut self, target: u16, count: usize) -> Result<Option<Rule>> {
         let (id, frame) = self.open(self.decks, SLOTS);
         self.decks += 1;
         let own = self.one(target, &frame)?;
@@ -148,10 +156,7 @@ impl LyingHub {
         let blocks = vec![entries.iter().map(|entry| entry.0).collect()];
         let directory = Directory { threshold: self.threshold(entries.len())? as u16, entries, blocks };
         let frame = self.frame(Kind::Directory, &id, &directory);
-        Ok(match self.tell(target, &frame) {
-            Ok(_) => (true, String::new()),
-            Err(e) => (false, refusal(&e)),
-        })
+        self.tell(target, &frame).err().map(refusal).transpose()
     }
 
     /// Shares that open a self-mask among `n` members.
@@ -184,7 +189,7 @@ impl LyingHub {
     ///
     /// # Errors
     /// Where it does neither.
-    pub fn ask(&mut self, to: u16, ask: &Ask) -> Result<Result<Sent, String>> {
+    pub fn ask(&mut self, to: u16, ask: &Ask) -> Result<Result<Sent, Rule>> {
         let frame = self.frame(Kind::Ask, &self.context(ask), ask);
         self.answered(to, &frame)
     }
@@ -199,22 +204,25 @@ impl LyingHub {
         context: &Hash,
         alive: &[u16],
         inputs: &BTreeMap<u16, Sent>,
-    ) -> Result<Result<Sent, String>> {
+    ) -> Result<Result<Sent, Rule>> {
         let proofs: Vec<Proof> = alive.iter().filter_map(|s| inputs.get(s)).map(|sent| sent.proof).collect();
         let frame = self.frame(Kind::Survivors, context, &(alive, proofs));
         self.answered(to, &frame)
     }
 
-    fn answered(&mut self, to: u16, frame: &[u8]) -> Result<Result<Sent, String>> {
+    fn answered(&mut self, to: u16, frame: &[u8]) -> Result<Result<Sent, Rule>> {
         Ok(match self.tell(to, frame) {
             Ok(mut sent) if sent.len() == 1 => Ok(sent.remove(0)),
             Ok(sent) => return Err(anyhow!("one frame and {} replies", sent.len())),
-            Err(e) => Err(refusal(&e)),
+            Err(e) => Err(refusal(e)?),
         })
     }
 }
 
-/// The rule that an error names, or all that it says.
-fn refusal(e: &Error) -> String {
-    e.rule().map_or_else(|| e.to_string(), |_| rule(e).to_owned())
+/// The rule under which a site refuses what it was told.
+///
+/// # Errors
+/// The error itself, where it names none.
+pub fn refusal(e: Error) -> Result<Rule> {
+    e.rule().ok_or_else(|| e.into())
 }

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use veilsum_cluster::{Batch, Centres, Query, Rows};
+use veilsum_proto::Rule;
 
 use crate::{
     finding::{Finding, Limit, Measure, Rate, short},
@@ -82,11 +83,11 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         errors.push(at.iter().zip(outlier).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt());
         let (_, closed) = ask(true)?;
         let of = sites as u64;
-        answered.hit += of - open.refused_under("OPN-9") as u64;
-        refused.hit += of - closed.refused_under("OPN-9") as u64;
+        answered.hit += of - open.refused_under(Rule::Opn9) as u64;
+        refused.hit += of - closed.refused_under(Rule::Opn9) as u64;
         (answered.of, refused.of) = (answered.of + of, refused.of + of);
         known += closed.totals.len().saturating_sub(1);
-        why = closed.refusals.into_values().next().context("nobody refused, and nobody answered")?;
+        why = closed.refusals.into_values().next().context("nobody refused, and nobody answered")?.message;
     }
     errors.sort_by(f64::total_cmp);
     let median = errors[errors.len() / 2];

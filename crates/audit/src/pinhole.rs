@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use veilsum_cluster::{Batch, Centres, Query, random::Stream};
+use veilsum_proto::Rule;
 
 use crate::{
     finding::{Finding, Limit, Measure, Rate},
@@ -167,11 +168,11 @@ pub fn run_against(seed: u64, quick: bool, real: bool) -> Result<Finding> {
         said(&found, &around[which].present)
     };
     let rate = |told: &liar::Told| {
-        let refused = told.refused_under("OPN-9") as u64;
+        let refused = told.refused_under(Rule::Opn9) as u64;
         Rate { hit: sites as u64 - refused, of: sites as u64 }
     };
     let off = found.iter().zip(&present).map(|(f, p)| (f - f64::from(u8::from(*p))).abs()).fold(0.0, f64::max);
-    let why = closed.refusals.values().next().map_or("nothing", String::as_str);
+    let why = closed.refusals.values().next().map_or("nothing", |failure| failure.message.as_str());
     Ok(Finding {
         attack: NAME,
         needs: liar::NEEDS,

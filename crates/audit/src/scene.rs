@@ -40,8 +40,6 @@ pub struct Scene {
     pub work: PlanSpec,
     /// Sites that leave, by place.
     pub vanish: Vec<(usize, Vanish)>,
-    /// Whether the coordinator opens its totals to the cohort.
-    pub opening: bool,
     /// What every site demands for itself.
     pub site: SitePolicy,
 }
@@ -109,7 +107,7 @@ impl Scene {
         let columns = (0..columns).map(column).collect();
         let work = PlanSpec::plain(columns, fcm, clusters as u32, Seeding::Uniform { seed });
         let work = PlanSpec { scaling: Scaling::None, ..work };
-        Scene { sites, victims, work, vanish: Vec::new(), opening: true, site: toy_policy() }
+        Scene { sites, victims, work, vanish: Vec::new(), site: toy_policy() }
     }
 
     /// Rows of all sites.

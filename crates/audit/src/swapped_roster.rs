@@ -2,17 +2,18 @@
 //! fellow sites are the attacker's, who subtracts their parts. A second attack uses the same rows under a roster of
 //! another name.
 
-use std::{path::PathBuf, rc::Rc, sync::Arc, time::Instant};
+use std::{collections::BTreeSet, path::PathBuf, rc::Rc, sync::Arc, time::Instant};
 
 use anyhow::{Result, anyhow, ensure};
 use veilsum_cluster::{Batch, Centres, Query};
 use veilsum_node::{documents::Fingerprint, documents::Offered, question::Question, release::Data};
-use veilsum_proto::{identity::Identity, roster::Roster, suite};
+use veilsum_proto::{Rule, identity::Identity, roster::Roster, suite};
 use veilsum_testkit::federation::{Kit, World};
 
 use crate::{
     finding::{Finding, Measure, Rate},
     inconsistency::{EXACT, Field, apart},
+    invented::listed,
     scene::{CLUMPS, FUZZIFIER, Folder},
 };
 
@@ -37,7 +38,7 @@ fn rosters(kit: &Kit, seed: u64) -> (Roster, [Roster; 2]) {
 }
 
 /// Which of these rosters a client takes that has agreed to `agreed` and answered under it; the rules of the others.
-fn pinned(agreed: &Roster, offered: &[Roster], victim: &Identity, data: &Data) -> Result<(Rate, Vec<String>)> {
+fn pinned(agreed: &Roster, offered: &[Roster], victim: &Identity, data: &Data) -> Result<(Rate, BTreeSet<Rule>)> {
     let folder = Folder::new()?;
     let (key, file) = (folder.0.join("site.key"), PathBuf::from("roster.toml"));
     let offer = |roster, given: Option<&Fingerprint>| {
@@ -46,15 +47,14 @@ fn pinned(agreed: &Roster, offered: &[Roster], victim: &Identity, data: &Data) -
     let heard = Fingerprint::parse(&agreed.hash().to_string()).map_err(|e| anyhow!("{e}"))?;
     offer(agreed, Some(&heard)).map_err(|failure| anyhow!("{}", failure.message))?;
     ensure!(offer(agreed, None).is_ok(), "the roster that was agreed to is refused");
-    let (mut taken, mut rules) = (Rate::default(), Vec::new());
+    let (mut taken, mut rules) = (Rate::default(), BTreeSet::new());
     for roster in offered {
         // With or without the fingerprint that came along with the file.
         let with = Fingerprint::parse(&roster.hash().to_string()).map_err(|e| anyhow!("{e}"))?;
         for given in [None, Some(&with)] {
-            let told = offer(roster, given).err().map(|failure| failure.message);
+            let told = offer(roster, given).err();
             taken.add(told.is_none());
-            let rule = told.and_then(|told| Some(told.split_once('[')?.1.split_once(']')?.0.to_owned()));
-            rules.extend(rule.filter(|rule| !rules.contains(rule)));
+            rules.extend(told.and_then(|failure| failure.rule));
         }
     }
     Ok((taken, rules))
@@ -108,7 +108,7 @@ pub fn run(seed: u64) -> Result<Finding> {
         also_broken: None,
         details: vec![format!(
             "without the memory the victim's sums come out to {error} steps of the fixed point; with it the client refuses under {}",
-            rules.join(" and ")
+            listed(&rules)
         )],
         not_shown: "an operator who accepts whatever comes (`tests/swapped_roster.rs` shows that the attack then succeeds)",
         seconds: began.elapsed().as_secs_f64(),

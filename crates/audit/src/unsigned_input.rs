@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use veilsum_cluster::random::Stream;
-use veilsum_proto::identity::Signature;
+use veilsum_proto::{Rule, identity::Signature};
 
 use crate::{
     finding::{Finding, Limit, Measure, Rate},
-    invented::{Held, WORDS, taken},
+    invented::{Held, WORDS, listed, taken},
 };
 
 /// Name on the command line.
@@ -49,7 +49,7 @@ pub fn run(seed: u64) -> Result<Finding> {
     let (now, rules) = taken(&held.open(&lie, &all)?);
     let (sound, _) = taken(&held.open(&honest, &all)?);
     ensure!(sound.hit == sound.of, "the true opening is refused as well");
-    ensure!(rules.is_empty() || rules == "OPN-5", "refused under {rules}");
+    ensure!(rules.iter().all(|rule| *rule == Rule::Opn5), "refused under {rules:?}");
     let mut many = 0;
     for _ in 0..MANY {
         let mut places: Vec<usize> = (0..MANY).collect();
@@ -78,7 +78,7 @@ pub fn run(seed: u64) -> Result<Finding> {
                 before.hit,
                 held.hub.kit.terms.threshold_of(MANY, MANY)?
             ),
-            format!("now refused under {rules}; the true opening of the same round is taken by all"),
+            format!("now refused under {}; the true opening of the same round is taken by all", listed(&rules)),
         ],
         not_shown: "a coordinator that opens nothing: sites then have no total, and no wrong one",
         seconds: began.elapsed().as_secs_f64(),

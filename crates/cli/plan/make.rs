@@ -248,11 +248,10 @@ fn terms(args: &MakeArgs, roster: &Roster, work: &PlanSpec) -> Result<Terms, Fai
         slots: args.slots,
         max_rows: args.max_rows,
         min_total_rows: args.min_total_rows.unwrap_or(least_rows(&work.recipe)),
-        opening: true,
         application: work.to_bytes(),
     };
     if args.on_loss.is_some() {
-        let three = three_blocks(sites, terms.opening).ok_or_else(|| {
+        let three = three_blocks(sites).ok_or_else(|| {
             let what = format!("{sites} sites are too few for a run that goes on without one of three blocks");
             Failure::new(Code::Usage, what, "leave --on-loss block out: the run then waits for a site that is lost, or is finished from what is out")
         })?;
@@ -283,13 +282,11 @@ fn again(f: Failure) -> Failure {
 
 /// Block size, threshold and colluding sites of a plan over three blocks that can lose any one of them: the threshold is what is
 /// left without the largest, 2t > n + c keeps it safe, and every block has two sites beside those that may collude.
-fn three_blocks(sites: usize, opening: bool) -> Option<(u16, u16, u16)> {
+fn three_blocks(sites: usize) -> Option<(u16, u16, u16)> {
     let (size, threshold) = (sites / 3, sites - sites.div_ceil(3));
     let colluders = size.saturating_sub(2).min((2 * threshold).saturating_sub(sites + 1));
-    // With opened totals one site more must be there, whoever colludes.
-    let enough = if opening { colluders >= 1 } else { size >= 2 };
     let narrow = |n: usize| u16::try_from(n).ok();
-    (sites >= 9 && enough).then_some(())?;
+    (sites >= 9 && colluders >= 1).then_some(())?;
     Some((narrow(size)?, narrow(threshold)?, narrow(colluders)?))
 }
 
@@ -336,7 +333,7 @@ mod tests {
     /// The numbers of the specification's table.
     #[test]
     fn plans_of_three_blocks() {
-        let of = |n| three_blocks(n, true);
+        let of = three_blocks;
         for n in 3..9 {
             assert_eq!(of(n), None);
         }

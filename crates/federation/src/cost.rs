@@ -35,8 +35,6 @@ pub struct Cost {
     pub covers: usize,
     /// Sites whose rows are in a total at least: fewer than it covers where sites are drawn.
     pub drawn: usize,
-    /// Every total is opened to all sites.
-    pub opened: bool,
     /// Totals hold noise.
     pub noisy: bool,
     /// Rounds that one deck of the coordinator is good for.
@@ -171,7 +169,6 @@ impl Cost {
             withstands: withstands(terms, n, covers, drawn),
             covers,
             drawn,
-            opened: terms.opening,
             noisy: work.recipe.noise.is_some(),
             slots,
             deck_bytes: deck_bytes(slots),
@@ -190,14 +187,13 @@ impl Cost {
     /// subtracts them.
     pub fn sites_mean(&self) -> String {
         let Cost { sites: n, drawn, .. } = *self;
-        let who = if self.opened { "any" } else { "the coordinator and any" };
         let noise = if self.noisy { ", with the noise of its own" } else { "" };
         let fewer = match n - drawn {
             0 => String::new(),
             _ => format!("; a total may cover {drawn} sites alone, and then {} of them do", drawn.saturating_sub(1)),
         };
         format!(
-            "with {n} sites {who} {} of them together know the last one's part{noise}: the total less their own{fewer}",
+            "with {n} sites any {} of them together know the last one's part{noise}: the total less their own{fewer}",
             n - 1
         )
     }
@@ -553,9 +549,8 @@ mod tests {
     }
 
     #[test]
-    fn who_opens_who_is_drawn_and_what_noise_does_is_said() {
-        let closed = cost(5, |terms, _| terms.opening = false);
-        assert!(closed.sites_mean().starts_with("with 5 sites the coordinator and any 4 of them together know"));
+    fn who_sees_totals_who_is_drawn_and_what_noise_does_is_said() {
+        assert!(cost(5, |_, _| {}).sites_mean().starts_with("with 5 sites any 4 of them together know"));
         let noisy = Cost { noisy: true, ..cost(3, |_, _| {}) };
         assert!(noisy.sites_mean().contains("the last one's part, with the noise of its own: the total less"));
         let drawn = cost(10, |terms, work| {

@@ -1,5 +1,7 @@
 //! Exit codes and the error that carries one: what happened, whose fault it is, what to do next.
 
+use veilsum_proto::Rule;
+
 /// Exit codes of every command. `veilsum --help` and the book list them; tests hold them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -57,12 +59,19 @@ pub struct Failure {
     pub message: String,
     /// What to do next.
     pub advice: String,
+    /// The rule that was broken or that forbids it, where there is one.
+    pub rule: Option<Rule>,
 }
 
 impl Failure {
     /// A failure with what to do next.
     pub fn new(code: Code, message: impl std::fmt::Display, advice: impl Into<String>) -> Self {
-        Failure { code, message: message.to_string(), advice: advice.into() }
+        Failure { code, message: message.to_string(), advice: advice.into(), rule: None }
+    }
+
+    /// The same, under this rule.
+    pub fn under(self, rule: Rule) -> Self {
+        Failure { rule: Some(rule), ..self }
     }
 
     /// A file or value that the user gave.
@@ -111,7 +120,7 @@ impl From<veilsum_proto::Error> for Failure {
                 (Code::Peer, "speak to that party's operator before you run again; keep this message and the log")
             }
             E::Malformed { .. } => (Code::Peer, "check that both sides run the same version of veilsum"),
-            E::Refused { rule, .. } => (Code::Policy, after_refusal(rule.0)),
+            E::Refused { rule, .. } => (Code::Policy, after_refusal(*rule)),
             E::Invalid { .. } => (Code::Input, "make the document anew and send it to everybody"),
             E::Quorum { .. } => (
                 Code::Quorum,
@@ -120,24 +129,27 @@ impl From<veilsum_proto::Error> for Failure {
             E::Journal(_) => (Code::Input, "never put an older copy in its place: agree on a new plan"),
             _ => (Code::Internal, "this is a defect, please report it"),
         };
-        Failure::new(code, e, next)
+        let rule = e.rule();
+        Failure { rule, ..Failure::new(code, e, next) }
     }
 }
 
 /// What to do after this site's own policy refused.
-fn after_refusal(rule: &str) -> &'static str {
+fn after_refusal(rule: Rule) -> &'static str {
     match rule {
-        "POL-8" => {
+        Rule::Pol8 => {
             "agree on a plan whose rho is left in the account (`veilsum ledger budget`); a plan with noise is good for one run"
         }
-        "POL-9" => "ask for a plan with noise; what exact totals tell of rows, `veilsum plan show` says",
-        "REL-3" => "agree on a plan with larger blocks (--block-size), or take part when more sites are there",
-        "REL-4" | "REL-5" => {
+        Rule::Pol9 => "ask for a plan with noise; what exact totals tell of rows, `veilsum plan show` says",
+        Rule::Rel3 => "agree on a plan with larger blocks (--block-size), or take part when more sites are there",
+        Rule::Rel4 | Rule::Rel5 => {
             "run again when all sites of the block are there: what a site released once is released with the same sites for the \
              life of its rows"
         }
-        "REL-6" => "wait for the coordinator's next round: nothing of this site is in a total of this one",
-        "REL-7" => "agree with the sites of the block on one run from which the changed rows of enough of them count",
+        Rule::Rel6 => "wait for the coordinator's next round: nothing of this site is in a total of this one",
+        Rule::Rel7 => {
+            "agree with the sites of the block on one run from which the changed rows of enough of them count"
+        }
         _ => "agree on a plan that this site's policy allows (`veilsum policy show`)",
     }
 }

@@ -376,7 +376,7 @@ mod tests {
             let rows = Rows::new([vec![0.9; copies], vec![0.1, 0.12]].concat(), 1).unwrap();
             vec![Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap(); 20]
         };
-        let form = work.form(20, 16, true, 14).unwrap();
+        let form = work.form(20, 16, 14).unwrap();
         let everybody = |sites: &[Prepared]| (0..sites.len() as u16).collect::<Vec<u16>>();
         let run = |mut conversation: MethodSession, sites: &[Prepared]| {
             loop {
@@ -419,7 +419,7 @@ mod tests {
         work.scaling = Scaling::None;
         let rows = Rows::new(vec![0.1, 0.12, 0.15, 0.8, 0.85, 0.9], 1).unwrap();
         let site = Prepared::new(&rows, &work.domain().unwrap(), OutOfBox::Refuse).unwrap();
-        let form = work.form(3, 16, true, 14).unwrap();
+        let form = work.form(3, 16, 14).unwrap();
         let mut conversation = MethodSession::of(&work, form).unwrap();
         let mut early = Vec::new();
         let outcome = loop {

@@ -100,14 +100,13 @@ impl SumBounds {
     /// [`PlanSpecError`] where the method part cannot be used.
     pub fn of(work: &PlanSpec, terms: &Terms, sites: usize) -> Result<SumBounds, PlanSpecError> {
         let covered = usize::from(terms.min_cohort).max(MIN_SITES);
-        work.form(sites, terms.max_rows, terms.opening, covered.saturating_sub(curious(terms, sites)))
+        work.form(sites, terms.max_rows, covered.saturating_sub(curious(terms, sites)))
     }
 }
 
-/// Sites whose noise does not count among the roster's `sites` ([NOI-3]): those that the plan supposes to collude, and where totals are
-/// opened one at least, which looks at them and knows its own.
+/// Sites whose noise does not count among the roster's `sites` ([NOI-3]): those that the plan supposes to collude, and one at least, which looks at them and knows its own.
 pub(crate) fn curious(terms: &Terms, sites: usize) -> usize {
-    terms.colluders_of(sites).max(usize::from(terms.opening))
+    terms.colluders_of(sites).max(1)
 }
 
 /// Steps that a plan may ask for, as powers of one half.
@@ -394,23 +393,16 @@ impl PlanSpec {
         veilsum_cluster::method::inside(centres, &domain)
     }
 
-    /// The form of all answers, for a roster of `sites` sites of at most `max_rows` rows, in a plan that opens totals or
-    /// does not. Every total covers `honest` sites that collude with nobody.
+    /// The form of all answers, for a roster of `sites` sites of at most `max_rows` rows. Every total covers `honest` sites that collude with nobody.
     ///
     /// # Errors
     /// [`PlanSpecError`] where the plan cannot be used.
-    pub fn form(&self, sites: usize, max_rows: u64, opening: bool, honest: usize) -> Result<SumBounds, PlanSpecError> {
+    pub fn form(&self, sites: usize, max_rows: u64, honest: usize) -> Result<SumBounds, PlanSpecError> {
         let levels = self.recipe.levels(&self.domain()?).map_err(PlanSpecError::new)?;
         if let Some(noise) = &self.recipe.noise {
             if honest == 0 {
                 let why = "under noise a total covers more sites than may collude: raise min_sites, or win more sites";
                 return Err(PlanSpecError(why.into()));
-            }
-            // Otherwise a coordinator may ask questions that nobody has accounted for.
-            if !opening {
-                return Err(PlanSpecError(
-                    "under noise totals are opened, so that every site follows the account".into(),
-                ));
             }
             if matches!(noise.unit, Unit::Site { rows } if rows != max_rows) {
                 return Err(PlanSpecError(format!("noise that hides a site is for its max_rows, here {max_rows}")));

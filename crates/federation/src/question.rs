@@ -253,15 +253,16 @@ impl Layout {
     /// # Errors
     /// As [`Question::layout`].
     pub fn of_batch(batch: &Batch, domain: &Domain, form: &SumBounds) -> Result<Layout, Error> {
-        let invalid = |e: QueryError| unusable(e, "APP-4");
+        let invalid = |e: QueryError| unusable(e, Rule::App4);
         batch.check(domain).map_err(invalid)?;
         let levels = match &form.noise {
             None => None,
             Some(noise) => {
                 let inner = batch.domain(domain).map_err(invalid)?;
                 let of = |query: &Query| {
-                    let why =
-                        || unusable(format!("the plan has noise, and {} is not accounted for", query.kind()), "NOI-5");
+                    let why = || {
+                        unusable(format!("the plan has noise, and {} is not accounted for", query.kind()), Rule::Noi5)
+                    };
                     noise.levels.of(query, &inner).ok_or_else(why)
                 };
                 Some(batch.queries.iter().map(of).collect::<Result<Vec<_>, Error>>()?.concat())
@@ -272,7 +273,7 @@ impl Layout {
 
     fn of(blocks: Vec<Block>, form: &SumBounds, levels: Option<&[Level]>) -> Result<Layout, Error> {
         if form.noise.is_some() && levels.is_none_or(|levels| levels.len() != blocks.len()) {
-            return Err(unusable("the plan has noise, and not every block is accounted for", "NOI-5"));
+            return Err(unusable("the plan has noise, and not every block is accounted for", Rule::Noi5));
         }
         let scaled = |(i, block): (usize, Block)| {
             // What a whole site adds is bounded like what one row adds to a sum over one row a site.
@@ -317,7 +318,7 @@ impl Layout {
     /// As [`Question::layout`], and where there is not one exponent for each block.
     pub fn with_exponents(mut blocks: Vec<Block>, exponents: &[i16], form: &SumBounds) -> Result<Layout, Error> {
         if blocks.len() != exponents.len() || exponents.iter().any(|e| !(-512..=1000).contains(e)) {
-            return Err(unusable("not one usable exponent for each block", "APP-5"));
+            return Err(unusable("not one usable exponent for each block", Rule::App5));
         }
         blocks.iter_mut().zip(exponents).for_each(|(block, e)| block.bound = power(i32::from(*e)));
         Layout::of(blocks, form, None)
@@ -410,7 +411,7 @@ const BEYOND: f64 = 2e-6;
 
 /// The same questions with every centre just beyond the lower corner of the box: farther from rows than any centre inside it.
 fn stand_in(batch: &Batch, domain: &Domain) -> Result<Batch, Error> {
-    let invalid = |e: QueryError| unusable(e, "APP-5");
+    let invalid = |e: QueryError| unusable(e, Rule::App5);
     batch.check(domain).map_err(invalid)?;
     let inner = batch.domain(domain).map_err(invalid)?;
     let beyond = |column| {
@@ -421,15 +422,15 @@ fn stand_in(batch: &Batch, domain: &Domain) -> Result<Batch, Error> {
     let mut batch = batch.clone();
     for query in &mut batch.queries {
         let Some(centres) = query.judged_centres() else {
-            return Err(unusable("only validation is judged", "APP-5"));
+            return Err(unusable("only validation is judged", Rule::App5));
         };
-        *centres = Centres::from_rows(&vec![corner.clone(); centres.k()]).map_err(|e| unusable(e, "APP-5"))?;
+        *centres = Centres::from_rows(&vec![corner.clone(); centres.k()]).map_err(|e| unusable(e, Rule::App5))?;
     }
     Ok(batch)
 }
 
-fn unusable(why: impl ToString, rule: &'static str) -> Error {
-    Error::Invalid { document: "question", why: why.to_string(), rule: Rule(rule) }
+fn unusable(why: impl ToString, rule: Rule) -> Error {
+    Error::Invalid { document: "question", why: why.to_string(), rule }
 }
 
 /// What a site needs to answer with, besides its rows.

@@ -158,8 +158,8 @@ pub fn model_digest(bytes: &[u8]) -> Hash {
 }
 
 /// Whether sites are sent the result, to recompute and sign it ([RES-2]): they hold all that it follows from.
-pub fn is_recomputed(work: &PlanSpec, terms: &Terms) -> bool {
-    terms.opens(PartyId::Coordinator) && work.judge == Judge::Coordinator
+pub fn is_recomputed(work: &PlanSpec) -> bool {
+    work.judge == Judge::Coordinator
 }
 
 /// An object as it is signed: members in the order of their names, two spaces for each depth, a line feed at the end.
@@ -208,7 +208,6 @@ impl About<'_> {
         let mut fields = if let Value::Object(fields) = known { fields } else { Fields::new() };
         let release = json!({
             "totals": fields.get("questions"),
-            "opened_to_sites": self.terms.opens(PartyId::Coordinator),
             "block_size": self.terms.block_size,
             "min_total_rows": self.terms.min_total_rows,
         });

@@ -56,7 +56,6 @@ pub fn terms(roster: &Roster, work: &PlanSpec) -> Terms {
         slots: 4,
         max_rows: 1_000,
         min_total_rows: 100,
-        opening: true,
         application: work.to_bytes(),
     }
 }

@@ -26,9 +26,6 @@ pub(crate) struct SimulateArgs {
     /// Share of the sites that is missing from every round: half of them before their masked input, half after it
     #[arg(long, value_name = "P", default_value_t = 0.0)]
     pub drop: f64,
-    /// Do not open the rounds to the sites
-    #[arg(long)]
-    pub no_opening: bool,
     /// Rounds
     #[arg(long, value_name = "R", default_value_t = 3)]
     pub rounds: u32,
@@ -61,7 +58,6 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
         slots: (2 * args.rounds).min(256) as u16,
         max_rows: 1_000,
         min_total_rows: 0,
-        opening: !args.no_opening,
         application: Vec::new(),
     };
     // Any numbers do: masks hide them all alike. The same ones for every site make the total easy to check.
@@ -107,9 +103,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
         }).collect::<Vec<_>>(),
         "memory_mb": memory(),
     });
-    let opening = if args.no_opening { "off" } else { "on" };
-    let mut text =
-        format!("{n} sites, {} numbers, {lost} missing; all parties on this machine, opening {opening}\n", args.length);
+    let mut text = format!("{n} sites, {} numbers, {lost} missing; all parties on this machine\n", args.length);
     text += "             aggregator ms   a site ms   a site sends   aggregator sends     whole\n";
     text += &line("deck", &deck, n, deck_took);
     for (round, (_, spent, whole)) in rounds.iter().enumerate() {

@@ -270,7 +270,7 @@ fn follow(federation: &Federation, said: &[Said]) -> Result<(Replay, u32), Failu
             return Err(at("an opening stands under another deck than its question".into()));
         }
         let opened = documents.opened(&ask.directory, &ask.frame, &said.frame).map_err(unsound)?;
-        let opened = opened.map_err(|blame| at(format!("{} [{}]", blame.what, blame.rule.0)))?;
+        let opened = opened.map_err(|blame| at(format!("{} [{}]", blame.what, blame.rule)))?;
         replay.take(&opened.values, &opened.cohort)?;
         last = Some((opened.asked.context, opened.name));
         totals += 1;

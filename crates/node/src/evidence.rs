@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{
+    Rule,
     evidence::{Blame, Documents},
     identity::{from_hex, to_hex},
     message::{Kind, kind_of},
@@ -47,7 +48,7 @@ struct File {
     roster: String,
     plan: String,
     accused: String,
-    rule: String,
+    rule: Rule,
     what: String,
     case: Case,
     frames: Vec<FrameText>,
@@ -66,7 +67,7 @@ pub struct Finding {
     /// Name of the party at fault.
     pub culprit: String,
     /// The rule it broke.
-    pub rule: String,
+    pub rule: Rule,
     /// What it did.
     pub what: String,
 }
@@ -79,7 +80,7 @@ pub fn write(
     folder: &Path,
     federation: Documents<'_>,
     accused: PartyId,
-    (rule, what): (&str, &str),
+    (rule, what): (Rule, &str),
     case: Case,
     frames: &[Said],
 ) -> Result<PathBuf, Failure> {
@@ -89,7 +90,7 @@ pub fn write(
         roster: federation.roster.hash().to_string(),
         plan: federation.terms.hash().to_string(),
         accused: federation.roster.name_of(accused),
-        rule: rule.into(),
+        rule,
         what: what.into(),
         case,
         frames: frames.iter().map(text).collect(),
@@ -140,7 +141,7 @@ pub fn verify(path: &Path, federation: &Federation) -> Result<Finding, Failure> 
     })?;
     let blame = judge(federation, accused, file.case, &frames).map_err(|f| unusable(f.message))?;
     let blame = blame.ok_or_else(|| unusable("what it shows breaks no rule: it proves nothing".into()))?;
-    Ok(Finding { culprit: federation.roster.name_of(blame.culprit), rule: blame.rule.0.to_owned(), what: blame.what })
+    Ok(Finding { culprit: federation.roster.name_of(blame.culprit), rule: blame.rule, what: blame.what })
 }
 
 fn party(federation: &Federation, name: &str) -> Option<PartyId> {
@@ -166,9 +167,7 @@ fn judge(federation: &Federation, accused: PartyId, case: Case, frames: &[Said])
 /// Follows a run from its first question and finds the first word of the coordinator that does not follow.
 fn course(federation: &Federation, documents: Documents<'_>, frames: &[Said]) -> Result<Option<Blame>, Failure> {
     let mut conversation = MethodSession::of(&federation.work, federation.form()?)?;
-    let blame = |what: &str, rule| {
-        Ok(Some(Blame { culprit: PartyId::Coordinator, what: what.into(), rule: veilsum_proto::Rule(rule) }))
-    };
+    let blame = |what: &str, rule| Ok(Some(Blame { culprit: PartyId::Coordinator, what: what.into(), rule }));
     let (mut asked, mut last): (Option<&Said>, Option<(Hash, Hash)>) = (None, None);
     for said in frames {
         if kind_of(&said.frame) == Some(Kind::Ask) {
@@ -181,15 +180,15 @@ fn course(federation: &Federation, documents: Documents<'_>, frames: &[Said]) ->
                     return Err(Failure::input("its questions do not follow each other", ""));
                 }
                 Some((_, name)) if question.previous_total != name => {
-                    return blame("asked on as if another total had been opened than it opened", "OPN-7");
+                    return blame("asked on as if another total had been opened than it opened", Rule::Opn7);
                 }
                 _ => {}
             }
             let Ok(parsed) = Question::from_bytes(&question.query) else {
-                return blame("asked what is no question", "QRY-1");
+                return blame("asked what is no question", Rule::Qry1);
             };
             if !conversation.expects(&parsed) {
-                return blame("asked what the plan's method does not ask on the totals it opened", "OPN-9");
+                return blame("asked what the plan's method does not ask on the totals it opened", Rule::Opn9);
             }
             asked = Some(said);
             continue;

@@ -102,7 +102,6 @@ pub fn default_terms(sites: &[LoopbackSite], work: &PlanSpec) -> Terms {
         slots: 64,
         max_rows: largest.next_power_of_two(),
         min_total_rows: u64::from(work.most_clusters()),
-        opening: true,
         application: work.to_bytes(),
     }
 }

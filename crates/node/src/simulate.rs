@@ -286,8 +286,6 @@ pub fn masked(
         slots: 64,
         max_rows,
         min_total_rows: 0,
-        // What is compared is the total; what sites make of an opening has tests of its own.
-        opening: false,
         application: Vec::new(),
     };
     let answer = |site: u16, asked: &Asked| {

@@ -10,7 +10,7 @@ use bincode::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{error::Error, limits::MAX_BODY};
+use crate::{error::Error, limits::MAX_BODY, rule::Rule};
 
 /// Bytes that the decoder may read and claim in all. A list grows with the elements that are really there, whatever
 /// length it declares; so no list may have elements that take no bytes, because any number of them would be there. Bytes
@@ -67,17 +67,17 @@ pub fn decode<T: Serialize + DeserializeOwned>(what: &'static str, bytes: &[u8],
         return Err(Error::malformed(
             what,
             format!("{} bytes where at most {limit} are allowed", bytes.len()),
-            "ENC-2",
+            Rule::Enc2,
         ));
     }
     let (value, used): (T, usize) = bincode::serde::decode_from_slice(bytes, config())
-        .map_err(|_| Error::malformed(what, "the bytes end early or hold a value that is not allowed", "ENC-1"))?;
+        .map_err(|_| Error::malformed(what, "the bytes end early or hold a value that is not allowed", Rule::Enc1))?;
     if used != bytes.len() {
-        return Err(Error::malformed(what, format!("{} bytes follow the end", bytes.len() - used), "ENC-1"));
+        return Err(Error::malformed(what, format!("{} bytes follow the end", bytes.len() - used), Rule::Enc1));
     }
     let mut same = Same(bytes);
     if write(&value, &mut same).is_err() || !same.0.is_empty() {
-        return Err(Error::malformed(what, "not the canonical encoding of its value", "ENC-3"));
+        return Err(Error::malformed(what, "not the canonical encoding of its value", Rule::Enc3));
     }
     Ok(value)
 }
@@ -95,7 +95,7 @@ pub(crate) fn arrays<'a>(what: &'static str, bytes: &'a [u8], limit: usize) -> R
         // In the words of the general decoder.
         _ => Err(match decode::<list::Arrays>(what, bytes, limit) {
             Err(error) => error,
-            Ok(_) => Error::malformed(what, "the bytes end early or hold a value that is not allowed", "ENC-1"),
+            Ok(_) => Error::malformed(what, "the bytes end early or hold a value that is not allowed", Rule::Enc1),
         }),
     }
 }

@@ -1,29 +1,13 @@
 //! The errors of the core: what went wrong, whose fault it is and which rule of `protocol/spec.md` says so.
 
-use std::fmt;
-
-/// The identifier of a rule of `protocol/spec.md`, for example `KEX-3`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Rule(pub &'static str);
-
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[{}]", self.0)
-    }
-}
-
-impl fmt::Debug for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+use crate::rule::Rule;
 
 /// Errors of the protocol core. No variant holds a key, a share, a mask or a value of a statistic.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Bytes that are not the encoding of what they claim to be.
-    #[error("malformed {what}: {why} {rule}")]
+    #[error("malformed {what}: {why} [{rule}]")]
     Malformed {
         /// The thing that was to be decoded.
         what: &'static str,
@@ -33,7 +17,7 @@ pub enum Error {
         rule: Rule,
     },
     /// A peer broke a rule. The name is that of the roster.
-    #[error("{who} misbehaved: {what} {rule}")]
+    #[error("{who} misbehaved: {what} [{rule}]")]
     PeerMisbehaved {
         /// Name of the culprit.
         who: String,
@@ -43,7 +27,7 @@ pub enum Error {
         rule: Rule,
     },
     /// This party's own floor or policy says no.
-    #[error("refused: {what} {rule}")]
+    #[error("refused: {what} [{rule}]")]
     Refused {
         /// What was asked for and why not.
         what: String,
@@ -51,7 +35,7 @@ pub enum Error {
         rule: Rule,
     },
     /// A roster or plan that may not be used.
-    #[error("{document} is not valid: {why} {rule}")]
+    #[error("{document} is not valid: {why} [{rule}]")]
     Invalid {
         /// `roster` or `plan`.
         document: &'static str,
@@ -62,7 +46,7 @@ pub enum Error {
     },
     /// Too few sites are left. Nothing was revealed.
     #[error(
-        "too few sites for {step}: {alive} of the {needed} needed; nothing was revealed beyond the totals before {rule}"
+        "too few sites for {step}: {alive} of the {needed} needed; nothing was revealed beyond the totals before [{rule}]"
     )]
     Quorum {
         /// The step that could not be taken. Where a block lacks a member ([REL-4]), it names who is missing and who
@@ -84,20 +68,20 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn malformed(what: &'static str, why: impl Into<String>, rule: &'static str) -> Self {
-        Error::Malformed { what, why: why.into(), rule: Rule(rule) }
+    pub(crate) fn malformed(what: &'static str, why: impl Into<String>, rule: Rule) -> Self {
+        Error::Malformed { what, why: why.into(), rule }
     }
 
-    pub(crate) fn peer(who: impl Into<String>, what: impl Into<String>, rule: &'static str) -> Self {
-        Error::PeerMisbehaved { who: who.into(), what: what.into(), rule: Rule(rule) }
+    pub(crate) fn peer(who: impl Into<String>, what: impl Into<String>, rule: Rule) -> Self {
+        Error::PeerMisbehaved { who: who.into(), what: what.into(), rule }
     }
 
-    pub(crate) fn refused(what: impl Into<String>, rule: &'static str) -> Self {
-        Error::Refused { what: what.into(), rule: Rule(rule) }
+    pub(crate) fn refused(what: impl Into<String>, rule: Rule) -> Self {
+        Error::Refused { what: what.into(), rule }
     }
 
-    pub(crate) fn invalid(document: &'static str, why: impl Into<String>, rule: &'static str) -> Self {
-        Error::Invalid { document, why: why.into(), rule: Rule(rule) }
+    pub(crate) fn invalid(document: &'static str, why: impl Into<String>, rule: Rule) -> Self {
+        Error::Invalid { document, why: why.into(), rule }
     }
 
     /// The rule that was broken, where one was.

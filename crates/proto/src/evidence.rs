@@ -5,14 +5,15 @@
 
 use crate::{
     codec,
-    commit::{NONE, commit},
-    error::{Error, Rule},
+    commit::commit,
+    error::Error,
     identity::{DecodedKeys, PublicKey},
     message::{self, Ask, COMMITMENT, Kind, Opening, Verified, opening_hash, round_context},
     opening::{Seen, Verified as Before},
     plan::Terms,
     policy::{self, Floor},
     roster::{PartyId, Roster},
+    rule::Rule,
     suite::Hash,
 };
 
@@ -114,10 +115,10 @@ impl Documents<'_> {
             return Err(worthless("an opening of another round"));
         }
         let name = opening_hash(&frame.context, frame.rest);
-        let blame = |what: String, rule| Ok(Err(Blame { culprit: PartyId::Coordinator, what, rule: Rule(rule) }));
+        let blame = |what: String, rule| Ok(Err(Blame { culprit: PartyId::Coordinator, what, rule }));
         let opening: Opening = match frame.decode("Opening") {
             Ok(opening) => opening,
-            Err(e) => return blame(format!("signed an opening that cannot be read: {e}"), "ENC-1"),
+            Err(e) => return blame(format!("signed an opening that cannot be read: {e}"), Rule::Enc1),
         };
         // An opening does not contain its whole deck, so what is missing of it is not judged here. A deck of as many members as it shows
         // has a threshold, and no total is over fewer sites than that, or than the plan demands.
@@ -125,7 +126,7 @@ impl Documents<'_> {
         let threshold = self.terms.threshold_of(members, self.roster.sites.len());
         let threshold = match threshold {
             Ok(threshold) if sites >= threshold.max(policy::least(self.terms, &Floor::default())) => threshold,
-            _ => return blame("opened a total over fewer sites than the plan allows".into(), "OPN-2"),
+            _ => return blame("opened a total over fewer sites than the plan allows".into(), Rule::Opn2),
         };
         let seen = Seen {
             roster: self.roster,
@@ -149,16 +150,13 @@ impl Documents<'_> {
     /// An error where the frame is not the site's.
     pub fn input(&self, site: u16, frame: &[u8]) -> Result<Option<Blame>, Error> {
         let frame = self.frame(PartyId::Site(site), frame, Kind::MaskedInput)?;
-        // Where the plan opens no totals, an honest site commits to nothing.
-        let opens = self.terms.opens(PartyId::Coordinator);
         let sound = frame.rest.split_first_chunk::<COMMITMENT>().is_some_and(|(commitment, bytes)| {
             let (words, rest) = bytes.as_chunks::<8>();
             let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
-            let owed = |words: &[u64]| if opens { commit(words) } else { NONE };
-            rest.is_empty() && words.len() <= crate::limits::MAX_WORDS && *commitment == owed(&words)
+            rest.is_empty() && words.len() <= crate::limits::MAX_WORDS && *commitment == commit(&words)
         });
         let what = "committed to another vector than it sent".to_owned();
-        Ok((!sound).then_some(Blame { culprit: PartyId::Site(site), what, rule: Rule("INP-4") }))
+        Ok((!sound).then_some(Blame { culprit: PartyId::Site(site), what, rule: Rule::Inp4 }))
     }
 
     /// Whether one party signed two different messages where a round has one: two inputs of a site ([INP-2]), two openings
@@ -168,17 +166,17 @@ impl Documents<'_> {
     /// An error where a frame is not the party's.
     pub fn twice(&self, by: PartyId, one: &[u8], other: &[u8]) -> Result<Option<Blame>, Error> {
         let (kind, what, rule) = match by {
-            PartyId::Site(_) => (Kind::MaskedInput, "answered one question twice, with different vectors", "INP-2"),
-            _ => (Kind::Opening, "opened one total in two ways", "OPN-8"),
+            PartyId::Site(_) => (Kind::MaskedInput, "answered one question twice, with different vectors", Rule::Inp2),
+            _ => (Kind::Opening, "opened one total in two ways", Rule::Opn8),
         };
         let (one, other) = (self.frame(by, one, kind)?, self.frame(by, other, kind)?);
         let differ = one.context == other.context && one.rest != other.rest;
-        Ok(differ.then(|| Blame { culprit: by, what: what.to_owned(), rule: Rule(rule) }))
+        Ok(differ.then(|| Blame { culprit: by, what: what.to_owned(), rule }))
     }
 }
 
 fn worthless(what: impl Into<String>) -> Error {
-    Error::malformed("evidence", what, "EVD-1")
+    Error::malformed("evidence", what, Rule::Evd1)
 }
 
 /// Rebuilds a frame from its parts, as its sender signed it.

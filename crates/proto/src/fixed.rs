@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     error::Error,
     limits::{MAX_STEP_BITS, MAX_WORDS, MIN_PRECISION_BITS},
+    rule::Rule,
 };
 
 /// `len` entries, each of which one row changes by at most 2^`bound_exp` in absolute value.
@@ -51,7 +52,7 @@ pub fn scale(sites: usize, max_rows: u64, bound_exp: i16) -> Result<Scale, Error
                 "{sites} sites of up to {max_rows} rows could overflow the sum or leave it under \
                  {MIN_PRECISION_BITS} precise bits: lower max_rows"
             ),
-            "FIX-2",
+            Rule::Fix2,
         )),
     }
 }
@@ -82,7 +83,11 @@ pub fn coarser(steps: i64, bits: u32) -> i64 {
 pub fn words(layout: &[Block]) -> Result<usize, Error> {
     let n: u64 = layout.iter().map(|b| u64::from(b.len)).sum();
     if n == 0 || n > MAX_WORDS as u64 {
-        return Err(Error::invalid("plan", format!("a vector of {n} words, 1 to {MAX_WORDS} are possible"), "FIX-3"));
+        return Err(Error::invalid(
+            "plan",
+            format!("a vector of {n} words, 1 to {MAX_WORDS} are possible"),
+            Rule::Fix3,
+        ));
     }
     Ok(n as usize)
 }

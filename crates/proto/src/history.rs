@@ -14,6 +14,7 @@ use crate::{
     identity::{Identity, PublicKey, Signature},
     limits::{MAX_CHANGES, MAX_REKEYS, MAX_ROSTER},
     roster::{Roster, SignedRoster, check_name},
+    rule::Rule,
     suite::Hash,
 };
 
@@ -57,7 +58,7 @@ impl Rekey {
     /// # Errors
     /// `Error::Invalid` that says which of them does not hold.
     pub fn verify(&self) -> Result<(), Error> {
-        let bad = |why: String| Err(Error::invalid("rekey", why, "ROS-11"));
+        let bad = |why: String| Err(Error::invalid("rekey", why, Rule::Ros11));
         for name in [&self.federation, &self.party] {
             check_name(name).or_else(bad)?;
         }
@@ -159,7 +160,7 @@ impl RosterDocument {
     /// not sign one.
     pub fn verify(&self) -> Result<(), Error> {
         let roster = self.signed.clone().verify()?;
-        let bad = |why: String| Err(Error::invalid("history of the roster", why, "ROS-12"));
+        let bad = |why: String| Err(Error::invalid("history of the roster", why, Rule::Ros12));
         if self.history.len() > MAX_CHANGES || self.rekeys().count() > MAX_REKEYS {
             return bad(format!("it has more than {MAX_CHANGES} changes, or more than {MAX_REKEYS} new keys"));
         }
@@ -177,7 +178,7 @@ impl RosterDocument {
             }
             if !signed.is_by(&coordinator.key) {
                 let what = format!("change {at} of the roster was changed after it was signed, or never signed");
-                return Err(Error::peer(&coordinator.name, what, "ROS-12"));
+                return Err(Error::peer(&coordinator.name, what, Rule::Ros12));
             }
             for rekey in rekeys {
                 rekey.verify()?;
@@ -224,7 +225,7 @@ impl RosterDocument {
         }
         if roster.name != self.signed.roster.name || roster.coordinator.key != self.signed.roster.coordinator.key {
             let why = "the next roster is another federation's or another coordinator's";
-            return Err(Error::invalid("roster", why, "ROS-12"));
+            return Err(Error::invalid("roster", why, Rule::Ros12));
         }
         let change = Change {
             number: self.history.len() as u32,

@@ -9,7 +9,7 @@ use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::{error::Error, spread, suite};
+use crate::{error::Error, rule::Rule, spread, suite};
 
 /// An Ed25519 public key: the name by which everybody else knows a party.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -32,7 +32,9 @@ impl std::str::FromStr for PublicKey {
 
     fn from_str(s: &str) -> Result<Self, Error> {
         let bytes = from_hex(s).and_then(|b| <[u8; 32]>::try_from(b).ok());
-        bytes.map(PublicKey).ok_or_else(|| Error::malformed("public key", "it is not 64 hexadecimal digits", "KEY-1"))
+        bytes
+            .map(PublicKey)
+            .ok_or_else(|| Error::malformed("public key", "it is not 64 hexadecimal digits", Rule::Key1))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
     identity::{Identity, PublicKey, Signature},
     message::Disclosure,
     policy::Cost,
+    rule::Rule,
     suite::{self, Hash},
 };
 
@@ -302,22 +303,22 @@ impl Chain {
         let bad = |why: String, rule| Err(Error::invalid("ledger", why, rule));
         let at = self.head.entries;
         if entry.index != at {
-            return bad(format!("entry {} stands where entry {at} belongs", entry.index), "LED-2");
+            return bad(format!("entry {} stands where entry {at} belongs", entry.index), Rule::Led2);
         }
         if entry.previous != self.head.link {
-            return bad(format!("entry {at} does not follow from the one before it"), "LED-2");
+            return bad(format!("entry {at} does not follow from the one before it"), Rule::Led2);
         }
         if !entry.is_whole() || (entry.old && self.present) {
-            return bad(format!("entry {at} is not of a form that a ledger has"), "LED-1");
+            return bad(format!("entry {at} is not of a form that a ledger has"), Rule::Led1);
         }
         let owner = self.owners.last().copied();
         if !owner.is_some_and(|owner| owner.verify(SIGNED, &[&entry.encoded()], signature)) {
-            return bad(format!("entry {at} is not signed by the ledger's owner"), "LED-3");
+            return bad(format!("entry {at} is not signed by the ledger's owner"), Rule::Led3);
         }
         if let Some(Note::Rekeyed(rekey) | Note::Renamed(rekey)) = &entry.note {
             let own = matches!(entry.note, Some(Note::Rekeyed(_)));
             if rekey.verify().is_err() || own != (owner == Some(rekey.old)) {
-                return bad(format!("entry {at} has a new key that nobody stated, or another party's"), "LED-9");
+                return bad(format!("entry {at} has a new key that nobody stated, or another party's"), Rule::Led9);
             }
             if own {
                 self.owners.push(rekey.new);
@@ -392,7 +393,7 @@ mod tests {
         let e = entry(2, chain.head().link);
         chain.take(&e, &e.sign(&identity)).unwrap();
         let late = old(3, chain.head().link);
-        assert_eq!(chain.take(&late, &late.sign(&identity)).unwrap_err().rule().unwrap().0, "LED-1");
+        assert_eq!(chain.take(&late, &late.sign(&identity)).unwrap_err().rule().unwrap(), Rule::Led1);
     }
 
     /// [LED-9]: the note hands the chain over; nobody else's statement does, and the old key signs nothing behind it.
@@ -420,14 +421,14 @@ mod tests {
         chain.take(&rekeyed, &rekeyed.sign(&old)).unwrap();
         assert_eq!(chain.owners(), [old.public(), new.public()]);
         let next = entry(2, chain.head().link);
-        assert_eq!(chain.take(&next, &next.sign(&old)).unwrap_err().rule().unwrap().0, "LED-3");
+        assert_eq!(chain.take(&next, &next.sign(&old)).unwrap_err().rule().unwrap(), Rule::Led3);
         chain.take(&next, &next.sign(&new)).unwrap();
         let mut chain = began();
         let link = chain.head().link;
         let forged = Box::new(Rekey { old: old.public(), ..*rekey(&other) });
         for bad in [Note::Rekeyed(rekey(&other)), Note::Rekeyed(forged), Note::Renamed(rekey(&old))] {
             let bad = note(link, bad);
-            assert_eq!(chain.take(&bad, &bad.sign(&old)).unwrap_err().rule().unwrap().0, "LED-9");
+            assert_eq!(chain.take(&bad, &bad.sign(&old)).unwrap_err().rule().unwrap(), Rule::Led9);
         }
         let renamed = note(link, Note::Renamed(rekey(&other)));
         chain.take(&renamed, &renamed.sign(&old)).unwrap();
@@ -455,11 +456,11 @@ mod tests {
                 "{error}"
             );
             assert_eq!(chain.head().entries, 2, "an entry that was refused is not taken");
-            error.rule().unwrap().0
+            error.rule().unwrap()
         };
         let good = entries[2].sign(&identity);
-        assert_eq!(rule(&entries[3], entries[3].sign(&identity)), "LED-2");
-        assert_eq!(rule(&Entry { previous: Hash([1; 32]), ..entries[2].clone() }, good), "LED-2");
+        assert_eq!(rule(&entries[3], entries[3].sign(&identity)), Rule::Led2);
+        assert_eq!(rule(&Entry { previous: Hash([1; 32]), ..entries[2].clone() }, good), Rule::Led2);
         let changes: Vec<fn(&mut Entry)> = vec![
             |e| e.plan.0[0] ^= 1,
             |e| e.session.0[31] ^= 1,
@@ -487,10 +488,10 @@ mod tests {
         for (i, change) in changes.iter().enumerate() {
             let mut changed = entries[2].clone();
             change(&mut changed);
-            assert_eq!(rule(&changed, good), "LED-3", "change {i}");
+            assert_eq!(rule(&changed, good), Rule::Led3, "change {i}");
         }
         let stranger = Identity::from_seed(&[2; 32]);
-        assert_eq!(rule(&entries[2], entries[2].sign(&stranger)), "LED-3");
+        assert_eq!(rule(&entries[2], entries[2].sign(&stranger)), Rule::Led3);
         // Signed truly and still no entry.
         let changes: [fn(&mut Entry); 8] = [
             |e| e.answer = None,
@@ -505,7 +506,7 @@ mod tests {
         for change in changes {
             let mut changed = entries[2].clone();
             change(&mut changed);
-            assert_eq!(rule(&changed, changed.sign(&identity)), "LED-1");
+            assert_eq!(rule(&changed, changed.sign(&identity)), Rule::Led1);
         }
         // A frame that is no answer names no slot, or one with its cohort; the longest names are taken.
         type Change = fn(&mut Entry);
@@ -554,7 +555,7 @@ mod tests {
         for change in bad {
             let mut changed = entries[2].clone();
             change(changed.answer.as_mut().unwrap());
-            assert_eq!(rule(&changed, changed.sign(&identity)), "LED-1");
+            assert_eq!(rule(&changed, changed.sign(&identity)), Rule::Led1);
         }
     }
 

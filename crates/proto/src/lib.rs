@@ -44,6 +44,7 @@ pub mod plan;
 pub mod policy;
 pub mod release;
 pub mod roster;
+mod rule;
 mod shamir;
 pub mod site;
 #[cfg_attr(feature = "parallel", path = "spread_parallel.rs")]
@@ -56,4 +57,5 @@ pub mod testing;
 #[doc(hidden)]
 pub mod vectors_api;
 
-pub use error::{Error, Rule};
+pub use error::Error;
+pub use rule::{NoSuchRule, Rule};

@@ -22,6 +22,7 @@ use crate::{
         MAX_BODY, MAX_DELIVERY_BODY, MAX_DIRECTORY_BODY, MAX_LIST_BODY, MAX_OPENING, MAX_QUERY, MAX_SMALL_BODY,
         MAX_WORDS,
     },
+    rule::Rule,
     suite::{self, Hash, VERSION},
 };
 
@@ -139,16 +140,16 @@ pub fn parse_header(header: &[u8; HEADER]) -> Result<(Kind, usize), Error> {
         return Err(Error::malformed(
             "frame",
             format!("wire version {version}, this side speaks {VERSION}: {newer} is newer, {older} must be upgraded"),
-            "FRM-1",
+            Rule::Frm1,
         ));
     }
     let number = u16::from_le_bytes([header[2], header[3]]);
     let kind = Kind::from_number(number)
-        .ok_or_else(|| Error::malformed("frame", format!("unknown message type {number}"), "FRM-2"))?;
+        .ok_or_else(|| Error::malformed("frame", format!("unknown message type {number}"), Rule::Frm2))?;
     let length = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
     if length > kind.body_limit() {
         let why = format!("a {kind:?} of {length} bytes, at most {} are allowed", kind.body_limit());
-        return Err(Error::malformed("frame", why, "FRM-3"));
+        return Err(Error::malformed("frame", why, Rule::Frm3));
     }
     Ok((kind, length))
 }
@@ -339,24 +340,28 @@ pub(crate) fn verify<'a>(
     sender: &dyn Fn() -> String,
 ) -> Result<Verified<'a>, Error> {
     let Some((header, body)) = bytes.split_first_chunk::<HEADER>() else {
-        return Err(Error::malformed("frame", "shorter than its header", "FRM-3"));
+        return Err(Error::malformed("frame", "shorter than its header", Rule::Frm3));
     };
     let (kind, length) = parse_header(header)?;
     if length != body.len() {
-        return Err(Error::malformed("frame", format!("{length} bytes declared, {} came", body.len()), "FRM-3"));
+        return Err(Error::malformed("frame", format!("{length} bytes declared, {} came", body.len()), Rule::Frm3));
     }
     let parts = body.split_first_chunk::<32>().and_then(|(context, more)| {
         let (rest, signature) = more.split_last_chunk::<64>()?;
         Some((Hash(*context), rest, Signature::from_bytes(signature)))
     });
     let Some((context, rest, signature)) = parts else {
-        return Err(Error::malformed("frame", "no room for a context and a signature", "FRM-3"));
+        return Err(Error::malformed("frame", "no room for a context and a signature", Rule::Frm3));
     };
     let (digest, masked) = rest_digest(kind, rest);
     let proof = Proof { rest: digest, signature };
     let number = (kind as u16).to_le_bytes();
     if !keys.verify(key, FRAME, &signed_parts(session, &number, &context, &proof.rest), &proof.signature) {
-        return Err(Error::peer(sender(), format!("sent a {kind:?} that its key did not sign for this run"), "FRM-4"));
+        return Err(Error::peer(
+            sender(),
+            format!("sent a {kind:?} that its key did not sign for this run"),
+            Rule::Frm4,
+        ));
     }
     Ok(Verified { kind, context, rest, proof, masked })
 }
@@ -374,7 +379,7 @@ pub fn open<T: Serialize + DeserializeOwned>(
 ) -> Result<T, Error> {
     let v = verify(bytes, session, (&DecodedKeys::default(), key), &|| sender.to_owned())?;
     if v.kind != expected {
-        return Err(Error::peer(sender, format!("sent a {:?} where a {expected:?} belongs", v.kind), "FRM-6"));
+        return Err(Error::peer(sender, format!("sent a {:?} where a {expected:?} belongs", v.kind), Rule::Frm6));
     }
     codec::decode(KIND_NAME, v.rest, expected.body_limit())
 }
@@ -400,7 +405,7 @@ pub(crate) fn unmask_context(frame: &[u8]) -> Option<Hash> {
 impl Verified<'_> {
     /// [ENC-1]: a message that carries nothing carries no byte.
     pub(crate) fn nothing(&self, what: &'static str) -> Result<(), Error> {
-        if self.rest.is_empty() { Ok(()) } else { Err(Error::malformed(what, "bytes where none belong", "ENC-1")) }
+        if self.rest.is_empty() { Ok(()) } else { Err(Error::malformed(what, "bytes where none belong", Rule::Enc1)) }
     }
 
     pub(crate) fn decode<T: Serialize + DeserializeOwned>(&self, what: &'static str) -> Result<T, Error> {
@@ -424,7 +429,7 @@ mod tests {
     fn sample() -> (Identity, Hash, Hash, Vec<u8>) {
         let id = Identity::from_seed(&[1; 32]);
         let (session, context) = (suite::hash("s", &[]), suite::hash("c", &[]));
-        let bytes = frame(&id, &session, Kind::Refusal, &context, &Refusal { rule: "RND-4".into() });
+        let bytes = frame(&id, &session, Kind::Refusal, &context, &Refusal { rule: Rule::Rnd4 });
         (id, session, context, bytes)
     }
 
@@ -458,13 +463,13 @@ mod tests {
         h[0] = 9;
         let told = parse_header(&h).unwrap_err().to_string();
         assert!(
-            told.contains("version 9, this side speaks 2: the peer is newer, this side must be upgraded"),
+            told.contains("version 9, this side speaks 3: the peer is newer, this side must be upgraded"),
             "{told}"
         );
-        h[0] = 1;
+        h[0] = 2;
         let told = parse_header(&h).unwrap_err().to_string();
         assert!(
-            told.contains("version 1, this side speaks 2: this side is newer, the peer must be upgraded"),
+            told.contains("version 2, this side speaks 3: this side is newer, the peer must be upgraded"),
             "{told}"
         );
         h[0] = VERSION as u8;

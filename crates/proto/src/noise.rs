@@ -16,7 +16,7 @@ use ctr::{
 use rand_core::{Rng, TryCryptoRng, TryRng};
 use zeroize::Zeroizing;
 
-use crate::{error::Error, fixed, suite::Secret};
+use crate::{error::Error, fixed, rule::Rule, suite::Secret};
 
 /// The largest standard deviation in steps: its square, and the squares of all likely draws, stay far below 2^128.
 pub const MAX_SIGMA: u64 = 1 << 40;
@@ -38,7 +38,11 @@ pub fn add(words: &mut [u64], sigma: u64, rng: &mut impl Rng) -> Result<(), Erro
 /// `Error::Invalid` where `sigma` is 0 or above [`MAX_SIGMA`].
 pub fn gaussian(sigma: u64, rng: &mut impl Rng) -> Result<i64, Error> {
     if sigma == 0 || sigma > MAX_SIGMA {
-        return Err(Error::invalid("plan", format!("noise of {sigma} steps; 1 to {MAX_SIGMA} are possible"), "NOI-1"));
+        return Err(Error::invalid(
+            "plan",
+            format!("noise of {sigma} steps; 1 to {MAX_SIGMA} are possible"),
+            Rule::Noi1,
+        ));
     }
     let square = 2 * u128::from(sigma) * u128::from(sigma);
     loop {
@@ -254,7 +258,7 @@ mod tests {
     fn deviations_outside_the_range_are_refused() {
         let mut rng = Stream::new(&Key::from_bytes([1; 32]));
         for sigma in [0, MAX_SIGMA + 1, u64::MAX] {
-            assert_eq!(gaussian(sigma, &mut rng).unwrap_err().rule().map(|r| r.0), Some("NOI-1"));
+            assert_eq!(gaussian(sigma, &mut rng).unwrap_err().rule(), Some(Rule::Noi1));
         }
     }
 

@@ -13,6 +13,7 @@ use crate::{
         ConsistencyCheck, Kind, OpenedCheck, Opening, Proof, RoundSeed, first_unsigned, inputs_hash, survivors_context,
     },
     roster::{PartyId, Roster},
+    rule::Rule,
     shamir, spread,
     suite::{Hash, Secret},
 };
@@ -46,10 +47,10 @@ impl Verified<'_> {
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) what: String,
-    pub(crate) rule: &'static str,
+    pub(crate) rule: Rule,
 }
 
-fn fault<T>(what: impl Into<String>, rule: &'static str) -> Result<T, Fault> {
+fn fault<T>(what: impl Into<String>, rule: Rule) -> Result<T, Fault> {
     Err(Fault { what: what.into(), rule })
 }
 
@@ -58,7 +59,7 @@ impl Seen<'_> {
     pub(crate) fn missing(&self, opening: &Opening) -> Result<Vec<u16>, Fault> {
         let alive = &opening.alive;
         if !alive.is_sorted_by(|a, b| a < b) || !alive.iter().all(|s| self.cohort.binary_search(s).is_ok()) {
-            return fault("opened a total over sites that it did not ask", "OPN-2");
+            return fault("opened a total over sites that it did not ask", Rule::Opn2);
         }
         let missing: Vec<u16> = self.cohort.iter().copied().filter(|s| alive.binary_search(s).is_err()).collect();
         let checks = if missing.is_empty() { 0 } else { alive.len() };
@@ -70,12 +71,12 @@ impl Seen<'_> {
             && opening.low.len() == self.words
             && opening.high.len() == self.words;
         if missing.is_empty() && !self.enough_agreed(opening) {
-            return fault("opened a total without showing that enough sites had agreed to its inputs", "OPN-2");
+            return fault("opened a total without showing that enough sites had agreed to its inputs", Rule::Opn2);
         }
         // The sum of n words overflows 2^64 fewer than n times; a larger count would reach the next word of the
         // commitment.
         if !whole || opening.high.iter().any(|high| usize::from(*high) >= alive.len()) {
-            return fault("opened a total without showing everything that it is made of", "OPN-2");
+            return fault("opened a total without showing everything that it is made of", Rule::Opn2);
         }
         Ok(missing)
     }
@@ -96,7 +97,7 @@ impl Seen<'_> {
             || self.signatures(opening, missing, verified),
         );
         if !sums {
-            return fault("opened sums that are not those of the inputs it names", "OPN-4");
+            return fault("opened sums that are not those of the inputs it names", Rule::Opn4);
         }
         signed?;
         self.unmasked(opening, missing)
@@ -118,21 +119,21 @@ impl Seen<'_> {
                     let who = self.roster.name_of(PartyId::Site(*site));
                     return fault(
                         format!("opened a total with another input of {who} than it had shown before shares left"),
-                        "OPN-5",
+                        Rule::Opn5,
                     );
                 }
                 None => inputs.push((*site, *proof)),
             }
         }
         if let Some(site) = self.unsigned(&inputs, Kind::MaskedInput, &self.context) {
-            return fault_of(site, "an input", "OPN-5");
+            return fault_of(site, "an input", Rule::Opn5);
         }
         let named: Vec<Hash> = proofs.iter().map(Proof::signed_message).collect();
         let context = survivors_context(&self.context, &opening.alive, &inputs_hash(&named));
         if missing.is_empty() {
             let agreed: Vec<_> = opening.agreed.iter().map(|agreed| (agreed.site, agreed.proof)).collect();
             return match self.unsigned(&agreed, Kind::Unmask, &context) {
-                Some(site) => fault_of(site, "inputs", "OPN-6"),
+                Some(site) => fault_of(site, "inputs", Rule::Opn6),
                 None => Ok(()),
             };
         }
@@ -145,7 +146,7 @@ impl Seen<'_> {
         let unverified: Vec<_> =
             checks.filter(|(site, proof)| !(verified.check)(*site, &proof.signed_message())).collect();
         match self.unsigned(&unverified, Kind::ConsistencyCheck, &context) {
-            Some(site) => fault_of(site, "a seed", "OPN-6"),
+            Some(site) => fault_of(site, "a seed", Rule::Opn6),
             None => Ok(()),
         }
     }
@@ -163,7 +164,7 @@ impl Seen<'_> {
         let own = mask::self_masks(&self.context);
         for (at, (site, seed)) in opening.alive.iter().zip(&opening.seeds).enumerate() {
             if !shamir::is_canonical(seed) {
-                return fault("opened a total with a self-mask that no site committed to", "OPN-3");
+                return fault("opened a total with a self-mask that no site committed to", Rule::Opn3);
             }
             masks.push((own.derive(seed), Sign::Minus));
             for (gone, seed) in missing.iter().zip(opening.checks.get(at).iter().flat_map(|c| &c.seeds)) {

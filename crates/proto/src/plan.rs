@@ -9,7 +9,8 @@ use crate::{
     identity::{Identity, Signature},
     limits::{MAX_APPLICATION, MAX_SITES, MAX_SLOTS, MIN_SITES},
     release,
-    roster::{PartyId, Roster},
+    roster::Roster,
+    rule::Rule,
     suite::{self, Hash},
 };
 
@@ -36,9 +37,6 @@ pub struct Terms {
     pub max_rows: u64,
     /// The smallest number of rows of the whole cohort; below it the intermediary gives out nothing and the run ends.
     pub min_total_rows: u64,
-    /// Whether every round of the coordinator is opened to its cohort, so that every site recomputes the total and follows
-    /// the method with a copy of its own ([OPN-2] to [OPN-9]).
-    pub opening: bool,
     /// Whatever the application computes, encoded by it.
     pub application: Vec<u8>,
 }
@@ -62,26 +60,26 @@ impl Terms {
     pub fn check(&self, roster: &Roster) -> Result<(), Error> {
         let bad = |why: String, rule| Err(Error::invalid("plan", why, rule));
         if self.roster != roster.hash() {
-            return bad("it was made for another roster".into(), "PLN-1");
+            return bad("it was made for another roster".into(), Rule::Pln1);
         }
         let n = roster.sites.len();
         if !(MIN_SITES..=n.min(MAX_SITES)).contains(&usize::from(self.min_cohort)) {
             let why = format!("min_cohort is {} where {MIN_SITES} to {n} (all sites) are possible", self.min_cohort);
-            return bad(why, "PLN-2");
+            return bad(why, Rule::Pln2);
         }
         if self.slots == 0 || self.slots > MAX_SLOTS {
-            return bad(format!("slots is {} where 1 to {MAX_SLOTS} are possible", self.slots), "PLN-3");
+            return bad(format!("slots is {} where 1 to {MAX_SLOTS} are possible", self.slots), Rule::Pln3);
         }
         if self.max_rows == 0 {
-            return bad("max_rows is 0".into(), "PLN-4");
+            return bad("max_rows is 0".into(), Rule::Pln4);
         }
         let most = self.max_rows.saturating_mul(n as u64);
         if self.min_total_rows > most {
             let why = format!("min_total_rows is {} where {n} sites of max_rows have {most}", self.min_total_rows);
-            return bad(why, "PLN-4");
+            return bad(why, Rule::Pln4);
         }
         if self.application.len() > MAX_APPLICATION {
-            return bad(format!("its method part is over {MAX_APPLICATION} bytes"), "PLN-5");
+            return bad(format!("its method part is over {MAX_APPLICATION} bytes"), Rule::Pln5);
         }
         let least = self.least_in_new_block(n);
         if self.block_size > 1 && !(least..=n).contains(&usize::from(self.block_size)) {
@@ -90,7 +88,7 @@ impl Terms {
                  for one block of all sites that are there",
                 self.block_size
             );
-            return bad(why, "PLN-8");
+            return bad(why, Rule::Pln8);
         }
         // Smaller decks that come about as sites leave are checked when they do ([THR-2]).
         self.threshold_of(n, n).map(|_| ())
@@ -107,20 +105,14 @@ impl Terms {
             0 => (2 * n / 3 + 1).max((n + c) / 2 + 1),
             t => usize::from(t),
         };
-        check_threshold(n, t, c).map_err(|why| Error::invalid("plan", why, "THR-2"))?;
+        check_threshold(n, t, c).map_err(|why| Error::invalid("plan", why, Rule::Thr2))?;
         Ok(t)
     }
 
     /// [REL-3]: sites that a new block has at least in this plan. `sites` is the size of the roster.
     pub fn least_in_new_block(&self, sites: usize) -> usize {
         let contributors = if self.block_size == 1 { 1 } else { 2 };
-        release::least_sites(contributors, self.colluders_of(sites), self.opening)
-    }
-
-    /// Whether the totals of `role` are opened to the cohort. The intermediary's never are: with the row count a site that
-    /// colludes could tell the coordinator what [APP-3] withholds from it.
-    pub fn opens(&self, role: PartyId) -> bool {
-        self.opening && role == PartyId::Coordinator
+        release::least_sites(contributors, self.colluders_of(sites))
     }
 
     /// Colluding sites that are assumed among the roster's `sites`.
@@ -140,7 +132,7 @@ impl Terms {
     pub fn sign(self, roster: &Roster, signer: &Identity) -> Result<SignedTerms, Error> {
         self.check(roster)?;
         if signer.public() != roster.coordinator.key {
-            return Err(Error::invalid("plan", "it can be signed only by the roster's coordinator", "PLN-7"));
+            return Err(Error::invalid("plan", "it can be signed only by the roster's coordinator", Rule::Pln7));
         }
         let signature = signer.sign(LABEL, &[&codec::encode(&self)]);
         Ok(SignedTerms { terms: self, signature })
@@ -156,7 +148,7 @@ impl SignedTerms {
         self.terms.check(roster)?;
         let c = &roster.coordinator;
         if !c.key.verify(LABEL, &[&codec::encode(&self.terms)], &self.signature) {
-            return Err(Error::peer(&c.name, "the plan was changed after it was signed, or never signed", "PLN-7"));
+            return Err(Error::peer(&c.name, "the plan was changed after it was signed, or never signed", Rule::Pln7));
         }
         Ok(self.terms)
     }
@@ -200,7 +192,6 @@ mod tests {
             slots: 1,
             max_rows: 1,
             min_total_rows: 0,
-            opening: true,
             application: vec![],
         };
         for n in 3..=1000 {
@@ -227,8 +218,8 @@ mod tests {
         for (bytes, fits) in [(MAX_APPLICATION, true), (MAX_APPLICATION + 1, false)] {
             let kit = crate::testing::Kit::new(3, |_| {});
             let terms = Terms { application: vec![0; bytes], ..(*kit.terms).clone() };
-            let found = terms.check(&kit.roster).map_err(|e| e.rule().unwrap().0);
-            assert_eq!(found, if fits { Ok(()) } else { Err("PLN-5") });
+            let found = terms.check(&kit.roster).map_err(|e| e.rule().unwrap());
+            assert_eq!(found, if fits { Ok(()) } else { Err(Rule::Pln5) });
         }
     }
 
@@ -236,29 +227,29 @@ mod tests {
     #[test]
     fn numbers_at_their_limits() {
         type Change = fn(&mut Terms);
-        let changes: [(Result<(), &str>, Change); 16] = [
+        let changes: [(Result<(), Rule>, Change); 16] = [
             (Ok(()), |t| t.block_size = 0),
             (Ok(()), |t| t.block_size = 1),
-            (Err("PLN-8"), |t| t.block_size = 2),
+            (Err(Rule::Pln8), |t| t.block_size = 2),
             (Ok(()), |t| t.block_size = 3),
             (Ok(()), |t| t.block_size = 5),
-            (Err("PLN-8"), |t| t.block_size = 6),
-            (Err("PLN-2"), |t| t.min_cohort = 2),
+            (Err(Rule::Pln8), |t| t.block_size = 6),
+            (Err(Rule::Pln2), |t| t.min_cohort = 2),
             (Ok(()), |t| t.min_cohort = 5),
-            (Err("PLN-2"), |t| t.min_cohort = 6),
-            (Err("PLN-3"), |t| t.slots = 0),
+            (Err(Rule::Pln2), |t| t.min_cohort = 6),
+            (Err(Rule::Pln3), |t| t.slots = 0),
             (Ok(()), |t| t.slots = MAX_SLOTS),
-            (Err("PLN-3"), |t| t.slots = MAX_SLOTS + 1),
-            (Err("PLN-4"), |t| t.max_rows = 0),
+            (Err(Rule::Pln3), |t| t.slots = MAX_SLOTS + 1),
+            (Err(Rule::Pln4), |t| t.max_rows = 0),
             (Ok(()), |t| (t.max_rows, t.min_total_rows) = (7, 35)),
-            (Err("PLN-4"), |t| (t.max_rows, t.min_total_rows) = (7, 36)),
-            (Err("PLN-4"), |t| (t.max_rows, t.min_total_rows) = (7, 99)),
+            (Err(Rule::Pln4), |t| (t.max_rows, t.min_total_rows) = (7, 36)),
+            (Err(Rule::Pln4), |t| (t.max_rows, t.min_total_rows) = (7, 99)),
         ];
         for (i, (expected, change)) in changes.iter().enumerate() {
             let kit = crate::testing::Kit::new(5, |_| {});
             let mut terms = (*kit.terms).clone();
             change(&mut terms);
-            assert_eq!(terms.check(&kit.roster).map_err(|e| e.rule().unwrap().0), *expected, "change {i}");
+            assert_eq!(terms.check(&kit.roster).map_err(|e| e.rule().unwrap()), *expected, "change {i}");
         }
     }
 
@@ -271,10 +262,10 @@ mod tests {
         assert_eq!(signed.clone().verify(&kit.roster).unwrap(), terms);
         for other in &kit.identities[1..] {
             let error = terms.clone().sign(&kit.roster, other).unwrap_err();
-            assert_eq!(error.rule().unwrap().0, "PLN-7");
+            assert_eq!(error.rule().unwrap(), Rule::Pln7);
         }
         let changed = SignedTerms { terms: Terms { max_rows: terms.max_rows + 1, ..terms }, ..signed };
-        assert_eq!(changed.verify(&kit.roster).unwrap_err().rule().unwrap().0, "PLN-7");
+        assert_eq!(changed.verify(&kit.roster).unwrap_err().rule().unwrap(), Rule::Pln7);
     }
 
     /// [THR-2], [THR-3].

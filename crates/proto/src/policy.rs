@@ -10,6 +10,7 @@ use crate::{
     limits::MIN_SITES,
     plan::{Terms, check_threshold},
     release::{self, Blocks, OwnBlock},
+    rule::Rule,
     suite::Hash,
 };
 
@@ -218,7 +219,7 @@ pub fn check_questions(floor: &Floor, questions: u64) -> Result<(), Error> {
                 "question {questions} of one plan, and this site's policy allows {} (max_rounds)",
                 floor.max_rounds
             ),
-            "POL-2",
+            Rule::Pol2,
         ));
     }
     Ok(())
@@ -229,7 +230,7 @@ pub fn check_questions(floor: &Floor, questions: u64) -> Result<(), Error> {
 /// # Errors
 /// As [`decide`].
 pub fn check_plan(policy: &Policy, plan: &PlanFacts<'_>) -> Result<(), Error> {
-    let refused = |why: String| Err(Error::refused(why, "POL-4"));
+    let refused = |why: String| Err(Error::refused(why, Rule::Pol4));
     if policy.methods.as_ref().is_some_and(|list| !list.iter().any(|name| name == plan.method)) {
         return refused(format!("the method {:?} is not on this site's list (methods)", plan.method));
     }
@@ -254,14 +255,15 @@ pub fn check_account(policy: &Policy, nano_rho: Option<u64>, agreed: bool, spent
                 rho_text(spent.nano_rho.saturating_add(rho)),
                 rho_text(policy.nano_rho)
             ),
-            "POL-8",
+            Rule::Pol8,
         )),
-        None if policy.exact == Exact::Never => {
-            Err(Error::refused("the plan adds no noise, and this site's policy answers none without (exact)", "POL-9"))
-        }
+        None if policy.exact == Exact::Never => Err(Error::refused(
+            "the plan adds no noise, and this site's policy answers none without (exact)",
+            Rule::Pol9,
+        )),
         None if !agreed => Err(Error::refused(
             "the plan adds no noise, and this site's operator has not agreed to its exact totals",
-            "POL-9",
+            Rule::Pol9,
         )),
         _ => Ok(()),
     }
@@ -286,14 +288,14 @@ pub(crate) fn least(terms: &Terms, floor: &Floor) -> usize {
 pub fn check_size(terms: &Terms, floor: &Floor, n: usize) -> Result<(), Error> {
     let least = least(terms, floor);
     if n < least {
-        return Err(Error::refused(format!("a total over {n} sites where the floor is {least}"), "POL-1"));
+        return Err(Error::refused(format!("a total over {n} sites where the floor is {least}"), Rule::Pol1));
     }
     Ok(())
 }
 
 /// [REL-3]: sites that this site's block has at least. `sites` is the size of the roster.
 pub fn least_in_block(terms: &Terms, floor: &Floor, sites: usize) -> usize {
-    release::least_sites(floor.contributors, colluders(terms, floor, sites), terms.opening)
+    release::least_sites(floor.contributors, colluders(terms, floor, sites))
 }
 
 /// Sites that this site supposes to collude: as many as it says, or the plan.
@@ -309,7 +311,7 @@ pub(crate) fn colluders(terms: &Terms, floor: &Floor, sites: usize) -> usize {
 pub fn threshold(terms: &Terms, floor: &Floor, n: usize, sites: usize) -> Result<usize, Error> {
     check_size(terms, floor, n)?;
     let t = terms.threshold_of(n, sites)?;
-    check_threshold(n, t, colluders(terms, floor, sites)).map_err(|why| Error::refused(why, "THR-2"))?;
+    check_threshold(n, t, colluders(terms, floor, sites)).map_err(|why| Error::refused(why, Rule::Thr2))?;
     Ok(t)
 }
 

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     identity::PublicKey,
+    rule::Rule,
     suite::{self, Hash},
 };
 
@@ -80,10 +81,10 @@ pub struct Broken {
     /// The site that it is about.
     pub site: Option<u16>,
     /// The rule.
-    pub rule: &'static str,
+    pub rule: Rule,
 }
 
-fn broken<T>(what: &'static str, site: Option<u16>, rule: &'static str) -> Result<T, Broken> {
+fn broken<T>(what: &'static str, site: Option<u16>, rule: Rule) -> Result<T, Broken> {
     Err(Broken { what, site, rule })
 }
 
@@ -94,13 +95,13 @@ pub fn block_id(keys: impl IntoIterator<Item = PublicKey>) -> Hash {
 }
 
 /// [REL-3]: sites that a block has at least, so that `contributors` honest ones stand behind whatever is released of it.
-/// `colluders` is the larger of the plan's and the site's own number. Where totals are opened every member sees them, so at
-/// least one of the others is taken to look. With `contributors` of 0 or 1 a site may be a block by itself: what it sent can
+/// `colluders` is the larger of the plan's and the site's own number. Totals are opened, so every member sees them, and
+/// one of the others at least is taken to look. With `contributors` of 0 or 1 a site may be a block by itself: what it sent can
 /// be computed once it has left.
-pub fn least_sites(contributors: u32, colluders: usize, opened: bool) -> usize {
+pub fn least_sites(contributors: u32, colluders: usize) -> usize {
     match contributors {
         0 | 1 => 1,
-        c => (c as usize).saturating_add(colluders.max(usize::from(opened))),
+        c => (c as usize).saturating_add(colluders.max(1)),
     }
 }
 
@@ -121,14 +122,14 @@ pub fn may_change(before: &[(PublicKey, u32)], now: &[(PublicKey, u32)], least: 
     for (key, version) in now {
         match before.get(&key.0) {
             Some(old) if version < old => {
-                return broken("shows rows that an earlier version has replaced", None, "REL-7");
+                return broken("shows rows that an earlier version has replaced", None, Rule::Rel7);
             }
             Some(old) if version == old => {}
             _ => changed += 1,
         }
     }
     if changed > 0 && changed < least {
-        return broken("shows a block in which the rows of too few sites have changed", None, "REL-7");
+        return broken("shows a block in which the rows of too few sites have changed", None, Rule::Rel7);
     }
     Ok(())
 }
@@ -148,13 +149,13 @@ pub fn admit(
     least: usize,
 ) -> Result<(), Broken> {
     if own.members.len() < least {
-        return broken("asks a block of too few sites", None, "REL-3");
+        return broken("asks a block of too few sites", None, Rule::Rel3);
     }
     blocks.whole(cohort)?;
     blocks.whole(drawn.unwrap_or_default())?;
     match before {
         Some(before) if before.id != own.id => {
-            broken("asks these rows in another block than the one they were released in before", None, "REL-5")
+            broken("asks these rows in another block than the one they were released in before", None, Rule::Rel5)
         }
         Some(before) => may_change(&before.members, &own.members, least),
         None => Ok(()),
@@ -173,27 +174,31 @@ impl Blocks {
         let mut blocks = Vec::with_capacity(partition.len());
         for sites in partition {
             if sites.is_empty() || !sites.is_sorted_by(|a, b| a < b) {
-                return broken("names an empty block, or one that is not sorted", None, "REL-1");
+                return broken("names an empty block, or one that is not sorted", None, Rule::Rel1);
             }
             let mut found = Vec::with_capacity(sites.len());
             for site in sites {
                 let Some(member) = by_site.get(site) else {
-                    return broken("names a block with a site that is not in the directory", Some(*site), "REL-1");
+                    return broken("names a block with a site that is not in the directory", Some(*site), Rule::Rel1);
                 };
                 if !seen.insert(*site) {
-                    return broken("names a site in two blocks", Some(*site), "REL-1");
+                    return broken("names a site in two blocks", Some(*site), Rule::Rel1);
                 }
                 found.push(**member);
             }
             let id = block_id(found.iter().map(|member| member.key));
             if let Some(other) = found.iter().find(|member| member.standing.block.is_some_and(|stated| stated != id)) {
-                return broken("puts a site into another block than the one it belongs to", Some(other.site), "REL-2");
+                return broken(
+                    "puts a site into another block than the one it belongs to",
+                    Some(other.site),
+                    Rule::Rel2,
+                );
             }
             let versions = found.iter().map(|member| member.standing.version).collect();
             blocks.push(Block { id, sites: sites.clone(), versions });
         }
         if let Some(left_out) = members.iter().find(|member| !seen.contains(&member.site)) {
-            return broken("leaves a site out of all blocks", Some(left_out.site), "REL-1");
+            return broken("leaves a site out of all blocks", Some(left_out.site), Rule::Rel1);
         }
         Ok(Blocks(blocks))
     }
@@ -216,7 +221,7 @@ impl Blocks {
     pub fn whole(&self, sites: &[u16]) -> Result<(), Broken> {
         let within = |site: &u16| sites.binary_search(site).is_ok();
         match self.0.iter().find(|block| block.sites.iter().any(within) && !block.sites.iter().all(within)) {
-            Some(cut) => broken("cuts a block", cut.sites.iter().copied().find(|site| !within(site)), "REL-4"),
+            Some(cut) => broken("cuts a block", cut.sites.iter().copied().find(|site| !within(site)), Rule::Rel4),
             None => Ok(()),
         }
     }
@@ -317,7 +322,7 @@ mod tests {
         Member { site, key: key(site), standing: Standing { block, version: 0 } }
     }
 
-    fn rule(result: Result<Blocks, Broken>) -> (&'static str, Option<u16>) {
+    fn rule(result: Result<Blocks, Broken>) -> (Rule, Option<u16>) {
         let broken = result.unwrap_err();
         (broken.rule, broken.site)
     }
@@ -332,14 +337,14 @@ mod tests {
         assert_eq!(good.block_of(1).unwrap().id, block_id([2, 0, 1].map(key)));
         assert_eq!(good.block_of(4).unwrap().sites, [3, 4, 5]);
         for (partition, expected) in [
-            (vec![vec![0, 1, 2], vec![3, 4]], ("REL-1", Some(5))),
-            (vec![vec![0, 1, 2], vec![], vec![3, 4, 5]], ("REL-1", None)),
-            (vec![vec![0, 2, 1], vec![3, 4, 5]], ("REL-1", None)),
-            (vec![vec![0, 1, 2], vec![2, 3, 4, 5]], ("REL-1", Some(2))),
-            (vec![vec![0, 1, 2], vec![3, 4, 5, 6]], ("REL-1", Some(6))),
-            (vec![vec![0, 1], vec![2, 3, 4, 5]], ("REL-2", Some(0))),
-            (vec![vec![0, 1, 2, 3], vec![4, 5]], ("REL-2", Some(0))),
-            (vec![vec![0, 1, 2, 3, 4, 5]], ("REL-2", Some(0))),
+            (vec![vec![0, 1, 2], vec![3, 4]], (Rule::Rel1, Some(5))),
+            (vec![vec![0, 1, 2], vec![], vec![3, 4, 5]], (Rule::Rel1, None)),
+            (vec![vec![0, 2, 1], vec![3, 4, 5]], (Rule::Rel1, None)),
+            (vec![vec![0, 1, 2], vec![2, 3, 4, 5]], (Rule::Rel1, Some(2))),
+            (vec![vec![0, 1, 2], vec![3, 4, 5, 6]], (Rule::Rel1, Some(6))),
+            (vec![vec![0, 1], vec![2, 3, 4, 5]], (Rule::Rel2, Some(0))),
+            (vec![vec![0, 1, 2, 3], vec![4, 5]], (Rule::Rel2, Some(0))),
+            (vec![vec![0, 1, 2, 3, 4, 5]], (Rule::Rel2, Some(0))),
         ] {
             assert_eq!(rule(Blocks::of(&members, &partition)), expected, "{partition:?}");
         }
@@ -347,7 +352,7 @@ mod tests {
         let mut late = members.clone();
         late[1].standing.block = None;
         assert!(Blocks::of(&late, &[vec![0, 1, 2], vec![3, 4, 5]]).is_ok());
-        assert_eq!(rule(Blocks::of(&late, &[vec![0, 2], vec![1, 3, 4, 5]])), ("REL-2", Some(0)));
+        assert_eq!(rule(Blocks::of(&late, &[vec![0, 2], vec![1, 3, 4, 5]])), (Rule::Rel2, Some(0)));
     }
 
     /// [REL-4].
@@ -359,7 +364,7 @@ mod tests {
             assert_eq!(blocks.whole(whole), Ok(()), "{whole:?}");
         }
         for (cut, missing) in [(&[0, 3][..], 5), (&[1], 2), (&[0, 1, 2, 3, 4, 5], 6), (&[2, 4, 6], 1)] {
-            assert_eq!(blocks.whole(cut), broken("cuts a block", Some(missing), "REL-4"), "{cut:?}");
+            assert_eq!(blocks.whole(cut), broken("cuts a block", Some(missing), Rule::Rel4), "{cut:?}");
         }
         assert_eq!(blocks.whole_among(&[0, 1, 2, 3, 4]), [1, 2]);
         assert_eq!(blocks.whole_among(&[0, 1, 2, 3, 5, 6]), [0, 1, 2, 3, 5]);
@@ -368,8 +373,8 @@ mod tests {
     /// [REL-3], [REL-6].
     #[test]
     fn sizes() {
-        let sizes = [(0, 9, true), (1, 9, true), (2, 0, false), (2, 0, true), (2, 1, true), (3, 4, false)];
-        assert_eq!(sizes.map(|(c, f, opened)| least_sites(c, f, opened)), [1, 1, 2, 3, 3, 7]);
+        let sizes = [(0, 9), (1, 9), (2, 0), (2, 1), (3, 4)];
+        assert_eq!(sizes.map(|(c, f)| least_sites(c, f)), [1, 1, 3, 3, 7]);
         for n in 3..60usize {
             for t in 2..=n {
                 for c in (0..n).filter(|c| 2 * t > n + c && t >= c + 2) {
@@ -389,8 +394,8 @@ mod tests {
         let before = at([1, 1, 0, 5]);
         assert!(may_change(&before, &at([1, 1, 0, 5]), 3).is_ok());
         assert!(may_change(&before, &at([2, 2, 9, 5]), 3).is_ok());
-        assert_eq!(may_change(&before, &at([2, 2, 0, 5]), 3).unwrap_err().rule, "REL-7");
-        assert_eq!(may_change(&before, &at([2, 2, 1, 4]), 3).unwrap_err().rule, "REL-7", "a version went back");
+        assert_eq!(may_change(&before, &at([2, 2, 0, 5]), 3).unwrap_err().rule, Rule::Rel7);
+        assert_eq!(may_change(&before, &at([2, 2, 1, 4]), 3).unwrap_err().rule, Rule::Rel7, "a version went back");
         assert!(may_change(&before, &at([2, 1, 0, 5]), 1).is_ok());
     }
 
@@ -409,16 +414,16 @@ mod tests {
         };
         assert_eq!(admitted(None, &mine, &all, None), Ok(()));
         assert_eq!(admitted(Some(&mine), &mine, &all[..3], Some(&all[..3])), Ok(()));
-        assert_eq!(admitted(Some(&own(&[0, 1, 2, 3], 0)), &mine, &all, None), Err("REL-5"));
-        assert_eq!(admitted(Some(&own(&[0, 1], 0)), &mine, &all, None), Err("REL-5"));
-        assert_eq!(admitted(Some(&mine), &mine, &all[..4], None), Err("REL-4"));
-        assert_eq!(admitted(Some(&mine), &mine, &all, Some(&all[1..])), Err("REL-4"));
-        assert_eq!(admitted(None, &own(&[0, 1], 0), &all, None), Err("REL-3"));
+        assert_eq!(admitted(Some(&own(&[0, 1, 2, 3], 0)), &mine, &all, None), Err(Rule::Rel5));
+        assert_eq!(admitted(Some(&own(&[0, 1], 0)), &mine, &all, None), Err(Rule::Rel5));
+        assert_eq!(admitted(Some(&mine), &mine, &all[..4], None), Err(Rule::Rel4));
+        assert_eq!(admitted(Some(&mine), &mine, &all, Some(&all[1..])), Err(Rule::Rel4));
+        assert_eq!(admitted(None, &own(&[0, 1], 0), &all, None), Err(Rule::Rel3));
         assert_eq!(admitted(Some(&mine), &own(&[0, 1, 2], 1), &all, None), Ok(()), "all change at once");
         let mut one = mine.clone();
         one.members[0].1 = 1;
-        assert_eq!(admitted(Some(&mine), &one, &all, None), Err("REL-7"));
-        assert_eq!(admitted(Some(&one), &mine, &all, None), Err("REL-7"));
+        assert_eq!(admitted(Some(&mine), &one, &all, None), Err(Rule::Rel7));
+        assert_eq!(admitted(Some(&one), &mine, &all, None), Err(Rule::Rel7));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::{
     error::Error,
     identity::{Identity, PublicKey, Signature},
     limits::{MAX_ADDRESS, MAX_NAME, MAX_SITES, MIN_SITES},
+    rule::Rule,
     suite::{self, Hash},
 };
 
@@ -19,6 +20,15 @@ pub enum PartyId {
     Intermediary,
     /// A data owner, by its place in the roster.
     Site(u16),
+}
+
+impl PartyId {
+    /// Whether this aggregator opens its totals to its cohort, so that every site recomputes them and follows the method with a
+    /// copy of its own ([OPN-2] to [OPN-9]). The coordinator does. The intermediary does not: with the row count a site that colludes
+    /// could tell the coordinator what [APP-3] withholds from it.
+    pub fn opens(self) -> bool {
+        self == PartyId::Coordinator
+    }
 }
 
 /// One member of a roster.
@@ -64,21 +74,21 @@ impl Roster {
     pub fn check(&self) -> Result<(), Error> {
         let bad = |why: String, rule| Err(Error::invalid("roster", why, rule));
         check_sites(self.sites.len())?;
-        check_name(&self.name).map_err(|why| Error::invalid("roster", why, "ROS-2"))?;
+        check_name(&self.name).map_err(|why| Error::invalid("roster", why, Rule::Ros2))?;
         let mut seen: Vec<&Member> = Vec::with_capacity(self.sites.len() + 2);
         for m in self.members() {
-            check_name(&m.name).map_err(|why| Error::invalid("roster", why, "ROS-2"))?;
+            check_name(&m.name).map_err(|why| Error::invalid("roster", why, Rule::Ros2))?;
             if !m.key.is_usable() {
-                return bad(format!("the key of {} is not a usable Ed25519 key", m.name), "ROS-3");
+                return bad(format!("the key of {} is not a usable Ed25519 key", m.name), Rule::Ros3);
             }
             if m.address.len() > MAX_ADDRESS {
-                return bad(format!("the address of {} is too long", m.name), "ROS-2");
+                return bad(format!("the address of {} is too long", m.name), Rule::Ros2);
             }
             if let Some(other) = seen.iter().find(|o| o.key == m.key) {
-                return bad(format!("{} and {} have the same key", other.name, m.name), "ROS-4");
+                return bad(format!("{} and {} have the same key", other.name, m.name), Rule::Ros4);
             }
             if seen.iter().any(|o| o.name == m.name) {
-                return bad(format!("the name {} stands twice", m.name), "ROS-4");
+                return bad(format!("the name {} stands twice", m.name), Rule::Ros4);
             }
             seen.push(m);
         }
@@ -127,7 +137,7 @@ impl Roster {
     pub fn sign(self, signer: &Identity) -> Result<SignedRoster, Error> {
         self.check()?;
         if signer.public() != self.coordinator.key {
-            return Err(Error::invalid("roster", "it can be signed only by its coordinator", "ROS-6"));
+            return Err(Error::invalid("roster", "it can be signed only by its coordinator", Rule::Ros6));
         }
         let signature = signer.sign(LABEL, &[&codec::encode(&self)]);
         Ok(SignedRoster { roster: self, signature })
@@ -143,7 +153,11 @@ impl SignedRoster {
         self.roster.check()?;
         let c = &self.roster.coordinator;
         if !c.key.verify(LABEL, &[&codec::encode(&self.roster)], &self.signature) {
-            return Err(Error::peer(&c.name, "the roster was changed after it was signed, or never signed", "ROS-6"));
+            return Err(Error::peer(
+                &c.name,
+                "the roster was changed after it was signed, or never signed",
+                Rule::Ros6,
+            ));
         }
         Ok(self.roster)
     }
@@ -164,7 +178,7 @@ pub fn check_sites(sites: usize) -> Result<(), Error> {
              protocol/sparse.md"
         ),
     };
-    Err(Error::invalid("roster", why, "ROS-1"))
+    Err(Error::invalid("roster", why, Rule::Ros1))
 }
 
 /// Whether `name` may stand in a roster or plan ([ROS-2]).
@@ -184,7 +198,6 @@ pub fn check_name(name: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Rule;
 
     pub(crate) fn sample(n: u8) -> (Roster, Vec<Identity>) {
         let ids: Vec<Identity> = (0..n + 2).map(|i| Identity::from_seed(&[i + 1; 32])).collect();
@@ -225,7 +238,7 @@ mod tests {
             let signed = SignedRoster { roster: roster.clone(), signature }.verify().unwrap_err();
             for e in [unsigned, signed] {
                 let text = e.to_string();
-                assert!(matches!(e, Error::Invalid { rule: Rule("ROS-1"), .. }), "{text}");
+                assert!(matches!(e, Error::Invalid { rule: Rule::Ros1, .. }), "{text}");
                 assert!(words.iter().all(|word| text.contains(word)), "{text}");
             }
         };

@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::error::Error;
+use crate::{error::Error, rule::Rule};
 
 /// Wire version; a peer with another one is told both numbers.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
-const SALT: &[u8] = b"veilsum/2";
+const SALT: &[u8] = b"veilsum/3";
 /// Salt for the contents of files that outlive a wire version: a ledger counts for the life of a data set, a block
 /// keeps its name as long, and a roster is compared by telephone once.
 const LASTING_SALT: &[u8] = b"veilsum/1";
@@ -239,7 +239,7 @@ pub(crate) fn open(key: &Secret, associated: &Hash, sealed: &[u8]) -> Result<zer
     cipher
         .decrypt(&Nonce::default(), Payload { msg: sealed, aad: &associated.0 })
         .map(zeroize::Zeroizing::new)
-        .map_err(|_| Error::malformed("sealed box", "it does not open with the keys of the directory", "SHR-4"))
+        .map_err(|_| Error::malformed("sealed box", "it does not open with the keys of the directory", Rule::Shr4))
 }
 
 #[cfg(test)]
@@ -306,8 +306,8 @@ mod tests {
 
     #[test]
     fn hash_known_answer() {
-        // python3: sha256(le64(9)+b"veilsum/2"+le64(4)+b"test"+le64(3)+b"abc")
-        let expected = "14760b7128c50792cf3bfd0110b6919ee8b78fd8ef18ecd6ec2e5b39daa2d178";
+        // python3: sha256(le64(9)+b"veilsum/3"+le64(4)+b"test"+le64(3)+b"abc")
+        let expected = "b8123616fca3052a4c90b5306d559057b42486adf34c59671522f38b85b995b4";
         assert_eq!(hash("test", &[b"abc"]).to_string(), expected);
     }
 

@@ -13,7 +13,7 @@ use crate::{
     plan::Terms,
     policy::{Asked, Consent, Floor, Policy, Request, Spent, decide},
     roster::{Member, PartyId, Roster},
-    site::SiteConfig,
+    site::{Site, SiteConfig},
 };
 
 /// A roster, its identities and terms for `n` sites.
@@ -61,7 +61,6 @@ impl Kit {
             slots: 8,
             max_rows: 1_000,
             min_total_rows: 0,
-            opening: true,
             application: Vec::new(),
         };
         change(&mut terms);
@@ -101,4 +100,9 @@ impl Kit {
 pub fn decide_by_floor(terms: &Terms, floor: &Floor, asked: &Asked) -> Result<Consent, Error> {
     let policy = Policy { floor: floor.clone(), ..Policy::default() };
     decide(terms, &policy, asked, &Request { agreed: true, ..Request::default() }, &Spent::default())
+}
+
+/// For tests that say every word of a coordinator by hand: this site commits to nothing and awaits no opening.
+pub fn await_no_opening(site: &mut Site) {
+    site.env.opening = false;
 }

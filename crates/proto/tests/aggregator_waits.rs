@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use veilsum_proto::{
-    Error,
+    Error, Rule,
     aggregator::{Event, Input, Loss, Millis, Output},
     codec,
     message::Kind,
@@ -86,7 +86,7 @@ fn kex_11_set_ups_begin_anew_a_limited_number_of_times() {
     };
     assert_eq!(play(8), Ok(12));
     let error = play(9).unwrap_err();
-    assert!(matches!(&error, Error::Quorum { alive: 11, rule, .. } if rule.0 == "KEX-11"), "{error}");
+    assert!(matches!(&error, Error::Quorum { alive: 11, rule: Rule::Kex11, .. }), "{error}");
 }
 
 /// A site that is out before the directory is made costs no other set-up.

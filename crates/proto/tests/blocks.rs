@@ -2,7 +2,7 @@
 //! (spec section 11.3, [REL-1] to [REL-6]).
 
 use veilsum_proto::{
-    Error,
+    Error, Rule,
     aggregator::{Event, Loss},
     message::Kind,
     plan::Terms,
@@ -104,7 +104,7 @@ fn rel_4_a_loss_in_a_later_round_ends_the_run_with_what_is_out() {
         }
         let error = ask(&mut w, 3).unwrap_err();
         let told = error.to_string();
-        assert!(matches!(&error, Error::Quorum { alive: 0, rule, .. } if rule.0 == "REL-4"), "{told}");
+        assert!(matches!(&error, Error::Quorum { alive: 0, rule: Rule::Rel4, .. }), "{told}");
         assert!(told.contains("missing: site-2;") && told.contains("site-0, site-1, site-3, site-4)"), "{told}");
         assert_eq!(belongs(&w, &all), all, "the data belong to the block for good");
         assert_eq!(w.site_errors, []);
@@ -133,7 +133,7 @@ fn rel_4_of_three_blocks_one_may_be_lost() {
     assert_eq!(ask(&mut w, 0).unwrap().len(), 9);
     // Six are fewer than the threshold of seven that nine have by default.
     let error = ask(&mut w, 1).unwrap_err();
-    assert_eq!(error.rule().unwrap().0, "REL-4", "{error}");
+    assert_eq!(error.rule().unwrap(), Rule::Rel4, "{error}");
     let mut w = world(9, 3, 4, |t| (t.colluders, t.threshold) = (1, 6));
     vanishes(&mut w, 4, Kind::MaskedInput, 2);
     assert_eq!(ask(&mut w, 0).unwrap().len(), 9);
@@ -183,13 +183,13 @@ fn a_block_of_an_earlier_run_waits_for_all_of_its_members() {
     released_before(&mut w, &all);
     vanishes(&mut w, 3, Kind::AdvertiseKeys, 1);
     let error = ask(&mut w, 0).unwrap_err();
-    assert_eq!(error.rule().unwrap().0, "REL-4");
+    assert_eq!(error.rule().unwrap(), Rule::Rel4);
     assert!(error.to_string().contains("site-0, site-1, site-2, site-4 wait"), "{error}");
     // Lost in a round that follows, before any total of this run: the old block stays, nothing is asked anew.
     let mut w = world(5, 0, 9, |_| {});
     released_before(&mut w, &all);
     vanishes(&mut w, 3, Kind::MaskedInput, 1);
-    assert_eq!(ask(&mut w, 0).unwrap_err().rule().unwrap().0, "REL-4");
+    assert_eq!(ask(&mut w, 0).unwrap_err().rule().unwrap(), Rule::Rel4);
     w.close();
     assert_eq!(belongs(&w, &all), all);
 }
@@ -213,7 +213,7 @@ fn rel_5_a_site_answers_in_no_other_block() {
     // Its ledger knows of it, and the state machine was not told.
     w.fixed[0] = Some(Fixed { block: other, by: (Hash([9; 32]), (0, 0)) });
     assert_eq!(ask(&mut w, 0), Ok(vec![1, 2, 3, 4]));
-    assert_eq!(loss(&w, 0), Some(&Loss::Refused("REL-5".into())));
+    assert_eq!(loss(&w, 0), Some(&Loss::Refused(Rule::Rel5)));
 }
 
 /// [REL-7]: rows change in enough sites of a block at once, or the block is not answered.
@@ -229,7 +229,7 @@ fn rel_7_rows_change_in_enough_sites_at_once() {
             assert_eq!(result, Ok(all.clone()), "{changed}");
         } else {
             assert!(result.is_err(), "{changed}");
-            assert!(w.site_errors.iter().all(|(_, e)| e.rule().unwrap().0 == "REL-7"), "{:?}", w.site_errors);
+            assert!(w.site_errors.iter().all(|(_, e)| e.rule().unwrap() == Rule::Rel7), "{:?}", w.site_errors);
         }
     }
 }
@@ -259,7 +259,7 @@ fn rel_3_a_site_that_asks_for_larger_blocks_signs_no_directory() {
     assert!(w.ask(b"q", WORDS).is_err());
     for site in 0..6 {
         let (_, e) = w.site_errors.iter().find(|(s, _)| *s == site).expect("it refuses");
-        assert!(e.rule().unwrap().0 == "REL-3" && e.to_string().contains("asks for 4 others"), "{e}");
+        assert!(e.rule().unwrap() == Rule::Rel3 && e.to_string().contains("asks for 4 others"), "{e}");
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
 };
 
 use veilsum_proto::{
+    Rule,
     aggregator::Event,
     codec,
     identity::Identity,
@@ -196,7 +197,7 @@ fn frames_of_one_run_are_nothing_in_the_next() {
 
 /// Site `who` sends something else in place of every frame of `kind`; it alone is out, under `rule`.
 #[track_caller]
-fn culprit(who: u16, kind: Kind, rule: &str, change: impl Fn(&Parts) -> Vec<u8> + 'static) {
+fn culprit(who: u16, kind: Kind, rule: Rule, change: impl Fn(&Parts) -> Vec<u8> + 'static) {
     let probe = World::noted(7, 46, |_| {});
     let (me, s) = (probe.identity(who), probe.session());
     let mut fed = fed(46, move |w| {
@@ -208,25 +209,25 @@ fn culprit(who: u16, kind: Kind, rule: &str, change: impl Fn(&Parts) -> Vec<u8> 
     });
     fed.ask_exact(b"q");
     let why = fed.lost(who).expect("the culprit is out");
-    assert!(why.contains(&format!("site-{who}")) && why.contains(rule), "{why}");
+    assert!(why.contains(&format!("site-{who}")) && why.contains(rule.name()), "{why}");
     assert!((0..6).all(|s| s == who || fed.lost(s).is_none()), "{:?}", fed.events);
 }
 
 #[test]
 fn contents_that_a_site_may_not_send() {
-    culprit(2, Kind::MaskedInput, "INP-1", |p| p.rest[8..].to_vec());
-    culprit(2, Kind::MaskedInput, "INP-1", |p| p.rest[1..].to_vec());
-    culprit(2, Kind::MaskedInput, "INP-1", |p| [&p.rest[..], &[0; 8]].concat());
-    culprit(2, Kind::ConsistencyCheck, "CON-3", |p| {
+    culprit(2, Kind::MaskedInput, Rule::Inp1, |p| p.rest[8..].to_vec());
+    culprit(2, Kind::MaskedInput, Rule::Inp1, |p| p.rest[1..].to_vec());
+    culprit(2, Kind::MaskedInput, Rule::Inp1, |p| [&p.rest[..], &[0; 8]].concat());
+    culprit(2, Kind::ConsistencyCheck, Rule::Con3, |p| {
         codec::encode(&(p.read::<Check>().0, Vec::<(u16, [u8; 32])>::new()))
     });
-    culprit(2, Kind::ConsistencyCheck, "CON-3", |p| {
+    culprit(2, Kind::ConsistencyCheck, Rule::Con3, |p| {
         let (round, mut seeds): Check = p.read();
         seeds[0].0 = 1;
         codec::encode(&(round, seeds))
     });
-    culprit(0, Kind::Unmask, "UNM-4", |p| codec::encode(&p.read::<Vec<[u8; 32]>>()[1..].to_vec()));
-    culprit(0, Kind::Unmask, "UNM-4", |p| codec::encode(&vec![[0xffu8; 32]; p.read::<Vec<[u8; 32]>>().len()]));
+    culprit(0, Kind::Unmask, Rule::Unm4, |p| codec::encode(&p.read::<Vec<[u8; 32]>>()[1..].to_vec()));
+    culprit(0, Kind::Unmask, Rule::Unm4, |p| codec::encode(&vec![[0xffu8; 32]; p.read::<Vec<[u8; 32]>>().len()]));
     for change in [
         (|c: &mut Ciphertexts| drop(c.pop())) as fn(&mut Ciphertexts),
         |c| c.clear(),
@@ -235,13 +236,13 @@ fn contents_that_a_site_may_not_send() {
         |c| c[0].0 = 2,
         |c| c[1].0 = 4,
     ] {
-        culprit(2, Kind::AcceptDirectory, "KEX-19", move |p| {
+        culprit(2, Kind::AcceptDirectory, Rule::Kex19, move |p| {
             let mut ciphertexts: Ciphertexts = p.read();
             change(&mut ciphertexts);
             codec::encode(&ciphertexts)
         });
     }
-    culprit(2, Kind::ShareKeys, "SHR-6", |p| {
+    culprit(2, Kind::ShareKeys, Rule::Shr6, |p| {
         let (mut commitments, boxes): (Vec<Hash>, Boxes) = p.read();
         commitments[0] = Hash::default();
         codec::encode(&(commitments, boxes))
@@ -249,7 +250,7 @@ fn contents_that_a_site_may_not_send() {
     for change in
         [(|b: &mut Boxes| drop(b.pop())) as fn(&mut Boxes), |b| b.swap(0, 1), |b| b[0].0 = 2, |b| b[0].1.push(0)]
     {
-        culprit(2, Kind::ShareKeys, "SHR-6", move |p| {
+        culprit(2, Kind::ShareKeys, Rule::Shr6, move |p| {
             let (commitments, mut boxes): (Vec<Hash>, Boxes) = p.read();
             change(&mut boxes);
             codec::encode(&(commitments, boxes))
@@ -368,7 +369,7 @@ fn a_wrong_share_among_enough_right_ones_is_corrected_and_named() {
 fn too_many_wrong_shares_end_in_a_clear_error_and_no_total() {
     let mut fed = wrong_shares(3);
     let e = fed.total(b"q").expect_err("six right shares of the seven needed");
-    assert_eq!(e.rule().map(|r| r.0), Some("UNM-6"), "{e}");
+    assert_eq!(e.rule(), Some(Rule::Unm6), "{e}");
     assert!(!fed.events.iter().any(|e| matches!(e, Event::Total { .. })));
 }
 

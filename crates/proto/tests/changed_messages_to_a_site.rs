@@ -59,7 +59,7 @@ fn names_the_culprit(e: &Error, what: &str) {
         Error::Refused { .. } | Error::Invalid { .. } => true,
         _ => false,
     };
-    assert!(names && text.contains(rule.0), "{what}: {text}");
+    assert!(names && text.contains(rule.name()), "{what}: {text}");
 }
 
 /// Tells a fresh site in its state of `step` the frame; then the honest rest. What left stays in bounds.

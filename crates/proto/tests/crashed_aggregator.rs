@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex};
 
 use veilsum_proto::{
-    Error,
+    Error, Rule,
     aggregator::{Aggregator, Event, Loss, Millis, Record},
     evidence::Documents,
     message::Kind,
@@ -21,7 +21,7 @@ fn the_run_ends_as_if_nothing_had_been() {
         for boundary in (0..calm.hub_boundaries).step_by(if all() { 1 } else { 3 }) {
             let lived = scene.live_with_hub(&[], &[boundary]);
             lived.fits(&calm);
-            let other = |e: &Error| e.rule().is_none_or(|r| r.0 != "FRM-7");
+            let other = |e: &Error| e.rule().is_none_or(|r| r != Rule::Frm7);
             assert!(!lived.errors.iter().any(|(_, e)| other(e)), "{lived:?}");
         }
     }

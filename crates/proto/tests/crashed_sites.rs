@@ -6,7 +6,7 @@
 //! crashes are drawn. `VEILSUM_CRASHES=all cargo test -p veilsum-proto --test protocol crashed_sites` takes every site, every boundary and
 //! many pairs.
 
-use veilsum_proto::Error;
+use veilsum_proto::{Error, Rule};
 use veilsum_testkit::{crashes::*, federation::*};
 
 const AT_ONCE: Option<u64> = Some(1);
@@ -39,7 +39,7 @@ fn back_at_once_the_run_ends_as_if_nothing_had_been() {
             let lived = scene.live(&[crash]);
             lived.fits(&calm);
             // A frame that was under way to the process before is all that a site may stumble over.
-            assert!(lived.errors.iter().all(|(_, e)| e.rule().is_some_and(|r| r.0 == "FRM-7")), "{lived:?}");
+            assert!(lived.errors.iter().all(|(_, e)| e.rule().is_some_and(|r| r == Rule::Frm7)), "{lived:?}");
         }
     }
 }
@@ -92,7 +92,7 @@ fn no_seed_leaves_after_the_shares_whatever_process_gave_them() {
     for crash in boundaries(&calm, AT_ONCE, 2) {
         let (lived, broken) = scene.live_with_a_liar(&[crash]);
         assert!(broken.is_empty(), "{broken:?}: {lived:?}");
-        lied_to += usize::from(lived.errors.iter().any(|(_, e)| e.rule().is_some_and(|r| r.0 == "SUR-4")));
+        lied_to += usize::from(lived.errors.iter().any(|(_, e)| e.rule().is_some_and(|r| r == Rule::Sur4)));
     }
     assert!(lied_to > 0);
 }
@@ -109,7 +109,7 @@ fn a_journal_that_was_set_back() {
             let (lived, broken) = scene.live_forgetful(&[crash], forgets);
             lived.ended_well();
             // The rounds are a chain: a copy from before the last round does not fit what the coordinator asks next.
-            let noticed = |e: &Error| e.rule().is_some_and(|r| ["RND-6", "KEX-1", "FRM-7"].contains(&r.0));
+            let noticed = |e: &Error| e.rule().is_some_and(|r| [Rule::Rnd6, Rule::Kex1, Rule::Frm7].contains(&r));
             refused += usize::from(lived.errors.iter().any(|(s, e)| *s == crash.site && noticed(e)));
             // A copy that knows the round before fits, and nothing in it tells that a vector had left since.
             unnoticed += usize::from(!broken.is_empty());

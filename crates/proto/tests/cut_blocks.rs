@@ -1,6 +1,6 @@
 //! What a site looks at before it takes a set of sites for the next total's.
 
-use veilsum_proto::{codec, message::Kind, suite::Hash};
+use veilsum_proto::{Rule, codec, message::Kind, suite::Hash};
 use veilsum_testkit::{
     federation::{Kit, Verdict, World},
     wire::{Ask, Survivors, parts, raw, round_context},
@@ -37,7 +37,7 @@ fn rel_4_sets_of_sites_that_cut_a_block_are_refused_where_they_arrive() {
             })
         });
         assert_eq!(w.ask(b"q", 2).unwrap().1.len(), 9, "{kind:?} without {gone}");
-        let told: Vec<_> = w.site_errors.iter().map(|(site, e)| (*site, e.rule().map(|rule| rule.0))).collect();
-        assert_eq!(told, [(0, Some("REL-4"))], "{kind:?} without {gone}: {:?}", w.site_errors);
+        let told: Vec<_> = w.site_errors.iter().map(|(site, e)| (*site, e.rule())).collect();
+        assert_eq!(told, [(0, Some(Rule::Rel4))], "{kind:?} without {gone}: {:?}", w.site_errors);
     }
 }

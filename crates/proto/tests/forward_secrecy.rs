@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use rand_core::Rng;
 use veilsum_proto::{
+    Rule,
     message::Kind,
     noise::{Key, Stream},
     site::{Input, Output, Site},
@@ -158,9 +159,9 @@ fn slots_may_be_skipped_and_stay_closed() {
     // A skipped slot is gone, also for a process that comes back.
     let back = hub.question(&deck, 1, &all, round.context, b"second");
     let (_, frame) = hub.ask_frame(&deck, &back);
-    refuses(&mut hub, 0, &frame, "RND-2");
+    refuses(&mut hub, 0, &frame, Rule::Rnd2);
     hub.restart(0).expect("its journal");
-    refuses(&mut hub, 0, &frame, "RND-2");
+    refuses(&mut hub, 0, &frame, Rule::Rnd2);
     assert_eq!(Secrets::of(&hub, 0, 0).first, 2);
 }
 
@@ -200,7 +201,7 @@ fn a_refusal_takes_closed_slots_off_the_disk() {
     let ask = hub.question(&deck, 1, &all, round.context, b"second");
     let (context, frame) = hub.ask_frame(&deck, &ask);
     hub.tell(0, &frame).unwrap();
-    hub.sites[0].handle(Input::Refuse { context, rule: "POL-3".into() }, &mut hub.rng).unwrap();
+    hub.sites[0].handle(Input::Refuse { context, rule: Rule::Pol3 }, &mut hub.rng).unwrap();
     let first = hub.sites[0].poll();
     let Some(Output::Rewrite(records)) = first else { panic!("the journal is replaced before the refusal leaves") };
     assert_eq!(Secrets::among(&records, 0).first, 1);
@@ -209,7 +210,7 @@ fn a_refusal_takes_closed_slots_off_the_disk() {
     // Neither the round before nor this one left an entry, and still the slot is closed.
     let back = hub.question(&deck, 0, &all, round.context, b"again");
     let (_, closed) = hub.ask_frame(&deck, &back);
-    refuses(&mut hub, 0, &closed, "RND-2");
+    refuses(&mut hub, 0, &closed, Rule::Rnd2);
     assert_eq!(parts(&answered(&mut hub, 0, &frame).1).kind, Kind::MaskedInput);
 }
 

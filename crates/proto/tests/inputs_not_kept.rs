@@ -123,39 +123,36 @@ fn words_are_kept_up_to_the_limit() {
 }
 
 /// Seven blocks of three, of which three lose a site: at its input, while all inputs are repeated for that, and at its
-/// check. The others of the second one have repeated their inputs before it is lost, and what these added is in no total,
-/// also where no commitments would show it.
+/// check. The others of the second one have repeated their inputs before it is lost, and what these added is in no total.
 #[test]
 fn whoever_leaves_after_it_has_repeated_its_input_leaves_no_words_behind() {
-    for opening in [true, false] {
-        let kit = Kit::with_blocks(21, 3, |t| (t.colluders, t.threshold, t.opening) = (1, 12, opening));
-        let mut w = world_of(kit, 5);
-        let mut inputs = 0;
-        w.hook = Box::new(move |wire| {
-            inputs += usize::from((wire.from_site, wire.site, wire.kind) == (true, 10, Kind::MaskedInput));
-            match (wire.site, wire.kind) {
-                (19, Kind::MaskedInput) | (16, Kind::ConsistencyCheck) => Verdict::Vanish,
-                (10, Kind::MaskedInput) if inputs == 2 => Verdict::Vanish,
-                _ => Verdict::Pass,
-            }
-        });
-        let (values, cohort, missing) = w.ask(b"q", WORDS).unwrap();
-        assert!(right(&values, &cohort), "opening: {opening}");
-        assert_eq!(missing, (9..12).chain(15..21).collect::<Vec<u16>>());
-        w.close();
-        assert_eq!(w.site_errors, []);
-        assert!(w.opened.iter().all(|(_, v, c)| *v == values && *c == cohort));
-        assert_eq!(w.opened.len(), if opening { 12 } else { 0 });
-        let inputs = |site| w.sent_by_sites.iter().filter(|(s, k, _)| (*s, *k) == (site, Kind::MaskedInput)).count();
-        assert_eq!((inputs(0), inputs(11), inputs(16)), (4, 2, 3));
-    }
+    let kit = Kit::with_blocks(21, 3, |t| (t.colluders, t.threshold) = (1, 12));
+    let mut w = world_of(kit, 5);
+    let mut inputs = 0;
+    w.hook = Box::new(move |wire| {
+        inputs += usize::from((wire.from_site, wire.site, wire.kind) == (true, 10, Kind::MaskedInput));
+        match (wire.site, wire.kind) {
+            (19, Kind::MaskedInput) | (16, Kind::ConsistencyCheck) => Verdict::Vanish,
+            (10, Kind::MaskedInput) if inputs == 2 => Verdict::Vanish,
+            _ => Verdict::Pass,
+        }
+    });
+    let (values, cohort, missing) = w.ask(b"q", WORDS).unwrap();
+    assert!(right(&values, &cohort));
+    assert_eq!(missing, (9..12).chain(15..21).collect::<Vec<u16>>());
+    w.close();
+    assert_eq!(w.site_errors, []);
+    assert!(w.opened.iter().all(|(_, v, c)| *v == values && *c == cohort));
+    assert_eq!(w.opened.len(), 12);
+    let inputs = |site| w.sent_by_sites.iter().filter(|(s, k, _)| (*s, *k) == (site, Kind::MaskedInput)).count();
+    assert_eq!((inputs(0), inputs(11), inputs(16)), (4, 2, 3));
 }
 
 /// A site that is slow answers a question twice. Its second repetition is no frame, and it is out after what it repeated has
-/// been added; without commitments only adding up once more leaves the total right.
+/// been added.
 #[test]
 fn whoever_is_lost_after_its_repetition_is_taken_out_of_the_sums() {
-    let mut w = world_of(Kit::new(10, |t| t.opening = false), 6);
+    let mut w = world_of(Kit::new(10, |_| {}), 6);
     (w.slow[4], w.slow[0]) = (400, 3_000);
     let mut inputs = 0;
     w.hook = Box::new(move |wire| {

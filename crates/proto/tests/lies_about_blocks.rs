@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use veilsum_proto::{
-    Error,
+    Error, Rule,
     message::Kind,
     plan::Terms,
     policy::Floor,
@@ -17,20 +17,14 @@ use veilsum_testkit::{federation::Kit, hub::*, wire::*};
 
 /// The site refuses, names the hub unless its own floor says no, and sends nothing.
 #[track_caller]
-fn refuses(hub: &mut Hub, site: u16, bytes: &[u8], expected: &str) -> String {
+fn refuses(hub: &mut Hub, site: u16, bytes: &[u8], expected: Rule) -> String {
     let e = veilsum_testkit::hub::refuses(hub, site, bytes, expected);
-    assert!(e.contains("hub") || expected == "REL-3", "the culprit is named: {e}");
+    assert!(e.contains("hub") || expected == Rule::Rel3, "the culprit is named: {e}");
     e
 }
 
 fn with_blocks(n: usize, size: u16, change: impl FnOnce(&mut Terms)) -> Hub {
-    Hub::of(
-        Kit::with_blocks(n, size, |t| {
-            t.opening = false;
-            change(t);
-        }),
-        31,
-    )
+    Hub::closed(Kit::with_blocks(n, size, change), 31)
 }
 
 /// Nine sites in three blocks have answered a question.
@@ -51,19 +45,19 @@ fn id_of(hub: &Hub, sites: &[u16]) -> Hash {
 #[test]
 fn directories_whose_blocks_are_none_contradict_somebody_or_are_too_small() {
     let of = |blocks: &[&[u16]]| blocks.iter().map(|block| block.to_vec()).collect::<Vec<_>>();
-    let cases: [(Vec<Vec<u16>>, &str, &str); 11] = [
-        (of(&[&[0, 1, 2], &[3, 4, 5], &[6, 7]]), "REL-1", "site-8"),
-        (of(&[&[0, 1, 2], &[3, 4, 5], &[6, 7, 8], &[]]), "REL-1", ""),
-        (of(&[&[0, 2, 1], &[3, 4, 5], &[6, 7, 8]]), "REL-1", ""),
-        (of(&[&[0, 1, 2], &[2, 3, 4, 5], &[6, 7, 8]]), "REL-1", "site-2"),
-        (of(&[&[0, 1, 2], &[3, 4, 5], &[6, 7, 8, 9]]), "REL-1", ""),
-        (of(&[]), "REL-1", "site-0"),
+    let cases: [(Vec<Vec<u16>>, Rule, &str); 11] = [
+        (of(&[&[0, 1, 2], &[3, 4, 5], &[6, 7]]), Rule::Rel1, "site-8"),
+        (of(&[&[0, 1, 2], &[3, 4, 5], &[6, 7, 8], &[]]), Rule::Rel1, ""),
+        (of(&[&[0, 2, 1], &[3, 4, 5], &[6, 7, 8]]), Rule::Rel1, ""),
+        (of(&[&[0, 1, 2], &[2, 3, 4, 5], &[6, 7, 8]]), Rule::Rel1, "site-2"),
+        (of(&[&[0, 1, 2], &[3, 4, 5], &[6, 7, 8, 9]]), Rule::Rel1, ""),
+        (of(&[]), Rule::Rel1, "site-0"),
         // Sites 3 to 5 state their block.
-        (of(&[&[0, 1, 2, 3], &[4, 5], &[6, 7, 8]]), "REL-2", "site-3"),
-        (of(&[&[0, 1, 2], &[3, 4, 5, 6], &[7, 8]]), "REL-2", "site-3"),
-        (of(&[&[0, 1, 2], &[3, 4], &[5, 6, 7, 8]]), "REL-2", "site-3"),
-        (of(&[&[0, 1, 2, 3, 4, 5, 6, 7, 8]]), "REL-2", "site-3"),
-        (of(&[&[0, 1], &[3, 4, 5], &[2, 6, 7, 8]]), "REL-3", "1 others"),
+        (of(&[&[0, 1, 2, 3], &[4, 5], &[6, 7, 8]]), Rule::Rel2, "site-3"),
+        (of(&[&[0, 1, 2], &[3, 4, 5, 6], &[7, 8]]), Rule::Rel2, "site-3"),
+        (of(&[&[0, 1, 2], &[3, 4], &[5, 6, 7, 8]]), Rule::Rel2, "site-3"),
+        (of(&[&[0, 1, 2, 3, 4, 5, 6, 7, 8]]), Rule::Rel2, "site-3"),
+        (of(&[&[0, 1], &[3, 4, 5], &[2, 6, 7, 8]]), Rule::Rel3, "1 others"),
     ];
     for (blocks, expected, about) in cases {
         let mut hub = with_blocks(9, 3, |t| t.colluders = 1);
@@ -75,7 +69,7 @@ fn directories_whose_blocks_are_none_contradict_somebody_or_are_too_small() {
         let frame = hub.frame(Kind::Directory, &id, &Directory { blocks: blocks.clone(), ..honest });
         let told = refuses(&mut hub, 0, &frame, expected);
         assert!(told.contains(about), "{blocks:?}: {told}");
-        if expected == "REL-3" {
+        if expected == Rule::Rel3 {
             // The others have enough company.
             assert_eq!(hub.reply(7, &frame).unwrap().kind, Kind::AcceptDirectory);
         }
@@ -85,7 +79,7 @@ fn directories_whose_blocks_are_none_contradict_somebody_or_are_too_small() {
     let (id, mut directory) = hub.advertise(0, 4, &everybody(9));
     directory.entries[4].1.3 = (Some(Hash([1; 32])), 0);
     let frame = hub.frame(Kind::Directory, &id, &directory);
-    refuses(&mut hub, 0, &frame, "KEX-3");
+    refuses(&mut hub, 0, &frame, Rule::Kex3);
 }
 
 /// [REL-4]: for every block, not only for that of the site that is asked.
@@ -98,7 +92,7 @@ fn rel_4_cohorts_and_survivors_that_cut_a_block() {
         (vec![0, 2, 3, 4, 5, 6, 7, 8], "site-1"),
     ] {
         let frame = hub.survivors(&round, &alive);
-        let told = refuses(&mut hub, 0, &frame, "REL-4");
+        let told = refuses(&mut hub, 0, &frame, Rule::Rel4);
         assert!(told.contains(missing), "{told}");
     }
     let six = [0, 1, 2, 3, 4, 5];
@@ -110,13 +104,13 @@ fn rel_4_cohorts_and_survivors_that_cut_a_block() {
         let (_, frame) = hub.ask_frame(&deck, &ask);
         // Below the threshold too, and refused for whichever comes first.
         let e = hub.tell(0, &frame).expect_err("it must refuse");
-        assert!(["POL-1", "REL-4"].contains(&rule(&e)), "{e}");
+        assert!([Rule::Pol1, Rule::Rel4].contains(&rule(&e)), "{e}");
     }
     let (mut hub, deck, round) = three_blocks();
     hub.restart(0).unwrap();
     let ask = hub.question(&deck, 1, &[0, 1, 2, 3, 4, 5, 6, 8], round.context, b"r");
     let (_, frame) = hub.ask_frame(&deck, &ask);
-    let told = refuses(&mut hub, 0, &frame, "REL-4");
+    let told = refuses(&mut hub, 0, &frame, Rule::Rel4);
     assert!(told.contains("site-7"), "after a restart: {told}");
 }
 
@@ -170,7 +164,7 @@ fn rel_6_a_burned_slot_needs_enough_promises_of_distinct_members() {
         let some = |k: usize| signed.iter().take(k).map(|(s, p)| (*s, *p)).collect::<BTreeMap<_, _>>();
         for k in 0..needed {
             let frame = burn_certificate(&hub, &round, &some(k));
-            refuses(&mut hub, 0, &frame, "REL-6");
+            refuses(&mut hub, 0, &frame, Rule::Rel6);
         }
         type Change = fn(&mut BurnCertificate, &Hub);
         let changes: [Change; 6] = [
@@ -190,14 +184,14 @@ fn rel_6_a_burned_slot_needs_enough_promises_of_distinct_members() {
             let mut certificate = BurnCertificate { signers, proofs };
             change(&mut certificate, &hub);
             let frame = hub.frame(Kind::BurnCertificate, &round.context, &certificate);
-            refuses(&mut hub, 0, &frame, "REL-6");
+            refuses(&mut hub, 0, &frame, Rule::Rel6);
         }
         let frame = burn_certificate(&hub, &round, &some(needed));
         assert_eq!(undone(&mut hub, 0, &frame).unwrap(), [(0, 0)]);
         assert_eq!(undone(&mut hub, 0, &frame).unwrap(), [], "told once");
         // It was asked for no promise of its own, and gives nothing away all the same.
         let frame = hub.survivors(&round, &all);
-        refuses(&mut hub, 0, &frame, "REL-6");
+        refuses(&mut hub, 0, &frame, Rule::Rel6);
     }
 }
 
@@ -209,14 +203,14 @@ fn rel_6_no_share_after_a_promise_and_no_promise_after_a_share() {
     burn(&mut hub, &round, &[0, 1]);
     hub.restart(1).unwrap();
     let frame = hub.survivors(&round, &all);
-    refuses(&mut hub, 0, &frame, "REL-6");
-    refuses(&mut hub, 1, &frame, "REL-6");
+    refuses(&mut hub, 0, &frame, Rule::Rel6);
+    refuses(&mut hub, 1, &frame, Rule::Rel6);
     // The others may still release; then they promise nothing.
     assert_eq!(hub.reply(2, &frame).unwrap().kind, Kind::Unmask);
     let frame = raw(&hub.kit.identities[0], &hub.session, Kind::Burn, &round.context, &[]);
-    refuses(&mut hub, 2, &frame, "REL-6");
+    refuses(&mut hub, 2, &frame, Rule::Rel6);
     hub.restart(2).unwrap();
-    refuses(&mut hub, 2, &frame, "REL-6");
+    refuses(&mut hub, 2, &frame, Rule::Rel6);
     // Asked again, the same bytes; and what the promise says cannot be undone by the question put once more.
     let again = burn(&mut hub, &round, &[0, 1]);
     assert_eq!(again.len(), 2);
@@ -226,12 +220,12 @@ fn rel_6_no_share_after_a_promise_and_no_promise_after_a_share() {
     assert!(hub.tell(1, &frame).unwrap().is_empty());
     let other = hub.question(&deck, 0, &all, Hash::default(), b"other");
     let (_, frame) = hub.ask_frame(&deck, &other);
-    refuses(&mut hub, 1, &frame, "RND-2");
+    refuses(&mut hub, 1, &frame, Rule::Rnd2);
     // Bytes where none belong, and a slot that is not open.
     let frame = raw(&hub.kit.identities[0], &hub.session, Kind::Burn, &round.context, &[0]);
-    refuses(&mut hub, 3, &frame, "ENC-1");
+    refuses(&mut hub, 3, &frame, Rule::Enc1);
     let frame = raw(&hub.kit.identities[0], &hub.session, Kind::Burn, &Hash([4; 32]), &[]);
-    refuses(&mut hub, 3, &frame, "FRM-7");
+    refuses(&mut hub, 3, &frame, Rule::Frm7);
 }
 
 /// [REL-6]: what a site said before it promised is not said again after it: not its vector, not its seeds, and not its shares of
@@ -253,8 +247,8 @@ fn rel_6_nothing_said_before_a_promise_is_repeated_after_it() {
             hub.restart(0).unwrap();
         }
         assert!(hub.tell(0, &question).unwrap().is_empty(), "restarted: {restarted}");
-        refuses(&mut hub, 0, &named, "REL-6");
-        refuses(&mut hub, 0, &certificate, "UNM-2");
+        refuses(&mut hub, 0, &named, Rule::Rel6);
+        refuses(&mut hub, 0, &certificate, Rule::Unm2);
         burn(&mut hub, &round, &[0]);
     }
 }
@@ -293,20 +287,20 @@ fn rel_6_whoever_is_left_out_of_a_certified_set_is_undone() {
     let signed = hub.sign(&round, &six, &six).unwrap();
     let few = signed.iter().take(5).map(|(s, p)| (*s, *p)).collect();
     let frame = hub.certificate(&round, &six, &few);
-    refuses(&mut hub, 7, &frame, "UNM-2");
+    refuses(&mut hub, 7, &frame, Rule::Unm2);
     let mut forged = signed.clone();
     forged.insert(2, forged[&1]);
     let frame = hub.certificate(&round, &six, &forged);
-    refuses(&mut hub, 7, &frame, "UNM-2");
+    refuses(&mut hub, 7, &frame, Rule::Unm2);
     // It does not know what the six signed; it knows that they signed what the certificate names.
     let (signers, proofs) = signed.iter().map(|(s, p)| (*s, *p)).unzip();
     let other = Certificate { alive: six.to_vec(), inputs: inputs_hash(&[Hash([1; 32])]), signers, proofs };
     let frame = hub.frame(Kind::Certificate, &round.context, &other);
-    refuses(&mut hub, 7, &frame, "UNM-2");
+    refuses(&mut hub, 7, &frame, Rule::Unm2);
     let frame = hub.certificate(&round, &six, &signed);
     assert_eq!(undone(&mut hub, 7, &frame).unwrap(), [(0, 0)]);
     let all = hub.survivors(&round, &everybody(9));
-    refuses(&mut hub, 7, &all, "REL-6");
+    refuses(&mut hub, 7, &all, Rule::Rel6);
     assert_eq!(hub.reply(0, &frame).unwrap().kind, Kind::Unmask, "who is in it releases");
 }
 
@@ -336,7 +330,7 @@ fn rel_8_the_intermediary_always_needs_a_certificate() {
     hub.sites[0] = Site::restore(config, hub.journals[0].clone()).unwrap();
     let few = signed.iter().take(3).map(|(s, p)| (*s, *p)).collect();
     let frame = hub.certificate(&round, &all, &few);
-    assert_eq!(rule(&hub.tell(0, &frame).unwrap_err()), "UNM-2");
+    assert_eq!(rule(&hub.tell(0, &frame).unwrap_err()), Rule::Unm2);
     let frame = hub.certificate(&round, &all, &signed);
     all.iter().for_each(|s| assert_eq!(hub.reply(*s, &frame).unwrap().kind, Kind::Unmask));
     let config = site::SiteConfig { aggregator: PartyId::Intermediary, ..hub.kit.site(0) };

@@ -1,6 +1,7 @@
 //! A coordinator that lies while a deck is set up, and what the roster, the plan and a site's own floor refuse.
 
 use veilsum_proto::{
+    Rule,
     aggregator::{Aggregator, Millis},
     identity::{Identity, PublicKey},
     kem::Ciphertext,
@@ -12,7 +13,7 @@ use veilsum_testkit::{federation::Kit, hub::*, wire::*};
 
 /// Every change of a directory is made to a fresh federation, because a bad one ends the set-up at its reader.
 #[track_caller]
-fn shows(n: usize, change: impl Fn(&Hub, &mut Directory), reader: u16, expected: &str) -> String {
+fn shows(n: usize, change: impl Fn(&Hub, &mut Directory), reader: u16, expected: Rule) -> String {
     let mut hub = Hub::new(n, 21, |_| {});
     let (id, mut directory) = hub.advertise(0, 4, &everybody(n));
     change(&hub, &mut directory);
@@ -22,13 +23,13 @@ fn shows(n: usize, change: impl Fn(&Hub, &mut Directory), reader: u16, expected:
 
 #[test]
 fn a_directory_that_changes_adds_repeats_or_leaves_out() {
-    let e = shows(5, |_, d| d.entries[3].1.0 = [7; 32], 0, "KEX-3");
+    let e = shows(5, |_, d| d.entries[3].1.0 = [7; 32], 0, Rule::Kex3);
     assert!(e.contains("hub") && e.contains("site-3"), "{e}");
-    shows(5, |_, d| d.entries[0].1.0 = [7; 32], 0, "KEX-3");
-    shows(5, |_, d| d.entries[3].2 = d.entries[2].2, 0, "KEX-3");
-    shows(5, |_, d| d.entries[4].0 = 90, 0, "KEX-3");
-    shows(5, |_, d| d.entries.swap(1, 2), 0, "KEX-5");
-    shows(5, |_, d| d.entries[2] = d.entries[1].clone(), 0, "KEX-5");
+    shows(5, |_, d| d.entries[0].1.0 = [7; 32], 0, Rule::Kex3);
+    shows(5, |_, d| d.entries[3].2 = d.entries[2].2, 0, Rule::Kex3);
+    shows(5, |_, d| d.entries[4].0 = 90, 0, Rule::Kex3);
+    shows(5, |_, d| d.entries.swap(1, 2), 0, Rule::Kex5);
+    shows(5, |_, d| d.entries[2] = d.entries[1].clone(), 0, Rule::Kex5);
     shows(
         6,
         |_, d| {
@@ -36,17 +37,17 @@ fn a_directory_that_changes_adds_repeats_or_leaves_out() {
             d.threshold = 4
         },
         0,
-        "KEX-4",
+        Rule::Kex4,
     );
-    shows(5, |_, d| d.entries.truncate(2), 0, "POL-1");
-    shows(5, |_, d| d.entries.clear(), 0, "POL-1");
+    shows(5, |_, d| d.entries.truncate(2), 0, Rule::Pol1);
+    shows(5, |_, d| d.entries.clear(), 0, Rule::Pol1);
 }
 
 /// [KEX-6]: the refusal names the rule that failed.
 #[test]
 fn kex_6_a_directory_with_another_threshold() {
     for t in [0, 1, 3, 5, u16::MAX] {
-        let e = shows(5, |_, d| d.threshold = t, 2, "THR-1");
+        let e = shows(5, |_, d| d.threshold = t, 2, Rule::Thr1);
         assert!(e.contains("the plan gives 4 for 5"), "{e}");
     }
 }
@@ -65,7 +66,7 @@ fn keys_that_somebody_else_signed_for_a_site() {
                 d.entries[3] = (3, keys, parts(&frame).proof);
             },
             0,
-            "KEX-3",
+            Rule::Kex3,
         );
         assert!(e.contains("keys for site-3 that site-3 did not sign"), "{e}");
     }
@@ -81,7 +82,7 @@ fn the_keys_of_a_process_that_is_gone() {
     let again = hub.reply(1, &open).unwrap();
     assert_ne!(again.read::<Keys>(), first.entries[1].1);
     let frame = hub.frame(Kind::Directory, &id, &first);
-    refuses(&mut hub, 1, &frame, "KEX-4");
+    refuses(&mut hub, 1, &frame, Rule::Kex4);
 }
 
 #[test]
@@ -101,7 +102,7 @@ fn different_directories_for_two_sites() {
     let hash = directory_hash(&id, &one);
     for s in 0..3 {
         let frame = hub.directory_certificate(&hash, &accepted, s);
-        let e = refuses(&mut hub, s, &frame, "KEX-7");
+        let e = refuses(&mut hub, s, &frame, Rule::Kex7);
         assert!(e.contains("hub") && e.contains("site-3") && e.contains("may show others another"), "{e}");
     }
 }
@@ -121,7 +122,7 @@ fn a_directory_certificate_that_is_short_long_or_borrowed() {
         let mut told = certified(&accepted, 0);
         change(&mut told.0);
         let frame = hub.frame(Kind::DirectoryCertificate, &hash, &told);
-        refuses(&mut hub, 0, &frame, "KEX-7");
+        refuses(&mut hub, 0, &frame, Rule::Kex7);
     }
 }
 
@@ -136,7 +137,7 @@ fn a_second_directory_after_the_first_was_signed() {
     other.blocks.remove(4);
     other.threshold = hub.kit.terms.threshold_of(4, hub.kit.roster.sites.len()).unwrap() as u16;
     let second = hub.frame(Kind::Directory, &id, &other);
-    refuses(&mut hub, 0, &second, "FRM-7");
+    refuses(&mut hub, 0, &second, Rule::Frm7);
     assert_eq!(hub.reply(0, &frame).unwrap(), signed, "the first is still the one it signed");
 }
 
@@ -166,17 +167,17 @@ fn decks_opened_twice_backwards_under_false_names_or_of_another_run() {
     let mut hub = Hub::new(3, 26, |t| t.slots = 8);
     let (id, good) = hub.open(4, 8);
     hub.reply(0, &good).unwrap();
-    for (index, slots, expected) in [(4, 7, "KEX-1"), (3, 8, "KEX-1"), (5, 0, "KEX-1"), (5, 9, "KEX-1")] {
+    for (index, slots, expected) in [(4, 7, Rule::Kex1), (3, 8, Rule::Kex1), (5, 0, Rule::Kex1), (5, 9, Rule::Kex1)] {
         let (_, frame) = hub.open(index, slots);
         refuses(&mut hub, 0, &frame, expected);
     }
     let open: Open = (hub.run, 5, 8);
     let frame = hub.frame(Kind::OpenDeck, &id, &open);
-    refuses(&mut hub, 0, &frame, "KEX-1");
+    refuses(&mut hub, 0, &frame, Rule::Kex1);
     let run = hub.run;
     hub.run = Hash([9; 32]);
     let (_, frame) = hub.open(5, 8);
-    refuses(&mut hub, 0, &frame, "KEX-9");
+    refuses(&mut hub, 0, &frame, Rule::Kex9);
     hub.run = run;
     let (_, frame) = hub.open(u32::MAX, 8);
     hub.reply(0, &frame).unwrap();
@@ -191,11 +192,11 @@ fn messages_of_one_deck_do_not_pass_for_another() {
     let (id1, _) = hub.advertise(1, 4, &all);
     // The set-up of deck 0 was given up when deck 1 was opened.
     let frame = hub.delivery(&hash, &boxes, 0);
-    refuses(&mut hub, 0, &frame, "FRM-7");
+    refuses(&mut hub, 0, &frame, Rule::Frm7);
     let stale = hub.frame(Kind::Directory, &id1, &directory);
-    refuses(&mut hub, 0, &stale, "KEX-3");
+    refuses(&mut hub, 0, &stale, Rule::Kex3);
     // The boxes of deck 2 in the delivery of deck 3; then its commitments, too.
-    for (with_commitments, expected) in [(false, "SHR-4"), (true, "SHR-8")] {
+    for (with_commitments, expected) in [(false, Rule::Shr4), (true, Rule::Shr8)] {
         let index = 2 + 2 * u32::from(with_commitments);
         let (id2, directory2) = hub.advertise(index, 4, &all);
         let (_, mut boxes2) = hub.seal(&id2, &directory2).unwrap();
@@ -212,12 +213,12 @@ fn messages_of_one_deck_do_not_pass_for_another() {
 
 /// What arrives in place of site-1's boxes.
 #[track_caller]
-fn delivers(change: impl Fn(&mut Boxes), expected: &str, against: u16) {
+fn delivers(change: impl Fn(&mut Boxes), expected: Rule, against: u16) {
     delivers_all(|d| change(&mut d.1), expected, against);
 }
 
 #[track_caller]
-fn delivers_all(change: impl Fn(&mut Delivery), expected: &str, against: u16) {
+fn delivers_all(change: impl Fn(&mut Delivery), expected: Rule, against: u16) {
     let mut hub = Hub::new(4, 28, |_| {});
     let (id, directory) = hub.advertise(0, 4, &everybody(4));
     let (hash, boxes) = hub.seal(&id, &directory).unwrap();
@@ -235,22 +236,22 @@ fn delivers_all(change: impl Fn(&mut Delivery), expected: &str, against: u16) {
 
 #[test]
 fn a_delivery_that_lacks_doubles_swaps_or_damages_a_box() {
-    delivers(|b| drop(b.remove(0)), "SHR-5", 1);
-    delivers(|b| b.push(b[2].clone()), "SHR-5", 1);
-    delivers(|b| b.swap(0, 1), "SHR-5", 1);
-    delivers(|b| b[1].0 = 9, "SHR-5", 1);
-    delivers(|b| b.clear(), "SHR-5", 1);
-    delivers(|b| b[2].1[0] ^= 1, "SHR-4", 3);
-    delivers(|b| b[2].1.truncate(20), "SHR-4", 3);
-    delivers(|b| b[2].1.clear(), "SHR-4", 3);
-    delivers(|b| (b[0].1, b[1].1) = (b[1].1.clone(), b[0].1.clone()), "SHR-4", 0);
+    delivers(|b| drop(b.remove(0)), Rule::Shr5, 1);
+    delivers(|b| b.push(b[2].clone()), Rule::Shr5, 1);
+    delivers(|b| b.swap(0, 1), Rule::Shr5, 1);
+    delivers(|b| b[1].0 = 9, Rule::Shr5, 1);
+    delivers(|b| b.clear(), Rule::Shr5, 1);
+    delivers(|b| b[2].1[0] ^= 1, Rule::Shr4, 3);
+    delivers(|b| b[2].1.truncate(20), Rule::Shr4, 3);
+    delivers(|b| b[2].1.clear(), Rule::Shr4, 3);
+    delivers(|b| (b[0].1, b[1].1) = (b[1].1.clone(), b[0].1.clone()), Rule::Shr4, 0);
     // Whole boxes exchanged: the reader's number is right, the sender's is not.
     delivers(
         |b| {
             b.swap(0, 1);
             (b[0].0, b[1].0) = (b[1].0, b[0].0);
         },
-        "SHR-4",
+        Rule::Shr4,
         0,
     );
 }
@@ -278,7 +279,7 @@ fn a_certificate_that_lacks_doubles_or_exchanges_ciphertexts() {
         assert_eq!(told.1.iter().map(|c| c.0).collect::<Vec<_>>(), [1, 4]);
         change(&mut told.1);
         let frame = hub.frame(Kind::DirectoryCertificate, &hash, &told);
-        let e = refuses(&mut hub, 2, &frame, "KEX-18");
+        let e = refuses(&mut hub, 2, &frame, Rule::Kex18);
         assert!(e.contains("hub"), "{e}");
     }
 }
@@ -315,7 +316,7 @@ fn a_ciphertext_that_was_exchanged_on_the_way_leaves_both_ends_without_a_deck() 
         for (reader, against) in [(1, 2), (2, 1)] {
             let frame = hub.delivery(&hash, &boxes, reader);
             let e = hub.tell(reader, &frame).expect_err("a box under another secret");
-            assert_eq!(rule(&e), "SHR-4", "{e}");
+            assert_eq!(rule(&e), Rule::Shr4, "{e}");
             assert_eq!((hub.left[0].kind, hub.left[0].read::<u16>()), (Kind::ShareComplaint, against));
             assert!(hub.journals[usize::from(reader)].is_empty(), "a deck with a bad box is no deck");
         }
@@ -362,7 +363,7 @@ fn an_ml_kem_key_that_is_none_and_unsigned_is_the_aggregators_fault() {
             d.entries[3].2 = parts(&raw(hub.identity(0), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
         },
         0,
-        "KEX-3",
+        Rule::Kex3,
     );
     assert!(e.contains("hub"), "{e}");
 }
@@ -379,7 +380,7 @@ fn a_second_certificate_with_other_ciphertexts_gets_no_second_box() {
     accepted.get_mut(&1).unwrap().1.iter_mut().for_each(|c| c.1 = [7; 1_088].into());
     let second = hub.directory_certificate(&hash, &accepted, 2);
     assert_ne!(first, second);
-    let e = refuses(&mut hub, 2, &second, "FRM-7");
+    let e = refuses(&mut hub, 2, &second, Rule::Frm7);
     assert!(e.contains("hub"), "{e}");
     assert_eq!(hub.reply(2, &first).unwrap(), sealed);
 }
@@ -390,7 +391,7 @@ fn a_ciphertext_or_an_ml_kem_key_of_another_length_does_not_decode() {
     let (id, directory) = hub.advertise(0, 4, &everybody(4));
     let whole = veilsum_proto::codec::encode(&directory);
     let frame = raw(&hub.kit.identities[0], &hub.session, Kind::Directory, &id, &whole[..whole.len() - 1]);
-    refuses(&mut hub, 0, &frame, "ENC-1");
+    refuses(&mut hub, 0, &frame, Rule::Enc1);
     let (hash, accepted) = hub.accept(&id, &directory).unwrap();
     let whole = parts(&hub.directory_certificate(&hash, &accepted, 1)).rest;
     let ciphertext = accepted[&0].1.iter().find(|c| c.0 == 1).expect("site 0's ciphertext for site 1").1.bytes();
@@ -399,7 +400,7 @@ fn a_ciphertext_or_an_ml_kem_key_of_another_length_does_not_decode() {
     let shorter = [&whole[..at], &whole[at + 1..]].concat();
     for rest in [longer, shorter] {
         let frame = raw(&hub.kit.identities[0], &hub.session, Kind::DirectoryCertificate, &hash, &rest);
-        refuses(&mut hub, 1, &frame, "ENC-1");
+        refuses(&mut hub, 1, &frame, Rule::Enc1);
     }
     // Nothing of this ended the set-up.
     let boxes = hub.certify(&hash, &accepted).unwrap();
@@ -426,7 +427,7 @@ fn an_ml_kem_key_that_is_none_is_its_signers_fault_at_every_site() {
                 d.entries[3].2 = parts(&raw(hub.identity(3), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
             },
             0,
-            "KEX-16",
+            Rule::Kex16,
         );
         assert!(e.contains("site-3") && !e.contains("hub"), "{e}");
     }
@@ -443,21 +444,21 @@ fn one_ml_kem_key_for_two_members_is_refused() {
             d.entries[3].2 = parts(&raw(hub.identity(3), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
         },
         0,
-        "KEX-5",
+        Rule::Kex5,
     );
 }
 
 #[test]
 fn a_delivery_with_commitments_that_were_not_advertised() {
-    delivers_all(|d| d.0[2][3].0[31] ^= 1, "SHR-8", 1);
+    delivers_all(|d| d.0[2][3].0[31] ^= 1, Rule::Shr8, 1);
     // The reader's own list, too.
-    delivers_all(|d| d.0[1][0] = Hash::default(), "SHR-8", 1);
-    delivers_all(|d| d.0[0].swap(0, 1), "SHR-8", 1);
-    delivers_all(|d| d.0.swap(0, 3), "SHR-8", 1);
-    delivers_all(|d| d.0[3].truncate(3), "SHR-8", 1);
-    delivers_all(|d| d.0.truncate(3), "SHR-8", 1);
-    delivers_all(|d| d.0.push(d.0[0].clone()), "SHR-8", 1);
-    delivers_all(|d| d.0.clear(), "SHR-8", 1);
+    delivers_all(|d| d.0[1][0] = Hash::default(), Rule::Shr8, 1);
+    delivers_all(|d| d.0[0].swap(0, 1), Rule::Shr8, 1);
+    delivers_all(|d| d.0.swap(0, 3), Rule::Shr8, 1);
+    delivers_all(|d| d.0[3].truncate(3), Rule::Shr8, 1);
+    delivers_all(|d| d.0.truncate(3), Rule::Shr8, 1);
+    delivers_all(|d| d.0.push(d.0[0].clone()), Rule::Shr8, 1);
+    delivers_all(|d| d.0.clear(), Rule::Shr8, 1);
 }
 
 #[test]
@@ -507,7 +508,7 @@ fn a_member_that_advertised_too_few_commitments_is_not_let_through() {
     sealed.insert(2, (short, boxes));
     let frame = hub.delivery(&hash, &sealed, 1);
     let e = hub.tell(1, &frame).expect_err("a list that is too short");
-    assert_eq!(rule(&e), "SHR-8", "{e}");
+    assert_eq!(rule(&e), Rule::Shr8, "{e}");
     assert!(e.to_string().contains("hub") && e.to_string().contains("site-2"), "{e}");
 }
 
@@ -516,7 +517,7 @@ fn one_key_for_two_members_and_keys_nobody_may_use() {
     let mut roster = (*Kit::new(4, |_| {}).roster).clone();
     roster.sites[2].key = roster.sites[0].key;
     let e = roster.check().unwrap_err();
-    assert_eq!(rule(&e), "ROS-4");
+    assert_eq!(rule(&e), Rule::Ros4);
     assert!(e.to_string().contains("site-0") && e.to_string().contains("site-2"), "{e}");
     roster.sites[2].key = roster.coordinator.key;
     assert!(roster.check().unwrap_err().to_string().contains("hub"));
@@ -524,7 +525,7 @@ fn one_key_for_two_members_and_keys_nobody_may_use() {
     small_order[0] = 1;
     for key in [[0; 32], [0xff; 32], small_order] {
         roster.sites[2].key = PublicKey(key);
-        assert_eq!(rule(&roster.check().unwrap_err()), "ROS-3");
+        assert_eq!(rule(&roster.check().unwrap_err()), Rule::Ros3);
     }
 }
 
@@ -533,36 +534,36 @@ fn identities_that_the_roster_does_not_give_the_role() {
     let kit = Kit::new(3, |_| {});
     let mut config = kit.site(0);
     config.identity = std::sync::Arc::new(Identity::from_seed(&[9; 32]));
-    assert_eq!(Site::new(config).err().map(|e| rule(&e)), Some("ROS-7"));
+    assert_eq!(Site::new(config).err().map(|e| rule(&e)), Some(Rule::Ros7));
     for hub in [0, 1] {
         let mut config = kit.site(0);
         config.identity = kit.identities[hub].clone();
-        assert_eq!(Site::new(config).err().map(|e| rule(&e)), Some("ROS-7"));
+        assert_eq!(Site::new(config).err().map(|e| rule(&e)), Some(Rule::Ros7));
     }
     let mut rng = Hub::new(3, 1, |_| {}).rng;
     for other in [1, 2] {
         let mut config = kit.coordinator();
         config.identity = kit.identities[other].clone();
-        assert_eq!(Aggregator::new(config, Millis(0), &mut rng).err().map(|e| rule(&e)), Some("ROS-7"));
+        assert_eq!(Aggregator::new(config, Millis(0), &mut rng).err().map(|e| rule(&e)), Some(Rule::Ros7));
     }
 }
 
 #[test]
 fn a_plan_with_a_lowered_threshold() {
     let kit = Kit::new(20, |t| (t.threshold, t.colluders) = (11, 4));
-    assert_eq!(kit.terms.check(&kit.roster).map_err(|e| rule(&e)), Err("THR-2"));
+    assert_eq!(kit.terms.check(&kit.roster).map_err(|e| rule(&e)), Err(Rule::Thr2));
     // A plan that was never checked does not get past a site either.
     let mut hub = Hub::new(6, 29, |t| (t.threshold, t.colluders) = (5, 3));
     let (id, directory) = hub.advertise(0, 4, &everybody(6));
     let mut low = directory.clone();
     low.threshold = 4;
     let frame = hub.frame(Kind::Directory, &id, &low);
-    refuses(&mut hub, 0, &frame, "THR-1");
+    refuses(&mut hub, 0, &frame, Rule::Thr1);
 }
 
 #[test]
 fn a_sites_own_floor_holds_against_the_plan() {
-    for (colluders, min_cohort, expected) in [(5, 0, "THR-2"), (0, 7, "POL-1")] {
+    for (colluders, min_cohort, expected) in [(5, 0, Rule::Thr2), (0, 7, Rule::Pol1)] {
         let mut hub = Hub::new(6, 30, |_| {});
         let mut config = hub.kit.site(2);
         (config.floor.colluders, config.floor.min_cohort) = (colluders, min_cohort);
@@ -582,6 +583,6 @@ fn the_other_aggregators_site_does_not_listen() {
     config.aggregator = veilsum_proto::roster::PartyId::Intermediary;
     hub.sites[0] = Site::new(config).unwrap();
     let (_, frame) = hub.open(0, 4);
-    let e = refuses(&mut hub, 0, &frame, "FRM-4");
+    let e = refuses(&mut hub, 0, &frame, Rule::Frm4);
     assert!(e.contains("counter"), "{e}");
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use veilsum_proto::{message::Kind, suite::Hash};
+use veilsum_proto::{Rule, message::Kind, suite::Hash};
 use veilsum_testkit::{hub::*, wire::*};
 
 /// The site refuses, names the hub and sends nothing.
 #[track_caller]
-fn refuses(hub: &mut Hub, site: u16, bytes: &[u8], expected: &str) -> String {
+fn refuses(hub: &mut Hub, site: u16, bytes: &[u8], expected: Rule) -> String {
     let e = veilsum_testkit::hub::refuses(hub, site, bytes, expected);
     assert!(e.contains("hub"), "the culprit is named: {e}");
     e
@@ -52,7 +52,7 @@ fn an_ask_whose_context_is_not_that_of_its_question() {
     let other = hub.question(&deck, 1, &round.cohort, round.context, b"q2");
     let (context, _) = hub.ask_frame(&deck, &other);
     let frame = hub.frame(Kind::Ask, &context, &ask);
-    refuses(&mut hub, 0, &frame, "RND-1");
+    refuses(&mut hub, 0, &frame, Rule::Rnd1);
 }
 
 #[test]
@@ -60,15 +60,15 @@ fn the_same_slot_with_another_question_and_slots_backwards() {
     let (mut hub, deck, round) = started(5);
     let again = hub.question(&deck, 0, &round.cohort, round.context, b"other");
     let (_, frame) = hub.ask_frame(&deck, &again);
-    refuses(&mut hub, 2, &frame, "RND-2");
+    refuses(&mut hub, 2, &frame, Rule::Rnd2);
     let later = hub.question(&deck, 3, &round.cohort, round.context, b"q3");
     let r3 = hub.ask(&deck, &later, &[2]).unwrap();
     let back = hub.question(&deck, 2, &round.cohort, r3.context, b"q2");
     let (_, frame) = hub.ask_frame(&deck, &back);
-    refuses(&mut hub, 2, &frame, "RND-2");
+    refuses(&mut hub, 2, &frame, Rule::Rnd2);
     let beyond = hub.question(&deck, 8, &round.cohort, r3.context, b"q8");
     let (_, frame) = hub.ask_frame(&deck, &beyond);
-    refuses(&mut hub, 2, &frame, "RND-2");
+    refuses(&mut hub, 2, &frame, Rule::Rnd2);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_vector_of_no_words_or_far_too_many() {
         let mut ask = hub.question(&deck, 1, &round.cohort, round.context, b"q");
         ask.words = words;
         let (_, frame) = hub.ask_frame(&deck, &ask);
-        refuses(&mut hub, 0, &frame, "RND-3");
+        refuses(&mut hub, 0, &frame, Rule::Rnd3);
     }
 }
 
@@ -98,7 +98,7 @@ fn a_cohort_that_is_unsorted_repeats_has_strangers_or_lacks_the_recipient() {
     for cohort in [vec![1, 0, 2, 3, 4], vec![0, 1, 1, 2, 3], vec![0, 1, 2, 3, 99], vec![1, 2, 3, 4], vec![]] {
         let ask = hub.question(&deck, 1, &cohort, round.context, b"q");
         let (_, frame) = hub.ask_frame(&deck, &ask);
-        refuses(&mut hub, 0, &frame, "RND-4");
+        refuses(&mut hub, 0, &frame, Rule::Rnd4);
     }
 }
 
@@ -108,7 +108,7 @@ fn a_cohort_under_the_threshold_of_its_deck() {
     assert_eq!(deck.threshold, 5);
     let ask = hub.question(&deck, 1, &[0, 1, 2, 3], round.context, b"q");
     let (_, frame) = hub.ask_frame(&deck, &ask);
-    refuses(&mut hub, 0, &frame, "POL-1");
+    refuses(&mut hub, 0, &frame, Rule::Pol1);
 }
 
 #[test]
@@ -121,14 +121,14 @@ fn a_lost_site_is_not_let_back_in() {
     };
     let ask = hub.question(&deck, 2, &everybody(6), r1.context, b"q2");
     let (_, frame) = hub.ask_frame(&deck, &ask);
-    refuses(&mut hub, 0, &frame, "RND-5");
+    refuses(&mut hub, 0, &frame, Rule::Rnd5);
     // Nor after it was only named missing, and not through a new deck, nor after a restart.
     hub.sign(&round, &four, &[1]).unwrap();
     hub.restart(1).unwrap();
     let next = hub.deck(1, 8, &everybody(6));
     let ask = hub.question(&next, 0, &everybody(6), round.context, b"q2");
     let (_, frame) = hub.ask_frame(&next, &ask);
-    refuses(&mut hub, 1, &frame, "RND-5");
+    refuses(&mut hub, 1, &frame, Rule::Rnd5);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_past_that_this_site_did_not_have() {
     for previous in [Hash::default(), deck.hash] {
         let ask = hub.question(&deck, 1, &round.cohort, previous, b"q");
         let (_, frame) = hub.ask_frame(&deck, &ask);
-        refuses(&mut hub, 3, &frame, "RND-6");
+        refuses(&mut hub, 3, &frame, Rule::Rnd6);
     }
 }
 
@@ -147,7 +147,7 @@ fn an_ask_in_a_deck_that_is_not_there() {
     deck.index = 7;
     let ask = hub.question(&deck, 0, &round.cohort, round.context, b"q");
     let (_, frame) = hub.ask_frame(&deck, &ask);
-    refuses(&mut hub, 0, &frame, "FRM-7");
+    refuses(&mut hub, 0, &frame, Rule::Frm7);
 }
 
 #[test]
@@ -162,16 +162,16 @@ fn a_survivor_list_that_is_not_a_set_of_inputs() {
         vec![0, 0, 1, 2, 3, 4, 5, 6],
     ] {
         let frame = hub.survivors(&round, &alive);
-        refuses(&mut hub, 0, &frame, "SUR-2");
+        refuses(&mut hub, 0, &frame, Rule::Sur2);
     }
     let frame = hub.survivors(&round, &[0, 1, 2, 3]);
-    refuses(&mut hub, 0, &frame, "SUR-3");
+    refuses(&mut hub, 0, &frame, Rule::Sur3);
     let survivors = Survivors { alive: vec![0, 1, 2, 3, 4], inputs: vec![round.inputs[&0]; 4] };
     let frame = hub.frame(Kind::Survivors, &round.context, &survivors);
-    refuses(&mut hub, 0, &frame, "SUR-5");
+    refuses(&mut hub, 0, &frame, Rule::Sur5);
     let survivors = Survivors { alive: vec![0, 1, 2, 3, 4], inputs: vec![round.inputs[&0]; 5] };
     let frame = hub.frame(Kind::Survivors, &round.context, &survivors);
-    let e = refuses(&mut hub, 0, &frame, "SUR-5");
+    let e = refuses(&mut hub, 0, &frame, Rule::Sur5);
     assert!(e.contains("site-1"), "{e}");
 }
 
@@ -190,10 +190,10 @@ fn survivors_before_the_answer_and_of_another_round() {
         round.inputs.insert(s, own.proof);
     }
     let frame = hub.survivors(&round, &everybody(4));
-    refuses(&mut hub, 0, &frame, "SUR-1");
+    refuses(&mut hub, 0, &frame, Rule::Sur1);
     round.context = deck.hash;
     let frame = hub.survivors(&round, &everybody(4));
-    refuses(&mut hub, 0, &frame, "FRM-7");
+    refuses(&mut hub, 0, &frame, Rule::Frm7);
 }
 
 #[test]
@@ -203,9 +203,9 @@ fn the_survivors_never_grow_again() {
     hub.sign(&round, &five, &[0]).unwrap();
     for alive in [&six[..], &everybody(7)[..], &[0, 1, 2, 3, 6][..]] {
         let frame = hub.survivors(&round, alive);
-        refuses(&mut hub, 0, &frame, "SUR-2");
+        refuses(&mut hub, 0, &frame, Rule::Sur2);
         hub.restart(0).unwrap();
-        refuses(&mut hub, 0, &frame, "SUR-2");
+        refuses(&mut hub, 0, &frame, Rule::Sur2);
     }
     hub.sign(&round, &six, &[1]).unwrap();
     let again = hub.sign(&round, &five, &[1]).unwrap();
@@ -220,9 +220,9 @@ fn no_seed_after_the_shares() {
     let shares = hub.reply(0, &frame).unwrap();
     assert_eq!((shares.kind, shares.read::<Vec<[u8; 32]>>().len()), (Kind::Unmask, 7));
     let fewer = hub.survivors(&round, &[0, 1, 2, 3, 4, 5]);
-    refuses(&mut hub, 0, &fewer, "SUR-4");
+    refuses(&mut hub, 0, &fewer, Rule::Sur4);
     hub.restart(0).unwrap();
-    refuses(&mut hub, 0, &fewer, "SUR-4");
+    refuses(&mut hub, 0, &fewer, Rule::Sur4);
     assert_eq!(hub.reply(0, &frame).unwrap().rest, shares.rest, "the same shares again, and only those");
 }
 
@@ -232,12 +232,12 @@ fn no_share_of_a_missing_site_after_its_seed() {
     let six = [0, 1, 2, 3, 4, 5];
     let signed = hub.sign(&round, &six, &six).unwrap();
     let everybody_lives = hub.survivors(&round, &everybody(7));
-    refuses(&mut hub, 0, &everybody_lives, "SUR-2");
+    refuses(&mut hub, 0, &everybody_lives, Rule::Sur2);
     let frame = hub.certificate(&round, &six, &signed);
     assert_eq!(hub.reply(0, &frame).unwrap().read::<Vec<[u8; 32]>>().len(), 6);
-    refuses(&mut hub, 0, &everybody_lives, "SUR-4");
+    refuses(&mut hub, 0, &everybody_lives, Rule::Sur4);
     let fewer = hub.survivors(&round, &[0, 1, 2, 3, 4]);
-    refuses(&mut hub, 0, &fewer, "SUR-4");
+    refuses(&mut hub, 0, &fewer, Rule::Sur4);
 }
 
 #[test]
@@ -268,26 +268,26 @@ fn a_certificate_with_too_few_doubled_foreign_or_older_signatures() {
     ];
     for (name, frame) in &cases {
         let e = hub.tell(0, frame).expect_err(name);
-        assert_eq!(rule(&e), "UNM-2", "{name}: {e}");
+        assert_eq!(rule(&e), Rule::Unm2, "{name}: {e}");
     }
     // The same signatures, and inputs that this site was not shown.
     let certificate: Certificate = parts(&cases[0].1).read();
     let other = Certificate { inputs: inputs_hash(&[]), signers: six.to_vec(), proofs: proofs(&six), ..certificate };
     let frame = hub.frame(Kind::Certificate, &round.context, &other);
-    refuses(&mut hub, 0, &frame, "UNM-2");
+    refuses(&mut hub, 0, &frame, Rule::Unm2);
     // The masked vectors' signatures are no signatures on survivors.
     let inputs: Vec<Proof> = five.iter().map(|s| round.inputs[s]).collect();
     let frame = show(&hub, &six, five.to_vec(), inputs);
-    refuses(&mut hub, 0, &frame, "UNM-2");
+    refuses(&mut hub, 0, &frame, Rule::Unm2);
     // Signatures on the set before do not open the smaller one that followed.
     hub.sign(&round, &five, &[0]).unwrap();
     let older = show(&hub, &six, five.to_vec(), proofs(&five));
-    refuses(&mut hub, 0, &older, "UNM-2");
+    refuses(&mut hub, 0, &older, Rule::Unm2);
     let renamed = show(&hub, &five, five.to_vec(), proofs(&five));
-    refuses(&mut hub, 0, &renamed, "UNM-2");
+    refuses(&mut hub, 0, &renamed, Rule::Unm2);
     // Where one's own answer is not yet signed there is nothing to certify.
     let mut fresh = started(7);
-    refuses(&mut fresh.0, 0, &cases[0].1, "UNM-2");
+    refuses(&mut fresh.0, 0, &cases[0].1, Rule::Unm2);
 }
 
 #[test]
@@ -298,9 +298,9 @@ fn a_certificate_of_another_round() {
     let old = hub.certificate(&r0, &four, &signed);
     let ask = hub.question(&deck, 1, &four, r0.context, b"q1");
     let r1 = hub.ask(&deck, &ask, &four).unwrap();
-    refuses(&mut hub, 0, &old, "FRM-7");
+    refuses(&mut hub, 0, &old, Rule::Frm7);
     let renamed = hub.certificate(&r1, &four, &signed);
-    refuses(&mut hub, 0, &renamed, "UNM-2");
+    refuses(&mut hub, 0, &renamed, Rule::Unm2);
 }
 
 #[test]
@@ -315,11 +315,11 @@ fn shown_another_broadcast_a_victim_gives_no_share() {
     round.inputs.extend(victim.inputs);
     let frame = hub.survivors(&round, &everybody(5));
     for s in 0..4 {
-        let e = refuses(&mut hub, s, &frame, "SUR-5");
+        let e = refuses(&mut hub, s, &frame, Rule::Sur5);
         assert!(e.contains("site-4"), "{e}");
     }
     let frame = hub.survivors(&Round { context: victim.context, ..round.clone() }, &everybody(5));
-    refuses(&mut hub, 4, &frame, "SUR-5");
+    refuses(&mut hub, 4, &frame, Rule::Sur5);
     // There is no way to name the victim's input in the others' round; their total is without it.
     hub.sign(&round, &[0, 1, 2, 3], &[0, 1, 2, 3]).unwrap();
 }
@@ -333,7 +333,7 @@ fn frames_of_another_party_session_or_kind() {
     let (counter, site) = (hub.kit.identities[1].clone(), hub.kit.identities[3].clone());
     for signer in [&counter, &site] {
         let frame = raw(signer, &hub.session, Kind::Ask, &context, &rest);
-        refuses(&mut hub, 0, &frame, "FRM-4");
+        refuses(&mut hub, 0, &frame, Rule::Frm4);
     }
     let hubs = hub.kit.identities[0].clone();
     let intermediary = veilsum_proto::message::session(
@@ -342,14 +342,17 @@ fn frames_of_another_party_session_or_kind() {
         veilsum_proto::roster::PartyId::Intermediary,
     );
     let frame = raw(&hubs, &intermediary, Kind::Ask, &context, &rest);
-    refuses(&mut hub, 0, &frame, "FRM-4");
+    refuses(&mut hub, 0, &frame, Rule::Frm4);
     for kind in Kind::ALL {
         let frame = raw(&hubs, &hub.session, *kind, &context, &rest);
         if *kind == Kind::Ask {
             continue;
         }
         let e = hub.tell(0, &frame).expect_err("the body of one kind under another");
-        assert!(["FRM-6", "FRM-7", "ENC-1", "ENC-3", "UNM-2", "KEX-1", "OPN-2"].contains(&rule(&e)), "{kind:?}: {e}");
+        assert!(
+            [Rule::Frm6, Rule::Frm7, Rule::Enc1, Rule::Enc3, Rule::Unm2, Rule::Kex1, Rule::Opn2].contains(&rule(&e)),
+            "{kind:?}: {e}"
+        );
     }
     assert_eq!(hub.reply(0, &good).unwrap().kind, Kind::MaskedInput, "and the honest one still passes");
 }

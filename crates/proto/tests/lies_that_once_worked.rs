@@ -3,7 +3,7 @@
 use chacha20::ChaCha20Rng;
 use rand_core::SeedableRng;
 use veilsum_proto::{
-    Error,
+    Error, Rule,
     aggregator::{Aggregator, AggregatorConfig, Event, Input, Millis},
     codec,
     identity::Signature,
@@ -33,7 +33,7 @@ fn a_second_question_under_the_context_of_the_first() {
     ] {
         let frame = hub.frame(Kind::Ask, &context, &poison);
         let e = hub.tell(0, &frame).expect_err("the question is not that of its context");
-        assert!(["RND-1", "FRM-7"].contains(&rule(&e)), "{e}");
+        assert!([Rule::Rnd1, Rule::Frm7].contains(&rule(&e)), "{e}");
     }
     assert_eq!(hub.asked[0].len(), 1, "the application never sees it");
 }
@@ -136,11 +136,11 @@ fn kex_15_unusable_keys_in_an_advertisement_are_their_signers_fault() {
     }
     // The two points of the smallest order, an ML-KEM key out of range at its start and throughout.
     type Change = fn(Keys) -> Keys;
-    let changes: [(Change, &str); 4] = [
-        (|k| ([0; 32], k.1, k.2, k.3), "KEX-8"),
-        (|k| (one(), k.1, k.2, k.3), "KEX-8"),
-        (|k| coefficient(k, 3_329), "KEX-16"),
-        (|k| (k.0, [0xff; 1_184].into(), k.2, k.3), "KEX-16"),
+    let changes: [(Change, Rule); 4] = [
+        (|k| ([0; 32], k.1, k.2, k.3), Rule::Kex8),
+        (|k| (one(), k.1, k.2, k.3), Rule::Kex8),
+        (|k| coefficient(k, 3_329), Rule::Kex16),
+        (|k| (k.0, [0xff; 1_184].into(), k.2, k.3), Rule::Kex16),
     ];
     for (change, rule) in changes {
         let mut fed = World::noted(5, 8, |_| {});
@@ -154,7 +154,7 @@ fn kex_15_unusable_keys_in_an_advertisement_are_their_signers_fault() {
         });
         assert_eq!(fed.ask_exact(b"q"), [0, 1, 2, 4]);
         let why = fed.lost(3).expect("the signer is out");
-        assert!(why.contains("site-3") && why.contains(rule), "{why}");
+        assert!(why.contains("site-3") && why.contains(rule.name()), "{why}");
         assert!(fed.site_errors.is_empty(), "nobody blames the hub: {:?}", fed.site_errors);
     }
     // A coefficient just within the range is a key: nobody can know that it is not the owner's. The boxes to it do not
@@ -251,7 +251,7 @@ fn a_wrong_share_that_cannot_be_told_apart_blames_no_innocent() {
 fn a_refusal_of_another_question_does_not_take_its_signer_out() {
     let mut fed = World::noted(4, 11, |_| {});
     assert_eq!(fed.ask_exact(b"q0").len(), 4);
-    let stale = raw(&fed.identity(1), &fed.session(), Kind::Refusal, &Hash::default(), &codec::encode("POL-2"));
+    let stale = raw(&fed.identity(1), &fed.session(), Kind::Refusal, &Hash::default(), &codec::encode(&Rule::Pol2));
     fed.inject(1, true, &stale);
     assert_eq!(fed.ask_exact(b"q1").len(), 4, "{:?}", fed.events);
 }
@@ -265,7 +265,7 @@ fn a_refusal_is_repeated_when_it_is_asked_for_again() {
     let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
     let (context, frame) = hub.ask_frame(&deck, &ask);
     assert!(hub.tell(0, &frame).unwrap().is_empty());
-    let refuse = veilsum_proto::site::Input::Refuse { context, rule: "POL-3".into() };
+    let refuse = veilsum_proto::site::Input::Refuse { context, rule: Rule::Pol3 };
     hub.sites[0].handle(refuse, &mut hub.rng).unwrap();
     assert!(matches!(hub.sites[0].poll(), Some(veilsum_proto::site::Output::Rewrite(_))));
     assert!(matches!(hub.sites[0].poll(), Some(veilsum_proto::site::Output::Send { .. })));
@@ -284,7 +284,7 @@ fn replies_of_dropped_decks_are_forgotten() {
         hub.reply(0, &frame).unwrap();
     }
     let e = hub.tell(0, &first).expect_err("a deck given up long ago has no reply any more");
-    assert_eq!(rule(&e), "KEX-1", "{e}");
+    assert_eq!(rule(&e), Rule::Kex1, "{e}");
 }
 
 #[test]
@@ -363,7 +363,7 @@ fn a_rewritten_journal_keeps_the_chain_and_the_cohort() {
     assert_eq!(hub.reply(0, &first).unwrap().kind, Kind::MaskedInput);
     let back = hub.question(&next, 1, &all, r1.context, b"q2");
     let (_, frame) = hub.ask_frame(&next, &back);
-    assert_eq!(hub.tell(0, &frame).map_err(|e| rule(&e)), Err("RND-5"));
+    assert_eq!(hub.tell(0, &frame).map_err(|e| rule(&e)), Err(Rule::Rnd5));
     let again = hub.question(&next, 1, &four, r1.context, b"q0");
     hub.restart(0).expect("and again");
     hub.ask(&next, &again, &[0]).expect("the chain goes on");

@@ -22,6 +22,7 @@ mod model;
 mod random_federations;
 mod random_lies;
 mod recorded_traffic;
+mod rules;
 mod signed_inputs;
 mod sources;
 mod vectors;

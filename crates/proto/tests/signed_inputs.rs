@@ -9,6 +9,7 @@ use chacha20::{
 };
 use curve25519_dalek::{ristretto::CompressedRistretto, scalar::Scalar};
 use veilsum_proto::{
+    Rule,
     aggregator::Event,
     codec,
     evidence::Documents,
@@ -48,7 +49,7 @@ struct Held {
 
 impl Held {
     fn asked(n: usize, seed: u64) -> Held {
-        let mut hub = Hub::new(n, seed, |t| t.opening = true);
+        let mut hub = Hub::of(Kit::new(n, |_| {}), seed);
         let all = everybody(n);
         let deck = hub.deck(0, 2, &all);
         let ask = hub.question(&deck, 0, &all, Hash::default(), b"one");
@@ -110,9 +111,9 @@ impl Held {
     }
 
     /// Under which rule each of these sites refuses this opening.
-    fn refused(&mut self, opening: &Opening, sites: &[u16]) -> Vec<Option<&'static str>> {
+    fn refused(&mut self, opening: &Opening, sites: &[u16]) -> Vec<Option<Rule>> {
         let frame = self.hub.frame(Kind::Opening, &self.context, opening);
-        sites.iter().map(|s| self.hub.tell(*s, &frame).err().map(|e| e.rule().unwrap().0)).collect()
+        sites.iter().map(|s| self.hub.tell(*s, &frame).err().map(|e| e.rule().unwrap())).collect()
     }
 }
 
@@ -125,7 +126,7 @@ fn no_site_overlooks_an_input_that_nobody_signed() {
     held.choose(0, &[42; WORDS]);
     let mut lie = held.opening();
     lie.inputs[0].signature = Signature::from_bytes(&[7; 64]);
-    assert!(held.refused(&lie, &all).iter().all(|rule| *rule == Some("OPN-5")));
+    assert!(held.refused(&lie, &all).iter().all(|rule| *rule == Some(Rule::Opn5)));
     assert!(held.refused(&honest, &all).iter().all(Option::is_none), "and the true one is taken");
 }
 
@@ -139,7 +140,7 @@ fn sur_5_no_share_leaves_where_one_of_many_did_not_sign() {
         let shown = Survivors { alive: held.all.clone(), inputs };
         let frame = held.hub.frame(Kind::Survivors, &held.context, &shown);
         for s in 0..12 {
-            assert_eq!(held.hub.tell(s, &frame).unwrap_err().rule().unwrap().0, "SUR-5", "site {s}, input {at}");
+            assert_eq!(held.hub.tell(s, &frame).unwrap_err().rule().unwrap(), Rule::Sur5, "site {s}, input {at}");
         }
     }
     held.shares_of(held.all.clone());
@@ -156,7 +157,7 @@ fn an_input_signed_after_the_shares_is_opened_to_nobody() {
         if restarted {
             (0..5).for_each(|s| held.hub.restart(s).unwrap());
         }
-        assert_eq!(held.refused(&lie, &[0, 1, 2, 3, 4]), [Some("OPN-5"); 5], "restarted: {restarted}");
+        assert_eq!(held.refused(&lie, &[0, 1, 2, 3, 4]), [Some(Rule::Opn5); 5], "restarted: {restarted}");
     }
 }
 
@@ -179,11 +180,11 @@ fn a_list_that_was_made_after_the_total_is_opened_to_nobody() {
     held.unmasked = known.clone();
     let mut lie = held.opening();
     lie.agreed.clone_from(&agreed);
-    assert_eq!(held.refused(&lie, &[4, 5]), [Some("OPN-2"); 2], "three agreed where five must");
+    assert_eq!(held.refused(&lie, &[4, 5]), [Some(Rule::Opn2); 2], "three agreed where five must");
     lie.agreed.extend(known.iter().filter(|(s, _)| **s < 2).map(|(s, p)| (*s, p.proof)));
     lie.agreed.sort_by_key(|(s, _)| *s);
-    assert_eq!(held.refused(&lie, &[4, 5]), [Some("OPN-6"); 2], "two of them to something else");
-    assert_eq!(held.refused(&lie, &[0, 1, 2, 3]), [Some("OPN-5"); 4]);
+    assert_eq!(held.refused(&lie, &[4, 5]), [Some(Rule::Opn6); 2], "two of them to something else");
+    assert_eq!(held.refused(&lie, &[0, 1, 2, 3]), [Some(Rule::Opn5); 4]);
 }
 
 /// What is left to a coordinator with colluders where nobody is missing (section 9.8): lists of inputs that were made before the
@@ -217,7 +218,7 @@ fn of_lists_that_were_shown_before_the_total_one_may_be_completed_after_it() {
         held.unmasked = known;
         let opening = Opening { agreed: agreed.into_iter().collect(), ..held.opening() };
         let others: Vec<u16> = (0..3).filter(|s| *s != chosen).collect();
-        assert_eq!(held.refused(&opening, &others), [Some("OPN-5"); 2]);
+        assert_eq!(held.refused(&opening, &others), [Some(Rule::Opn5); 2]);
         assert_eq!(held.refused(&opening, &[chosen, 3, 4]), [None; 3]);
     }
 }
@@ -245,7 +246,7 @@ fn so_many_lists_can_be_completed_and_no_more() {
 /// smaller one.
 #[test]
 fn survivors_are_not_named_again_with_another_input() {
-    for (alive, rule) in [(everybody(6), "SUR-4"), (everybody(5), "SUR-5")] {
+    for (alive, rule) in [(everybody(6), Rule::Sur4), (everybody(5), Rule::Sur5)] {
         let mut held = Held::asked(6, 5);
         let shown = |held: &Held, alive: &[u16]| {
             let inputs = alive.iter().map(|s| held.inputs[s].proof).collect();
@@ -256,7 +257,7 @@ fn survivors_are_not_named_again_with_another_input() {
         held.choose(4, &[1; WORDS]);
         let other = shown(&held, &alive);
         for _ in 0..2 {
-            assert_eq!(held.hub.tell(0, &other).unwrap_err().rule().unwrap().0, rule);
+            assert_eq!(held.hub.tell(0, &other).unwrap_err().rule().unwrap(), rule);
             assert_eq!(held.hub.reply(0, &honest).unwrap(), first, "the same again is answered the same");
             held.hub.restart(0).unwrap();
         }
@@ -272,10 +273,10 @@ fn a_site_that_was_shown_no_survivors_verifies_the_opening() {
     let honest = held.opening();
     let mut lie = honest.clone();
     lie.inputs[2].signature = Signature::from_bytes(&[7; 64]);
-    assert_eq!(held.refused(&lie, &[5]), [Some("OPN-5")]);
+    assert_eq!(held.refused(&lie, &[5]), [Some(Rule::Opn5)]);
     held.choose(4, &[1; WORDS]);
     let lie = held.opening();
-    assert_eq!(held.refused(&lie, &[5]), [Some("OPN-6")], "signed by its site, agreed to by nobody");
+    assert_eq!(held.refused(&lie, &[5]), [Some(Rule::Opn6)], "signed by its site, agreed to by nobody");
     assert_eq!(held.refused(&honest, &[5, 0]), [None, None]);
 }
 
@@ -446,7 +447,7 @@ fn colluders_never_get_an_honest_party_blamed() {
             }
         }
         // A frame that was delayed belongs to no round any more; this happens to honest parties and blames nobody.
-        let blamed = w.site_errors.iter().find(|(site, e)| *site < 5 && e.rule().is_none_or(|r| r.0 != "FRM-7"));
+        let blamed = w.site_errors.iter().find(|(site, e)| *site < 5 && e.rule().is_none_or(|r| r != Rule::Frm7));
         assert!(blamed.is_none(), "seed {seed}: {blamed:?}");
         let seen = seen.borrow();
         let documents = Documents { roster: &w.kit.roster, terms: &w.kit.terms };

@@ -139,7 +139,6 @@ impl Engine for Database {
             push::usable(&domain, hello.noise)?;
         }
         let (source, survey) = self.survey(hello)?;
-        let distinct = source.distinct(&mut self.session).map_err(|trouble| self.session.refusal(trouble))?;
         let mut held = None;
         let needed = survey.rows.saturating_mul(8 * COPIES).saturating_mul(domain.columns() as u64);
         if !self.push && needed <= self.memory {
@@ -168,7 +167,6 @@ impl Engine for Database {
             rows: survey.rows,
             bad: survey.bad.clone(),
             fingerprint: survey.fingerprint.clone(),
-            distinct,
             kinds,
         };
         self.opened = Some(Opened { hello: hello.clone(), domain, source, survey, held });

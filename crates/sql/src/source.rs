@@ -3,19 +3,13 @@
 use std::collections::BTreeMap;
 
 use tokio_postgres::types::{Kind, Type};
-use veilsum_answerer::{
-    Fingerprint, Hello, Refusal, RefusalCode,
-    contract::{MAX_DISTINCT, tame},
-};
+use veilsum_answerer::{Fingerprint, Hello, Refusal, RefusalCode, contract::tame};
 use veilsum_cluster::{OutOfBox, Scaling};
 
 use crate::{
     session::{Session, Trouble},
     text::{NOTHING, identifier, list, literal, number},
 };
-
-/// Rows in which different values are counted first: a column of numbers has enough of them there.
-const SAMPLE: u64 = 20_000;
 
 /// A relation with the plan's columns.
 pub(crate) struct Source {
@@ -277,26 +271,6 @@ impl Source {
         let cases =
             found.iter().enumerate().map(|(at, (_, when))| format!("WHEN {when} THEN {at}")).collect::<Vec<_>>();
         (found.into_iter().map(|(reason, _)| tame(&reason)).collect(), cases.join(" "))
-    }
-
-    /// Different values of every column, counted to [`MAX_DISTINCT`]; in the plan's box, where it clips.
-    pub(crate) fn distinct(&self, session: &mut Session) -> Result<Vec<u64>, Trouble> {
-        let name = |at: usize| if at < self.hello.columns.len() { self.boxed(at) } else { self.name(at) };
-        let counts = list((0..self.values.len()).map(|at| format!("count(DISTINCT {})", name(at))));
-        let sample =
-            format!("WITH {} SELECT ARRAY[{counts}]::int8[] FROM (SELECT * FROM v LIMIT {SAMPLE}) s", self.usable());
-        let first: Vec<i64> = session.rows(&sample)?.first().map(|row| row.get(0)).unwrap_or_default();
-        let mut all = Vec::with_capacity(first.len());
-        for (at, count) in first.iter().enumerate() {
-            let mut count = (*count as u64).min(MAX_DISTINCT);
-            if count < MAX_DISTINCT {
-                let values = format!("SELECT DISTINCT {} AS x FROM v LIMIT {MAX_DISTINCT}", name(at));
-                let sql = format!("WITH {} SELECT count(*)::int8 FROM ({values}) s", self.usable());
-                count = session.rows(&sql)?.first().map_or(0, |row| row.get::<_, i64>(0) as u64);
-            }
-            all.push(count);
-        }
-        Ok(all)
     }
 }
 

@@ -99,7 +99,6 @@ impl Cast {
             slots: 16,
             max_rows: 64,
             min_total_rows: 3,
-            opening: true,
             application: work.to_bytes(),
         };
         change(&mut terms);

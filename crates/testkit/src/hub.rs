@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use serde::Serialize;
 use veilsum_proto::{
-    Error, codec,
+    Error, Rule, codec,
     identity::Identity,
     journal::Record,
     message::{Kind, session},
@@ -15,7 +15,7 @@ use veilsum_proto::{
     roster::PartyId,
     site::{self, Site},
     suite::{self, Hash},
-    testing::Kit,
+    testing::{Kit, await_no_opening},
 };
 
 use crate::wire::*;
@@ -70,6 +70,8 @@ pub struct Hub {
     pub fixed: Vec<Option<OwnBlock>>,
     /// What left a site although its input failed.
     pub left: Vec<Parts>,
+    /// Whether its sites await no opening.
+    closed: bool,
     pub rng: ChaCha20Rng,
 }
 
@@ -85,14 +87,15 @@ pub fn certified(accepted: &Accepted, to: u16) -> Certified {
 
 impl Hub {
     pub fn new(n: usize, seed: u64, change: impl FnOnce(&mut Terms)) -> Hub {
-        // Openings have tests of their own; here every word is said by hand.
-        Hub::of(
-            Kit::new(n, |terms| {
-                terms.opening = false;
-                change(terms);
-            }),
-            seed,
-        )
+        Hub::closed(Kit::new(n, change), seed)
+    }
+
+    /// One whose sites await no opening. Openings have tests of their own; here every word is said by hand.
+    pub fn closed(kit: Kit, seed: u64) -> Hub {
+        let mut hub = Hub::of(kit, seed);
+        hub.closed = true;
+        hub.sites.iter_mut().for_each(await_no_opening);
+        hub
     }
 
     pub fn of(kit: Kit, seed: u64) -> Hub {
@@ -109,6 +112,7 @@ impl Hub {
             remembers: false,
             fixed: vec![None; n],
             left: Vec::new(),
+            closed: false,
             rng: ChaCha20Rng::seed_from_u64(seed),
             kit,
         }
@@ -191,7 +195,7 @@ impl Hub {
 
     /// The application's refusal of a question.
     pub fn refusal(&mut self, i: u16, context: Hash) -> Result<Vec<Parts>, Error> {
-        let input = site::Input::Refuse { context, rule: "POL-2".into() };
+        let input = site::Input::Refuse { context, rule: Rule::Pol2 };
         self.sites[usize::from(i)].handle(input, &mut self.rng)?;
         self.drain(i)
     }
@@ -200,6 +204,9 @@ impl Hub {
     pub fn restart(&mut self, i: u16) -> Result<(), Error> {
         let k = usize::from(i);
         self.sites[k] = Site::restore(self.kit.site(i), self.journals[k].clone())?;
+        if self.closed {
+            await_no_opening(&mut self.sites[k]);
+        }
         Ok(())
     }
 
@@ -331,7 +338,7 @@ impl Hub {
 
 /// All sites in one block have answered a first question.
 pub fn in_one_block(n: usize, seed: u64) -> (Hub, Deck, Round) {
-    let mut hub = Hub::of(Kit::with_blocks(n, 0, |terms| terms.opening = false), seed);
+    let mut hub = Hub::closed(Kit::with_blocks(n, 0, |_| {}), seed);
     let all = everybody(n);
     let deck = hub.deck(0, 8, &all);
     let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
@@ -362,13 +369,13 @@ pub fn started(n: usize, seed: u64) -> (Hub, Deck, Round, BTreeMap<u16, Vec<u64>
 }
 
 /// The rule that an error names.
-pub fn rule(e: &Error) -> &'static str {
-    e.rule().map_or("none", |r| r.0)
+pub fn rule(e: &Error) -> Rule {
+    e.rule().unwrap_or_else(|| panic!("no rule: {e}"))
 }
 
 /// The site refuses under this rule, and nothing leaves it; what it says.
 #[track_caller]
-pub fn refuses(hub: &mut Hub, site: u16, bytes: &[u8], expected: &str) -> String {
+pub fn refuses(hub: &mut Hub, site: u16, bytes: &[u8], expected: Rule) -> String {
     let e = hub.tell(site, bytes).expect_err("it must refuse");
     assert_eq!(rule(&e), expected, "{e}");
     assert!(hub.left.is_empty(), "nothing leaves with a refusal");

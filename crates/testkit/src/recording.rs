@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chacha20::ChaCha20Rng;
 use veilsum_proto::{
-    Error,
+    Error, Rule,
     aggregator::{self, Aggregator, Event, Millis},
     identity::Identity,
     journal::Record,
@@ -80,7 +80,7 @@ fn aggregator_of(kit: &Kit, seed: u64) -> Aggregator {
 /// What the application of a site does with a question.
 fn manner(sites: u16, me: u16, asked: &Asked) -> Reply {
     match &asked.query[..] {
-        REFUSE if me + 2 == sites => Reply::Refuse("POL-2"),
+        REFUSE if me + 2 == sites => Reply::Refuse(Rule::Pol2),
         DROP if me + 1 == sites => Reply::Silence,
         _ => Reply::Answer,
     }
@@ -89,7 +89,7 @@ fn manner(sites: u16, me: u16, asked: &Asked) -> Reply {
 /// What a site's application says to a question that it does not pass over.
 pub fn answer(kit: &Kit, me: u16, asked: &Asked) -> site::Input<'static> {
     if let Reply::Refuse(rule) = manner(kit.roster.sites.len() as u16, me, asked) {
-        return site::Input::Refuse { context: asked.context, rule: rule.into() };
+        return site::Input::Refuse { context: asked.context, rule };
     }
     let consent = veilsum_proto::testing::decide_by_floor(&kit.terms, &kit.floor, asked).unwrap();
     // Values of so long a vector are not worth their time.
@@ -303,7 +303,7 @@ impl<'a> Victim<'a> {
     /// Its application will not answer what was asked last.
     pub fn refuse(&mut self) {
         let Some(asked) = self.asked.last() else { return };
-        let refusal = site::Input::Refuse { context: asked.context, rule: "POL-2".into() };
+        let refusal = site::Input::Refuse { context: asked.context, rule: Rule::Pol2 };
         self.site.handle(refusal, &mut self.rng).expect("a site may always refuse");
         self.drain();
     }

@@ -5,7 +5,7 @@ use std::{convert::Infallible, path::Path, sync::Arc};
 use rand_core::{TryCryptoRng, TryRng};
 use serde_json::{Value, json};
 use veilsum_proto::{
-    Error,
+    Error, Rule,
     aggregator::{self, Aggregator, AggregatorConfig, Loss, Millis, Timing},
     codec,
     identity::{Identity, from_hex},
@@ -19,20 +19,21 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-pub const SESSIONS: [&str; 9] = [
+use crate::hub::rule;
+
+pub const SESSIONS: [&str; 8] = [
     "session_3",
     "session_5",
     "session_7",
     "session_4_of_5",
     "session_10",
-    "session_not_opened",
     "session_blocks",
     "session_burned",
     "session_counted",
 ];
 
 pub fn read(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../protocol/vectors/v2/{name}.json"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../protocol/vectors/v3/{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_str(&text).expect("JSON")
 }
@@ -76,10 +77,6 @@ pub fn raw(words: &[u64]) -> Vec<u8> {
 
 pub fn words_of(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().unwrap())).collect()
-}
-
-pub fn rule_of(e: &Error) -> &'static str {
-    e.rule().map_or("none", |r| r.0)
 }
 
 /// The vectors' drawn bytes: SHA-256(name, 0, le64(0)), SHA-256(name, 0, le64(1)), … one after the other.
@@ -235,7 +232,7 @@ impl Player {
             site.handle(site::Input::Message(&session.frame(frame)), draws)
         } else if let Some(rule) = given.get("refuse") {
             let context = asked.as_ref().expect("a question").context;
-            site.handle(site::Input::Refuse { context, rule: rule.as_str().unwrap().to_owned() }, draws)
+            site.handle(site::Input::Refuse { context, rule: rule.as_str().unwrap().parse().unwrap() }, draws)
         } else {
             let asked = asked.as_ref().expect("a question");
             let consent = veilsum_proto::testing::decide_by_floor(&self.terms, &floor(&self.terms), asked)
@@ -249,7 +246,7 @@ impl Player {
             }
             out.push(site_output(&output));
         }
-        let rule = |e: &Error| if matches!(e, Error::Journal(_)) { "JRN-3" } else { rule_of(e) };
+        let rule = |e: &Error| if matches!(e, Error::Journal(_)) { Rule::Jrn3 } else { rule(e) };
         out.extend(result.err().map(|e| json!({"refused": rule(&e)})));
         out
     }
@@ -331,9 +328,9 @@ fn hub_output(output: &aggregator::Output) -> Value {
             let why = match why {
                 Loss::Gone => "gone".to_owned(),
                 Loss::Refused(rule) => format!("refused {rule}"),
-                Loss::Misbehaved(e) => rule_of(e).to_owned(),
-                Loss::BlockIncomplete(_) => "REL-4".to_owned(),
-                Loss::BlockTooSmall(_) => "REL-3".to_owned(),
+                Loss::Misbehaved(e) => rule(e).to_string(),
+                Loss::BlockIncomplete(_) => Rule::Rel4.to_string(),
+                Loss::BlockTooSmall(_) => Rule::Rel3.to_string(),
                 other => format!("{other:?}"),
             };
             json!({"lost": site, "why": why})
@@ -345,7 +342,7 @@ fn hub_output(output: &aggregator::Output) -> Value {
             json!({"caught": {"site": site, "frames": frames.iter().map(|f| text(f)).collect::<Vec<_>>()}})
         }
         aggregator::Output::Event(Event::TooLate(site)) => json!({"too_late": site}),
-        aggregator::Output::Event(Event::Failed(e)) => json!({"failed": rule_of(e)}),
+        aggregator::Output::Event(Event::Failed(e)) => json!({"failed": rule(e)}),
         aggregator::Output::Event(other) => panic!("an event that the vectors do not know: {other:?}"),
     }
 }

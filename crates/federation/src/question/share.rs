@@ -54,7 +54,7 @@ pub(super) fn share_of(
     if honest == 0 || !(LEAST_SHARE..=noise::MAX_SIGMA as f64).contains(&deviation) {
         let why = format!("a site's share of the noise of {:?} is {deviation:.0} steps", block.name);
         let why = format!("{why}; 4 to 2^40 are possible: another step_bits");
-        return Err(Error::Invalid { document: "plan", why, rule: Rule("NOI-3") });
+        return Err(Error::Invalid { document: "plan", why, rule: Rule::Noi3 });
     }
     Ok(Share { deviation: deviation as u64, sensitivity })
 }

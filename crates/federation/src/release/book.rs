@@ -6,6 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use veilsum_proto::{
+    Rule,
     identity::{Identity, PublicKey},
     ledger::{Answer, Entry},
     policy::{Cost, Spent},
@@ -113,12 +114,12 @@ impl Book {
         let stated = block.iter().find(|(key, _)| *key == own).map(|(_, version)| *version);
         if stated != Some(self.account.version()) {
             let what = "asks in a deck whose keys were exchanged for an earlier version of these rows; a new run exchanges new ones";
-            return broken(what, "REL-7");
+            return broken(what, Rule::Rel7);
         }
         if self.promised.iter().any(|(session, promise)| *session != left.session && promise.block != block) {
             return broken(
                 "asks these rows in another block than the one in which the other aggregator asks them",
-                "REL-5",
+                Rule::Rel5,
             );
         }
         let cost = (!self.repeats(left, &answer)).then_some(answer.cost);

@@ -33,7 +33,7 @@ pub fn check_promise(
         what: "the answers under this plan would spend more of the privacy budget than the plan promises: it was run before, \
                and a second run has noise of its own"
             .into(),
-        rule: Rule("POL-8"),
+        rule: Rule::Pol8,
     })
 }
 

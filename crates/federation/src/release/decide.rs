@@ -83,7 +83,7 @@ pub fn decide(
         frame: BoundingBox::default(),
         centres: Vec::new(),
     };
-    let form = site.form().map_err(|e| Error::Refused { what: e.to_string(), rule: Rule("POL-3") })?;
+    let form = site.form().map_err(|e| Error::Refused { what: e.to_string(), rule: Rule::Pol3 })?;
     let repeated = book.repeats(left, &answer);
     let account = book.account();
     let before = account.block().map(|block| OwnBlock { id: block.id, members: block.members.clone() });
@@ -100,10 +100,8 @@ pub fn decide(
         check_promise((site.terms, &form, sites), site.policy, rho, book.rho_of_plan(left))?;
     }
     let consent = policy::decide(site.terms, site.policy, asked, &request, &book.spent(left))?;
-    book.promise(left, answer, asked.own.members.clone()).map_err(|broken| Error::Refused {
-        what: format!("the aggregator {}", broken.what),
-        rule: Rule(broken.rule),
-    })?;
+    book.promise(left, answer, asked.own.members.clone())
+        .map_err(|broken| Error::Refused { what: format!("the aggregator {}", broken.what), rule: broken.rule })?;
     Ok(consent)
 }
 

@@ -33,8 +33,8 @@ pub struct Yes {
     pub runs: Option<u32>,
 }
 
-fn refused<T>(what: impl Into<String>, rule: &'static str) -> Result<T, Error> {
-    Err(Error::Refused { what: what.into(), rule: Rule(rule) })
+fn refused<T>(what: impl Into<String>, rule: Rule) -> Result<T, Error> {
+    Err(Error::Refused { what: what.into(), rule })
 }
 
 /// Whether this site answers the whole plan. A yes holds for all of its questions: what is spent is what the plan promises, and
@@ -65,11 +65,8 @@ pub fn judge_rest(about: About<'_>, policy: &Policy, account: &Account, now: u64
     if policy::least_in_block(terms, &policy.floor, sites) > sites {
         return refused(
             "no block of this roster has as many sites as this site's policy asks for (contributors)",
-            "REL-3",
+            Rule::Rel3,
         );
-    }
-    if !terms.opening {
-        return refused("the plan does not open its totals, so no site could follow what is asked", "POL-4");
     }
     policy::check_questions(&policy.floor, u64::from(work.max_questions()))?;
     policy::check_plan(policy, &facts(work))?;
@@ -80,11 +77,11 @@ pub fn judge_rest(about: About<'_>, policy: &Policy, account: &Account, now: u64
                 "the plan allows a site {} rows, and this site may hold {} (max_rows)",
                 terms.max_rows, policy.max_rows
             ),
-            "POL-4",
+            Rule::Pol4,
         );
     }
     let form =
-        SumBounds::of(work, terms, sites).map_err(|e| Error::Refused { what: e.to_string(), rule: Rule("POL-3") })?;
+        SumBounds::of(work, terms, sites).map_err(|e| Error::Refused { what: e.to_string(), rule: Rule::Pol3 })?;
     let (plan, nano_rho) = (terms.hash(), promise((terms, &form, sites), policy));
     let rest = nano_rho.map(|rho| rho.saturating_sub(account.rho_of(&plan)));
     let mut spent = account.spent();
@@ -109,7 +106,7 @@ const LEAST_WIDTH: f64 = 0.02;
 pub fn may_agree(about: About<'_>, policy: &Policy, account: &Account) -> Result<(), Error> {
     let About { work, terms, .. } = about;
     let recipe = &work.recipe;
-    let no = |what: &str| refused(what, "POL-9");
+    let no = |what: &str| refused(what, Rule::Pol9);
     if recipe.noise.is_some() {
         return no("the plan adds noise, so there is nothing to agree to");
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use veilsum_proto::Error;
+use veilsum_proto::{Error, Rule};
 
 /// A member's answer to a proposed plan. It follows from roster, plan, schema, policy and ledger, but for one bit: whether the
 /// member is ready.
@@ -17,8 +17,9 @@ pub enum PlanAnswer {
     },
     /// A rule of its policy or its account refuses the plan.
     Refuses {
-        /// The rule, as in `POL-4`; empty if there is no name for it.
-        rule: String,
+        /// The rule; none if there is no name for it.
+        #[serde(with = "name")]
+        rule: Option<Rule>,
     },
     /// Its operator has not agreed to the roster.
     Roster,
@@ -26,10 +27,22 @@ pub enum PlanAnswer {
     NotReady,
 }
 
-impl PlanAnswer {
-    /// The longest name of a rule.
-    const MAX_RULE: usize = 8;
+/// A rule by its name, and none as an empty text.
+mod name {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use veilsum_proto::Rule;
 
+    pub(super) fn serialize<S: Serializer>(rule: &Option<Rule>, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(rule.map_or("", Rule::name))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rule>, D::Error> {
+        let name = String::deserialize(from)?;
+        (!name.is_empty()).then(|| name.parse().map_err(D::Error::custom)).transpose()
+    }
+}
+
+impl PlanAnswer {
     /// Whether a run with this member can be begun.
     pub fn is_yes(&self) -> bool {
         matches!(self, PlanAnswer::Would { .. })
@@ -37,25 +50,7 @@ impl PlanAnswer {
 
     /// A refusal: its rule travels, and nothing of its words.
     pub fn refusal(error: &Error) -> PlanAnswer {
-        PlanAnswer::Refuses { rule: error.rule().map_or_else(String::new, |rule| rule.0.to_owned()) }
-    }
-
-    fn is_rule(rule: &str) -> bool {
-        let form = |(family, number): (&str, &str)| {
-            family.len() == 3
-                && family.bytes().all(|b| b.is_ascii_uppercase())
-                && (1..=2).contains(&number.len())
-                && number.bytes().all(|b| b.is_ascii_digit())
-        };
-        rule.len() <= Self::MAX_RULE && rule.split_once('-').is_some_and(form)
-    }
-
-    /// Whether it is one that an honest member says; what somebody else signed may hold anything.
-    pub fn is_well_formed(&self) -> bool {
-        match self {
-            PlanAnswer::Refuses { rule } => rule.is_empty() || Self::is_rule(rule),
-            _ => true,
-        }
+        PlanAnswer::Refuses { rule: error.rule() }
     }
 
     /// The same on this party's own screen.
@@ -76,14 +71,14 @@ impl fmt::Display for PlanAnswer {
             PlanAnswer::Would { runs: Some(0) } => write!(f, "would answer, and no further plan like this one"),
             PlanAnswer::Would { runs: Some(1) } => write!(f, "would answer, and 1 more plan like this one"),
             PlanAnswer::Would { runs: Some(runs) } => write!(f, "would answer, and {runs} more plans like this one"),
-            PlanAnswer::Refuses { rule } if rule.is_empty() => write!(f, "refuses"),
-            PlanAnswer::Refuses { rule } if rule == "POL-8" => {
+            PlanAnswer::Refuses { rule: None } => write!(f, "refuses"),
+            PlanAnswer::Refuses { rule: Some(Rule::Pol8) } => {
                 write!(f, "refuses: its account does not suffice [POL-8]")
             }
-            PlanAnswer::Refuses { rule } if rule == "POL-9" => {
+            PlanAnswer::Refuses { rule: Some(Rule::Pol9) } => {
                 write!(f, "refuses: its operator has not agreed to exact totals of this plan [POL-9]")
             }
-            PlanAnswer::Refuses { rule } => write!(f, "refuses: rule {rule}"),
+            PlanAnswer::Refuses { rule: Some(rule) } => write!(f, "refuses: rule {rule}"),
             PlanAnswer::Roster => write!(f, "its operator has not agreed to the roster yet"),
             PlanAnswer::NotReady => write!(f, "is not ready; its own screen says why"),
         }
@@ -93,7 +88,7 @@ impl fmt::Display for PlanAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use veilsum_proto::Rule;
+    use serde_json::json;
 
     #[test]
     fn on_its_own_screen_a_party_reads_whole_sentences() {
@@ -101,17 +96,22 @@ mod tests {
             let told = answer.of_this_party();
             assert!(told.starts_with("this party ") && !told.contains("screen"), "{told}");
         }
-        assert_eq!(PlanAnswer::Refuses { rule: "POL-4".into() }.of_this_party(), "this party refuses: rule POL-4");
+        assert_eq!(PlanAnswer::Refuses { rule: Some(Rule::Pol4) }.of_this_party(), "this party refuses: rule POL-4");
     }
 
     /// [PRO-2]: a refusal travels as a rule's name, and nothing of the sentence goes with it.
     #[test]
     fn of_a_refusal_only_the_rule_is_told() {
-        let error = Error::Refused { what: "1,234 of my rows are too few".into(), rule: Rule("POL-4") };
-        assert_eq!(PlanAnswer::refusal(&error), PlanAnswer::Refuses { rule: "POL-4".into() });
-        assert_eq!(PlanAnswer::refusal(&Error::ApiMisuse("my row 0.25")), PlanAnswer::Refuses { rule: String::new() });
-        let forged = PlanAnswer::Refuses { rule: "\u{1b}[31mred".into() };
-        assert!(!forged.is_well_formed() && PlanAnswer::refusal(&error).is_well_formed());
+        let error = Error::Refused { what: "1,234 of my rows are too few".into(), rule: Rule::Pol4 };
+        assert_eq!(PlanAnswer::refusal(&error), PlanAnswer::Refuses { rule: Some(Rule::Pol4) });
+        assert_eq!(PlanAnswer::refusal(&Error::ApiMisuse("my row 0.25")), PlanAnswer::Refuses { rule: None });
+        for (name, rule) in
+            [("POL-4", Some(Some(Rule::Pol4))), ("", Some(None)), ("POL-99", None), ("\u{1b}[31mred", None)]
+        {
+            let said = serde_json::from_value(json!({ "refuses": { "rule": name } })).ok();
+            assert_eq!(said, rule.map(|rule| PlanAnswer::Refuses { rule }), "{name:?}");
+            assert!(said.is_none_or(|said| json!(said)["refuses"]["rule"] == name), "{name:?}");
+        }
         assert!(PlanAnswer::Would { runs: None }.is_yes());
         for no in [PlanAnswer::NotReady, PlanAnswer::Roster, PlanAnswer::refusal(&error)] {
             assert!(!no.is_yes(), "{no}");

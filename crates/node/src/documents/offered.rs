@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use veilsum_proto::{
+    Rule,
     history::SignedChange,
     identity::Identity,
     roster::{PartyId, Roster},
@@ -211,7 +212,8 @@ impl Offered<'_> {
                      they tell: {}",
                     self.accept("")
                 ),
-            ));
+            )
+            .under(Rule::Ros9));
         }
         let Some(used) = data.and_then(|data| known.elsewhere(&roster.name, data)) else { return Ok(standing) };
         let more = format!(" --data-set {}", quoted(Path::new(&used.data.name)));
@@ -243,7 +245,8 @@ impl Offered<'_> {
                 "do not use it: get the roster that the others have, or ask {}, by a number that you know, whether this one is theirs",
                 self.roster.coordinator.name
             ),
-        ))
+        )
+        .under(Rule::Ros8))
     }
 
     /// Whether this key agreed to no roster of this name yet, so that a fingerprint is needed.
@@ -267,6 +270,7 @@ impl Offered<'_> {
                 self.accept("")
             ),
         )
+        .under(Rule::Ros8)
     }
 
     fn accept(&self, more: &str) -> String {

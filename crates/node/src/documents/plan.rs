@@ -21,7 +21,7 @@ use crate::{
 use veilsum_federation::agreed::roster_fingerprint;
 use veilsum_proto::identity::to_hex;
 
-const FORMAT: &str = "veilsum-plan/2";
+const FORMAT: &str = "veilsum-plan/3";
 /// Bytes of a plan file: the largest method part (1 MiB of doubles) as decimal text.
 const MAX_FILE: usize = 8 << 20;
 const NEXT: &str = "ask the coordinator for the plan again";
@@ -59,7 +59,6 @@ struct CohortPart {
     slots: u16,
     max_rows_per_site: u64,
     min_total_rows: u64,
-    opening: bool,
 }
 
 /// Writes a signed plan, whole or not at all.
@@ -83,7 +82,6 @@ pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Fa
             slots: terms.slots,
             max_rows_per_site: terms.max_rows,
             min_total_rows: terms.min_total_rows,
-            opening: terms.opening,
         },
         judge: work.judge,
         method: work.recipe,
@@ -152,7 +150,6 @@ pub(super) fn parse_signed_plan(path: &Path, text: &str, roster: &Roster) -> Res
         slots: c.slots,
         max_rows: c.max_rows_per_site,
         min_total_rows: c.min_total_rows,
-        opening: c.opening,
         application: work.to_bytes(),
     };
     Ok(SignedTerms { terms, signature })

@@ -207,7 +207,7 @@ fn the_wrong_document_is_named_as_such() {
     let path = folder.at("x.toml");
     write_roster(&path, &roster.clone().sign(&ids[0]).unwrap()).unwrap();
     let failure = load_plan(&path, &roster).unwrap_err();
-    assert!(failure.message.contains("veilsum-roster/1") && failure.message.contains("veilsum-plan/2"), "{failure}");
+    assert!(failure.message.contains("veilsum-roster/1") && failure.message.contains("veilsum-plan/3"), "{failure}");
 }
 
 #[test]

@@ -24,11 +24,6 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
         counted(federation.work.max_questions() as usize, "question"),
         counted(most as usize, "number"),
     )];
-    let sites = if cost.opened {
-        "Every site sees the same, because totals are opened to all sites"
-    } else {
-        "The sites see no totals"
-    };
     let (but, judge) = match work.judge {
         Judge::Coordinator => ("", ""),
         Judge::Intermediary => {
@@ -36,7 +31,7 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
         }
     };
     all.push(format!(
-        "{} sees every total{but}. {sites}. {} sees how many rows the sites have together{judge}, and no centre.",
+        "{} sees every total{but}. Every site sees the same, because totals are opened to all sites. {} sees how many rows the sites have together{judge}, and no centre.",
         federation.roster.coordinator.name, federation.roster.intermediary.name
     ));
     let mut who = cost.sites_mean();

@@ -558,7 +558,7 @@ impl AggregatorHost {
 
 /// The list of what a run has said, before it says anything; none where this aggregator opens nothing.
 fn unsaid(config: &HostConfig) -> Option<Vec<Said>> {
-    config.party.federation.terms.opens(config.role).then(Vec::new)
+    config.role.opens().then(Vec::new)
 }
 
 /// Bytes of questions and openings that an aggregator holds for the file beside its result.

@@ -2,7 +2,7 @@
 //! signed is kept for others to judge.
 
 use veilsum_proto::{
-    Error,
+    Error, Rule,
     evidence::Documents,
     message::{Kind, context_of, kind_of},
     roster::PartyId,
@@ -171,14 +171,17 @@ impl Follower {
 
     /// What a false opening or a question that contradicts an opening leaves behind: a half-sentence on where the evidence is.
     pub(super) fn accuse(&self, error: &Error, frame: &[u8], directory: Option<Hash>) -> String {
-        let Some(rule) = error.rule().map(|rule| rule.0) else { return String::new() };
+        let Some(rule) = error.rule() else { return String::new() };
         let said = |frame: &[u8]| Said { directory: directory.unwrap_or_default(), frame: frame.to_vec() };
+        let what = error.to_string();
         match (rule, kind_of(frame), &self.asked, &self.opened) {
-            ("OPN-8", Some(Kind::Opening), _, Some(before)) => {
-                self.write(error, Case::Twice, &[before.clone(), said(frame)])
+            (Rule::Opn8, Some(Kind::Opening), _, Some(before)) => {
+                self.written((rule, &what), Case::Twice, &[before.clone(), said(frame)])
             }
-            (_, Some(Kind::Opening), Some(ask), _) => self.write(error, Case::Opening, &[ask.clone(), said(frame)]),
-            ("OPN-7", Some(Kind::Ask), _, Some(_)) => self.accuse_course(said(frame), &error.to_string()),
+            (_, Some(Kind::Opening), Some(ask), _) => {
+                self.written((rule, &what), Case::Opening, &[ask.clone(), said(frame)])
+            }
+            (Rule::Opn7, Some(Kind::Ask), _, Some(_)) => self.accuse_course(said(frame), &what),
             _ => String::new(),
         }
     }
@@ -186,15 +189,10 @@ impl Follower {
     fn accuse_course(&self, last: Said, what: &str) -> String {
         let Some(Ok(mut frames)) = self.transcript.as_ref().map(Transcript::all) else { return String::new() };
         frames.push(last);
-        self.written(("OPN-9", what), Case::Course, &frames)
+        self.written((Rule::Opn9, what), Case::Course, &frames)
     }
 
-    fn write(&self, error: &Error, case: Case, frames: &[Said]) -> String {
-        let what = error.to_string();
-        self.written((error.rule().map_or("", |rule| rule.0), &what), case, frames)
-    }
-
-    fn written(&self, claim: (&str, &str), case: Case, frames: &[Said]) -> String {
+    fn written(&self, claim: (Rule, &str), case: Case, frames: &[Said]) -> String {
         let Some(folder) = &self.config.state else { return String::new() };
         match evidence::write(folder, self.documents(), PartyId::Coordinator, claim, case, frames) {
             Ok(path) => kept(&path),

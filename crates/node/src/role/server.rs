@@ -10,6 +10,7 @@ use std::{
 };
 
 use veilsum_proto::{
+    Rule,
     aggregator::{self, Loss, Timing},
     codec,
     evidence::Documents,
@@ -183,7 +184,7 @@ fn with_a_way_back(failure: Failure, state: Option<&Path>) -> Failure {
 /// What the sites are told: the model, and where they recompute it the result ([RES-2]).
 fn last_word(federation: &Federation, result: &RunResult) -> Finished {
     let model = result.model.as_ref().map_or_else(Vec::new, Model::to_bytes);
-    let signed = result.signed.as_ref().filter(|_| is_recomputed(&federation.work, &federation.terms));
+    let signed = result.signed.as_ref().filter(|_| is_recomputed(&federation.work));
     let fits = |text: &str| model.len() + text.len() + 1024 <= Kind::Finished.body_limit();
     match signed.map(|(_, signed)| signed) {
         Some(signed) if fits(&signed.text) => Finished {
@@ -474,8 +475,8 @@ impl Run<'_> {
         let documents =
             Documents { roster: &self.config.party.federation.roster, terms: &self.config.party.federation.terms };
         let (case, claim) = match frames.len() {
-            1 => (Case::Input, ("INP-4", "committed to another vector than it sent")),
-            _ => (Case::Twice, ("INP-2", "answered one question twice, with different vectors")),
+            1 => (Case::Input, (Rule::Inp4, "committed to another vector than it sent")),
+            _ => (Case::Twice, (Rule::Inp2, "answered one question twice, with different vectors")),
         };
         let said = |frame| Said { directory: Hash::default(), frame };
         let frames: Vec<Said> = frames.into_iter().map(said).collect();

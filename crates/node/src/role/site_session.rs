@@ -154,13 +154,7 @@ impl SiteSession {
                 (Some(journal), site)
             }
         };
-        let follower = config
-            .party
-            .federation
-            .terms
-            .opens(aggregator)
-            .then(|| Follower::new(config, &session, site.round_context()))
-            .transpose()?;
+        let follower = aggregator.opens().then(|| Follower::new(config, &session, site.round_context())).transpose()?;
         let mut talk = SiteSession {
             config: config.clone(),
             aggregator,
@@ -402,7 +396,7 @@ impl SiteSession {
         let context = message::context_of(bytes);
         if let (Error::Refused { rule, .. }, Some(Kind::Ask), Some(context)) = (error, message::kind_of(bytes), context)
         {
-            let input = Input::Refuse { context, rule: rule.0.to_owned() };
+            let input = Input::Refuse { context, rule: *rule };
             self.site.handle(input, &mut system_rng())?;
             self.drain(line, bytes).await?;
         }
@@ -413,12 +407,12 @@ impl SiteSession {
     fn failed_message(&mut self, error: Error, bytes: &[u8]) -> Result<(), Failure> {
         match error.rule() {
             // A message of a deck or round that is over: it was under way when this side moved on.
-            Some(Rule("FRM-7")) => {
+            Some(Rule::Frm7) => {
                 tracing::debug!("ignored: {error}");
                 Ok(())
             }
             // The aggregator was started anew. What this site knew of the run before is of no use in this one.
-            Some(Rule("KEX-9")) => {
+            Some(Rule::Kex9) => {
                 tracing::warn!("{} began a new run; joining it with fresh keys", self.name());
                 if let Some(journal) = &mut self.journal {
                     journal.rewrite(&[])?;

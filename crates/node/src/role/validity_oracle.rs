@@ -83,7 +83,7 @@ fn take_distances(
     if !oracle.fits(&found) {
         let who = config.party.name_of(from);
         let what = "sent distances that do not fit the question".to_owned();
-        return Err(Error::PeerMisbehaved { who, what, rule: Rule("APP-5") }.into());
+        return Err(Error::PeerMisbehaved { who, what, rule: Rule::App5 }.into());
     }
     match distances {
         None => *distances = Some(found),

@@ -13,6 +13,7 @@ use crate::{
     plan::Terms,
     release::Blocks,
     roster::{PartyId, Roster},
+    rule::Rule,
     suite::Hash,
 };
 
@@ -33,7 +34,7 @@ pub(crate) struct Env {
 }
 
 impl Env {
-    pub(crate) fn site_error(&self, site: u16, what: impl Into<String>, rule: &'static str) -> Error {
+    pub(crate) fn site_error(&self, site: u16, what: impl Into<String>, rule: Rule) -> Error {
         Error::peer(self.roster.name_of(PartyId::Site(site)), what, rule)
     }
 
@@ -52,25 +53,18 @@ impl Env {
         let least = usize::from(self.terms.min_cohort);
         let needed = (least..=sites).find(|n| self.terms.threshold_of(*n, sites).is_ok()).unwrap_or(sites);
         if n < needed {
-            return Err(Error::Quorum { step: step.into(), alive: n, needed, rule: crate::Rule("POL-1") });
+            return Err(Error::Quorum { step: step.into(), alive: n, needed, rule: Rule::Pol1 });
         }
         self.terms.threshold_of(n, sites)
     }
 
     /// The error that too few sites are here. Where whole blocks wait for somebody, it names who is missing and who
     /// waits ([REL-4]).
-    pub(super) fn too_few(
-        &self,
-        blocks: &Blocks,
-        here: &[u16],
-        needed: usize,
-        step: &str,
-        rule: &'static str,
-    ) -> Error {
+    pub(super) fn too_few(&self, blocks: &Blocks, here: &[u16], needed: usize, step: &str, rule: Rule) -> Error {
         let waiting = blocks.cut_among(here);
         let alive = here.len() - waiting.len();
         if waiting.is_empty() {
-            return Error::Quorum { step: step.into(), alive, needed, rule: crate::Rule(rule) };
+            return Error::Quorum { step: step.into(), alive, needed, rule };
         }
         let names = |sites: Vec<u16>| sites.into_iter().map(|s| self.name_of(s)).collect::<Vec<_>>().join(", ");
         let cut = blocks.0.iter().filter(|block| block.sites.iter().any(|s| waiting.contains(s)));
@@ -81,7 +75,7 @@ impl Env {
             names(missing.collect()),
             names(waiting),
         );
-        Error::Quorum { step, alive, needed, rule: crate::Rule("REL-4") }
+        Error::Quorum { step, alive, needed, rule: Rule::Rel4 }
     }
 
     /// Names of the members of a site's block that are not `here`.

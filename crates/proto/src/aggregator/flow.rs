@@ -52,7 +52,7 @@ impl Aggregator {
                 step: "a deck (members kept vanishing while it was set up)".into(),
                 alive: self.candidates().len(),
                 needed: usize::from(self.env.terms.min_cohort),
-                rule: crate::Rule("KEX-11"),
+                rule: Rule::Kex11,
             });
             return;
         }
@@ -154,7 +154,7 @@ impl Aggregator {
         let cohort = deck.blocks.whole_among(&here);
         let needed = deck.threshold.max(usize::from(self.env.terms.min_cohort));
         if cohort.len() < needed {
-            let error = self.env.too_few(&deck.blocks, &here, needed, "a round", "POL-1");
+            let error = self.env.too_few(&deck.blocks, &here, needed, "a round", Rule::Pol1);
             self.fail(error);
             return;
         }

@@ -34,6 +34,7 @@ use crate::{
     limits::{MAX_DECK_ATTEMPTS, MAX_QUERY, MAX_WORDS},
     message::{self, Kind, Refusal, Verified},
     roster::PartyId,
+    rule::Rule,
     spread,
     suite::{self, Hash},
 };
@@ -100,7 +101,7 @@ impl Aggregator {
             return Err(Error::invalid(
                 "roster",
                 "this identity is not the one that the roster gives this role",
-                "ROS-7",
+                Rule::Ros7,
             ));
         }
         if config.slots == 0 || config.slots > config.terms.slots {
@@ -108,7 +109,7 @@ impl Aggregator {
         }
         let session = message::session(&config.terms.hash(), &config.roster.hash(), config.role);
         let peers = config.roster.sites.iter().map(|_| Peer::default()).collect();
-        let opening = config.terms.opens(config.role);
+        let opening = config.role.opens();
         Ok(Aggregator {
             env: Env {
                 identity: config.identity,
@@ -362,13 +363,11 @@ impl Aggregator {
                     return Ok(());
                 }
                 let refusal: Refusal = frame.decode("Refusal")?;
-                let plain = refusal.rule.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-');
-                let rule = plain.take(16).collect();
-                self.lose(from, Loss::Refused(rule), now);
+                self.lose(from, Loss::Refused(refusal.rule), now);
                 Ok(())
             }
             other => {
-                Err(self.env.site_error(from, format!("sent a {other:?}, which is not a site's to send"), "FRM-6"))
+                Err(self.env.site_error(from, format!("sent a {other:?}, which is not a site's to send"), Rule::Frm6))
             }
         }
     }
@@ -418,7 +417,7 @@ impl Aggregator {
             (self.env.roster.name_of(PartyId::Site(complainer)), self.env.roster.name_of(PartyId::Site(against)));
         let what = format!("{a} cannot open the shares that {b} sealed for it; one of the two is at fault");
         for site in [against, complainer] {
-            let error = self.env.site_error(site, what.clone(), "SHR-7");
+            let error = self.env.site_error(site, what.clone(), Rule::Shr7);
             self.lose(site, Loss::Misbehaved(error), now);
         }
     }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     commit::{self, Commitment, Sums, Weighted},
-    error::{Error, Rule},
+    error::Error,
     evidence,
     mask::{self, Sign},
     message::{
@@ -23,6 +23,7 @@ use crate::{
         Survivors, Verified, inputs_hash, masked_digest, round_context, seed_commitment, survivors_context,
     },
     release::{self, Blocks},
+    rule::Rule,
     shamir, spread,
     suite::{self, Hash, Secret},
 };
@@ -117,7 +118,7 @@ pub(crate) struct Done {
     pub(crate) missing: Vec<u16>,
     /// Wrong shares that were corrected: (holder, owner of the self-mask).
     pub(crate) wrong_shares: Vec<(u16, u16)>,
-    /// For the cohort, where the plan opens totals to it.
+    /// For the cohort, where this aggregator opens totals to it.
     pub(crate) opening: Option<Opening>,
 }
 
@@ -298,11 +299,11 @@ impl Round {
         }
         let signed = frame.proof.signed_message();
         if self.bound.as_ref().and_then(|bound| bound.input(from)).is_some_and(|before| *before != signed) {
-            return Err(env.site_error(from, TWICE, "INP-2"));
+            return Err(env.site_error(from, TWICE, Rule::Inp2));
         }
         if let Some(before) = self.inputs.get(&from) {
             if !before.proof.same_message(&frame.proof) {
-                return Err(env.site_error(from, TWICE, "INP-2"));
+                return Err(env.site_error(from, TWICE, Rule::Inp2));
             }
             self.repeated(env, from, frame);
             return Ok(());
@@ -312,7 +313,7 @@ impl Round {
         }
         let wrong_length = || {
             let what = format!("sent {} bytes where {} words were asked for", frame.rest.len(), self.words);
-            env.site_error(from, what, "INP-1")
+            env.site_error(from, what, Rule::Inp1)
         };
         let (commitment, bytes) = frame.rest.split_first_chunk::<32>().ok_or_else(wrong_length)?;
         let (words, rest) = bytes.as_chunks::<8>();
@@ -320,12 +321,16 @@ impl Round {
             return Err(wrong_length());
         }
         if !env.opening && *commitment != commit::NONE {
-            return Err(env.site_error(from, "committed to its input where the plan opens no totals", "INP-4"));
+            return Err(env.site_error(
+                from,
+                "committed to its input towards an aggregator that opens no totals",
+                Rule::Inp4,
+            ));
         }
         let digest = frame.masked.unwrap_or_else(|| masked_digest(bytes));
         if self.inputs.values().any(|other| other.digest == digest) {
             // Two honest masked vectors are equal with probability 2^-64 at most, so this one was copied.
-            return Err(env.site_error(from, "sent the masked vector of another site as its own", "INP-3"));
+            return Err(env.site_error(from, "sent the masked vector of another site as its own", Rule::Inp3));
         }
         let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
         let weight = self.weight(&signed);
@@ -352,7 +357,7 @@ impl Round {
         let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
         if *blame && commit::commit(&words) != *commitment {
             let frame = evidence::input_frame(&self.context, commitment, &words, &frame.proof);
-            guilty.push((from, env.site_error(from, BROKEN, "INP-4"), frame));
+            guilty.push((from, env.site_error(from, BROKEN, Rule::Inp4), frame));
         } else if let Some(weight) = self.inputs.get(&from).map(|input| input.weight) {
             self.add(&words, weight);
         }
@@ -376,11 +381,11 @@ impl Round {
         }
         let check: ConsistencyCheck = frame.decode("ConsistencyCheck")?;
         if check.round != self.context {
-            return Err(env.site_error(from, "signed these survivors for another round", "CON-2"));
+            return Err(env.site_error(from, "signed these survivors for another round", Rule::Con2));
         }
         let missing = self.cohort.iter().filter(|s| named.binary_search(s).is_err());
         if !check.seeds.iter().map(|s| &s.missing).eq(missing) {
-            return Err(env.site_error(from, "did not send one seed for every missing site", "CON-3"));
+            return Err(env.site_error(from, "did not send one seed for every missing site", Rule::Con3));
         }
         signed.insert(from, frame.proof);
         for s in &check.seeds {
@@ -408,10 +413,10 @@ impl Round {
         }
         let sent = frame.arrays("Unmask")?;
         if !sent.iter().all(shamir::is_canonical) {
-            return Err(env.site_error(from, "sent something that is not a share", "UNM-4"));
+            return Err(env.site_error(from, "sent something that is not a share", Rule::Unm4));
         }
         if sent.len() != alive.len() {
-            return Err(env.site_error(from, "did not send one share for every survivor", "UNM-4"));
+            return Err(env.site_error(from, "did not send one share for every survivor", Rule::Unm4));
         }
         shares.insert(from, sent.to_vec());
         agreed.insert(from, frame.proof);
@@ -466,14 +471,14 @@ impl Round {
                     return Ok(Progress::Waiting);
                 }
                 let (alive, needed) = (shares.len(), deck.threshold);
-                Err(Error::Quorum { step: "unmasking".into(), alive, needed, rule: Rule("UNM-5") })
+                Err(Error::Quorum { step: "unmasking".into(), alive, needed, rule: Rule::Unm5 })
             }
             Phase::Unmask { .. } => self.open_total(env, deck, waiting),
             Phase::Burn { .. } if waiting => Ok(Progress::Waiting),
             Phase::Burn { here, signed } => {
                 let sites = env.roster.sites.len();
                 let needed = deck.threshold.max(usize::from(env.terms.min_cohort));
-                let cause = env.too_few(&deck.blocks, here, needed, "a total", "SUR-3");
+                let cause = env.too_few(&deck.blocks, here, needed, "a total", Rule::Sur3);
                 let enough = release::burned_by(deck.members.len(), deck.threshold, env.terms.colluders_of(sites));
                 if signed.len() < enough {
                     return Err(cause);
@@ -522,7 +527,7 @@ impl Round {
             && *before != alive
         {
             let step = "the round that was open when this run was interrupted".into();
-            return Err(Error::Quorum { step, alive: alive.len(), needed: before.len(), rule: Rule("JRN-5") });
+            return Err(Error::Quorum { step, alive: alive.len(), needed: before.len(), rule: Rule::Jrn5 });
         }
         let needed = deck.threshold.max(usize::from(env.terms.min_cohort));
         if alive.len() < needed {
@@ -562,7 +567,7 @@ impl Round {
         let guilty = |(site, i): (&u16, &Input)| {
             let words = i.words.as_ref().filter(|words| commit::commit(words) != i.commitment)?;
             let frame = evidence::input_frame(&self.context, &i.commitment, words, &i.proof);
-            Some((*site, env.site_error(*site, BROKEN, "INP-4"), frame))
+            Some((*site, env.site_error(*site, BROKEN, Rule::Inp4), frame))
         };
         self.inputs.iter().filter_map(guilty).collect()
     }
@@ -636,7 +641,7 @@ impl Round {
                             name(owner),
                             holders.iter().map(name).collect::<Vec<_>>().join(", "),
                         );
-                        return Err(Error::malformed("Unmask", why, "UNM-6"));
+                        return Err(Error::malformed("Unmask", why, Rule::Unm6));
                     }
                 }
             };

@@ -12,13 +12,14 @@ use super::{
 };
 use crate::{
     codec,
-    error::{Error, Rule},
+    error::Error,
     message::{
         AcceptDirectory, AdvertiseKeys, CIPHERTEXT_FOR, CiphertextFor, DeliverShares, Directory, DirectoryEntry, Kind,
         OpenDeck, Proof, SealedFor, ShareComplaint, ShareKeys, Verified, commitments_hash, deck_id, directory_hash,
         encapsulates,
     },
     release::{self, Blocks, Member},
+    rule::Rule,
     suite::Hash,
 };
 
@@ -143,7 +144,7 @@ impl Setup {
         match self.answered.get(&(from, frame.kind)) {
             Some(before) if *before == digest => return Ok(()),
             Some(_) => {
-                return Err(env.site_error(from, format!("answered twice: two {:?} differ", frame.kind), "KEX-13"));
+                return Err(env.site_error(from, format!("answered twice: two {:?} differ", frame.kind), Rule::Kex13));
             }
             None => {}
         }
@@ -161,7 +162,7 @@ impl Setup {
                 let receivers = self.keys.keys().copied().filter(|to| encapsulates(from, *to));
                 if !ciphertexts.iter().map(|c| c.site).eq(receivers) {
                     let what = "did not send exactly one ciphertext for every member that it has to send one";
-                    return Err(env.site_error(from, what, "KEX-19"));
+                    return Err(env.site_error(from, what, Rule::Kex19));
                 }
                 proofs.insert(from, frame.proof);
                 for CiphertextFor { site, ciphertext } in ciphertexts {
@@ -177,13 +178,13 @@ impl Setup {
                 });
                 if !known {
                     let what = "sent other commitments than it advertised";
-                    return Err(env.site_error(from, what, "SHR-6"));
+                    return Err(env.site_error(from, what, Rule::Shr6));
                 }
                 let others: Vec<u16> = self.keys.keys().copied().filter(|s| *s != from).collect();
                 let sized = |b: &SealedFor| b.sealed.len() == 32 * usize::from(self.open.slots) + 16;
                 if !shares.boxes.iter().map(|b| b.site).eq(others) || !shares.boxes.iter().all(sized) {
                     let what = "did not send exactly one box of shares for every other member";
-                    return Err(env.site_error(from, what, "SHR-6"));
+                    return Err(env.site_error(from, what, Rule::Shr6));
                 }
                 self.commitments.insert(from, shares.commitments);
                 boxes.insert(from, shares.boxes);
@@ -192,7 +193,7 @@ impl Setup {
             (Phase::Deliver, Kind::ShareComplaint) => {
                 let complaint: ShareComplaint = frame.decode("ShareComplaint")?;
                 if complaint.against == from || !self.keys.contains_key(&complaint.against) {
-                    return Err(env.site_error(from, "complained about a box that it did not get", "SHR-7"));
+                    return Err(env.site_error(from, "complained about a box that it did not get", Rule::Shr7));
                 }
                 self.complaint = Some((from, complaint.against));
             }
@@ -207,15 +208,15 @@ impl Setup {
     fn check_keys(&self, env: &Env, from: u16, keys: &AdvertiseKeys) -> Result<(), Error> {
         // The site's own keys are not among them, because a site that has advertised is not asked again.
         if self.keys.values().any(|(o, _)| o.dh_key == keys.dh_key || o.kem_key == keys.kem_key) {
-            return Err(env.site_error(from, "advertised a key that stands in the directory already", "KEX-5"));
+            return Err(env.site_error(from, "advertised a key that stands in the directory already", Rule::Kex5));
         }
         // Every clamped scalar is a multiple of eight, which is all that a point of small order, of the curve or its twist, needs
         // to vanish; eight alone costs a twentieth of one.
         if MontgomeryPoint(keys.dh_key).mul_bits_be([true, false, false, false].into_iter()).0 == [0; 32] {
-            return Err(env.site_error(from, "advertised a key of small order", "KEX-8"));
+            return Err(env.site_error(from, "advertised a key of small order", Rule::Kex8));
         }
         if !keys.kem_key.is_valid() {
-            return Err(env.site_error(from, "advertised an ML-KEM key that is none", "KEX-16"));
+            return Err(env.site_error(from, "advertised an ML-KEM key that is none", Rule::Kex16));
         }
         Ok(())
     }
@@ -245,7 +246,7 @@ impl Setup {
         {
             let waiting: Vec<String> = out.iter().map(|site| env.name_of(*site)).collect();
             let step = format!("a deck of whole blocks ({} wait for others of their block)", waiting.join(", "));
-            return Err(Error::Quorum { step, alive: members.len(), needed, rule: Rule("REL-4") });
+            return Err(Error::Quorum { step, alive: members.len(), needed, rule: Rule::Rel4 });
         }
         let broken = |broken: release::Broken| Error::malformed("arrangement", broken.what, broken.rule);
         self.blocks = Blocks::of(&members, &proposal.blocks).map_err(broken)?;

@@ -8,6 +8,7 @@ use crate::{
     identity::Identity,
     plan::Terms,
     roster::{PartyId, Roster},
+    rule::Rule,
 };
 
 /// Who this aggregator is.
@@ -134,7 +135,7 @@ pub enum Loss {
     /// It did not answer in time.
     Silent,
     /// It refused, under this rule.
-    Refused(String),
+    Refused(Rule),
     /// It broke a rule.
     Misbehaved(Error),
     /// The application goes on without it.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Rule, roster::Member};
+use crate::roster::Member;
 
 fn id(seed: u8) -> Identity {
     Identity::from_seed(&[seed; 32])
@@ -59,7 +59,7 @@ fn ros_11_both_keys_have_to_say_so() {
         Rekey::make("test", "site-4", &id(4), &id(4)),
         Rekey { new: PublicKey([0; 32]), ..good.clone() },
     ] {
-        assert_eq!(rule(bad.verify()).0, Rule("ROS-11"), "{bad:?}");
+        assert_eq!(rule(bad.verify()).0, Rule::Ros11, "{bad:?}");
     }
 }
 
@@ -106,7 +106,7 @@ fn ros_12_a_history_that_does_not_hold_is_refused() {
         let mut bad = two.clone();
         change(&mut bad);
         let (rule, text) = rule(bad.verify());
-        assert!((rule == Rule("ROS-12") || rule == Rule("ROS-11")) && text.contains(says), "{says}: {text}");
+        assert!((rule == Rule::Ros12 || rule == Rule::Ros11) && text.contains(says), "{says}: {text}");
     };
     let resign = |d: &mut RosterDocument, at: usize| {
         d.history[at].signature = id(1).sign(CHANGE, &[&codec::encode(&d.history[at].change)]);

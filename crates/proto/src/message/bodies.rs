@@ -10,6 +10,7 @@ use crate::{
     identity::Signature,
     kem::{CIPHERTEXT_BYTES, Ciphertext, KemKey},
     release::Standing,
+    rule::Rule,
     suite::{self, Hash},
 };
 
@@ -161,7 +162,7 @@ pub(crate) struct Unmask {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Refusal {
     /// The rule without its reason, which only the site's own operator learns.
-    pub(crate) rule: String,
+    pub(crate) rule: Rule,
 }
 
 /// One survivor's masked input, without its words.

@@ -23,6 +23,7 @@ use crate::{
     },
     policy,
     release::{Blocks, Member, OwnBlock, Standing},
+    rule::Rule,
     shamir::{self, Polynomial, Powers, Share},
     spread,
     suite::{self, Hash, Purpose, Secret},
@@ -151,22 +152,22 @@ impl ExpectDirectory {
     ) -> Result<(ExpectCertificate, AcceptDirectory), Error> {
         let n = directory.entries.len();
         if !directory.entries.is_sorted_by(|a, b| a.site < b.site) {
-            return Err(env.aggregator("sent a directory that is not sorted or names a site twice", "KEX-5"));
+            return Err(env.aggregator("sent a directory that is not sorted or names a site twice", Rule::Kex5));
         }
         let threshold = policy::threshold(&env.terms, &env.floor, n, env.roster.sites.len())?;
         if usize::from(directory.threshold) != threshold {
             let what = format!("named a threshold of {}, the plan gives {threshold} for {n}", directory.threshold);
-            return Err(env.aggregator(what, "THR-1"));
+            return Err(env.aggregator(what, Rule::Thr1));
         }
         let unsigned = |site| {
             let who = env.name_of(site);
-            env.aggregator(format!("showed keys for {who} that {who} did not sign"), "KEX-3")
+            env.aggregator(format!("showed keys for {who} that {who} did not sign"), Rule::Kex3)
         };
         let mut seen: Vec<&[u8]> = Vec::with_capacity(2 * n);
         let mut proofs = Vec::with_capacity(n);
         for e in &directory.entries {
             let Some(key) = env.key_of(e.site) else {
-                return Err(env.aggregator("put a site into the directory that is not on the roster", "KEX-3"));
+                return Err(env.aggregator("put a site into the directory that is not on the roster", Rule::Kex3));
             };
             if !e.proof.covers(&e.keys) {
                 return Err(unsigned(e.site));
@@ -179,21 +180,21 @@ impl ExpectDirectory {
         }
         // Only now is it known that the member itself advertised it.
         if let Some(e) = directory.entries.iter().find(|e| !e.keys.kem_key.is_valid()) {
-            return Err(Error::peer(env.name_of(e.site), "advertised an ML-KEM key that is none", "KEX-16"));
+            return Err(Error::peer(env.name_of(e.site), "advertised an ML-KEM key that is none", Rule::Kex16));
         }
         seen.sort_unstable();
         if seen.windows(2).any(|w| w[0] == w[1]) {
-            return Err(env.aggregator("sent a directory in which one key stands twice", "KEX-5"));
+            return Err(env.aggregator("sent a directory in which one key stands twice", Rule::Kex5));
         }
         match directory.entries.binary_search_by_key(&env.me, |e| e.site) {
             Ok(i) if directory.entries[i].keys == self.own => {}
             Ok(_) => {
                 return Err(env.aggregator(
                     "shows other keys for this site than it advertised; or another process uses this identity",
-                    "KEX-4",
+                    Rule::Kex4,
                 ));
             }
-            Err(_) => return Err(env.aggregator("left this site out of the directory it sent to it", "KEX-4")),
+            Err(_) => return Err(env.aggregator("left this site out of the directory it sent to it", Rule::Kex4)),
         }
         let blocks = blocks(env, &directory)?;
         let hash = directory_hash(&self.id, &directory);
@@ -201,7 +202,7 @@ impl ExpectDirectory {
         let receivers = directory.entries.iter().filter(|e| encapsulates(env.me, e.site));
         let with: Vec<(&DirectoryEntry, Drawn)> = receivers.map(|e| (e, Drawn::new(rng))).collect();
         let encapsulate = |(entry, drawn): &(&DirectoryEntry, Drawn)| {
-            let fault = || Error::peer(env.name_of(entry.site), "advertised an ML-KEM key that is none", "KEX-16");
+            let fault = || Error::peer(env.name_of(entry.site), "advertised an ML-KEM key that is none", Rule::Kex16);
             let (ciphertext, secret) = entry.keys.kem_key.encapsulate(drawn.copy()).ok_or_else(fault)?;
             Ok((CiphertextFor { site: entry.site, ciphertext }, Box::new(secret)))
         };
@@ -245,7 +246,7 @@ fn blocks(env: &Env, directory: &Directory) -> Result<Blocks, Error> {
             own.saturating_sub(1),
             least - 1
         );
-        return Err(Error::refused(what, "REL-3"));
+        return Err(Error::refused(what, Rule::Rel3));
     }
     Ok(blocks)
 }
@@ -261,7 +262,7 @@ impl ExpectCertificate {
     ) -> Result<(ExpectShares, ShareKeys), Error> {
         let members = &self.members;
         if certificate.proofs.len() != members.len() {
-            return Err(env.aggregator("sent a directory certificate of the wrong length", "KEX-7"));
+            return Err(env.aggregator("sent a directory certificate of the wrong length", Rule::Kex7));
         }
         let key = |site| env.key_of(site).unwrap_or(PublicKey([0; 32]));
         let proofs: Vec<_> = members.iter().map(|m| key(m.site)).zip(certificate.proofs.iter().copied()).collect();
@@ -269,13 +270,13 @@ impl ExpectCertificate {
             let who = env.name_of(members[at].site);
             return Err(env.aggregator(
                 format!("has no signature of {who} on the directory it showed this site: it may show others another"),
-                "KEX-7",
+                Rule::Kex7,
             ));
         }
         let senders = members.iter().map(|m| m.site).filter(|from| encapsulates(*from, env.me));
         if !certificate.ciphertexts.iter().map(|c| c.site).eq(senders) {
             let what = "did not send exactly one ciphertext from every member that has to send this site one";
-            return Err(env.aggregator(what, "KEX-18"));
+            return Err(env.aggregator(what, Rule::Kex18));
         }
         let own: AcceptDirectory =
             codec::decode("AcceptDirectory", message_of(&self.sent), Kind::AcceptDirectory.body_limit())?;
@@ -381,7 +382,7 @@ impl ExpectShares {
         let fault = |against, error| BadDelivery { against, error };
         let others = self.members.iter().map(|m| m.site).filter(|m| *m != env.me);
         if !delivery.boxes.iter().map(|b| b.site).eq(others) {
-            let error = env.aggregator("did not deliver exactly one box from every other member", "SHR-5");
+            let error = env.aggregator("did not deliver exactly one box from every other member", Rule::Shr5);
             return Err(fault(env.me, error));
         }
         let slots = self.seeds.len();
@@ -395,7 +396,10 @@ impl ExpectShares {
         let open = |(peer, sealed): &(&Peer, &SealedFor)| -> Result<Vec<Share>, BadDelivery> {
             let who = sealed.site;
             let bad = |why: &str| {
-                fault(who, Error::peer(env.name_of(who), format!("sent this site a box of shares that {why}"), "SHR-4"))
+                fault(
+                    who,
+                    Error::peer(env.name_of(who), format!("sent this site a box of shares that {why}"), Rule::Shr4),
+                )
             };
             let (key, associated) = &peer.incoming;
             let plain = suite::open(key, associated, &sealed.sealed)
@@ -436,13 +440,13 @@ impl ExpectShares {
     /// aggregator's doing: it had to put that member out ([SHR-6]).
     fn slot_commitments(&self, env: &Env, lists: &[Vec<Hash>]) -> Result<Vec<Hash>, Error> {
         if lists.len() != self.members.len() {
-            return Err(env.aggregator("did not deliver exactly one list of commitments of every member", "SHR-8"));
+            return Err(env.aggregator("did not deliver exactly one list of commitments of every member", Rule::Shr8));
         }
         let slots = self.seeds.len();
         for (member, list) in self.members.iter().zip(lists) {
             if list.len() != slots || commitments_hash(list) != member.commitments {
                 let what = format!("delivered other commitments of {} than it advertised", env.name_of(member.site));
-                return Err(env.aggregator(what, "SHR-8"));
+                return Err(env.aggregator(what, Rule::Shr8));
             }
         }
         Ok(slot_commitments(lists))

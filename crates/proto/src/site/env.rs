@@ -9,6 +9,7 @@ use crate::{
     policy::Floor,
     release::Broken,
     roster::{PartyId, Roster},
+    rule::Rule,
     suite::Hash,
 };
 
@@ -28,7 +29,7 @@ pub(crate) struct Env {
 
 impl Env {
     /// An error of the aggregator's making.
-    pub(crate) fn aggregator(&self, what: impl Into<String>, rule: &'static str) -> Error {
+    pub(crate) fn aggregator(&self, what: impl Into<String>, rule: Rule) -> Error {
         Error::peer(self.roster.name_of(self.aggregator), what, rule)
     }
 

@@ -35,6 +35,7 @@ use crate::{
     policy::{Asked, Consent},
     release::Standing,
     roster::PartyId,
+    rule::Rule,
     spread,
     suite::{self, Hash},
 };
@@ -55,7 +56,7 @@ struct Reply {
 
 /// A data owner's state machine towards one aggregator.
 pub struct Site {
-    env: Env,
+    pub(crate) env: Env,
     run: Option<Hash>,
     decks: BTreeMap<u32, DeckState>,
     highest_deck: Option<u32>,
@@ -79,10 +80,10 @@ impl Site {
     /// `Error::Invalid` where the identity is not a site of the roster.
     pub fn new(config: SiteConfig) -> Result<Site, Error> {
         let Some(PartyId::Site(me)) = config.roster.find(&config.identity.public()) else {
-            return Err(Error::invalid("roster", "this identity is not one of its sites", "ROS-7"));
+            return Err(Error::invalid("roster", "this identity is not one of its sites", Rule::Ros7));
         };
         let session = message::session(&config.terms.hash(), &config.roster.hash(), config.aggregator);
-        let opening = config.terms.opens(config.aggregator);
+        let opening = config.aggregator.opens();
         Ok(Site {
             env: Env {
                 me,
@@ -178,7 +179,7 @@ impl Site {
             Input::Message(bytes) => self.message(bytes, rng).map_err(|error| match error {
                 // A frame that does not even decode is its sender's fault too.
                 Error::Malformed { what, why, rule } => {
-                    self.env.aggregator(format!("sent a malformed {what}: {why}"), rule.0)
+                    self.env.aggregator(format!("sent a malformed {what}: {why}"), rule)
                 }
                 other => other,
             }),
@@ -221,9 +222,9 @@ impl Site {
             Kind::Certificate => self.survivor_certificate(&frame, digest),
             Kind::Burn => self.burn(&frame, digest),
             Kind::BurnCertificate => self.burn_certificate(&frame, digest),
-            other => {
-                Err(self.env.aggregator(format!("sent a {other:?}, which an aggregator does not send here"), "FRM-6"))
-            }
+            other => Err(self
+                .env
+                .aggregator(format!("sent a {other:?}, which an aggregator does not send here"), Rule::Frm6)),
         }
     }
 
@@ -299,7 +300,7 @@ impl Site {
         }
         if self.last_slot.is_some_and(|last| slot <= last) {
             let what = format!("asked in slot {} of deck {} a second time, or out of order", slot.1, slot.0);
-            return Err(self.env.aggregator(what, "RND-2"));
+            return Err(self.env.aggregator(what, Rule::Rnd2));
         }
         let Some(DeckState::Ready(deck)) = self.decks.get(&ask.deck) else {
             return Err(self.stray(frame.kind));
@@ -324,24 +325,24 @@ impl Site {
         }
         match self.opened {
             Some((context, name)) if context == last_context && name == ask.previous_total => Ok(()),
-            Some((context, _)) if context == last_context => {
-                Err(self.env.aggregator("asks as if another total had been opened than this site was shown", "OPN-7"))
-            }
-            _ => Err(self.env.aggregator("asks on without having opened the total of the round before", "OPN-7")),
+            Some((context, _)) if context == last_context => Err(self
+                .env
+                .aggregator("asks as if another total had been opened than this site was shown", Rule::Opn7)),
+            _ => Err(self.env.aggregator("asks on without having opened the total of the round before", Rule::Opn7)),
         }
     }
 
     /// [OPN-2] to [OPN-8]: recomputes a total and tells the application.
     fn opening(&mut self, frame: &Verified<'_>) -> Result<(), Error> {
         if !self.env.opening {
-            return Err(self.env.aggregator("opened a total where the plan opens none", "OPN-2"));
+            return Err(self.env.aggregator("opened a total, which the intermediary never does", Rule::Opn2));
         }
         let name = message::opening_hash(&frame.context, frame.rest);
         match self.opened {
             // The same again comes with a question that is sent again.
             Some((context, before)) if context == frame.context && before == name => return Ok(()),
             Some((context, _)) if context == frame.context => {
-                return Err(self.env.aggregator("opened one total in two ways", "OPN-8"));
+                return Err(self.env.aggregator("opened one total in two ways", Rule::Opn8));
             }
             // Answered before a restart: what it says was checked then.
             _ if frame.context == self.last_context && frame.context != Hash::default() => return Ok(()),
@@ -409,9 +410,8 @@ impl Site {
         Ok(())
     }
 
-    fn refuse(&mut self, context: &Hash, rule: String) {
-        let refusal = Refusal { rule: rule.chars().take(16).collect() };
-        let bytes = message::frame(&self.env.identity, &self.env.session, Kind::Refusal, context, &refusal);
+    fn refuse(&mut self, context: &Hash, rule: Rule) {
+        let bytes = message::frame(&self.env.identity, &self.env.session, Kind::Refusal, context, &Refusal { rule });
         let bytes = Arc::new(bytes);
         if let Some((index, round)) = self.round.as_ref().filter(|(_, r)| r.context == *context) {
             if let Some(reply) = self.replies.get_mut(&(Kind::Ask, *index)) {
@@ -455,7 +455,9 @@ impl Site {
         match step {
             Step::Release(named) => {
                 let Some(token) = round.may_release_all(&self.env, named) else {
-                    return Err(self.env.aggregator("went back to the whole cohort after naming survivors", "SUR-4"));
+                    return Err(self
+                        .env
+                        .aggregator("went back to the whole cohort after naming survivors", Rule::Sur4));
                 };
                 let unmask = round.release(deck, token)?;
                 self.released(index, digest, Kind::Survivors, context, &unmask);
@@ -515,7 +517,7 @@ impl Site {
         let Some((index, round)) = self.round.as_mut() else { return Err(self.stray(frame.kind)) };
         if round.has_released() {
             let what = "asked this site to sign that it gives no shares for a slot after it had given them";
-            return Err(self.env.aggregator(what, "REL-6"));
+            return Err(self.env.aggregator(what, Rule::Rel6));
         }
         let (index, context) = (*index, round.context);
         self.burn_slot();

@@ -5,7 +5,9 @@ use crate::{
     error::Error,
     message::{Opening, deck_id, seed_commitment, slot_commitments_hash},
     opening::{Fault, Seen, Verified},
-    policy, shamir,
+    policy,
+    rule::Rule,
+    shamir,
 };
 
 /// Checks an opening of `round` and gives the total ([OPN-2] to [OPN-6]).
@@ -22,17 +24,19 @@ pub(crate) fn total(env: &Env, deck: &Deck, round: &Round, opening: &Opening) ->
     let lie = |fault: Fault| env.aggregator(fault.what, fault.rule);
     let missing = seen.missing(opening).map_err(lie)?;
     if !round.may_have_survived(&opening.alive) {
-        return Err(env.aggregator("opened a total over other sites than this site knows to be in the round", "OPN-2"));
+        return Err(
+            env.aggregator("opened a total over other sites than this site knows to be in the round", Rule::Opn2)
+        );
     }
     if opening.alive.len() < policy::least(&env.terms, &env.floor).max(deck.threshold) {
-        return Err(env.aggregator("opened a total over fewer sites than the floor", "OPN-2"));
+        return Err(env.aggregator("opened a total over fewer sites than the floor", Rule::Opn2));
     }
     seeds(env, deck, round, opening)?;
     // Its own signature proves nothing to this site; that the aggregator shows what this site sent does.
     if let (Some(own), Ok(at)) = (round.sent(), opening.alive.binary_search(&env.me))
         && own != opening.inputs[at].digest
     {
-        return Err(env.aggregator("opened a total with another input of this site than it sent", "OPN-5"));
+        return Err(env.aggregator("opened a total with another input of this site than it sent", Rule::Opn5));
     }
     // What was verified when the survivors were named, and by a certificate, is compared.
     let verified = Verified {
@@ -44,7 +48,7 @@ pub(crate) fn total(env: &Env, deck: &Deck, round: &Round, opening: &Opening) ->
 
 /// [OPN-3]: the self-mask seeds are those that the members committed to before the first round.
 fn seeds(env: &Env, deck: &Deck, round: &Round, opening: &Opening) -> Result<(), Error> {
-    let wrong = || env.aggregator("opened a total with a self-mask that no site committed to", "OPN-3");
+    let wrong = || env.aggregator("opened a total with a self-mask that no site committed to", Rule::Opn3);
     let id = deck_id(&env.session, &deck.opened_by());
     let mut others = opening.others.iter();
     let mut commitments = Vec::with_capacity(deck.members.len());

@@ -17,6 +17,7 @@ use crate::{
     kem::{Ciphertext, Decapsulator, KemSecret},
     message::AdvertiseKeys,
     release::Standing,
+    rule::Rule,
     suite::{self, Hash, Purpose, Secret},
 };
 
@@ -60,7 +61,7 @@ impl Keys {
         (ciphertext, secret): (&'a Ciphertext, &Secret),
     ) -> Result<Agreed<'a>, Error> {
         let exchanged = exchange(&self.dh, dh_key)
-            .ok_or_else(|| Error::peer(env.name_of(site), "advertised a key of small order", "KEX-8"))?;
+            .ok_or_else(|| Error::peer(env.name_of(site), "advertised a key of small order", Rule::Kex8))?;
         let mut secrets = Zeroizing::new([0; 64]);
         secrets[..32].copy_from_slice(exchanged.bytes());
         secrets[32..].copy_from_slice(secret.bytes());

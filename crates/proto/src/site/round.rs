@@ -22,7 +22,9 @@ use crate::{
         Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, MaskedFrame, Proof, RoundSeed, Survivors, Unmask,
         first_unsigned, inputs_hash, round_context, survivors_context,
     },
-    policy, release, spread,
+    policy, release,
+    rule::Rule,
+    spread,
     suite::{Hash, Secret},
 };
 
@@ -113,23 +115,23 @@ impl Round {
     ) -> Result<Round, Error> {
         check_context(env, deck, ask, &context)?;
         if !deck.holds(ask.slot) {
-            return Err(env.aggregator("asked for a slot that the deck does not have, or no longer", "RND-2"));
+            return Err(env.aggregator("asked for a slot that the deck does not have, or no longer", Rule::Rnd2));
         }
         if ask.words == 0 || ask.words as usize > crate::limits::MAX_WORDS {
-            return Err(env.aggregator(format!("asked for a vector of {} words", ask.words), "RND-3"));
+            return Err(env.aggregator(format!("asked for a vector of {} words", ask.words), Rule::Rnd3));
         }
-        check_set(env, &ask.cohort, &deck.members, "cohort", "RND-4")?;
+        check_set(env, &ask.cohort, &deck.members, "cohort", Rule::Rnd4)?;
         let least = policy::least(&env.terms, &env.floor).max(deck.threshold);
         if ask.cohort.len() < least {
             let what = format!("asked for a total over {} sites where the floor is {least}", ask.cohort.len());
-            return Err(env.aggregator(what, "POL-1"));
+            return Err(env.aggregator(what, Rule::Pol1));
         }
         check_blocks(env, deck, &ask.cohort)?;
         if last_cohort.is_some_and(|last| !is_subset(&ask.cohort, last)) {
-            return Err(env.aggregator("let a site back in that had left this run", "RND-5"));
+            return Err(env.aggregator("let a site back in that had left this run", Rule::Rnd5));
         }
         if ask.previous_context != last_context {
-            return Err(env.aggregator("asked as if this site had taken part in another run of rounds", "RND-6"));
+            return Err(env.aggregator("asked as if this site had taken part in another run of rounds", Rule::Rnd6));
         }
         Ok(Round {
             context,
@@ -185,9 +187,9 @@ impl Round {
         let needed = release::burned_by(deck.members.len(), deck.threshold, colluders);
         if signers.len() < needed {
             let what = format!("showed {} promises to give no share where {needed} are needed", signers.len());
-            return Err(env.aggregator(what, "REL-6"));
+            return Err(env.aggregator(what, Rule::Rel6));
         }
-        let signed = Signed { signers, proofs, kind: Kind::Burned, context: self.context, rule: "REL-6" };
+        let signed = Signed { signers, proofs, kind: Kind::Burned, context: self.context, rule: Rule::Rel6 };
         signed.check(env, &deck.members)
     }
 
@@ -207,10 +209,10 @@ impl Round {
     fn is_certified(&self, env: &Env, deck: &Deck, certificate: &Certificate) -> Result<(), Error> {
         let Certificate { alive, inputs, signers, proofs } = certificate;
         if signers.len() < deck.threshold {
-            return Err(env.aggregator("sent a certificate with too few signatures", "UNM-2"));
+            return Err(env.aggregator("sent a certificate with too few signatures", Rule::Unm2));
         }
         let context = survivors_context(&self.context, alive, inputs);
-        Signed { signers, proofs, kind: Kind::ConsistencyCheck, context, rule: "UNM-2" }.check(env, alive)
+        Signed { signers, proofs, kind: Kind::ConsistencyCheck, context, rule: Rule::Unm2 }.check(env, alive)
     }
 
     /// Restores this round from an entry *checked*, if that can follow.
@@ -363,26 +365,26 @@ impl Round {
     pub(crate) fn survivors(&self, env: &Env, deck: &Deck, message: &Survivors) -> Result<Step, Error> {
         let within: &[u16] = match &self.stage {
             Stage::Asked { sent: None } => {
-                return Err(env.aggregator("named survivors before this site had answered", "SUR-1"));
+                return Err(env.aggregator("named survivors before this site had answered", Rule::Sur1));
             }
             Stage::Asked { sent: Some(_) } | Stage::Masked => &self.cohort,
             Stage::Checked(named) => &named.alive,
             Stage::Released { .. } => {
-                return Err(env.aggregator("named other survivors after the shares were released", "SUR-4"));
+                return Err(env.aggregator("named other survivors after the shares were released", Rule::Sur4));
             }
             Stage::Burned { .. } => {
-                return Err(env.aggregator("named survivors of a slot that this site has burned", "REL-6"));
+                return Err(env.aggregator("named survivors of a slot that this site has burned", Rule::Rel6));
             }
         };
-        check_set(env, &message.alive, within, "set of survivors", "SUR-2")?;
+        check_set(env, &message.alive, within, "set of survivors", Rule::Sur2)?;
         check_blocks(env, deck, &message.alive)?;
         let least = policy::least(&env.terms, &env.floor).max(deck.threshold);
         if message.alive.len() < least {
             let what = format!("named {} survivors where the floor is {least}", message.alive.len());
-            return Err(env.aggregator(what, "SUR-3"));
+            return Err(env.aggregator(what, Rule::Sur3));
         }
         if message.inputs.len() != message.alive.len() {
-            return Err(env.aggregator("did not show the inputs of the survivors it named", "SUR-5"));
+            return Err(env.aggregator("did not show the inputs of the survivors it named", Rule::Sur5));
         }
         let named = Named::of(message);
         match self.named() {
@@ -391,7 +393,7 @@ impl Round {
                 let other =
                     named.alive.iter().zip(&named.inputs).find(|(site, input)| before.input(**site) != Some(input));
                 let who = other.map(|(site, _)| env.name_of(*site)).unwrap_or_default();
-                return Err(env.aggregator(format!("named another input of {who} than before"), "SUR-5"));
+                return Err(env.aggregator(format!("named another input of {who} than before"), Rule::Sur5));
             }
             None => self.all_signed(env, message)?,
         }
@@ -412,7 +414,7 @@ impl Round {
             format!(
                 "cannot show that {who} answered the question it put to this site: it may have put another to {who}"
             ),
-            "SUR-5",
+            Rule::Sur5,
         ))
     }
 
@@ -444,11 +446,11 @@ impl Round {
     /// inputs that it was shown then.
     pub(crate) fn may_release(&self, env: &Env, deck: &Deck, certificate: &Certificate) -> Result<MayRelease, Error> {
         let Stage::Checked(named) = &self.stage else {
-            return Err(env.aggregator("sent a certificate where none belongs", "UNM-2"));
+            return Err(env.aggregator("sent a certificate where none belongs", Rule::Unm2));
         };
         if certificate.alive != named.alive || certificate.inputs != inputs_hash(&named.inputs) {
             let what = "certified other survivors, or other inputs of theirs, than this site signed";
-            return Err(env.aggregator(what, "UNM-2"));
+            return Err(env.aggregator(what, Rule::Unm2));
         }
         self.is_certified(env, deck, certificate)?;
         let shown = certificate.proofs.iter().map(Proof::signed_message);
@@ -492,14 +494,14 @@ fn check_context(env: &Env, deck: &Deck, ask: &Ask, context: &Hash) -> Result<()
     if *context == round_context(&env.session, &deck.hash, ask) {
         return Ok(());
     }
-    Err(env.aggregator("asked in a context that is not that of its question", "RND-1"))
+    Err(env.aggregator("asked in a context that is not that of its question", Rule::Rnd1))
 }
 
 pub(crate) fn is_subset(small: &[u16], large: &[u16]) -> bool {
     small.iter().all(|s| large.binary_search(s).is_ok())
 }
 
-fn check_set(env: &Env, set: &[u16], within: &[u16], what: &str, rule: &'static str) -> Result<(), Error> {
+fn check_set(env: &Env, set: &[u16], within: &[u16], what: &str, rule: Rule) -> Result<(), Error> {
     if !set.is_sorted_by(|a, b| a < b) {
         return Err(env.aggregator(format!("sent a {what} that is not sorted or names a site twice"), rule));
     }
@@ -523,7 +525,7 @@ struct Signed<'a> {
     proofs: &'a [Proof],
     kind: Kind,
     context: Hash,
-    rule: &'static str,
+    rule: Rule,
 }
 
 impl Signed<'_> {

@@ -11,16 +11,18 @@ impl Site {
     ) -> Result<(), Error> {
         let open: OpenDeck = frame.decode("OpenDeck")?;
         if frame.context != message::deck_id(&self.env.session, &open) {
-            return Err(self.env.aggregator("opened a deck under a name that is not its own", "KEX-1"));
+            return Err(self.env.aggregator("opened a deck under a name that is not its own", Rule::Kex1));
         }
         if open.slots == 0 || open.slots > MAX_SLOTS.min(self.env.terms.slots) {
-            return Err(self.env.aggregator(format!("opened a deck of {} slots", open.slots), "KEX-1"));
+            return Err(self.env.aggregator(format!("opened a deck of {} slots", open.slots), Rule::Kex1));
         }
         if self.run.is_some_and(|run| run != open.run) {
-            return Err(self.env.aggregator("started another run; this site must be started anew to join it", "KEX-9"));
+            return Err(self
+                .env
+                .aggregator("started another run; this site must be started anew to join it", Rule::Kex9));
         }
         if self.highest_deck.is_some_and(|highest| open.index <= highest) {
-            return Err(self.env.aggregator(format!("opened deck {} a second time", open.index), "KEX-1"));
+            return Err(self.env.aggregator(format!("opened deck {} a second time", open.index), Rule::Kex1));
         }
         self.run = Some(open.run);
         self.highest_deck = Some(open.index);
@@ -44,7 +46,7 @@ impl Site {
     }
 
     pub(super) fn stray(&self, kind: Kind) -> Error {
-        self.env.aggregator(format!("sent a {kind:?} that belongs to no deck or round this site is in"), "FRM-7")
+        self.env.aggregator(format!("sent a {kind:?} that belongs to no deck or round this site is in"), Rule::Frm7)
     }
 
     pub(super) fn directory(

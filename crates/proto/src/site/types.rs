@@ -9,6 +9,7 @@ use crate::{
     plan::Terms,
     policy::{Asked, Consent, Floor},
     roster::{PartyId, Roster},
+    rule::Rule,
     suite::Hash,
 };
 
@@ -42,7 +43,7 @@ pub enum Input<'a> {
         /// Of the query.
         context: Hash,
         /// The rule under which it refuses, told to the aggregator without the reason.
-        rule: String,
+        rule: Rule,
     },
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::sources::sources;
 use veilsum_proto::{
-    Error, codec,
+    Error, Rule, codec,
     fixed::{from_ring, scale, to_ring},
     message::Kind,
     plan::Terms,
@@ -31,9 +31,9 @@ fn rel_4_broadcasts_over_two_cohorts() {
     for query in [&b"q"[..], b"another"] {
         let ask = hub.question(&deck, 1, &four, round.context, query);
         let (_, frame) = hub.ask_frame(&deck, &ask);
-        refuses(&mut hub, 0, &frame, "REL-4");
+        refuses(&mut hub, 0, &frame, Rule::Rel4);
         hub.restart(0).unwrap();
-        refuses(&mut hub, 0, &frame, "REL-4");
+        refuses(&mut hub, 0, &frame, Rule::Rel4);
     }
     hub.run = Hash([9; 32]);
     for s in &all {
@@ -42,14 +42,14 @@ fn rel_4_broadcasts_over_two_cohorts() {
     }
     let (id, directory) = hub.advertise(0, 4, &four);
     let frame = hub.frame(Kind::Directory, &id, &directory);
-    four.iter().for_each(|s| drop(refuses(&mut hub, *s, &frame, "REL-2")));
+    four.iter().for_each(|s| drop(refuses(&mut hub, *s, &frame, Rule::Rel2)));
     // In one block nobody comes back either; that is what the single sites of another plan go by.
     let (mut hub, deck, round, _) = started(5, 109);
     let fewer = hub.question(&deck, 1, &four, round.context, b"r");
     let next = hub.ask(&deck, &fewer, &[0]).unwrap();
     let back = hub.question(&deck, 2, &all, next.context, b"s");
     let (_, frame) = hub.ask_frame(&deck, &back);
-    refuses(&mut hub, 0, &frame, "RND-5");
+    refuses(&mut hub, 0, &frame, Rule::Rnd5);
 }
 
 /// **10.** The aggregator shows two groups two sets of keys, invents members, or brings another roster. [KEX-3] wants
@@ -68,7 +68,7 @@ fn kex_3_two_directories_another_roster_and_doubled_members() {
         raw(&hub.kit.identities[0], &hub.session, Kind::AdvertiseKeys, &id, &codec::encode(&forged.entries[3].1));
     forged.entries[3].2 = parts(&frame).proof;
     let frame = hub.frame(Kind::Directory, &id, &forged);
-    refuses(&mut hub, 0, &frame, "KEX-3");
+    refuses(&mut hub, 0, &frame, Rule::Kex3);
 
     // Two directories, both signed throughout: site 3 starts anew in between and has two sets of keys.
     let mut hub = Hub::new(5, 110, |_| {});
@@ -87,7 +87,7 @@ fn kex_3_two_directories_another_roster_and_doubled_members() {
     for (directory, readers) in [(&one, [0, 1]), (&other, [3, 4])] {
         for reader in readers {
             let frame = hub.directory_certificate(&directory_hash(&id, directory), &accepted, reader);
-            refuses(&mut hub, reader, &frame, "KEX-7");
+            refuses(&mut hub, reader, &frame, Rule::Kex7);
         }
     }
 
@@ -95,17 +95,17 @@ fn kex_3_two_directories_another_roster_and_doubled_members() {
     let kit = Kit::new(5, |_| {});
     let mut sybil = (*kit.roster).clone();
     sybil.sites[4].key = sybil.sites[3].key;
-    assert_eq!(sybil.check().map_err(|e| rule(&e)), Err("ROS-4"));
+    assert_eq!(sybil.check().map_err(|e| rule(&e)), Err(Rule::Ros4));
     let mut longer = (*kit.roster).clone();
     longer.sites.push(Kit::new(6, |_| {}).roster.sites[5].clone());
     longer.check().expect("a roster by itself");
-    assert_eq!(kit.terms.check(&longer).map_err(|e| rule(&e)), Err("PLN-1"));
+    assert_eq!(kit.terms.check(&longer).map_err(|e| rule(&e)), Err(Rule::Pln1));
     let terms = Terms { roster: longer.hash(), ..(*kit.terms).clone() };
     let mut hub = Hub::new(5, 110, |_| {});
     hub.session =
         veilsum_proto::message::session(&terms.hash(), &longer.hash(), veilsum_proto::roster::PartyId::Coordinator);
     let (_, frame) = hub.open(0, 4);
-    refuses(&mut hub, 0, &frame, "FRM-4");
+    refuses(&mut hub, 0, &frame, Rule::Frm4);
 }
 
 /// **11.** Where the server chooses who masks with whom, it surrounds a victim with its own. Here every site masks with
@@ -128,7 +128,7 @@ fn msk_3_a_victim_among_neighbours_of_the_aggregators_choice() {
     for cohort in [&[0u16, 5, 6][..], &[0, 4, 5, 6]] {
         let ask = hub.question(&deck, 1, cohort, round.context, b"r");
         let (_, frame) = hub.ask_frame(&deck, &ask);
-        refuses(&mut hub, 0, &frame, "POL-1");
+        refuses(&mut hub, 0, &frame, Rule::Pol1);
     }
     let (id, directory) = hub.advertise(1, 4, &all);
     let (hash, mut boxes) = hub.seal(&id, &directory).unwrap();
@@ -139,7 +139,7 @@ fn msk_3_a_victim_among_neighbours_of_the_aggregators_choice() {
     boxes.remove(&3);
     let frame = hub.delivery(&hash, &boxes, 0);
     let e = hub.tell(0, &frame).expect_err("a neighbour is withheld");
-    assert_eq!((rule(&e), hub.left[0].kind), ("SHR-5", Kind::ShareComplaint));
+    assert_eq!((rule(&e), hub.left[0].kind), (Rule::Shr5, Kind::ShareComplaint));
 }
 
 /// **12.** Frames and boxes of another session, direction or deck pass for this one's, or a member shows another's keys
@@ -170,7 +170,7 @@ fn frm_4_replay_reflection_and_anothers_key() {
         assert_eq!(delivered.1[0].0, 0);
         delivered.1[0].1 = forge(&boxes);
         let frame = hub.frame(Kind::DeliverShares, &hash, &delivered);
-        assert_eq!(hub.tell(1, &frame).map_err(|e| rule(&e)), Err("SHR-4"), "{what}");
+        assert_eq!(hub.tell(1, &frame).map_err(|e| rule(&e)), Err(Rule::Shr4), "{what}");
     }
 
     // Site 2 advertises the keys of site 1 under its own signature.
@@ -179,7 +179,7 @@ fn frm_4_replay_reflection_and_anothers_key() {
     let keys = codec::encode(&directory.entries[2].1);
     directory.entries[2].2 = parts(&raw(hub.identity(2), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
     let frame = hub.frame(Kind::Directory, &id, &directory);
-    refuses(&mut hub, 0, &frame, "KEX-5");
+    refuses(&mut hub, 0, &frame, Rule::Kex5);
 
     // A question of the other aggregator's session, and a site's own frame, come in as the coordinator's.
     let (mut hub, deck, round, _) = started(3, 112);
@@ -187,9 +187,9 @@ fn frm_4_replay_reflection_and_anothers_key() {
     let (context, good) = hub.ask_frame(&deck, &ask);
     let other = veilsum_proto::message::session(&hub.kit.terms.hash(), &hub.kit.roster.hash(), PartyId::Intermediary);
     let frame = raw(&hub.kit.identities[0], &other, Kind::Ask, &context, &parts(&good).rest);
-    refuses(&mut hub, 0, &frame, "FRM-4");
+    refuses(&mut hub, 0, &frame, Rule::Frm4);
     let reflected = raw(hub.identity(1), &hub.session, Kind::Ask, &context, &parts(&good).rest);
-    refuses(&mut hub, 0, &reflected, "FRM-4");
+    refuses(&mut hub, 0, &reflected, Rule::Frm4);
     assert_eq!(hub.reply(0, &good).unwrap().kind, Kind::MaskedInput);
 }
 
@@ -275,7 +275,7 @@ fn jrn_1_a_site_set_back_answers_twice() {
     }
     hub.journals[0].clear();
     hub.restart(0).unwrap();
-    refuses(&mut hub, 0, &frame, "FRM-7");
+    refuses(&mut hub, 0, &frame, Rule::Frm7);
 }
 
 /// **14.** Shares that are malformed, doubled, at the point zero or not canonical open what they must not, or stop what
@@ -307,10 +307,10 @@ fn sha_1_malformed_doubled_zero_index_and_non_canonical_shares() {
     }
     // Site 2 gives other lists of shares; three of four are needed.
     type Change = fn(&mut Vec<[u8; 32]>);
-    let changes: [(Change, Option<&str>); 4] = [
-        (|s| s.push(s[0]), Some("UNM-4")),
-        (|s| s.truncate(s.len() - 1), Some("UNM-4")),
-        (|s| s[1] = [0xff; 32], Some("UNM-4")),
+    let changes: [(Change, Option<Rule>); 4] = [
+        (|s| s.push(s[0]), Some(Rule::Unm4)),
+        (|s| s.truncate(s.len() - 1), Some(Rule::Unm4)),
+        (|s| s[1] = [0xff; 32], Some(Rule::Unm4)),
         (|s| s[1][0] ^= 1, None),
     ];
     for (change, expected) in changes {
@@ -327,7 +327,7 @@ fn sha_1_malformed_doubled_zero_index_and_non_canonical_shares() {
         });
         fed.ask_exact(b"q");
         if let Some(expected) = expected {
-            assert!(fed.lost(0).is_some_and(|why| why.contains(expected)), "{expected}: {:?}", fed.events);
+            assert!(fed.lost(0).is_some_and(|why| why.contains(expected.name())), "{expected}: {:?}", fed.events);
         }
     }
     // Two answers of one site, in different words, are one or none; the two of others are not enough.
@@ -357,7 +357,7 @@ fn fix_1_overflow_wrap_nan_and_silent_clip() {
         assert_eq!(total.iter().map(|v| from_ring(*v)).collect::<Vec<_>>(), [limit * signs.iter().sum::<i64>(); 3]);
     }
     for (sites, rows) in [(1_000, u64::MAX), (3, u64::MAX - 1), (1_000, 1 << 34)] {
-        assert_eq!(scale(sites, rows, 0).map_err(|e| rule(&e)), Err("FIX-2"));
+        assert_eq!(scale(sites, rows, 0).map_err(|e| rule(&e)), Err(Rule::Fix2));
     }
     for (name, text) in sources() {
         assert!(!text.contains("f64") && !text.contains("f32"), "{name} knows floats");

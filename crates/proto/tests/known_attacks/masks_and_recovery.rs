@@ -10,7 +10,7 @@ use chacha20::{
     ChaCha20Rng,
     rand_core::{Rng, SeedableRng},
 };
-use veilsum_proto::{message::Kind, suite::Hash, vectors_api as api};
+use veilsum_proto::{Rule, message::Kind, suite::Hash, vectors_api as api};
 use veilsum_testkit::{federation::*, hub::*, secrets::*, wire::*};
 
 /// **1.** Whoever holds t shares of a site's self-mask and its pair seeds of one round reads its vector.
@@ -27,15 +27,15 @@ fn unm_1_both_secrets_of_one_site_in_one_slot() {
     let shares: Vec<[u8; 32]> = hub.reply(1, &everybody_lives).unwrap().read();
     assert_eq!(shares.len(), 7);
     for _ in 0..2 {
-        refuses(&mut hub, 0, &everybody_lives, "SUR-2");
-        refuses(&mut hub, 1, &one_missing, "SUR-4");
+        refuses(&mut hub, 0, &everybody_lives, Rule::Sur2);
+        refuses(&mut hub, 1, &one_missing, Rule::Sur4);
         hub.restart(0).unwrap();
         hub.restart(1).unwrap();
     }
     // With a certificate the first gives shares too, but none of the site whose seed it gave.
     let signed = hub.sign(&round, &six, &[0, 2, 3, 4, 5]).unwrap();
     let renamed = hub.certificate(&round, &all, &signed);
-    refuses(&mut hub, 0, &renamed, "UNM-2");
+    refuses(&mut hub, 0, &renamed, Rule::Unm2);
     let frame = hub.certificate(&round, &six, &signed);
     let reply = hub.reply(0, &frame).unwrap();
     let own = Secrets::of(&hub, 0, 0);
@@ -116,7 +116,7 @@ fn unm_2_another_story_of_the_missing_for_every_site() {
                             assert_eq!(sent[0].read::<Vec<[u8; 32]>>().len(), named.len());
                             given.share(*s, named);
                         }
-                        Err(e) => assert_eq!(rule(&e), "UNM-2", "{e}"),
+                        Err(e) => assert_eq!(rule(&e), Rule::Unm2, "{e}"),
                     }
                 }
             }
@@ -201,7 +201,7 @@ fn rnd_1_a_mask_used_twice() {
             }
             let again = hub.question(&deck, slot, &all, round.context, b"another");
             let (_, frame) = hub.ask_frame(&deck, &again);
-            refuses(&mut hub, 2, &frame, "RND-2");
+            refuses(&mut hub, 2, &frame, Rule::Rnd2);
             vectors.push(masked);
             previous = round.context;
         }
@@ -276,7 +276,7 @@ fn unm_3_the_late_vector_of_a_site_called_missing() {
         let reply = hub.reply(*s, frame).unwrap();
         shares += usize::from(holds(&reply.rest, &Secrets::of(&hub, *s, 0).share(4, 0)));
         if *s != 4 {
-            refuses(&mut hub, *s, &everybody_lives, "SUR-4");
+            refuses(&mut hub, *s, &everybody_lives, Rule::Sur4);
         }
     }
     assert_eq!((shares, deck.threshold), (1, 4), "its own share, where four are needed");
@@ -313,13 +313,13 @@ fn rel_4_late_answers_of_a_round_that_was_tried_again() {
         (0..released).for_each(|s| assert_eq!(hub.reply(s, &first).unwrap().kind, Kind::Unmask));
         let again = hub.question(&deck, 1, &four, r0.context, b"q");
         let (_, frame) = hub.ask_frame(&deck, &again);
-        four.iter().for_each(|s| drop(refuses(&mut hub, *s, &frame, "REL-4")));
+        four.iter().for_each(|s| drop(refuses(&mut hub, *s, &frame, Rule::Rel4)));
         // Over the same sites the question may be put again; then nobody takes up the first try.
         let again = hub.question(&deck, 1, &all, r0.context, b"q");
         let r1 = hub.ask(&deck, &again, &all).unwrap();
-        all.iter().for_each(|s| drop(refuses(&mut hub, *s, &first, "FRM-7")));
+        all.iter().for_each(|s| drop(refuses(&mut hub, *s, &first, Rule::Frm7)));
         let second = hub.survivors(&r1, &four);
-        four.iter().for_each(|s| drop(refuses(&mut hub, *s, &second, "REL-4")));
+        four.iter().for_each(|s| drop(refuses(&mut hub, *s, &second, Rule::Rel4)));
     }
 }
 
@@ -353,9 +353,9 @@ fn rnd_1_another_broadcast_for_one_victim() {
             assert_eq!(hub.reply(0, &shown).unwrap().kind, Kind::Unmask);
         } else {
             assert!(opened.iter().zip(&expected).all(|(a, b)| a != b));
-            (0..4).for_each(|s| drop(refuses(&mut hub, s, &shown, "SUR-5")));
+            (0..4).for_each(|s| drop(refuses(&mut hub, s, &shown, Rule::Sur5)));
             let to_victim = hub.survivors(&Round { context: victims.context, ..round }, &all);
-            refuses(&mut hub, 4, &to_victim, "SUR-5");
+            refuses(&mut hub, 4, &to_victim, Rule::Sur5);
         }
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use crate::sources::sources;
 use veilsum_proto::{
-    Error,
+    Error, Rule,
     identity::Identity,
     message::{Disclosure, Kind},
     site::Site,
@@ -44,14 +44,14 @@ fn inp_3_another_sites_contribution_as_ones_own() {
             }
         });
         assert_eq!(fed.ask_exact(b"q"), [0, 1, 3, 4]);
-        let expected = if signed_by_thief { "INP-3" } else { "FRM-4" };
-        assert!(fed.lost(2).is_some_and(|why| why.contains(expected)), "{:?}", fed.events);
+        let expected = if signed_by_thief { Rule::Inp3 } else { Rule::Frm4 };
+        assert!(fed.lost(2).is_some_and(|why| why.contains(expected.name())), "{:?}", fed.events);
     }
     let (mut hub, _, mut round, _) = started(5, 116);
     let borrowed = round.inputs[&1];
     round.inputs.insert(2, borrowed);
     let frame = hub.survivors(&round, &everybody(5));
-    [0, 1, 3, 4].iter().for_each(|s| drop(refuses(&mut hub, *s, &frame, "SUR-5")));
+    [0, 1, 3, 4].iter().for_each(|s| drop(refuses(&mut hub, *s, &frame, Rule::Sur5)));
 }
 
 /// Whether a type has a trait: the inherent constant, where its bound holds, hides that of the trait.
@@ -110,12 +110,12 @@ fn pol_1_too_few_sites_left() {
     let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
     let round = hub.ask(&deck, &ask, &all).unwrap();
     let (five, four) = (hub.survivors(&round, &everybody(5)), hub.survivors(&round, &everybody(4)));
-    refuses(&mut hub, 2, &five, "SUR-3");
-    refuses(&mut hub, 0, &four, "SUR-3");
+    refuses(&mut hub, 2, &five, Rule::Sur3);
+    refuses(&mut hub, 0, &four, Rule::Sur3);
     assert_eq!(hub.reply(0, &five).unwrap().kind, Kind::ConsistencyCheck, "another site's floor is its own affair");
     let ask = hub.question(&deck, 1, &everybody(5), round.context, b"r");
     let (_, frame) = hub.ask_frame(&deck, &ask);
-    refuses(&mut hub, 2, &frame, "POL-1");
+    refuses(&mut hub, 2, &frame, Rule::Pol1);
 
     let mut w = World::new(Kit::new(5, |t| t.min_cohort = 4), 118);
     w.hook = Box::new(|wire| match (wire.kind, wire.site) {
@@ -165,7 +165,7 @@ fn frm_4_who_ends_tls_forges_or_reads() {
     let deck = Deck { index: 0, id, hash, members: all.clone(), threshold: usize::from(directory.threshold) };
     let (context, good) = hub.ask_frame(&deck, &hub.question(&deck, 0, &all, Hash::default(), b"q"));
     let forged = raw(&middle, &hub.session, Kind::Ask, &context, &parts(&good).rest);
-    refuses(&mut hub, 0, &forged, "FRM-4");
+    refuses(&mut hub, 0, &forged, Rule::Frm4);
 }
 
 /// **20.** Totals drift and memory grows over hundreds of rounds. Every total is exact, keys of old decks go ([RND-8]),
@@ -284,7 +284,7 @@ fn ros_4_one_key_for_all_and_a_switch_that_masks_nothing() {
     assert_eq!(seeds.len(), 6 * 4);
     let mut roster = (*hub.kit.roster).clone();
     roster.sites[1].key = roster.sites[0].key;
-    assert_eq!(roster.check().map_err(|e| rule(&e)), Err("ROS-4"));
+    assert_eq!(roster.check().map_err(|e| rule(&e)), Err(Rule::Ros4));
 
     let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
     let features = manifest.split("[features]").nth(1).and_then(|t| t.split("\n[").next()).unwrap();

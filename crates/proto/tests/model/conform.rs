@@ -8,6 +8,7 @@ use super::{
     real::{Bench, list},
     rules::{Local, Message, Set, Setting, Stage, everybody, has, members, size},
 };
+use veilsum_proto::Rule;
 use veilsum_testkit::{hub::*, wire::*};
 
 /// A message of the model as bytes, and whether the site may take it for a certificate.
@@ -93,7 +94,7 @@ struct Counted {
     told: usize,
     answered: usize,
     repeated: usize,
-    refused: BTreeMap<&'static str, usize>,
+    refused: BTreeMap<Rule, usize>,
 }
 
 /// Tells `me` everything in every state but the first, in which it has not answered. With `restart`, its process comes
@@ -161,9 +162,12 @@ fn check(n: usize, c: usize, t: usize, sites: &[usize]) {
         "n = {n}, t = {t}, {} sites: {states} states, {told} messages: {answered} answered, {repeated} repeated, refused {refused:?}",
         sites.len()
     );
-    let rules: BTreeSet<&str> = refused.keys().copied().collect();
-    let expected =
-        if t < n { &["RND-2", "SUR-2", "SUR-3", "SUR-4", "UNM-2"][..] } else { &["RND-2", "SUR-2", "SUR-4", "UNM-2"] };
+    let rules: BTreeSet<Rule> = refused.keys().copied().collect();
+    let expected = if t < n {
+        &[Rule::Rnd2, Rule::Sur2, Rule::Sur3, Rule::Sur4, Rule::Unm2][..]
+    } else {
+        &[Rule::Rnd2, Rule::Sur2, Rule::Sur4, Rule::Unm2]
+    };
     assert!(expected.iter().all(|r| rules.contains(r)), "{rules:?}");
     assert!(answered > 0 && repeated > 0);
 }
@@ -194,7 +198,10 @@ fn a_site_that_has_not_answered_gives_nothing() {
                     continue;
                 }
                 let e = result.expect_err("it must refuse");
-                assert!(if asked { ["SUR-1", "UNM-2"].contains(&rule(&e)) } else { rule(&e) == "FRM-7" }, "{e}");
+                assert!(
+                    if asked { [Rule::Sur1, Rule::Unm2].contains(&rule(&e)) } else { rule(&e) == Rule::Frm7 },
+                    "{e}"
+                );
                 assert!(bench.hub.left.is_empty());
             }
             bench.hub.answers = true;

@@ -32,7 +32,6 @@ KINDS = [
     "shaped_shifts",
 ]  # fmt: skip
 #: Different values of a column are counted up to this number.
-MOST_DISTINCT = 1025
 #: Whole numbers up to this are exact in every reader of JSON.
 EXACT = 2**53 - 1
 
@@ -150,13 +149,6 @@ class Answerer:
         self._rows = np.ascontiguousarray(rows[finite & inside])
         self._bad = sum(bad.values())
         *prints, self._print = _printed(len(self._rows), _hashed(self._rows, numbers, named))
-        # What the plan clips is counted as it answers: in its box.
-        boxed = self._rows[:, : len(numbers)].clip(low, high) if clips else self._rows[:, : len(numbers)]
-        distinct = [len(np.unique(column)) for column in boxed.T]
-        first = len(numbers)
-        for _, categories in named:
-            distinct.append(len(np.unique(self._rows[:, first : first + len(categories)].argmax(axis=1))))
-            first += len(categories)
         self._hello = hello
         from . import __version__
 
@@ -164,7 +156,7 @@ class Answerer:
             "type": "ready", "protocol": PROTOCOL, "name": self._name, "version": __version__, "rows": len(self._rows),
             "bad": {reason: number for reason, number in bad.items() if number},
             "fingerprint": {"rows": self._print, "columns": prints},
-            "distinct": [min(number, MOST_DISTINCT) for number in distinct], "kinds": KINDS,
+            "kinds": KINDS,
         }  # fmt: skip
 
     def _answer(self, ask: dict[str, Any]) -> dict[str, Any]:

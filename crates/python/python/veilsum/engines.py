@@ -17,10 +17,10 @@ import numpy as np
 
 from . import _core, questions
 from ._rows import has_direction, of_plan
-from .answerer import EXACT, MOST_DISTINCT, PROTOCOL, Answerer, _hashed, _mixed, _printed, _Refusal
+from .answerer import EXACT, PROTOCOL, Answerer, _hashed, _printed, _Refusal
 from .errors import InputError, VeilsumError
 
-__all__ = ["MOST_DISTINCT", "Engine", "InParts", "Opened", "Part", "Refused"]
+__all__ = ["Engine", "InParts", "Opened", "Part", "Refused"]
 
 #: Why there is no answer: ``Refused(code, message, next_step)`` with a code of the contract, and without a value of a row.
 Refused = _Refusal
@@ -44,15 +44,12 @@ class Opened(NamedTuple):
         value changes or a row is added, be it one of zeros.
     columns : list of str
         The same of every column by itself.
-    distinct : list of int
-        Different values of every column, counted to 1025; of values in the box where ``out_of_box`` is ``clip``.
     """
 
     rows: int
     bad: Mapping[str, int]
     fingerprint: str
     columns: Sequence[str]
-    distinct: Sequence[int]
 
 
 class Engine(Answerer):
@@ -99,7 +96,7 @@ class Engine(Answerer):
         return {
             "type": "ready", "protocol": PROTOCOL, "name": self._name, "version": self.version, "rows": opened.rows,
             "bad": dict(opened.bad), "fingerprint": {"rows": opened.fingerprint, "columns": list(opened.columns)},
-            "distinct": list(opened.distinct), "kinds": list(self.kinds),
+            "kinds": list(self.kinds),
         }  # fmt: skip
 
     def _answer(self, ask: dict[str, Any]) -> dict[str, Any]:
@@ -140,8 +137,6 @@ class Part(NamedTuple):
     bad: int
     #: Sums of two hashes, modulo 2^64 (c + 1, 2): of every column by itself, and of all together.
     hashes: np.ndarray
-    #: Of every column hashes of different values, at most 1025.
-    values: list[np.ndarray]
     words: np.ndarray | None
 
 
@@ -154,12 +149,10 @@ class _OfPart:
     def __call__(self, batches: Iterable[Any]) -> Part:
         names = [column["name"] for column in self.box["columns"]]
         categorical = [(column["column"], column["categories"]) for column in self.box["categorical"]]
-        widths = [1] * len(names) + [len(categories) for _, categories in categorical]
         low = np.array([column["lower"] for column in self.box["columns"]])
         high = np.array([column["upper"] for column in self.box["columns"]])
         rows = bad = 0
-        hashes = np.zeros((len(widths) + 1, 2), np.uint64)
-        values = [np.zeros(0, np.uint64) for _ in widths]
+        hashes = np.zeros((len(names) + len(categorical) + 1, 2), np.uint64)
         words: np.ndarray | None = None
         for batch in batches:
             x = of_plan(batch, names, categorical, finite=False, noise=self.box["noise"])
@@ -174,24 +167,10 @@ class _OfPart:
                 x = np.ascontiguousarray(x[fine])
             rows += len(x)
             hashes += _hashed(x, names, categorical)
-            at = 0
-            for column, width in enumerate(widths if self.question is None else []):
-                own = x[:, at : at + width]
-                at += width
-                if len(values[column]) == MOST_DISTINCT:
-                    continue
-                if column >= len(names):
-                    value = own.argmax(axis=1).astype(np.float64)
-                elif self.box["out_of_box"] == "clip":
-                    # What the plan clips is counted as it answers: in its box.
-                    value = own[:, 0].clip(low[column], high[column]) + 0.0
-                else:
-                    value = own[:, 0] + 0.0
-                values[column] = np.union1d(values[column], _mixed(value, 1))[:MOST_DISTINCT]
             if self.question is not None:
                 more = _core.answer(self.question, self.layout, x)[0]
                 words = more if words is None else questions.merge(self.question, self.layout, words, more)
-        return Part(rows, bad, hashes, values, words)
+        return Part(rows, bad, hashes, words)
 
 
 class InParts(Engine):
@@ -223,22 +202,20 @@ class InParts(Engine):
             raise Refused("columns", why.message, why.next_step) from None
         except VeilsumError as why:
             raise Refused("connection", why.message, why.next_step) from None
-        values = [np.zeros(0, np.uint64) for _ in names]
         hashes = np.zeros((len(names) + 1, 2), np.uint64)
         words: np.ndarray | None = None
         for part in found:
             hashes += part.hashes
-            values = [np.union1d(a, b)[:MOST_DISTINCT] for a, b in zip(values, part.values)]
             if part.words is not None:
                 words = part.words if words is None else questions.merge(question, layout, words, part.words)
-        return Part(sum(part.rows for part in found), sum(part.bad for part in found), hashes, values, words)
+        return Part(sum(part.rows for part in found), sum(part.bad for part in found), hashes, words)
 
     def open(self, hello: Mapping[str, Any]) -> Opened:
         """Counts and fingerprints, in one pass."""
         seen = self._ask(None, "")
         *columns, rows = _printed(seen.rows, seen.hashes)
         bad = {"a value that is missing, no finite number, outside the plan's public box, or no category of it": seen.bad} if seen.bad else {}
-        return Opened(seen.rows, bad, rows, columns, [len(v) for v in seen.values])
+        return Opened(seen.rows, bad, rows, columns)
 
     def words(self, question: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> Iterable[int]:
         """The words, in one pass."""

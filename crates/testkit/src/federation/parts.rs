@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use veilsum_proto::{
+    Rule,
     message::{Disclosure, Kind},
     policy::Asked,
     release::OwnBlock,
@@ -65,7 +66,7 @@ pub enum Reply {
     /// It asks its policy, and answers.
     Answer,
     /// It refuses under this rule.
-    Refuse(&'static str),
+    Refuse(Rule),
     /// It says nothing.
     Silence,
 }

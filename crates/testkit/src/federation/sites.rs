@@ -81,7 +81,7 @@ impl World {
     /// The application of a site answers: its block is fixed before its words leave ([REL-5]).
     fn answers(&mut self, i: u16, asked: &Asked, reply: Reply) -> site::Input<'static> {
         if let Reply::Refuse(rule) = reply {
-            return site::Input::Refuse { context: asked.context, rule: rule.to_owned() };
+            return site::Input::Refuse { context: asked.context, rule };
         }
         let (kit, k) = (&self.kit, usize::from(i));
         let request =
@@ -98,10 +98,7 @@ impl World {
             }
             Err(e) => {
                 self.site_errors.push((i, e.clone()));
-                site::Input::Refuse {
-                    context: asked.context,
-                    rule: e.rule().map_or_else(String::new, |r| r.0.to_owned()),
-                }
+                site::Input::Refuse { context: asked.context, rule: e.rule().unwrap_or_else(|| panic!("no rule: {e}")) }
             }
         }
     }

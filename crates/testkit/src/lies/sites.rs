@@ -1,6 +1,6 @@
 //! Lies of a site: every field of what it sends to the coordinator, in the order of the messages.
 
-use veilsum_proto::{codec, suite::Hash, vectors_api::commit};
+use veilsum_proto::{Rule, codec, suite::Hash, vectors_api::commit};
 
 use super::values::{Lie, bent, boxes, ciphertexts, flipped, hashes, keyed, lists, one, order, sites};
 use crate::{recording::Course, wire::*};
@@ -131,7 +131,7 @@ pub(super) fn unmask(p: &Parts, other: &[[u8; 32]]) -> Vec<Lie> {
 pub(super) fn refusal(p: &Parts) -> Vec<Lie> {
     let texts = ["", "\u{1b}[31m", "a rule whose name is longer than any", "POL\n2", "\u{202e}LOP"];
     let mut all = keyed(texts.into_iter().map(|t| (format!("rule {t:?}"), t.to_owned())).collect(), &p.context);
-    let mut bytes = codec::encode("POL-2");
+    let mut bytes = codec::encode(&Rule::Pol2);
     bytes[8] = 0xff;
     all.push(("rule that is no text".into(), p.context, bytes));
     all

@@ -9,7 +9,7 @@ use veilsum_node::{
     store::{Said, Transcript},
 };
 use veilsum_proto::{
-    codec,
+    Rule, codec,
     evidence::Documents,
     message::Kind,
     plan::Terms,
@@ -184,7 +184,7 @@ pub(super) fn corpus() -> Vec<(&'static str, String, Vec<u8>)> {
             |n: &usize| serde_json::json!({"directory": spoken().directory.to_string(), "frame": hex(&frames[*n].1)});
         let file = serde_json::json!({
             "format": "veilsum-evidence/1", "roster": kit.roster.hash().to_string(), "plan": kit.terms.hash().to_string(),
-            "accused": accused, "rule": "OPN-4", "what": "lied", "case": case,
+            "accused": accused, "rule": Rule::Opn4, "what": "lied", "case": case,
             "frames": numbers.iter().map(frame).collect::<Vec<_>>(),
         });
         all.push(("evidence_file", case.into(), file.to_string().into_bytes()));

@@ -267,13 +267,15 @@ pub(super) fn documents(page: &mut Page, all: &Reported) {
 /// What left all sites together.
 fn released(release: &Release) -> String {
     let totals = release.totals.map_or("totals".to_owned(), |n| counted(n as usize, "total"));
-    let opened = if release.opened_to_sites { "opened to the sites" } else { "for the coordinator alone" };
     let blocks = match release.block_size {
         0 => "all sites in one block".to_owned(),
         1 => "every site a block by itself".to_owned(),
         n => format!("blocks of {} at least", counted(n as usize, "site")),
     };
-    format!("{totals}, {opened}; {blocks}; {} in all at least", counted(release.min_total_rows as usize, "row"))
+    format!(
+        "{totals}, opened to the sites; {blocks}; {} in all at least",
+        counted(release.min_total_rows as usize, "row")
+    )
 }
 
 /// Who signed the result, and where its ledger ended then.
@@ -282,7 +284,7 @@ fn signers(page: &mut Page, all: &Reported, signatures: &Signatures) {
     let sites: BTreeSet<&String> = told.cohort.iter().chain(&told.missing).collect();
     let signers: BTreeSet<&String> = by.iter().map(|by| &by.party).collect();
     // A site's own file has the coordinator's signature and its own; and where totals cannot be recomputed, no site is asked.
-    let asked = all.federation.as_ref().is_none_or(|of| signed::is_recomputed(&of.work, &of.terms));
+    let asked = all.federation.as_ref().is_none_or(|of| signed::is_recomputed(&of.work));
     let of_all = asked && !sites.contains(&signatures.written_by);
     let silent = told.cohort.iter().filter(|name| of_all && !signers.contains(name));
     let signed = by.iter().map(|by| {

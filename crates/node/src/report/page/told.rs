@@ -76,7 +76,6 @@ pub(super) struct Told {
 #[serde(default)]
 pub(super) struct Release {
     pub(super) totals: Option<u64>,
-    pub(super) opened_to_sites: bool,
     pub(super) block_size: u64,
     pub(super) min_total_rows: u64,
 }

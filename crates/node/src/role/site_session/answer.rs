@@ -31,10 +31,10 @@ impl SiteSession {
         line: &mut Line,
         frame: &[u8],
     ) -> Result<Option<Error>, Failure> {
-        let refusal = |why: String, rule: &'static str| Error::Refused { what: why, rule: Rule(rule) };
+        let refusal = |why: String, rule: Rule| Error::Refused { what: why, rule };
         let checked = match self.check(&asked).await {
-            Ok(checked) => self.follows(&checked.question, frame)?.map(|()| checked).map_err(|why| (why, "OPN-9")),
-            Err(why) => Err((why, "POL-3")),
+            Ok(checked) => self.follows(&checked.question, frame)?.map(|()| checked).map_err(|why| (why, Rule::Opn9)),
+            Err(why) => Err((why, Rule::Pol3)),
         };
         let checked = match checked {
             Ok(checked) => self.consents(&asked, &checked).map(|consent| (checked, consent)),
@@ -43,7 +43,7 @@ impl SiteSession {
         let (Checked { question, drawn, judged, .. }, consent) = match checked {
             Ok(ok) => ok,
             Err(e) => {
-                let rule = e.rule().map_or("POL-3", |r| r.0).to_owned();
+                let rule = e.rule().unwrap_or(Rule::Pol3);
                 self.site.handle(Input::Refuse { context: asked.context, rule }, &mut system_rng())?;
                 return Ok(Some(e));
             }

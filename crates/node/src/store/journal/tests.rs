@@ -47,7 +47,6 @@ fn run(rounds: u8, mut written: impl FnMut(u8, site::Output)) -> SiteConfig {
         slots: 8,
         max_rows: 10,
         min_total_rows: 0,
-        opening: true,
         application: Vec::new(),
     });
     let config = |i: usize| SiteConfig {

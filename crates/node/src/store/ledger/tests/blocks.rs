@@ -1,6 +1,7 @@
 //! Which block the rows are in, and whether they are the rows that were answered from before.
 
 use super::*;
+use veilsum_proto::Rule;
 
 /// [LED-7], [LED-8]: a name decides nothing; rows that changed are noticed, and count for the same data set.
 #[test]
@@ -57,11 +58,11 @@ fn rows_do_not_become_new_by_a_new_name() {
     for version in [0, 1] {
         let asked = Left { context: Hash([61; 32]), ..left(2, 9) };
         let refused = ledger.book_mut().promise(&asked, answer(2, 0), block_at(version)).unwrap_err();
-        assert_eq!(refused.rule, "REL-7", "{version}");
+        assert_eq!(refused.rule, Rule::Rel7, "{version}");
         assert!(ledger.record(b"words", Disclosure::MaskedWords, &asked).is_err());
     }
     let stranger: Vec<_> = block_at(2).into_iter().filter(|(key, _)| *key != identity(1).public()).collect();
-    assert_eq!(ledger.book_mut().promise(&left(2, 9), answer(2, 0), stranger).unwrap_err().rule, "REL-7");
+    assert_eq!(ledger.book_mut().promise(&left(2, 9), answer(2, 0), stranger).unwrap_err().rule, Rule::Rel7);
     ledger.book_mut().promise(&left(2, 9), answer(2, 0), block_at(2)).unwrap();
 }
 
@@ -77,7 +78,7 @@ fn two_conversations_promise_one_block() {
         block().into_iter().map(|(key, v)| (key, if key == PublicKey([2; 32]) { v + 1 } else { v })).collect();
     ledger.book_mut().promise(&left(1, 9), answer(1, 0), block()).unwrap();
     for block in [larger.clone(), others_changed] {
-        assert_eq!(ledger.book_mut().promise(&counting, answer(2, 0), block).unwrap_err().rule, "REL-5");
+        assert_eq!(ledger.book_mut().promise(&counting, answer(2, 0), block).unwrap_err().rule, Rule::Rel5);
         assert!(matches!(ledger.record(b"count", Disclosure::MaskedWords, &counting), Err(LedgerError::Unasked)));
     }
     ledger.book_mut().promise(&counting, answer(2, 0), block()).unwrap();
