@@ -187,7 +187,7 @@ impl Judge {
     fn waits(&self, held: &LedgerError) -> Judged {
         self.holds().waits = true;
         let words = format!("No: {held} [LED-6]; it is tried again");
-        Judged { answer: PlanAnswer::Refuses { rule: "LED-6".into() }, words }
+        Judged { answer: PlanAnswer::Refuses { rule: Some(Rule::Led6) }, words }
     }
 
     /// What was kept for such a plan is free again, unless its run has begun; where that cannot be noted, it lapses.

@@ -221,9 +221,9 @@ pub(crate) fn case(seed: u64) -> Case {
         // Some of five sites are drawn.
         let sites = if work.sampling.is_some() { 5 } else { 3 + usize::from(dice.one_in(6)) };
         let identities = (0..sites as u8 + 2).map(|i| identity(i + 1)).collect();
-        let (slots, opening) = (2 + dice.below(6) as u16, !dice.one_in(40));
+        let slots = 2 + dice.below(6) as u16;
         let change = |terms: &mut Terms| {
-            (terms.min_cohort, terms.slots, terms.opening) = (sites as u16, slots, opening);
+            (terms.min_cohort, terms.slots) = (sites as u16, slots);
             terms.block_size = u16::from(work.sampling.is_some());
         };
         if work.check().is_ok()

@@ -236,7 +236,7 @@ impl World<'_> {
                 Kind::MaskedInput => self.answer(which, 0, &asked),
                 _ => {
                     let rule: String = veilsum_testkit::wire::parts(frame).read();
-                    site::Input::Refuse { context: asked.context, rule }
+                    site::Input::Refuse { context: asked.context, rule: rule.parse().expect("a rule of the index") }
                 }
             };
             let site = &mut self.talks[which].sites[0];

@@ -47,7 +47,7 @@ pub fn judge(about: About<'_>, policy: &Policy, account: &Account, now: u64) -> 
     if about.work.recipe.noise.is_some() && account.rho_of(&about.terms.hash()) > 0 {
         return refused(
             "this plan was answered before, and a second run has noise of its own: agree on a new plan",
-            "POL-8",
+            Rule::Pol8,
         );
     }
     judge_rest(about, policy, account, now)
