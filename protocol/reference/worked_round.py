@@ -153,7 +153,7 @@ def stream_bytes(key):
 TEXT = """\
 ### 10.8 One round, byte by byte
 
-This section shows the first round of [`vectors/v2/session_3.json`](vectors/v2/session_3.json). It has three sites, t = 3,
+This section shows the first round of [`vectors/v3/session_3.json`](vectors/v3/session_3.json). It has three sites, t = 3,
 nobody missing, and a vector of five words. Each frame has the same name in the vector as here. A field of more than 20 bytes
 is shown by its first and last six. Sites 0 and 2 send frames like those of site 1. This section explains and is not normative;
 `reference/worked_round.py` writes it.

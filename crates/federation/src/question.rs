@@ -18,7 +18,7 @@ use veilsum_proto::{
 };
 
 #[cfg(test)]
-mod neighbours;
+mod neighbour_tests;
 mod noisy;
 mod share;
 

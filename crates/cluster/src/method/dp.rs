@@ -6,7 +6,10 @@
 //! no weight counts as less than twice the noise; centres stay in the box. Totals of honest sites may be negative, so no
 //! total is implausible here but one of another length.
 
+mod last;
 pub(super) mod shaped;
+
+use last::Last;
 
 use super::choice::Pick;
 use super::recipe::{MOST_DESCRIBING, Recipe, Seeding};
@@ -157,29 +160,6 @@ pub(super) struct Noisy {
     domain: Domain,
     /// The centres of the last rounds.
     last: Last,
-}
-
-/// The mean of what the last rounds found, number by number.
-#[derive(Debug, Clone)]
-struct Last {
-    sum: Vec<f64>,
-    rounds: u32,
-}
-
-impl Last {
-    fn of(numbers: usize) -> Self {
-        Self { sum: vec![0.0; numbers], rounds: 0 }
-    }
-
-    fn add<'a>(&mut self, found: impl IntoIterator<Item = &'a f64>) {
-        self.sum.iter_mut().zip(found).for_each(|(sum, x)| *sum += x);
-        self.rounds += 1;
-    }
-
-    /// `None` before the last rounds.
-    fn mean(&self) -> Option<Vec<f64>> {
-        (self.rounds > 0).then(|| self.sum.iter().map(|sum| sum / f64::from(self.rounds)).collect())
-    }
 }
 
 impl Noisy {

@@ -71,8 +71,6 @@ use crate::totals_check::{SLACK, check_values};
 use crate::transform::MAX_FACTOR;
 use crate::{Batch, Centres, Domain, MethodError, Query, Transform};
 
-/// A bracket is narrow enough when it is so small a part of its column's box.
-const NARROW: f64 = 1e-10;
 /// A standard deviation, interquartile range or clip interval below this part of the box is rounding, not spread.
 const NO_SPREAD: f64 = 1e-9;
 

@@ -9,6 +9,18 @@ use crate::{Centres, distance};
 /// Lloyd steps of one try of [`best_of`] at most.
 const MOST: u32 = 300;
 
+/// Sums and distances whose parts differ by no more than this are equal: middles of cells lie on a grid, where ties are common, and
+/// what rounding makes of one must not tell two ways apart.
+const ALIKE: f64 = 1e-9;
+
+/// The nearest centre and its squared distance; among equals the lowest index.
+fn nearest(point: &[f64], centres: &Centres) -> (usize, f64) {
+    let squares: Vec<f64> = centres.rows().map(|centre| distance::squared(point, centre)).collect();
+    let least = squares.iter().fold(f64::INFINITY, |a, b| a.min(*b));
+    let at = squares.iter().position(|square| *square <= least * (1.0 + ALIKE)).unwrap_or(0);
+    (at, least)
+}
+
 /// Where weighted Lloyd ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WeightedFit {
@@ -49,7 +61,7 @@ pub fn greedy_plus_plus(points: &Centres, weights: &[f64], k: usize, stream: &mu
                 };
                 let left: Vec<f64> = points.rows().zip(&squares).map(to).collect();
                 let potential = left.iter().zip(&weights).map(|(square, weight)| mass(*weight, *square, n)).sum();
-                if best.as_ref().is_none_or(|(known, ..)| potential < *known) {
+                if best.as_ref().is_none_or(|(known, ..)| potential < *known * (1.0 - ALIKE)) {
                     best = Some((potential, at, left));
                 }
             }
@@ -73,7 +85,7 @@ pub fn weighted_lloyd(points: &Centres, weights: &[f64], start: &Centres, most: 
     let mut centres = start.clone();
     let mut iterations = 0;
     loop {
-        let nearest: Vec<(usize, f64)> = points.rows().map(|point| distance::nearest(point, centres.rows())).collect();
+        let nearest: Vec<(usize, f64)> = points.rows().map(|point| nearest(point, &centres)).collect();
         if iterations < most {
             iterations += 1;
             let next = means(points, &weights, &nearest, &centres);

