@@ -184,10 +184,10 @@ fn versions_may_differ_and_both_are_named() {
         header[2..4].copy_from_slice(&(veilsum_proto::message::Kind::Hello as u16).to_le_bytes());
         veilsum_node::app_messages::header_check(&header).expect_err("another version")
     };
-    for (version, older) in [(3, "this side must be upgraded"), (1, "the peer must be upgraded")] {
+    for (version, older) in [(4, "this side must be upgraded"), (2, "the peer must be upgraded")] {
         let why = header(version);
         assert!(
-            why.contains(&format!("version {version}")) && why.contains("speaks 2") && why.contains(older),
+            why.contains(&format!("version {version}")) && why.contains("speaks 3") && why.contains(older),
             "{why}"
         );
     }

@@ -423,7 +423,7 @@ fn a_flood_of_strangers_does_not_keep_out_who_knocked_before() {
                 let link = network.dial(&to, &credentials, &pinned, small, Duration::from_secs(8)).await?;
                 let (mut sender, mut receiver) = link.split();
                 // No token, and no frame of the lobby: one of a run.
-                let frame = [2, 0, message::Kind::MaskedInput as u8, 0, 2, 0, 0, 0, 0, 0];
+                let frame = [3, 0, message::Kind::MaskedInput as u8, 0, 2, 0, 0, 0, 0, 0];
                 sender.send(&Egress::foreign(&frame)).await?;
                 receiver.recv().await
             });

@@ -98,7 +98,7 @@ fn meant(why: &str) -> Option<&str> {
 pub(super) fn refused(path: &Path, error: &Error, next: impl Into<String>) -> Failure {
     // Whoever changed the file need not be the signer, so the signer is not accused.
     let why = match error {
-        Error::PeerMisbehaved { what, rule, .. } => format!("{what} {rule}"),
+        Error::PeerMisbehaved { what, rule, .. } => format!("{what} [{rule}]"),
         other => other.to_string(),
     };
     Failure::input(format!("{}: {why}", path.display()), next)
