@@ -43,7 +43,7 @@ impl std::fmt::Debug for Member {
 
 #[derive(Debug, Clone)]
 enum State {
-    Preparing(Preparing),
+    Preparing(Box<Preparing>),
     Ranging(LocalChoice),
     Seeding(TreeSearch),
     Iterating,
@@ -112,7 +112,7 @@ impl Run {
             judged_over: None,
         };
         match preparing {
-            Some(preparing) => run.state = State::Preparing(preparing),
+            Some(preparing) => run.state = State::Preparing(Box::new(preparing)),
             None => run.range()?,
         }
         Ok(run)
