@@ -291,6 +291,11 @@ impl Describing {
             self.found.variances = (0..d).map(|i| covariances[triangle(i) + i].max(0.0)).collect();
             (self.found.covariances, self.found.rows, self.found.spread_rows) = (Some(covariances), all, all);
         }
+        if self.noisy {
+            // Counts differ by their noise, and say nothing of who was there.
+            let rows = self.found.rows;
+            (self.found.spread_rows, self.found.histogram_rows) = (rows, self.found.histogram_rows.map(|_| rows));
+        }
         // Only now, so that a run that ends before has no result.
         self.fit.history.push(Round { round: 1, shift: self.shift });
         self.fit.converged = true;
