@@ -198,15 +198,9 @@ fn earlier(dice: &mut Dice, walk: &Walk, ledger: &mut Ledger, cap: u64) {
             cohort: Some(Hash([2; 32])),
             context: Hash([i; 32]),
         };
-        let cost = Cost { scalars: 3, milli_bits: 0, nano_rho: Some(dice.below(cap / 8 + 1)) };
-        let answer = Answer {
-            kind: "fuzzy_sums".into(),
-            question: Hash([200 + i; 32]),
-            cost,
-            drawn: None,
-            frame: Default::default(),
-            centres: Vec::new(),
-        };
+        let cost = Cost { scalars: 3, nano_rho: Some(dice.below(cap / 8 + 1)) };
+        let answer =
+            Answer { kind: "fuzzy_sums".into(), question: Hash([200 + i; 32]), cost, drawn: None, probed: None };
         ledger.book_mut().promise(&left, answer, members.clone()).expect("one block");
         ledger.record(&[i], Disclosure::MaskedWords, &left).expect("a ledger in memory");
     }

@@ -2,7 +2,7 @@
 
 import json
 
-from codec import F64, HASH, NOTHING, TEXT, U16, U32, U64, Enum, Int, List, Option, Struct, encode
+from codec import F64, HASH, NOTHING, TEXT, U8, U16, U32, U64, Enum, Int, List, Option, Struct, encode
 from history import REKEY, state
 from identity import Identity
 from release import block_id
@@ -12,10 +12,11 @@ GIVES = ["public_keys", "acknowledgement", "sealed_shares", "masked_words", "rou
          "slot_burned", "nothing", "encapsulated_secrets"]  # fmt: skip
 PLACES = Struct(columns=U32, at=List(Int(4, signed=True)))
 FRAME = Struct(columns=List(TEXT), lower=List(F64), upper=List(F64))
-ANSWER = Struct(
+PROBED = Struct(
     kind=TEXT, question=HASH, scalars=U64, milli_bits=U64, nano_rho=Option(U64), drawn=Option(HASH), frame=FRAME,
     centres=List(PLACES),
 )  # fmt: skip
+ANSWER = Struct(kind=TEXT, question=HASH, scalars=U64, nano_rho=Option(U64), drawn=Option(HASH))
 COLUMNS = List(Struct(name=TEXT, values=HASH))
 NOTE = Enum(columns=COLUMNS, changed=COLUMNS, separate=COLUMNS, undone=NOTHING, rekeyed=REKEY, renamed=REKEY, agreed=NOTHING,
             reserved=Struct(nano_rho=U64, until=U64))  # fmt: skip
@@ -23,14 +24,15 @@ BEFORE = dict(
     index=U64, previous=HASH, plan=HASH, session=HASH, run=HASH, deck_slot=Option(Struct(deck=U32, slot=U16)),
     cohort=Option(HASH), discloses=Enum(**{name: NOTHING for name in GIVES}), bytes=U64, digest=HASH, data=TEXT, rows=HASH,
 )  # fmt: skip
-OLD = Struct(**BEFORE, answer=Option(ANSWER))
-PRESENT = Struct(
-    **BEFORE, version=U32, block=Option(List(Struct(key=HASH, version=U32))), note=Option(NOTE), answer=Option(ANSWER)
-)
+SINCE = dict(version=U32, block=Option(List(Struct(key=HASH, version=U32))), note=Option(NOTE))
+FORMS = {
+    1: Struct(**BEFORE, answer=Option(PROBED)), 2: Struct(**BEFORE, **SINCE, answer=Option(PROBED)),
+    3: Struct(form=U8, **BEFORE, **SINCE, answer=Option(ANSWER)),
+}  # fmt: skip
 
 
 def encoded(entry):
-    return encode(PRESENT if "version" in entry else OLD, entry)
+    return encode(FORMS[entry.get("form", 2 if "version" in entry else 1)], entry)
 
 
 def link(entry):
@@ -69,17 +71,17 @@ def line(entry, signature):
     return json.dumps({**plain("", shown), "signature": signature.hex()}, separators=(",", ":")) + "\n"
 
 
-def answer(n):
-    exact = n != 4
+def answer(n, form=3):
+    exact, probed = n != 4, form < 3
+    box = {"columns": ["age", "dose"], "lower": [0.0, -1.5], "upper": [120.0, 2.25]}
     return {
         "kind": "fuzzy_sums" if exact else "shifts",
         "question": H("question in a ledger", b"question %d" % n),
         "scalars": 9,
-        "milli_bits": 9 * 33_600,
+        **({"milli_bits": 9 * 33_600} if probed else {}),
         "nano_rho": None if exact else 2_143_325,
         "drawn": None if exact else H("cohort in a ledger", b"some keys"),
-        "frame": {"columns": ["age", "dose"], "lower": [0.0, -1.5], "upper": [120.0, 2.25]},
-        "centres": [{"columns": 2, "at": [250_000 - n, 0, -1_000_000, 999_999]}],
+        **({"frame": box, "centres": [{"columns": 2, "at": [250_000 - n, 0, -1_000_000, 999_999]}]} if probed else {}),
     }
 
 
@@ -99,12 +101,13 @@ NOTES = {
 LENGTH = 13
 
 
-def entry(n, previous, old=False):
+def entry(n, previous, form=3):
     gives = ["public_keys", "masked_words", "self_mask_shares", "round_seeds", "masked_words", "refusal", "slot_burned"]
     gives = gives[n] if n < 7 else "nothing"
     in_round = gives in ("masked_words", "round_seeds", "self_mask_shares", "slot_burned")
     new = {"version": n // 4, "block": block() if n == 1 else None, "note": NOTES.get(n)}
     return {
+        **({"form": form} if form == 3 else {}),
         "index": n,
         "previous": previous,
         "plan": H("a plan"),
@@ -117,16 +120,16 @@ def entry(n, previous, old=False):
         "digest": H("ledger frame", b"frame %d" % n),
         "data": "ward 7",
         "rows": H("rows"),
-        **({} if old else new),
-        "answer": answer(n) if gives == "masked_words" else None,
+        **(new if form > 1 else {}),
+        "answer": answer(n, form) if gives == "masked_words" else None,
     }
 
 
-def chain(identity, changes=(), old=(), length=LENGTH):
-    """Entries, each signed; `changes` are made before signing; `old` are those from before blocks."""
+def chain(identity, changes=(), forms={}, length=LENGTH):
+    """Entries, each signed; `changes` are made before signing; `forms` are those of entries of earlier forms."""
     entries, lines, previous = [], [], bytes(32)
     for n in range(length):
-        e = entry(n, previous, n in old)
+        e = entry(n, previous, forms.get(n, 3))
         for at, change in changes:
             if at == n:
                 change(e)
@@ -138,10 +141,6 @@ def chain(identity, changes=(), old=(), length=LENGTH):
 
 def changed(key, value):
     return lambda e: e.__setitem__(key, value)
-
-
-def in_answer(key, value):
-    return lambda e: e["answer"].__setitem__(key, value)
 
 
 def chains():
@@ -161,10 +160,32 @@ def chains():
     whole = {"entries": LENGTH, "link": links[-1]}
     yield case("whole", good, **whole)
     yield case("whole, and with an entry that was noted before", good, head=links[2], **whole)
-    for name, length in [("whole, from before blocks", 6), ("begun before blocks", LENGTH)]:
-        before, lines = chain(identity, old=range(6), length=length)
+    first, second = dict.fromkeys(range(6), 1), dict.fromkeys(range(LENGTH), 2)
+    for name, forms, length in [
+        ("whole, of the first form", first, 6), ("begun in the first form", first, LENGTH),
+        ("whole, of the second form", second, LENGTH), ("begun in the second form", dict.fromkeys(range(5), 2), LENGTH),
+        ("begun in the first form, gone on in the second", {**second, **first}, LENGTH),
+        ("in all three forms", {0: 1, 1: 1, 2: 2, 3: 2, 4: 2}, LENGTH),
+    ]:  # fmt: skip
+        before, lines = chain(identity, forms=forms, length=length)
         yield case(name, lines, entries=length, link=link(before[-1]))
-    yield case("an entry from before blocks behind one that is not", chain(identity, old=[0, 2])[1], rule="LED-1", entry=2)
+    for name, forms in [
+        ("the first form behind the second", {0: 1, 1: 2, 2: 1}), ("the first form behind the third", {0: 1, 2: 1}),
+        ("the second form behind the third", {2: 2}),
+    ]:  # fmt: skip
+        yield case(name, chain(identity, forms=forms)[1], rule="LED-1", entry=2)
+    before, lines = chain(identity, forms=second)
+    values = {"milli_bits": 1, "frame": {**before[1]["answer"]["frame"], "lower": [0.0, -1.25]}, "centres": []}
+    for key, value in values.items():
+        e = {**before[1], "answer": {**before[1]["answer"], key: value}}
+        signed = line(e, sign(identity, before[1]))
+        yield case(f"{key} of the second form changed after signing", lines[:1] + [signed], rule="LED-3", entry=1)
+    for name, text, entry in [
+        ("the second form for the third", lines[2].replace('{"index"', '{"form":3,"index"'), 2),
+        ("an answer of the second form without a field", lines[1].replace('"milli_bits":302400,', ""), 1),
+    ]:
+        rule = "LED-3" if entry == 2 else "LED-1"
+        yield case(name, lines[:entry] + [text], rule=rule, entry=entry)
     yield case("nothing", [], entries=0, link=bytes(32))
     signed = H("ledger head", le64(LENGTH) + links[-1])
     yield {"function": "head", "key": identity.public, **whole, "signature": identity.sign(signed)}
@@ -191,8 +212,7 @@ def chains():
     ]:  # fmt: skip
         e = {**entries[n], key: value}
         yield case(f"the {key} of entry {n} changed after signing", after(n, line(e, sign(identity, entries[n]))), rule="LED-3", entry=n)
-    places = [{"columns": 2, "at": [1, 2]}]
-    values = {"scalars": 8, "milli_bits": 1, "nano_rho": 1, "kind": "moments", "centres": places, "drawn": H("keys")}
+    values = {"scalars": 8, "nano_rho": 1, "kind": "moments", "drawn": H("keys")}
     for key, value in values.items():
         e = {**entries[1], "answer": {**entries[1]["answer"], key: value}}
         yield case(f"{key} changed after signing", after(1, line(e, sign(identity, entries[1]))), rule="LED-3", entry=1)
@@ -202,14 +222,6 @@ def chains():
         ("an answer of no round", 1, lambda e: e.update(deck_slot=None, cohort=None)),
         ("a cohort and no slot", 2, changed("deck_slot", None)),
         ("a name of 65 bytes", 3, changed("data", "x" * 65)),
-        ("points of no columns", 1, in_answer("centres", [{"columns": 0, "at": [1, 2]}])),
-        ("half a point", 1, in_answer("centres", [{"columns": 2, "at": [1, 2, 3]}])),
-        ("no point", 1, in_answer("centres", [{"columns": 2, "at": []}])),
-        ("points of more columns than the box", 1, in_answer("centres", [{"columns": 3, "at": [1, 2, 3]}])),
-        ("a box and no point", 1, in_answer("centres", [])),
-        ("points and no box", 1, in_answer("frame", {"columns": [], "lower": [], "upper": []})),
-        ("a box inside out", 1, in_answer("frame", {"columns": ["a", "b"], "lower": [0.0, 1.0], "upper": [1.0, 0.5]})),
-        ("a box with an end missing", 1, in_answer("frame", {"columns": ["a", "b"], "lower": [0.0], "upper": [1.0, 0.5]})),
         ("a block without an answer", 2, changed("block", block())),
         ("a block out of order", 1, changed("block", block()[::-1])),
         ("a block with a site twice", 1, changed("block", [block()[0], *block()])),
@@ -225,13 +237,17 @@ def chains():
         yield case(name, after(n, good[n].replace('"answer"', text)), rule="LED-1", entry=n)
     for name, value in [("a version of nothing", '"version":null,'), ("no version", "")]:
         yield case(name, after(2, good[2].replace('"version":0,', value)), rule="LED-1", entry=2)
+    for name, value in [("no form", ""), ("a form of nothing", '"form":null,'), ("a fourth form", '"form":4,')]:
+        yield case(name, after(2, good[2].replace('"form":3,', value)), rule="LED-1", entry=2)
+    answered = good[1].replace('"nano_rho"', '"milli_bits":0,"nano_rho"')
+    yield case("a field of earlier forms", after(1, answered), rule="LED-1", entry=1)
     text = good[1]
     for name, bad in [
         ("a space", text.replace(":", ": ", 1)),
         ("capital digits", text.replace(H("a plan").hex(), H("a plan").hex().upper())),
         ("another number's form", text.replace('"bytes":101', '"bytes":101.0')),
-        ("a field more", text.replace('{"index"', '{"more":0,"index"')),
-        ("a field twice", text.replace('{"index":1', '{"index":1,"index":1')),
+        ("a field more", text.replace('"index"', '"more":0,"index"')),
+        ("a field twice", text.replace('"index":1', '"index":1,"index":1')),
         ("a field less", text.replace('"data":"ward 7",', "")),
         ("an unknown label", text.replace("masked_words", "plain_words")),
         ("an empty line", "\n" + text),

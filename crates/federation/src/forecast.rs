@@ -53,7 +53,7 @@ impl Forecast {
         self.parts.iter().for_each(|(_, _, cost)| all.add(cost));
         let noised: Vec<u64> = self.parts.iter().filter_map(|(_, _, cost)| cost.nano_rho).collect();
         let nano_rho = (!noised.is_empty()).then_some(all.nano_rho);
-        Cost { scalars: all.scalars, milli_bits: 0, nano_rho }
+        Cost { scalars: all.scalars, nano_rho }
     }
 }
 
@@ -64,7 +64,6 @@ fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u
     let most = |stage| u64::from(recipe.most_in(stage));
     let times = |numerator: u64, denominator: u64| Cost {
         scalars: (one.scalars * numerator).div_ceil(denominator),
-        milli_bits: 0,
         nano_rho: one.nano_rho.map(|rho| rho.saturating_mul(numerator).div_ceil(denominator)),
     };
     let Some(stage) = batch.queries.first().map(Query::stage) else { return (1, one) };

@@ -58,10 +58,25 @@ pub struct Entry {
     pub note: Option<Note>,
     /// What becomes known when the answer is added up, where the entry is an answer.
     pub answer: Option<Answer>,
-    /// Whether it was written before entries had `version`, `block` and `note`: its link and its signature are without them.
+    /// In which form it was written.
     #[serde(skip)]
-    pub old: bool,
+    pub form: Form,
 }
+
+/// The form of an entry: which fields its line, its link and its signature have. Later forms are greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum Form {
+    /// Without `version`, `block` and `note`; an answer has [`Probed`].
+    BeforeBlocks,
+    /// With these; an answer still has [`Probed`].
+    BeforeAccount,
+    /// As it is written now.
+    #[default]
+    Present,
+}
+
+/// What the present form begins with; no earlier one has it.
+pub const FORM: u8 = 3;
 
 /// Something that a ledger notes beside the frames that left.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -104,24 +119,6 @@ pub struct Column {
     pub values: Hash,
 }
 
-/// An entry as it was before blocks.
-#[derive(Serialize)]
-struct OldEntry<'a> {
-    index: u64,
-    previous: Hash,
-    plan: Hash,
-    session: Hash,
-    run: Hash,
-    slot: Option<(u32, u16)>,
-    cohort: Option<Hash>,
-    discloses: Disclosure,
-    bytes: u64,
-    digest: Hash,
-    data: &'a str,
-    rows: Hash,
-    answer: &'a Option<Answer>,
-}
-
 /// An answer that becomes readable in a total.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Answer {
@@ -133,58 +130,21 @@ pub struct Answer {
     pub cost: Cost,
     /// Where a public draw decides whose rows it is made of: digest of the keys of these sites.
     pub drawn: Option<Hash>,
-    /// The box in which its centres lay; of no column where it has none.
-    pub frame: BoundingBox,
-    /// Where its centres lay, one list of coordinates for each set of centres.
-    pub centres: Vec<Places>,
+    /// What else it has in an entry of an earlier form.
+    #[serde(skip)]
+    pub probed: Option<Box<Probed>>,
 }
 
-/// Points of a question, which everybody in the cohort was sent.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Places {
-    /// Coordinates of one point.
-    pub columns: u32,
-    /// All coordinates, point by point, in millionths of the box's half-width from its middle.
-    pub at: Vec<i32>,
-}
-
-/// A box in the columns' own units, in which [`Places`] are read: they can be compared with those in another box. Its ends are
-/// doubles by their bits; nothing is computed with them here.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct BoundingBox {
-    /// Names of the columns.
-    pub columns: Vec<String>,
-    /// Its lower ends.
-    pub lower: Vec<u64>,
-    /// Its upper ends.
-    pub upper: Vec<u64>,
-}
-
-impl BoundingBox {
-    /// Whether these places can lie in the box: its ends are finite and in order, and every point has a coordinate for
-    /// each column.
-    fn holds(&self, centres: &[Places]) -> bool {
-        let d = self.columns.len();
-        let sound = self.lower.iter().zip(&self.upper).all(|(l, u)| finite(*l) && finite(*u) && order(*l) < order(*u));
-        let fits = |places: &Places| places.columns as usize == d && !places.at.is_empty();
-        let whole = |places: &Places| places.at.len().is_multiple_of(d.max(1));
-        self.lower.len() == d
-            && self.upper.len() == d
-            && sound
-            && (d == 0) == centres.is_empty()
-            && centres.iter().all(|places| fits(places) && whole(places))
-    }
-}
-
-/// Whether the bits are those of a finite double.
-fn finite(bits: u64) -> bool {
-    bits >> 52 & 0x7ff != 0x7ff
-}
-
-/// Integers in the order of the doubles with these bits.
-fn order(bits: u64) -> i64 {
-    let signed = bits.cast_signed();
-    signed ^ ((signed >> 63).cast_unsigned() >> 1).cast_signed()
+/// What an answer also had while what it gives away was measured by probes: it is under the link and the signature, and nothing is
+/// computed from it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Probed {
+    /// Thousandths of a bit.
+    pub milli_bits: u64,
+    /// The box of its centres: names of the columns, lower ends, upper ends. An end is a double by its bits.
+    pub frame: (Vec<String>, Vec<u64>, Vec<u64>),
+    /// Where its centres lay: for each set, the coordinates of a point, and all coordinates.
+    pub centres: Vec<(u32, Vec<i32>)>,
 }
 
 impl Entry {
@@ -199,24 +159,24 @@ impl Entry {
     }
 
     fn encoded(&self) -> Vec<u8> {
-        if !self.old {
-            return codec::encode(self);
+        if self.form == Form::Present {
+            return codec::encode(&(FORM, self));
         }
-        codec::encode(&OldEntry {
-            index: self.index,
-            previous: self.previous,
-            plan: self.plan,
-            session: self.session,
-            run: self.run,
-            slot: self.slot,
-            cohort: self.cohort,
-            discloses: self.discloses,
-            bytes: self.bytes,
-            digest: self.digest,
-            data: &self.data,
-            rows: self.rows,
-            answer: &self.answer,
-        })
+        let (index, previous) = (self.index, self.previous);
+        let frame = (self.slot, self.cohort, self.discloses, self.bytes, self.digest);
+        let mut out =
+            codec::encode(&(index, previous, self.plan, self.session, self.run, frame, &self.data, self.rows));
+        if self.form == Form::BeforeAccount {
+            out.extend(codec::encode(&(self.version, &self.block, &self.note)));
+        }
+        let none = Probed::default();
+        let answer = self.answer.as_ref().map(|a| {
+            let probed = a.probed.as_deref().unwrap_or(&none);
+            let cost = (a.cost.scalars, probed.milli_bits, a.cost.nano_rho);
+            (&a.kind, a.question, cost, a.drawn, &probed.frame, &probed.centres)
+        });
+        out.extend(codec::encode(&answer));
+        out
     }
 
     /// [LED-1]: whether the fields fit each other.
@@ -233,12 +193,15 @@ impl Entry {
         self.data.len() <= MAX_NAME
             && self.answer.is_some() == answers
             && (round || (undone && self.slot.is_some() && self.cohort.is_none()))
-            && self.answer.as_ref().is_none_or(|a| a.kind.len() <= MAX_NAME && a.frame.holds(&a.centres))
+            && self
+                .answer
+                .as_ref()
+                .is_none_or(|a| a.kind.len() <= MAX_NAME && a.probed.is_some() == (self.form < Form::Present))
             && self.note.is_some() == (self.discloses == Disclosure::Nothing)
             && (!undone || self.slot.is_some())
             && columns.is_sorted_by(|a, b| a.name < b.name)
             && self.block.as_ref().is_none_or(|block| answers && members(block))
-            && (!self.old || nothing_new)
+            && (self.form > Form::BeforeBlocks || nothing_new)
     }
 }
 
@@ -275,14 +238,14 @@ pub struct Chain {
     /// Whose it was, one key after the other; the last one signs now.
     owners: Vec<PublicKey>,
     head: Head,
-    /// Whether entries of the present form have begun.
-    present: bool,
+    /// The latest form so far.
+    form: Form,
 }
 
 impl Chain {
     /// Starts the chain that this key began.
     pub fn new(key: PublicKey) -> Chain {
-        Chain { owners: vec![key], head: Head::default(), present: false }
+        Chain { owners: vec![key], head: Head::default(), form: Form::BeforeBlocks }
     }
 
     /// The keys of its owner so far, oldest first ([LED-9]).
@@ -308,7 +271,7 @@ impl Chain {
         if entry.previous != self.head.link {
             return bad(format!("entry {at} does not follow from the one before it"), Rule::Led2);
         }
-        if !entry.is_whole() || (entry.old && self.present) {
+        if !entry.is_whole() || entry.form < self.form {
             return bad(format!("entry {at} is not of a form that a ledger has"), Rule::Led1);
         }
         let owner = self.owners.last().copied();
@@ -325,7 +288,7 @@ impl Chain {
             }
         }
         self.head = Head { entries: at + 1, link: entry.link() };
-        self.present |= !entry.old;
+        self.form = entry.form;
         Ok(())
     }
 }
@@ -333,12 +296,6 @@ impl Chain {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn frame(columns: &[&str], lower: f64, upper: f64) -> BoundingBox {
-        let d = columns.len();
-        let columns = columns.iter().map(|name| (*name).to_owned()).collect();
-        BoundingBox { columns, lower: vec![lower.to_bits(); d], upper: vec![upper.to_bits(); d] }
-    }
 
     fn entry(index: u64, previous: Hash) -> Entry {
         Entry {
@@ -357,16 +314,27 @@ mod tests {
             version: 1,
             block: Some(vec![(PublicKey([1; 32]), 0), (PublicKey([2; 32]), 1)]),
             note: None,
-            old: false,
+            form: Form::Present,
             answer: Some(Answer {
                 kind: "fuzzy_sums".into(),
                 question: Hash([4; 32]),
-                cost: Cost { scalars: 9, milli_bits: 300_000, nano_rho: None },
+                cost: Cost { scalars: 9, nano_rho: None },
                 drawn: None,
-                frame: frame(&["x", "y"], 0.0, 2.0),
-                centres: vec![Places { columns: 2, at: vec![0, 1, -500_000, 3] }],
+                probed: None,
             }),
         }
+    }
+
+    /// The same in an earlier form.
+    fn earlier(form: Form, index: u64, previous: Hash) -> Entry {
+        let mut e = Entry { form, ..entry(index, previous) };
+        if form == Form::BeforeBlocks {
+            (e.version, e.block) = (0, None);
+        }
+        let frame = (vec!["x".into()], vec![0], vec![2f64.to_bits()]);
+        let probed = Probed { milli_bits: 300_000, frame, centres: vec![(1, vec![0, -500_000])] };
+        e.answer.as_mut().unwrap().probed = Some(Box::new(probed));
+        e
     }
 
     fn columns(names: &[&str]) -> Vec<Column> {
@@ -378,22 +346,67 @@ mod tests {
         (e.discloses, e.note) = (Disclosure::Nothing, Some(Note::Undone));
     }
 
-    /// [LED-1]: entries from before blocks stand first, under their own signatures; none comes after one of today.
+    /// [LED-1]: entries of earlier forms are carried forward under their own signatures, and none comes after one of a later form.
     #[test]
-    fn led_1_old_entries_are_carried_forward() {
+    fn led_1_forms_only_go_forward() {
         let identity = Identity::from_seed(&[1; 32]);
-        let old = |index, previous| Entry { version: 0, block: None, old: true, ..entry(index, previous) };
+        let forms = [Form::BeforeBlocks, Form::BeforeAccount, Form::Present];
+        let of = |form: Form, index, previous| match form {
+            Form::Present => entry(index, previous),
+            earlier_form => earlier(earlier_form, index, previous),
+        };
         let mut chain = Chain::new(identity.public());
-        for index in 0..2 {
-            let e = old(index, chain.head().link);
-            chain.take(&e, &e.sign(&identity)).unwrap();
-            let claimed = Entry { old: false, ..e.clone() };
-            assert_ne!(claimed.link(), e.link());
+        for (at, form) in forms.into_iter().enumerate() {
+            for index in [2 * at as u64, 2 * at as u64 + 1] {
+                let e = of(form, index, chain.head().link);
+                chain.take(&e, &e.sign(&identity)).unwrap();
+            }
+            for sooner in &forms[..at] {
+                let mut late = of(*sooner, 2 * at as u64 + 2, chain.head().link);
+                let refused = |late: &Entry, chain: &mut Chain| chain.take(late, &late.sign(&identity)).unwrap_err();
+                assert_eq!(refused(&late, &mut chain).rule(), Some(Rule::Led1), "{sooner:?} after {form:?}");
+                undone(&mut late);
+                assert_eq!(refused(&late, &mut chain).rule(), Some(Rule::Led1), "a note too");
+            }
         }
-        let e = entry(2, chain.head().link);
-        chain.take(&e, &e.sign(&identity)).unwrap();
-        let late = old(3, chain.head().link);
-        assert_eq!(chain.take(&late, &late.sign(&identity)).unwrap_err().rule().unwrap(), Rule::Led1);
+    }
+
+    /// [LED-1], [LED-3]: no entry is one of another form, and what an answer had in its time is under the signature.
+    #[test]
+    fn led_1_a_form_is_signed() {
+        let identity = Identity::from_seed(&[1; 32]);
+        for form in [Form::BeforeBlocks, Form::BeforeAccount] {
+            let good = earlier(form, 0, Hash::default());
+            let signature = good.sign(&identity);
+            let take = |e: &Entry| Chain::new(identity.public()).take(e, &signature).map_err(|e| e.rule().unwrap());
+            take(&good).unwrap();
+            let probed: [fn(&mut Probed); 5] = [
+                |p| p.milli_bits -= 1,
+                |p| p.frame.0[0].push('x'),
+                |p| p.frame.1[0] ^= 1,
+                |p| p.frame.2[0] ^= 1,
+                |p| p.centres[0].1[0] = 5,
+            ];
+            for change in probed {
+                let mut e = good.clone();
+                change(e.answer.as_mut().unwrap().probed.as_mut().unwrap());
+                assert_eq!(take(&e), Err(Rule::Led3));
+            }
+            let mut e = good.clone();
+            e.form = Form::Present;
+            assert_eq!(take(&e), Err(Rule::Led1), "the present form has no such fields");
+            e.answer.as_mut().unwrap().probed = None;
+            assert_eq!(take(&e), Err(Rule::Led3));
+            e.form = form;
+            assert_eq!(take(&e), Err(Rule::Led1), "an earlier form has them");
+        }
+        // Without an answer the fields are the same: the form alone differs.
+        let note = Entry { note: Some(Note::Agreed), discloses: Disclosure::Nothing, ..entry(0, Hash::default()) };
+        let note = Entry { slot: None, cohort: None, block: None, answer: None, ..note };
+        let before = Entry { form: Form::BeforeAccount, ..note.clone() };
+        assert_ne!(note.link(), before.link());
+        let taken = Chain::new(identity.public()).take(&note, &before.sign(&identity));
+        assert_eq!(taken.unwrap_err().rule(), Some(Rule::Led3));
     }
 
     /// [LED-9]: the note hands the chain over; nobody else's statement does, and the old key signs nothing behind it.
@@ -478,12 +491,8 @@ mod tests {
             |e| e.answer.as_mut().unwrap().kind.push('x'),
             |e| e.answer.as_mut().unwrap().question.0[0] ^= 1,
             |e| e.answer.as_mut().unwrap().cost.scalars -= 1,
-            |e| e.answer.as_mut().unwrap().cost.milli_bits -= 1,
             |e| e.answer.as_mut().unwrap().cost.nano_rho = Some(0),
-            |e| e.answer.as_mut().unwrap().centres[0].at[0] = 5,
             |e| e.answer.as_mut().unwrap().drawn = Some(Hash([0; 32])),
-            |e| e.answer.as_mut().unwrap().frame.columns[0].push('x'),
-            |e| e.answer.as_mut().unwrap().frame.upper[1] ^= 1,
         ];
         for (i, change) in changes.iter().enumerate() {
             let mut changed = entries[2].clone();
@@ -493,7 +502,7 @@ mod tests {
         let stranger = Identity::from_seed(&[2; 32]);
         assert_eq!(rule(&entries[2], entries[2].sign(&stranger)), Rule::Led3);
         // Signed truly and still no entry.
-        let changes: [fn(&mut Entry); 8] = [
+        let changes: [fn(&mut Entry); 7] = [
             |e| e.answer = None,
             |e| e.discloses = Disclosure::RoundSeeds,
             |e| e.slot = None,
@@ -501,7 +510,6 @@ mod tests {
             |e| e.block.as_mut().unwrap().reverse(),
             |e| e.note = Some(Note::Undone),
             |e| (e.discloses, e.answer) = (Disclosure::Nothing, None),
-            |e| e.old = true,
         ];
         for change in changes {
             let mut changed = entries[2].clone();
@@ -541,22 +549,6 @@ mod tests {
             assert_eq!(taken.is_ok(), *sound, "form {i}");
             assert_ne!(changed.link(), entries[0].link(), "form {i}");
         }
-        let bad: [fn(&mut Answer); 9] = [
-            |a| a.centres[0].columns = 0,
-            |a| a.centres[0].columns = 3,
-            |a| a.centres[0].at.truncate(3),
-            |a| a.centres[0].at.clear(),
-            |a| a.centres.clear(),
-            |a| a.frame.lower[0] = f64::NEG_INFINITY.to_bits(),
-            |a| a.frame.upper[1] = f64::NAN.to_bits(),
-            |a| a.frame.upper[1] = 0f64.to_bits(),
-            |a| a.frame.lower.truncate(1),
-        ];
-        for change in bad {
-            let mut changed = entries[2].clone();
-            change(changed.answer.as_mut().unwrap());
-            assert_eq!(rule(&changed, changed.sign(&identity)), Rule::Led1);
-        }
     }
 
     /// [LED-5].
@@ -568,13 +560,5 @@ mod tests {
         assert!(head.verify(&identity.public(), &signature));
         assert!(!Head { entries: 2, ..head }.verify(&identity.public(), &signature));
         assert!(!Head { link: Hash([7; 32]), ..head }.verify(&identity.public(), &signature));
-    }
-
-    #[test]
-    fn bits_have_the_order_of_their_numbers() {
-        let numbers = [f64::MIN, -2.5, -1.0, -f64::MIN_POSITIVE, 0.0, f64::MIN_POSITIVE, 1.0, 1.5, f64::MAX];
-        assert!(numbers.windows(2).all(|pair| order(pair[0].to_bits()) < order(pair[1].to_bits())));
-        assert!(numbers.iter().all(|x| finite(x.to_bits())));
-        assert!([f64::NAN, f64::INFINITY, f64::NEG_INFINITY].iter().all(|x| !finite(x.to_bits())));
     }
 }

@@ -117,8 +117,6 @@ pub struct PlanFacts<'a> {
 pub struct Cost {
     /// Numbers.
     pub scalars: u64,
-    /// Thousandths of a bit in them, in entries that were written while a rule counted them; 0 since.
-    pub milli_bits: u64,
     /// rho in 10^-9, rounded up, of an answer with noise; `None` of one without.
     pub nano_rho: Option<u64>,
 }

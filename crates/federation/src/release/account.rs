@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use veilsum_proto::{
     identity::{Identity, PublicKey},
-    ledger::{Answer, Column, Entry, Note, Reservation},
+    ledger::{Answer, Column, Entry, Form, Note, Reservation},
     message::Disclosure,
     policy::Spent,
     release,
@@ -165,7 +165,7 @@ impl Account {
         let Some(cohort) = entry.cohort else { return };
         if entry.discloses == Disclosure::SelfMaskShares {
             self.opened(&entry.session, entry.slot, cohort);
-            if let (true, Some(block)) = (entry.old, &mut self.block) {
+            if let (Form::BeforeBlocks, Some(block)) = (entry.form, &mut self.block) {
                 block.id = cohort;
             }
             return;
@@ -194,7 +194,7 @@ impl Account {
             let id = release::block_id(members.iter().map(|(key, _)| *key));
             let words = self.block.take().filter(|known| known.id == id).map(|known| known.words).unwrap_or_default();
             self.block = Some(Membership { id, members: members.clone(), words });
-        } else if entry.old {
+        } else if entry.form == Form::BeforeBlocks {
             self.block = Some(Membership { id: cohort, members: Vec::new(), words: BTreeSet::new() });
         }
         if let Some(block) = &mut self.block {
@@ -406,7 +406,8 @@ fn place(cohort: &Hash, rows: &Hash, answer: &Answer) -> [Hash; 3] {
     [*cohort, *rows, answer.question]
 }
 
-/// Whether two answers are the same numbers, provided that they are from the same rows.
+/// Whether two answers are the same numbers, provided that they are from the same rows. One of an earlier form is none of today.
 fn same(a: &Answer, b: &Answer) -> bool {
-    (a.question, a.cost, a.drawn) == (b.question, b.cost, b.drawn)
+    let bits = |answer: &Answer| answer.probed.as_ref().map(|probed| probed.milli_bits);
+    (a.question, a.cost, a.drawn, bits(a)) == (b.question, b.cost, b.drawn, bits(b))
 }

@@ -57,7 +57,7 @@ pub fn facts(work: &PlanSpec) -> PlanFacts<'_> {
 pub fn cost(layout: &Layout, terms: &Terms, policy: &Policy, sites: usize) -> Cost {
     let rho = layout.rho(honest_sites(terms, policy, sites));
     // This saturates if no site's noise is left.
-    Cost { scalars: layout.words() as u64, milli_bits: 0, nano_rho: rho.map(|rho| (rho * 1e9).ceil() as u64) }
+    Cost { scalars: layout.words() as u64, nano_rho: rho.map(|rho| (rho * 1e9).ceil() as u64) }
 }
 
 /// The number of sites whose noise is guaranteed to be in a total. The noise of colluding sites does not protect, and

@@ -4,7 +4,7 @@ use veilsum_cluster::Query;
 use veilsum_proto::{
     Error, Rule,
     identity::Identity,
-    ledger::{Answer, BoundingBox},
+    ledger::Answer,
     plan::Terms,
     policy::{self, Asked, Consent, Policy, Request},
     release::OwnBlock,
@@ -80,8 +80,7 @@ pub fn decide(
         question: question_digest(site, offer.question, &asked.query),
         cost: cost(offer.layout, site.terms, site.policy, sites),
         drawn: drawn.as_ref().map(|sites| cohort_digest(site.roster, sites)),
-        frame: BoundingBox::default(),
-        centres: Vec::new(),
+        probed: None,
     };
     let form = site.form().map_err(|e| Error::Refused { what: e.to_string(), rule: Rule::Pol3 })?;
     let repeated = book.repeats(left, &answer);

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use veilsum_proto::{
     codec,
     identity::{Identity, PublicKey, Signature},
-    ledger::{Entry, Head, Note},
+    ledger::{Entry, Form, Head, Note},
     message::Disclosure,
     suite::{self, Hash},
 };
@@ -254,7 +254,7 @@ impl Ledger {
             block: None,
             note: None,
             answer: None,
-            old: false,
+            form: Form::Present,
         }
     }
 

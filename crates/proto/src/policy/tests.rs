@@ -26,7 +26,7 @@ fn asked(rounds: u32, cohort: u16) -> Asked {
 fn ordinary() -> Request<'static> {
     Request {
         plan: PlanFacts { method: "fcm", columns: vec!["age", "bmi"] },
-        cost: Cost { scalars: 9, milli_bits: 0, nano_rho: Some(20) },
+        cost: Cost { scalars: 9, nano_rho: Some(20) },
         ..Request::default()
     }
 }

@@ -9,13 +9,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use veilsum_proto::{
     history::Rekey,
     identity::{PublicKey, Signature, from_hex, to_hex},
-    ledger::{Answer, BoundingBox, Chain, Column, Entry, Head, Note, Places, Reservation},
+    ledger::{Answer, Chain, Column, Entry, FORM, Form, Head, Note, Probed, Reservation},
     message::Disclosure,
     policy::Cost,
     suite::Hash,
 };
 
-/// Bytes of one line: a question's coordinates as numbers of at most eleven characters.
+/// Bytes of one line: of earlier forms, a question's coordinates as numbers of at most eleven characters.
 const MAX_LINE: u64 = 32 << 20;
 /// Bytes of a line in which the owner has a new key, at most: 64 characters of a data set's name, each of which may take twelve, and
 /// the fields of fixed size.
@@ -46,6 +46,9 @@ impl<'de, const N: usize> Deserialize<'de> for Hex<N> {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
+    /// Absent in entries of earlier forms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    form: Option<u8>,
     index: u64,
     previous: Hex<32>,
     plan: Hex<32>,
@@ -155,11 +158,15 @@ struct AnswerLine {
     kind: String,
     question: Hex<32>,
     scalars: u64,
-    milli_bits: u64,
+    /// In entries of earlier forms, as are the last two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    milli_bits: Option<u64>,
     nano_rho: Option<u64>,
     drawn: Option<Hex<32>>,
-    frame: FrameLine,
-    centres: Vec<Places>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    frame: Option<FrameLine>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    centres: Option<Vec<PlacesLine>>,
 }
 
 /// Ends as numbers that a person can read.
@@ -171,23 +178,60 @@ struct FrameLine {
     upper: Vec<f64>,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlacesLine {
+    columns: u32,
+    at: Vec<i32>,
+}
+
+impl AnswerLine {
+    fn of(answer: &Answer) -> AnswerLine {
+        let probed = answer.probed.as_deref();
+        let ends = |bits: &[u64]| bits.iter().map(|bits| f64::from_bits(*bits)).collect();
+        let frame = |(columns, lower, upper): &(Vec<String>, Vec<u64>, Vec<u64>)| FrameLine {
+            columns: columns.clone(),
+            lower: ends(lower),
+            upper: ends(upper),
+        };
+        let places = |(columns, at): &(u32, Vec<i32>)| PlacesLine { columns: *columns, at: at.clone() };
+        AnswerLine {
+            kind: answer.kind.clone(),
+            question: Hex(answer.question.0),
+            scalars: answer.cost.scalars,
+            milli_bits: probed.map(|p| p.milli_bits),
+            nano_rho: answer.cost.nano_rho,
+            drawn: answer.drawn.map(|h| Hex(h.0)),
+            frame: probed.map(|p| frame(&p.frame)),
+            centres: probed.map(|p| p.centres.iter().map(places).collect()),
+        }
+    }
+
+    fn into_answer(self) -> Answer {
+        let ends = |ends: Vec<f64>| ends.into_iter().map(f64::to_bits).collect();
+        let probed = match (self.milli_bits, self.frame, self.centres) {
+            (Some(milli_bits), Some(frame), Some(centres)) => Some(Box::new(Probed {
+                milli_bits,
+                frame: (frame.columns, ends(frame.lower), ends(frame.upper)),
+                centres: centres.into_iter().map(|places| (places.columns, places.at)).collect(),
+            })),
+            // A part of them would not be written again.
+            _ => None,
+        };
+        Answer {
+            kind: self.kind,
+            question: Hash(self.question.0),
+            cost: Cost { scalars: self.scalars, nano_rho: self.nano_rho },
+            drawn: self.drawn.map(|h| Hash(h.0)),
+            probed,
+        }
+    }
+}
+
 /// An entry as its line, with the newline.
 pub(super) fn write(entry: &Entry, signature: &Signature) -> String {
-    let answer = entry.answer.as_ref().map(|a| AnswerLine {
-        kind: a.kind.clone(),
-        question: Hex(a.question.0),
-        scalars: a.cost.scalars,
-        milli_bits: a.cost.milli_bits,
-        nano_rho: a.cost.nano_rho,
-        drawn: a.drawn.map(|h| Hex(h.0)),
-        frame: FrameLine {
-            columns: a.frame.columns.clone(),
-            lower: a.frame.lower.iter().map(|bits| f64::from_bits(*bits)).collect(),
-            upper: a.frame.upper.iter().map(|bits| f64::from_bits(*bits)).collect(),
-        },
-        centres: a.centres.clone(),
-    });
     let line = Line {
+        form: (entry.form == Form::Present).then_some(FORM),
         index: entry.index,
         previous: Hex(entry.previous.0),
         plan: Hex(entry.plan.0),
@@ -200,10 +244,10 @@ pub(super) fn write(entry: &Entry, signature: &Signature) -> String {
         digest: Hex(entry.digest.0),
         data: entry.data.clone(),
         rows: Hex(entry.rows.0),
-        version: (!entry.old).then_some(entry.version),
+        version: (entry.form > Form::BeforeBlocks).then_some(entry.version),
         block: entry.block.as_ref().map(|block| block.iter().map(|(key, version)| (Hex(key.0), *version)).collect()),
         note: entry.note.as_ref().map(NoteLine::of),
-        answer,
+        answer: entry.answer.as_ref().map(AnswerLine::of),
         signature: Hex(signature.to_bytes()),
     };
     // Integers, lists and strings always have a text.
@@ -212,18 +256,12 @@ pub(super) fn write(entry: &Entry, signature: &Signature) -> String {
 
 fn parse(text: &[u8]) -> Option<(Entry, Signature)> {
     let line: Line = serde_json::from_slice(text).ok()?;
-    let answer = line.answer.map(|a| Answer {
-        kind: a.kind,
-        question: Hash(a.question.0),
-        cost: Cost { scalars: a.scalars, milli_bits: a.milli_bits, nano_rho: a.nano_rho },
-        drawn: a.drawn.map(|h| Hash(h.0)),
-        frame: BoundingBox {
-            columns: a.frame.columns,
-            lower: a.frame.lower.iter().map(|end| end.to_bits()).collect(),
-            upper: a.frame.upper.iter().map(|end| end.to_bits()).collect(),
-        },
-        centres: a.centres,
-    });
+    let form = match (line.form, line.version) {
+        (Some(FORM), Some(_)) => Form::Present,
+        (None, Some(_)) => Form::BeforeAccount,
+        (None, None) => Form::BeforeBlocks,
+        _ => return None,
+    };
     let entry = Entry {
         index: line.index,
         previous: Hash(line.previous.0),
@@ -240,8 +278,8 @@ fn parse(text: &[u8]) -> Option<(Entry, Signature)> {
         version: line.version.unwrap_or_default(),
         block: line.block.map(|block| block.into_iter().map(|(key, version)| (PublicKey(key.0), version)).collect()),
         note: line.note.map(NoteLine::into_note),
-        answer,
-        old: line.version.is_none(),
+        answer: line.answer.map(AnswerLine::into_answer),
+        form,
     };
     let signature = Signature::from_bytes(&line.signature.0);
     // Spaces, capitals and other forms of a number would be bytes that nobody signed.

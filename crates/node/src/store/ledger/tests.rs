@@ -3,7 +3,7 @@ use std::{fs, path::PathBuf};
 use veilsum_cluster::Rows;
 use veilsum_proto::{
     identity::{Signature, from_hex},
-    ledger::{Answer, BoundingBox, Column, Places, Reservation},
+    ledger::{Answer, Column, Probed, Reservation},
     policy::Cost,
     release::{self, Standing},
 };
@@ -15,6 +15,7 @@ use crate::{
 };
 
 mod blocks;
+mod older;
 mod size;
 
 fn identity(n: u8) -> Arc<Identity> {
@@ -66,21 +67,20 @@ fn other() -> Left {
     Left { session: Hash::default(), ..left(0, 9) }
 }
 
-fn answer(question: u16, at: i32) -> Answer {
+fn answer(question: u16) -> Answer {
     Answer {
         kind: "fuzzy_sums".into(),
         question: suite::hash("test", &[&question.to_le_bytes()]),
-        cost: Cost { scalars: 9, milli_bits: 300_000, nano_rho: None },
+        cost: Cost { scalars: 9, nano_rho: None },
         drawn: None,
-        frame: BoundingBox { columns: vec!["x".into(), "y".into()], lower: vec![0; 2], upper: vec![2f64.to_bits(); 2] },
-        centres: vec![Places { columns: 2, at: vec![at, 0, -500_000, 3] }],
+        probed: None,
     }
 }
 
 /// One round: the answer, then the shares for the total over `survivors`.
 fn round(ledger: &mut Ledger, number: u16, survivors: u8) -> Result<(), LedgerError> {
     let asked = left(number, 9);
-    ledger.book_mut().promise(&asked, answer(number, i32::from(number) * 1_000), block()).unwrap();
+    ledger.book_mut().promise(&asked, answer(number), block()).unwrap();
     ledger.record(&[number as u8; 100], Disclosure::MaskedWords, &asked)?;
     ledger.record(&[number as u8; 50], Disclosure::SelfMaskShares, &left(number, survivors))
 }
@@ -139,7 +139,7 @@ fn what_left_is_there_again_and_repeats_are_free() {
     ledger.record(&[2; 100], Disclosure::MaskedWords, &left(2, 9)).unwrap();
     // The same question in another run of it: written down, but it counts once.
     let again = Left { run: Hash([4; 32]), context: Hash([77; 32]), ..left(40, 9) };
-    ledger.book_mut().promise(&again, answer(2, 2_000), block()).unwrap();
+    ledger.book_mut().promise(&again, answer(2), block()).unwrap();
     assert_eq!(ledger.book().spent(&other()).questions, 3, "promised, and given before");
     ledger.record(b"another frame", Disclosure::MaskedWords, &again).unwrap();
     assert_eq!((ledger.head().entries, ledger.book().spent(&other()).questions), (8, 3));
@@ -156,7 +156,9 @@ fn what_left_is_there_again_and_repeats_are_free() {
     let checked = site.check(Some(head.link)).unwrap();
     assert_eq!(checked.entries.len(), 8);
     let text = fs::read_to_string(site.file()).unwrap();
-    assert!(text.lines().all(|line| line.starts_with("{\"index\":")) && text.contains("\"kind\":\"fuzzy_sums\""));
+    assert!(
+        text.lines().all(|line| line.starts_with("{\"form\":3,\"index\":")) && text.contains("\"kind\":\"fuzzy_sums\"")
+    );
 }
 
 /// [LED-7]: the same question to those who were left of a round is the same total, but not the same noise.
@@ -164,7 +166,7 @@ fn what_left_is_there_again_and_repeats_are_free() {
 fn two_draws_of_noise_are_two_answers() {
     let ask = |nano_rho: Option<u64>, cohort: u8| {
         let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
-        let noised = Answer { cost: Cost { nano_rho, ..answer(1, 0).cost }, ..answer(1, 0) };
+        let noised = Answer { cost: Cost { nano_rho, ..answer(1).cost }, ..answer(1) };
         ledger.book_mut().promise(&left(1, 9), noised.clone(), block()).unwrap();
         ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
         ledger.record(b"shares", Disclosure::SelfMaskShares, &left(1, 8)).unwrap();
@@ -182,7 +184,7 @@ fn two_draws_of_noise_are_two_answers() {
 #[test]
 fn a_slot_has_one_draw_of_noise() {
     let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
-    let noised = Answer { cost: Cost { nano_rho: Some(7), ..answer(1, 0).cost }, ..answer(1, 0) };
+    let noised = Answer { cost: Cost { nano_rho: Some(7), ..answer(1).cost }, ..answer(1) };
     for _ in 0..2 {
         assert_eq!(ledger.book().repeats(&left(1, 9), &noised), ledger.head().entries > 0);
         ledger.book_mut().promise(&left(1, 9), noised.clone(), block()).unwrap();
@@ -206,7 +208,7 @@ fn a_slot_has_one_draw_of_noise() {
 fn a_slot_has_one_set_of_rows() {
     for nano_rho in [None, Some(7)] {
         let site = Site::new("rows");
-        let given = Answer { cost: Cost { nano_rho, ..answer(1, 0).cost }, ..answer(1, 0) };
+        let given = Answer { cost: Cost { nano_rho, ..answer(1).cost }, ..answer(1) };
         let mut ledger = site.open().unwrap();
         ledger.book_mut().promise(&left(1, 9), given.clone(), block()).unwrap();
         ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
@@ -227,7 +229,7 @@ fn a_slot_has_one_set_of_rows() {
 #[test]
 fn a_draw_belongs_to_the_answer() {
     let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
-    let of = |drawn: u8| Answer { drawn: Some(Hash([drawn; 32])), ..answer(1, 0) };
+    let of = |drawn: u8| Answer { drawn: Some(Hash([drawn; 32])), ..answer(1) };
     ledger.book_mut().promise(&left(1, 9), of(1), block()).unwrap();
     ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
     assert!(ledger.book().repeats(&left(2, 9), &of(1)) && !ledger.book().repeats(&left(2, 9), &of(2)));
@@ -252,7 +254,7 @@ fn one_head_has_one_ledger() {
 fn what_is_promised_counts() {
     let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
     let other = Left { session: Hash([20; 32]), ..left(1, 9) };
-    ledger.book_mut().promise(&left(1, 9), answer(1, 0), block()).unwrap();
+    ledger.book_mut().promise(&left(1, 9), answer(1), block()).unwrap();
     assert_eq!(ledger.book().spent(&other).scalars, 9);
     assert_eq!(ledger.book().spent(&left(1, 9)).scalars, 0, "its own question is the one that is decided");
     // An answer that nobody agreed to, or to another question than was agreed to, does not leave.
@@ -290,6 +292,7 @@ fn a_changed_byte_is_found_and_the_entry_named() {
     let text = String::from_utf8(whole.clone()).unwrap();
     let changed = [
         text.replacen("\"index\":", "\"index\": ", 1).into_bytes(),
+        text.replacen("\"form\":3,", "", 1).into_bytes(),
         [lines[1], lines[0], lines[2]].concat(),
         [lines[0], lines[2]].concat(),
         [lines[0], lines[0]].concat(),
@@ -393,7 +396,7 @@ fn a_disk_that_fails_lets_nothing_leave() {
     // A head that cannot be written.
     let mut ledger = site.open().unwrap();
     ledger.disk.as_mut().unwrap().head_path = Some(site.folder.0.join("missing").join("a.head"));
-    ledger.book_mut().promise(&left(3, 9), answer(3, 0), block()).unwrap();
+    ledger.book_mut().promise(&left(3, 9), answer(3), block()).unwrap();
     let words = ledger.record(b"words", Disclosure::MaskedWords, &left(3, 9));
     assert!(matches!(words, Err(LedgerError::Head(_))));
 }
@@ -480,7 +483,7 @@ fn pol_9_an_agreement_is_for_one_plan_and_one_version_of_the_rows() {
     ledger.note(Note::Agreed, &at(PLAN), Hash::default()).unwrap();
     assert!(agreed(&ledger, PLAN));
     let now: Vec<_> = block().into_iter().map(|(key, _)| (key, 1)).collect();
-    ledger.book_mut().promise(&left(1, 9), answer(1, 0), now).unwrap();
+    ledger.book_mut().promise(&left(1, 9), answer(1), now).unwrap();
     ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
     assert!(ledger.book().account().is_exact() && agreed(&ledger, PLAN));
     for note in [Note::Changed(Vec::new()), Note::Separate(Vec::new())] {
@@ -500,7 +503,7 @@ fn pol_8_what_is_kept_for_a_run_counts() {
     ledger.note(keep(100, 1_000), &at, Hash::default()).unwrap();
     assert_eq!((beside(&ledger, 99, 0), beside(&ledger, 99, 1_000)), (100, 0));
     assert_eq!(ledger.book().account().promised_beside(&PLAN, 0), 0, "its own");
-    let noised = Answer { cost: Cost { nano_rho: Some(30), ..answer(1, 0).cost }, ..answer(1, 0) };
+    let noised = Answer { cost: Cost { nano_rho: Some(30), ..answer(1).cost }, ..answer(1) };
     ledger.book_mut().promise(&left(1, 9), noised, block()).unwrap();
     ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
     assert_eq!((beside(&ledger, 99, 0), beside(&ledger, 99, 1_000)), (100, 30), "what it has spent is among it");

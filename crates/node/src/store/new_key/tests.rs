@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use veilsum_proto::{
     identity::PublicKey,
-    ledger::{Answer, BoundingBox, Entry, Note},
+    ledger::{Answer, Entry, Note},
     message::Disclosure,
     policy::Cost,
     release::block_id,
@@ -77,10 +77,9 @@ impl Party {
         let answer = Answer {
             kind: "fuzzy_sums".into(),
             question: suite::hash("test", &[]),
-            cost: Cost { scalars: 9, milli_bits: 300_000, nano_rho: None },
+            cost: Cost { scalars: 9, nano_rho: None },
             drawn: None,
-            frame: BoundingBox::default(),
-            centres: Vec::new(),
+            probed: None,
         };
         ledger.book_mut().promise(&left(), answer, block(&sites)).unwrap();
         ledger.record(&[7; 100], Disclosure::MaskedWords, &left()).unwrap();

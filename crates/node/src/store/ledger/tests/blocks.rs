@@ -42,7 +42,7 @@ fn rows_do_not_become_new_by_a_new_name() {
     ledger.note(Note::Changed(columns(6)), &Left::default(), Hash::default()).unwrap();
     assert_eq!(ledger.book().standing(), Standing { version: before.version + 1, ..before });
     let asked = Left { context: Hash([60; 32]), ..left(1, 9) };
-    ledger.book_mut().promise(&asked, answer(1, 1_000), block_at(1)).unwrap();
+    ledger.book_mut().promise(&asked, answer(1), block_at(1)).unwrap();
     ledger.record(b"from other rows", Disclosure::MaskedWords, &asked).unwrap();
     assert_eq!(ledger.book().spent(&other()).scalars, 18);
     drop(ledger);
@@ -57,13 +57,13 @@ fn rows_do_not_become_new_by_a_new_name() {
     // Keys that were exchanged before say another version: that of rows which are gone.
     for version in [0, 1] {
         let asked = Left { context: Hash([61; 32]), ..left(2, 9) };
-        let refused = ledger.book_mut().promise(&asked, answer(2, 0), block_at(version)).unwrap_err();
+        let refused = ledger.book_mut().promise(&asked, answer(2), block_at(version)).unwrap_err();
         assert_eq!(refused.rule, Rule::Rel7, "{version}");
         assert!(ledger.record(b"words", Disclosure::MaskedWords, &asked).is_err());
     }
     let stranger: Vec<_> = block_at(2).into_iter().filter(|(key, _)| *key != identity(1).public()).collect();
-    assert_eq!(ledger.book_mut().promise(&left(2, 9), answer(2, 0), stranger).unwrap_err().rule, Rule::Rel7);
-    ledger.book_mut().promise(&left(2, 9), answer(2, 0), block_at(2)).unwrap();
+    assert_eq!(ledger.book_mut().promise(&left(2, 9), answer(2), stranger).unwrap_err().rule, Rule::Rel7);
+    ledger.book_mut().promise(&left(2, 9), answer(2), block_at(2)).unwrap();
 }
 
 /// [REL-5]: a site's two conversations are asked at the same time, before any words have left: it answers in one block, of one
@@ -76,24 +76,24 @@ fn two_conversations_promise_one_block() {
     larger.insert(0, (PublicKey([0; 32]), 0));
     let others_changed: Vec<_> =
         block().into_iter().map(|(key, v)| (key, if key == PublicKey([2; 32]) { v + 1 } else { v })).collect();
-    ledger.book_mut().promise(&left(1, 9), answer(1, 0), block()).unwrap();
+    ledger.book_mut().promise(&left(1, 9), answer(1), block()).unwrap();
     for block in [larger.clone(), others_changed] {
-        assert_eq!(ledger.book_mut().promise(&counting, answer(2, 0), block).unwrap_err().rule, Rule::Rel5);
+        assert_eq!(ledger.book_mut().promise(&counting, answer(2), block).unwrap_err().rule, Rule::Rel5);
         assert!(matches!(ledger.record(b"count", Disclosure::MaskedWords, &counting), Err(LedgerError::Unasked)));
     }
-    ledger.book_mut().promise(&counting, answer(2, 0), block()).unwrap();
+    ledger.book_mut().promise(&counting, answer(2), block()).unwrap();
     ledger.record(b"count", Disclosure::MaskedWords, &counting).unwrap();
     ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
     // The same conversation may promise another thing: what it promised before does not leave any more. Neither does what it
     // promised in a set-up, or a slot, that is gone.
     let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
-    ledger.book_mut().promise(&left(1, 9), answer(1, 0), block()).unwrap();
-    ledger.book_mut().promise(&left(2, 9), answer(1, 0), larger.clone()).unwrap();
+    ledger.book_mut().promise(&left(1, 9), answer(1), block()).unwrap();
+    ledger.book_mut().promise(&left(2, 9), answer(1), larger.clone()).unwrap();
     assert!(matches!(ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)), Err(LedgerError::Unasked)));
     ledger.book_mut().take_back(&left(2, 9).session);
-    ledger.book_mut().promise(&counting, answer(2, 0), block()).unwrap();
+    ledger.book_mut().promise(&counting, answer(2), block()).unwrap();
     ledger.undo(&counting).unwrap();
-    ledger.book_mut().promise(&left(3, 9), answer(1, 0), larger).unwrap();
+    ledger.book_mut().promise(&left(3, 9), answer(1), larger).unwrap();
     assert!(matches!(ledger.record(b"count", Disclosure::MaskedWords, &counting), Err(LedgerError::Unasked)));
 }
 
@@ -103,7 +103,7 @@ fn words_over_another_block_than_the_fixed_one_do_not_leave() {
     let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
     round(&mut ledger, 1, 9).unwrap();
     let smaller: Vec<_> = block().into_iter().filter(|(key, _)| *key != PublicKey([2; 32])).collect();
-    ledger.book_mut().promise(&left(2, 9), answer(2, 0), smaller).unwrap();
+    ledger.book_mut().promise(&left(2, 9), answer(2), smaller).unwrap();
     let entries = ledger.head().entries;
     assert!(matches!(ledger.record(b"words", Disclosure::MaskedWords, &left(2, 9)), Err(LedgerError::Unasked)));
     assert_eq!((ledger.head().entries, &ledger.book().account().block().unwrap().members), (entries, &block()));
@@ -194,58 +194,13 @@ fn words_that_were_undone_leave_as_new_ones() {
         }
         let again = |ledger: &mut Ledger| ledger.record(&[1; 100], Disclosure::MaskedWords, &left(1, 9));
         assert!(matches!(again(&mut ledger), Err(LedgerError::Unasked)), "restarted: {restarted}");
-        ledger.book_mut().promise(&left(1, 9), answer(1, 0), block()).unwrap();
+        ledger.book_mut().promise(&left(1, 9), answer(1), block()).unwrap();
         again(&mut ledger).unwrap();
         let id = release::block_id(block().iter().map(|(key, _)| *key));
         assert_eq!(ledger.book().standing().block, Some(id), "restarted: {restarted}");
         drop(ledger);
         assert_eq!(site.open().unwrap().book().standing().block, Some(id), "restarted: {restarted}");
     }
-}
-
-/// [LED-1], [REL-5]: a ledger from before blocks is carried forward: what it gave away counts, and its last cohort is the block.
-#[test]
-fn a_ledger_from_before_blocks_is_carried_forward() {
-    let site = Site::new("old");
-    fs::create_dir_all(site.folder.0.join("state")).unwrap();
-    let (mut text, mut head) = (String::new(), Head::default());
-    let survivors = release::block_id(block().iter().map(|(key, _)| *key));
-    let mut add = |discloses, slot: u16, cohort: Hash, answer: Option<Answer>| {
-        let entry = Entry {
-            index: head.entries,
-            previous: head.link,
-            plan: PLAN,
-            session: left(0, 9).session,
-            run: RUN,
-            slot: Some((0, slot)),
-            cohort: Some(cohort),
-            discloses,
-            bytes: 100,
-            digest: Hash([slot as u8; 32]),
-            data: "rows".into(),
-            rows: Hash([5; 32]),
-            version: 0,
-            block: None,
-            note: None,
-            answer,
-            old: true,
-        };
-        head = Head { entries: entry.index + 1, link: entry.link() };
-        text += &file::write(&entry, &entry.sign(&identity(1)));
-    };
-    add(Disclosure::MaskedWords, 1, Hash([9; 32]), Some(answer(1, 0)));
-    add(Disclosure::MaskedWords, 2, Hash([9; 32]), Some(answer(2, 0)));
-    add(Disclosure::SelfMaskShares, 2, survivors, None);
-    assert!(!text.contains("version"));
-    fs::write(site.file(), &text).unwrap();
-    assert!(matches!(site.open(), Err(LedgerError::NoHead { .. })));
-    adopt(&site.file(), &site.head(), &identity(1)).unwrap();
-    let mut ledger = site.open().unwrap();
-    assert_eq!((ledger.book().spent(&other()).scalars, ledger.book().standing().block), (18, Some(survivors)));
-    round(&mut ledger, 3, 9).unwrap();
-    drop(ledger);
-    assert!(fs::read_to_string(site.file()).unwrap().starts_with(&text));
-    assert_eq!(site.open().unwrap().book().spent(&other()).scalars, 27);
 }
 
 /// [LED-8]: a ledger from before rows were bound knows its columns one by one: they are looked at as they were, and the rows are
