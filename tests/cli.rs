@@ -401,6 +401,9 @@ fn methods_that_cannot_be_planned_are_named() {
     // A plan that names such a method by hand.
     w.change("plan.toml", "method.algorithm.fcm", "method.algorithm.k-fed");
     w.fails(CHECK, 3, &["plan.toml", "k-fed", "fkm"]);
+    // One that plans could name before.
+    w.change("plan.toml", "method.algorithm.k-fed", "method.algorithm.fcm-anderson");
+    w.fails(CHECK, 3, &["plan.toml", "fcm-anderson", "fkm"]);
 }
 
 #[test]

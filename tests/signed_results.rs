@@ -101,7 +101,7 @@ fn compared(name: &str) -> &'static [&'static str] {
         "gmm" => &["centres", "covariances", "questions", "weights"],
         "gk" => &["centres", "covariances", "questions"],
         "whitened" | "cosine" => &["questions"],
-        "anderson" | "noise" => &[],
+        "noise" => &[],
         _ => &["centres", "questions"],
     }
 }
@@ -136,7 +136,6 @@ fn res_8_a_bundle_is_recomputed_by_two_implementations() {
         ("describe-small", &small),
         ("whitened", &["--k", "2", "--metric", "mahalanobis", "--max-rounds", "4"]),
         ("cosine", &["--k", "2", "--metric", "cosine", "--max-rounds", "4"]),
-        ("anderson", &["--k", "2", "--method", "fcm-anderson", "--max-rounds", "4"]),
         ("noise", &["--k", "2", "--rho", "1.05", "--expected-rows", "3000"]),
         ("early", &["--k", "2", "--drop", "3@4", "--on-loss", "stop"]),
     ] {

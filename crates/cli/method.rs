@@ -95,7 +95,7 @@ pub(crate) struct MethodArgs {
     /// Centres come back in original units.
     #[arg(long, value_name = "HOW", value_enum, default_value = "none", help_heading = heading::CHOICE)]
     pub standardise: Standardise,
-    /// What distances are: of fcm, fcm-anderson and kmeans
+    /// What distances are: of fcm and kmeans
     ///
     /// Under mahalanobis columns are whitened by their covariance over the cohort, and centres come back in original units. Under
     /// cosine every row is divided by its length and centres are directions. A row of zeros is an error, and has no weight under noise.
@@ -119,7 +119,7 @@ pub(crate) struct MethodArgs {
     ///
     /// It is one of fuzzy-davies-bouldin, davies-bouldin, xie-beni, partition-coefficient, partition-entropy,
     /// modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette and silhouette-squared; bic with
-    /// gmm, gap with fcm, fcm-anderson, kmeans and fkm.
+    /// gmm, gap with fcm, kmeans and fkm.
     #[arg(long, value_name = "INDEX", default_value = "fuzzy-davies-bouldin", value_parser = parse_pick,
         help_heading = heading::CHOICE)]
     pub choose: Pick,

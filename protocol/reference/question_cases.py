@@ -199,7 +199,6 @@ def works():
         "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
     }
     yield described
-    yield work(("fcm-anderson", {**m, **stop}), uniform)
 
 
 def question_cases():

@@ -84,7 +84,6 @@ ALGORITHM = Enum(
         "fcm-noise": Struct(m=F64, epsilon=F64, max_rounds=U32, distance=F64),
         "pcm": Struct(m=F64, epsilon=F64, max_rounds=U32, distance=F64),
         "describe": Struct(bins=U32),
-        "fcm-anderson": Struct(m=F64, epsilon=F64, max_rounds=U32),
     }
 )
 SEEDING = Enum(

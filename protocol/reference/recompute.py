@@ -4,7 +4,7 @@
 
 It prints what it found as JSON, and ends with an error where anything does not hold. It compares centres, covariances, weights of a mixture that
 are shown, and descriptions; indices and sizes it does not recompute. Of directions, whitened columns and runs whose last rounds were estimated it
-follows the questions ([OPN-9]) and compares no centres: `apart` is null. So it is under noise and of `fcm-anderson`, where the totals are all.
+follows the questions ([OPN-9]) and compares no centres: `apart` is null. So it is under noise, where the totals are all.
 """
 
 import io
@@ -108,8 +108,8 @@ class Auditor:
         self.domain, self.totals, self.asked, self.last, self.transform = Domain.of(self.work), 0, None, None, None
         recipe = self.work["recipe"]
         (self.method, self.spec), self.rounds = recipe["algorithm"], Steps(recipe)
-        # A step under noise depends on how much noise there is, which the plan's accountant says, and Anderson's on several totals.
-        self.is_followed = recipe["noise"] is None and self.method not in ("fcm-anderson", "ffcf", "describe")
+        # A step under noise depends on how much noise there is, which the plan's accountant says.
+        self.is_followed = recipe["noise"] is None and self.method not in ("ffcf", "describe")
         self.steps, self.anchors, self.described = [], [], []
 
     def follow(self, data):

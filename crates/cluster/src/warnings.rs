@@ -373,7 +373,6 @@ fn in_questions(outcome: &Outcome) -> Option<Centres> {
 fn tolerance(algorithm: &Algorithm) -> Option<f64> {
     match algorithm {
         Algorithm::Fcm { epsilon, .. }
-        | Algorithm::FcmAnderson { epsilon, .. }
         | Algorithm::FfcmAvg1 { epsilon, .. }
         | Algorithm::FfcmAvg2 { epsilon, .. }
         | Algorithm::Fkm { epsilon, .. }

@@ -129,7 +129,6 @@ fn algorithms(m: f64) -> Vec<Algorithm> {
     vec![
         Algorithm::Fcm { m, epsilon, max_rounds },
         Algorithm::Fcm { m, epsilon: 0.0, max_rounds },
-        Algorithm::FcmAnderson { m, epsilon: 0.0, max_rounds: 40 },
         Algorithm::FfcmAvg1 { m, epsilon, max_rounds, local, powers: false },
         Algorithm::FfcmAvg1 { m, epsilon, max_rounds, local: LocalSteps::ONE, powers: true },
         Algorithm::FfcmAvg2 { m, epsilon, max_rounds, local },

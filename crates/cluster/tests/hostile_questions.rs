@@ -40,7 +40,6 @@ fn algorithms() -> Vec<Algorithm> {
     let local = LocalSteps { most: 20, epsilon: 1e-4 };
     vec![
         Algorithm::Fcm { m: 2.0, epsilon: 1e-4, max_rounds: 20 },
-        Algorithm::FcmAnderson { m: 2.0, epsilon: 1e-4, max_rounds: 20 },
         Algorithm::FfcmAvg1 { m: 2.0, epsilon: 1e-4, max_rounds: 6, local, powers: true },
         Algorithm::FfcmAvg2 { m: 2.0, epsilon: 1e-4, max_rounds: 6, local },
         Algorithm::Fkm { epsilon: 0.0, max_rounds: 6, min_rows: 2, local_steps: 2, finish: 6 },

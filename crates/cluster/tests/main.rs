@@ -1,6 +1,5 @@
 //! The mathematics: known answers, properties, hostile questions. One file for each behaviour, one program for all of them.
 
-mod acceleration;
 mod bad_inputs;
 mod bounds;
 mod conversation;

@@ -179,13 +179,6 @@ impl PlanSpec {
         }
         if let Some(sampling) = &self.sampling {
             sampling.check().map_err(PlanSpecError::new)?;
-            if self.recipe.algorithm.extrapolates() {
-                return Err(PlanSpecError(format!(
-                    "{} makes a round from the totals of several others, and those of other sites each time do not go together: fcm \
-                     with --sample, or all sites in every round",
-                    self.method_name()
-                )));
-            }
         }
         if let Some(bits) = self.step_bits.filter(|bits| !STEP_BITS.contains(bits)) {
             let (least, most) = (STEP_BITS.start(), STEP_BITS.end());
@@ -226,9 +219,8 @@ impl PlanSpec {
         }
         let name = if direction { "cosine" } else { "mahalanobis" };
         let refuse = |what: &str| Err(PlanSpecError(format!("the metric {name} {what}")));
-        use Algorithm::{Fcm, FcmAnderson, Kmeans};
-        if !matches!(self.recipe.algorithm, Fcm { .. } | FcmAnderson { .. } | Kmeans { .. }) {
-            return refuse("is for fcm, fcm-anderson and kmeans");
+        if !matches!(self.recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::Kmeans { .. }) {
+            return refuse("is for fcm and kmeans");
         }
         if !self.categorical.is_empty() {
             return refuse("is for numbers: a category has no direction, and indicators add up to 1");
@@ -511,13 +503,6 @@ mod tests {
         assert!(change(&|w| w.labels = labels(&["a", "b"])).contains("counts of 0"));
         assert!(change(&|w| w.recipe.validity.classes = 2).contains("label column"));
         assert!(change(&|w| w.sampling = Some(Sampling { share: 1.5, seed: 0 })).contains("share"));
-        assert!(
-            change(&|w| {
-                w.recipe.algorithm = Algorithm::FcmAnderson { m: 2.0, epsilon: 1e-5, max_rounds: 30 };
-                w.sampling = Some(Sampling { share: 0.5, seed: 0 });
-            })
-            .contains("fcm with --sample")
-        );
         assert!(change(&|w| w.step_bits = Some(7)).contains("8 to 62"));
         assert!(change(&|w| w.step_bits = Some(63)).contains("8 to 62"));
         assert!(change(&|w| w.recipe.clusters.max = 1_000_000).contains("fit"));

@@ -155,7 +155,7 @@ pub struct RunResult {
 
 /// See [`RunResult::typical_distance`].
 fn typical_distance(work: &PlanSpec, outcome: &Outcome) -> Option<f64> {
-    let fcm = matches!(work.recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::FcmAnderson { .. });
+    let fcm = matches!(work.recipe.algorithm, Algorithm::Fcm { .. });
     let exact = fcm && work.recipe.noise.is_none();
     let weight =
         outcome.clusters.weight.iter().copied().sum::<Option<f64>>().filter(|weight| exact && *weight > 0.0)?;

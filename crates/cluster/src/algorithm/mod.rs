@@ -2,7 +2,6 @@
 //! whatever else needs to know an algorithm (the check of a plan, what a site answers, the command line, the tests of every
 //! method) reads it from here.
 
-pub mod anderson;
 pub mod describe;
 mod description;
 pub mod fcm;
@@ -114,8 +113,6 @@ algorithms! {
     Pcm = typical::PcmSpec { m: f64, epsilon: f64, max_rounds: u32, distance: f64 }
     /// Statistics of every column, without clusters ([`describe`]).
     Describe = describe::DescribeSpec { bins: u32 }
-    /// Fuzzy c-means in fewer rounds ([`anderson`]).
-    FcmAnderson = anderson::AndersonSpec { m: f64, epsilon: f64, max_rounds: u32 }
 }
 
 const fn about<S: Named>() -> About
@@ -170,11 +167,6 @@ impl Algorithm {
     /// Whether it joins local centres by their index, which fails where sites hold different clusters.
     pub fn joins_by_index(&self) -> bool {
         self.spec().joins_by_index()
-    }
-
-    /// Whether a question follows from the totals of several rounds before it, which must then be over the same rows.
-    pub fn extrapolates(&self) -> bool {
-        self.spec().extrapolates()
     }
 
     /// Where it describes columns and finds no clusters: in how many bins.

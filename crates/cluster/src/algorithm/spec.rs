@@ -91,11 +91,6 @@ pub trait Spec {
         false
     }
 
-    /// Whether a question follows from the totals of several rounds before it, which must then be over the same rows.
-    fn extrapolates(&self) -> bool {
-        false
-    }
-
     /// Its tolerance, where it can be run under noise because a sensitivity is proved.
     fn tolerance_under_noise(&self) -> Option<f64> {
         None
@@ -167,8 +162,6 @@ pub trait Iteration: Send {
     fn fit(&self) -> Fit;
     /// Keeps the centres of all further rounds inside these.
     fn confine(&mut self, walls: &Walls);
-    /// The next totals are over other rows than those before: a site left with its block, or came back.
-    fn other_rows(&mut self) {}
     /// A copy, so that a batch can be taken whole or not at all.
     fn copy(&self) -> Box<dyn Iteration>;
 }

@@ -63,12 +63,6 @@ impl Recipe {
                 "there is one start: restarts would share the budget, and only pay if first centres are bad (--restarts 1)",
             );
         }
-        if self.algorithm.extrapolates() {
-            return refuse(
-                "rounds are not extrapolated from one another: they would follow the noise. Their number is fixed, so that nothing is saved \
-                 either (--method fcm)",
-            );
-        }
         let Some((epsilon, max_rounds)) = self.algorithm.under_noise() else {
             return refuse(match self.algorithm.is_exact() {
                 true => "only fcm, kmeans, fcm-noise, pcm, gmm, gk and describe can be run",

@@ -279,11 +279,9 @@ impl Recipe {
         if self.choice.by != Pick::Gap || self.clusters.min == self.clusters.max {
             return Ok(());
         }
-        let fuzzy = matches!(self.algorithm, Algorithm::Fcm { .. } | Algorithm::FcmAnderson { .. });
-        if !fuzzy && !matches!(self.algorithm, Algorithm::Kmeans { .. } | Algorithm::Fkm { .. }) {
-            return Err(MethodError::parameter(
-                "the gap chooses K for fcm, fcm-anderson, kmeans and fkm: it compares their inertia",
-            ));
+        use Algorithm::{Fcm, Fkm, Kmeans};
+        if !matches!(self.algorithm, Fcm { .. } | Kmeans { .. } | Fkm { .. }) {
+            return Err(MethodError::parameter("the gap chooses K for fcm, kmeans and fkm: it compares their inertia"));
         }
         if self.choice.elbow {
             return Err(MethodError::parameter("the gap has a rule of its own, and no elbow"));

@@ -380,9 +380,6 @@ impl Run {
                 for member in next.members.iter_mut().filter(|member| !member.over) {
                     let query = member.iteration.ask();
                     let at = batch.queries.iter().position(|asked| *asked == query).unwrap_or(0);
-                    if member.cohort != self.cohort {
-                        member.iteration.other_rows();
-                    }
                     member.over = member.iteration.take(parts[at], rows)?;
                     member.cohort = self.cohort;
                 }
