@@ -129,7 +129,7 @@ fn run_with(case: &Case, rows: &[Rows], (like, death): (Option<&Seen>, Option<&D
     let mut rng = of(1);
     let talks = ROLES.map(|role| Talk::new(case, role, &mut rng));
     let (rows, twin_rng) = (rows.to_vec(), of(0));
-    let standing = vec![Standing { block: None, version: 0 }; case.cast.federation.roster.sites.len()];
+    let standing = vec![Standing::default(); case.cast.federation.roster.sites.len()];
     let (judged, seen, site) = (None, Seen::default(), None);
     let mut world = World { case, death, answered: 0, rows, like, talks, standing, twin_rng, rng, judged, seen, site };
     runtime.block_on(async {
@@ -281,7 +281,7 @@ impl World<'_> {
             let owed = theirs.iter().zip(ours).map(|(theirs, ours)| theirs.wrapping_sub(*ours));
             values.iter_mut().zip(owed).for_each(|(value, owed)| *value = value.wrapping_add(owed));
         }
-        self.standing[i] = Standing { block: Some(asked.own.id), version: 0 };
+        self.standing[i] = Standing { block: Some(asked.own.id), ..self.standing[i] };
         let policy = Policy { floor: toy(), ..Policy::default() };
         let request = Request { agreed: true, ..Request::default() };
         match policy::decide(&federation.terms, &policy, asked, &request, &Spent::default()) {

@@ -36,6 +36,18 @@ pub struct Standing {
     pub block: Option<Hash>,
     /// How often its rows have changed since then.
     pub version: u32,
+    /// How far its ledger has come ([LED-11]).
+    pub answered: Answered,
+}
+
+/// How far a ledger has come: answers alone count, because a site that others refuse gives none, and so does not catch up with what it
+/// stated before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Answered {
+    /// Answers that ever left, under any plan.
+    pub number: u64,
+    /// Link of the last one's entry; zeros where there is none.
+    pub link: Hash,
 }
 
 /// A site of a directory and what it states.
@@ -319,7 +331,7 @@ mod tests {
 
     fn member(site: u16, block: Option<&[u16]>) -> Member {
         let block = block.map(|sites| block_id(sites.iter().map(|s| key(*s))));
-        Member { site, key: key(site), standing: Standing { block, version: 0 } }
+        Member { site, key: key(site), standing: Standing { block, ..Standing::default() } }
     }
 
     fn rule(result: Result<Blocks, Broken>) -> (Rule, Option<u16>) {
