@@ -489,3 +489,57 @@ fn rows_that_change_are_declared_by_enough_sites_at_once() {
     let shown = veilsum(&p.own("show", 1)).expect(0).stdout;
     assert!(shown.contains("columns first seen") && shown.contains("rows changed"), "{shown}");
 }
+
+/// A site's key folder files and state as they are now: everything that it has on its machine beside its key.
+fn machine(p: &Strict, i: usize) -> Vec<(PathBuf, Vec<u8>)> {
+    let state =
+        fs::read_dir(p.path(&format!("site-{i}.state"))).expect("the state").map(|file| file.expect("a file").path());
+    let head = PathBuf::from(p.path(&format!("site-{i}.key.head")));
+    let files = state.chain([head]).filter(|path| path.is_file());
+    files.map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
+}
+
+/// [LED-11]: a whole machine that was set back between two runs answers nothing more: every other site names it, and what to do.
+/// Once its newest state is back, all go on.
+#[test]
+fn led_11_the_others_name_a_machine_that_was_set_back() {
+    let noise = ["--rho=0.2", "--expected-rows=4500", "--max-rounds=6", "--max-rows=1048576"];
+    let p = Strict::new(&ORDINARY, &noise);
+    let plan = |seed: &str| p.0.plan("roster.toml", "plan.toml", &[&noise[..], &[seed]].concat());
+    let words = |i| -> usize {
+        let ledger = fs::read_to_string(p.ledger(i)).expect("a ledger");
+        ledger.lines().filter(|line| line.contains("\"discloses\":\"masked_words\"")).count()
+    };
+    p.run().0.expect(0);
+    let older = machine(&p, 2);
+    plan("--seed=5");
+    p.run().0.expect(0);
+    let newest = machine(&p, 2);
+    plan("--seed=6");
+    let put = |files: &[(PathBuf, Vec<u8>)]| {
+        fs::remove_dir_all(p.path("site-2.state")).expect("its state");
+        fs::create_dir(p.path("site-2.state")).expect("a folder");
+        files.iter().for_each(|(path, bytes)| fs::write(path, bytes).expect("a file"));
+    };
+    put(&older);
+    let before = [1, 2, 3].map(words);
+    // By itself it sees nothing.
+    p.check(2, &[]).expect(0);
+    let (server, _, clients) = p.run();
+    assert_ne!(server.code, Some(0));
+    for (i, client) in (1..).zip(clients) {
+        assert_ne!(client.code, Some(0), "site {i}");
+        if i != 2 {
+            let told = client.expect(5).stderr;
+            assert!(
+                told.contains("site-2") && told.contains("its ledger was set back") && told.contains("[LED-11]"),
+                "{told}"
+            );
+            assert!(told.contains("puts back the newest copy of the ledger"), "{told}");
+        }
+    }
+    assert_eq!([1, 2, 3].map(words), before, "an answer left");
+    put(&newest);
+    p.run().0.expect(0);
+    assert!([1, 2, 3].map(words).iter().zip(before).all(|(now, before)| *now > before));
+}

@@ -66,7 +66,8 @@ fn led_11_every_other_member_names_a_machine_that_was_set_back() {
             assert!(said.contains("site-2") && said.contains(&format!("states {stated} answers")), "{said}");
             assert!(said.contains("at least 5 had left"), "{said}");
         }
-        let kinds: BTreeSet<_> = w.sent_by_sites.iter().filter(|(site, ..)| *site != 2).map(|(_, kind, _)| kind).collect();
+        let kinds: BTreeSet<_> =
+            w.sent_by_sites.iter().filter(|(site, ..)| *site != 2).map(|(_, kind, _)| kind).collect();
         assert!(!kinds.contains(&Kind::ShareKeys) && !kinds.contains(&Kind::MaskedInput), "{kinds:?}");
         for site in [0, 1, 3] {
             assert_eq!(w.books[site].answered, second.books[site].answered, "its own state is what it was");
@@ -87,11 +88,16 @@ fn led_11_as_many_answers_with_another_last_one() {
     w.has_book(2, Book { answered, ..second.books[2].clone() });
     assert!(w.ask(b"question", WORDS).is_err());
     assert!((0..4).filter(|site| *site != 2).all(|site| w.site_errors.iter().any(|(by, _)| *by == site)));
-    assert!(w.site_errors.iter().all(|(_, e)| e.to_string().contains("site-2") && e.to_string().contains("another last one")));
+    assert!(
+        w.site_errors
+            .iter()
+            .all(|(_, e)| e.to_string().contains("site-2") && e.to_string().contains("another last one"))
+    );
 }
 
 const SITES: u16 = 4;
 const PLANS: usize = 4;
+const STEPS: usize = 3_000;
 
 /// One of two federations of the same sites, under one of two plans, as one of its aggregators sees it.
 fn kit(plan: usize, role: PartyId) -> Kit {
@@ -154,6 +160,8 @@ struct Interleaved {
     decks: usize,
     totals: usize,
     set_back: Option<u16>,
+    /// What is compared as if it came from another run or plan than it does: the control.
+    control: Option<fn(Talk) -> Talk>,
 }
 
 impl Interleaved {
@@ -173,6 +181,7 @@ impl Interleaved {
             decks: 0,
             totals: 0,
             set_back: None,
+            control: None,
         }
     }
 
@@ -190,7 +199,14 @@ impl Interleaved {
         let site = self.below(SITES.into()) as u16;
         let hub = 2 * self.focus + self.below(2);
         match self.below(1_000) {
-            0..4 => self.focus = self.below(PLANS),
+            0..4 => {
+                self.focus = self.below(PLANS);
+                for site in 0..usize::from(SITES) {
+                    if self.below(4) > 0 {
+                        self.parties[site].process = None;
+                    }
+                }
+            }
             4..14 => self.parties[usize::from(site)].process = None,
             14..114 => self.start(site),
             114..118 => self.open(hub),
@@ -203,10 +219,19 @@ impl Interleaved {
                 let party = &mut self.parties[usize::from(site)];
                 party.copies.push((party.answered, party.met.clone()));
             }
-            130..300 => self.advertises(hub, site),
-            300..450 => self.sees_directory(hub, site),
-            450..600 => self.certified(hub, site),
-            _ => self.round(hub, site),
+            130..300 => self.some(|world, site| world.advertises(hub, site)),
+            300..450 => self.some(|world, site| world.sees_directory(hub, site)),
+            450..600 => self.some(|world, site| world.certified(hub, site)),
+            _ => self.some(|world, site| world.round(hub, site)),
+        }
+    }
+
+    /// Does something with every other site, or so.
+    fn some(&mut self, what: impl Fn(&mut Interleaved, u16)) {
+        for site in 0..SITES {
+            if self.below(2) > 0 {
+                what(self, site);
+            }
         }
     }
 
@@ -255,8 +280,9 @@ impl Interleaved {
             match output {
                 Output::Event(Event::Met { deck, members }) => {
                     let talk = self.place(at, site);
+                    let compared = self.control.map_or(talk, |other| other(talk));
                     let party = &mut self.parties[usize::from(site)];
-                    if let Err(back) = party.met.check(&talk, &members) {
+                    if let Err(back) = party.met.check(&compared, &members) {
                         self.refused.push((site, back.error(format!("site-{}", back.site))));
                         party.process = None;
                         return None;
@@ -277,7 +303,9 @@ impl Interleaved {
 
     fn advertises(&mut self, at: usize, site: u16) {
         let Some(setup) = self.hubs[at].setup.as_ref().filter(|setup| setup.directory.is_none()) else {
-            return if self.below(4) == 0 { self.open(at) };
+            return if self.below(40) == 0 {
+                self.open(at)
+            };
         };
         let frame = setup.frame.clone();
         if let Some(sent) = self.tell(site, at, &frame)
@@ -352,7 +380,8 @@ impl Interleaved {
             self.totals += 1;
         } else if !all && deck.holders == deck.members {
             let party = &mut self.parties[usize::from(site)];
-            if party.last.get(&at).is_none_or(|last| last.0 != number.0 || *last < number) && deck.answered.insert(site) {
+            if party.last.get(&at).is_none_or(|last| last.0 != number.0 || *last < number) && deck.answered.insert(site)
+            {
                 party.last.insert(at, number);
                 let link = suite::hash("ledger link", &[&party.answered.link.0, &session.0]);
                 party.answered = Answered { number: party.answered.number + 1, link };
@@ -367,9 +396,10 @@ impl Interleaved {
     fn sets_back(&mut self, site: u16) {
         let party = &mut self.parties[usize::from(site)];
         let Some((answered, met)) = party.copies.first().cloned() else { return };
+        let missing = party.answered.number > answered.number;
         (party.answered, party.met, party.process) = (answered, met, None);
         self.hubs.iter_mut().for_each(|hub| (hub.setup, hub.decks) = (None, Vec::new()));
-        self.set_back = Some(site);
+        self.set_back = missing.then_some(site);
     }
 }
 
@@ -402,12 +432,12 @@ fn led_11_no_order_of_decks_accuses_an_honest_member() {
     let (mut decks, mut totals, mut refused, mut set_back) = (0, 0, 0, 0);
     for seed in 0..seeds {
         let mut world = Interleaved::new(seed);
-        (0..900).for_each(|_| world.step());
+        (0..STEPS).for_each(|_| world.step());
         assert!(world.refused.is_empty(), "seed {seed}: {:?}", world.refused);
         (decks, totals) = (decks + world.decks, totals + world.totals);
         let back = world.below(usize::from(SITES)) as u16;
         world.sets_back(back);
-        (0..500).for_each(|_| world.step());
+        (0..STEPS).for_each(|_| world.step());
         for (by, error) in &world.refused {
             assert_eq!(error.rule(), Some(Rule::Led11));
             let named = world.set_back.is_some_and(|site| error.to_string().starts_with(&format!("site-{site} ")));
@@ -416,7 +446,26 @@ fn led_11_no_order_of_decks_accuses_an_honest_member() {
         set_back += usize::from(world.set_back.is_some());
         refused += usize::from(!world.refused.is_empty());
     }
-    println!("{seeds} seeds: {decks} times a deck was joined, {totals} totals were counted; {refused} of {set_back} were noticed");
+    println!(
+        "{seeds} seeds: {decks} times a deck was joined, {totals} totals were counted; {refused} of {set_back} were noticed"
+    );
     assert!(decks > 10 * seeds as usize && totals > 10 * seeds as usize, "{decks} decks, {totals} totals");
     assert!(2 * refused > set_back, "{refused} of {set_back} were noticed");
+}
+
+/// The federations above are such that comparing more would accuse honest members: with the plan's other conversation, or with totals
+/// of the run.
+#[test]
+fn led_11_comparing_more_accuses_honest_members() {
+    let controls: [fn(Talk) -> Talk; 2] =
+        [|talk| Talk { plan: Hash([99; 32]), ..talk }, |talk| Talk { run: Hash([99; 32]), ..talk }];
+    for (i, control) in controls.into_iter().enumerate() {
+        let accuses = |seed| {
+            let mut world = Interleaved::new(seed);
+            world.control = Some(control);
+            (0..STEPS).for_each(|_| world.step());
+            !world.refused.is_empty()
+        };
+        assert!((0..40).any(accuses), "control {i}");
+    }
 }

@@ -30,8 +30,8 @@ mod parts;
 mod sites;
 
 pub use parts::{
-    Answer, Book, Crash, Fixed, Frame, HUB, Heard, Hook, Manner, Network, Notes, Reply, Told, Took, Total, Verdict, Wire,
-    rng_of,
+    Answer, Book, Crash, Fixed, Frame, HUB, Heard, Hook, Manner, Network, Notes, Reply, Told, Took, Total, Verdict,
+    Wire, rng_of,
 };
 use parts::{Due, Happening, NETWORK};
 

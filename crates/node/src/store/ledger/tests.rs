@@ -15,6 +15,7 @@ use crate::{
 };
 
 mod blocks;
+mod met;
 mod size;
 
 fn identity(n: u8) -> Arc<Identity> {
