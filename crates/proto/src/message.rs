@@ -522,7 +522,7 @@ mod tests {
     fn limits_fit_the_largest_honest_messages() {
         let n = crate::limits::MAX_SITES;
         let proof = 96;
-        assert!(n * (2 + 64 + KEY_BYTES + 37 + proof + 10) + 64 + OVERHEAD <= Kind::Directory.body_limit());
+        assert!(n * (2 + 64 + KEY_BYTES + 77 + proof + 10) + 64 + OVERHEAD <= Kind::Directory.body_limit());
         assert!(n * (2 + proof) + 64 + OVERHEAD <= Kind::Survivors.body_limit());
         assert!(n * (2 + 2 + proof) + 64 + OVERHEAD <= Kind::Certificate.body_limit());
         assert!(n * 34 + 64 + OVERHEAD <= Kind::ConsistencyCheck.body_limit());
