@@ -5,6 +5,7 @@ import json
 from codec import F64, HASH, NOTHING, TEXT, U16, U32, U64, Enum, Int, List, Option, Struct, encode
 from history import REKEY, state
 from identity import Identity
+from met import and_one
 from release import block_id
 from suite import H, le64
 
@@ -295,5 +296,15 @@ def handed_over():
         yield case(name, old, chain(note, signers=(old,) * 8)[0], rule="LED-9", entry=7)
 
 
+def answers():
+    """[LED-11]."""
+    answered = {"number": 0, "link": bytes(32)}
+    for deck, slot in [(0, 0), (0, 1), (2**32 - 1, 255)]:
+        place = {"session": H("a session"), "run": H("a run"), "deck": deck, "slot": slot}
+        after = and_one(answered, **place)
+        yield {"function": "answers", **place, "before": answered, "after": after}
+        answered = after
+
+
 def ledger_cases():
-    return "Ledgers (section 11): a bad chain names the rule and the entry.", [*chains(), *handed_over()]
+    return "Ledgers (section 11): a bad chain names the rule and the entry.", [*chains(), *handed_over(), *answers()]

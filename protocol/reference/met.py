@@ -5,7 +5,7 @@ A talk is a dict of plan, session and run; what a member states is a pair of num
 
 from codec import Refused
 from release import block_id
-from suite import Draws, H, le16, le64
+from suite import Draws, H, le16, le32, le64
 
 
 class Met:
@@ -57,6 +57,12 @@ class Met:
         entry = self.decks.get((talk["session"], talk["run"], deck))
         if entry and entry[0] == cohort:
             entry[1].add(slot)
+
+
+def and_one(answered, session, run, deck, slot):
+    """What a site states after one more answer."""
+    link = H("answers given", answered["link"], session, run, le32(deck), le16(slot))
+    return {"number": answered["number"] + 1, "link": link}
 
 
 def met_cases():

@@ -46,8 +46,17 @@ pub struct Standing {
 pub struct Answered {
     /// Answers that ever left, under any plan.
     pub number: u64,
-    /// Link of the last one's entry; zeros where there is none.
+    /// Names all of them by where they were given; zeros where there is none. No row enters it.
     pub link: Hash,
+}
+
+impl Answered {
+    /// After one more answer, in this session and run and in this deck and slot.
+    #[must_use]
+    pub fn and(&self, session: &Hash, run: &Hash, (deck, slot): (u32, u16)) -> Answered {
+        let parts: [&[u8]; 5] = [&self.link.0, &session.0, &run.0, &deck.to_le_bytes(), &slot.to_le_bytes()];
+        Answered { number: self.number + 1, link: suite::hash("answers given", &parts) }
+    }
 }
 
 /// A site of a directory and what it states.

@@ -383,8 +383,7 @@ impl Interleaved {
             if party.last.get(&at).is_none_or(|last| last.0 != number.0 || *last < number) && deck.answered.insert(site)
             {
                 party.last.insert(at, number);
-                let link = suite::hash("ledger link", &[&party.answered.link.0, &session.0]);
-                party.answered = Answered { number: party.answered.number + 1, link };
+                party.answered = party.answered.and(&session, &number.0, (number.1, number.2));
             }
         }
         if let Some((_, run)) = self.talk(site, at) {

@@ -179,7 +179,7 @@ impl Account {
             return;
         }
         let Some(answer) = &entry.answer else { return };
-        self.answered = Answered { number: self.answered.number + 1, link: entry.link() };
+        self.answered = self.answered.and(&entry.session, &entry.run, entry.slot.unwrap_or_default());
         course.anew = false;
         self.questions.entry(entry.session).or_default().insert(answer.question);
         let known = self.find(&cohort, &entry.rows, answer);

@@ -9,9 +9,8 @@ use veilsum_proto::{
     message::{Kind, kind_of, session},
     met::{Met, Talk},
     policy::{self, Asked, Policy, Request, Spent},
-    release::{Answered, Member, Standing, block_id},
+    release::{Member, Standing, block_id},
     site::{self, Site},
-    suite::hash,
 };
 
 use super::{Book, Fixed, Happening, Reply, Told, Verdict, Wire, World};
@@ -128,10 +127,9 @@ impl World {
                 if self.remembers {
                     let by = self.fixed[k].take().map_or((asked.run, asked.slot), |fixed| fixed.by);
                     self.fixed[k] = Some(Fixed { block: asked.own.clone(), by });
-                    let book = &mut self.books[k];
+                    let (talk, book) = (self.talk(i), &mut self.books[k]);
                     if book.last != Some((asked.run, asked.slot)) {
-                        let link = hash("ledger link", &[&book.answered.link.0, &asked.context.0]);
-                        book.answered = Answered { number: book.answered.number + 1, link };
+                        book.answered = book.answered.and(&talk.session, &asked.run, asked.slot);
                         book.last = Some((asked.run, asked.slot));
                     }
                     self.tell_standing(i);

@@ -1,9 +1,6 @@
 //! What a ledger keeps of others' ledgers ([LED-11]).
 
-use veilsum_proto::{
-    history::Rekey,
-    release::{Answered, Member},
-};
+use veilsum_proto::{history::Rekey, release::Member};
 
 use super::*;
 
