@@ -102,7 +102,7 @@ const STEPS: usize = 3_000;
 /// One of two federations of the same sites, under one of two plans, as one of its aggregators sees it.
 fn kit(plan: usize, role: PartyId) -> Kit {
     let kit = Kit::new(usize::from(SITES), |terms| terms.slots = 2 + plan as u16);
-    let name = if plan % 2 == 0 { "test" } else { "another" };
+    let name = ["test", "another"][plan % 2];
     let roster = Roster { name: name.into(), ..(*kit.roster).clone() };
     let terms = Terms { roster: roster.hash(), ..(*kit.terms).clone() };
     Kit { roster: Arc::new(roster), terms: Arc::new(terms), role, ..kit }
@@ -139,6 +139,9 @@ struct Hub {
     decks: Vec<Made>,
 }
 
+/// The conversations with the two aggregators of a plan, and in which run each is.
+type Talks = [(Site, Option<Hash>); 2];
+
 /// A site: its ledger, and its one process with the conversations of one plan.
 #[derive(Default)]
 struct Party {
@@ -146,7 +149,7 @@ struct Party {
     met: Met,
     /// By session: run, deck and slot of the last answer.
     last: BTreeMap<usize, (Hash, u32, u16)>,
-    process: Option<(usize, [(Site, Option<Hash>); 2])>,
+    process: Option<(usize, Talks)>,
     /// Older states of the ledger.
     copies: Vec<(Answered, Met)>,
 }
@@ -167,7 +170,7 @@ struct Interleaved {
 impl Interleaved {
     fn new(seed: u64) -> Interleaved {
         let hub = |at: usize| {
-            let role = if at % 2 == 0 { PartyId::Coordinator } else { PartyId::Intermediary };
+            let role = [PartyId::Coordinator, PartyId::Intermediary][at % 2];
             let kit = kit(at / 2, role);
             let session = session(&kit.terms.hash(), &kit.roster.hash(), role);
             Hub { kit, session, run: Hash([1; 32]), index: 0, setup: None, decks: Vec::new() }
