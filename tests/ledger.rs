@@ -158,8 +158,8 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
         .map(|c| c["messages"].as_u64().unwrap())
         .sum();
     // The intermediary's part is not in the coordinator's traffic: a deck of four frames, an answer, a signature on the final
-    // cohort, shares; nor are the notes of the columns and of what is kept of the account, twice.
-    assert_eq!(entries.len() as u64, traffic + 10);
+    // cohort, shares; nor are the notes of the columns, of what is kept of the account and of who was met, each of these twice.
+    assert_eq!(entries.len() as u64, traffic + 12);
     let kinds: Vec<&str> = entries.iter().filter_map(|e| e["kind"].as_str()).collect();
     assert!(kinds.contains(&"count_rows") && kinds.contains(&"shifts") && kinds.contains(&"fuzzy_validation"));
     let table = veilsum(&p.own("show", 1)).expect(0).stdout;
@@ -488,4 +488,61 @@ fn rows_that_change_are_declared_by_enough_sites_at_once() {
     assert!(after > before, "{after} {before}");
     let shown = veilsum(&p.own("show", 1)).expect(0).stdout;
     assert!(shown.contains("columns first seen") && shown.contains("rows changed"), "{shown}");
+}
+
+/// A site's key folder files and state as they are now: everything that it has on its machine beside its key.
+fn machine(p: &Strict, i: usize) -> Vec<(PathBuf, Vec<u8>)> {
+    let state =
+        fs::read_dir(p.path(&format!("site-{i}.state"))).expect("the state").map(|file| file.expect("a file").path());
+    let head = PathBuf::from(p.path(&format!("site-{i}.key.head")));
+    let files = state.chain([head]).filter(|path| path.is_file());
+    files.map(|path| (path.clone(), fs::read(path).expect("a file"))).collect()
+}
+
+/// [LED-11]: a whole machine that was set back between two runs answers nothing more: every other site names it, and what to do.
+/// Once its newest state is back, all go on.
+#[test]
+fn led_11_the_others_name_a_machine_that_was_set_back() {
+    let noise = ["--rho=0.2", "--expected-rows=4500", "--max-rounds=6", "--max-rows=1048576"];
+    let p = Strict::new(&ORDINARY, &noise);
+    let plan = |seed: &str| p.0.plan("roster.toml", "plan.toml", &[&noise[..], &[seed]].concat());
+    let left = |i, what: &str| -> usize {
+        let ledger = fs::read_to_string(p.ledger(i)).expect("a ledger");
+        ledger.lines().filter(|line| line.contains(&format!("\"discloses\":\"{what}\""))).count()
+    };
+    let words = |i| left(i, "masked_words");
+    let shares = || [1, 3].map(|i| left(i, "sealed_shares"));
+    p.run().0.expect(0);
+    let older = machine(&p, 2);
+    plan("--seed=5");
+    p.run().0.expect(0);
+    let newest = machine(&p, 2);
+    plan("--seed=6");
+    let put = |files: &[(PathBuf, Vec<u8>)]| {
+        fs::remove_dir_all(p.path("site-2.state")).expect("its state");
+        fs::create_dir(p.path("site-2.state")).expect("a folder");
+        files.iter().for_each(|(path, bytes)| fs::write(path, bytes).expect("a file"));
+    };
+    put(&older);
+    let (before, given) = ([1, 2, 3].map(words), shares());
+    // By itself it sees nothing.
+    p.check(2, &[]).expect(0);
+    // The coordinator goes on waiting, until whoever named it is back.
+    let waits = [start(&p.0.server(&QUICK)), start(&p.0.intermediary(&QUICK))];
+    let clients: Vec<Running> = (1..=3).map(|i| start(&p.client(i, &[]))).collect();
+    for (i, client) in (1..).zip(clients) {
+        if i != 2 {
+            let told = client.wait(LIMIT).expect(5).stderr;
+            assert!(
+                told.contains("site-2") && told.contains("its ledger was set back") && told.contains("[LED-11]"),
+                "{told}"
+            );
+            assert!(told.contains("puts back the newest copy of the ledger"), "{told}");
+        }
+    }
+    drop(waits);
+    assert_eq!(([1, 2, 3].map(words), shares()), (before, given), "an answer left, or shares");
+    put(&newest);
+    p.run().0.expect(0);
+    assert!([1, 2, 3].map(words).iter().zip(before).all(|(now, before)| *now > before));
 }

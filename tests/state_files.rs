@@ -2,7 +2,8 @@
 //! between two runs: nothing that was refused is answered after it, no slot has its noise in two answers, whatever left stays in the
 //! ledger as long as anything more leaves, and nothing panics. One test for each kind of file.
 //!
-//! Ledger and head set back together are another matter: one machine cannot know it ([LED-5]).
+//! Ledger and head set back together are another matter: one machine cannot know it ([LED-5]), and the others name it ([LED-11],
+//! `tests/ledger.rs`).
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -338,6 +338,7 @@ fn note_name(note: &Note) -> &'static str {
         Note::Renamed(_) => "another's new key",
         Note::Agreed => "exact totals agreed",
         Note::Reserved(_) => "account kept",
+        Note::Met { .. } => "others' ledgers kept",
     }
 }
 

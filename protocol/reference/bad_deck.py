@@ -2,6 +2,7 @@
 
 import frames
 import kem
+import party
 from deviations import Cases, replaced, resigned
 from layers import coefficient, flip
 from suite import H
@@ -42,7 +43,7 @@ def bad_decks(drivers, written):
     def entries(edit):
         return lambda d: {**d, "entries": edit(d["entries"])}
 
-    none = {"block": None, "version": 0}
+    none = party.nothing_stated()
     own = {"dh_key": H("a"), "kem_key": kem.public(bytes(64)), "commitments": H("c"), "standing": none}
     def by_the_coordinator(keys):
         message = frames.message("AdvertiseKeys", keys)
@@ -77,7 +78,12 @@ def bad_decks(drivers, written):
         (
             "with another version than a site signed",
             "KEX-3",
-            entries(lambda e: replaced(e, 3, keys={**e[3]["keys"], "standing": {"block": None, "version": 1}})),
+            entries(lambda e: replaced(e, 3, keys={**e[3]["keys"], "standing": {**none, "version": 1}})),
+        ),
+        (
+            "with more answers than a site stated",
+            "KEX-3",
+            entries(lambda e: replaced(e, 3, keys={**e[3]["keys"], "standing": {**none, "answered": {"number": 1, "link": H("l")}}})),
         ),
     ]:
         c.change(f"a directory {why}", rule, name, directory, edit)

@@ -27,7 +27,8 @@ SMALL, LIST, QUERY, BODY, WORDS = 4096, 262_144, 9_437_184, 16_777_216, 8_388_60
 OPENING = 18_874_368
 DIRECTORY, DELIVERY = 1_572_864, 18_874_368
 
-STANDING = Struct(block=Option(HASH), version=U32)
+ANSWERED = Struct(number=U64, link=HASH)
+STANDING = Struct(block=Option(HASH), version=U32, answered=ANSWERED)
 KEYS = Struct(dh_key=HASH, kem_key=Raw(1184), commitments=HASH, standing=STANDING)
 PROOF = Struct(rest=HASH, signature=Raw(64))
 DIRECTORY_ENTRY = Struct(site=U16, keys=KEYS, proof=PROOF)

@@ -5,6 +5,7 @@ import json
 from codec import F64, HASH, NOTHING, TEXT, U8, U16, U32, U64, Enum, Int, List, Option, Struct, encode
 from history import REKEY, state
 from identity import Identity
+from met import and_one
 from release import block_id
 from suite import H, le64
 
@@ -19,7 +20,8 @@ PROBED = Struct(
 ANSWER = Struct(kind=TEXT, question=HASH, scalars=U64, nano_rho=Option(U64), drawn=Option(HASH))
 COLUMNS = List(Struct(name=TEXT, values=HASH))
 NOTE = Enum(columns=COLUMNS, changed=COLUMNS, separate=COLUMNS, undone=NOTHING, rekeyed=REKEY, renamed=REKEY, agreed=NOTHING,
-            reserved=Struct(nano_rho=U64, until=U64))  # fmt: skip
+            reserved=Struct(nano_rho=U64, until=U64),
+            met=Struct(deck=U32, members=List(Struct(key=HASH, number=U64, link=HASH))))  # fmt: skip
 BEFORE = dict(
     index=U64, previous=HASH, plan=HASH, session=HASH, run=HASH, deck_slot=Option(Struct(deck=U32, slot=U16)),
     cohort=Option(HASH), discloses=Enum(**{name: NOTHING for name in GIVES}), bytes=U64, digest=HASH, data=TEXT, rows=HASH,
@@ -60,6 +62,9 @@ def line(entry, signature):
                 return {x[0]: {k: plain("", v) for k, v in x[1].items()}}
             if x[0] == "reserved":
                 return {x[0]: x[1]}
+            if x[0] == "met":
+                members = [[m["key"].hex(), m["number"], m["link"].hex()] for m in x[1]["members"]]
+                return {x[0]: {"deck": x[1]["deck"], "members": members}}
             return {x[0]: [[c["name"], c["values"].hex()] for c in x[1]]} if x[1] else x[0]
         if name == "block":
             return [[m["key"].hex(), m["version"]] for m in x]
@@ -94,11 +99,18 @@ def columns(*names):
     return [{"name": name, "values": H("values", name.encode())} for name in names]
 
 
+def met(*members):
+    """Sites and how many answers each states."""
+    links = ((s, n, H("ledger link", bytes([s])) if n else bytes(32)) for s, n in members)
+    return sorted(({"key": H("a key", bytes([s])), "number": n, "link": link} for s, n, link in links), key=lambda m: m["key"])
+
+
 NOTES = {
     7: ("columns", columns("age", "dose")), 8: ("changed", columns("age")), 9: ("separate", columns("age", "dose", "weight")),
     10: ("undone", {}), 11: ("agreed", {}), 12: ("reserved", {"nano_rho": 250_000_000, "until": 1_800_000_000}),
+    13: ("met", {"deck": 1, "members": met((1, 4), (2, 0), (3, 2**64 - 1))}),
 }  # fmt: skip
-LENGTH = 13
+LENGTH = 14
 
 
 def entry(n, previous, form=3):
@@ -231,6 +243,9 @@ def chains():
         ("a column twice", 7, changed("note", ("columns", columns("age", "age")))),
         ("columns in a slot", 7, changed("deck_slot", {"deck": 1, "slot": 7})),
         ("nothing undone", 10, changed("deck_slot", None)),
+        ("nobody met", 13, changed("note", ("met", {"deck": 0, "members": []}))),
+        ("members out of order", 13, changed("note", ("met", {"deck": 0, "members": met((1, 4), (2, 0))[::-1]}))),
+        ("a member twice", 13, changed("note", ("met", {"deck": 0, "members": met((1, 4), (1, 5))}))),
     ]:
         yield case(name, chain(identity, [(n, change)])[1], rule="LED-1", entry=n)
     for name, n, text in [("a block of nothing", 2, '"block":null,"answer"'), ("a note of nothing", 2, '"note":null,"answer"')]:
@@ -262,7 +277,7 @@ def handed_over():
     old, new, other, third = (Identity(H("seed of a ledger", bytes([n]))) for n in range(4))
     rekey, another = state("vectors", "site-1", old, new), state("vectors", "site-2", other, third)
 
-    def chain(*notes, signers=(old,) * 8 + (new,) * 5):
+    def chain(*notes, signers=(old,) * 8 + (new,) * 6):
         lines, previous = [], bytes(32)
         for n, signer in enumerate(signers):
             e = entry(n, previous)
@@ -281,7 +296,7 @@ def handed_over():
         yield case(f"handed over, by the {whose} key", key, lines, entries=LENGTH, link=last)
     yield case("handed over, by another's key", other, lines, rule="LED-3", entry=0)
     twice = [rekeyed, ("rekeyed", state("vectors", "site-1", new, third))]
-    lines, last = chain(*twice, signers=(old,) * 8 + (new,) + (third,) * 4)
+    lines, last = chain(*twice, signers=(old,) * 8 + (new,) + (third,) * 5)
     for key in (old, new, third):
         yield case("handed over twice", key, lines, entries=LENGTH, link=last)
     lines, last = chain(renamed, signers=(old,) * LENGTH)
@@ -297,5 +312,15 @@ def handed_over():
         yield case(name, old, chain(note, signers=(old,) * 8)[0], rule="LED-9", entry=7)
 
 
+def answers():
+    """[LED-11]."""
+    answered = {"number": 0, "link": bytes(32)}
+    for deck, slot in [(0, 0), (0, 1), (2**32 - 1, 255)]:
+        place = {"session": H("a session"), "run": H("a run"), "deck": deck, "slot": slot}
+        after = and_one(answered, **place)
+        yield {"function": "answers", **place, "before": answered, "after": after}
+        answered = after
+
+
 def ledger_cases():
-    return "Ledgers (section 11): a bad chain names the rule and the entry.", [*chains(), *handed_over()]
+    return "Ledgers (section 11): a bad chain names the rule and the entry.", [*chains(), *handed_over(), *answers()]

@@ -1,6 +1,6 @@
 """A site and an aggregator: which frame goes where, and what follows (spec sections 8 to 12).
 
-Both take one input and give back a list of outputs in order. Of a site: persist, rewrite, send, asked, deck_ready,
+Both take one input and give back a list of outputs in order. Of a site: persist, rewrite, send, met, asked, deck_ready,
 released, undone, refused. Of an aggregator: send, deck_ready, total, wrong_share, caught, lost, too_late, failed. There is no clock: that the
 time of a site is up is an input.
 """
@@ -17,6 +17,11 @@ from round import AggregatorRound, SiteRound, without
 from suite import H
 
 ZERO = bytes(32)
+
+
+def nothing_stated():
+    """What a site states before its first answer ([REL-2], [LED-11])."""
+    return {"block": None, "version": 0, "answered": {"number": 0, "link": ZERO}}
 
 
 class Env:
@@ -44,7 +49,7 @@ class Site:
         self.run, self.decks, self.highest = None, {}, -1
         self.round, self.last_slot, self.last_context, self.last_cohort = None, (-1, -1), ZERO, None
         self.rounds, self.opened = 0, None
-        self.standing = {"block": None, "version": 0}  # what it states of its data set: [REL-2]
+        self.standing = nothing_stated()  # what it states of its data set: [REL-2]
         self.replies = {}  # (kind, deck) -> [frame, answer]: [RND-7]
 
     def handle(self, what, value):
@@ -118,7 +123,11 @@ class Site:
 
     def certificate(self, data, context, value):
         deck = self.setup(context, "certificate")
+        stated = [(e["site"], e["keys"]["standing"]["answered"]) for e in deck.entries]
         shares = self.step(deck, deck.take_certificate, value, self.draws)
+        # The application goes on only if it was not refused by [LED-11].
+        met = [[site, answered["number"], answered["link"]] for site, answered in stated]
+        self.out.append({"met": {"deck": deck.index, "members": met}})
         self.send(data, "DirectoryCertificate", deck.index, "ShareKeys", deck.hash, shares)
 
     def shares(self, data, context, value):

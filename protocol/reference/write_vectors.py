@@ -7,6 +7,7 @@ import sys
 import history
 import layers
 import ledger
+import met
 import noise
 import question_cases
 import release_cases
@@ -33,6 +34,7 @@ LAYERS = {
     "noise": noise.noise_cases,
     "release": release_cases.release_cases,
     "ledger": ledger.ledger_cases,
+    "met": met.met_cases,
 }
 
 

@@ -27,6 +27,8 @@ pub(super) struct Talk {
     pub(super) asked: Option<Asked>,
     /// What the twin sent on its own, until the real site has.
     pub(super) twins: VecDeque<Vec<u8>>,
+    /// The round that each site answered last.
+    pub(super) answered: Vec<Option<(Hash, (u32, u16))>>,
     /// Frames for the aggregator.
     pub(super) inbox: Vec<(u16, Vec<u8>)>,
     pub(super) now: u64,
@@ -61,6 +63,7 @@ impl Talk {
         let hub = Aggregator::new(config, Millis(0), rng).expect("an aggregator");
         let session = case.cast.party(0).session(role);
         let (link, asked, twins, inbox) = (None, None, VecDeque::new(), Vec::new());
-        Talk { identity, session, hub, sites, link, asked, twins, inbox, now: 0 }
+        let answered = vec![None; roster.sites.len()];
+        Talk { identity, session, hub, sites, link, asked, twins, answered, inbox, now: 0 }
     }
 }

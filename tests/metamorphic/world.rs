@@ -5,7 +5,14 @@
 //! the masks, noise included, and that every frame of the protocol is the one that it has to be. So that the totals of another
 //! world, in which the site has other rows, are those of this one, another site adds the difference.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use tokio::{task::JoinHandle, time::timeout};
@@ -33,7 +40,7 @@ use veilsum_proto::{
     message::{Kind, kind_of},
     noise,
     policy::{self, Asked, Policy, Request, Spent},
-    release::Standing,
+    release::{Answered, Standing},
     roster::PartyId,
     site,
 };
@@ -104,6 +111,8 @@ struct World<'a> {
     site: Option<JoinHandle<Result<ClientReport, Failure>>>,
 }
 
+static RUNS: AtomicU64 = AtomicU64::new(0);
+
 const COORDINATOR: usize = 0;
 const INTERMEDIARY: usize = 1;
 const ROLES: [PartyId; 2] = [PartyId::Coordinator, PartyId::Intermediary];
@@ -129,7 +138,10 @@ fn run_with(case: &Case, rows: &[Rows], (like, death): (Option<&Seen>, Option<&D
     let mut rng = of(1);
     let talks = ROLES.map(|role| Talk::new(case, role, &mut rng));
     let (rows, twin_rng) = (rows.to_vec(), of(0));
-    let standing = vec![Standing { block: None, version: 0 }; case.cast.federation.roster.sites.len()];
+    // In a later run of the same site the others have answered more than in those before ([LED-11]).
+    let number = if death.is_some() { RUNS.fetch_add(1_000, Ordering::Relaxed) } else { 0 };
+    let standing = Standing { answered: Answered { number, ..Answered::default() }, ..Standing::default() };
+    let standing = vec![standing; case.cast.federation.roster.sites.len()];
     let (judged, seen, site) = (None, Seen::default(), None);
     let mut world = World { case, death, answered: 0, rows, like, talks, standing, twin_rng, rng, judged, seen, site };
     runtime.block_on(async {
@@ -281,7 +293,12 @@ impl World<'_> {
             let owed = theirs.iter().zip(ours).map(|(theirs, ours)| theirs.wrapping_sub(*ours));
             values.iter_mut().zip(owed).for_each(|(value, owed)| *value = value.wrapping_add(owed));
         }
-        self.standing[i] = Standing { block: Some(asked.own.id), version: 0 };
+        let round = (asked.run, asked.slot);
+        let answered = match self.talks[which].answered[i].replace(round) {
+            Some(last) if last == round => self.standing[i].answered,
+            _ => self.standing[i].answered.and(&self.talks[which].session, &asked.run, asked.slot),
+        };
+        self.standing[i] = Standing { block: Some(asked.own.id), answered, ..self.standing[i] };
         let policy = Policy { floor: toy(), ..Policy::default() };
         let request = Request { agreed: true, ..Request::default() };
         match policy::decide(&federation.terms, &policy, asked, &request, &Spent::default()) {

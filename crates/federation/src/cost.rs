@@ -99,7 +99,7 @@ pub fn frame_bytes(kind: Kind, n: usize, slots: usize, words: usize) -> usize {
     OVERHEAD
         + match kind {
             // 32 more once the data set has a block.
-            Kind::AdvertiseKeys => 64 + KEY_BYTES + 5,
+            Kind::AdvertiseKeys => 64 + KEY_BYTES + 45,
             // A ciphertext for every second site: of an even number of sites, half make one more than the others.
             Kind::AcceptDirectory => 8 + n / 2 * (2 + CIPHERTEXT_BYTES),
             // Commitments to the self-mask seeds, then a box for every other site: number, length, tag and shares.

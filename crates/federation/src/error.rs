@@ -116,6 +116,11 @@ impl From<veilsum_proto::Error> for Failure {
     fn from(e: veilsum_proto::Error) -> Self {
         use veilsum_proto::Error as E;
         let (code, next) = match &e {
+            E::PeerMisbehaved { rule: Rule::Led11, .. } => (
+                Code::Peer,
+                "call its operator, who puts back the newest copy of the ledger; nothing else helps, and no deck with that site is \
+                 made until then",
+            ),
             E::PeerMisbehaved { .. } => {
                 (Code::Peer, "speak to that party's operator before you run again; keep this message and the log")
             }

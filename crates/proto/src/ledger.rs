@@ -9,8 +9,10 @@ use crate::{
     error::Error,
     history::Rekey,
     identity::{Identity, PublicKey, Signature},
+    limits::MAX_SITES,
     message::Disclosure,
     policy::Cost,
+    release::Answered,
     rule::Rule,
     suite::{self, Hash},
 };
@@ -98,6 +100,22 @@ pub enum Note {
     Agreed,
     /// This site said yes to the plan that the entry names, and so much of the account is kept for its run ([POL-8]).
     Reserved(Reservation),
+    /// How far the ledgers of all members of a deck have come, as each stated ([LED-11]).
+    Met {
+        /// Number of the deck in the run that the entry names.
+        deck: u32,
+        /// The members by their keys, ascending; this site is one of them.
+        members: Vec<Stated>,
+    },
+}
+
+/// What a member of a deck stated of its ledger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Stated {
+    /// Whose ledger.
+    pub key: PublicKey,
+    /// How far it has come.
+    pub answered: Answered,
 }
 
 /// What is kept of an account for a run.
@@ -185,7 +203,13 @@ impl Entry {
         let round = self.slot.is_some() == self.cohort.is_some() && (self.slot.is_some() || !answers);
         let columns = match &self.note {
             Some(Note::Columns(list) | Note::Changed(list) | Note::Separate(list)) => list.as_slice(),
-            Some(Note::Undone | Note::Rekeyed(_) | Note::Renamed(_) | Note::Agreed | Note::Reserved(_)) | None => &[],
+            _ => &[],
+        };
+        let met = match &self.note {
+            Some(Note::Met { members, .. }) => {
+                (1..=MAX_SITES).contains(&members.len()) && members.is_sorted_by(|a, b| a.key.0 < b.key.0)
+            }
+            _ => true,
         };
         let nothing_new = self.version == 0 && self.block.is_none() && self.note.is_none();
         let undone = self.note == Some(Note::Undone);
@@ -200,6 +224,7 @@ impl Entry {
             && self.note.is_some() == (self.discloses == Disclosure::Nothing)
             && (!undone || self.slot.is_some())
             && columns.is_sorted_by(|a, b| a.name < b.name)
+            && met
             && self.block.as_ref().is_none_or(|block| answers && members(block))
             && (self.form > Form::BeforeBlocks || nothing_new)
     }

@@ -17,7 +17,7 @@
 //! 3. [`fixed`], [`noise`]: integers in place of numbers, and exact noise.
 //! 4. [`kem`], `shamir`, `mask`, `commit`: the parts of a deck and a round.
 //! 5. [`message`]: what is on the wire.
-//! 6. [`policy`], [`ledger`]: how much may be answered, and the account of it.
+//! 6. [`policy`], [`ledger`], [`met`]: how much may be answered, the account of it, and how others' accounts are watched.
 //! 7. [`journal`], `opening`, [`evidence`]: what survives a crash, how a total is recomputed, and what convicts a liar.
 //! 8. [`site`], [`aggregator`]: the two state machines.
 //! 9. `testing`, `vectors_api` (with the feature `testing`): a small federation's identities, roster and terms, and the steps
@@ -38,6 +38,7 @@ pub mod ledger;
 pub mod limits;
 mod mask;
 pub mod message;
+pub mod met;
 pub mod noise;
 mod opening;
 pub mod plan;

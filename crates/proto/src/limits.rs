@@ -24,7 +24,7 @@ pub const MAX_BODY: usize = 16 << 20;
 /// spare.
 pub const MAX_DELIVERY_BODY: usize = 18 << 20;
 
-/// Bytes of the body of a directory: 1,393 bytes for each of `MAX_SITES` members, most of them the ML-KEM key. Or of its certificate: a
+/// Bytes of the body of a directory: 1,433 bytes for each of `MAX_SITES` members, most of them the ML-KEM key. Or of its certificate: a
 /// proof of 96 bytes and a ciphertext of 1,090 for each.
 pub const MAX_DIRECTORY_BODY: usize = 3 << 19;
 

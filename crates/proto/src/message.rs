@@ -423,7 +423,7 @@ mod tests {
     use super::*;
     use crate::{
         kem::{CIPHERTEXT_BYTES, KEY_BYTES},
-        release::Standing,
+        release::{Answered, Standing},
     };
 
     fn sample() -> (Identity, Hash, Hash, Vec<u8>) {
@@ -506,7 +506,7 @@ mod tests {
             dh_key: [1; 32],
             kem_key: [3; KEY_BYTES].into(),
             commitments: context,
-            standing: Standing { block: Some(context), version: 7 },
+            standing: Standing { block: Some(context), version: 7, answered: Answered { number: 9, link: context } },
         };
         let frame = frame(&id, &session, Kind::AdvertiseKeys, &context, &keys);
         let proof = checked(&frame, &session, &id.public()).unwrap().proof;
@@ -514,7 +514,7 @@ mod tests {
         // Every site by itself takes most room.
         let directory = Directory { threshold: n, entries, blocks: (0..n).map(|site| vec![site]).collect() };
         let bytes = codec::encode(&directory);
-        assert_eq!(bytes.len(), 18 + (1_383 + 10) * usize::from(n));
+        assert_eq!(bytes.len(), 18 + (1_423 + 10) * usize::from(n));
         assert!(codec::decode::<Directory>("d", &bytes, Kind::Directory.body_limit()).unwrap() == directory);
     }
 
@@ -522,7 +522,7 @@ mod tests {
     fn limits_fit_the_largest_honest_messages() {
         let n = crate::limits::MAX_SITES;
         let proof = 96;
-        assert!(n * (2 + 64 + KEY_BYTES + 37 + proof + 10) + 64 + OVERHEAD <= Kind::Directory.body_limit());
+        assert!(n * (2 + 64 + KEY_BYTES + 77 + proof + 10) + 64 + OVERHEAD <= Kind::Directory.body_limit());
         assert!(n * (2 + proof) + 64 + OVERHEAD <= Kind::Survivors.body_limit());
         assert!(n * (2 + 2 + proof) + 64 + OVERHEAD <= Kind::Certificate.body_limit());
         assert!(n * 34 + 64 + OVERHEAD <= Kind::ConsistencyCheck.body_limit());

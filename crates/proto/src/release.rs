@@ -36,6 +36,27 @@ pub struct Standing {
     pub block: Option<Hash>,
     /// How often its rows have changed since then.
     pub version: u32,
+    /// How far its ledger has come ([LED-11]).
+    pub answered: Answered,
+}
+
+/// How far a ledger has come: answers alone count, because a site that others refuse gives none, and so does not catch up with what it
+/// stated before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Answered {
+    /// Answers that ever left, under any plan.
+    pub number: u64,
+    /// Names all of them by where they were given; zeros where there is none. No row enters it.
+    pub link: Hash,
+}
+
+impl Answered {
+    /// After one more answer, in this session and run and in this deck and slot.
+    #[must_use]
+    pub fn and(&self, session: &Hash, run: &Hash, (deck, slot): (u32, u16)) -> Answered {
+        let parts: [&[u8]; 5] = [&self.link.0, &session.0, &run.0, &deck.to_le_bytes(), &slot.to_le_bytes()];
+        Answered { number: self.number + 1, link: suite::hash("answers given", &parts) }
+    }
 }
 
 /// A site of a directory and what it states.
@@ -319,7 +340,7 @@ mod tests {
 
     fn member(site: u16, block: Option<&[u16]>) -> Member {
         let block = block.map(|sites| block_id(sites.iter().map(|s| key(*s))));
-        Member { site, key: key(site), standing: Standing { block, version: 0 } }
+        Member { site, key: key(site), standing: Standing { block, ..Standing::default() } }
     }
 
     fn rule(result: Result<Blocks, Broken>) -> (Rule, Option<u16>) {

@@ -202,6 +202,7 @@ rules! {
     Led8 "LED-8" "11.2"
     Led9 "LED-9" "11.2"
     Led10 "LED-10" "11.2"
+    Led11 "LED-11" "11.2"
     Jrn1 "JRN-1" "12"
     Jrn2 "JRN-2" "12"
     Jrn3 "JRN-3" "12"

@@ -23,7 +23,7 @@ const SALT: &[u8] = b"veilsum/3";
 /// keeps its name as long, and a roster is compared by telephone once.
 const LASTING_SALT: &[u8] = b"veilsum/1";
 /// Labels with that salt. None of them names a key.
-const LASTING: [&str; 21] = [
+const LASTING: [&str; 22] = [
     "roster",
     "roster change",
     "rekey",
@@ -33,6 +33,7 @@ const LASTING: [&str; 21] = [
     "ledger entry",
     "ledger link",
     "ledger head",
+    "answers given",
     "ledger frame",
     "question in a ledger",
     "labels in a ledger",

@@ -63,7 +63,7 @@ fn directories_whose_blocks_are_none_contradict_somebody_or_are_too_small() {
         let mut hub = with_blocks(9, 3, |t| t.colluders = 1);
         for s in 3..6u16 {
             let block = Some(id_of(&hub, &[3, 4, 5]));
-            hub.sites[usize::from(s)].set_standing(Standing { block, version: 0 });
+            hub.sites[usize::from(s)].set_standing(Standing { block, ..Standing::default() });
         }
         let (id, honest) = hub.advertise(0, 4, &everybody(9));
         let frame = hub.frame(Kind::Directory, &id, &Directory { blocks: blocks.clone(), ..honest });
@@ -77,7 +77,7 @@ fn directories_whose_blocks_are_none_contradict_somebody_or_are_too_small() {
     // What a site states is signed: nobody else's word counts.
     let mut hub = with_blocks(9, 3, |t| t.colluders = 1);
     let (id, mut directory) = hub.advertise(0, 4, &everybody(9));
-    directory.entries[4].1.3 = (Some(Hash([1; 32])), 0);
+    directory.entries[4].1.3 = (Some(Hash([1; 32])), 0, Default::default());
     let frame = hub.frame(Kind::Directory, &id, &directory);
     refuses(&mut hub, 0, &frame, Rule::Kex3);
 }

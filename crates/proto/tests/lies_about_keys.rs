@@ -59,7 +59,7 @@ fn keys_that_somebody_else_signed_for_a_site() {
         let e = shows(
             5,
             |hub, d| {
-                let keys: Keys = ([7; 32], [9; 1_184].into(), Hash::default(), (None, 0));
+                let keys: Keys = ([7; 32], [9; 1_184].into(), Hash::default(), (None, 0, Default::default()));
                 let (id, _) = hub.open(0, 4);
                 let bytes = veilsum_proto::codec::encode(&keys);
                 let frame = raw(&hub.kit.identities[forger], &hub.session, Kind::AdvertiseKeys, &id, &bytes);

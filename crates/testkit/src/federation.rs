@@ -30,8 +30,8 @@ mod parts;
 mod sites;
 
 pub use parts::{
-    Answer, Crash, Fixed, Frame, HUB, Heard, Hook, Manner, Network, Notes, Reply, Told, Took, Total, Verdict, Wire,
-    rng_of,
+    Answer, Book, Crash, Fixed, Frame, HUB, Heard, Hook, Manner, Network, Notes, Reply, Told, Took, Total, Verdict,
+    Wire, rng_of,
 };
 use parts::{Due, Happening, NETWORK};
 
@@ -56,6 +56,8 @@ pub struct World {
     /// What each site's application holds of its data set: the block with the versions at the last answer, and the run and
     /// slot that fixed it.
     pub fixed: Vec<Option<Fixed>>,
+    /// What else each site's application has in its ledger.
+    pub books: Vec<Book>,
     /// Whether applications hold the block of their data set and state it when a deck is made; else only the site's own state
     /// machine does.
     pub remembers: bool,
@@ -131,6 +133,7 @@ impl World {
             site_errors: Vec::new(),
             journals: vec![Vec::new(); n],
             fixed: vec![None; n],
+            books: vec![Book::default(); n],
             remembers: true,
             versions: vec![0; n],
             undone: Vec::new(),

@@ -181,7 +181,7 @@ impl Hub {
     pub fn state_blocks(&mut self, members: &[u16]) {
         for k in members.iter().map(|m| usize::from(*m)) {
             let block = self.fixed[k].as_ref().map(|block| block.id);
-            self.sites[k].set_standing(Standing { block, version: 0 });
+            self.sites[k].set_standing(Standing { block, ..Standing::default() });
         }
     }
 

@@ -13,7 +13,7 @@ use veilsum_proto::{
     limits::MAX_BODY,
     plan::{SignedTerms, Terms},
     policy::{Asked, Floor},
-    release::Standing,
+    release::{Answered, Member, Standing},
     roster::{PartyId, SignedRoster},
     site::{self, Site, SiteConfig},
     suite::Hash,
@@ -275,9 +275,16 @@ impl Player {
     }
 }
 
-/// What a site states of its data set.
+/// How far a ledger has come.
+pub fn answered(v: &Value) -> Answered {
+    Answered { number: number(&v["number"]), link: hash(&v["link"]) }
+}
+
+/// What a site states of its data set; nothing of its ledger where it says nothing.
 pub fn standing(v: &Value) -> Standing {
-    Standing { block: v["block"].as_str().map(|_| hash(&v["block"])), version: number(&v["version"]) as u32 }
+    let answered = v.get("answered").map(answered).unwrap_or_default();
+    let block = v["block"].as_str().map(|_| hash(&v["block"]));
+    Standing { block, version: number(&v["version"]) as u32, answered }
 }
 
 /// A site that accepts the plan's blocks, however small.
@@ -294,6 +301,10 @@ fn site_output(output: &site::Output) -> Value {
         site::Output::Send { bytes, .. } => json!({"send": text(bytes)}),
         site::Output::Event(site::Event::DeckReady { index, members, threshold }) => {
             json!({"deck_ready": {"index": index, "members": members, "threshold": threshold}})
+        }
+        site::Output::Event(site::Event::Met { deck, members }) => {
+            let stated = |m: &Member| json!([m.site, m.standing.answered.number, text(&m.standing.answered.link.0)]);
+            json!({"met": {"deck": deck, "members": members.iter().map(stated).collect::<Vec<_>>()}})
         }
         site::Output::Event(site::Event::Asked(a)) => json!({"asked": {
             "context": text(&a.context.0), "deck": a.slot.0, "slot": a.slot.1, "cohort": a.cohort, "words": a.words,

@@ -14,7 +14,7 @@ use veilsum_proto::{
 pub const WORDS: usize = 4;
 
 /// X25519 key, ML-KEM key, hash of the commitments, block and version.
-pub type Keys = ([u8; 32], KemKey, Hash, (Option<Hash>, u32));
+pub type Keys = ([u8; 32], KemKey, Hash, (Option<Hash>, u32, (u64, Hash)));
 /// AcceptDirectory: member, ciphertext.
 pub type Ciphertexts = Vec<(u16, Ciphertext)>;
 /// DirectoryCertificate: everybody's proofs, the ciphertexts for one site.

@@ -6,8 +6,9 @@ use veilsum_proto::{
     identity::{Identity, PublicKey},
     ledger::{Answer, Column, Entry, Form, Note, Reservation},
     message::Disclosure,
+    met::{Met, Talk},
     policy::Spent,
-    release,
+    release::{self, Answered},
     suite::{self, Hash},
 };
 
@@ -85,6 +86,10 @@ pub struct Account {
     version: u32,
     /// The block that the data set belongs to.
     block: Option<Membership>,
+    /// Answers that ever left ([LED-11]).
+    answered: Answered,
+    /// What is kept of others' ledgers.
+    met: Met,
 }
 
 /// The block of a data set ([REL-5]).
@@ -165,12 +170,16 @@ impl Account {
         let Some(cohort) = entry.cohort else { return };
         if entry.discloses == Disclosure::SelfMaskShares {
             self.opened(&entry.session, entry.slot, cohort);
+            if let Some(slot) = entry.slot {
+                self.met.total(entry.session, entry.run, slot, &cohort);
+            }
             if let (Form::BeforeBlocks, Some(block)) = (entry.form, &mut self.block) {
                 block.id = cohort;
             }
             return;
         }
         let Some(answer) = &entry.answer else { return };
+        self.answered = self.answered.and(&entry.session, &entry.run, entry.slot.unwrap_or_default());
         course.anew = false;
         self.questions.entry(entry.session).or_default().insert(answer.question);
         let known = self.find(&cohort, &entry.rows, answer);
@@ -224,6 +233,11 @@ impl Account {
                 if let Some(block) = &mut self.block {
                     block.rename(&rekey.old, rekey.new);
                 }
+                self.met.rename(&rekey.old, &rekey.new);
+            }
+            Note::Met { deck, members } => {
+                let talk = Talk { plan: entry.plan, session: entry.session, run: entry.run };
+                self.met.take(&talk, *deck, members);
             }
             Note::Agreed => drop(self.agreed.insert(entry.plan, entry.version)),
             Note::Reserved(kept) => drop(self.reserved.insert(entry.plan, *kept)),
@@ -261,6 +275,16 @@ impl Account {
     /// The block that the data set belongs to; none before its first answer.
     pub fn block(&self) -> Option<&Membership> {
         self.block.as_ref()
+    }
+
+    /// How far this ledger has come ([LED-11]).
+    pub fn answered(&self) -> Answered {
+        self.answered
+    }
+
+    /// What is kept of others' ledgers.
+    pub fn met(&self) -> &Met {
+        &self.met
     }
 
     /// How often the rows have changed.

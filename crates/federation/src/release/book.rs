@@ -8,9 +8,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use veilsum_proto::{
     Rule,
     identity::{Identity, PublicKey},
-    ledger::{Answer, Entry},
+    ledger::{Answer, Entry, Note},
+    met::{Met, SetBack, Talk},
     policy::{Cost, Spent},
-    release::{self, Broken, Standing},
+    release::{self, Broken, Member, Standing},
     suite::Hash,
 };
 
@@ -142,9 +143,22 @@ impl Book {
         self.account.recognises(origin, &self.identity)
     }
 
-    /// What this site states of its data set ([REL-5], [REL-7]).
+    /// What this site states of its data set ([REL-5], [REL-7]) and of its ledger ([LED-11]).
     pub fn standing(&self) -> Standing {
-        Standing { block: self.account.block().map(|block| block.id), version: self.account.version() }
+        let block = self.account.block().map(|block| block.id);
+        Standing { block, version: self.account.version(), answered: self.account.answered() }
+    }
+
+    /// [LED-11]: what is to be noted before anything is sent in a deck of these members; nothing where it is noted.
+    ///
+    /// # Errors
+    /// [`SetBack`] where what one of them states cannot follow what is kept of it.
+    pub fn meet(&self, left: &Left, deck: u32, members: &[Member]) -> Result<Option<Note>, SetBack> {
+        let talk = Talk { plan: left.plan, session: left.session, run: left.run };
+        let met = self.account.met();
+        met.check(&talk, members)?;
+        let members = Met::list(members);
+        Ok((!met.has(&talk, deck, &members)).then_some(Note::Met { deck, members }))
     }
 
     /// The answer that may leave in the round of `left`. It was promised for exactly this context, over the block that

@@ -6,7 +6,8 @@ use veilsum_proto::{
     Error,
     ledger::Note,
     policy::{Asked, Consent},
-    release::Standing,
+    release::{Member, Standing},
+    roster::{PartyId, Roster},
     suite::Hash,
 };
 
@@ -45,6 +46,18 @@ impl Keeper {
     /// What this site states of its data set when it sends keys.
     pub(super) fn standing(&self) -> Standing {
         self.with(|ledger| ledger.book().standing())
+    }
+
+    /// [LED-11]: compares what these members of a deck state of their ledgers with what is kept, and keeps it.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the member whose ledger was set back; nothing of it is then kept.
+    pub(super) fn meet(&self, roster: &Roster, left: &Left, deck: u32, members: &[Member]) -> Result<(), Failure> {
+        self.with(|ledger| {
+            let note = ledger.book().meet(left, deck, members);
+            let note = note.map_err(|back| back.error(roster.name_of(PartyId::Site(back.site))))?;
+            Ok(note.map_or(Ok(()), |note| ledger.note(note, left, Hash::default()))?)
+        })
     }
 
     /// What this site answers from, and under what.

@@ -486,6 +486,10 @@ impl SiteSession {
                         }
                     }
                 }
+                Output::Event(Event::Met { deck, members }) => {
+                    let left = self.left(None, None, Hash::default());
+                    aside(|| self.keeper.meet(&self.config.party.federation.roster, &left, deck, &members))?;
+                }
                 Output::Event(Event::Asked(asked)) => {
                     if self.vanish_now(&asked) {
                         return Ok(true);

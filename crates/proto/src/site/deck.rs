@@ -65,6 +65,7 @@ struct Advertised {
     site: u16,
     dh_key: [u8; 32],
     commitments: Hash,
+    standing: Standing,
 }
 
 /// The ciphertext between this site and a member, and its secret where this site made it.
@@ -214,8 +215,12 @@ impl ExpectDirectory {
             ciphertexts.push(ciphertext);
             kem_secrets.push(Secret::new(*secret.bytes()));
         }
-        let advertised =
-            |e: &DirectoryEntry| Advertised { site: e.site, dh_key: e.keys.dh_key, commitments: e.keys.commitments };
+        let advertised = |e: &DirectoryEntry| Advertised {
+            site: e.site,
+            dh_key: e.keys.dh_key,
+            commitments: e.keys.commitments,
+            standing: e.keys.standing,
+        };
         let next = ExpectCertificate {
             run: self.run,
             index: self.index,
@@ -252,6 +257,12 @@ fn blocks(env: &Env, directory: &Directory) -> Result<Blocks, Error> {
 }
 
 impl ExpectCertificate {
+    /// The members and what each of them states of its data set.
+    pub(crate) fn stated(&self, env: &Env) -> Vec<Member> {
+        let member = |m: &Advertised| Some(Member { site: m.site, key: env.key_of(m.site)?, standing: m.standing });
+        self.members.iter().filter_map(member).collect()
+    }
+
     /// [KEX-7]: nothing starts before all n signatures on exactly this directory are here. Then the other half's ciphertexts are
     /// opened ([KEX-18], [KEX-8]) and the shares are sealed ([SHR-1] to [SHR-3]).
     pub(crate) fn certificate(

@@ -83,7 +83,9 @@ impl Site {
         else {
             return Err(self.stray(frame.kind));
         };
+        let members = state.stated(&self.env);
         let (next, shares) = state.certificate(&self.env, &certificate, rng)?;
+        self.out.push_back(Output::Event(Event::Met { deck: index, members }));
         self.forget(Kind::Directory, index);
         let asked = Kind::DirectoryCertificate;
         self.reply(digest, asked, index, Kind::ShareKeys, &next.hash, &shares, Disclosure::SealedShares);

@@ -8,6 +8,7 @@ use crate::{
     message::Disclosure,
     plan::Terms,
     policy::{Asked, Consent, Floor},
+    release::Member,
     roster::{PartyId, Roster},
     rule::Rule,
     suite::Hash,
@@ -76,6 +77,14 @@ pub enum Event {
         members: usize,
         /// Shares needed to open a self-mask.
         threshold: usize,
+    },
+    /// All members of a deck have signed its directory. Before it sends what follows, the application compares what each of them
+    /// states of its ledger with what it has kept, and keeps it durably; or it ends its part here ([LED-11]).
+    Met {
+        /// Number of the deck in this run.
+        deck: u32,
+        /// The members and what each states.
+        members: Vec<Member>,
     },
     /// A query awaits [`Input::Contribute`] or [`Input::Refuse`].
     Asked(Asked),

@@ -38,7 +38,7 @@ fn rel_4_broadcasts_over_two_cohorts() {
     hub.run = Hash([9; 32]);
     for s in &all {
         hub.sites[usize::from(*s)] = Site::new(hub.kit.site(*s)).unwrap();
-        hub.sites[usize::from(*s)].set_standing(Standing { block: Some(block), version: 0 });
+        hub.sites[usize::from(*s)].set_standing(Standing { block: Some(block), ..Standing::default() });
     }
     let (id, directory) = hub.advertise(0, 4, &four);
     let frame = hub.frame(Kind::Directory, &id, &directory);
@@ -63,7 +63,7 @@ fn kex_3_two_directories_another_roster_and_doubled_members() {
     let all = everybody(5);
     let (id, honest) = hub.advertise(0, 4, &all);
     let mut forged = honest.clone();
-    forged.entries[3].1 = ([7; 32], [9; 1_184].into(), Hash::default(), (None, 0));
+    forged.entries[3].1 = ([7; 32], [9; 1_184].into(), Hash::default(), (None, 0, Default::default()));
     let frame =
         raw(&hub.kit.identities[0], &hub.session, Kind::AdvertiseKeys, &id, &codec::encode(&forged.entries[3].1));
     forged.entries[3].2 = parts(&frame).proof;

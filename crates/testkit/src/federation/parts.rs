@@ -7,8 +7,9 @@ use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use veilsum_proto::{
     Rule,
     message::{Disclosure, Kind},
+    met::Met,
     policy::Asked,
-    release::OwnBlock,
+    release::{Answered, OwnBlock},
     suite::Hash,
 };
 
@@ -154,6 +155,17 @@ pub struct Crash {
     pub boundary: usize,
     /// Milliseconds until a process comes back from the journal; none comes where this is nothing.
     pub away: Option<u64>,
+}
+
+/// What the application of a site has in its ledger beside the block: how far it has come, and what it keeps of others.
+#[derive(Clone, Default)]
+pub struct Book {
+    /// Its own answers.
+    pub answered: Answered,
+    /// Where it answered last.
+    pub last: Option<(Hash, (u32, u16))>,
+    /// Others' ledgers.
+    pub met: Met,
 }
 
 /// The block that a data set belongs to, and the run and slot that fixed it.

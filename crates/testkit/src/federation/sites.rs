@@ -6,13 +6,14 @@ use std::{sync::Arc, time::Instant};
 use veilsum_proto::{
     Error,
     journal::Record,
-    message::{Kind, kind_of},
+    message::{Kind, kind_of, session},
+    met::{Met, Talk},
     policy::{self, Asked, Policy, Request, Spent},
-    release::Standing,
+    release::{Member, Standing, block_id},
     site::{self, Site},
 };
 
-use super::{Fixed, Happening, Reply, Told, Verdict, Wire, World};
+use super::{Book, Fixed, Happening, Reply, Told, Verdict, Wire, World};
 
 impl World {
     pub(super) fn tell_site(&mut self, i: u16, bytes: &[u8]) {
@@ -69,10 +70,44 @@ impl World {
         self.tell_standing(site);
     }
 
+    /// The ledger of a site as it was before, or in another run.
+    pub fn has_book(&mut self, site: u16, book: Book) {
+        self.books[usize::from(site)] = book;
+        self.tell_standing(site);
+    }
+
+    /// In which conversation a site is.
+    fn talk(&self, i: u16) -> Talk {
+        let (plan, run) = (self.kit.terms.hash(), self.sites[usize::from(i)].as_ref().and_then(Site::run));
+        Talk { plan, session: session(&plan, &self.kit.roster.hash(), self.kit.role), run: run.unwrap_or_default() }
+    }
+
+    /// [LED-11]: whether the application goes on with these members.
+    fn meets(&mut self, i: u16, deck: u32, members: &[Member]) -> bool {
+        let (talk, met) = (self.talk(i), &mut self.books[usize::from(i)].met);
+        match met.check(&talk, members) {
+            Ok(()) => met.take(&talk, deck, &Met::list(members)),
+            Err(back) => {
+                let who = self.kit.roster.sites[usize::from(back.site)].name.clone();
+                self.site_errors.push((i, back.error(who)));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Shares have left for the total of the round under way.
+    fn counts(&mut self, i: u16) {
+        let talk = self.talk(i);
+        let Some((slot, sites)) = self.sites[usize::from(i)].as_ref().and_then(Site::round_sites) else { return };
+        let cohort = block_id(sites.iter().map(|site| self.kit.roster.sites[usize::from(*site)].key));
+        self.books[usize::from(i)].met.total(talk.session, talk.run, slot, &cohort);
+    }
+
     fn tell_standing(&mut self, i: u16) {
         let k = usize::from(i);
         let block = self.fixed[k].as_ref().map(|fixed| fixed.block.id);
-        let standing = Standing { block, version: self.versions[k] };
+        let standing = Standing { block, version: self.versions[k], answered: self.books[k].answered };
         if let Some(site) = &mut self.sites[k] {
             site.set_standing(standing);
         }
@@ -92,6 +127,11 @@ impl World {
                 if self.remembers {
                     let by = self.fixed[k].take().map_or((asked.run, asked.slot), |fixed| fixed.by);
                     self.fixed[k] = Some(Fixed { block: asked.own.clone(), by });
+                    let (talk, book) = (self.talk(i), &mut self.books[k]);
+                    if book.last != Some((asked.run, asked.slot)) {
+                        book.answered = book.answered.and(&talk.session, &asked.run, asked.slot);
+                        book.last = Some((asked.run, asked.slot));
+                    }
                     self.tell_standing(i);
                 }
                 site::Input::Contribute { consent, values: (self.answer)(i, asked) }
@@ -129,6 +169,12 @@ impl World {
                         self.transmit(i, || Happening::ToAggregator(i, bytes.clone()));
                     }
                 }
+                site::Output::Event(site::Event::Met { deck, members }) => {
+                    if self.remembers && !self.meets(i, deck, &members) {
+                        return self.kill(i, false);
+                    }
+                }
+                site::Output::Event(site::Event::Released { .. }) => self.counts(i),
                 site::Output::Event(site::Event::Asked(asked)) => {
                     let reply = (self.manner)(i, &asked);
                     if reply == Reply::Silence {

@@ -66,6 +66,8 @@ pub(super) fn directory(c: &Course, p: &Parts) -> Vec<Lie> {
         put("commitments other", &|e| e.1.2 = flipped(&e.1.2));
         put("another block", &|e| e.1.3.0 = Some(flipped(&e.1.2)));
         put("another version", &|e| e.1.3.1 += 1);
+        put("more answers", &|e| e.1.3.2.0 += 1);
+        put("another last answer", &|e| e.1.3.2.1.0[0] ^= 1);
         put("proof of another message", &|e| e.2.rest = flipped(&e.2.rest));
         put("proof without signature", &|e| e.2.signature = Signature::from_bytes(&[0; 64]));
         put("keys and proof of another site", &|e| (e.1, e.2) = (m.entries[1].1.clone(), m.entries[1].2));

@@ -9,9 +9,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use veilsum_proto::{
     history::Rekey,
     identity::{PublicKey, Signature, from_hex, to_hex},
-    ledger::{Answer, Chain, Column, Entry, FORM, Form, Head, Note, Probed, Reservation},
+    ledger::{Answer, Chain, Column, Entry, FORM, Form, Head, Note, Probed, Reservation, Stated},
     message::Disclosure,
     policy::Cost,
+    release::Answered,
     suite::Hash,
 };
 
@@ -83,6 +84,14 @@ enum NoteLine {
     Renamed(RekeyLine),
     Agreed,
     Reserved(Reservation),
+    Met(MetLine),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MetLine {
+    deck: u32,
+    members: Vec<(Hex<32>, u64, Hex<32>)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -132,6 +141,10 @@ impl NoteLine {
             Note::Renamed(rekey) => NoteLine::Renamed(RekeyLine::of(rekey)),
             Note::Agreed => NoteLine::Agreed,
             Note::Reserved(kept) => NoteLine::Reserved(*kept),
+            Note::Met { deck, members } => {
+                let plain = |s: &Stated| (Hex(s.key.0), s.answered.number, Hex(s.answered.link.0));
+                NoteLine::Met(MetLine { deck: *deck, members: members.iter().map(plain).collect() })
+            }
         }
     }
 
@@ -148,6 +161,13 @@ impl NoteLine {
             NoteLine::Renamed(line) => Note::Renamed(line.into_rekey()),
             NoteLine::Agreed => Note::Agreed,
             NoteLine::Reserved(kept) => Note::Reserved(kept),
+            NoteLine::Met(MetLine { deck, members }) => {
+                let stated = |(key, number, link): (Hex<32>, u64, Hex<32>)| Stated {
+                    key: PublicKey(key.0),
+                    answered: Answered { number, link: Hash(link.0) },
+                };
+                Note::Met { deck, members: members.into_iter().map(stated).collect() }
+            }
         }
     }
 }

@@ -61,8 +61,8 @@ impl Ledger {
         done
     }
 
-    /// Notes the new keys of other sites of the block, in their order, as far as they are not noted yet. Without a ledger there is
-    /// no block.
+    /// Notes the new keys of other sites of the block, and of others who were met, in their order, as far as they are not noted yet.
+    /// Without a ledger there are none.
     ///
     /// # Errors
     /// [`LedgerError`].
@@ -81,7 +81,7 @@ impl Ledger {
         for rekey in rekeys {
             let has =
                 |key| ledger.book.account().block().is_some_and(|block| block.members.iter().any(|(k, _)| *k == key));
-            if has(rekey.old) && !has(rekey.new) {
+            if (has(rekey.old) && !has(rekey.new)) || ledger.book.account().met().knows(&rekey.old) {
                 ledger.note(Note::Renamed(Box::new(rekey.clone())), &Left::default(), Hash::default())?;
             }
         }

@@ -5,7 +5,7 @@ use veilsum_proto::{
     identity::{Signature, from_hex},
     ledger::{Answer, Column, Probed, Reservation},
     policy::Cost,
-    release::{self, Standing},
+    release::{self, Answered, Standing},
 };
 
 use super::*;
@@ -15,6 +15,7 @@ use crate::{
 };
 
 mod blocks;
+mod met;
 mod older;
 mod size;
 
@@ -459,10 +460,20 @@ fn vectors() {
                 let keys = case["keys"].as_array().unwrap().iter().map(|k| k.as_str().unwrap().parse().unwrap());
                 assert_eq!(Some(release::block_id(keys)), hash("result"));
             }
+            "answers" => {
+                let answered = |of: &str| Answered {
+                    number: case[of]["number"].as_u64().unwrap(),
+                    link: Hash(from_hex(case[of]["link"].as_str().unwrap()).unwrap().try_into().unwrap()),
+                };
+                let at = |of: &str| case[of].as_u64().unwrap();
+                let slot = (at("deck") as u32, at("slot") as u16);
+                let after = answered("before").and(&hash("session").unwrap(), &hash("run").unwrap(), slot);
+                assert_eq!(after, answered("after"));
+            }
             other => panic!("no test reads {other}"),
         }
     }
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["chain", "head", "sites"]);
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["answers", "chain", "head", "sites"]);
 }
 
 /// [POL-9]: the operator agrees to one plan, for the rows as they are; exact totals of an earlier version end that for good.

@@ -1,0 +1,66 @@
+//! What a ledger keeps of others' ledgers ([LED-11]).
+
+use veilsum_proto::{history::Rekey, release::Member};
+
+use super::*;
+
+/// Sites with these seeds, each of which states so many answers.
+fn members(stated: &[(u8, u64)]) -> Vec<Member> {
+    let member = |(site, (seed, number)): (u16, &(u8, u64))| Member {
+        site,
+        key: identity(*seed).public(),
+        standing: Standing { answered: Answered { number: *number, link: Hash([9; 32]) }, ..Standing::default() },
+    };
+    (0..).zip(stated).map(member).collect()
+}
+
+fn meet(ledger: &mut Ledger, at: &Left, deck: u32, members: &[Member]) -> bool {
+    match ledger.book().meet(at, deck, members).unwrap() {
+        Some(note) => {
+            ledger.note(note, at, Hash::default()).unwrap();
+            true
+        }
+        None => false,
+    }
+}
+
+/// [LED-11]: a site states its answers and nothing else of its ledger; what others state is there again, and totals over all of them
+/// are added to it; a refusal changes nothing, and a new key is followed.
+#[test]
+fn led_11_a_ledger_keeps_what_others_stated() {
+    let site = Site::new("met");
+    let mut ledger = site.open().unwrap();
+    assert_eq!(ledger.book().standing().answered, Answered::default());
+    let at = |plan: u8| Left { plan: Hash([plan; 32]), session: Hash([plan + 1; 32]), run: RUN, ..Left::default() };
+    let first = members(&[(1, 0), (5, 3), (6, 7)]);
+    assert!(meet(&mut ledger, &at(1), 0, &first) && !meet(&mut ledger, &at(1), 0, &first), "noted once");
+    assert_eq!(ledger.book().standing().answered.number, 0, "a note is no answer");
+    let all = Some(release::block_id(first.iter().map(|member| member.key)));
+    for number in 1..=2 {
+        let asked = Left { cohort: all, ..left(number, 9) };
+        ledger.book_mut().promise(&asked, answer(number), block()).unwrap();
+        ledger.record(&[number as u8; 100], Disclosure::MaskedWords, &asked).unwrap();
+        for _ in 0..2 {
+            ledger.record(&[number as u8; 50], Disclosure::SelfMaskShares, &asked).unwrap();
+        }
+    }
+    let answered = ledger.book().standing().answered;
+    assert_eq!(answered.number, 2);
+    drop(ledger);
+    let mut ledger = site.open().unwrap();
+    assert_eq!(ledger.book().standing().answered, answered, "the same for a new process");
+    assert!(!meet(&mut ledger, &at(1), 0, &first), "and others'");
+    let head = ledger.head();
+    let back = ledger.book().meet(&at(7), 0, &members(&[(1, 2), (5, 5), (6, 8)])).unwrap_err();
+    assert_eq!((back.site, back.before, back.now, ledger.head()), (2, 9, 8, head));
+    assert!(meet(&mut ledger, &at(7), 0, &members(&[(1, 2), (5, 5), (6, 9)])));
+    drop(ledger);
+    // Nobody's block is this; it was met all the same.
+    let rekey = Rekey::make("test", "site-6", &identity(6), &identity(8));
+    for _ in 0..2 {
+        Ledger::follow(&site.folder.0.join("state"), &site.head(), &identity(1), [&rekey]).unwrap();
+        let ledger = site.open().unwrap();
+        assert_eq!(ledger.head().entries, head.entries + 2, "noted once");
+        assert_eq!(ledger.book().meet(&at(9), 0, &members(&[(8, 8)])).unwrap_err().before, 9);
+    }
+}

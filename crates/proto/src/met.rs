@@ -1,0 +1,201 @@
+//! What a site keeps of the ledgers of those that it meets in decks, so that a ledger that was set back together with everything
+//! else on its machine is noticed by the others (spec section 11.2, [LED-11]). Pure; a site's own ledger is where it is kept.
+//!
+//! *Why no honest member is refused, in whatever order directories arrive.* A member signs a directory that names keys which its
+//! reader drew for this deck, and only in the conversation in which it stated what the directory says of it. So that conversation
+//! lasted until after the reader had opened this deck, and the reader had kept everything it compares with before that. One process at a
+//! time holds the member's ledger ([LED-6]), for one plan, and a conversation has one run, with decks in ascending order. Every
+//! conversation of another plan and of another run in the same session, and every earlier deck of this run, therefore came before the
+//! statement. The plan's other conversation may go on at the same time: nothing is compared with it. Nor with totals of this run, because
+//! a deck may be made ahead of them.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    error::Error,
+    identity::PublicKey,
+    ledger::Stated,
+    release::{Answered, Member, block_id},
+    rule::Rule,
+    suite::Hash,
+};
+
+/// The conversation in which somebody was met.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Talk {
+    /// The plan.
+    pub plan: Hash,
+    /// The session.
+    pub session: Hash,
+    /// The aggregator's run.
+    pub run: Hash,
+}
+
+/// A member states fewer answers than it had given before, or as many with another last one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SetBack {
+    /// Its number in the roster.
+    pub site: u16,
+    /// Answers that it had given, as it stated, with the totals since then that it was in.
+    pub before: u64,
+    /// Answers that it states now.
+    pub now: u64,
+}
+
+impl SetBack {
+    /// The error that names this member as `who`.
+    pub fn error(&self, who: String) -> Error {
+        let SetBack { before, now, .. } = self;
+        let what = if before == now {
+            format!("its ledger was set back: it states {now} answers as before, and another last one")
+        } else {
+            format!("its ledger was set back: it states {now} answers, and at least {before} had left it")
+        };
+        Error::peer(who, what, Rule::Led11)
+    }
+}
+
+/// Answers that a member had given at least, and the link of the last one where no total came after it.
+#[derive(Clone, Copy)]
+struct Past {
+    number: u64,
+    link: Option<Hash>,
+}
+
+impl Past {
+    fn contradicts(&self, now: &Answered) -> bool {
+        now.number < self.number || (now.number == self.number && self.link.is_some_and(|link| link != now.link))
+    }
+
+    /// The one that says more.
+    fn or(self, other: Past) -> Past {
+        let more = (other.number, other.link.is_some()) > (self.number, self.link.is_some());
+        if more { other } else { self }
+    }
+}
+
+/// A deck by session, run and number.
+type DeckOf = (Hash, Hash, u32);
+
+/// The totals over all members of a deck.
+#[derive(Clone)]
+struct Totals {
+    all: Hash,
+    number: u64,
+    last: Option<u16>,
+}
+
+/// What a member stated in a deck.
+#[derive(Clone)]
+struct Statement {
+    plan: Hash,
+    deck: DeckOf,
+    answered: Answered,
+}
+
+/// What is kept of one member.
+#[derive(Clone, Default)]
+struct Other {
+    /// From before it was met under the plan of `stated`.
+    before: Option<Past>,
+    stated: Vec<Statement>,
+}
+
+/// What is kept of everybody who was met.
+#[derive(Clone, Default)]
+pub struct Met {
+    others: BTreeMap<[u8; 32], Other>,
+    decks: BTreeMap<DeckOf, Totals>,
+}
+
+impl Met {
+    /// [LED-11]: whether what these members state in `talk` can follow what is kept of them.
+    ///
+    /// # Errors
+    /// [`SetBack`] with the first one of whom it cannot.
+    pub fn check(&self, talk: &Talk, members: &[Member]) -> Result<(), SetBack> {
+        for Member { site, key, standing } in members {
+            let now = standing.answered;
+            let Some(other) = self.others.get(&key.0) else { continue };
+            let kept = other.stated.iter().filter_map(|said| self.past(talk, said)).chain(other.before);
+            if let Some(before) = kept.filter(|past| past.contradicts(&now)).map(|past| past.number).max() {
+                return Err(SetBack { site: *site, before, now: now.number });
+            }
+        }
+        Ok(())
+    }
+
+    /// What a statement means for one that comes in `talk`.
+    fn past(&self, talk: &Talk, said: &Statement) -> Option<Past> {
+        let (session, run, _) = said.deck;
+        if said.plan == talk.plan && session != talk.session {
+            return None;
+        }
+        let Answered { number, link } = said.answered;
+        let this_run = (session, run) == (talk.session, talk.run);
+        let totals = self.decks.get(&said.deck).filter(|_| !this_run).map_or(0, |deck| deck.number);
+        Some(Past { number: number.saturating_add(totals), link: (totals == 0).then_some(link) })
+    }
+
+    /// What a ledger notes of these members.
+    pub fn list(members: &[Member]) -> Vec<Stated> {
+        let mut list: Vec<Stated> =
+            members.iter().map(|m| Stated { key: m.key, answered: m.standing.answered }).collect();
+        list.sort_unstable_by_key(|stated| stated.key.0);
+        list
+    }
+
+    /// Whether exactly this was taken of this deck.
+    pub fn has(&self, talk: &Talk, deck: u32, members: &[Stated]) -> bool {
+        let deck = (talk.session, talk.run, deck);
+        members.iter().all(|Stated { key, answered }| {
+            let stated = self.others.get(&key.0).map_or(&[][..], |other| &other.stated);
+            stated.iter().any(|said| said.deck == deck && said.answered == *answered)
+        })
+    }
+
+    /// Takes what all members of a deck state.
+    pub fn take(&mut self, talk: &Talk, deck: u32, members: &[Stated]) {
+        let deck = (talk.session, talk.run, deck);
+        for Stated { key, answered } in members {
+            let mut other = self.others.remove(&key.0).unwrap_or_default();
+            // Only of those who are met now it is known that they have left the plan before.
+            let over = other.stated.iter().filter(|said| said.plan != talk.plan);
+            let over = over.filter_map(|said| self.past(talk, said));
+            other.before = other.before.into_iter().chain(over).reduce(Past::or);
+            other.stated.retain(|said| said.plan == talk.plan && said.deck != deck);
+            other.stated.push(Statement { plan: talk.plan, deck, answered: *answered });
+            self.others.insert(key.0, other);
+        }
+        let all = block_id(members.iter().map(|stated| stated.key));
+        self.decks.insert(deck, Totals { all, number: 0, last: None });
+    }
+
+    /// This site gave its shares for a total over `cohort`, so everybody in it had answered.
+    pub fn total(&mut self, session: Hash, run: Hash, (deck, slot): (u32, u16), cohort: &Hash) {
+        if let Some(deck) = self.decks.get_mut(&(session, run, deck))
+            && deck.all == *cohort
+            && deck.last != Some(slot)
+        {
+            (deck.number, deck.last) = (deck.number.saturating_add(1), Some(slot));
+        }
+    }
+
+    /// Whether anything is kept of this key.
+    pub fn knows(&self, key: &PublicKey) -> bool {
+        self.others.contains_key(&key.0)
+    }
+
+    /// [LED-9]: somebody goes on under another key.
+    pub fn rename(&mut self, old: &PublicKey, new: &PublicKey) {
+        let Some(mut other) = self.others.remove(&old.0) else { return };
+        if let Some(mut later) = self.others.remove(&new.0) {
+            other.before = other.before.into_iter().chain(later.before).reduce(Past::or);
+            other.stated.append(&mut later.stated);
+        }
+        self.others.insert(new.0, other);
+    }
+}
+
+#[cfg(test)]
+mod tests;
