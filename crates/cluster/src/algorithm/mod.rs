@@ -12,7 +12,6 @@ pub mod fkm;
 pub mod gk;
 pub mod gmm;
 pub mod kmeans;
-pub mod kumar;
 mod rounds;
 mod shaped;
 mod spec;
@@ -102,8 +101,6 @@ algorithms! {
     Kmeans = kmeans::KmeansSpec { epsilon: f64, max_rounds: u32 }
     /// Federated fuzzy feature vectors on shared anchors, then weighted fuzzy c-means ([`ffcf`]).
     Ffcf = ffcf::FfcfSpec { m: f64, features: FeatureParams, anchors: u32, merge: bool }
-    /// Weighted mean of local k-means centres by index ([`kumar`]).
-    Kumar = kumar::KumarSpec { epsilon: f64, max_rounds: u32, local: LocalSteps }
     /// Gaussian mixture by expectation-maximisation ([`gmm`]).
     Gmm = gmm::GmmSpec { epsilon: f64, max_rounds: u32, regularisation: f64 }
     /// Fuzzy covariances of Gustafson and Kessel ([`gk`]).

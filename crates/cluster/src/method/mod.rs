@@ -30,7 +30,7 @@ use crate::{Batch, Centres, MethodError, Totals, Transform};
 
 pub use crate::algorithm::{
     ALGORITHMS, About, Algorithm, Description, Fit, Iteration, Options, Round, Shapes, Walls, fcm, ffcf, ffcm, fkm, gk,
-    gmm, kmeans, kumar,
+    gmm, kmeans,
 };
 pub use crate::query::Stage;
 pub use crate::scale::inside;

@@ -1,4 +1,4 @@
-//! Sums of local centres: what FFCM, FKM, Kumar and exact k-means need from a site.
+//! Sums of local centres: what FFCM, FKM and exact k-means need from a site.
 
 use serde::{Deserialize, Serialize};
 
@@ -75,7 +75,7 @@ pub struct LocalMeans {
     pub local: LocalSteps,
     /// Groups smaller than this are not sent (FKM's p), >= 1.
     pub min_rows: u64,
-    /// A group counts at the global centre nearest to its mean (FKM), not at the one of its index (k-means, Kumar).
+    /// A group counts at the global centre nearest to its mean (FKM), not at the one of its index (k-means).
     pub nearest: bool,
 }
 

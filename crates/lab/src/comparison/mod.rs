@@ -9,7 +9,6 @@ pub mod ffcf;
 pub mod ffcm;
 pub mod fkm;
 pub mod kfed;
-pub mod kumar;
 
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{Centres, DataError, Domain, Rows};

@@ -78,7 +78,6 @@ fn algorithms() -> Vec<(&'static str, Algorithm)> {
         ("fkm", Algorithm::Fkm { epsilon: 0.0, max_rounds: 20, min_rows: 2, local_steps: 1, finish: 10 }),
         ("kmeans", Algorithm::Kmeans { epsilon: 0.0, max_rounds }),
         ("ffcf", Algorithm::Ffcf { m, features, anchors: 0, merge: false }),
-        ("kumar", Algorithm::Kumar { epsilon, max_rounds, local }),
     ]
 }
 
