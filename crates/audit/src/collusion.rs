@@ -12,9 +12,8 @@ use crate::{
     finding::{Finding, Measure, Rate},
     inconsistency::Field,
     lying_hub::LyingHub,
-    one_round_records::hits,
     releases::Releases,
-    sweep_records,
+    sweep_records::{self, hits},
     view::Recording,
 };
 

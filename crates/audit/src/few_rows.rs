@@ -1,4 +1,4 @@
-//! A few unknown rows from totals: Levenberg-Marquardt from several starts, as the attacks on a change and on a far cluster need it.
+//! A few unknown rows from totals: Levenberg-Marquardt from several starts, as the attacks on a change and on the last unknown row need it.
 
 use veilsum_cluster::{Batch, Centres, Query};
 

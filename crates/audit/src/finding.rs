@@ -1,6 +1,9 @@
 //! The finding of one attack: numbers without the protection and with it, each with the limit that it must reach.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
+use veilsum_proto::Rule;
 
 /// A number of successes out of a number of tries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -231,6 +234,11 @@ pub fn beyond_chance(expected: f64) -> u64 {
         below += term;
     }
     u64::from(count)
+}
+
+/// These rules in a sentence.
+pub fn listed(rules: &BTreeSet<Rule>) -> String {
+    rules.iter().map(|rule| rule.name()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

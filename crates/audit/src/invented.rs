@@ -212,8 +212,3 @@ pub fn taken(refusals: &[Option<Rule>]) -> (Rate, BTreeSet<Rule>) {
     refusals.iter().for_each(|rule| rate.add(rule.is_none()));
     (rate, refusals.iter().flatten().copied().collect())
 }
-
-/// These rules in a sentence.
-pub fn listed(rules: &BTreeSet<Rule>) -> String {
-    rules.iter().map(|rule| rule.name()).collect::<Vec<_>>().join(", ")
-}

@@ -17,17 +17,12 @@ const LABEL: &[u8; 24] = b"veilsum audit scene   v1";
 
 /// Columns, F.
 pub const COLUMNS: usize = 2;
-/// Clusters, C.
-pub const CLUSTERS: usize = 5;
 /// Fuzzifier, m.
 pub const FUZZIFIER: f64 = 2.0;
-/// Rows of a victim: below C(F+1)/F = 7.5, where one round determines all of them.
-pub const VICTIM_ROWS: usize = 5;
 /// The public box is [-EDGE, EDGE] in every column; working units are original units.
 pub const EDGE: f64 = 1.0;
 
 const VICTIMS: usize = 4;
-const OTHERS: usize = 3;
 
 /// Rows and plan of one federation.
 #[derive(Clone)]
@@ -45,33 +40,11 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// A few small sites whose rows one round could give away, and larger ones beside them. The same seed gives the
-    /// same rows and the same first centres.
-    ///
-    /// A victim's rows are uniform in the box, so that nothing about them can be guessed better than by chance.
+    /// A sweep over K = 2 to 9 of three rounds each, on sites of 50 rows anywhere in the box: nothing about them can be guessed better
+    /// than by chance. The same seed gives the same rows and the same first centres.
     ///
     /// # Errors
     /// `DataError` never happens for these sizes.
-    pub fn small(seed: u64, rounds: u32) -> Result<Scene, DataError> {
-        let mut stream = Stream::new(seed, LABEL);
-        let mut sites = Vec::new();
-        for v in 0..VICTIMS {
-            let values = (0..VICTIM_ROWS * COLUMNS).map(|_| EDGE * (1.9 * stream.unit() - 0.95)).collect();
-            sites.push((format!("practice-{}", v + 1), Rows::new(values, COLUMNS)?));
-        }
-        for o in 0..OTHERS {
-            let rows = 20 + stream.below(21) as usize;
-            let centre = [EDGE * (stream.unit() - 0.5), EDGE * (stream.unit() - 0.5)];
-            let values = (0..rows).flat_map(|_| around(&centre, 0.15, &mut stream)).collect();
-            sites.push((format!("hospital-{}", o + 1), Rows::new(values, COLUMNS)?));
-        }
-        Ok(Scene::of(sites, VICTIMS, CLUSTERS, rounds, seed))
-    }
-
-    /// A sweep over K = 2 to 9 of three rounds each, on sites of 50 rows anywhere in the box.
-    ///
-    /// # Errors
-    /// As [`Scene::small`].
     pub fn sweep(seed: u64) -> Result<Scene, DataError> {
         let mut stream = Stream::new(seed, LABEL);
         let mut uniform = || (0..50 * COLUMNS).map(|_| EDGE * (1.9 * stream.unit() - 0.95)).collect();
@@ -86,7 +59,7 @@ impl Scene {
     /// Sites of `rows` rows each, in three clumps that every site shares (as the set xclara has them).
     ///
     /// # Errors
-    /// As [`Scene::small`].
+    /// As [`Scene::sweep`].
     pub fn clumps(seed: u64, sites: usize, rows: usize, rounds: u32) -> Result<Scene, DataError> {
         let mut stream = Stream::new(seed, LABEL);
         let site = |stream: &mut Stream| {

@@ -11,9 +11,8 @@ use veilsum_proto::{Rule, identity::Identity, roster::Roster, suite};
 use veilsum_testkit::federation::{Kit, World};
 
 use crate::{
-    finding::{Finding, Measure, Rate},
+    finding::{Finding, Measure, Rate, listed},
     inconsistency::{EXACT, Field, apart},
-    invented::listed,
     scene::{CLUMPS, FUZZIFIER, Folder},
 };
 

@@ -6,16 +6,11 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::{
-    all_but_one, canary, chosen_total,
-    cohorts::{self, Event},
-    collusion, count_from_memberships, declared_change, differencing, dropout_lie, far_cluster, far_row,
-    few_categories,
+    all_but_one, canary, chosen_total, collusion, declared_change, differencing, dropout_lie, few_categories,
     finding::{Finding, Verdict},
-    framed_coordinator, given_centre, inconsistency, labels, moving_rows, one_column,
-    one_round_records::{self, Budget},
-    outlier, pinhole, poison, published_outlier,
+    given_centre, inconsistency, labels, moving_rows, pinhole, poison, published_outlier,
     scene::Scene,
-    swapped_roster, sweep_records, two_questions, unsigned_input,
+    swapped_roster, sweep_records, two_questions,
     view::{self, Recording},
     windows,
 };
@@ -26,26 +21,13 @@ pub struct Context {
     pub seed: u64,
     /// Whether the short form is run.
     pub quick: bool,
-    small: OnceCell<Recording>,
     sweep: OnceCell<Recording>,
 }
 
 impl Context {
     /// Makes an audit that has recorded nothing yet.
     pub fn new(seed: u64, quick: bool) -> Context {
-        Context { seed, quick, small: OnceCell::new(), sweep: OnceCell::new() }
-    }
-
-    /// The run of small sites that several attacks share.
-    ///
-    /// # Errors
-    /// Where it cannot be recorded.
-    pub fn small(&self) -> Result<&Recording> {
-        if let Some(recording) = self.small.get() {
-            return Ok(recording);
-        }
-        let recording = view::record(&Scene::small(self.seed, if self.quick { 1 } else { 6 })?)?;
-        Ok(self.small.get_or_init(|| recording))
+        Context { seed, quick, sweep: OnceCell::new() }
     }
 
     /// The run of a sweep over K.
@@ -73,39 +55,14 @@ pub struct Attack {
 /// All attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack {
-        name: one_round_records::NAME,
-        shows: "least squares turns one round of one small site's sums into its records",
-        run: |c| one_round_records::run(c.small()?, c.seed, if c.quick { Budget::QUICK } else { Budget::FULL }),
-    },
-    Attack {
-        name: count_from_memberships::NAME,
-        shows: "the memberships of a site's rows add up to the number of its rows",
-        run: |c| count_from_memberships::run(c.small()?),
-    },
-    Attack {
         name: sweep_records::NAME,
         shows: "a sweep over K tells all 50 records of a site, and how many they are",
         run: |c| sweep_records::run(c.sweep()?, c.seed, if c.quick { 1 } else { 4 }),
     },
     Attack {
         name: differencing::NAME,
-        shows: "totals over changing cohorts are solved for single sites",
+        shows: "totals over cohorts that change by single sites are solved for single sites",
         run: |c| differencing::run(c.seed, c.quick),
-    },
-    Attack {
-        name: cohorts::LOST,
-        shows: "totals go on over all others where a site leaves in the middle of a run",
-        run: |c| cohorts::run(Event::Lost, c.seed),
-    },
-    Attack {
-        name: cohorts::JOINER,
-        shows: "totals of a second run are over one site more",
-        run: |c| cohorts::run(Event::Joiner, c.seed),
-    },
-    Attack {
-        name: cohorts::SAMPLED,
-        shows: "draws of sites are totals over parts of their blocks",
-        run: |c| cohorts::run(Event::Sampled, c.seed),
     },
     Attack {
         name: collusion::NAME,
@@ -123,19 +80,9 @@ pub const ATTACKS: &[Attack] = &[
         run: |c| dropout_lie::run(c.seed, c.quick),
     },
     Attack {
-        name: unsigned_input::NAME,
-        shows: "a coordinator alone opens a total that nobody sent, and most sites go on with it",
-        run: |c| unsigned_input::run(c.seed),
-    },
-    Attack {
         name: chosen_total::NAME,
-        shows: "coordinator and one site choose the total after they know the true one",
+        shows: "a coordinator, alone or with one site, chooses the total after it knows the true one",
         run: |c| chosen_total::run(c.seed),
-    },
-    Attack {
-        name: framed_coordinator::NAME,
-        shows: "two sites whose lies cancel out get an honest coordinator condemned",
-        run: |c| framed_coordinator::run(c.seed),
     },
     Attack {
         name: swapped_roster::NAME,
@@ -146,11 +93,6 @@ pub const ATTACKS: &[Attack] = &[
         name: pinhole::NAME,
         shows: "two centres that nearly coincide tell from a total whether a record is in the data",
         run: |c| pinhole::run(c.seed, c.quick),
-    },
-    Attack {
-        name: outlier::NAME,
-        shows: "centres of the coordinator's choice leave an outlier alone in its cluster",
-        run: |c| outlier::run(c.seed, c.quick),
     },
     Attack {
         name: poison::NAME,
@@ -173,34 +115,19 @@ pub const ATTACKS: &[Attack] = &[
         run: |c| published_outlier::run(c.seed, c.quick),
     },
     Attack {
-        name: far_row::NAME,
-        shows: "objectives of four set-ups, sums over all rows, are solved for a far row",
-        run: |c| far_row::run(c.seed, c.quick),
-    },
-    Attack {
-        name: far_cluster::NAME,
-        shows: "a few rows far from all others are solved by themselves",
-        run: |c| far_cluster::run(c.seed, c.quick),
-    },
-    Attack {
         name: declared_change::NAME,
         shows: "totals before and after a declared change are solved for the new rows",
         run: |c| declared_change::run(c.seed, c.quick),
     },
     Attack {
         name: windows::NAME,
-        shows: "windows of possibilistic c-means tell records one by one, and a far row",
+        shows: "windows of possibilistic c-means tell records one by one",
         run: |c| windows::run(c.seed, c.quick),
     },
     Attack {
         name: few_categories::NAME,
         shows: "totals tell how often each of a few possible rows occurs, and in which cell a person is",
         run: |c| few_categories::run(c.seed, c.quick),
-    },
-    Attack {
-        name: one_column::NAME,
-        shows: "two questions about one column tell all its values",
-        run: |c| one_column::run(c.seed, c.quick),
     },
     Attack {
         name: all_but_one::NAME,

@@ -1,11 +1,10 @@
 //! Windows of possibilistic c-means: a row weighs by its distance to one centre alone. With m near 1 the weight is a step at the plan's
-//! distance, so two windows whose weights differ by 1 differ in their sums by one record; halving finds such pairs (shells). With
-//! m = 2 a combination of a few windows is 1 where a far row is and next to nothing where all others are (far windows). Windows that
-//! nobody else is in are pinholes, and all centres of a plan may look through one.
+//! distance, so two windows whose weights differ by 1 differ in their sums by one record; halving finds such pairs (shells). Windows
+//! that nobody else is in are pinholes, and all centres of a plan may look through one.
 
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use veilsum_cluster::{
     Centres, Query,
     query::{TypicalSums, Typicality},
@@ -13,22 +12,17 @@ use veilsum_cluster::{
 
 use crate::{
     account::{self, CONTROL, Honest, Neighbours, PROTECTION},
-    chance::{Population, Secret, distance, median, nearest},
+    chance::{Population, Secret, nearest},
     finding::{Finding, Limit, Measure, Rate, beyond_chance},
-    least_squares::solve_symmetric,
     scene::EDGE,
 };
 
 /// Name on the command line.
 pub const NAME: &str = "windows";
 const ROWS: usize = 120;
-/// Sets of rows in the short form.
-const SETS: usize = 40;
 /// Windows that are asked for shells, and the fuzzifier that makes them steep.
 const SHELLS: usize = 60;
 const STEEP: f64 = 1.001;
-/// Windows that are asked for a far row.
-const WIDE: usize = 8;
 /// Centres on one patient.
 const PINHOLES: usize = 4;
 /// A guess this near to a record has it.
@@ -68,46 +62,13 @@ fn shells(honest: &Honest, centre: &[f64], rho: Option<f64>, draw: [u64; 2]) -> 
     Ok(told.windows(2).filter_map(pair).collect())
 }
 
-/// Where a far row is: for a guess of its distance, the combination of windows that is 1 there and least up to `edge`, where all
-/// others are. The guess is right if the row that comes out is as far away as was guessed.
-fn far_windows(honest: &Honest, edge: f64, rho: Option<f64>, draw: [u64; 2]) -> Result<Vec<f64>> {
-    let middle = [-0.5, -0.5];
-    let part = rho.map(|rho| rho / WIDE as f64);
-    let distances: Vec<f64> = (0..WIDE).map(|i| 0.3 * edge * 10f64.powf(i as f64 / (WIDE - 1) as f64)).collect();
-    let ask = |(i, far): (usize, &f64)| window(honest, &middle, 2.0, *far, part, &[draw[0], draw[1], i as u64]);
-    let totals: Vec<Vec<f64>> = distances.iter().enumerate().map(ask).collect::<Result<_>>()?;
-    // What a row this far away adds to every window: u^m with m = 2.
-    let at = |t: f64| distances.iter().map(|d| (1.0 + (t / d).powi(2)).powi(-2)).collect::<Vec<f64>>();
-    let mut normal = vec![0.0; WIDE * WIDE];
-    for step in 0..200 {
-        let a = at(edge * f64::from(step) / 199.0);
-        (0..WIDE * WIDE).for_each(|ij| normal[ij] += a[ij / WIDE] * a[ij % WIDE]);
-    }
-    // Noise is worth damping, rounding hardly any.
-    (0..WIDE).for_each(|i| normal[i * WIDE + i] += if rho.is_none() { 1e-12 } else { 1e-1 });
-    let mut best: Option<(f64, Vec<f64>)> = None;
-    for step in 0..400 {
-        let t = edge * 1.2 + (2.2 - edge * 1.2) * f64::from(step) / 399.0;
-        let b = at(t);
-        let a = solve_symmetric(normal.clone(), b.clone()).context("windows that are all alike")?;
-        let size: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
-        let of = |word: usize| totals.iter().zip(&a).map(|(total, a)| total[word] * a).sum::<f64>() / size;
-        let x: Vec<f64> = [of(1), of(2)].iter().map(|x| x.clamp(0.5 * EDGE, EDGE)).collect();
-        let wrong = (distance(&x, &middle) - t).abs() + (of(0) - 1.0).abs();
-        if best.as_ref().is_none_or(|b| wrong < b.0) {
-            best = Some((wrong, x));
-        }
-    }
-    best.map(|(_, x)| x).context("no guess")
-}
-
 /// Asks the windows, exactly and with noise.
 ///
 /// # Errors
 /// Where a window cannot be answered.
 pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     let began = Instant::now();
-    let sets = account::times(quick, SETS);
+    let sets = account::times(quick, 40);
     // By set whether a record came out, and how many guesses there were.
     let found = |rho: Option<f64>| -> Result<(Rate, usize)> {
         let (mut rate, mut guesses) = (Rate::default(), 0);
@@ -130,21 +91,6 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         measures.push(Measure::new(what, control, Limit::AtLeast(0.8), rate, most));
         details.push(format!("rho {rho}: {guesses} guesses by shells in {sets} sets of {ROWS} rows"));
     }
-    measures.extend(account::near("median distance to a far row by eight windows", 0.2, 0.8, |rho| {
-        let (mut off, mut guess) = (Vec::new(), Vec::new());
-        for set in 0..sets as u64 {
-            let mut people = Population::new(seed.wrapping_add(set), 2, 3, 0.1);
-            let near = |x: Vec<f64>| x.iter().map(|x| 0.45 * x - 0.5).collect::<Vec<f64>>();
-            let mut rows: Vec<Vec<f64>> = people.people(ROWS).into_iter().map(near).collect();
-            let mut far = || people.anywhere(2).iter().map(|x| 0.75 + 0.25 * x).collect::<Vec<f64>>();
-            let (x, other) = (far(), far());
-            let edge = rows.iter().map(|r| distance(r, &[-0.5, -0.5])).fold(0.0, f64::max) * 1.05;
-            rows.push(x.clone());
-            off.push(distance(&far_windows(&Honest::new(&rows)?, edge, rho, [seed, set])?, &x));
-            guess.push(distance(&other, &x));
-        }
-        Ok(median(off) / median(guess))
-    })?);
     // All centres of a plan on one patient: its memberships do not add up to 1.
     let mut people = Population::new(seed, 2, 3, 0.2);
     let (rest, patient) = (people.people(ROWS), vec![EDGE; 2]);
