@@ -19,7 +19,6 @@ fn quick(name: &str) {
     println!("{text}");
     assert!(report.targets() > 0, "{name} has no target");
     assert_eq!(report.missed().count(), 0, "{text}");
-    assert_eq!(experiments::csv(&report).lines().count(), report.lines.len() + 1);
     if let Some(chart) = &report.chart {
         let svg = chart.svg();
         assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN"), "{name}");
@@ -27,18 +26,8 @@ fn quick(name: &str) {
 }
 
 #[test]
-fn exactness() {
-    quick("exactness");
-}
-
-#[test]
 fn reference() {
     quick("reference");
-}
-
-#[test]
-fn sweep() {
-    quick("sweep");
 }
 
 #[test]

@@ -8,7 +8,6 @@ mod bank;
 mod data;
 mod defaults;
 pub mod dp;
-mod exactness;
 mod federated_fcm;
 mod ffcf;
 mod ffcm;
@@ -24,12 +23,11 @@ mod reference;
 mod report;
 mod server;
 mod settings;
-mod sweep;
 
 use std::time::Instant;
 
 pub use data::{DEFAULT_FOLDER, Folder};
-pub use print::{csv, text};
+pub use print::text;
 pub use report::{Line, Report, Sample, Verdict};
 pub use settings::{ExperimentError, Settings};
 pub use veilsum_charts::Chart;
@@ -45,18 +43,12 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which they are run.
-pub const ALL: [Experiment; 14] = [
-    Experiment {
-        name: "exactness",
-        about: "every method: plain sums and masked sums give the same",
-        run: exactness::run,
-    },
+pub const ALL: [Experiment; 12] = [
     Experiment {
         name: "reference",
         about: "fcm and kmeans against plain numpy (needs Python with numpy)",
         run: reference::run,
     },
-    Experiment { name: "sweep", about: "a sweep takes the rounds of its longest K; all indices", run: sweep::run },
     Experiment {
         name: "defaults",
         about: "runs with defaults against the best of 20 pooled starts; warnings where there is trouble",
