@@ -8,7 +8,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     rc::Rc,
-    time::Instant,
 };
 
 use anyhow::{Context as _, Result, anyhow, ensure};
@@ -18,7 +17,7 @@ use veilsum_proto::{Rule, plan::Terms, suite::Hash};
 use veilsum_testkit::federation::{Kit, World};
 
 use crate::{
-    finding::{Finding, Measure, Rate, listed},
+    finding::{Attack, Context, Found, Measure, Rate, listed},
     inconsistency::Field,
     least_squares::solve_symmetric,
     lying_hub::{LyingHub, Sent},
@@ -26,8 +25,19 @@ use crate::{
     view::read_as_plain,
 };
 
-/// Name on the command line.
-pub const NAME: &str = "differencing";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "differencing",
+    shows: "totals over cohorts that change by single sites are solved for single sites",
+    needs: "totals over cohorts that differ by single sites; nobody lies, no two questions are alike",
+    control: "masked sums over a random half of the sites, each in a federation begun anew that knows nothing of the others; and the \
+                  same sites, each a block by itself: whoever is there is in the total",
+    protection: "every total is over whole blocks of at least three sites [REL-3], [REL-4], for the life of a data set [REL-2], \
+                     [REL-5]; where a site is a block by itself, who missed a round stays out [RND-5]",
+    not_shown: "what a block's total says of a site that dominates it; rows, which noise protects and blocks do not; policies \
+                    under which a site is a block by itself",
+    run,
+};
 const LABEL: &[u8; 24] = b"veilsum audit cohorts v1";
 /// Sites that real sites' answers are tried with, in blocks of [`BLOCK`].
 const SITES: usize = 9;
@@ -123,8 +133,7 @@ fn within(found: &[Vec<f64>], truth: &[Vec<f64>]) -> (Rate, f64) {
 ///
 /// # Errors
 /// Where an honest part of the conversation fails.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let (sites, rounds) = if quick { (8, 24) } else { (20, 30) };
     let field = Rc::new(Field::new(seed, sites, ROWS)?);
     let q = question(0.0)?;
@@ -156,20 +165,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         measures.push(Measure::rates(what, before.rate, now.rate, 0.0));
         details.push(format!("{what}: sites refuse under {}", listed(&now.rules)));
     }
-    Ok(Finding {
-        attack: NAME,
-        needs: "totals over cohorts that differ by single sites; nobody lies, no two questions are alike",
-        control: "masked sums over a random half of the sites, each in a federation begun anew that knows nothing of the others; and the \
-                  same sites, each a block by itself: whoever is there is in the total",
-        protection: "every total is over whole blocks of at least three sites [REL-3], [REL-4], for the life of a data set [REL-2], \
-                     [REL-5]; where a site is a block by itself, who missed a round stays out [RND-5]",
-        measures,
-        also_broken: None,
-        details,
-        not_shown: "what a block's total says of a site that dominates it; rows, which noise protects and blocks do not; policies \
-                    under which a site is a block by itself",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+    Ok(Found::new(measures, details))
 }
 
 /// A coordinator, its sites and where it is with them.

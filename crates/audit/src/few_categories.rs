@@ -2,8 +2,6 @@
 //! One round has fewer numbers than there are possible rows, but counts are whole and small, and numbers have many digits: a lattice
 //! says which counts fit. Behind masks, nobody lying.
 
-use std::time::Instant;
-
 use anyhow::Result;
 use veilsum_cluster::{
     Centres,
@@ -13,13 +11,21 @@ use veilsum_cluster::{
 use crate::{
     account::{self, CONTROL, Honest, Neighbours, PROTECTION, sums},
     chance::{Population, Secret},
-    finding::{Finding, Limit, Measure, Rate},
+    finding::{Attack, Context, Found, Limit, Measure, Rate},
     lattice,
     scene::EDGE,
 };
 
-/// Name on the command line.
-pub const NAME: &str = "few-categories";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "few-categories",
+    shows: "totals tell how often each of a few possible rows occurs, and in which cell a person is",
+    needs: "totals of an honest run over columns with few possible values",
+    control: CONTROL,
+    protection: PROTECTION,
+    not_shown: "how often a category occurs, about: that is what totals are for",
+    run,
+};
 const COLUMNS: usize = 4;
 /// Possible rows.
 const CELLS: usize = 1 << COLUMNS;
@@ -47,8 +53,7 @@ fn counts(honest: &Honest, people: &mut Population, rho: Option<f64>, draw: &[u6
 ///
 /// # Errors
 /// Where a round cannot be answered.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let sets = account::times(quick, 20);
     let found = |rho: Option<f64>| -> Result<Rate> {
         let mut whole = Rate::default();
@@ -79,15 +84,5 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     measures.extend(account::told("in which of two cells a person is, all others known", Secret::Cell, |rho| {
         pair.told_apart(rho, tries, seed)
     })?);
-    Ok(Finding {
-        attack: NAME,
-        needs: "totals of an honest run over columns with few possible values",
-        control: CONTROL,
-        protection: PROTECTION,
-        measures,
-        also_broken: None,
-        details: vec![format!("{sets} sets of {ROWS} rows")],
-        not_shown: "how often a category occurs, about: that is what totals are for",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+    Ok(Found::new(measures, vec![format!("{sets} sets of {ROWS} rows")]))
 }

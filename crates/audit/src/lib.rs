@@ -13,26 +13,23 @@
 //!
 //! 1. [`scene`], [`view`], [`finding`], [`table`]: made-up federations, what a party saw, what an attack found, and all of
 //!    them side by side.
-//! 2. [`lying_hub`], [`invented`], [`textbook`]: coordinators that lie, and the protocol as printed, without its check.
+//! 2. [`lying_hub`], [`textbook`]: coordinators that lie, and the protocol as printed, without its check.
 //! 3. [`chance`], [`account`]: what an account lets anybody do at best, and totals exactly and with its noise.
-//! 4. [`least_squares`], [`nnls`], [`releases`], [`few_rows`], [`lattice`]: solvers.
+//! 4. [`least_squares`], [`nnls`], [`releases`], [`lattice`]: solvers.
 //! 5. The attacks, one file each. [`sweep_records`] is on what one site sends, [`given_centre`] on totals.
 
 pub mod account;
 pub mod all_but_one;
 pub mod canary;
 pub mod chance;
-pub mod chosen_total;
 pub mod collusion;
 pub mod declared_change;
 pub mod differencing;
 pub mod dropout_lie;
 pub mod few_categories;
-pub mod few_rows;
 pub mod finding;
 pub mod given_centre;
 pub mod inconsistency;
-pub mod invented;
 pub mod labels;
 pub mod lattice;
 pub mod least_squares;
@@ -50,4 +47,3 @@ pub mod table;
 pub mod textbook;
 pub mod two_questions;
 pub mod view;
-pub mod windows;

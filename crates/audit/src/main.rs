@@ -65,13 +65,7 @@ fn main() -> ExitCode {
 }
 
 fn audit(options: &Options, only: Option<&str>) -> anyhow::Result<bool> {
-    // On a terminal what an attack found takes the place of its name; elsewhere both are lines.
-    let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let report = table::audit(options.seed, options.quick, only, |step| match (terminal, step.found) {
-        (true, None) => eprint!("{step}"),
-        (true, Some(_)) => eprintln!("\r\x1b[K{step}"),
-        (false, _) => eprintln!("{step}"),
-    })?;
+    let report = table::audit(options.seed, options.quick, only, |step| eprintln!("{step}"))?;
     let mut out = std::io::stdout().lock();
     if options.json {
         serde_json::to_writer_pretty(&mut out, &report)?;

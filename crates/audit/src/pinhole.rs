@@ -5,7 +5,7 @@
 //! both. So U1 - U2 counts the records at x, in a whole federation. What stops it is that a site asks its own copy of the method what
 //! comes next. Here that copy decides; `tests/opening.rs` has it decide at real sites on QUIC.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use veilsum_cluster::{Batch, Centres, Query, pooled, random::Stream};
@@ -16,13 +16,21 @@ use veilsum_node::{
 use veilsum_proto::testing::Kit;
 
 use crate::{
-    finding::{Finding, Limit, Measure, Rate},
+    finding::{Attack, Found, Limit, Measure, Rate},
     scene::{EDGE, FUZZIFIER, Scene},
     view::prepared,
 };
 
-/// Name on the command line.
-pub const NAME: &str = "pinhole-membership";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "pinhole-membership",
+    shows: "two centres that nearly coincide tell from a total whether a record is in the data",
+    needs: "totals over the whole cohort, and a coordinator that chooses where to ask",
+    control: "the same questions to sites that answer whatever they are asked: masks on, every centre inside the box",
+    protection: "opening: a site asks its own copy of the method what comes next and answers nothing else [OPN-9]",
+    not_shown: "what an honest method's own centres, or centres that colluding sites steer, tell (poison-and-steer)",
+    run: |c| run_against(c.seed, c.quick, true),
+};
 const LABEL: &[u8; 24] = b"veilsum audit pinhole v1";
 /// Between the two centres of a pair.
 const APART: f64 = 1e-6;
@@ -72,7 +80,7 @@ pub fn advantage(said: &[bool], present: &[bool]) -> f64 {
 ///
 /// # Errors
 /// Where a federation cannot be set up.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
+pub fn run(seed: u64, quick: bool) -> Result<Found> {
     run_against(seed, quick, true)
 }
 
@@ -80,8 +88,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_against(seed: u64, quick: bool, real: bool) -> Result<Finding> {
-    let began = Instant::now();
+pub fn run_against(seed: u64, quick: bool, real: bool) -> Result<Found> {
     let (sites, rows, questions) = if quick { (6, 30, 2) } else { (20, 50, 8) };
     let mut scene = Scene::clumps(seed, sites, rows, questions as u32 + 1)?;
     scene.work.recipe.clusters = veilsum_cluster::Clusters::exactly(CLUSTERS as u32);
@@ -119,12 +126,8 @@ pub fn run_against(seed: u64, quick: bool, real: bool) -> Result<Finding> {
     }
     let said: Vec<bool> = open.iter().map(|count| *count > 0.5).collect();
     let off = open.iter().zip(&present).map(|(f, p)| (f - f64::from(u8::from(*p))).abs()).fold(0.0, f64::max);
-    Ok(Finding {
-        attack: NAME,
-        needs: "totals over the whole cohort, and a coordinator that chooses where to ask",
-        control: "the same questions to sites that answer whatever they are asked: masks on, every centre inside the box",
-        protection: "opening: a site asks its own copy of the method what comes next and answers nothing else [OPN-9]",
-        measures: vec![
+    Ok(Found::new(
+        vec![
             Measure::new(
                 "membership advantage",
                 advantage(&said, &present),
@@ -134,8 +137,7 @@ pub fn run_against(seed: u64, quick: bool, real: bool) -> Result<Finding> {
             ),
             Measure::rates("probes that a site answers", answered, refused, 0.0),
         ],
-        also_broken: None,
-        details: vec![
+        vec![
             format!(
                 "control: {} candidates in {questions} questions over {} rows; counts are off by at most {off:.4}",
                 present.len(),
@@ -143,9 +145,7 @@ pub fn run_against(seed: u64, quick: bool, real: bool) -> Result<Finding> {
             ),
             format!("what a site says: {}", why.as_deref().unwrap_or("nothing")),
         ],
-        not_shown: "what an honest method's own centres, or centres that colluding sites steer, tell (poison-and-steer)",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+    ))
 }
 
 #[cfg(test)]

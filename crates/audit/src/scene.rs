@@ -1,17 +1,7 @@
 //! The federations under attack: made-up rows and a plan, from a seed.
 
-use std::{
-    path::PathBuf,
-    sync::atomic::{AtomicU64, Ordering},
-};
-
 use veilsum_cluster::{Algorithm, DataError, Rows, Scaling, method::Seeding, random::Stream};
-use veilsum_node::{
-    documents::SitePolicy,
-    loopback::toy_policy,
-    plan::{Column, PlanSpec},
-    role::client::Vanish,
-};
+use veilsum_node::plan::{Column, PlanSpec};
 
 const LABEL: &[u8; 24] = b"veilsum audit scene   v1";
 
@@ -27,16 +17,10 @@ const VICTIMS: usize = 4;
 /// Rows and plan of one federation.
 #[derive(Clone)]
 pub struct Scene {
-    /// Name and rows of every site; the first [`Scene::victims`] of them are attacked.
+    /// Name and rows of every site.
     pub sites: Vec<(String, Rows)>,
-    /// How many sites are attacked.
-    pub victims: usize,
     /// What is computed.
     pub work: PlanSpec,
-    /// Sites that leave, by place.
-    pub vanish: Vec<(usize, Vanish)>,
-    /// What every site demands for itself.
-    pub site: SitePolicy,
 }
 
 impl Scene {
@@ -51,7 +35,7 @@ impl Scene {
         let sites = (0..VICTIMS)
             .map(|s| Ok((format!("clinic-{}", s + 1), Rows::new(uniform(), COLUMNS)?)))
             .collect::<Result<Vec<_>, DataError>>()?;
-        let mut scene = Scene::of(sites, VICTIMS, 2, 3, seed);
+        let mut scene = Scene::of(sites, 2, 3, seed);
         scene.work.recipe.clusters.max = 9;
         Ok(scene)
     }
@@ -69,18 +53,18 @@ impl Scene {
         let sites = (0..sites)
             .map(|s| Ok((format!("site-{}", s + 1), site(&mut stream)?)))
             .collect::<Result<Vec<_>, DataError>>()?;
-        Ok(Scene::of(sites, 0, CLUMPS.len(), rounds, seed))
+        Ok(Scene::of(sites, CLUMPS.len(), rounds, seed))
     }
 
     /// Fuzzy c-means on these sites from uniform first centres, all rounds.
-    pub fn of(sites: Vec<(String, Rows)>, victims: usize, clusters: usize, rounds: u32, seed: u64) -> Scene {
+    pub fn of(sites: Vec<(String, Rows)>, clusters: usize, rounds: u32, seed: u64) -> Scene {
         let columns = sites.first().map_or(COLUMNS, |(_, rows)| rows.columns());
         let column = |f: usize| Column { name: format!("x{f}"), lower: -EDGE, upper: EDGE };
         let fcm = Algorithm::Fcm { m: FUZZIFIER, epsilon: 0.0, max_rounds: rounds };
         let columns = (0..columns).map(column).collect();
         let work = PlanSpec::plain(columns, fcm, clusters as u32, Seeding::Uniform { seed });
         let work = PlanSpec { scaling: Scaling::None, ..work };
-        Scene { sites, victims, work, vanish: Vec::new(), site: toy_policy() }
+        Scene { sites, work }
     }
 
     /// Rows of all sites.
@@ -95,32 +79,4 @@ pub const CLUMPS: [[f64; 2]; 3] = [[-0.5, -0.45], [0.55, -0.3], [0.05, 0.55]];
 fn around(centre: &[f64; 2], spread: f64, stream: &mut Stream) -> [f64; 2] {
     let [x, y] = stream.normal_pair();
     [(centre[0] + spread * x).clamp(-EDGE, EDGE), (centre[1] + spread * y).clamp(-EDGE, EDGE)]
-}
-
-/// A folder of its own that goes with this.
-pub struct Folder(pub PathBuf);
-
-impl Folder {
-    /// An empty one among the temporary files.
-    ///
-    /// # Errors
-    /// Where it cannot be made.
-    pub fn new() -> std::io::Result<Folder> {
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("veilsum-audit-{}-{number}", std::process::id()));
-        // Left by a process that died and had the same number.
-        match std::fs::remove_dir_all(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-            _ => std::fs::create_dir(&path)?,
-        }
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Made-up rows; whatever cannot be removed stays in the system's temporary folder.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

@@ -6,15 +6,13 @@
 //! How many they are, their memberships say alone: a row's add up to one, so that `sum_i A_i = N_l` (FedFuzzDB; Stallmann & Wilbik 2022,
 //! Eqs. 15-17). That scheme hides every N_l behind an intermediary and then sends `A_i = sum_j u_ij` to the coordinator.
 
-use std::time::Instant;
-
 use anyhow::{Context, Result};
 use rayon::prelude::*;
 use veilsum_cluster::{Query, Rows, random::Stream};
 
 use crate::{
     chance::distance,
-    finding::{Finding, Measure, Rate},
+    finding::{Attack, Found, Measure, Rate},
     least_squares::{Patience, Solution, descend},
     nnls::Columns,
     releases::{Releases, Sums},
@@ -22,8 +20,16 @@ use crate::{
     view::{Recording, SeenRound, read_as_plain},
 };
 
-/// Name on the command line.
-pub const NAME: &str = "k-sweep-records";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "k-sweep-records",
+    shows: "a sweep over K tells all 50 records of a site, and how many they are",
+    needs: "one site's sums of all rounds of a sweep over K, or its count at the intermediary; N unknown",
+    control: "the same sums and counts of the same sites and rounds as plain federated clustering sends them",
+    protection: "masks on the sums and on the count: what arrives from one site is uniformly random",
+    not_shown: "what the totals of a sweep say about the whole cohort (with few rows in all, just as much)",
+    run: |c| run(c.sweep()?, c.seed, if c.quick { 1 } else { 4 }),
+};
 const LABEL: &[u8; 24] = b"veilsum audit sweep   v1";
 /// Points of the first grid in each column.
 const GRID: usize = 41;
@@ -144,12 +150,10 @@ fn count(memberships: &[f64], max_rows: u64) -> Option<u64> {
 fn counts(recording: &Recording) -> Result<(Rate, Rate, f64)> {
     let validates = |r: &&SeenRound| matches!(r.query.queries[0], Query::FuzzyValidation { .. });
     let seen = recording.rounds.iter().find(validates).context("the recorded run asked for no validation sums")?;
-    let first = |name: &str| {
-        let before = seen.layout.blocks.iter().take_while(|b| b.block.name != name);
-        before.map(|b| b.block.len).sum::<usize>()
-    };
+    let blocks = seen.layout.blocks.iter();
+    let before: usize = blocks.take_while(|b| b.block.name != "memberships").map(|b| b.block.len).sum();
     let block = seen.layout.blocks.iter().find(|b| b.block.name == "memberships").context("no memberships are sent")?;
-    let part = first("memberships")..first("memberships") + block.block.len;
+    let part = before..before + block.block.len;
     let (mut plain, mut masked, mut chance) = (Rate::default(), Rate::default(), 0.0);
     for (site, rows) in recording.truth.iter().enumerate() {
         let is = |values: &[f64]| count(values, recording.max_rows) == Some(rows.len() as u64);
@@ -226,12 +230,11 @@ fn singles(points: &Measured, near: f64, n: usize) -> Vec<f64> {
 ///
 /// # Errors
 /// Where the recording holds other questions than those of fuzzy c-means.
-pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Finding> {
-    let began = Instant::now();
+pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Found> {
     let releases = Releases::of(recording.rounds.iter().map(|r| &r.query)).context("not a sweep of fuzzy c-means")?;
     let (mut plain, mut masked, mut chance) = (Rate::default(), Rate::default(), 0.0);
     let (mut worst, mut count_off, mut left, mut solved, mut tries) = (0.0f64, 0.0f64, f64::INFINITY, 0, 0);
-    for victim in 0..victims.min(recording.victims) {
+    for victim in 0..victims.min(recording.truth.len()) {
         let truth = &recording.truth[victim];
         let mut stream = Stream::new(seed.wrapping_add(victim as u64), LABEL);
         let observed: Vec<f64> = recording.rounds.iter().flat_map(|r| r.plain[victim].values.clone()).collect();
@@ -257,11 +260,7 @@ pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Finding> 
     }
     let rounds = recording.rounds.len();
     let (counted, under_masks, by_luck) = counts(recording)?;
-    Ok(Finding {
-        attack: NAME,
-        needs: "one site's sums of all rounds of a sweep over K, or its count at the intermediary; N unknown",
-        control: "the same sums and counts of the same sites and rounds as plain federated clustering sends them",
-        protection: "masks on the sums and on the count: what arrives from one site is uniformly random",
+    Ok(Found {
         measures: vec![
             Measure::rates("records within 1e-3", plain, masked, chance),
             Measure::rates("row counts N_l, by memberships and at the intermediary", counted, under_masks, by_luck),
@@ -276,8 +275,6 @@ pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Finding> 
             ),
             format!("masked: the nearest records leave {:.0} % of what was received unexplained", 100.0 * left),
         ],
-        not_shown: "what the totals of a sweep say about the whole cohort (with few rows in all, just as much)",
-        seconds: began.elapsed().as_secs_f64(),
     })
 }
 

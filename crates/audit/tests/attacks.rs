@@ -18,7 +18,7 @@ fn controls_succeed_and_protections_hold() {
     report.print(&mut std::io::stdout()).unwrap();
     assert_eq!(report.findings.len(), table::ATTACKS.len());
     for f in &report.findings {
-        assert_eq!(f.verdict(), Verdict::Holds, "{f:?}");
+        assert_eq!(f.found.verdict(), Verdict::Holds, "{f:?}");
     }
     assert!(report.passed);
 }
