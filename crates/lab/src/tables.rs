@@ -60,7 +60,7 @@ pub(crate) fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Fail
                 }
                 results.push(summary(&report));
             }
-            Err(absent @ (ExperimentError::Missing(_) | ExperimentError::NoPython(_))) => {
+            Err(absent @ ExperimentError::Missing(_)) => {
                 let _ = writeln!(std::io::stderr(), "SKIPPED {}: {absent}", experiment.name);
                 skipped.push(experiment.name);
             }

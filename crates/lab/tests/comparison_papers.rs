@@ -8,7 +8,7 @@ use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::synthetic::{self, Example};
 use veilsum_cluster::{Algorithm, Centres, Domain, Outcome, Recipe, Rows, assign, metrics, pooled};
-use veilsum_lab::comparison::{ffcf, ffcm, fkm, kfed, uniform_start};
+use veilsum_lab::comparison::{ffcf, ffcm, fkm, kfed};
 use veilsum_testkit::data::prepare_all;
 
 const LOCAL: LocalSteps = LocalSteps { most: 1000, epsilon: 1e-4 };
@@ -48,8 +48,8 @@ fn ffcm_on_the_square() {
         let example = synthetic::ffcm::square([1000; 3], seed);
         let sites = rows(&example);
         let gap = |centres: &Centres| metrics::gap_to_nearest_standardised(centres, &example.truth).expect("a gap");
-        let unit = Domain::new(vec![0.0; 2], vec![1.0; 2], veilsum_cluster::Scaling::None).expect("box");
-        let start = uniform_start(&unit, 4, &mut stream(seed)).expect("a start");
+        let mut draws = stream(seed);
+        let start = Centres::new(4, 2, (0..8).map(|_| draws.unit()).collect()).expect("a start");
         let params = ffcm::Params {
             start: start.clone(),
             m: 2.0,

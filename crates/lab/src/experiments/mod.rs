@@ -19,7 +19,6 @@ mod legacy;
 mod motivational;
 mod noisy_defaults;
 mod print;
-mod reference;
 mod report;
 mod server;
 mod settings;
@@ -43,12 +42,7 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which they are run.
-pub const ALL: [Experiment; 12] = [
-    Experiment {
-        name: "reference",
-        about: "fcm and kmeans against plain numpy (needs Python with numpy)",
-        run: reference::run,
-    },
+pub const ALL: [Experiment; 10] = [
     Experiment {
         name: "defaults",
         about: "runs with defaults against the best of 20 pooled starts; warnings where there is trouble",
@@ -60,7 +54,6 @@ pub const ALL: [Experiment; 12] = [
     Experiment { name: "bank", about: "bank marketing by job (framework paper, Figures 6 and 7)", run: bank::run },
     Experiment { name: "federated-fcm", about: "Table 1 of Bárcena et al. 2021", run: federated_fcm::run },
     Experiment { name: "ffcf", about: "Table 1 of FFCF (Urío-Larrea)", run: ffcf::run },
-    Experiment { name: "dp", about: "what noise inside the sum costs (differential privacy)", run: dp::run },
     Experiment {
         name: "noisy-defaults",
         about: "default runs with noise against the best of 20 pooled starts",
