@@ -164,11 +164,6 @@ impl Algorithm {
         self.spec().is_exact()
     }
 
-    /// Whether it joins local centres by their index, which fails where sites hold different clusters.
-    pub fn joins_by_index(&self) -> bool {
-        self.spec().joins_by_index()
-    }
-
     /// Whether a question follows from the totals of several rounds before it, which must then be over the same rows.
     pub fn extrapolates(&self) -> bool {
         self.spec().extrapolates()

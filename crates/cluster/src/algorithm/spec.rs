@@ -86,11 +86,6 @@ pub trait Spec {
         false
     }
 
-    /// Whether it joins local centres by their index, which fails where sites hold different clusters.
-    fn joins_by_index(&self) -> bool {
-        false
-    }
-
     /// Whether a question follows from the totals of several rounds before it, which must then be over the same rows.
     fn extrapolates(&self) -> bool {
         false

@@ -211,9 +211,8 @@ impl Family for LocalMeans {
 
     /// One exact step counts and sums up a row in one cluster. What a site finds by steps of its own may move by any amount.
     fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
-        let exact = self.local.most == 1 && self.min_rows <= 1 && !self.nearest;
         let far = 2.0 * reach(domain);
-        exact.then(|| Sensitivity::Blocks(vec![1.0, farthest(domain), far * far]))
+        self.is_exact().then(|| Sensitivity::Blocks(vec![1.0, farthest(domain), far * far]))
     }
 
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
