@@ -339,12 +339,11 @@ fn every_method_makes_a_plan_that_says_what_it_asks() {
     let w = World::ready();
     for (options, method, said) in [
         ("--method fcm --k 2..5 --restarts 2 --elbow", "fcm", vec!["K = 2 to 5", "restarts        2"]),
-        ("--method ffcm-avg1 --k 3 --powers", "ffcm-avg1", vec!["uniform in the box"]),
+        ("--method ffcm-avg1 --k 3 --powers", "ffcm-avg1", vec!["uniform in the box", "\"local\""]),
         ("--method fedfcm --k 2..9 --local-k 6", "ffcm-avg2", vec!["plus the largest K up to 6"]),
         ("--method fkm --k 3 --min-group 5 --finish 10", "fkm", vec!["\"min_rows\":5", "\"finish\":10"]),
         ("--method kmeans --k 3 --judge intermediary", "kmeans", vec!["opened by the intermediary"]),
         ("--method ffcf --k 3 --anchors 16", "ffcf", vec!["\"anchors\":16"]),
-        ("--method kumar --k 3", "kumar", vec!["\"local\""]),
         (
             "--k 3 --standardise standard --winsorise y=0:0.99",
             "fcm",
@@ -379,7 +378,7 @@ fn methods_that_cannot_be_planned_are_named() {
     let w = World::ready();
     let make = |options: &str, code, culprits: &[&str]| w.fails(&format!("{MAKE_PLAN} {options}"), code, culprits);
     make("--k 3 --method k-fed", 2, &["k-fed", "comparison", "centres"]);
-    make("--k 3 --method dbscan", 2, &["dbscan", "kumar"]);
+    make("--k 3 --method dbscan", 2, &["dbscan", "ffcf"]);
     make("--k 5..3", 2, &["5..3", "LOW..HIGH"]);
     make("--k 3 --method ffcf --init uniform", 2, &["ffcf", "totals"]);
     make("--k 3 --method ffcm-avg2 --local-steps 2000", 2, &["1000"]);

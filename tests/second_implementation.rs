@@ -108,7 +108,8 @@ async fn mixed(python: &Path, work: &PlanSpec, sites: &[(String, Rows)], vanish:
     write_key(&key, name, identity, Existing::Refuse).expect("a key file");
     let names: Vec<&str> = work.columns.iter().map(|c| c.name.as_str()).collect();
     let out = File::create(&data).expect("a data file");
-    table::write_numbers(out, &names, (0..rows.len()).map(|i| rows.row(i).to_vec())).expect("written rows");
+    let cells = rows.iter().map(|row| row.iter().map(|x| format!("{x:?}")).collect::<Vec<_>>());
+    table::write_csv(out, &names, cells).expect("written rows");
     let mut command = Command::new(python);
     command.arg("-B").arg(reference().join("take_part.py")).args(["--key", &key, "--data", &data]);
     command.args(["--result", &folder.path("model.json")]);

@@ -121,7 +121,6 @@ fn res_8_a_bundle_is_recomputed_by_two_implementations() {
         ("lost", &losing),
         ("kmeans", &["--method", "kmeans", "--k", "3", "--restarts", "2"]),
         ("fkm", &["--method", "fkm", "--k", "3", "--max-rounds", "6"]),
-        ("kumar", &["--method", "kumar", "--k", "3", "--max-rounds", "4"]),
         ("ffcm-avg1", &["--method", "ffcm-avg1", "--k", "3", "--max-rounds", "4"]),
         ("ffcm-avg2", &["--method", "ffcm-avg2", "--k", "3", "--max-rounds", "4"]),
         ("gmm", &["--method", "gmm", "--k", "3", "--max-rounds", "6"]),

@@ -22,14 +22,8 @@ fn attacks() -> BTreeSet<String> {
     let folder = root().join("crates/audit/src");
     for file in fs::read_dir(&folder).expect("the audit").flatten() {
         let Ok(text) = fs::read_to_string(file.path()) else { continue };
-        for line in text.lines() {
-            let name = line.strip_prefix("pub const ").and_then(|rest| rest.split_once(": &str = \""));
-            if let Some((constant, value)) = name
-                && ["NAME", "LOST", "JOINER", "SAMPLED"].contains(&constant)
-            {
-                found.extend(value.split('"').next().map(str::to_owned));
-            }
-        }
+        let names = text.lines().filter_map(|line| line.strip_prefix("    name: \"")?.strip_suffix("\","));
+        found.extend(names.map(str::to_owned));
     }
     assert!(found.len() >= 13, "{found:?}");
     found

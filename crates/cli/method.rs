@@ -55,10 +55,10 @@ pub(crate) struct MethodArgs {
     pub init: Option<Init>,
     /// A site's own steps in a round; 0 iterates to convergence
     ///
-    /// To convergence means 1000 steps at most [default: 1 for fkm, 0 for ffcm and kumar].
+    /// To convergence means 1000 steps at most [default: 1 for fkm, 0 for ffcm].
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::METHOD)]
     pub local_steps: Option<u32>,
-    /// A site's own iteration stops when memberships (ffcm) or centres (kumar) change less
+    /// ffcm: a site's own iteration stops when memberships change less
     #[arg(long, value_name = "E", default_value_t = 1e-4, allow_negative_numbers = true, hide_short_help = true,
         help_heading = heading::METHOD)]
     pub local_epsilon: f64,

@@ -1,4 +1,4 @@
-"""Fuzzy c-means and k-means once more, in plain numpy: what `veilsum-lab experiments reference` and tests/mixed.py compare with.
+"""Fuzzy c-means and k-means once more, in plain numpy: what tests/mixed.py compares with.
 
 Reads {"method", "rows", "start", "m", "epsilon", "rounds"} from standard input, all in the units of the questions, and writes
 {"centres", "rounds"}: a run stops where the centres move by less than epsilon (k-means: not at all), or after these rounds.

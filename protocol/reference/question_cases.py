@@ -160,7 +160,7 @@ def works():
     labelled["recipe"]["validity"]["classes"] = 2
     yield labelled
     yield work(("ffcf", {**m, "features": params, "anchors": 0, "merge": True}), tree, judge=("intermediary", {}))
-    rich = work(("kumar", {**stop, "local": steps(9)}), ("given", {"centres": [[0.5, 0.25], [0.125, 1.0]]}))
+    rich = work(("ffcm-avg1", {**m, **stop, "local": steps(9), "powers": False}), ("given", {"centres": [[0.5, 0.25], [0.125, 1.0]]}))
     rich["recipe"]["range"] = {"most": 8, "starts": 2, "seed": 3}
     rich["recipe"]["preparation"]["winsorise"] = [{"column": 1, "lower": 0.01, "upper": 0.99}]
     rich["recipe"]["preparation"]["scale"] = ("robust", {})

@@ -78,7 +78,6 @@ ALGORITHM = Enum(
         "fkm": Struct(epsilon=F64, max_rounds=U32, min_rows=U64, local_steps=U32, finish=U32),
         "kmeans": Struct(epsilon=F64, max_rounds=U32),
         "ffcf": Struct(m=F64, features=FEATURE_PARAMS, anchors=U32, merge=BOOL),
-        "kumar": Struct(epsilon=F64, max_rounds=U32, local=STEPS),
         "gmm": Struct(epsilon=F64, max_rounds=U32, regularisation=F64),
         "gk": Struct(m=F64, epsilon=F64, max_rounds=U32, regularisation=F64),
         "fcm-noise": Struct(m=F64, epsilon=F64, max_rounds=U32, distance=F64),

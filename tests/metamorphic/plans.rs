@@ -90,7 +90,7 @@ fn algorithm(dice: &mut Dice) -> Algorithm {
     let (epsilon, max_rounds) = (0.0, 1 + dice.below(4) as u32);
     let local = LocalSteps { most: 1 + dice.below(3) as u32, epsilon: 0.0 };
     let (distance, regularisation) = (0.1 + dice.unit(), 0.01);
-    match dice.below(12) {
+    match dice.below(11) {
         0 | 1 => Algorithm::Fcm { m, epsilon, max_rounds },
         2 => Algorithm::Kmeans { epsilon, max_rounds },
         3 => Algorithm::FcmNoise { m, epsilon, max_rounds, distance },
@@ -100,7 +100,6 @@ fn algorithm(dice: &mut Dice) -> Algorithm {
         7 => Algorithm::FfcmAvg1 { m, epsilon, max_rounds, local, powers: dice.one_in(2) },
         8 => Algorithm::FfcmAvg2 { m, epsilon, max_rounds, local },
         9 => Algorithm::Fkm { epsilon, max_rounds, min_rows: 1, local_steps: local.most, finish: 1 },
-        10 => Algorithm::Kumar { epsilon, max_rounds, local },
         _ => Algorithm::Describe { bins: 2 + dice.below(6) as u32 },
     }
 }

@@ -230,6 +230,7 @@ pub fn deviations(query: &Query, columns: usize, rho: f64) -> Result<Vec<f64>> {
 }
 
 /// Totals of two neighbouring sets of rows, for an adversary that knows both and chose the questions: nobody can know more.
+#[derive(Clone, Copy)]
 pub struct Neighbours<'a> {
     /// The rows as they are if the adversary's guess is wrong.
     pub without: &'a Honest,

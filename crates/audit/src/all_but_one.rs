@@ -2,21 +2,27 @@
 //! has more numbers than a row has values. Under noise nothing is solved. The adversary then weighs people as they usually are by how
 //! well they fit the totals, and takes the mean: nobody comes nearer on average (Bayes).
 
-use std::time::Instant;
-
 use anyhow::{Context as _, Result};
 use veilsum_cluster::Query;
 
 use crate::{
     account::{self, CONTROL, Honest, Neighbours, PROTECTION, sums},
     chance::{Population, Secret, distance, median},
-    few_rows::{self, Round},
-    finding::Finding,
+    finding::{Attack, Context, Found},
+    releases::{self, Round},
     scene::EDGE,
 };
 
-/// Name on the command line.
-pub const NAME: &str = "all-but-one";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "all-but-one",
+    shows: "who knows all rows but one solves for the last",
+    needs: "all rows but one, and totals of an honest run",
+    control: CONTROL,
+    protection: PROTECTION,
+    not_shown: "rho 1 is weak here: a value replaced by its opposite is told apart nearly always; 0.25 is advised",
+    run,
+};
 const ROWS: usize = 200;
 const ROUNDS: usize = 2;
 const STARTS: usize = 8;
@@ -45,8 +51,7 @@ fn weighed(people: &[Vec<f64>], queries: &[Query], totals: &[Vec<f64>], rho: f64
 ///
 /// # Errors
 /// Where a round cannot be answered.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let sets = account::times(quick, 100);
     let mut measures = account::near("median distance to the last row", 1e-3, 0.7, |rho| {
         let (mut off, mut guess) = (Vec::new(), Vec::new());
@@ -67,7 +72,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
             }
             let usual = people.people(USUAL);
             let found = match rho {
-                None => few_rows::solve(&rounds, &totals, 1, STARTS, || people.draw()).context("no centres")?,
+                None => releases::solve(&rounds, &totals, 1, STARTS, || people.draw()).context("no centres")?,
                 Some(rho) => vec![weighed(&usual, &queries, &totals, rho / ROUNDS as f64)?],
             };
             off.push(distance(&found[0], &last));
@@ -85,15 +90,8 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     measures.extend(account::told("which of two values the last row has", Secret::Value, |rho| {
         pair.told_apart(rho, tries, seed)
     })?);
-    Ok(Finding {
-        attack: NAME,
-        needs: "all rows but one, and totals of an honest run",
-        control: CONTROL,
-        protection: PROTECTION,
+    Ok(Found::new(
         measures,
-        also_broken: None,
-        details: vec![format!("{sets} sets of {ROWS} known rows, {ROUNDS} rounds; a guess is the mean person")],
-        not_shown: "rho 1 is weak here: a value replaced by its opposite is told apart nearly always; 0.25 is advised",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+        vec![format!("{sets} sets of {ROWS} known rows, {ROUNDS} rounds; a guess is the mean person")],
+    ))
 }

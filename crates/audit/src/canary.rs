@@ -3,8 +3,6 @@
 //! most, which is the rho of a Gaussian (Bun & Steinke 2016, Proposition 1.6). It must be what the plan states, and a site that adds half
 //! its share must be found: a lower bound of epsilon from membership tests would miss both.
 
-use std::time::Instant;
-
 use anyhow::Result;
 use veilsum_cluster::{
     Centres, Query,
@@ -17,12 +15,20 @@ use veilsum_node::question::Question;
 
 use crate::{
     account::{self, Honest, asked, measured},
-    finding::{Finding, Limit, Measure},
+    finding::{Attack, Context, Found, Limit, Measure},
     scene::EDGE,
 };
 
-/// Name on the command line.
-pub const NAME: &str = "noise-canary";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "noise-canary",
+    shows: "what the sites' noise really costs, and whether half a share is noticed",
+    needs: "nothing: this measures the sites' own noise",
+    control: "one of two honest sites adds half its share",
+    protection: account::PROTECTION,
+    not_shown: "a site that adds no noise on purpose: it is one of those that collude",
+    run,
+};
 /// Draws of a measurement: its standard deviation is then sqrt(2 / draws) of it, 0.7 %.
 const DRAWS: usize = 40_000;
 /// A measured rho may be off by this much of the stated one, its interval of 95 % included.
@@ -66,8 +72,7 @@ fn canaries() -> Result<Vec<(&'static str, Question)>> {
 ///
 /// # Errors
 /// Where a question cannot be answered.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let draws = account::times(quick, DRAWS) as u64;
     let interval = 1.96 * (2.0 / draws as f64).sqrt();
     let (mut measures, mut details, mut low) = (Vec::new(), Vec::new(), Vec::new());
@@ -93,15 +98,9 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         }
     }
     details.push(format!("{draws} draws each; the interval of 95 % is {:.1} % of the measured rho", 100.0 * interval));
-    Ok(Finding {
-        attack: NAME,
-        needs: "nothing: this measures the sites' own noise",
-        control: "one of two honest sites adds half its share",
-        protection: account::PROTECTION,
+    Ok(Found {
         measures,
         also_broken: (!low.is_empty()).then(|| format!("more noise than is stated: {}", low.join("; "))),
         details,
-        not_shown: "a site that adds no noise on purpose: it is one of those that collude",
-        seconds: began.elapsed().as_secs_f64(),
     })
 }

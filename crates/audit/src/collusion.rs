@@ -1,25 +1,31 @@
 //! All sites but one collude, or all sites but one belong to the coordinator (Douceur 2002). The total less their parts
 //! is the last site's sum, and the sums of a sweep give its records.
 
-use std::time::Instant;
-
 use anyhow::{Context as _, Result};
 use veilsum_cluster::{Query, random::Stream};
 use veilsum_proto::Rule;
 
 use crate::{
     account::{self, Honest},
-    finding::{Finding, Measure, Rate},
+    finding::{Attack, Found, Measure, Rate},
     inconsistency::Field,
     lying_hub::LyingHub,
-    one_round_records::hits,
     releases::Releases,
-    sweep_records,
+    sweep_records::{self, hits},
     view::Recording,
 };
 
-/// Name on the command line.
-pub const NAME: &str = "collusion-sybil";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "collusion-sybil",
+    shows: "all sites but one collude, or are the coordinator's own",
+    needs: "the coordinator's view and the inputs of all sites but one",
+    control: "a recorded sweep behind masks, exact; and a roster of the coordinator's own making",
+    protection: "the last site's own share of the noise [NOI-3], which is half of what the plan counts on; a signed roster of whom \
+                     the owner agreed on [ROS-*], to which every key exchange is held [KEX-*]",
+    not_shown: "the last site's sums: with exact totals they are the coalition's, with noise all but its own share",
+    run: |c| run(c.sweep()?, c.seed),
+};
 const LABEL: &[u8; 24] = b"veilsum audit coalitionv";
 /// Strangers that are tried.
 const SYBILS: usize = 20;
@@ -28,8 +34,7 @@ const SYBILS: usize = 20;
 ///
 /// # Errors
 /// Where a run fails.
-pub fn run(recording: &Recording, seed: u64) -> Result<Finding> {
-    let began = Instant::now();
+pub fn run(recording: &Recording, seed: u64) -> Result<Found> {
     let releases = Releases::of(recording.rounds.iter().map(|r| &r.query)).context("not a sweep of fuzzy c-means")?;
     let last = recording.truth.len() - 1;
     // The coalition holds the coordinator's view and the inputs of all sites but the last.
@@ -81,13 +86,8 @@ pub fn run(recording: &Recording, seed: u64) -> Result<Finding> {
     let mut hub = LyingHub::new(3, field.max_rows, seed, field.answers());
     let refused = hub.strangers(0, SYBILS)?;
     let joined = Rate { hit: u64::from(refused.is_none()), of: 1 };
-    Ok(Finding {
-        attack: NAME,
-        needs: "the coordinator's view and the inputs of all sites but one",
-        control: "a recorded sweep behind masks, exact; and a roster of the coordinator's own making",
-        protection: "the last site's own share of the noise [NOI-3], which is half of what the plan counts on; a signed roster of whom \
-                     the owner agreed on [ROS-*], to which every key exchange is held [KEX-*]",
-        measures: [
+    Ok(Found::new(
+        [
             left.into_iter()
                 .map(|(rho, left, chance)| {
                     Measure::rates(format!("records of the last site within 1e-3, rho {rho}"), with, left, chance)
@@ -96,12 +96,9 @@ pub fn run(recording: &Recording, seed: u64) -> Result<Finding> {
             vec![Measure::rates("directories of strangers that a site takes", Rate { hit: 1, of: 1 }, joined, 0.0)],
         ]
         .concat(),
-        also_broken: None,
-        details: vec![
+        vec![
             format!("control: {} tries, largest error {error:.1e}, N is found to {:.3}", guess.tries, guess.count),
             format!("strangers are refused under {}", refused.map_or("nothing", Rule::name)),
         ],
-        not_shown: "the last site's sums: with exact totals they are the coalition's, with noise all but its own share",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+    ))
 }

@@ -1,19 +1,25 @@
 //! Totals before and after a declared change: their difference is the totals of the rows that came, however many others there are. A
 //! few rounds have more numbers than the new rows have values.
 
-use std::time::Instant;
-
 use anyhow::{Context as _, Result};
 
 use crate::{
     account::{self, CONTROL, Honest, PROTECTION, sums},
     chance::{Population, median, nearest},
-    few_rows::{self, Round},
-    finding::Finding,
+    finding::{Attack, Context, Found},
+    releases::{self, Round},
 };
 
-/// Name on the command line.
-pub const NAME: &str = "declared-change";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "declared-change",
+    shows: "totals before and after a declared change are solved for the new rows",
+    needs: "the same questions before and after a change, and how many rows came",
+    control: CONTROL,
+    protection: PROTECTION,
+    not_shown: "exact totals on both sides of a change: after a declared change there is noise only",
+    run,
+};
 const ROWS: usize = 200;
 /// Rows that come.
 const NEW: usize = 5;
@@ -26,8 +32,7 @@ const STARTS: usize = 12;
 ///
 /// # Errors
 /// Where a round cannot be answered.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let sets = account::times(quick, 30);
     let measures = account::near("median distance to the new rows", 0.02, 0.8, |rho| {
         let (mut off, mut guess) = (Vec::new(), Vec::new());
@@ -46,24 +51,17 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
                 totals.push(now.iter().zip(&old).map(|(a, b)| a - b).collect::<Vec<f64>>());
                 rounds.push((centres, m));
             }
-            let found = few_rows::solve(&rounds, &totals, NEW, STARTS, || people.draw()).context("no centres")?;
+            let found = releases::solve(&rounds, &totals, NEW, STARTS, || people.draw()).context("no centres")?;
             off.extend(nearest(&new, &found));
             (0..20).for_each(|_| guess.extend(nearest(&new, &people.people(NEW))));
         }
         Ok(median(off) / median(guess))
     })?;
-    Ok(Finding {
-        attack: NAME,
-        needs: "the same questions before and after a change, and how many rows came",
-        control: CONTROL,
-        protection: PROTECTION,
+    Ok(Found::new(
         measures,
-        also_broken: None,
-        details: vec![format!(
+        vec![format!(
             "{sets} sets of {ROWS} rows to which {NEW} come; {ROUNDS} rounds before and after; both versions are on one account; \
              guesses are as many other people"
         )],
-        not_shown: "exact totals on both sides of a change: after a declared change there is noise only",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+    ))
 }

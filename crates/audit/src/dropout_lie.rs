@@ -4,7 +4,7 @@
 //! Shares of the self-mask come from sites that believe the target alive, and its pairwise secrets from sites that
 //! believe it gone. With enough of both, the liar removes the masks.
 
-use std::{collections::BTreeMap, rc::Rc, time::Instant};
+use std::{collections::BTreeMap, rc::Rc};
 
 use anyhow::{Result, anyhow};
 use veilsum_cluster::{Batch, Centres, Query};
@@ -12,15 +12,24 @@ use veilsum_node::question::Question;
 use veilsum_proto::{message::Kind, suite::Hash, vectors_api as core};
 
 use crate::{
-    finding::{Finding, Limit, Measure, Rate},
+    finding::{Attack, Context, Found, Limit, Measure, Rate},
     inconsistency::{EXACT, Field, GARBAGE, apart},
     lying_hub::{LyingHub, Sent},
     scene::{CLUMPS, FUZZIFIER},
     textbook::Textbook,
 };
 
-/// Name on the command line.
-pub const NAME: &str = "dropout-lie";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "dropout-lie",
+    shows: "a site said to be there to some and gone to others loses both its masks",
+    needs: "a coordinator that names different survivors to different sites, and sites that collude with it",
+    control: "the same words under Bonawitz et al. as printed, without the consistency check, t = 9 of 20 and one key for all rounds",
+    protection: "a site gives its share or its seed of a round, never both [UNM-*], [CON-*]; 2t > n + c [THR-2]; seeds are of \
+                     one round [MSK-*]",
+    not_shown: "more colluders than the terms assume; the difference that every honest change of a cohort costs",
+    run,
+};
 const SITES: u16 = 20;
 const ROWS: usize = 12;
 const TARGET: u16 = 0;
@@ -114,8 +123,7 @@ fn ask(
 ///
 /// # Errors
 /// Where an honest part of the conversation fails.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let field = Rc::new(Field::new(seed, usize::from(SITES), ROWS)?);
     let everybody: Vec<u16> = (0..SITES).collect();
     let q = question(0.0)?;
@@ -130,7 +138,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     // Its key, opened because it was gone in round 1, and its self-mask of round 0, opened because it was there.
     let control_reuse = error(&book.opened(TARGET, 0, &sent, [&everybody[1..], &everybody[1..]])?);
 
-    let (mut least, mut both, mut most) = (f64::INFINITY, Rate::default(), (0, 0));
+    let (mut least, mut both) = (f64::INFINITY, Rate::default());
     let threshold =
         LyingHub::new(usize::from(SITES), field.max_rows, seed, field.answers()).threshold(usize::from(SITES))?;
     let honest = SITES - COLLUDERS - 1;
@@ -142,7 +150,6 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         let (context, inputs) = ask(&mut hub, 0, Hash::default(), layout.words(), &q)?;
         let (loot, gave) = lie(&mut hub, &context, &inputs, alive)?;
         (both.hit, both.of) = (both.hit + gave, both.of + u64::from(honest));
-        most = (most.0.max(loot.shares.len()), most.1.max(loot.seeds.len()));
         least = least.min(error(&loot.apply(&context, &inputs[&TARGET].words(), threshold)));
     }
 
@@ -161,13 +168,8 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         loot.seeds.extend(sent.seeds().iter().map(|(_, seed)| (*site, *seed)));
     }
     let reuse = error(&loot.apply(&first, &inputs[&TARGET].words(), threshold));
-    Ok(Finding {
-        attack: NAME,
-        needs: "a coordinator that names different survivors to different sites, and sites that collude with it",
-        control: "the same words under Bonawitz et al. as printed, without the consistency check, t = 9 of 20 and one key for all rounds",
-        protection: "a site gives its share or its seed of a round, never both [UNM-*], [CON-*]; 2t > n + c [THR-2]; seeds are of \
-                     one round [MSK-*]",
-        measures: vec![
+    Ok(Found::new(
+        vec![
             Measure::new("false survivors: error of the target's sums, steps", control, EXACT, least, GARBAGE),
             Measure::new(
                 "honest sites that tell both secrets of a round",
@@ -178,14 +180,6 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
             ),
             Measure::new("a later drop-out: error of the earlier sums, steps", control_reuse, EXACT, reuse, GARBAGE),
         ],
-        also_broken: None,
-        details: vec![format!(
-            "{SITES} sites, t = {threshold}, {COLLUDERS} collude; the liar got at most {} shares and {} of {} seeds in one round",
-            most.0,
-            most.1,
-            SITES - 1
-        )],
-        not_shown: "more colluders than the terms assume; the difference that every honest change of a cohort costs",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+        vec![format!("{SITES} sites, t = {threshold}, {COLLUDERS} collude")],
+    ))
 }

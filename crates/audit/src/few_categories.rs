@@ -1,55 +1,43 @@
 //! Four columns of two categories: sixteen possible rows. A total is the sum over the possible rows d of n_d phi(d), and phi is public.
-//! A few rounds have more numbers than there are possible rows, and n is found by non-negative least squares. One round has fewer, but
-//! counts are whole and small, and numbers have many digits: a lattice says which counts fit. Behind masks, nobody lying.
-
-use std::time::Instant;
+//! One round has fewer numbers than there are possible rows, but counts are whole and small, and numbers have many digits: a lattice
+//! says which counts fit. Behind masks, nobody lying.
 
 use anyhow::Result;
 use veilsum_cluster::{
-    Centres, Query,
+    Centres,
     query::{TypicalSums, Typicality},
 };
 
 use crate::{
     account::{self, CONTROL, Honest, Neighbours, PROTECTION, sums},
     chance::{Population, Secret},
-    finding::{Finding, Limit, Measure, Rate},
+    finding::{Attack, Context, Found, Limit, Measure, Rate},
     lattice,
-    nnls::Columns,
     scene::EDGE,
 };
 
-/// Name on the command line.
-pub const NAME: &str = "few-categories";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "few-categories",
+    shows: "totals tell how often each of a few possible rows occurs, and in which cell a person is",
+    needs: "totals of an honest run over columns with few possible values",
+    control: CONTROL,
+    protection: PROTECTION,
+    not_shown: "how often a category occurs, about: that is what totals are for",
+    run,
+};
 const COLUMNS: usize = 4;
 /// Possible rows.
 const CELLS: usize = 1 << COLUMNS;
 const ROWS: usize = 200;
-const ROUNDS: usize = 3;
 
 fn cell(number: usize) -> Vec<f64> {
     (0..COLUMNS).map(|bit| if number >> bit & 1 == 1 { EDGE } else { -EDGE }).collect()
 }
 
-/// How often each possible row occurs, by totals of these questions.
-fn counts(queries: &[Query], totals: &[Vec<f64>]) -> Result<Vec<f64>> {
-    let (mut columns, mut len) = (Vec::new(), 0);
-    for number in 0..CELLS {
-        let one = Honest::new(&[cell(number)])?;
-        let before = columns.len();
-        for query in queries {
-            columns.extend(one.total(query, None, &[])?);
-        }
-        len = columns.len() - before;
-    }
-    let found = Columns::new(columns, len).fit(&totals.concat(), 400, 1);
-    let mut counts = vec![0.0; CELLS];
-    found.active.into_iter().for_each(|(number, weight)| counts[number] = weight.round());
-    Ok(counts)
-}
-
-/// The same as whole numbers from a single round: the six numbers of one window, the number of rows among them, which is known.
-fn counts_of_one_round(honest: &Honest, people: &mut Population, rho: Option<f64>, draw: &[u64]) -> Result<Vec<f64>> {
+/// How often each possible row occurs, from a single round: the six numbers of one window, the number of rows among them, which is
+/// known.
+fn counts(honest: &Honest, people: &mut Population, rho: Option<f64>, draw: &[u64]) -> Result<Vec<f64>> {
     let centres = Centres::from_rows(&[people.anywhere(COLUMNS).iter().map(|x| 0.6 * x).collect::<Vec<f64>>()])?;
     let query = TypicalSums { centres, m: 2.0, distance: EDGE, typicality: Typicality::Possibilistic }.into();
     let numbers = |of: &Honest, rows: usize, rho: Option<f64>| -> Result<Vec<f64>> {
@@ -65,41 +53,25 @@ fn counts_of_one_round(honest: &Honest, people: &mut Population, rho: Option<f64
 ///
 /// # Errors
 /// Where a round cannot be answered.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let sets = account::times(quick, 20);
-    let found = |rho: Option<f64>| -> Result<(Rate, Rate, Rate)> {
-        let (mut cells, mut whole, mut by_one) = (Rate::default(), Rate::default(), Rate::default());
+    let found = |rho: Option<f64>| -> Result<Rate> {
+        let mut whole = Rate::default();
         for set in 0..sets as u64 {
             let mut people = Population::new(seed.wrapping_add(set), COLUMNS, 3, 0.5);
             let numbers: Vec<usize> =
                 (0..ROWS).map(|_| people.draw().iter().rev().fold(0, |n, x| 2 * n + usize::from(*x > 0.0))).collect();
             let honest = Honest::new(&numbers.iter().map(|n| cell(*n)).collect::<Vec<_>>())?;
-            let queries: Vec<Query> = (0..ROUNDS)
-                .map(|_| sums(&(0..3).map(|_| people.anywhere(COLUMNS)).collect::<Vec<_>>(), Some(2.0)))
-                .collect::<Result<_>>()?;
-            let part = rho.map(|rho| rho / ROUNDS as f64);
-            let ask = |(i, q): (usize, &Query)| honest.total(q, part, &[seed, set, i as u64]);
-            let totals: Vec<Vec<f64>> = queries.iter().enumerate().map(ask).collect::<Result<_>>()?;
             let truth: Vec<f64> =
                 (0..CELLS).map(|cell| numbers.iter().filter(|n| **n == cell).count() as f64).collect();
-            let said = counts(&queries, &totals)?;
-            // That nobody is in a cell where nobody usually is, is no secret.
-            said.iter().zip(&truth).filter(|(_, truth)| **truth > 0.0).for_each(|(s, t)| cells.add(s == t));
-            whole.add(said == truth);
-            by_one.add(counts_of_one_round(&honest, &mut people, rho, &[seed, set, ROUNDS as u64])? == truth);
+            whole.add(counts(&honest, &mut people, rho, &[seed, set])? == truth);
         }
-        Ok((cells, whole, by_one))
+        Ok(whole)
     };
-    let (exact, all, one) = found(None)?;
-    let (mut measures, mut details) = (Vec::new(), Vec::new());
+    let (exact, mut measures) = (found(None)?, Vec::new());
     for rho in account::ACCOUNTS {
-        let (cells, whole, by_one) = found(Some(rho))?;
-        let what = format!("sets in which all sixteen counts come out, rho {rho}");
-        measures.push(Measure::new(what, all, Limit::AtLeast(0.95), whole, Limit::AtMost(0.0)));
-        let what = format!("the same by the six numbers of one round, rho {rho}");
-        measures.push(Measure::new(what, one, Limit::AtLeast(0.9), by_one, Limit::AtMost(0.0)));
-        details.push(format!("rho {rho}: {cells} of the counts that are not 0 are right, exactly {exact}"));
+        let what = format!("sets in which all sixteen counts come out, by six numbers, rho {rho}");
+        measures.push(Measure::new(what, exact, Limit::AtLeast(0.9), found(Some(rho))?, Limit::AtMost(0.0)));
     }
     // One person, all others known, and the cells asked one by one.
     let mut people = Population::new(seed, COLUMNS, 3, 0.5);
@@ -112,15 +84,5 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     measures.extend(account::told("in which of two cells a person is, all others known", Secret::Cell, |rho| {
         pair.told_apart(rho, tries, seed)
     })?);
-    Ok(Finding {
-        attack: NAME,
-        needs: "totals of an honest run over columns with few possible values",
-        control: CONTROL,
-        protection: PROTECTION,
-        measures,
-        also_broken: None,
-        details,
-        not_shown: "how often a category occurs, about: that is what totals are for",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+    Ok(Found::new(measures, vec![format!("{sets} sets of {ROWS} rows")]))
 }

@@ -1,6 +1,15 @@
-//! The finding of one attack: numbers without the protection and with it, each with the limit that it must reach.
+//! An attack and its finding: numbers without the protection and with it, each with the limit that it must reach.
 
+use std::{cell::OnceCell, collections::BTreeSet};
+
+use anyhow::Result;
 use serde::Serialize;
+use veilsum_proto::Rule;
+
+use crate::{
+    scene::Scene,
+    view::{self, Recording},
+};
 
 /// A number of successes out of a number of tries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -188,30 +197,72 @@ impl Verdict {
     }
 }
 
-/// What one attack found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Finding {
-    /// Its name.
-    pub attack: &'static str,
+/// What every attack of one audit gets.
+pub struct Context {
+    /// From which scenes and starts are drawn.
+    pub seed: u64,
+    /// Whether the short form is run.
+    pub quick: bool,
+    sweep: OnceCell<Recording>,
+}
+
+impl Context {
+    /// Makes an audit that has recorded nothing yet.
+    pub fn new(seed: u64, quick: bool) -> Context {
+        Context { seed, quick, sweep: OnceCell::new() }
+    }
+
+    /// The run of a sweep over K.
+    ///
+    /// # Errors
+    /// Where it cannot be recorded.
+    pub fn sweep(&self) -> Result<&Recording> {
+        if let Some(recording) = self.sweep.get() {
+            return Ok(recording);
+        }
+        let recording = view::record(&Scene::sweep(self.seed)?)?;
+        Ok(self.sweep.get_or_init(|| recording))
+    }
+}
+
+/// An attack of the table.
+#[derive(Debug, Clone, Serialize)]
+pub struct Attack {
+    /// Its name on the command line.
+    #[serde(rename = "attack")]
+    pub name: &'static str,
+    /// What it shows, in one line.
+    pub shows: &'static str,
     /// What the adversary must have.
     pub needs: &'static str,
     /// Exactly what the control is: which protection it lacks.
     pub control: &'static str,
     /// What protects, with its rules.
     pub protection: &'static str,
+    /// What it does not show.
+    pub not_shown: &'static str,
+    /// Runs it, with what it lacks and with what protects.
+    #[serde(skip)]
+    pub run: fn(&Context) -> Result<Found>,
+}
+
+/// What one attack found.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Found {
     /// The numbers.
     pub measures: Vec<Measure>,
     /// Another sign that the protection failed.
     pub also_broken: Option<String>,
     /// What a reader should know beside the numbers.
     pub details: Vec<String>,
-    /// What it does not show.
-    pub not_shown: &'static str,
-    /// Time the attack took, with the recording of what it alone needs.
-    pub seconds: f64,
 }
 
-impl Finding {
+impl Found {
+    /// These numbers, and no other sign.
+    pub fn new(measures: Vec<Measure>, details: Vec<String>) -> Found {
+        Found { measures, also_broken: None, details }
+    }
+
     /// The worst verdict of its measures.
     pub fn verdict(&self) -> Verdict {
         if self.also_broken.is_some() {
@@ -219,6 +270,19 @@ impl Finding {
         }
         self.measures.iter().map(Measure::verdict).max().unwrap_or(Verdict::ControlFailed)
     }
+}
+
+/// An attack with what it found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Finding {
+    /// The attack.
+    #[serde(flatten)]
+    pub attack: &'static Attack,
+    /// What it found.
+    #[serde(flatten)]
+    pub found: Found,
+    /// Time the attack took, with the recording of what it alone needs.
+    pub seconds: f64,
 }
 
 /// The smallest count that blind guessing with this many expected hits exceeds less than once in 1,000 audits.
@@ -233,22 +297,17 @@ pub fn beyond_chance(expected: f64) -> u64 {
     u64::from(count)
 }
 
+/// These rules in a sentence.
+pub fn listed(rules: &BTreeSet<Rule>) -> String {
+    rules.iter().map(|rule| rule.name()).collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn finding(measures: Vec<Measure>) -> Finding {
-        Finding {
-            attack: "a",
-            needs: "b",
-            control: "c",
-            protection: "d",
-            measures,
-            also_broken: None,
-            details: vec!["a line".to_owned()],
-            not_shown: "e",
-            seconds: 0.0,
-        }
+    fn finding(measures: Vec<Measure>) -> Found {
+        Found::new(measures, vec!["a line".to_owned()])
     }
 
     #[test]
@@ -264,7 +323,7 @@ mod tests {
         assert_eq!(of((4, 5), (1, 5)), Verdict::Broken);
         assert_eq!(finding(Vec::new()).verdict(), Verdict::ControlFailed);
         let good = Measure::rates("x", Rate { hit: 5, of: 5 }, Rate { hit: 0, of: 5 }, 0.0);
-        let sign = Finding { also_broken: Some("a sign".into()), ..finding(vec![good]) };
+        let sign = Found { also_broken: Some("a sign".into()), ..finding(vec![good]) };
         assert_eq!(sign.verdict(), Verdict::Broken);
     }
 

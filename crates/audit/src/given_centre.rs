@@ -1,33 +1,47 @@
 //! Membership by given first centres: two that nearly coincide stand beside a patient. The row that is there weighs 1 at the one and
 //! nothing at the other, all others weigh alike at both, so the difference of two weights counts the rows in the pinhole. An
 //! adversary that knows all other rows does better still: it compares the whole total with what it would be without the patient.
-
-use std::time::Instant;
+//!
+//! In possibilistic c-means a row weighs by its distance to one centre alone, so that a centre is a window. One that nobody else is in
+//! is a pinhole, and all centres of a plan may look through it.
 
 use anyhow::Result;
+use veilsum_cluster::{
+    Centres,
+    query::{TypicalSums, Typicality},
+};
 
 use crate::{
     account::{self, CONTROL, Honest, Neighbours, PROTECTION, sums},
     chance::{Population, Secret, auc},
-    finding::Finding,
+    finding::{Attack, Context, Found},
     scene::EDGE,
 };
 
-/// Name on the command line.
-pub const NAME: &str = "given-centre";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "given-centre",
+    shows: "given first centres beside a patient, or windows on him, tell whether he is there",
+    needs: "a plan with first centres of the coordinator's choice",
+    control: CONTROL,
+    protection: PROTECTION,
+    not_shown: "a person with several rows: r rows cost r² as much",
+    run,
+};
 const COLUMNS: usize = 2;
 const ROWS: usize = 150;
 /// Between the two centres of a pair, in box units as the plan states them.
 const APART: f64 = 1e-6;
 /// Candidates of a question.
 const PAIRS: usize = 3;
+/// Windows on one patient.
+const PINHOLES: usize = 4;
 
 /// Puts the pairs beside candidates of whom half are there, and a centre beside one in the corner.
 ///
 /// # Errors
 /// Where a question cannot be answered.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let sets = account::times(quick, 100);
     // The difference of two weights, as anybody can take it.
     let pairs = |rho: Option<f64>| {
@@ -53,26 +67,25 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     let rest = people.people(ROWS);
     let patient = vec![EDGE; COLUMNS];
     let (without, with) = (Honest::new(&rest)?, Honest::new(&[rest, vec![patient.clone()]].concat())?);
+    let centres = Centres::from_rows(&vec![patient.clone(); PINHOLES])?;
+    let pinholes = [TypicalSums { centres, m: 2.0, distance: 0.01, typicality: Typicality::Possibilistic }.into()];
     let queries = [sums(&[patient, vec![0.0; COLUMNS], vec![-0.5; COLUMNS]], Some(2.0))?];
     let worst = Neighbours { without: &without, with: &with, queries: &queries };
+    let windows = Neighbours { queries: &pinholes, ..worst };
     let tries = account::times(quick, 1000);
     let mut measures = account::told("is one of three there, by a weight's difference", Secret::Row, pairs)?;
     measures.extend(account::told("is a patient in the corner there, all others known", Secret::Row, |rho| {
         worst.told_apart(rho, tries, seed)
     })?);
+    measures.extend(account::told("is a patient in four pinholes there, all others known", Secret::Row, |rho| {
+        windows.told_apart(rho, tries, seed)
+    })?);
     let reached = measures[2].protected;
-    Ok(Finding {
-        attack: NAME,
-        needs: "a plan with first centres of the coordinator's choice",
-        control: CONTROL,
-        protection: PROTECTION,
+    Ok(Found::new(
         measures,
-        also_broken: None,
-        details: vec![format!(
+        vec![format!(
             "{sets} sets of {ROWS} rows; the worst case is at the bound ({reached} of {:.2} at rho 1): the bound is not loose",
             Secret::Row.bound(1.0)
         )],
-        not_shown: "a person with several rows: r rows cost r² as much",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+    ))
 }

@@ -2,7 +2,7 @@
 //! is the one site's sums (Pasquini et al., CCS 2022). In a second attack one site is asked twice under one mask, which
 //! cancels in the difference.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use veilsum_cluster::{Batch, Centres, Prepared, Query};
@@ -10,15 +10,25 @@ use veilsum_node::question::{Layout, Question, SumBounds, Terms, contribute};
 use veilsum_proto::{Rule, fixed, suite::Hash};
 
 use crate::{
-    finding::{Finding, Limit, Measure, Rate},
+    finding::{Attack, Context, Found, Limit, Measure, Rate},
     lying_hub::{Answer, LyingHub},
     scene::{CLUMPS, FUZZIFIER, Scene},
     textbook::Textbook,
     view::{prepared, read_as_plain},
 };
 
-/// Name on the command line.
-pub const NAME: &str = "model-inconsistency";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "model-inconsistency",
+    shows: "different questions to different sites, or two to one, leave one site's sums in the open",
+    needs: "a coordinator that tells sites different things, or one site twice",
+    control: "the same sites' words under Bonawitz et al. as printed: masks from the pair and the round alone, no box for \
+                  centres",
+    protection: "every mask is bound to the hash of all that was asked [RND-1]; a site sees the others' signatures on its own \
+                     question before a share leaves [SUR-5]; a slot is answered once [RND-2]",
+    not_shown: "denial of service: every such lie ends the round",
+    run,
+};
 const SITES: usize = 8;
 const ROWS: usize = 20;
 const TARGET: u16 = 0;
@@ -92,8 +102,7 @@ pub const GARBAGE: Limit = Limit::AtLeast(1e6);
 ///
 /// # Errors
 /// Where an honest part of the conversation fails.
-pub fn run(seed: u64) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, .. }: &Context) -> Result<Found> {
     let field = std::rc::Rc::new(Field::new(seed, SITES, ROWS)?);
     let near = about(CLUMPS)?;
     // The control has no box: the others' centres are a million half-widths away. Where there is one, in a corner.
@@ -168,14 +177,8 @@ pub fn run(seed: u64) -> Result<Finding> {
     let [first, second] = words.as_slice() else { anyhow::bail!("two answers") };
     let protected_twice = apart(&difference(first, second), &truth_of_two, 0..truth.len());
     let all = |of| Rate { hit: of, of };
-    Ok(Finding {
-        attack: NAME,
-        needs: "a coordinator that tells sites different things, or one site twice",
-        control: "the same sites' words under Bonawitz et al. as printed: masks from the pair and the round alone, no box for \
-                  centres",
-        protection: "every mask is bound to the hash of all that was asked [RND-1]; a site sees the others' signatures on its own \
-                     question before a share leaves [SUR-5]; a slot is answered once [RND-2]",
-        measures: vec![
+    Ok(Found::new(
+        vec![
             Measure::new("two broadcasts: error of the target's sums, steps", control, EXACT, protected, GARBAGE),
             Measure::rates("sites that release shares", all(SITES as u64), released, 0.0),
             Measure::new(
@@ -187,14 +190,8 @@ pub fn run(seed: u64) -> Result<Finding> {
             ),
             Measure::rates("second answers in one slot", all(2), again, 0.0),
         ],
-        also_broken: None,
-        details: vec![format!(
-            "{SITES} sites of {ROWS} rows; a step is 2^-{} here",
-            layout.blocks[0].scale.fraction_bits
-        )],
-        not_shown: "denial of service: every such lie ends the round",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+        vec![format!("{SITES} sites of {ROWS} rows; a step is 2^-{} here", layout.blocks[0].scale.fraction_bits)],
+    ))
 }
 
 /// A site's answer to another question, in the scale of this one.

@@ -1,20 +1,26 @@
 //! Linear reconstruction of labels (Dinur & Nissim 2003): the adversary knows all rows and not their labels. Every plan counts labels in
 //! other cells, each count is a linear equation in the unknown bits, and least squares solves them once there are as many as rows.
 
-use std::time::Instant;
-
 use anyhow::{Context as _, Result};
 use veilsum_cluster::{Centres, Query, query::Contingency};
 
 use crate::{
     account::{self, CONTROL, Honest, PROTECTION},
     chance::{Population, Secret, auc},
-    finding::{Finding, Limit, Measure, Rate},
+    finding::{Attack, Context, Found, Limit, Measure, Rate},
     least_squares::solve_symmetric,
 };
 
-/// Name on the command line.
-pub const NAME: &str = "labels-from-cells";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "labels-from-cells",
+    shows: "counts of labels in many plans' cells are solved for every row's label",
+    needs: "all rows without their labels, and plans that count labels in cells of the coordinator's choice",
+    control: CONTROL,
+    protection: PROTECTION,
+    not_shown: "what a row's values say of its label without any total",
+    run,
+};
 const ROWS: usize = 60;
 const CELLS: usize = 6;
 /// Plans: exact counts of so many cells determine every label.
@@ -63,8 +69,7 @@ fn attack(
 ///
 /// # Errors
 /// Where a plan cannot be answered.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let sets = account::times(quick, 10);
     // By label the estimates, and how many are right.
     let found = |rho: Option<f64>| -> Result<(Vec<f64>, Vec<f64>, Rate)> {
@@ -92,18 +97,11 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         let bound = Limit::AtMost(Secret::Cell.bound(rho));
         measures.push(Measure::new(format!("labels right, rho {rho}"), exact, Limit::AtLeast(0.95), right, bound));
     }
-    Ok(Finding {
-        attack: NAME,
-        needs: "all rows without their labels, and plans that count labels in cells of the coordinator's choice",
-        control: CONTROL,
-        protection: PROTECTION,
+    Ok(Found::new(
         measures,
-        also_broken: None,
-        details: vec![format!(
+        vec![format!(
             "{sets} sets of {ROWS} rows, {PLANS} plans of {CELLS} cells; always saying the commoner label is right in {:.0} %",
             100.0 * (1.0 - SHARE)
         )],
-        not_shown: "what a row's values say of its label without any total",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+    ))
 }

@@ -11,44 +11,31 @@
 //!
 //! # How to read this crate
 //!
-//! 1. [`scene`], [`view`], [`finding`], [`table`], [`page`]: made-up federations, what a party saw, what an attack found, and all of
+//! 1. [`scene`], [`view`], [`finding`], [`table`]: made-up federations, what a party saw, what an attack found, and all of
 //!    them side by side.
-//! 2. [`liar`], [`lying_hub`], [`invented`], [`textbook`]: coordinators that lie, and the protocol as printed, without its check.
+//! 2. [`lying_hub`], [`textbook`]: coordinators that lie, and the protocol as printed, without its check.
 //! 3. [`chance`], [`account`]: what an account lets anybody do at best, and totals exactly and with its noise.
-//! 4. [`least_squares`], [`nnls`], [`releases`], [`few_rows`], [`lattice`]: solvers.
-//! 5. The attacks, one file each. [`one_round_records`] is the simplest on what one site sends, [`given_centre`] on totals.
+//! 4. [`least_squares`], [`nnls`], [`releases`], [`lattice`]: solvers.
+//! 5. The attacks, one file each. [`sweep_records`] is on what one site sends, [`given_centre`] on totals.
 
 pub mod account;
 pub mod all_but_one;
 pub mod canary;
 pub mod chance;
-pub mod chosen_total;
-pub mod cohorts;
 pub mod collusion;
-pub mod count_from_memberships;
 pub mod declared_change;
 pub mod differencing;
 pub mod dropout_lie;
-pub mod far_cluster;
-pub mod far_row;
 pub mod few_categories;
-pub mod few_rows;
 pub mod finding;
-pub mod framed_coordinator;
 pub mod given_centre;
 pub mod inconsistency;
-pub mod invented;
 pub mod labels;
 pub mod lattice;
 pub mod least_squares;
-pub mod liar;
 pub mod lying_hub;
 pub mod moving_rows;
 pub mod nnls;
-pub mod one_column;
-pub mod one_round_records;
-pub mod outlier;
-pub mod page;
 pub mod pinhole;
 pub mod poison;
 pub mod published_outlier;
@@ -59,6 +46,4 @@ pub mod sweep_records;
 pub mod table;
 pub mod textbook;
 pub mod two_questions;
-pub mod unsigned_input;
 pub mod view;
-pub mod windows;

@@ -21,7 +21,7 @@ pub use veilsum_testkit::{
 };
 use veilsum_testkit::{
     hub::{Accepted, Hub},
-    wire::{Directory, Keys, Sealed, directory_hash, parts, round_context},
+    wire::{Directory, Keys, directory_hash, parts, round_context},
 };
 
 /// The coordinator, and its sites.
@@ -29,8 +29,6 @@ pub struct LyingHub {
     hub: Hub,
     /// The last directory.
     pub deck: Hash,
-    /// By member of it, what it committed to its self-mask seeds with, slot by slot.
-    pub commitments: BTreeMap<u16, Vec<Hash>>,
     decks: u32,
 }
 
@@ -58,25 +56,11 @@ impl LyingHub {
         LyingHub::closed(Kit::new(n, |terms| terms.max_rows = max_rows), seed, answer)
     }
 
-    /// Under the terms and the floor of this kit.
-    pub fn of(kit: Kit, seed: u64, answer: Answer) -> LyingHub {
-        LyingHub::with(Hub::of(kit, seed), answer)
-    }
-
-    /// The same with sites that await no opening.
+    /// The same under the terms and the floor of this kit.
     pub fn closed(kit: Kit, seed: u64, answer: Answer) -> LyingHub {
-        LyingHub::with(Hub::closed(kit, seed), answer)
-    }
-
-    fn with(mut hub: Hub, answer: Answer) -> LyingHub {
+        let mut hub = Hub::closed(kit, seed);
         (hub.answer, hub.remembers) = (answer, true);
-        LyingHub { hub, deck: Hash::default(), commitments: BTreeMap::new(), decks: 0 }
-    }
-
-    fn one(&mut self, to: u16, bytes: &[u8]) -> Result<Sent> {
-        let mut sent = self.tell(to, bytes)?;
-        ensure!(sent.len() == 1, "one frame and {} replies", sent.len());
-        Ok(sent.remove(0))
+        LyingHub { hub, deck: Hash::default(), decks: 0 }
     }
 
     /// An honest exchange of keys among these sites, in blocks as the terms have them.
@@ -100,14 +84,9 @@ impl LyingHub {
     /// Where a site does not take part for another reason.
     pub fn arrange(&mut self, members: &[u16], blocks: Vec<Vec<u16>>) -> Result<BTreeMap<u16, Rule>> {
         self.state_blocks(members);
-        let (id, frame) = self.open(self.decks, SLOTS);
+        let (id, own) = self.hub.advertise(self.decks, SLOTS, members);
         self.decks += 1;
-        let mut entries = Vec::new();
-        for m in members {
-            let sent = self.one(*m, &frame)?;
-            entries.push((*m, sent.read::<Keys>(), sent.proof));
-        }
-        let directory = Directory { threshold: self.threshold(members.len())? as u16, entries, blocks };
+        let directory = Directory { blocks, ..own };
         let hash = directory_hash(&id, &directory);
         let frame = self.frame(Kind::Directory, &id, &directory);
         let (mut accepted, mut refused) = (Accepted::new(), BTreeMap::new());
@@ -120,17 +99,12 @@ impl LyingHub {
         if !refused.is_empty() {
             return Ok(refused);
         }
-        let mut sealed: BTreeMap<u16, Sealed> = BTreeMap::new();
-        for m in members {
-            let frame = self.directory_certificate(&hash, &accepted, *m);
-            sealed.insert(*m, self.one(*m, &frame)?.read());
-        }
+        let sealed = self.certify(&hash, &accepted)?;
         for m in members {
             let frame = self.delivery(&hash, &sealed, *m);
-            ensure!(self.one(*m, &frame)?.kind == Kind::ShareAck, "a site did not take its shares");
+            ensure!(self.reply(*m, &frame)?.kind == Kind::ShareAck, "a site did not take its shares");
         }
         self.deck = hash;
-        self.commitments = sealed.into_iter().map(|(site, (commitments, _))| (site, commitments)).collect();
         Ok(refused)
     }
 
@@ -142,7 +116,7 @@ impl LyingHub {
     pub fn strangers(&mut self, target: u16, count: usize) -> Result<Option<Rule>> {
         let (id, frame) = self.open(self.decks, SLOTS);
         self.decks += 1;
-        let own = self.one(target, &frame)?;
+        let own = self.reply(target, &frame)?;
         let keys = own.read::<Keys>();
         let mut entries = vec![(target, keys.clone(), own.proof)];
         for stranger in 0..count as u16 {
@@ -223,6 +197,6 @@ impl LyingHub {
 ///
 /// # Errors
 /// The error itself, where it names none.
-pub fn refusal(e: Error) -> Result<Rule> {
+fn refusal(e: Error) -> Result<Rule> {
     e.rule().ok_or_else(|| e.into())
 }

@@ -1,12 +1,9 @@
 //! The `veilsum-audit` command.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use veilsum_audit::{
-    page,
-    table::{self, ATTACKS},
-};
+use veilsum_audit::table::{self, ATTACKS};
 
 /// Attacks what a party of a federation really received, each beside a control without protection.
 ///
@@ -46,9 +43,6 @@ struct Options {
     /// Fewer victims, rounds and starts.
     #[arg(long)]
     quick: bool,
-    /// Also writes audit.json and audit.html, a page without anything from elsewhere, into this folder.
-    #[arg(long)]
-    out: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -71,18 +65,7 @@ fn main() -> ExitCode {
 }
 
 fn audit(options: &Options, only: Option<&str>) -> anyhow::Result<bool> {
-    // On a terminal what an attack found takes the place of its name; elsewhere both are lines.
-    let terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let report = table::audit(options.seed, options.quick, only, |step| match (terminal, step.found) {
-        (true, None) => eprint!("{step}"),
-        (true, Some(_)) => eprintln!("\r\x1b[K{step}"),
-        (false, _) => eprintln!("{step}"),
-    })?;
-    if let Some(folder) = &options.out {
-        std::fs::create_dir_all(folder)?;
-        veilsum_node::files::write_atomic(folder.join("audit.json"), &serde_json::to_vec_pretty(&report)?)?;
-        veilsum_node::files::write_atomic(folder.join("audit.html"), page::html(&report).as_bytes())?;
-    }
+    let report = table::audit(options.seed, options.quick, only, |step| eprintln!("{step}"))?;
     let mut out = std::io::stdout().lock();
     if options.json {
         serde_json::to_writer_pretty(&mut out, &report)?;

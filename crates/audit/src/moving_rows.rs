@@ -1,18 +1,24 @@
 //! Reconstruction from disclosed centroids (TAR: Yang, Luo & Li 2025, arXiv 2511.07073): from one round of k-means to the next most rows
 //! stay where they are. Where one cluster has one row less and another one more, the difference of the sums is the row that moved.
 
-use std::time::Instant;
-
 use anyhow::Result;
 
 use crate::{
     account::{self, CONTROL, Honest, PROTECTION, groups, sums},
     chance::{Population, median, nearest},
-    finding::{Finding, Limit, Measure, Rate, beyond_chance},
+    finding::{Attack, Context, Found, Limit, Measure, Rate, beyond_chance},
 };
 
-/// Name on the command line.
-pub const NAME: &str = "disclosed-centroids";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "disclosed-centroids",
+    shows: "centres of successive rounds of k-means give away rows that move alone",
+    needs: "the centres of every round of an honest run of k-means",
+    control: CONTROL,
+    protection: PROTECTION,
+    not_shown: "the paper's algebra for rows that move together; it needs exact centroids as well",
+    run,
+};
 const ROWS: usize = 150;
 const CLUSTERS: usize = 5;
 const ROUNDS: usize = 12;
@@ -51,8 +57,7 @@ fn attack(honest: &Honest, start: Vec<Vec<f64>>, rho: Option<f64>, draw: [u64; 2
 ///
 /// # Errors
 /// Where a round cannot be answered.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let runs = account::times(quick, 30);
     // Guesses that are records, of all; and how near all were, beside other people.
     let found = |rho: Option<f64>| -> Result<(Rate, usize, f64)> {
@@ -73,7 +78,9 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         Ok((rate, records, median(off) / median(guess)))
     };
     let (control, records, _) = found(None)?;
-    let (mut measures, mut details) = (Vec::new(), Vec::new());
+    let mut details =
+        vec![format!("{runs} runs of {ROUNDS} rounds over {ROWS} rows; exact ones give {records} records")];
+    let mut measures = Vec::new();
     for rho in account::ACCOUNTS {
         let (rate, _, ratio) = found(Some(rho))?;
         let chance = rate.of as f64 * ROUNDS as f64 * ROWS as f64 * std::f64::consts::PI * HIT * HIT;
@@ -84,19 +91,5 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
             details.push(format!("rho {rho}: guesses are {ratio:.1} times as far from records as other people are"));
         }
     }
-    Ok(Finding {
-        attack: NAME,
-        needs: "the centres of every round of an honest run of k-means",
-        control: CONTROL,
-        protection: PROTECTION,
-        measures,
-        also_broken: None,
-        details: [
-            vec![format!("{runs} runs of {ROUNDS} rounds over {ROWS} rows; exact ones give {records} records")],
-            details,
-        ]
-        .concat(),
-        not_shown: "the paper's algebra for rows that move together; it needs exact centroids as well",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+    Ok(Found::new(measures, details))
 }

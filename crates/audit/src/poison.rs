@@ -5,7 +5,7 @@
 //! At rest the next total equals the last one. A site that knows it can send what changes it as it likes, and the
 //! method itself then asks about a pinhole.
 
-use std::{cell::RefCell, rc::Rc, time::Instant};
+use std::{cell::RefCell, rc::Rc};
 
 use anyhow::{Context as _, Result, anyhow};
 use veilsum_cluster::{metrics::adjusted_rand_index, privacy};
@@ -18,14 +18,23 @@ use veilsum_testkit::federation::{Kit, World};
 
 use crate::{
     account::{self, Honest},
-    finding::{Finding, Limit, Measure, Rate},
+    finding::{Attack, Context, Found, Limit, Measure, Rate},
     pinhole::advantage,
     scene::{EDGE, Scene},
     view::{prepared, read_as_plain},
 };
 
-/// Name on the command line.
-pub const NAME: &str = "poison-and-steer";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "poison-and-steer",
+    shows: "a site that lies ruins a run, or steers it to where the coordinator wants to look",
+    needs: "one site that lies; for steering also a coordinator that tells it every total (an opened total tells it to every site)",
+    control: "poison: the same total taken without a check; steering: a plan without noise, whose sites follow the method",
+    protection: "totals that no rows can give end the run, without blame; against steering nothing in the protocol but \
+                     noise inside the sum [NOI-*]: a site's vector has no proof that rows made it",
+    not_shown: "who sent the vector: the total does not say; small lies of a site within its rows",
+    run,
+};
 const SITES: usize = 6;
 const ROWS: usize = 40;
 /// Words of the weighted sums: three clusters, two columns.
@@ -174,8 +183,7 @@ fn under_noise(scene: &Scene, rho: f64, tries: usize, seed: u64) -> Result<f64> 
 ///
 /// # Errors
 /// Where an honest part of the conversation fails.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let scene = Scene::clumps(seed, SITES, ROWS, REST + 4)?;
     let form = SumBounds::new(SITES, ROWS.next_power_of_two() as u64);
     // No rows give these: means far outside the box.
@@ -200,37 +208,29 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     let noisy = under_noise(&scene, 1.0, tries, seed)?;
     // Three deviations of a difference of two shares beside what the account allows.
     let most = privacy::advantage(1.0) + 3.0 * (0.5 / tries as f64).sqrt();
-    Ok(Finding {
-        attack: NAME,
-        needs: "one site that lies; for steering also a coordinator that tells it every total (an opened total tells it to every site)",
-        control: "poison: the same total taken without a check; steering: a plan without noise, whose sites follow the method",
-        protection: "totals that no rows can give end the run, without blame; against steering nothing in the protocol but \
-                     noise inside the sum [NOI-*]: a site's vector has no proof that rows made it",
-        measures: vec![
-            Measure::rates("rounds ruined by what no rows give", ruined, taken, 0.0),
-            Measure::new(
-                "advantage at a steered pinhole (noise, rho 1)",
-                advantage(&said, &present),
-                Limit::AtLeast(1.0),
-                noisy,
-                Limit::AtMost(most),
-            ),
-        ],
-        also_broken: None,
-        details: vec![
-            format!(
-                "control: {} candidates, one a run of {REST} rounds; the method itself asks within {off:.1e} of where the two want \
+    let measures = vec![
+        Measure::rates("rounds ruined by what no rows give", ruined, taken, 0.0),
+        Measure::new(
+            "advantage at a steered pinhole (noise, rho 1)",
+            advantage(&said, &present),
+            Limit::AtLeast(1.0),
+            noisy,
+            Limit::AtMost(most),
+        ),
+    ];
+    let details = vec![
+        format!(
+            "control: {} candidates, one a run of {REST} rounds; the method itself asks within {off:.1e} of where the two want \
                  to look, and every site's own copy agrees",
-                present.len()
-            ),
-            format!(
-                "NOT protected: a vector of one site as large as all sites' rows together is {}, and the Rand index falls to \
+            present.len()
+        ),
+        format!(
+            "NOT protected: a vector of one site as large as all sites' rows together is {}, and the Rand index falls to \
                  {rand:.2}: the total's check cannot know whose part it was",
-                if admissible { "taken" } else { "refused" }
-            ),
-            "NOT protected without noise: a plan without it, opened or not, can be steered by one site and the coordinator".into(),
-        ],
-        not_shown: "who sent the vector: the total does not say; small lies of a site within its rows",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+            if admissible { "taken" } else { "refused" }
+        ),
+        "NOT protected without noise: a plan without it, opened or not, can be steered by one site and the coordinator"
+            .into(),
+    ];
+    Ok(Found::new(measures, details))
 }

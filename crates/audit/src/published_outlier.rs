@@ -1,19 +1,25 @@
 //! The published centre is a patient: fuzzy c-means with m = 1.5, everybody honest, and one record far from all others. Its cluster's
 //! other memberships are next to nothing, so the centre of the result is that record to many digits.
 
-use std::time::Instant;
-
 use anyhow::{Context as _, Result};
 
 use crate::{
     account::{self, ACCOUNTS, CONTROL, Honest, PROTECTION, groups, sums},
     chance::{Population, Secret, auc, distance, median},
-    finding::Finding,
+    finding::{Attack, Context, Found},
     scene::EDGE,
 };
 
-/// Name on the command line.
-pub const NAME: &str = "published-outlier";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "published-outlier",
+    shows: "a published centre is an outlier's record, everybody honest",
+    needs: "nothing: the published result of an honest run",
+    control: CONTROL,
+    protection: PROTECTION,
+    not_shown: "several records that are alike far from the others: a group that is large enough is what a run looks for",
+    run,
+};
 const ROWS: usize = 150;
 const M: f64 = 1.5;
 const ROUNDS: u64 = 6;
@@ -39,8 +45,7 @@ fn published(honest: &Honest, start: &[Vec<f64>], rho: Option<f64>, draw: [u64; 
 ///
 /// # Errors
 /// Where a round cannot be answered.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let runs = account::times(quick, 200);
     let both = |rho: Option<f64>| -> Result<(Vec<f64>, Vec<f64>)> {
         let (mut with, mut without) = (Vec::new(), Vec::new());
@@ -73,15 +78,8 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         let (with, without) = of(rho)?;
         Ok(auc(&away(with), &away(without)))
     })?);
-    Ok(Finding {
-        attack: NAME,
-        needs: "nothing: the published result of an honest run",
-        control: CONTROL,
-        protection: PROTECTION,
+    Ok(Found::new(
         measures,
-        also_broken: None,
-        details: vec![format!("{runs} runs of {ROUNDS} rounds over {ROWS} rows and one outlier, K = 3, m = {M}")],
-        not_shown: "several records that are alike far from the others: a group that is large enough is what a run looks for",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+        vec![format!("{runs} runs of {ROUNDS} rounds over {ROWS} rows and one outlier, K = 3, m = {M}")],
+    ))
 }

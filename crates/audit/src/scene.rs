@@ -1,84 +1,41 @@
 //! The federations under attack: made-up rows and a plan, from a seed.
 
-use std::{
-    path::PathBuf,
-    sync::atomic::{AtomicU64, Ordering},
-};
-
 use veilsum_cluster::{Algorithm, DataError, Rows, Scaling, method::Seeding, random::Stream};
-use veilsum_node::{
-    documents::SitePolicy,
-    loopback::toy_policy,
-    plan::{Column, PlanSpec},
-    role::client::Vanish,
-};
+use veilsum_node::plan::{Column, PlanSpec};
 
 const LABEL: &[u8; 24] = b"veilsum audit scene   v1";
 
 /// Columns, F.
 pub const COLUMNS: usize = 2;
-/// Clusters, C.
-pub const CLUSTERS: usize = 5;
 /// Fuzzifier, m.
 pub const FUZZIFIER: f64 = 2.0;
-/// Rows of a victim: below C(F+1)/F = 7.5, where one round determines all of them.
-pub const VICTIM_ROWS: usize = 5;
 /// The public box is [-EDGE, EDGE] in every column; working units are original units.
 pub const EDGE: f64 = 1.0;
 
 const VICTIMS: usize = 4;
-const OTHERS: usize = 3;
 
 /// Rows and plan of one federation.
 #[derive(Clone)]
 pub struct Scene {
-    /// Name and rows of every site; the first [`Scene::victims`] of them are attacked.
+    /// Name and rows of every site.
     pub sites: Vec<(String, Rows)>,
-    /// How many sites are attacked.
-    pub victims: usize,
     /// What is computed.
     pub work: PlanSpec,
-    /// Sites that leave, by place.
-    pub vanish: Vec<(usize, Vanish)>,
-    /// What every site demands for itself.
-    pub site: SitePolicy,
 }
 
 impl Scene {
-    /// A few small sites whose rows one round could give away, and larger ones beside them. The same seed gives the
-    /// same rows and the same first centres.
-    ///
-    /// A victim's rows are uniform in the box, so that nothing about them can be guessed better than by chance.
+    /// A sweep over K = 2 to 9 of three rounds each, on sites of 50 rows anywhere in the box: nothing about them can be guessed better
+    /// than by chance. The same seed gives the same rows and the same first centres.
     ///
     /// # Errors
     /// `DataError` never happens for these sizes.
-    pub fn small(seed: u64, rounds: u32) -> Result<Scene, DataError> {
-        let mut stream = Stream::new(seed, LABEL);
-        let mut sites = Vec::new();
-        for v in 0..VICTIMS {
-            let values = (0..VICTIM_ROWS * COLUMNS).map(|_| EDGE * (1.9 * stream.unit() - 0.95)).collect();
-            sites.push((format!("practice-{}", v + 1), Rows::new(values, COLUMNS)?));
-        }
-        for o in 0..OTHERS {
-            let rows = 20 + stream.below(21) as usize;
-            let centre = [EDGE * (stream.unit() - 0.5), EDGE * (stream.unit() - 0.5)];
-            let values = (0..rows).flat_map(|_| around(&centre, 0.15, &mut stream)).collect();
-            sites.push((format!("hospital-{}", o + 1), Rows::new(values, COLUMNS)?));
-        }
-        Ok(Scene::of(sites, VICTIMS, CLUSTERS, rounds, seed))
-    }
-
-    /// A sweep over K = 2 to 9 of three rounds each, on sites of 50 rows anywhere in the box.
-    ///
-    /// # Errors
-    /// As [`Scene::small`].
     pub fn sweep(seed: u64) -> Result<Scene, DataError> {
         let mut stream = Stream::new(seed, LABEL);
         let mut uniform = || (0..50 * COLUMNS).map(|_| EDGE * (1.9 * stream.unit() - 0.95)).collect();
         let sites = (0..VICTIMS)
             .map(|s| Ok((format!("clinic-{}", s + 1), Rows::new(uniform(), COLUMNS)?)))
             .collect::<Result<Vec<_>, DataError>>()?;
-        let mut scene = Scene::of(sites, VICTIMS, 2, 3, seed);
+        let mut scene = Scene::of(sites, 2, 3, seed);
         scene.work.recipe.clusters.max = 9;
         Ok(scene)
     }
@@ -86,7 +43,7 @@ impl Scene {
     /// Sites of `rows` rows each, in three clumps that every site shares (as the set xclara has them).
     ///
     /// # Errors
-    /// As [`Scene::small`].
+    /// As [`Scene::sweep`].
     pub fn clumps(seed: u64, sites: usize, rows: usize, rounds: u32) -> Result<Scene, DataError> {
         let mut stream = Stream::new(seed, LABEL);
         let site = |stream: &mut Stream| {
@@ -96,18 +53,18 @@ impl Scene {
         let sites = (0..sites)
             .map(|s| Ok((format!("site-{}", s + 1), site(&mut stream)?)))
             .collect::<Result<Vec<_>, DataError>>()?;
-        Ok(Scene::of(sites, 0, CLUMPS.len(), rounds, seed))
+        Ok(Scene::of(sites, CLUMPS.len(), rounds, seed))
     }
 
     /// Fuzzy c-means on these sites from uniform first centres, all rounds.
-    pub fn of(sites: Vec<(String, Rows)>, victims: usize, clusters: usize, rounds: u32, seed: u64) -> Scene {
+    pub fn of(sites: Vec<(String, Rows)>, clusters: usize, rounds: u32, seed: u64) -> Scene {
         let columns = sites.first().map_or(COLUMNS, |(_, rows)| rows.columns());
         let column = |f: usize| Column { name: format!("x{f}"), lower: -EDGE, upper: EDGE };
         let fcm = Algorithm::Fcm { m: FUZZIFIER, epsilon: 0.0, max_rounds: rounds };
         let columns = (0..columns).map(column).collect();
         let work = PlanSpec::plain(columns, fcm, clusters as u32, Seeding::Uniform { seed });
         let work = PlanSpec { scaling: Scaling::None, ..work };
-        Scene { sites, victims, work, vanish: Vec::new(), site: toy_policy() }
+        Scene { sites, work }
     }
 
     /// Rows of all sites.
@@ -122,32 +79,4 @@ pub const CLUMPS: [[f64; 2]; 3] = [[-0.5, -0.45], [0.55, -0.3], [0.05, 0.55]];
 fn around(centre: &[f64; 2], spread: f64, stream: &mut Stream) -> [f64; 2] {
     let [x, y] = stream.normal_pair();
     [(centre[0] + spread * x).clamp(-EDGE, EDGE), (centre[1] + spread * y).clamp(-EDGE, EDGE)]
-}
-
-/// A folder of its own that goes with this.
-pub struct Folder(pub PathBuf);
-
-impl Folder {
-    /// An empty one among the temporary files.
-    ///
-    /// # Errors
-    /// Where it cannot be made.
-    pub fn new() -> std::io::Result<Folder> {
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("veilsum-audit-{}-{number}", std::process::id()));
-        // Left by a process that died and had the same number.
-        match std::fs::remove_dir_all(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
-            _ => std::fs::create_dir(&path)?,
-        }
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Made-up rows; whatever cannot be removed stays in the system's temporary folder.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

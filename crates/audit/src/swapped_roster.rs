@@ -2,23 +2,35 @@
 //! fellow sites are the attacker's, who subtracts their parts. A second attack uses the same rows under a roster of
 //! another name.
 
-use std::{collections::BTreeSet, path::PathBuf, rc::Rc, sync::Arc, time::Instant};
+use std::{collections::BTreeSet, path::PathBuf, rc::Rc, sync::Arc};
 
 use anyhow::{Result, anyhow, ensure};
 use veilsum_cluster::{Batch, Centres, Query};
 use veilsum_node::{documents::Fingerprint, documents::Offered, question::Question, release::Data};
 use veilsum_proto::{Rule, identity::Identity, roster::Roster, suite};
-use veilsum_testkit::federation::{Kit, World};
-
-use crate::{
-    finding::{Finding, Measure, Rate},
-    inconsistency::{EXACT, Field, apart},
-    invented::listed,
-    scene::{CLUMPS, FUZZIFIER, Folder},
+use veilsum_testkit::{
+    federation::{Kit, World},
+    program::Folder,
 };
 
-/// Name on the command line.
-pub const NAME: &str = "swapped-roster";
+use crate::{
+    finding::{Attack, Context, Found, Measure, Rate, listed},
+    inconsistency::{EXACT, Field, apart},
+    scene::{CLUMPS, FUZZIFIER},
+};
+
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "swapped-roster",
+    shows: "a roster with the same names in it puts a site among the attacker's own",
+    needs: "a way to hand a site two files; no key of anybody else's",
+    control: "a client that takes any roster that one of its members signed, as it was before: the attacker's federation runs \
+                  with it",
+    protection: "a site remembers the roster that its operator compared, and with which data it was used: any other one of this \
+                     name [ROS-9], and these rows under another [ROS-10], are refused before a byte leaves",
+    not_shown: "an operator who accepts whatever comes (`tests/swapped_roster.rs` shows that the attack then succeeds)",
+    run,
+};
 const SITES: usize = 3;
 const ROWS: usize = 40;
 /// The site that is handed the documents.
@@ -39,7 +51,7 @@ fn rosters(kit: &Kit, seed: u64) -> (Roster, [Roster; 2]) {
 
 /// Which of these rosters a client takes that has agreed to `agreed` and answered under it; the rules of the others.
 fn pinned(agreed: &Roster, offered: &[Roster], victim: &Identity, data: &Data) -> Result<(Rate, BTreeSet<Rule>)> {
-    let folder = Folder::new()?;
+    let folder = Folder::fresh();
     let (key, file) = (folder.0.join("site.key"), PathBuf::from("roster.toml"));
     let offer = |roster, given: Option<&Fingerprint>| {
         Offered { file: &file, roster, key: &key, identity: victim }.agree(given, Some(data))
@@ -65,8 +77,7 @@ fn pinned(agreed: &Roster, offered: &[Roster], victim: &Identity, data: &Data) -
 ///
 /// # Errors
 /// Where a part of it cannot be set up.
-pub fn run(seed: u64) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, .. }: &Context) -> Result<Found> {
     let field = Rc::new(Field::new(seed, SITES, ROWS)?);
     let centres = Centres::from_rows(&CLUMPS.map(|c| c.to_vec()))?;
     let q = Question::Cluster(Batch::from(Query::fuzzy_sums(centres, FUZZIFIER)));
@@ -89,14 +100,8 @@ pub fn run(seed: u64) -> Result<Finding> {
 
     let data = Data::of("rows", &victim, &field.rows[usize::from(VICTIM)]);
     let (taken, rules) = pinned(&agreed, &offered, &Arc::clone(&victim), &data)?;
-    Ok(Finding {
-        attack: NAME,
-        needs: "a way to hand a site two files; no key of anybody else's",
-        control: "a client that takes any roster that one of its members signed, as it was before: the attacker's federation runs \
-                  with it",
-        protection: "a site remembers the roster that its operator compared, and with which data it was used: any other one of this \
-                     name [ROS-9], and these rows under another [ROS-10], are refused before a byte leaves",
-        measures: vec![
+    Ok(Found::new(
+        vec![
             Measure::rates(
                 "victims' sums, exactly",
                 found,
@@ -105,12 +110,9 @@ pub fn run(seed: u64) -> Result<Finding> {
             ),
             Measure::rates("other rosters that the client takes", Rate { hit: taken.of, of: taken.of }, taken, 0.0),
         ],
-        also_broken: None,
-        details: vec![format!(
+        vec![format!(
             "without the memory the victim's sums come out to {error} steps of the fixed point; with it the client refuses under {}",
             listed(&rules)
         )],
-        not_shown: "an operator who accepts whatever comes (`tests/swapped_roster.rs` shows that the attack then succeeds)",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+    ))
 }

@@ -2,25 +2,34 @@
 //!
 //! The sums are linear in the rows' empirical measure. Non-negative least squares on a grid of candidate records needs no N
 //! (the weights add up to it); finer grids around what has a weight follow, and Levenberg-Marquardt ends it.
-
-use std::time::Instant;
+//!
+//! How many they are, their memberships say alone: a row's add up to one, so that `sum_i A_i = N_l` (FedFuzzDB; Stallmann & Wilbik 2022,
+//! Eqs. 15-17). That scheme hides every N_l behind an intermediary and then sends `A_i = sum_j u_ij` to the coordinator.
 
 use anyhow::{Context, Result};
 use rayon::prelude::*;
-use veilsum_cluster::random::Stream;
+use veilsum_cluster::{Query, Rows, random::Stream};
 
 use crate::{
-    finding::{Finding, Measure, Rate},
+    chance::distance,
+    finding::{Attack, Found, Measure, Rate},
     least_squares::{Patience, Solution, descend},
     nnls::Columns,
-    one_round_records::hits,
     releases::{Releases, Sums},
     scene::EDGE,
-    view::{Recording, read_as_plain},
+    view::{Recording, SeenRound, read_as_plain},
 };
 
-/// Name on the command line.
-pub const NAME: &str = "k-sweep-records";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "k-sweep-records",
+    shows: "a sweep over K tells all 50 records of a site, and how many they are",
+    needs: "one site's sums of all rounds of a sweep over K, or its count at the intermediary; N unknown",
+    control: "the same sums and counts of the same sites and rounds as plain federated clustering sends them",
+    protection: "masks on the sums and on the count: what arrives from one site is uniformly random",
+    not_shown: "what the totals of a sweep say about the whole cohort (with few rows in all, just as much)",
+    run: |c| run(c.sweep()?, c.seed, if c.quick { 1 } else { 4 }),
+};
 const LABEL: &[u8; 24] = b"veilsum audit sweep   v1";
 /// Points of the first grid in each column.
 const GRID: usize = 41;
@@ -36,6 +45,10 @@ const PROMISING: f64 = 3e-6;
 const STEPS: usize = 60;
 /// A residual below this part of what was observed counts as zero.
 const ZERO: f64 = 1e-11;
+/// Euclidean distance, box [-1, 1]^F, under which a record counts as recovered.
+const RECOVERED: f64 = 1e-3;
+/// A sum this close to a whole number is taken for a count.
+const CLOSE: f64 = 1e-6;
 
 /// What the attack says about one site.
 #[derive(Debug, Clone)]
@@ -110,6 +123,54 @@ pub fn attack(releases: &Releases, observed: &[f64], most: usize, tries: usize, 
     best.map(|b| Guess { tries: if b.is_solution() { b.tries } else { tries }, ..b })
 }
 
+/// Records of `truth` that `guess` hits, each guess used once, and the largest distance among the hits.
+pub fn hits(truth: &Rows, guess: &[f64]) -> (u64, f64) {
+    let mut free: Vec<&[f64]> = guess.chunks_exact(truth.columns()).collect();
+    let (mut count, mut largest) = (0, 0.0f64);
+    for row in truth.iter() {
+        let nearest = (0..free.len()).min_by(|a, b| distance(row, free[*a]).total_cmp(&distance(row, free[*b])));
+        if let Some(at) = nearest.filter(|at| distance(row, free[*at]) < RECOVERED) {
+            largest = largest.max(distance(row, free[at]));
+            count += 1;
+            free.swap_remove(at);
+        }
+    }
+    (count, largest)
+}
+
+/// The row count behind a sum of memberships, where it can be one.
+fn count(memberships: &[f64], max_rows: u64) -> Option<u64> {
+    let sum: f64 = memberships.iter().sum();
+    let whole = sum.round();
+    (whole >= 1.0 && whole <= max_rows as f64 && (sum - whole).abs() < CLOSE).then_some(whole as u64)
+}
+
+/// Row counts at the coordinator (validation sums) and at the intermediary, as they are sent and behind masks, and how many hits among
+/// the latter chance gives.
+fn counts(recording: &Recording) -> Result<(Rate, Rate, f64)> {
+    let validates = |r: &&SeenRound| matches!(r.query.queries[0], Query::FuzzyValidation { .. });
+    let seen = recording.rounds.iter().find(validates).context("the recorded run asked for no validation sums")?;
+    let blocks = seen.layout.blocks.iter();
+    let before: usize = blocks.take_while(|b| b.block.name != "memberships").map(|b| b.block.len).sum();
+    let block = seen.layout.blocks.iter().find(|b| b.block.name == "memberships").context("no memberships are sent")?;
+    let part = before..before + block.block.len;
+    let (mut plain, mut masked, mut chance) = (Rate::default(), Rate::default(), 0.0);
+    for (site, rows) in recording.truth.iter().enumerate() {
+        let is = |values: &[f64]| count(values, recording.max_rows) == Some(rows.len() as u64);
+        let at_intermediary = |words: &[u64]| is(&read_as_plain(&recording.count_layout, &words[site..=site]));
+        let words = seen.received.get(&(site as u16)).context("a site sent nothing")?;
+        plain.add(is(&seen.plain[site].values[part.clone()]));
+        masked.add(is(&read_as_plain(&seen.layout, words)[part.clone()]));
+        plain.add(at_intermediary(&recording.plain_counts));
+        masked.add(at_intermediary(&recording.counts));
+        // A masked word is uniform over 2^(64 - f), its sum no narrower; a hit is an interval of 2 CLOSE.
+        for scaled in [block, &recording.count_layout.blocks[0]] {
+            chance += 2.0 * CLOSE / 2f64.powi(64 - scaled.scale.fraction_bits);
+        }
+    }
+    Ok((plain, masked, chance))
+}
+
 /// The measure on `candidates` that explains most.
 fn measure(releases: &Releases, observed: &[f64], candidates: Vec<[f64; 2]>) -> Measured {
     let values: Vec<f64> = candidates.par_iter().flat_map_iter(|p| releases.features(p)).collect();
@@ -169,12 +230,11 @@ fn singles(points: &Measured, near: f64, n: usize) -> Vec<f64> {
 ///
 /// # Errors
 /// Where the recording holds other questions than those of fuzzy c-means.
-pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Finding> {
-    let began = Instant::now();
+pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Found> {
     let releases = Releases::of(recording.rounds.iter().map(|r| &r.query)).context("not a sweep of fuzzy c-means")?;
     let (mut plain, mut masked, mut chance) = (Rate::default(), Rate::default(), 0.0);
     let (mut worst, mut count_off, mut left, mut solved, mut tries) = (0.0f64, 0.0f64, f64::INFINITY, 0, 0);
-    for victim in 0..victims.min(recording.victims) {
+    for victim in 0..victims.min(recording.truth.len()) {
         let truth = &recording.truth[victim];
         let mut stream = Stream::new(seed.wrapping_add(victim as u64), LABEL);
         let observed: Vec<f64> = recording.rounds.iter().flat_map(|r| r.plain[victim].values.clone()).collect();
@@ -199,12 +259,12 @@ pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Finding> 
         solved += u64::from(guess.is_solution());
     }
     let rounds = recording.rounds.len();
-    Ok(Finding {
-        attack: NAME,
-        needs: "one site's sums of all rounds of a sweep over K; N unknown",
-        control: "the same sums of the same sites and rounds as plain federated clustering sends them",
-        protection: "masks: what arrives from one site is uniformly random",
-        measures: vec![Measure::rates("records within 1e-3", plain, masked, chance)],
+    let (counted, under_masks, by_luck) = counts(recording)?;
+    Ok(Found {
+        measures: vec![
+            Measure::rates("records within 1e-3", plain, masked, chance),
+            Measure::rates("row counts N_l, by memberships and at the intermediary", counted, under_masks, by_luck),
+        ],
         also_broken: (solved > 0).then(|| format!("{solved} masked sweeps were explained by records")),
         details: vec![
             format!(
@@ -215,8 +275,6 @@ pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Finding> 
             ),
             format!("masked: the nearest records leave {:.0} % of what was received unexplained", 100.0 * left),
         ],
-        not_shown: "what the totals of a sweep say about the whole cohort (with few rows in all, just as much)",
-        seconds: began.elapsed().as_secs_f64(),
     })
 }
 
@@ -231,7 +289,24 @@ pub fn by_chance(records: usize, guesses: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use veilsum_cluster::{Batch, Centres, Query, Rows};
+    use veilsum_cluster::{Batch, Centres};
+
+    #[test]
+    fn a_guess_is_used_for_one_record_only() {
+        let rows = Rows::new(vec![0.5, 0.5, 0.5, 0.5], 2).unwrap();
+        assert_eq!(hits(&rows, &[0.5, 0.5004]).0, 1);
+        assert_eq!(hits(&rows, &[0.5, 0.5004, 0.5, 0.5]).0, 2);
+        assert_eq!(hits(&rows, &[0.5, 0.502]).0, 0);
+    }
+
+    #[test]
+    fn a_count_is_whole_and_possible() {
+        assert_eq!(count(&[3.25, 8.75], 16), Some(12));
+        assert_eq!(count(&[3.25, 8.7], 16), None);
+        assert_eq!(count(&[3.25, 8.75], 8), None);
+        assert_eq!(count(&[-3.25, 1.25], 8), None);
+        assert_eq!(count(&[f64::NAN], 8), None);
+    }
 
     /// Twenty records, far above the one-round rule of 4.5, from sums at centres of six K.
     #[test]

@@ -2,19 +2,25 @@
 //! centre. Where a weight is 1, the mean beside it is a record. The second question leaves the centres that have found theirs and
 //! spends the others where more rows are. (625 of 720 records of a released program that proved honest its own plan's numbers.)
 
-use std::time::Instant;
-
 use anyhow::Result;
 
 use crate::{
     account::{self, CONTROL, Honest, PROTECTION, groups, sums},
     chance::{Population, median, nearest},
-    finding::{Finding, Limit, Measure, Rate},
+    finding::{Attack, Context, Found, Limit, Measure, Rate},
     scene::EDGE,
 };
 
-/// Name on the command line.
-pub const NAME: &str = "records-in-two-questions";
+/// What it is.
+pub const ATTACK: Attack = Attack {
+    name: "records-in-two-questions",
+    shows: "far more centres than rows and a steep fuzzifier tell records in two questions of one plan",
+    needs: "a plan of the coordinator's making: clusters, fuzzifier and first centres",
+    control: CONTROL,
+    protection: PROTECTION,
+    not_shown: "where people usually are, which totals are for",
+    run,
+};
 const COLUMNS: usize = 3;
 /// The absurd fuzzifier.
 const M: f64 = 1.005;
@@ -57,8 +63,7 @@ fn attack(
 ///
 /// # Errors
 /// Where they cannot be answered.
-pub fn run(seed: u64, quick: bool) -> Result<Finding> {
-    let began = Instant::now();
+fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let n = if quick { 150 } else { 400 };
     let clusters = CENTRES * n;
     let mut people = Population::new(seed, COLUMNS, 4, 0.18);
@@ -75,7 +80,8 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         Rate { hit: near.iter().filter(|d| **d < HIT).count() as u64, of: n as u64 }
     };
     let exact = found_of(None)?;
-    let (control, mut measures, mut details) = (hits(&exact), Vec::new(), Vec::new());
+    let (control, mut measures) = (hits(&exact), Vec::new());
+    let mut details = vec![format!("{n} rows, {clusters} centres, m = {M}, two questions")];
     for rho in account::ACCOUNTS {
         let guesses = found_of(Some(rho))?;
         let what = format!("records within 1e-3, rho {rho}");
@@ -91,15 +97,5 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         measures.push(Measure::new(what, unprotected, Limit::AtMost(0.05), ratio, Limit::AtLeast(0.9)));
         details.push(format!("rho {rho}: {} guesses", guesses.len()));
     }
-    Ok(Finding {
-        attack: NAME,
-        needs: "a plan of the coordinator's making: clusters, fuzzifier and first centres",
-        control: CONTROL,
-        protection: PROTECTION,
-        measures,
-        also_broken: None,
-        details: [vec![format!("{n} rows, {clusters} centres, m = {M}, two questions")], details].concat(),
-        not_shown: "where people usually are, which totals are for",
-        seconds: began.elapsed().as_secs_f64(),
-    })
+    Ok(Found::new(measures, details))
 }

@@ -5,7 +5,7 @@
 //! words are readable, and the layout that gives them a meaning is public too. An adversary needs no more than that to
 //! read them as numbers, so the attacks are given exactly that.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
 use veilsum_cluster::{Batch, Method, Prepared, Rows, Statistic, Step};
@@ -48,8 +48,6 @@ pub struct SeenRound {
 pub struct Recording {
     /// Rows of every site; the attacks only compare their findings with them.
     pub truth: Vec<Rows>,
-    /// The number of sites that are attacked, from the first.
-    pub victims: usize,
     /// The plan's public bound on a site's rows.
     pub max_rows: u64,
     /// Rounds at the coordinator, in order; the last one asks for the validation sums.
@@ -60,10 +58,6 @@ pub struct Recording {
     pub plain_counts: Vec<u64>,
     /// Public layout of the row count.
     pub count_layout: Layout,
-    /// What the coordinator learnt at the end: rows of the whole cohort; nothing where a counted site left.
-    pub n_total: Option<u64>,
-    /// Time the run took.
-    pub seconds: f64,
 }
 
 /// Runs a federation of real roles on loopback QUIC and keeps what the coordinator and the intermediary received.
@@ -74,14 +68,7 @@ pub struct Recording {
 /// # Errors
 /// Where the run fails, a frame is missing, or the replay differs.
 pub fn record(scene: &Scene) -> Result<Recording> {
-    let began = Instant::now();
-    let config = LoopbackConfig {
-        site: scene.site.clone(),
-        terms: Box::new(|_| {}),
-        vanish: scene.vanish.clone(),
-        record: true,
-        ..config(scene.sites.clone(), &scene.work)
-    };
+    let config = LoopbackConfig { terms: Box::new(|_| {}), record: true, ..config(scene.sites.clone(), &scene.work) };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let run = runtime.block_on(loopback::run(config)).context("the federation could not be set up")?;
     let result = run.result.context("the run that was to be recorded failed")?;
@@ -138,14 +125,11 @@ pub fn record(scene: &Scene) -> Result<Recording> {
     ensure!(result.n_total.is_none_or(|n| n == scene.rows()), "the run counted other rows than there are");
     Ok(Recording {
         truth: scene.sites.iter().map(|(_, rows)| rows.clone()).collect(),
-        victims: scene.victims,
         max_rows,
         rounds: seen,
         counts,
         plain_counts,
         count_layout: layout_of(&Question::CountRows)?,
-        n_total: result.n_total,
-        seconds: began.elapsed().as_secs_f64(),
     })
 }
 

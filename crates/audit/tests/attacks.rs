@@ -3,12 +3,10 @@
 use veilsum_audit::{
     account::{Honest, asked, measured, sums},
     chance::Secret,
-    count_from_memberships,
     finding::Verdict,
-    one_round_records::{self, Budget},
     pinhole,
     scene::Scene,
-    table, view,
+    sweep_records, table, view,
 };
 
 const SEED: u64 = 7;
@@ -20,7 +18,7 @@ fn controls_succeed_and_protections_hold() {
     report.print(&mut std::io::stdout()).unwrap();
     assert_eq!(report.findings.len(), table::ATTACKS.len());
     for f in &report.findings {
-        assert_eq!(f.verdict(), Verdict::Holds, "{f:?}");
+        assert_eq!(f.found.verdict(), Verdict::Holds, "{f:?}");
     }
     assert!(report.passed);
 }
@@ -28,7 +26,7 @@ fn controls_succeed_and_protections_hold() {
 #[test]
 fn a_party_that_receives_plain_words_is_found_out() {
     println!("seed {SEED}");
-    let mut recording = view::record(&Scene::small(SEED, 1).unwrap()).unwrap();
+    let mut recording = view::record(&Scene::sweep(SEED).unwrap()).unwrap();
     // The same run, had its sites sent their fixed-point words without masks.
     for round in &mut recording.rounds {
         for (site, words) in &mut round.received {
@@ -36,11 +34,11 @@ fn a_party_that_receives_plain_words_is_found_out() {
         }
     }
     recording.counts.clone_from(&recording.plain_counts);
-    let records = one_round_records::run(&recording, SEED, Budget::QUICK).unwrap();
-    let counts = count_from_memberships::run(&recording).unwrap();
-    for finding in [records, counts] {
-        assert_eq!(finding.verdict(), Verdict::Broken, "{finding:?}");
-        assert_eq!(finding.measures[0].protected, finding.measures[0].unprotected);
+    let finding = sweep_records::run(&recording, SEED, 1).unwrap();
+    assert_eq!(finding.measures.len(), 2);
+    for measure in &finding.measures {
+        assert_eq!(measure.verdict(), Verdict::Broken, "{finding:?}");
+        assert_eq!(measure.protected, measure.unprotected);
     }
 }
 

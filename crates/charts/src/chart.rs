@@ -59,8 +59,6 @@ pub struct Value {
     pub value: f64,
     /// What it says.
     pub words: String,
-    /// Where a line is that it should reach, or not pass.
-    pub limit: Option<f64>,
 }
 
 /// Parts of an axis with how much is in each.
@@ -101,7 +99,7 @@ pub struct Spot {
 impl Plot {
     /// A group of bars for each name of the first list; a bar in each for each name of the second.
     pub fn bars(groups: Vec<String>, series: Vec<(String, Vec<f64>)>) -> Plot {
-        let value = |value: f64| Value { value, words: number(value), limit: None };
+        let value = |value: f64| Value { value, words: number(value) };
         let of = |(i, name): (usize, String)| {
             let values = series.iter().map(|(_, values)| value(values.get(i).copied().unwrap_or(f64::NAN))).collect();
             Bar { name, values }
@@ -384,7 +382,7 @@ fn bars_to_the_right(drawing: &mut Drawing, top: f64, bars: &[Bar], names: &[Str
     // Long words stand above their bar, so that they never lie on one.
     let above = longest > 130.0;
     let end = if above { WIDE - 2.0 } else { WIDE - longest - 8.0 };
-    let x = Scale::from_zero(values().flat_map(|v| [Some(v.value), v.limit]).flatten(), (2.0, end));
+    let x = Scale::from_zero(values().map(|v| v.value), (2.0, end));
     let zero = x.place(0.0).unwrap_or(2.0);
     let mut y = top + 2.0;
     for bar in bars {
@@ -406,9 +404,6 @@ fn bars_to_the_right(drawing: &mut Drawing, top: f64, bars: &[Bar], names: &[Str
             }
             if let Some(to) = x.place(value.value) {
                 drawing.bar((zero.min(to), y), ((to - zero).abs().max(1.0), 11.0), style, &title);
-            }
-            if let Some(at) = value.limit.and_then(|limit| x.place(limit)) {
-                drawing.line((at, y - 2.0), (at, y + 13.0), "limit");
             }
             y += 15.0;
         }
@@ -477,7 +472,7 @@ mod tests {
 
     fn plots() -> Vec<Plot> {
         let line = |points: &[(f64, f64)]| (NASTY.to_owned(), points.to_vec());
-        let value = |value: f64| Value { value, words: NASTY.to_owned(), limit: Some(f64::INFINITY) };
+        let value = |value: f64| Value { value, words: NASTY.to_owned() };
         let spot = |x: f64, ellipse, share| Spot { name: NASTY.into(), style: 9, at: (x, 1.0), ellipse, share };
         let cloud = |x: f64| Cloud { name: NASTY.into(), style: 1, faint: x > 1.0, points: vec![(x, x), (1.0, 2.0)] };
         vec![

@@ -25,7 +25,6 @@ pub(crate) const STYLE: &str = ":root{--ink:#1a1a1a;--quiet:#595959;--grid:#d9d9
 .chart{display:block;width:100%;height:auto;color:var(--ink);font:12px system-ui,sans-serif}\
 .chart text{fill:currentColor}.chart .quiet{fill:var(--quiet)}.chart .halo,.chart .over{paint-order:stroke;stroke:var(--paper);stroke-width:3px}.chart .halo{font-weight:600}.chart .over{stroke-width:5px}\
 .chart .grid{stroke:var(--grid)}.chart .axis{stroke:var(--quiet)}.chart .note{stroke:var(--ink);stroke-dasharray:3 3}\
-.chart .limit{stroke:var(--ink);stroke-width:2}\
 .c0{--c:var(--v0)}.c1{--c:var(--v1)}.c2{--c:var(--v2)}.c3{--c:var(--v3)}.c4{--c:var(--v4)}.c5{--c:var(--v5)}.c6{--c:var(--v6)}\
 .chart .line{fill:none;stroke:var(--c);stroke-width:2}.chart .fill{fill:var(--c)}.chart .faint{fill:var(--c);fill-opacity:.4}\
 .chart .soft{fill:var(--c);fill-opacity:.16;stroke:var(--c);stroke-width:1.5}";

@@ -1,4 +1,4 @@
-//! Pages and charts for report, audit, laboratory and documents: HTML, CSS and SVG in one file, from text alone.
+//! Pages and charts for report, laboratory and documents: HTML, CSS and SVG in one file, from text alone.
 //!
 //! Nothing here knows what a federation is, opens a file or depends on another crate. Whatever is handed in is text and is escaped
 //! here. A page holds no script and fetches nothing. Charts are 360 units wide, so that their words can be read on a telephone, and

@@ -64,8 +64,6 @@ pub enum Cell {
     Good(String),
     /// Text that is bad news.
     Bad(String),
-    /// Text that leads to the part of this page that has this title.
-    Link(String, String),
 }
 
 impl Cell {
@@ -75,7 +73,6 @@ impl Cell {
             Cell::Marked(style, text) => swatch(*style, text) + &words(text),
             Cell::Good(text) => format!("<span class=\"good\">{}</span>", words(text)),
             Cell::Bad(text) => format!("<span class=\"bad\">{}</span>", words(text)),
-            Cell::Link(text, part) => format!("<a href=\"#{}\">{}</a>", anchor(part), words(text)),
         }
     }
 }
@@ -324,13 +321,7 @@ mod tests {
         page.table(&[NASTY], [[NASTY]]);
         page.marked_table(&[NASTY], [[NASTY]]).marked(&format!("{NASTY}\n* {NASTY}\n\n{NASTY}"));
         let nasty = || NASTY.to_owned();
-        let cells = [
-            Cell::Text(nasty()),
-            Cell::Marked(1, nasty()),
-            Cell::Good(nasty()),
-            Cell::Bad(nasty()),
-            Cell::Link(nasty(), nasty()),
-        ];
+        let cells = [Cell::Text(nasty()), Cell::Marked(1, nasty()), Cell::Good(nasty()), Cell::Bad(nasty())];
         page.numbers(&[NASTY], cells.map(|cell| [cell]));
         let chart = Chart::new(NASTY, NASTY, NASTY, Plot::Lines(vec![(nasty(), vec![(1.0, 1.0)])]));
         page.chart(&chart, NASTY).charts([&chart]);

@@ -34,12 +34,12 @@ fn names() -> Vec<String> {
     ALGORITHMS.iter().map(one).collect()
 }
 
-/// Kept for comparison with their papers.
-const OF_PAPERS: [&str; 2] = ["ffcm-avg1", "kumar"];
+/// Kept for comparison with its paper.
+const OF_PAPER: &str = "ffcm-avg1";
 
-/// The names of all methods, and without those that are kept for comparison: a line of the short help has room for no more.
+/// The names of all methods, and without the one that is kept for comparison: a line of the short help has room for no more.
 pub(super) fn method_help(all: bool) -> String {
-    let names = ALGORITHMS.iter().map(|about| about.name).filter(|name| all || !OF_PAPERS.contains(name));
+    let names = ALGORITHMS.iter().map(|about| about.name).filter(|name| all || *name != OF_PAPER);
     names.collect::<Vec<&str>>().join("|")
 }
 
@@ -149,7 +149,7 @@ mod tests {
     fn methods_and_ranges() {
         assert_eq!(parse_method("fedfcm").unwrap().name, "ffcm-avg2");
         assert!(parse_method("k-fed").unwrap_err().contains("comparison"));
-        assert!(parse_method("dbscan").unwrap_err().contains("kumar"));
+        assert!(parse_method("dbscan").unwrap_err().contains("ffcf"));
         assert_eq!(parse_clusters("4"), Ok(Clusters { min: 4, max: 4 }));
         assert_eq!(parse_clusters("2..9"), Ok(Clusters { min: 2, max: 9 }));
         for bad in ["", "x", "5..3", "-1", "2..x"] {

@@ -28,7 +28,7 @@
 //!    doubt about a result.
 //!
 //! ```
-//! use veilsum_cluster::{Domain, Fcm, FcmParams, OutOfBox, Prepared, Scaling, Start, pooled, synthetic};
+//! use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Recipe, method::Seeding, pooled, synthetic};
 //!
 //! let example = synthetic::five_gaussians(synthetic::DEFAULT_SEED);
 //! let domain = synthetic::five_gaussians_domain();
@@ -37,9 +37,9 @@
 //!     .iter()
 //!     .map(|site| Prepared::new(&site.rows, &domain, OutOfBox::Refuse))
 //!     .collect::<Result<Vec<_>, _>>()?;
-//! let start = Start::Uniform { seed: synthetic::DEFAULT_START_SEED }.centres(&domain, 5)?;
-//! let mut fcm = Fcm::new(FcmParams { k: 5, m: 2.0, epsilon: 0.005, max_rounds: 100, start })?;
-//! let outcome = pooled::plain_federated(&mut fcm, &sites)?;
+//! let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.005, max_rounds: 100 };
+//! let recipe = Recipe::plain(fcm, 5, Seeding::Uniform { seed: synthetic::DEFAULT_START_SEED });
+//! let outcome = pooled::plain_federated(&mut recipe.run(&domain, 3)?, &sites)?;
 //! assert!(outcome.converged);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -77,7 +77,7 @@ pub use batch::{Batch, MAX_BATCH, Statistic, Totals, answer, words};
 pub use data::{Centres, Rows};
 pub use error::{AnswerError, DataError, DriveError, MethodError, MetricError, QueryError};
 pub use kernel::Step as SumStep;
-pub use method::{Clusters, Fcm, FcmParams, Method, Outcome, Recipe, Run, Step};
+pub use method::{Clusters, Method, Outcome, Recipe, Run, Step};
 pub use packed::{Packed, Precision};
 pub use prepared::Prepared;
 pub use query::{Block, Per, Query};

@@ -19,11 +19,6 @@ impl Stream {
         Self(ChaCha20Rng::from_seed(key))
     }
 
-    /// The stream of a whole 32-byte key: for randomness that must not be guessed, fresh from the operating system.
-    pub fn from_key(key: [u8; 32]) -> Self {
-        Self(ChaCha20Rng::from_seed(key))
-    }
-
     /// Uniform in [0, 1): the upper 53 bits of the next 64, times 2^-53.
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)

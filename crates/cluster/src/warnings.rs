@@ -379,8 +379,7 @@ fn tolerance(algorithm: &Algorithm) -> Option<f64> {
         | Algorithm::Gk { epsilon, .. }
         | Algorithm::FcmNoise { epsilon, .. }
         | Algorithm::Pcm { epsilon, .. }
-        | Algorithm::Kmeans { epsilon, .. }
-        | Algorithm::Kumar { epsilon, .. } => Some(*epsilon),
+        | Algorithm::Kmeans { epsilon, .. } => Some(*epsilon),
         _ => None,
     }
 }

@@ -135,7 +135,6 @@ fn algorithms(m: f64) -> Vec<Algorithm> {
         Algorithm::Fkm { epsilon, max_rounds, min_rows: 2, local_steps: 2, finish: 5 },
         Algorithm::Fkm { epsilon: 0.0, max_rounds, min_rows: 1, local_steps: 1, finish: 5 },
         Algorithm::Kmeans { epsilon: 0.0, max_rounds },
-        Algorithm::Kumar { epsilon, max_rounds, local },
         Algorithm::FcmNoise { m, epsilon, max_rounds, distance: 0.2 },
         Algorithm::Pcm { m, epsilon, max_rounds, distance: 0.2 },
         Algorithm::Gmm { epsilon, max_rounds, regularisation: 1e-6 },

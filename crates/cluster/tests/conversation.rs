@@ -2,17 +2,20 @@
 
 use veilsum_cluster::method::{Scale, Seeding, Stage, Validity};
 use veilsum_cluster::{
-    Algorithm, Centres, Domain, DriveError, Fcm, FcmParams, Method, MethodError, Outcome, Query, Recipe, Rows, Scaling,
-    Step, Totals, pooled,
+    Algorithm, Centres, Domain, DriveError, Method, MethodError, Outcome, Query, Recipe, Rows, Run, Scaling, Step,
+    Totals, pooled,
 };
 use veilsum_testkit::data::prepare;
+
+use crate::plain_fcm;
 
 fn start() -> Centres {
     Centres::from_rows(&[vec![0.2], vec![0.8]]).unwrap()
 }
 
-fn params() -> FcmParams {
-    FcmParams { k: 2, m: 2.0, epsilon: 0.0, max_rounds: 3, start: start() }
+/// Two clusters from [`start`], so many rounds.
+fn rounds(most: u32) -> Run {
+    plain_fcm(2, 2.0, 0.0, most, &start()).unwrap()
 }
 
 fn domain() -> Domain {
@@ -35,21 +38,21 @@ fn totals(values: &[f64], rows: Option<u64>) -> Totals {
 
 #[test]
 fn parameters_are_checked() {
-    assert_eq!(Fcm::new(FcmParams { k: 0, ..params() }).unwrap_err(), MethodError::NoClusters);
+    assert_eq!(plain_fcm(0, 2.0, 0.0, 3, &start()).unwrap_err(), MethodError::NoClusters);
     for m in [1.0, 0.5, f64::NAN, f64::INFINITY] {
-        assert_eq!(Fcm::new(FcmParams { m, ..params() }).unwrap_err(), MethodError::Fuzzifier);
+        assert_eq!(plain_fcm(2, m, 0.0, 3, &start()).unwrap_err(), MethodError::Fuzzifier);
     }
     for epsilon in [-1e-9, f64::NAN, f64::INFINITY] {
-        assert_eq!(Fcm::new(FcmParams { epsilon, ..params() }).unwrap_err(), MethodError::Epsilon);
+        assert_eq!(plain_fcm(2, 2.0, epsilon, 3, &start()).unwrap_err(), MethodError::Epsilon);
     }
-    assert_eq!(Fcm::new(FcmParams { max_rounds: 0, ..params() }).unwrap_err(), MethodError::NoRounds);
-    let error = Fcm::new(FcmParams { k: 3, ..params() }).unwrap_err();
+    assert_eq!(plain_fcm(2, 2.0, 0.0, 0, &start()).unwrap_err(), MethodError::NoRounds);
+    let error = plain_fcm(3, 2.0, 0.0, 3, &start()).unwrap_err();
     assert_eq!(error, MethodError::StartCount { expected: 3, found: 2 });
 }
 
 #[test]
 fn the_open_question_is_repeated_until_it_is_answered() {
-    let mut fcm = Fcm::new(params()).unwrap();
+    let mut fcm = rounds(3);
     assert_eq!(fcm.next(Some(&totals(&[0.3, 0.7, 1.0, 1.0], None))), Err(MethodError::NotAsked));
     let first = asked(fcm.next(None));
     assert_eq!(first, Query::fuzzy_sums(start(), 2.0));
@@ -69,14 +72,14 @@ fn implausible_totals_are_refused_and_change_nothing() {
         (&[0.3, 0.7, 1.5, 1.0], Some(2), "the sum of U exceeds the number of rows"),
         (&[1e300, 0.7, 1e-3, 1.0], None, "lies outside the box"),
     ];
-    let mut fcm = Fcm::new(params()).unwrap();
+    let mut fcm = rounds(3);
     let question = asked(fcm.next(None));
     for (values, rows, why) in bad {
         let error = fcm.next(Some(&totals(values, rows))).unwrap_err();
         let text = error.to_string();
         assert!(text.starts_with("totals are not plausible: ") && text.contains(why), "{text}");
         assert_eq!(asked(fcm.next(None)), question);
-        assert!(fcm.fit().history.is_empty());
+        assert!(fcm.fits()[0].history.is_empty());
     }
     let few = fcm.next(Some(&totals(&[0.3, 0.7, 0.5, 0.5], Some(1))));
     assert_eq!(few, Err(MethodError::TooFewRows { k: 2 }));
@@ -84,14 +87,14 @@ fn implausible_totals_are_refused_and_change_nothing() {
 
 #[test]
 fn a_cluster_without_weight_keeps_its_centre() {
-    let mut fcm = Fcm::new(params()).unwrap();
+    let mut fcm = rounds(3);
     asked(fcm.next(None));
     asked(fcm.next(Some(&totals(&[0.5, 0.0, 1.0, 0.0], None))));
-    assert_eq!(fcm.fit().centres.as_slice(), &[0.5, 0.8]);
+    assert_eq!(fcm.fits()[0].centres.as_slice(), &[0.5, 0.8]);
 }
 
-fn to_validation() -> Fcm {
-    let mut fcm = Fcm::new(FcmParams { max_rounds: 1, ..params() }).unwrap();
+fn to_validation() -> Run {
+    let mut fcm = rounds(1);
     asked(fcm.next(None));
     let last = asked(fcm.next(Some(&totals(&[0.5, 1.5, 2.0, 2.0], None))));
     assert_eq!(last.kind(), "fuzzy_validation");
@@ -133,10 +136,7 @@ fn the_outcome_without_a_known_number_of_rows() {
 #[test]
 fn epsilon_stops_and_zero_runs_all_rounds() {
     let site = prepare(&Rows::new(vec![0.0, 0.1, 0.15, 0.8, 0.9, 1.0], 1).unwrap(), &domain());
-    let run = |epsilon: f64| {
-        let params = FcmParams { epsilon, max_rounds: 200, ..params() };
-        pooled::run(&mut Fcm::new(params).unwrap(), &site).unwrap()
-    };
+    let run = |epsilon: f64| pooled::run(&mut plain_fcm(2, 2.0, epsilon, 200, &start()).unwrap(), &site).unwrap();
     let outcome = run(1e-6);
     assert!(outcome.converged && outcome.rounds < 200);
     assert_eq!(outcome.rounds as usize, outcome.history.len());
@@ -149,11 +149,11 @@ fn epsilon_stops_and_zero_runs_all_rounds() {
 #[test]
 fn more_clusters_than_rows_and_no_sites_are_errors() {
     let site = prepare(&Rows::new(vec![0.5], 1).unwrap(), &domain());
-    let error = pooled::run(&mut Fcm::new(params()).unwrap(), &site).unwrap_err();
+    let error = pooled::run(&mut rounds(3), &site).unwrap_err();
     assert_eq!(error, DriveError::Method(MethodError::TooFewRows { k: 2 }));
-    assert_eq!(pooled::plain_federated(&mut Fcm::new(params()).unwrap(), &[]), Err(DriveError::NoSites));
+    assert_eq!(pooled::plain_federated(&mut rounds(3), &[]), Err(DriveError::NoSites));
     let wide = Centres::from_rows(&[vec![0.2, 0.1], vec![0.8, 0.1]]).unwrap();
-    let mut fcm = Fcm::new(FcmParams { start: wide, ..params() }).unwrap();
+    let mut fcm = plain_fcm(2, 2.0, 0.0, 3, &wide).unwrap();
     assert!(matches!(pooled::run(&mut fcm, &site), Err(DriveError::Answer(_))));
 }
 
@@ -161,7 +161,7 @@ fn more_clusters_than_rows_and_no_sites_are_errors() {
 fn coincident_centres_have_an_infinite_index() {
     let together = Centres::from_rows(&[vec![0.5], vec![0.5]]).unwrap();
     let site = prepare(&Rows::new(vec![0.0, 0.3, 1.0], 1).unwrap(), &domain());
-    let outcome = pooled::run(&mut Fcm::new(FcmParams { start: together, ..params() }).unwrap(), &site).unwrap();
+    let outcome = pooled::run(&mut plain_fcm(2, 2.0, 0.0, 3, &together).unwrap(), &site).unwrap();
     assert_eq!(outcome.indices.fuzzy_davies_bouldin, f64::INFINITY);
     let text = serde_json::to_string(&outcome).unwrap();
     assert_eq!(serde_json::from_str::<Outcome>(&text).unwrap(), outcome);
@@ -169,16 +169,15 @@ fn coincident_centres_have_an_infinite_index() {
 
 #[test]
 fn centres_that_rest_exactly_are_not_asked_about_again() {
-    let mut fcm = Fcm::new(FcmParams { max_rounds: 10, ..params() }).unwrap();
+    let mut fcm = rounds(10);
     asked(fcm.next(None));
     // WS / U gives the very centres that were asked about.
     let same = totals(&[0.2, 0.8, 1.0, 1.0], None);
     let next = asked(fcm.next(Some(&same)));
     assert_eq!(next, Query::fuzzy_validation(start(), 2.0));
-    assert_eq!(fcm.fit().history.len(), 10);
-    assert!(fcm.fit().history.iter().enumerate().all(|(i, r)| r.round as usize == i + 1 && r.shift == 0.0));
-    let endless = FcmParams { max_rounds: u32::MAX, ..params() };
-    assert!(matches!(Fcm::new(endless), Err(MethodError::TooManyRounds { .. })));
+    assert_eq!(fcm.fits()[0].history.len(), 10);
+    assert!(fcm.fits()[0].history.iter().enumerate().all(|(i, r)| r.round as usize == i + 1 && r.shift == 0.0));
+    assert!(matches!(plain_fcm(2, 2.0, 0.0, u32::MAX, &start()), Err(MethodError::TooManyRounds { .. })));
 }
 
 /// Sites may be lost between any two questions: what would mix two cohorts is left out, the rest says which one it is over.

@@ -207,7 +207,6 @@ fn hard_and_local_methods_are_refused() {
     let methods = [
         Algorithm::Kmeans { epsilon: 0.0, max_rounds: 50 },
         Algorithm::Fkm { epsilon: 0.0, max_rounds: 50, min_rows: 2, local_steps: 1, finish: 0 },
-        Algorithm::Kumar { epsilon: 0.0, max_rounds: 50, local },
         Algorithm::FfcmAvg1 { m: 2.0, epsilon: 1e-9, max_rounds: 50, local, powers: true },
         Algorithm::FfcmAvg2 { m: 2.0, epsilon: 1e-9, max_rounds: 50, local },
     ];

@@ -1,6 +1,6 @@
 //! The motivational example of Stallmann & Wilbik (2022): five clusters that no site can see alone.
 
-use veilsum_cluster::{Centres, Fcm, FcmParams, Outcome, Prepared, Start, metrics, pooled, synthetic};
+use veilsum_cluster::{Centres, Outcome, Prepared, Start, metrics, pooled, synthetic};
 use veilsum_testkit::data::prepare;
 
 fn sites(seed: u64) -> Vec<Prepared> {
@@ -9,8 +9,8 @@ fn sites(seed: u64) -> Vec<Prepared> {
 }
 
 fn run(sites: &[Prepared], start: Centres, epsilon: f64) -> Outcome {
-    let params = FcmParams { k: start.k(), m: 2.0, epsilon, max_rounds: 1000, start };
-    pooled::plain_federated(&mut Fcm::new(params).expect("parameters"), sites).expect("a run")
+    let mut fcm = crate::plain_fcm(start.k(), 2.0, epsilon, 1000, &start).expect("parameters");
+    pooled::plain_federated(&mut fcm, sites).expect("a run")
 }
 
 /// Largest distance of a coordinate from the truth, original units.

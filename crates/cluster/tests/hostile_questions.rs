@@ -50,7 +50,6 @@ fn algorithms() -> Vec<Algorithm> {
             anchors: 12,
             merge: false,
         },
-        Algorithm::Kumar { epsilon: 1e-4, max_rounds: 6, local },
         Algorithm::FcmNoise { m: 2.0, epsilon: 1e-4, max_rounds: 20, distance: 0.2 },
         Algorithm::Pcm { m: 2.0, epsilon: 1e-4, max_rounds: 20, distance: 0.2 },
         Algorithm::Gmm { epsilon: 1e-4, max_rounds: 20, regularisation: 1e-6 },

@@ -18,3 +18,13 @@ mod properties;
 mod single;
 mod spread;
 mod vectors_indices;
+
+use veilsum_cluster::{Algorithm, Centres, Domain, MethodError, Recipe, Run, Scaling, method::Seeding};
+
+/// Fuzzy c-means for `k` centres from given ones, in working units and without a box: no bound is as good as one that nothing reaches.
+fn plain_fcm(k: usize, m: f64, epsilon: f64, max_rounds: u32, start: &Centres) -> Result<Run, MethodError> {
+    let d = start.columns();
+    let domain = Domain::new(vec![-1e150; d], vec![1e150; d], Scaling::None).expect("a box");
+    let seeding = Seeding::Given { centres: start.clone() };
+    Recipe::plain(Algorithm::Fcm { m, epsilon, max_rounds }, k as u32, seeding).run(&domain, 1)
+}

@@ -1,15 +1,15 @@
 //! Known answers: Table 1 of Bárcena et al. (2021) at gamma = 1, and the vectors of an independent implementation.
 
 use serde_json::Value;
-use veilsum_cluster::{Centres, Domain, Fcm, FcmParams, Outcome, Prepared, Rows, Scaling, assign, metrics, pooled};
+use veilsum_cluster::{Centres, Domain, Outcome, Prepared, Rows, Run, Scaling, assign, metrics, pooled};
 use veilsum_testkit::data::{DataSet, TABLE_1, centres, json, max_difference, prepare, prepare_all, split};
 
-fn params(start: Centres, epsilon: f64, max_rounds: u32) -> FcmParams {
-    FcmParams { k: start.k(), m: 2.0, epsilon, max_rounds, start }
+fn params(start: &Centres, epsilon: f64, max_rounds: u32) -> Run {
+    crate::plain_fcm(start.k(), 2.0, epsilon, max_rounds, start).expect("parameters")
 }
 
-fn run(sites: &[Prepared], params: FcmParams) -> Outcome {
-    pooled::plain_federated(&mut Fcm::new(params).expect("parameters"), sites).expect("a run")
+fn run(sites: &[Prepared], mut params: Run) -> Outcome {
+    pooled::plain_federated(&mut params, sites).expect("a run")
 }
 
 fn ari(data: &DataSet, domain: &Domain, outcome: &Outcome) -> f64 {
@@ -27,7 +27,7 @@ fn table_1(name: &str, printed: f64) {
     let mut sum = 0.0;
     for seed in 0..10 {
         let start = centres(&format!("{name}-start-{seed}.csv")).expect("start");
-        let federated = run(&sites, params(start.clone(), 0.0, 30));
+        let federated = run(&sites, params(&start, 0.0, 30));
         assert_eq!((federated.rounds, federated.converged), (30, false));
         let found = ari(&data, &domain, &federated);
         sum += found;
@@ -45,13 +45,13 @@ fn table_1(name: &str, printed: f64) {
         let calm = federated.history.iter().find(|round| round.shift < 0.005).map(|round| u64::from(round.round));
         assert_eq!(calm, known["first_round_below_0_005"].as_u64(), "{name} start {seed}");
 
-        let pooled = run(std::slice::from_ref(&whole), params(start.clone(), 0.0, 30));
+        let pooled = run(std::slice::from_ref(&whole), params(&start, 0.0, 30));
         assert!(max_difference(&pooled.centres, &federated.centres) < 1e-10, "{name} start {seed}");
         let (a, b) = (pooled.indices.fuzzy_davies_bouldin, federated.indices.fuzzy_davies_bouldin);
         assert!((a / b - 1.0).abs() < 1e-9, "{name} start {seed}: FedFuzzDB {a} and {b}");
 
         // With the stop rule both end in the same round.
-        let stop = || params(start.clone(), 0.005, 30);
+        let stop = || params(&start, 0.005, 30);
         let (pooled, federated) = (run(std::slice::from_ref(&whole), stop()), run(&sites, stop()));
         assert_eq!((pooled.rounds, pooled.converged), (federated.rounds, federated.converged));
         assert_eq!(calm.map_or(30, |round| round as u32), federated.rounds);
@@ -73,7 +73,7 @@ fn optimum(name: &str, expected_ari: f64, objective_per_row: f64) {
     let Some(data) = DataSet::read(name) else { return };
     let domain = data.boxed();
     let sites = prepare_all(&split(&data.rows, 3), &domain);
-    let outcome = run(&sites, params(centres(&format!("{name}-start-0.csv")).expect("start"), 1e-10, 1000));
+    let outcome = run(&sites, params(&centres(&format!("{name}-start-0.csv")).expect("start"), 1e-10, 1000));
     assert!(outcome.converged);
     let found = ari(&data, &domain, &outcome);
     assert!((found - expected_ari).abs() < 5e-6, "{name}: ARI {found}");
@@ -119,7 +119,7 @@ fn vectors_one_site() {
     let site = prepare(&rows(&vectors["clients"][0]), &wide());
     let known = &vectors["fcm_client0"];
     let start = Centres::from_rows(&table(&known["start"])).expect("start");
-    let outcome = pooled::run(&mut Fcm::new(params(start, 1e-10, 10_000)).expect("parameters"), &site).expect("a run");
+    let outcome = pooled::run(&mut params(&start, 1e-10, 10_000), &site).expect("a run");
     assert!(outcome.converged);
     let off = max_difference(&outcome.centres, &Centres::from_rows(&table(&known["C"])).expect("centres"));
     assert!(off < 1e-9, "off by {off:e}");

@@ -1,14 +1,13 @@
 //! What must not change the result of a run: the order of rows, how they are spread over sites, where the origin is.
 
 use proptest::prelude::*;
-use veilsum_cluster::{Centres, Domain, Fcm, FcmParams, OutOfBox, Outcome, Prepared, Rows, Scaling, Start, pooled};
+use veilsum_cluster::{Centres, Domain, OutOfBox, Outcome, Prepared, Rows, Scaling, Start, pooled};
 use veilsum_testkit::data::{max_difference, prepare};
 
 const ROUNDS: u32 = 6;
 
 fn run(sites: &[Prepared], start: &Centres, m: f64) -> Outcome {
-    let params = FcmParams { k: start.k(), m, epsilon: 0.0, max_rounds: ROUNDS, start: start.clone() };
-    pooled::plain_federated(&mut Fcm::new(params).unwrap(), sites).unwrap()
+    pooled::plain_federated(&mut crate::plain_fcm(start.k(), m, 0.0, ROUNDS, start).unwrap(), sites).unwrap()
 }
 
 fn unit_box(d: usize) -> Domain {

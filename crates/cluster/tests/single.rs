@@ -2,15 +2,16 @@
 
 use veilsum_cluster::pooled;
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::{Centres, Domain, Fcm, FcmParams, OutOfBox, Outcome, Precision, Prepared, Rows, Scaling, Start};
+use veilsum_cluster::{Centres, Domain, OutOfBox, Outcome, Precision, Prepared, Rows, Scaling, Start};
 use veilsum_testkit::data::{DataSet, max_difference};
+
+use crate::plain_fcm;
 
 /// What rounding moves a number of the unit box by at most.
 const MOVED: f64 = 1.0 / (1u64 << 25) as f64;
 
 fn run(rows: &Prepared, start: &Centres, m: f64) -> Outcome {
-    let params = FcmParams { k: start.k(), m, epsilon: 1e-12, max_rounds: 2_000, start: start.clone() };
-    pooled::run(&mut Fcm::new(params).unwrap(), rows).unwrap()
+    pooled::run(&mut plain_fcm(start.k(), m, 1e-12, 2_000, start).unwrap(), rows).unwrap()
 }
 
 /// The greatest difference of a coordinate of the centres, units of the box.

@@ -16,7 +16,6 @@ use veilsum_proto::{
     codec,
     limits::{MAX_APPLICATION, MAX_WORDS, MIN_SITES},
     plan::Terms,
-    roster::check_name,
 };
 
 use crate::{
@@ -439,14 +438,6 @@ impl PlanSpec {
         work.check()?;
         Ok(work)
     }
-}
-
-/// Whether `name` may be a party's or federation's name, as an error of this module.
-///
-/// # Errors
-/// [`PlanSpecError`] with the reason.
-pub fn usable_name(name: &str) -> Result<(), PlanSpecError> {
-    check_name(name).map_err(PlanSpecError)
 }
 
 #[cfg(test)]

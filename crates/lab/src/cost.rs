@@ -1,6 +1,6 @@
 //! `veilsum-lab simulate`: the protocol alone, for so many sites and numbers, in one process and in virtual time: what it costs.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
@@ -63,10 +63,9 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
     // Any numbers do: masks hide them all alike. The same ones for every site make the total easy to check.
     let number = |place: usize| (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let answer = |_: u16, asked: &Asked| Ok((0..asked.words).map(number).collect());
-    let begun = Instant::now();
     let mut stage = Stage::new(n, PartyId::Coordinator, terms, Box::new(answer))?;
     stage.until(|e| matches!(e, aggregator::Event::DeckReady { .. }))?;
-    let (deck, deck_took) = (stage.spent, begun.elapsed());
+    let deck = stage.spent;
     let lost = (args.drop * n as f64).round() as u16;
     let mut before = stage.spent;
     let mut rounds = Vec::new();
@@ -103,16 +102,7 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
         }).collect::<Vec<_>>(),
         "memory_mb": memory(),
     });
-    let mut text = format!("{n} sites, {} numbers, {lost} missing; all parties on this machine\n", args.length);
-    text += "             aggregator ms   a site ms   a site sends   aggregator sends     whole\n";
-    text += &line("deck", &deck, n, deck_took);
-    for (round, (_, spent, whole)) in rounds.iter().enumerate() {
-        text += &line(&format!("round {}", round + 1), spent, n, *whole);
-    }
-    if let Some(memory) = memory() {
-        text += &format!("memory of all parties together: {memory} MB\n");
-    }
-    crate::print(json, &value, &text)
+    crate::print(json, &value, &format!("{value:#}"))
 }
 
 fn since(before: Spent, now: Spent) -> Spent {
@@ -131,17 +121,6 @@ fn cost(spent: &Spent, n: usize) -> serde_json::Value {
         "upload_bytes_per_site": spent.upload / n as u64,
         "download_bytes": spent.download,
     })
-}
-
-fn line(what: &str, spent: &Spent, n: usize, whole: Duration) -> String {
-    format!(
-        "{what:<12} {:>13.2} {:>11.3} {:>12} B {:>16} B {:>7.2} s\n",
-        1e3 * spent.aggregator.as_secs_f64(),
-        1e3 * spent.sites.as_secs_f64() / n as f64,
-        spent.upload / n as u64,
-        spent.download,
-        whole.as_secs_f64()
-    )
 }
 
 /// The largest memory of this process so far, in MB, where the system says it.

@@ -17,7 +17,7 @@ pub(crate) struct ExperimentsArgs {
     /// Few repetitions and the smallest sets; under a minute
     #[arg(long)]
     pub quick: bool,
-    /// Write a CSV file and an SVG chart for each experiment into this folder
+    /// Write a JSON file and an SVG chart for each experiment into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Folder of the data sets that are not generated [default: ../shared/data, if it exists]
@@ -60,7 +60,7 @@ pub(crate) fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Fail
                 }
                 results.push(summary(&report));
             }
-            Err(absent @ (ExperimentError::Missing(_) | ExperimentError::NoPython(_))) => {
+            Err(absent @ ExperimentError::Missing(_)) => {
                 let _ = writeln!(std::io::stderr(), "SKIPPED {}: {absent}", experiment.name);
                 skipped.push(experiment.name);
             }
@@ -120,7 +120,7 @@ fn write(out: &std::path::Path, report: &Report) -> Result<(), Failure> {
         let path = out.join(name);
         std::fs::write(&path, text).map_err(|error| unwritable(&path, &error))
     };
-    put(format!("{}.csv", report.name), experiments::csv(report))?;
+    put(format!("{}.json", report.name), format!("{:#}", summary(report)))?;
     match &report.chart {
         Some(chart) => put(format!("{}.svg", report.name), chart.svg()),
         None => Ok(()),
@@ -144,9 +144,11 @@ fn summary(report: &Report) -> serde_json::Value {
             Verdict::Off(why) => (Some("off"), Some(why)),
         };
         let mean = |sample: &Option<experiments::Sample>| sample.as_ref().map(experiments::Sample::mean);
+        let sd = |sample: &Option<experiments::Sample>| sample.as_ref().map(experiments::Sample::sd);
         json!({
             "setting": line.setting, "measure": line.measure, "paper": line.paper,
-            "plain": mean(&line.plain), "masked": mean(&line.masked), "verdict": verdict, "why": why,
+            "plain": mean(&line.plain), "plain_sd": sd(&line.plain), "masked": mean(&line.masked),
+            "masked_sd": sd(&line.masked), "verdict": verdict, "why": why,
         })
     };
     json!({

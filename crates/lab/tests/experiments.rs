@@ -10,7 +10,7 @@ fn quick(name: &str) {
     let experiment = experiments::find(name).expect("an experiment of this name");
     let report = match experiment.run(&settings) {
         Ok(report) => report,
-        Err(absent @ (ExperimentError::Missing(_) | ExperimentError::NoPython(_))) => {
+        Err(absent @ ExperimentError::Missing(_)) => {
             return eprintln!("SKIPPED: {absent}");
         }
         Err(error) => panic!("{name}: {error}"),
@@ -19,26 +19,10 @@ fn quick(name: &str) {
     println!("{text}");
     assert!(report.targets() > 0, "{name} has no target");
     assert_eq!(report.missed().count(), 0, "{text}");
-    assert_eq!(experiments::csv(&report).lines().count(), report.lines.len() + 1);
     if let Some(chart) = &report.chart {
         let svg = chart.svg();
         assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN"), "{name}");
     }
-}
-
-#[test]
-fn exactness() {
-    quick("exactness");
-}
-
-#[test]
-fn reference() {
-    quick("reference");
-}
-
-#[test]
-fn sweep() {
-    quick("sweep");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use veilsum_cluster::{
     Algorithm, Centres, Domain, Method, MethodError, Outcome, Prepared, Recipe, Rows, Run, Scaling, Step, Totals,
     pooled,
 };
-use veilsum_lab::comparison::{central, ffcm, fkm, kumar};
+use veilsum_lab::comparison::{central, ffcm, fkm};
 use veilsum_testkit::data::{max_difference, prepare_all};
 
 const ROUNDS: u32 = 4;
@@ -142,12 +142,6 @@ proptest! {
     }
 
     #[test]
-    fn kumar_is_the_mean_by_index((sites, start) in federation(), local in 1u32..6) {
-        let algorithm = Algorithm::Kumar { epsilon: 0.0, max_rounds: ROUNDS, local: steps(local) };
-        follow(algorithm, &start, &sites, |centres| kumar::kumar(&sites, centres, local, 0.0, 1).unwrap().centres)?;
-    }
-
-    #[test]
     fn avg2_is_lloyd_on_local_centres((sites, start) in large_federation(), local in 1u32..6) {
         let algorithm = Algorithm::FfcmAvg2 { m: 2.0, epsilon: 0.0, max_rounds: ROUNDS, local: steps(local) };
         follow(algorithm, &start, &sites, |centres| {
@@ -201,7 +195,6 @@ fn all_algorithms() -> Vec<Algorithm> {
         Algorithm::FfcmAvg2 { m: 2.0, epsilon, max_rounds, local },
         Algorithm::Fkm { epsilon, max_rounds, min_rows: 2, local_steps: 2, finish: 5 },
         Algorithm::Kmeans { epsilon, max_rounds },
-        Algorithm::Kumar { epsilon, max_rounds, local },
         ffcf(),
     ]
 }
@@ -261,7 +254,7 @@ fn every_method_finds_three_clumps() {
     let start = Centres::from_rows(&[vec![-2.0, -2.0], vec![-0.5, 2.0], vec![2.0, 0.5]]).unwrap();
     let sites = prepare_all(&clumps(), &domain());
     for algorithm in all_algorithms() {
-        let by_index = matches!(algorithm, Algorithm::FfcmAvg1 { .. } | Algorithm::Kumar { .. });
+        let by_index = matches!(algorithm, Algorithm::FfcmAvg1 { .. });
         let name = algorithm.name();
         let outcome = run(begin(algorithm, &start, 3), &sites);
         assert!(outcome.converged, "{name}");
@@ -349,7 +342,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn no_totals_whatever_make_a_method_panic(
-        which in 0usize..7,
+        which in 0usize..6,
         rows in prop::option::of(0u64..100),
         entries in prop::collection::vec(prop_oneof![
             4 => 0.0f64..20.0,

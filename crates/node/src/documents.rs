@@ -100,28 +100,6 @@ pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Resu
     Federation::new(roster_of, terms).and_then(|of| of.under(schema)).map_err(|f| in_file(plan.as_ref(), f))
 }
 
-/// A site's rows in memory, for whoever looks at each of them: the plan's columns, scaled into the plan's box.
-///
-/// # Errors
-/// A [`Failure`] that names file, row and column and never a value; where the rows do not fit into the site's budget, or another program
-/// has them, one that says so.
-pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Prepared, Failure> {
-    let from = from.into();
-    if from.answerer.is_some() {
-        let what =
-            format!("{}: these rows are with another program, and each of them has to be looked at here", from.place());
-        return Err(Failure::input(what, "name a file of the rows"));
-    }
-    let number = per_number(federation, Precision::Double)?;
-    match held(&from, &spec_of(federation, &from)?, number)? {
-        Some(table) => ready(federation, &from, table, number).map(|(rows, _)| rows),
-        None => {
-            let what = format!("{}: the rows take more memory than {}", from.place(), rows::shown(from.memory()));
-            Err(Failure::input(what, "allow more: memory under [rows] in site.toml; or take a part of the rows"))
-        }
-    }
-}
-
 /// A site's rows from where they are, or whoever answers in their place, and the rows as they stand there, by which a ledger knows them
 /// again. In memory where they fit into the site's budget, else read anew for every question.
 ///

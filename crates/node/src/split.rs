@@ -43,20 +43,6 @@ pub fn by_label(labels: &[String]) -> Parts {
     parts
 }
 
-/// `sites` sites that each hold a range of a column: the rows in ascending order of `values` (n), cut into equal parts (give
-/// or take one row). Equal values may be cut apart.
-pub fn by_range(values: &[f64], sites: usize) -> Parts {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
-    let mut parts = numbered(sites);
-    for (place, row) in order.into_iter().enumerate() {
-        if let Some((_, members)) = parts.get_mut(place * sites / values.len()) {
-            members.push(row);
-        }
-    }
-    parts
-}
-
 /// `sites` sites between which each label's rows are shared out in proportions drawn from a symmetric Dirichlet
 /// distribution; small `alpha` (0.1) gives nearly every label to few sites, large `alpha` shares evenly. A site may be left
 /// without rows. `alpha` is used between 0.001 and 1,000,000.
@@ -160,24 +146,6 @@ mod tests {
         let mut all: Vec<usize> = parts.iter().flat_map(|(_, members)| members.clone()).collect();
         all.sort_unstable();
         assert_eq!(all, (0..rows).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn ranges_follow_the_column() {
-        let values: Vec<f64> = (0..101).map(|i| f64::from(i * 37 % 101)).collect();
-        let parts = by_range(&values, 4);
-        once(&parts, 101);
-        let ends: Vec<(f64, f64)> = parts
-            .iter()
-            .map(|(_, members)| {
-                let own = || members.iter().map(|row| values[*row]);
-                assert!((25..=26).contains(&members.len()));
-                (own().fold(f64::INFINITY, f64::min), own().fold(f64::NEG_INFINITY, f64::max))
-            })
-            .collect();
-        assert!(ends.windows(2).all(|pair| pair[0].1 < pair[1].0), "{ends:?}");
-        once(&by_range(&[2.0, 1.0], 5), 2);
-        once(&by_range(&[], 3), 0);
     }
 
     #[test]

@@ -112,10 +112,6 @@ impl Spec for Average1Spec {
         self.powers && self.local.most == 1
     }
 
-    fn joins_by_index(&self) -> bool {
-        true
-    }
-
     fn comparisons(&self, all_k: f64) -> f64 {
         all_k * f64::from(self.local.most)
     }

@@ -11,7 +11,6 @@ pub mod fkm;
 pub mod gk;
 pub mod gmm;
 pub mod kmeans;
-pub mod kumar;
 mod rounds;
 mod shaped;
 mod spec;
@@ -101,8 +100,6 @@ algorithms! {
     Kmeans = kmeans::KmeansSpec { epsilon: f64, max_rounds: u32 }
     /// Federated fuzzy feature vectors on shared anchors, then weighted fuzzy c-means ([`ffcf`]).
     Ffcf = ffcf::FfcfSpec { m: f64, features: FeatureParams, anchors: u32, merge: bool }
-    /// Weighted mean of local k-means centres by index ([`kumar`]).
-    Kumar = kumar::KumarSpec { epsilon: f64, max_rounds: u32, local: LocalSteps }
     /// Gaussian mixture by expectation-maximisation ([`gmm`]).
     Gmm = gmm::GmmSpec { epsilon: f64, max_rounds: u32, regularisation: f64 }
     /// Fuzzy covariances of Gustafson and Kessel ([`gk`]).
@@ -162,11 +159,6 @@ impl Algorithm {
     /// Whether every iterate is that of the same method on pooled rows, however these are spread over sites.
     pub fn is_exact(&self) -> bool {
         self.spec().is_exact()
-    }
-
-    /// Whether it joins local centres by their index, which fails where sites hold different clusters.
-    pub fn joins_by_index(&self) -> bool {
-        self.spec().joins_by_index()
     }
 
     /// Where it describes columns and finds no clusters: in how many bins.

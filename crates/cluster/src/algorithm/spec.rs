@@ -86,11 +86,6 @@ pub trait Spec {
         false
     }
 
-    /// Whether it joins local centres by their index, which fails where sites hold different clusters.
-    fn joins_by_index(&self) -> bool {
-        false
-    }
-
     /// Its tolerance, where it can be run under noise because a sensitivity is proved.
     fn tolerance_under_noise(&self) -> Option<f64> {
         None

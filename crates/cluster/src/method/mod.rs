@@ -4,7 +4,6 @@
 //! A [`Recipe`] says what a run consists of: preparation, seeding, an [`Algorithm`] for every K and restart, validity, the
 //! choice of K. [`Run`] is that conversation. The algorithms themselves are in [`algorithm`](crate::algorithm), one file each.
 
-mod alone;
 pub mod choice;
 mod dp;
 pub mod mechanism;
@@ -17,7 +16,6 @@ mod sizes;
 
 use serde::{Deserialize, Serialize};
 
-pub use alone::{Fcm, FcmParams};
 pub use choice::{Choice, CurvePoint, Pick};
 pub use prepare::{Preparation, Preparing, RobustError, Scale, Winsor};
 pub use recipe::{Clusters, LocalRange, Recipe, Seeding, Validity};
@@ -30,7 +28,7 @@ use crate::{Batch, Centres, MethodError, Totals, Transform};
 
 pub use crate::algorithm::{
     ALGORITHMS, About, Algorithm, Description, Fit, Iteration, Options, Round, Shapes, Walls, fcm, ffcf, ffcm, fkm, gk,
-    gmm, kmeans, kumar,
+    gmm, kmeans,
 };
 pub use crate::query::Stage;
 pub use crate::scale::inside;

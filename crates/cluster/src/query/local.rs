@@ -1,4 +1,4 @@
-//! Sums of local centres: what FFCM, FKM, Kumar and exact k-means need from a site.
+//! Sums of local centres: what FFCM, FKM and exact k-means need from a site.
 
 use serde::{Deserialize, Serialize};
 
@@ -75,7 +75,7 @@ pub struct LocalMeans {
     pub local: LocalSteps,
     /// Groups smaller than this are not sent (FKM's p), >= 1.
     pub min_rows: u64,
-    /// A group counts at the global centre nearest to its mean (FKM), not at the one of its index (k-means, Kumar).
+    /// A group counts at the global centre nearest to its mean (FKM), not at the one of its index (k-means).
     pub nearest: bool,
 }
 
@@ -211,9 +211,8 @@ impl Family for LocalMeans {
 
     /// One exact step counts and sums up a row in one cluster. What a site finds by steps of its own may move by any amount.
     fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
-        let exact = self.local.most == 1 && self.min_rows <= 1 && !self.nearest;
         let far = 2.0 * reach(domain);
-        exact.then(|| Sensitivity::Blocks(vec![1.0, farthest(domain), far * far]))
+        self.is_exact().then(|| Sensitivity::Blocks(vec![1.0, farthest(domain), far * far]))
     }
 
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {

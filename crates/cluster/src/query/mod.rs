@@ -90,7 +90,7 @@ families! {
     FuzzyValidation "fuzzy_validation",
     /// Sums of local fuzzy centres (FFCM, avg1 and avg2).
     LocalFuzzy "local_fuzzy",
-    /// Sums of groups of rows by nearest centre, perhaps after local Lloyd steps (k-means, FKM, Kumar).
+    /// Sums of groups of rows by nearest centre, perhaps after local Lloyd steps (k-means, FKM).
     LocalMeans "local_means",
     /// Fuzzy feature vectors added into shared anchors (FFCF).
     Features "features",

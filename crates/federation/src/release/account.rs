@@ -383,12 +383,6 @@ impl Account {
         self.questions.contains_key(session)
     }
 
-    /// Whether this plan was answered from other rows than these. Its questions are as many as one run has, so that another run, which asks
-    /// others of other rows, does not come to its end ([POL-3]).
-    pub fn answered_from_others(&self, plan: &Hash, rows: &Hash) -> bool {
-        self.given.iter().any(|given| given.plan == *plan && given.rows != *rows)
-    }
-
     /// rho in 10^-9 of all answers with noise under this plan.
     pub fn rho_of(&self, plan: &Hash) -> u64 {
         let of_plan = self.given.iter().filter(|g| g.plan == *plan);

@@ -9,22 +9,8 @@ pub mod ffcf;
 pub mod ffcm;
 pub mod fkm;
 pub mod kfed;
-pub mod kumar;
 
-use veilsum_cluster::random::Stream;
-use veilsum_cluster::{Centres, DataError, Domain, Rows};
-
-/// K points uniform in the working box, from a running stream.
-pub fn uniform_start(domain: &Domain, k: usize, stream: &mut Stream) -> Result<Centres, DataError> {
-    let mut values = Vec::new();
-    for _ in 0..k {
-        for column in 0..domain.columns() {
-            let (low, high) = domain.working_interval(column);
-            values.push(low + stream.unit() * (high - low));
-        }
-    }
-    Centres::new(k, domain.columns(), values)
-}
+use veilsum_cluster::{Centres, DataError, Rows};
 
 /// Rows as points of the off-line methods.
 fn points(rows: &Rows) -> Result<Centres, DataError> {

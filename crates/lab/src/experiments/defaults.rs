@@ -74,7 +74,7 @@ fn usual(method: &str, clusters: Clusters, columns: usize, seed: u64) -> Recipe 
 }
 
 /// The best objective of 20 pooled runs: ten uniform starts and ten from totals.
-fn best(set: &Set, hard: bool) -> Result<f64, ExperimentError> {
+pub(super) fn best(set: &Set, hard: bool) -> Result<f64, ExperimentError> {
     let whole = [Prepared::new(&set.rows, &set.domain, OutOfBox::Refuse)?];
     let starts: Vec<u64> = (0..STARTS).collect();
     let found = each(&starts, |seed| {

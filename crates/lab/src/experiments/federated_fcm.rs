@@ -132,7 +132,7 @@ fn one(known: &Known, data: &DataSet, starts: u32, report: &mut Report) -> Resul
         let local = LocalSteps { most: 1, epsilon: 0.0 };
         let avg1 = Algorithm::FfcmAvg1 { m: 2.0, epsilon: 0.0, max_rounds: ROUNDS, local, powers: true };
         let literal = masked(&Recipe { algorithm: avg1, ..recipe.clone() }, &domain, &sites, None)?;
-        let literal = super::exactness::difference(&literal.centres, &pooled.centres);
+        let literal = super::harness::difference(&literal.centres, &pooled.centres);
         Ok((ari(&pooled.centres)?, shares, literal))
     })?;
     let pooled: Sample = runs.iter().map(|run| run.0).collect();

@@ -16,10 +16,11 @@ const EPSILON: f64 = 1e-4;
 /// Cycles do not end; by then they repeat.
 const MAX_ROUNDS: u32 = 100;
 
+#[derive(Clone, Copy)]
 struct Case {
     name: &'static str,
     draw: fn(u64) -> Example,
-    domain: fn() -> Result<Domain, DataError>,
+    domain: Domains,
     m: f64,
     /// Gap, WSSE and OSSE of avg2 as the paper prints them; the gap is standardised in case 3 only.
     avg2: Option<[f64; 3]>,
@@ -28,79 +29,34 @@ struct Case {
     avg1: Option<(f64, f64, f64)>,
 }
 
+type Domains = fn() -> Result<Domain, DataError>;
+
+const fn case(name: &'static str, draw: fn(u64) -> Example, domain: Domains, m: f64) -> Case {
+    Case { name, draw, domain, m, avg2: None, standardised: false, avg1: None }
+}
+
+const fn case_3(name: &'static str, draw: fn(u64) -> Example, avg2: [f64; 3], avg1: (f64, f64, f64)) -> Case {
+    Case { avg2: Some(avg2), standardised: true, avg1: Some(avg1), ..case(name, draw, wide, 2.0) }
+}
+
 const CASES: [Case; 8] = [
+    case("case 1, balanced", ffcm::balanced, diagonal, 2.0),
+    Case { avg2: Some([f64::NAN, 0.3120, 3.7041]), ..case("case 1, skewed", ffcm::skewed, diagonal, 2.0) },
     Case {
-        name: "case 1, balanced",
-        draw: ffcm::balanced,
-        domain: diagonal,
-        m: 2.0,
-        avg2: None,
-        standardised: false,
-        avg1: None,
-    },
-    Case {
-        name: "case 1, skewed",
-        draw: ffcm::skewed,
-        domain: diagonal,
-        m: 2.0,
-        avg2: Some([f64::NAN, 0.3120, 3.7041]),
-        standardised: false,
-        avg1: None,
-    },
-    Case {
-        name: "case 2 (m = 1.1)",
-        draw: ffcm::opposite,
-        domain: wide,
-        m: 1.1,
         avg2: Some([1.25, 0.72, 8.55]),
-        standardised: false,
         avg1: Some((2.77, 2.318, 1.116)),
+        ..case("case 2 (m = 1.1)", ffcm::opposite, wide, 1.1)
     },
-    Case {
-        name: "case 3, 100-1000-100",
-        draw: |seed| ffcm::square([100, 1000, 100], seed),
-        domain: wide,
-        m: 2.0,
-        avg2: Some([0.12, 0.63, 17.18]),
-        standardised: true,
-        avg1: Some((1.17, 1.167, 0.087)),
-    },
-    Case {
-        name: "case 3, 100-1000-1000",
-        draw: |seed| ffcm::square([100, 1000, 1000], seed),
-        domain: wide,
-        m: 2.0,
-        avg2: Some([0.08, 0.63, 17.21]),
-        standardised: true,
-        avg1: Some((3.88, 3.953, 0.344)),
-    },
-    Case {
-        name: "case 3, 1000-100-100",
-        draw: |seed| ffcm::square([1000, 100, 100], seed),
-        domain: wide,
-        m: 2.0,
-        avg2: Some([0.10, 0.63, 17.18]),
-        standardised: true,
-        avg1: Some((1.34, 1.329, 0.109)),
-    },
-    Case {
-        name: "case 3, 1000-1000-1000",
-        draw: |seed| ffcm::square([1000, 1000, 1000], seed),
-        domain: wide,
-        m: 2.0,
-        avg2: Some([0.03, 0.62, 17.14]),
-        standardised: true,
-        avg1: Some((3.62, 3.649, 0.340)),
-    },
-    Case {
-        name: "motivational",
-        draw: synthetic::five_gaussians,
-        domain: around_gaussians,
-        m: 2.0,
-        avg2: None,
-        standardised: false,
-        avg1: None,
-    },
+    case_3("case 3, 100-1000-100", |s| ffcm::square([100, 1000, 100], s), [0.12, 0.63, 17.18], (1.17, 1.167, 0.087)),
+    case_3("case 3, 100-1000-1000", |s| ffcm::square([100, 1000, 1000], s), [0.08, 0.63, 17.21], (3.88, 3.953, 0.344)),
+    case_3("case 3, 1000-100-100", |s| ffcm::square([1000, 100, 100], s), [0.10, 0.63, 17.18], (1.34, 1.329, 0.109)),
+    case_3(
+        "case 3, 1000-1000-1000",
+        |s| ffcm::square([1000, 1000, 1000], s),
+        [0.03, 0.62, 17.14],
+        (3.62, 3.649, 0.340),
+    ),
+    case("motivational", synthetic::five_gaussians, around_gaussians, 2.0),
 ];
 
 fn diagonal() -> Result<Domain, DataError> {

@@ -65,6 +65,14 @@ pub(super) fn labels(rows: &Rows, centres: &Centres) -> Result<Vec<usize>, Exper
     Ok(assign::hard_labels(&assign::memberships(rows, centres, 2.0)?))
 }
 
+/// Largest absolute difference of coordinates.
+pub(super) fn difference(a: &Centres, b: &Centres) -> f64 {
+    if a.as_array().dim() != b.as_array().dim() {
+        return f64::INFINITY;
+    }
+    a.as_slice().iter().zip(b.as_slice()).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
 /// `work` on every item, on all processors; results in the order of the items. The first error counts.
 pub(super) fn each<T: Sync, R: Send>(
     items: &[T],

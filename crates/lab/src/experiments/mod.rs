@@ -8,7 +8,6 @@ mod bank;
 mod data;
 mod defaults;
 pub mod dp;
-mod exactness;
 mod federated_fcm;
 mod ffcf;
 mod ffcm;
@@ -20,16 +19,14 @@ mod legacy;
 mod motivational;
 mod noisy_defaults;
 mod print;
-mod reference;
 mod report;
 mod server;
 mod settings;
-mod sweep;
 
 use std::time::Instant;
 
 pub use data::{DEFAULT_FOLDER, Folder};
-pub use print::{csv, text};
+pub use print::text;
 pub use report::{Line, Report, Sample, Verdict};
 pub use settings::{ExperimentError, Settings};
 pub use veilsum_charts::Chart;
@@ -45,18 +42,7 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which they are run.
-pub const ALL: [Experiment; 14] = [
-    Experiment {
-        name: "exactness",
-        about: "every method: plain sums and masked sums give the same",
-        run: exactness::run,
-    },
-    Experiment {
-        name: "reference",
-        about: "fcm and kmeans against plain numpy (needs Python with numpy)",
-        run: reference::run,
-    },
-    Experiment { name: "sweep", about: "a sweep takes the rounds of its longest K; all indices", run: sweep::run },
+pub const ALL: [Experiment; 10] = [
     Experiment {
         name: "defaults",
         about: "runs with defaults against the best of 20 pooled starts; warnings where there is trouble",
@@ -68,7 +54,6 @@ pub const ALL: [Experiment; 14] = [
     Experiment { name: "bank", about: "bank marketing by job (framework paper, Figures 6 and 7)", run: bank::run },
     Experiment { name: "federated-fcm", about: "Table 1 of Bárcena et al. 2021", run: federated_fcm::run },
     Experiment { name: "ffcf", about: "Table 1 of FFCF (Urío-Larrea)", run: ffcf::run },
-    Experiment { name: "dp", about: "what noise inside the sum costs (differential privacy)", run: dp::run },
     Experiment {
         name: "noisy-defaults",
         about: "default runs with noise against the best of 20 pooled starts",

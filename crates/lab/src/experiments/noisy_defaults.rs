@@ -5,9 +5,9 @@ use veilsum_cluster::method::{Seeding, TreeSeeding, mechanism};
 use veilsum_cluster::privacy::{DEFAULT_RHO, Noise};
 use veilsum_cluster::{Algorithm, Centres, OutOfBox, Packed, Prepared, Recipe, kernel};
 
-use super::defaults::{Set, sets};
+use super::defaults::{Set, best, sets};
 use super::dp::{Plan, noisy, xclara_like};
-use super::harness::{each, plain};
+use super::harness::each;
 use super::{ExperimentError, Line, Report, Sample, Settings};
 
 /// Sites that the rows are dealt to.
@@ -16,7 +16,6 @@ const SITES: usize = 10;
 const PLAN: Plan = Plan { honest: 4, step_bits: 20 };
 /// Rounds under noise where nothing is said.
 const ROUNDS: u32 = 8;
-const STARTS: u64 = 20;
 /// Noise is for so many rows.
 const FEWEST: usize = 1_000;
 /// Over the best of the pooled starts.
@@ -34,21 +33,6 @@ fn objective(rows: &Packed, centres: &Centres, hard: bool) -> Result<f64, Experi
         true => kernel::nearest(rows, centres)?.iter().map(|own| own.square).sum(),
         false => kernel::fuzzy_sums(rows, centres, 2.0)?.objective,
     })
-}
-
-fn best(set: &Set, whole: &Prepared, hard: bool) -> Result<f64, ExperimentError> {
-    let starts: Vec<u64> = (0..STARTS).collect();
-    let found = each(&starts, |seed| {
-        let seeding = match seed % 2 {
-            0 => Seeding::Uniform { seed: *seed },
-            _ => Seeding::Tree(TreeSeeding { seed: *seed, levels: 6, tries: 20 }),
-        };
-        let recipe = Recipe::plain(algorithm(hard, 1e-5, 300), set.k, seeding);
-        // A start whose clusters run empty is no best one.
-        plain(&recipe, &set.domain, std::slice::from_ref(whole), None)
-            .map_or(Ok(f64::INFINITY), |outcome| objective(whole.packed(), &outcome.centres, hard))
-    })?;
-    Ok(found.into_iter().fold(f64::INFINITY, f64::min))
 }
 
 fn recipe(set: &Set, hard: bool, seed: u64) -> Recipe {
@@ -77,7 +61,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         let whole = Prepared::new(&set.rows, &set.domain, OutOfBox::Refuse)?;
         let sites = set.dealt(SITES)?;
         for hard in [false, true] {
-            let best = best(set, &whole, hard)?;
+            let best = best(set, hard)?;
             let ratios: Sample = each(&seeds, |seed| {
                 let found = noisy(&recipe(set, hard, 100 * seed), &set.domain, &sites, PLAN, *seed);
                 let found = found.map_err(|failure| ExperimentError::Masked(failure.to_string()))?;

@@ -1,4 +1,4 @@
-//! A report as text for people and as CSV for programs.
+//! A report as text for people.
 
 use super::{Report, Sample, Verdict};
 
@@ -57,46 +57,13 @@ fn value(number: f64, digits: usize) -> String {
     format!("{number:.digits$}")
 }
 
-/// The report as CSV with a header; numbers in full precision, verdicts with tolerance and reason.
-pub fn csv(report: &Report) -> String {
-    let mut out =
-        "experiment,setting,measure,paper,plain_mean,plain_sd,plain_n,masked_mean,masked_sd,masked_n,verdict,why\n"
-            .to_owned();
-    for line in &report.lines {
-        let three = |sample: &Option<Sample>| match sample {
-            Some(sample) => [sample.mean().to_string(), sample.sd().to_string(), sample.len().to_string()],
-            None => [const { String::new() }; 3],
-        };
-        let (verdict, why) = match &line.verdict {
-            Verdict::Shown => ("", ""),
-            Verdict::Ok(why) => ("ok", why.as_str()),
-            Verdict::Off(why) => ("off", why.as_str()),
-        };
-        let head = [report.name.to_owned(), line.setting.clone(), line.measure.clone(), line.paper.clone()];
-        let cells: Vec<String> = head
-            .into_iter()
-            .chain(three(&line.plain))
-            .chain(three(&line.masked))
-            .chain([verdict.to_owned(), why.to_owned()])
-            .map(|cell| quoted(&cell))
-            .collect();
-        out.push_str(&cells.join(","));
-        out.push('\n');
-    }
-    out
-}
-
-fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Line;
     use super::*;
 
     #[test]
-    fn columns_line_up_and_cells_are_quoted() {
+    fn columns_line_up() {
         let mut report = Report::new("t", "a, \"b\"");
         report.note("n");
         let sample: Sample = [1.0, 2.0].into_iter().collect();
@@ -108,10 +75,5 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("1 of 2 targets met\n"), "{text}");
-        let csv = csv(&report);
-        assert!(
-            csv.contains("t,\"x, y\",m,1.5,1.5,0.7071067811865476,2,0.000000000001,0,1,ok,\"says \"\"so\"\"\""),
-            "{csv}"
-        );
     }
 }

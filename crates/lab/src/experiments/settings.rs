@@ -20,12 +20,6 @@ pub enum ExperimentError {
     /// Its data are not there.
     #[error("{0} is not in the data folder")]
     Missing(String),
-    /// There is no Python with numpy.
-    #[error("{0} with numpy is not here; VEILSUM_PYTHON names another Python")]
-    NoPython(String),
-    /// The independent implementation gave nothing that can be compared.
-    #[error("the reference in Python: {0}")]
-    Reference(String),
     /// A data file cannot be read.
     #[error("{file}: {problem}")]
     File {

@@ -150,18 +150,6 @@ where
     writer.flush().map_err(|source| TableError::Write { source })
 }
 
-/// Writes a header and rows of numbers, each in the shortest form that reads back as the same number.
-pub fn write_numbers<N, R>(out: impl Write, header: &[N], rows: R) -> Result<(), TableError>
-where
-    N: AsRef<str>,
-    R: IntoIterator,
-    R::Item: AsRef<[f64]>,
-{
-    // The debug form is the one that turns to exponents for very large and very small numbers.
-    let rows = rows.into_iter().map(|row| row.as_ref().iter().map(|x| format!("{x:?}")).collect::<Vec<_>>());
-    write_csv(out, header, rows)
-}
-
 // ---- Header and cells -----------------------------------------------------------------------------------------------
 
 fn column_names(file: &str, line: Place, header: &ByteRecord) -> Result<Vec<String>, TableError> {

@@ -29,7 +29,7 @@ mod streamed;
 mod wanted;
 
 pub use cell::Cell;
-pub use csv::{read_csv_from, read_matrix, read_matrix_from, write_csv, write_numbers};
+pub use csv::{read_csv_from, read_matrix, read_matrix_from, write_csv};
 pub use error::{Place, Reasons, TableError};
 use files::Files;
 pub use files::{files_of, would_be_of};

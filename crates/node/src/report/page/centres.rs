@@ -125,7 +125,7 @@ pub(super) fn weights(page: &mut Page, told: &Told) {
                 .iter()
                 .map(|(_, from)| {
                     let value = of(i, from);
-                    Value { value: value.unwrap_or(f64::NAN), words: words(value, whole(from)), limit: None }
+                    Value { value: value.unwrap_or(f64::NAN), words: words(value, whole(from)) }
                 })
                 .collect(),
         };

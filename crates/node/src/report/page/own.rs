@@ -141,7 +141,6 @@ pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Colu
         let value = |share: Option<f64>| Value {
             value: share.unwrap_or(f64::NAN),
             words: share.map_or("not known".to_owned(), percent),
-            limit: None,
         };
         let mut values = vec![value(Some(rows[i].0 as f64 / n))];
         values.extend(compared.then(|| value(whole(i))));
