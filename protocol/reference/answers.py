@@ -157,7 +157,7 @@ def check_shifts(q, domain):
     columns_fit(q["centres"], domain)
     if q["m"] is not None:
         fuzzifier_fits(q["m"])
-    if not (math.isfinite(q["clip"]) and q["clip"] > 0) or len(q["centres"]) > MAX_ENTRIES // (domain.columns + 1):
+    if not (math.isfinite(q["clip"]) and q["clip"] > 0) or len(q["centres"]) >= MAX_ENTRIES // (domain.columns + 1):
         refuse("how far rows pull, or the number of centres")
     if q["typical"] is not None and (q["m"] is None or not 0 < q["typical"]["distance"] <= MAX_BOUND):
         refuse("typical rows without a fuzzifier or at no distance")
@@ -165,7 +165,9 @@ def check_shifts(q, domain):
 
 def shifts_blocks(q, domain):
     k = len(q["centres"])
-    return [("weights", k, 1.0, "row"), ("shifts", k * domain.columns, q["clip"], "row")]
+    possibilistic = q["typical"] is not None and q["typical"]["typicality"][0] == "possibilistic"
+    most = math.sqrt(k) * q["clip"] if possibilistic else q["clip"]
+    return [("weights", k, 1.0, "row"), ("shifts", k * domain.columns, q["clip"], "row"), ("squares", 1, most * most, "row")]
 
 
 def typical_memberships(x, centres, m, typicality, distance):
@@ -181,7 +183,7 @@ def typical_memberships(x, centres, m, typicality, distance):
 def shifts(q, domain, rows, labels):
     k, d, m = len(q["centres"]), domain.columns, q["m"]
     middle = [low + (high - low) / 2 for low, high in map(domain.interval, range(d))]
-    entries = [[] for _ in range(k + k * d)]
+    entries = [[] for _ in range(k + k * d + 1)]
     for x in rows:
         if m is None:
             own = [float(i == nearest(x, q["centres"])[0]) for i in range(k)]
@@ -197,6 +199,7 @@ def shifts(q, domain, rows, labels):
             long = math.sqrt(square(x, reference))
             factor = u * min(1.0, q["clip"] / long) if long > 0 else u
             add_to(entries, k + i * d, [factor * (v - r) for v, r in zip(x, reference)])
+            add_to(entries, k + k * d, [u * min(long, q["clip"]) ** 2])
     return entries
 
 

@@ -154,6 +154,8 @@ pub(super) struct Noisy {
     domain: Domain,
     /// The centres of the last rounds.
     last: Last,
+    /// How far rows lie from their centres (root mean square), as the last round around the centres told.
+    radius: Option<f64>,
 }
 
 impl Noisy {
@@ -171,13 +173,14 @@ impl Noisy {
         let mut fit = Fit::at(start);
         fit.history = (1..=round).map(|round| Round { round, shift: 0.0 }).collect();
         let (m, typical) = (algorithm.fuzzifier(), algorithm.typical());
-        Ok(Self { fit, m, typical, max_rounds, levels, domain: domain.clone(), last })
+        Ok(Self { fit, m, typical, max_rounds, levels, domain: domain.clone(), last, radius: None })
     }
 
     fn shifts(&self) -> Shifts {
         let round = u32::try_from(self.fit.history.len()).unwrap_or(u32::MAX);
-        let (middle, clip) = self.levels.pull(round);
-        Shifts { centres: self.fit.centres.clone(), m: self.m, typical: self.typical, middle, clip, round }
+        let (centres, middle) = (self.fit.centres.clone(), self.levels.is_around_middle(round));
+        let clip = self.levels.pull(round, centres.k(), self.radius);
+        Shifts { centres, m: self.m, typical: self.typical, middle, clip, round }
     }
 }
 
@@ -218,11 +221,12 @@ impl Iteration for Noisy {
 
     fn take(&mut self, values: &[f64], _: Option<u64>) -> Result<bool, MethodError> {
         let (k, d) = (self.fit.centres.k(), self.fit.centres.columns());
-        check_values(values, k * (d + 1))?;
-        let (weights, sums) = values.split_at(k);
+        check_values(values, Shifts::width(k, d))?;
+        let (weights, rest) = values.split_at(k);
+        let (sums, square) = rest.split_at(k * d);
         let asked = self.shifts();
         let references = asked.references(&self.domain);
-        let noise = self.levels.of_round(asked.most(), asked.clip)[0].deviation;
+        let [noise, _, noise_of_square] = self.levels.of_round(asked.most(), asked.clip).map(|level| level.deviation);
         let mut next = self.fit.centres.as_slice().to_vec();
         let clusters = next.chunks_exact_mut(d).zip(sums.chunks_exact(d)).zip(references.chunks_exact(d));
         for (((centre, sum), reference), weight) in clusters.zip(weights).filter(|(_, weight)| **weight >= noise) {
@@ -233,6 +237,10 @@ impl Iteration for Noisy {
         let next = confined(&next, &self.domain);
         let shift = next.frobenius_distance(&self.fit.centres).unwrap_or_default();
         // Nothing has changed up to here: the caller may repeat the round after an error.
+        if !asked.middle {
+            let rows = weights.iter().sum::<f64>().max(noise).max(1.0);
+            self.radius = Some((square[0].max(noise_of_square) / rows).sqrt());
+        }
         self.fit.centres = next;
         if asked.round >= self.levels.first_of_last(self.max_rounds) {
             self.last.add(self.fit.centres.as_slice());
@@ -274,24 +282,25 @@ mod tests {
         recipe.noise = Some(Noise::usual(0.0244, 1000).from_anywhere());
         let levels = recipe.levels(&domain).unwrap().unwrap();
         let noisy = Noisy::new(0, start, &recipe.algorithm, levels, &domain).unwrap();
-        (noisy, levels.of_round(1.0, levels.pull(0).1)[0].deviation)
+        (noisy, levels.of_round(1.0, levels.pull(0, 2, None))[0].deviation)
     }
 
-    /// One cluster over a skewed column, totals without noise: clipped pulls stop short of the mean.
+    /// One cluster over a skewed column, totals without noise: clipped pulls stop short of the mean, and how far a row may pull grows
+    /// with the budget.
     #[test]
-    fn one_cluster_is_the_mean_where_no_round_clips() {
+    fn one_cluster_is_the_mean_if_no_row_is_clipped() {
         let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
         let rows = Rows::new((0..100).map(|i| if i % 5 == 0 { 1.0 } else { 0.1 }).collect(), 1).unwrap();
         let site = Prepared::new(&rows, &domain, OutOfBox::Clip).unwrap();
         let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 30 };
         let mut recipe = Recipe::plain(algorithm, 1, Seeding::Uniform { seed: 1 });
-        for (tau, clips) in [(0.0, false), (0.25, true)] {
-            recipe.noise = Some(Noise { tau, ..Noise::usual(1000.0, 100).from_anywhere() });
-            assert_eq!(recipe.clips(), clips);
+        for (tau, rho, off_by) in [(0.0, 0.05, 0.0..1e-6), (0.25, 1000.0, 0.0..1e-6), (0.25, 0.05, 0.01..0.1)] {
+            recipe.noise = Some(Noise { tau, ..Noise::usual(rho, 100).from_anywhere() });
+            assert_eq!(recipe.clips(), tau > 0.0);
             let mut run = recipe.run(&domain, 1).unwrap();
             let outcome = pooled::plain_federated(&mut run, std::slice::from_ref(&site)).unwrap();
             let off = (outcome.centres.row(0)[0] - 0.28).abs();
-            assert!(if clips { off > 0.1 } else { off < 1e-6 }, "tau {tau}: off by {off}");
+            assert!(off_by.contains(&off), "tau {tau}, rho {rho}: off by {off}");
         }
     }
 
@@ -300,11 +309,11 @@ mod tests {
     fn what_noise_drowns_stays() {
         let (mut run, noise) = noisy();
         // Cluster 0 is drowned; 1 is floored at twice the noise and moved into the box.
-        assert_eq!(run.take(&[0.9 * noise, 1.5 * noise, 7.0, 0.2 * noise], None), Ok(false));
+        assert_eq!(run.take(&[0.9 * noise, 1.5 * noise, 7.0, 0.2 * noise, 0.0], None), Ok(false));
         let centres = run.fit().centres;
         assert_eq!(centres.row(0), [0.2]);
         assert!((centres.row(1)[0] - 0.6).abs() < 1e-12, "{centres:?}");
-        assert_eq!(run.take(&[-5.0, 100.0 * noise, -1e9, 1e9], None), Ok(false));
+        assert_eq!(run.take(&[-5.0, 100.0 * noise, -1e9, 1e9, 0.0], None), Ok(false));
         assert_eq!(run.fit().centres.as_slice(), [0.2, 1.0]);
         assert_eq!(run.fit().weights, [0.0, 100.0 * noise]);
     }
@@ -324,14 +333,19 @@ mod tests {
     #[test]
     fn rounds_go_over_to_the_centres_and_end() {
         let (mut run, _) = noisy();
+        run.max_rounds = 6;
         let mut asked = Vec::new();
-        for last in [false, false, false, true] {
+        // Rows lie 0.1 from their centres, or nobody can tell for the noise.
+        for (square, last) in [(9.0, false), (9.0, false), (9.0, false), (10.0, false), (-1.0, false), (0.0, true)] {
             let Query::Shifts(shifts) = run.ask() else { panic!("shifts") };
             asked.push((shifts.round, shifts.middle, (shifts.clip * 1000.0).round()));
-            assert_eq!(run.take(&[500.0, 500.0, 0.0, 0.0], None), Ok(last));
+            assert_eq!(run.take(&[500.0, 500.0, 0.0, 0.0, square], None), Ok(last));
         }
-        assert_eq!(asked, [(0, true, 500.0), (1, true, 500.0), (2, true, 500.0), (3, false, 125.0)]);
-        assert!(run.take(&[1.0; 3], None).is_err() && !run.fit().converged);
-        assert!(run.take(&[1.0, f64::NAN, 0.0, 0.0], None).is_err());
+        let around: Vec<f64> =
+            asked.split_off(3).into_iter().map(|(_, middle, clip)| if middle { 0.0 } else { clip }).collect();
+        assert_eq!(asked, [(0, true, 500.0), (1, true, 500.0), (2, true, 500.0)]);
+        assert!(around[0] == 125.0 && around[1] == 150.0 && around[2] > 30.0, "{around:?}");
+        assert!(run.take(&[1.0; 4], None).is_err() && !run.fit().converged);
+        assert!(run.take(&[1.0, f64::NAN, 0.0, 0.0, 0.0], None).is_err());
     }
 }

@@ -14,7 +14,7 @@ use super::recipe::{Recipe, Seeding};
 use super::seed::{TreeSearch, TreeSeeding};
 use crate::algorithm::{Fit, Iteration};
 use crate::privacy::{Levels, Noise, in_nano, settled};
-use crate::query::ShapedShifts;
+use crate::query::{ShapedShifts, Shifts};
 use crate::random::Stream;
 use crate::validity::{Geometry, Verdict};
 use crate::{Centres, Domain, MethodError, Outcome, Query, distance};
@@ -176,7 +176,7 @@ impl<'a> Mechanism<'a> {
             let mut values = match &query {
                 Query::Shifts(shifts) => {
                     let references = shifts.references(domain);
-                    Self::sum(cloud, d, k * (d + 1), |x, sums| shifts.add_row(x, &references, sums))
+                    Self::sum(cloud, d, Shifts::width(k, d), |x, sums| shifts.add_row(x, &references, sums))
                 }
                 Query::ShapedShifts(shifts) => {
                     let adding = shifts.adding(domain).ok_or_else(|| MethodError::implausible("no covariance"))?;

@@ -13,7 +13,7 @@ use crate::algorithm::{Beginning, describe};
 use crate::query::{
     Cells, Contingency, FuzzyValidation, Histogram, ShapedShifts, Shifts, Silhouette, Stage, Validation,
 };
-use crate::scale::{HAIR, inside};
+use crate::scale::inside;
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Transform};
 
 /// A spread below this part of the box scales nothing, so no factor is larger than its reciprocal over the box.
@@ -280,19 +280,17 @@ impl Recipe {
 
     fn admits_shifts(&self, q: &Shifts, domain: &Domain) -> Result<bool, String> {
         let levels = self.levels(domain).map_err(|error| error.to_string())?.ok_or("the plan has no noise")?;
-        let (middle, clip) = levels.pull(q.round);
-        let near = (q.clip - clip).abs() <= HAIR * clip && q.clip <= clip * (1.0 + 1e-9);
         let m = self.algorithm.fuzzifier().map(f64::to_bits);
         Ok(q.m.map(f64::to_bits) == m
             && q.typical == self.algorithm.typical()
-            && (q.middle, near) == (middle, true)
+            && levels.may_pull(q.round, q.middle, q.clip)
             && q.round < self.algorithm.max_questions())
     }
 
     fn admits_shaped_shifts(&self, q: &ShapedShifts, domain: &Domain) -> Result<bool, String> {
         let levels = self.levels(domain).map_err(|error| error.to_string())?.ok_or("the plan has no noise")?;
         let own = |query: &Query| matches!(query, Query::ShapedSums(own) if q.clusters.like(own));
-        Ok(q.clip == levels.pull_in_parts(q.round)
+        Ok(levels.may_pull_in_parts(q.round, q.clip)
             && q.round < self.algorithm.max_questions()
             && self.algorithm.asks(&q.clusters.centres).iter().any(own))
     }
@@ -431,16 +429,11 @@ impl Recipe {
     fn later_rounds(&self, first: &[Query], domain: &Domain) -> Result<Option<Batch>, MethodError> {
         let Some(levels) = self.levels(domain)? else { return Ok(None) };
         let round = self.algorithm.max_questions().saturating_sub(1);
-        let (middle, clip) = levels.pull(round);
-        if (middle, clip) == levels.pull(0) {
-            return Ok(None);
-        }
+        let middle = levels.is_around_middle(round);
+        let [clip, in_parts] = levels.coarsest_pulls();
         let later = |query: &Query| match query {
             Query::Shifts(q) => Query::Shifts(Shifts { middle, clip, round, ..q.clone() }),
-            Query::ShapedShifts(q) => {
-                let clip = levels.pull_in_parts(round);
-                Query::ShapedShifts(ShapedShifts { clip, round, ..q.clone() })
-            }
+            Query::ShapedShifts(q) => Query::ShapedShifts(ShapedShifts { clip: in_parts, round, ..q.clone() }),
             other => other.clone(),
         };
         Ok(Some(Batch { transform: None, queries: first.iter().map(later).collect() }))

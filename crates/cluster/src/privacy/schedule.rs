@@ -2,8 +2,16 @@
 //! standard deviations, and their effect on the centres.
 
 use super::{Noise, USEFUL, advantage};
-use crate::query::{Sensitivity, Stage};
-use crate::{Domain, Query, scale::reach};
+use crate::query::{Sensitivity, Shifts, Stage};
+use crate::scale::{HAIR, reach};
+use crate::{Domain, Query};
+
+/// Noise of the centres over the rows' own sampling error, by the plan's noise and expected rows: the clip that it allows is taken.
+const NOISE_OF_SAMPLING: f64 = 0.3;
+/// A row pulls at least so many times as far as rows lie from their centres (root mean square), and no less than so small a part of what
+/// it may at most.
+const LEAST_PULL: f64 = 1.5;
+const NARROWEST: f64 = 128.0;
 
 /// How much one block of a total may say, in working units.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -152,16 +160,68 @@ impl Levels {
         self.questions.saturating_add(1).saturating_add(self.noise.retries)
     }
 
-    /// Whether a round, counted from 0, asks for sums around the middle of the box, and how far a row pulls in it at most.
-    pub fn pull(&self, round: u32) -> (bool, f64) {
-        let middle = round < self.noise.absolute_rounds || self.noise.tau == 0.0;
-        (middle, if middle { self.reach } else { self.noise.tau * self.reach })
+    /// Whether a round, counted from 0, asks for sums around the middle of the box.
+    pub fn is_around_middle(&self, round: u32) -> bool {
+        round < self.noise.absolute_rounds || self.noise.tau == 0.0
     }
 
-    /// The same for clusters with covariances, whose rounds are all around them, in parts of the box.
-    pub(crate) fn pull_in_parts(&self, round: u32) -> f64 {
-        let half_diagonal = (self.columns as f64).sqrt() / 2.0;
-        half_diagonal * if self.pull(round).0 { 1.0 } else { self.noise.tau }
+    /// How far a row pulls at most in a round of K clusters, working units. Around the centres it is the plan's tau in the first
+    /// round. Later it follows `radius`, how far the last noisy total says that rows lie from their centres (root mean square): as far
+    /// as keeps the noise of the result at [`NOISE_OF_SAMPLING`] of the rows' own sampling error, and past most rows of a cluster. A
+    /// wider clip would only add noise, a narrower one moves centres.
+    pub fn pull(&self, round: u32, k: usize, radius: Option<f64>) -> f64 {
+        self.pull_of(self.reach, round, k, radius)
+    }
+
+    /// The same in parts of the box, for clusters with covariances, whose rounds are all around them.
+    pub(crate) fn pull_in_parts(&self, round: u32, k: usize, radius: Option<f64>) -> f64 {
+        self.pull_of(self.half_diagonal(), round, k, radius)
+    }
+
+    /// Half the box's diagonal in parts of the box.
+    fn half_diagonal(&self) -> f64 {
+        (self.columns as f64).sqrt() / 2.0
+    }
+
+    /// The same of `most`, the farthest that a row may pull.
+    fn pull_of(&self, most: f64, round: u32, k: usize, radius: Option<f64>) -> f64 {
+        if self.is_around_middle(round) {
+            return most;
+        }
+        let Some(radius) = radius else { return self.noise.tau * most };
+        let rows = self.noise.expected_rows as f64 / k.max(1) as f64;
+        let last = f64::from(self.rounds.saturating_sub(self.first_of_last(self.rounds)).max(1));
+        let noise = self.of_round(1.0, 1.0)[1].deviation;
+        let wide = NOISE_OF_SAMPLING * (rows * last / self.columns as f64).sqrt() / noise;
+        (wide.max(LEAST_PULL) * radius).clamp(most / NARROWEST, most)
+    }
+
+    /// Whether a question of this round may ask for pulls so far: those of the plan or, once a total has said how far rows lie, any,
+    /// because the noise follows the question.
+    pub(crate) fn may_pull(&self, round: u32, middle: bool, clip: f64) -> bool {
+        self.is_around_middle(round) == middle && self.may_pull_of(self.reach, round, clip)
+    }
+
+    /// The same in parts of the box.
+    pub(crate) fn may_pull_in_parts(&self, round: u32, clip: f64) -> bool {
+        self.may_pull_of(self.half_diagonal(), round, clip)
+    }
+
+    fn may_pull_of(&self, most: f64, round: u32, clip: f64) -> bool {
+        let first = self.is_around_middle(round) || round == self.noise.absolute_rounds;
+        let plan = self.pull_of(most, round, 1, None);
+        let least = if first { plan * (1.0 - HAIR) } else { 0.0 };
+        clip > least && clip <= (1.0 + 1e-9) * if first { plan } else { most }
+    }
+
+    /// Of the pulls that these two admit in the last round, those whose noise has the fewest steps: just above a power of two.
+    pub(crate) fn coarsest_pulls(&self) -> [f64; 2] {
+        let last = self.rounds.saturating_sub(1);
+        let of = |most: f64| {
+            let coarse = (most.log2().floor().exp2() * (1.0 + 1e-9)).min(most);
+            if self.may_pull_of(most, last, coarse) { coarse } else { self.pull_of(most, last, 1, None) }
+        };
+        [self.reach, self.half_diagonal()].map(of)
     }
 
     /// The first of the last rounds of so many, whose mean is the result: two thirds, and none around the middle but the last one.
@@ -195,7 +255,6 @@ impl Levels {
             Stage::Ranging => return None,
         };
         Some(match query.sensitivity(domain)? {
-            Sensitivity::Round { weights, clip } => self.of_round(weights, clip).to_vec(),
             Sensitivity::Blocks(blocks) => {
                 let budget = budget / blocks.len() as f64;
                 blocks.into_iter().map(|sensitivity| self.level(sensitivity, budget)).collect()
@@ -206,16 +265,10 @@ impl Levels {
         })
     }
 
-    /// Weights and sums of a round in which a row moves the weights by at most `most` and pulls at most `most` times `clip` far:
-    /// the sums get the larger part of the noise in the proportion that makes the centres best.
-    pub fn of_round(&self, most: f64, clip: f64) -> [Level; 2] {
-        let kappa = (2.0 * (self.columns as f64).sqrt()).powf(-0.5);
-        let units = self.noise.rows_of_unit() * most;
-        let weights = ((1.0 + kappa.powi(-2)) / (2.0 * self.round)).sqrt() * units;
-        [
-            Level { sensitivity: units, deviation: weights },
-            Level { sensitivity: clip * units, deviation: kappa * clip * weights },
-        ]
+    /// Weights, sums and squares of a round in which a row moves the weights by at most `most` and pulls at most `clip` far.
+    pub fn of_round(&self, most: f64, clip: f64) -> [Level; 3] {
+        let level = |(sensitivity, share): (f64, f64)| self.level(sensitivity, self.round * share);
+        Shifts::sensitivities(most, clip).map(level)
     }
 
     /// A block of its own budget.
@@ -229,14 +282,16 @@ impl Levels {
     pub fn forecast(&self, excess: f64) -> Forecast {
         let d = self.columns as f64;
         let weight = self.noise.expected_rows as f64 / f64::from(self.most_clusters);
+        let deviations = |round: u32| {
+            let [weights, sums, _] = self.of_round(1.0, self.pull(round, 1, None));
+            [weights, sums].map(|level| level.deviation * excess)
+        };
         let error = |round: u32| {
-            let (middle, clip) = self.pull(round);
-            let [weights, sums] = self.of_round(1.0, clip).map(|level| level.deviation * excess);
+            let [weights, sums] = deviations(round);
             // Around the middle a centre's own place counts, somewhere between it and the corner; around itself nothing.
-            let place = if middle { self.reach * self.reach / 2.0 } else { 0.0 };
+            let place = if self.is_around_middle(round) { self.reach * self.reach / 2.0 } else { 0.0 };
             (d * sums * sums + place * weights * weights).sqrt() / weight / (self.reach / d.sqrt())
         };
-        let deviations = |round: u32| self.of_round(1.0, self.pull(round).1).map(|level| level.deviation * excess);
         let last = self.rounds.saturating_sub(1);
         if self.rounds == 0 {
             return self.forecast_of_means(excess);
@@ -318,7 +373,7 @@ mod tests {
             let (levels, _) = levels(d, k as u32, 1, m);
             let mut queries = vec![Query::fuzzy_validation(centres.clone(), m)];
             for round in [0, 5] {
-                let (middle, clip) = levels.pull(round);
+                let (middle, clip) = (levels.is_around_middle(round), levels.pull(round, k, None));
                 queries.push(Query::Shifts(crate::query::Shifts { centres: centres.clone(), m: Some(m), typical: None, middle, clip, round }));
             }
             for query in queries {
@@ -351,8 +406,9 @@ mod tests {
             let (levels, recipe) = levels(2, k, restarts, 2.0);
             let members = recipe.members() as f64;
             let centres = Centres::from_rows(&vec![vec![0.0, 0.0]; k as usize]).unwrap();
-            let rounds: f64 =
-                (0..10).map(|t| levels.of_round(1.0, levels.pull(t).1).iter().map(Level::rho).sum::<f64>()).sum();
+            let rounds: f64 = (0..10)
+                .map(|t| levels.of_round(1.0, levels.pull(t, 3, None)).iter().map(Level::rho).sum::<f64>())
+                .sum();
             let validation: f64 =
                 levels.of(&Query::fuzzy_validation(centres, 2.0), &domain(2)).unwrap().iter().map(Level::rho).sum();
             let whole = members * (rounds + validation) + levels.of_count().rho();

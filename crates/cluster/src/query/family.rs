@@ -110,13 +110,6 @@ pub struct ShowsRows {
 /// How far one row more or less moves a total at most, in the Euclidean norm, before rounding to steps.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sensitivity {
-    /// Of a round: weights by `weights`, and sums by `weights` times `clip`.
-    Round {
-        /// How far a row moves all weights together.
-        weights: f64,
-        /// How far a row pulls, working units.
-        clip: f64,
-    },
     /// Block by block.
     Blocks(Vec<f64>),
     /// Block by block, each with its share of the question's budget.
@@ -127,7 +120,6 @@ impl Sensitivity {
     /// Block by block.
     pub fn blocks(&self) -> Vec<f64> {
         match self {
-            Self::Round { weights, clip } => vec![*weights, weights * clip],
             Self::Blocks(blocks) => blocks.clone(),
             Self::Shared(blocks) => blocks.iter().map(|(sensitivity, _)| *sensitivity).collect(),
         }
