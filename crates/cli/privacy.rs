@@ -423,8 +423,7 @@ mod tests {
         let questions = ["histogram", "moments", "cells", "local_choice", "validation", "contingency"];
         assert!(questions.iter().all(|name| of_kind(name).is_some_and(starts)));
         assert!(["gap statistic", "categorical columns"].into_iter().all(starts));
-        let methods =
-            ["fcm", "ffcm-avg1", "ffcm-avg2", "fcm-noise", "pcm", "kmeans", "fkm", "gmm", "gk", "ffcf"];
+        let methods = ["fcm", "ffcm-avg1", "ffcm-avg2", "fcm-noise", "pcm", "kmeans", "fkm", "gmm", "gk", "ffcf"];
         assert!(methods.iter().all(|name| rows.iter().any(|row| row[0].contains(&format!("`{name}`")))));
     }
 }

@@ -184,6 +184,10 @@ fn every_family_runs_under_little_and_under_much_noise() {
         let plain = pooled::run(&mut recipe.run(&domain, 1).unwrap(), &rows).unwrap();
         for (rho, seed) in [(900.0, 1), (1e-6, 2), (1e-6, 3), (1e-6, 4), (0.01, 5)] {
             recipe.noise = noise_of(&recipe, rho);
+            if let (true, Some(noise)) = (name == "everything", &mut recipe.noise) {
+                // Its many numbers share what validation has.
+                noise.validation_share = 0.6;
+            }
             let outcome = run(&recipe, &rows, &mut Stream::new(seed, b"veilsum test stream     "));
             let inside = |x: &f64| (-1e-9..=1.0 + 1e-9).contains(x);
             assert!(outcome.centres.as_slice().iter().all(inside), "{name}, rho {rho}: {:?}", outcome.centres);
@@ -191,8 +195,8 @@ fn every_family_runs_under_little_and_under_much_noise() {
                 continue;
             }
             let off = veilsum_cluster::metrics::matched_distance(&outcome.centres, &plain.centres).unwrap().max_abs;
-            // Clipped rows and six rounds leave a little.
-            assert!(outcome.centres.k() == plain.centres.k() && off < 0.03, "{name}: off by {off}");
+            // Six rounds leave a little; how far a row may pull has grown until none is clipped.
+            assert!(outcome.centres.k() == plain.centres.k() && off < 0.001, "{name}: off by {off}");
             if let (Some(found), Some(plain)) = (&outcome.description, &plain.description) {
                 assert!(found.rows.abs_diff(plain.rows) < 5 && found.histograms[0].len() == 16);
                 let apart = found.correlation(0, 1).unwrap() - plain.correlation(0, 1).unwrap();

@@ -154,7 +154,8 @@ pub(super) struct Noisy {
     domain: Domain,
     /// The centres of the last rounds.
     last: Last,
-    /// How far rows lie from their centres (root mean square), as the last round around the centres told.
+    /// How far rows lie from their centres (root mean square): the largest that a round around the centres told, since a round cannot
+    /// see farther than its rows may pull.
     radius: Option<f64>,
 }
 
@@ -239,7 +240,8 @@ impl Iteration for Noisy {
         // Nothing has changed up to here: the caller may repeat the round after an error.
         if !asked.middle {
             let rows = weights.iter().sum::<f64>().max(noise).max(1.0);
-            self.radius = Some((square[0].max(noise_of_square) / rows).sqrt());
+            let radius = (square[0].max(noise_of_square) / rows).sqrt();
+            self.radius = Some(self.radius.unwrap_or(0.0).max(radius));
         }
         self.fit.centres = next;
         if asked.round >= self.levels.first_of_last(self.max_rounds) {
@@ -290,12 +292,12 @@ mod tests {
     #[test]
     fn one_cluster_is_the_mean_if_no_row_is_clipped() {
         let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
-        let rows = Rows::new((0..100).map(|i| if i % 5 == 0 { 1.0 } else { 0.1 }).collect(), 1).unwrap();
+        let rows = Rows::new((0..1000).map(|i| if i % 5 == 0 { 1.0 } else { 0.1 }).collect(), 1).unwrap();
         let site = Prepared::new(&rows, &domain, OutOfBox::Clip).unwrap();
         let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 30 };
         let mut recipe = Recipe::plain(algorithm, 1, Seeding::Uniform { seed: 1 });
-        for (tau, rho, off_by) in [(0.0, 0.05, 0.0..1e-6), (0.25, 1000.0, 0.0..1e-6), (0.25, 0.05, 0.01..0.1)] {
-            recipe.noise = Some(Noise { tau, ..Noise::usual(rho, 100).from_anywhere() });
+        for (tau, rho, off_by) in [(0.0, 1000.0, 0.0..1e-6), (0.25, 1000.0, 0.0..1e-6), (0.25, 0.01, 0.01..0.2)] {
+            recipe.noise = Some(Noise { tau, ..Noise::usual(rho, 1000).from_anywhere() });
             assert_eq!(recipe.clips(), tau > 0.0);
             let mut run = recipe.run(&domain, 1).unwrap();
             let outcome = pooled::plain_federated(&mut run, std::slice::from_ref(&site)).unwrap();

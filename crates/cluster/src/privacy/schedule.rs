@@ -8,8 +8,8 @@ use crate::{Domain, Query};
 
 /// Noise of the centres over the rows' own sampling error, by the plan's noise and expected rows: the clip that it allows is taken.
 const NOISE_OF_SAMPLING: f64 = 0.3;
-/// A row pulls at least so many times as far as rows lie from their centres (root mean square), and no less than so small a part of what
-/// it may at most.
+/// A row pulls at least so many times as far as rows lie from their centres (root mean square), and no less than so small a part of the
+/// box's half diagonal.
 const LEAST_PULL: f64 = 1.5;
 const NARROWEST: f64 = 128.0;
 
@@ -166,7 +166,7 @@ impl Levels {
     }
 
     /// How far a row pulls at most in a round of K clusters, working units. Around the centres it is the plan's tau in the first
-    /// round. Later it follows `radius`, how far the last noisy total says that rows lie from their centres (root mean square): as far
+    /// round. Later it follows `radius`, how far noisy totals say that rows lie from their centres (root mean square): as far
     /// as keeps the noise of the result at [`NOISE_OF_SAMPLING`] of the rows' own sampling error, and past most rows of a cluster. A
     /// wider clip would only add noise, a narrower one moves centres.
     pub fn pull(&self, round: u32, k: usize, radius: Option<f64>) -> f64 {
@@ -183,17 +183,17 @@ impl Levels {
         (self.columns as f64).sqrt() / 2.0
     }
 
-    /// The same of `most`, the farthest that a row may pull.
-    fn pull_of(&self, most: f64, round: u32, k: usize, radius: Option<f64>) -> f64 {
+    /// The same, where `half` is half the box's diagonal: no row is farther from a centre than twice that.
+    fn pull_of(&self, half: f64, round: u32, k: usize, radius: Option<f64>) -> f64 {
         if self.is_around_middle(round) {
-            return most;
+            return half;
         }
-        let Some(radius) = radius else { return self.noise.tau * most };
+        let Some(radius) = radius else { return self.noise.tau * half };
         let rows = self.noise.expected_rows as f64 / k.max(1) as f64;
         let last = f64::from(self.rounds.saturating_sub(self.first_of_last(self.rounds)).max(1));
         let noise = self.of_round(1.0, 1.0)[1].deviation;
         let wide = NOISE_OF_SAMPLING * (rows * last / self.columns as f64).sqrt() / noise;
-        (wide.max(LEAST_PULL) * radius).clamp(most / NARROWEST, most)
+        (wide.max(LEAST_PULL) * radius).clamp(half / NARROWEST, 2.0 * half)
     }
 
     /// Whether a question of this round may ask for pulls so far: those of the plan or, once a total has said how far rows lie, any,
@@ -207,19 +207,19 @@ impl Levels {
         self.may_pull_of(self.half_diagonal(), round, clip)
     }
 
-    fn may_pull_of(&self, most: f64, round: u32, clip: f64) -> bool {
+    fn may_pull_of(&self, half: f64, round: u32, clip: f64) -> bool {
         let first = self.is_around_middle(round) || round == self.noise.absolute_rounds;
-        let plan = self.pull_of(most, round, 1, None);
+        let plan = self.pull_of(half, round, 1, None);
         let least = if first { plan * (1.0 - HAIR) } else { 0.0 };
-        clip > least && clip <= (1.0 + 1e-9) * if first { plan } else { most }
+        clip > least && clip <= (1.0 + 1e-9) * if first { plan } else { 2.0 * half }
     }
 
     /// Of the pulls that these two admit in the last round, those whose noise has the fewest steps: just above a power of two.
     pub(crate) fn coarsest_pulls(&self) -> [f64; 2] {
         let last = self.rounds.saturating_sub(1);
-        let of = |most: f64| {
-            let coarse = (most.log2().floor().exp2() * (1.0 + 1e-9)).min(most);
-            if self.may_pull_of(most, last, coarse) { coarse } else { self.pull_of(most, last, 1, None) }
+        let of = |half: f64| {
+            let coarse = (half.log2().ceil().exp2() * (1.0 + 1e-9)).min(2.0 * half);
+            if self.may_pull_of(half, last, coarse) { coarse } else { self.pull_of(half, last, 1, None) }
         };
         [self.reach, self.half_diagonal()].map(of)
     }

@@ -23,7 +23,7 @@ pub(in crate::method) struct Noisy {
     domain: Domain,
     /// Centres and covariances of the last rounds.
     last: Last,
-    /// How far rows lie from their centres (root mean square), in parts of the box, as the last round told.
+    /// How far rows lie from their centres (root mean square), in parts of the box: the largest that a round told.
     radius: Option<f64>,
 }
 
@@ -135,7 +135,7 @@ impl Iteration for Noisy {
             next.centres = confined(&mean, &self.domain);
         }
         // Nothing has changed up to here: the caller may repeat the round after an error.
-        self.radius = Some(self.radius(&asked, values));
+        self.radius = Some(self.radius.unwrap_or(0.0).max(self.radius(&asked, values)));
         (self.clusters, self.last) = (next, last);
         self.weights = values[..k].iter().map(|weight| weight.max(0.0)).collect();
         self.history.push(Round { round: asked.round + 1, shift });
