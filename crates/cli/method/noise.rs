@@ -43,10 +43,10 @@ pub(crate) struct NoiseArgs {
     /// Rounds at the beginning with sums around the middle of the box [default: 0; 3 for uniform first centres]
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub dp_absolute_rounds: Option<u32>,
-    /// How far a row pulls at most in the other rounds, as a share of the box's half diagonal [default: 0.25; 0 for K = 1]
+    /// How far a row pulls at most in the first of the other rounds, as a share of the box's half diagonal [default: 0.25; 0 for K = 1]
     ///
-    /// 0 has none of these rounds. Above 0 rows that lie farther from a centre pull it less than without noise, so that it comes to rest
-    /// elsewhere. 0 costs more noise, and no privacy.
+    /// Later ones follow how far rows lie from their centres. Rows that lie farther than the clip pull less than without noise, so that
+    /// a centre comes to rest elsewhere. 0 has none of these rounds: it costs more noise, and no privacy.
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, hide_short_help = true)]
     pub dp_tau: Option<f64>,
     /// Share of the budget for the validation [default: 0.1; 0.2 for a range of K]

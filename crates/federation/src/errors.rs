@@ -17,8 +17,8 @@ const OF_NOISE: &str = "standard error of the noise alone, by repeating the plan
 /// What they are where later rounds clip that.
 const CLIPPED: &str = "standard error of the noise alone, by repeating the plan's noise over made-up rows: the value of the same \
                        rounds without noise lies within two of them in about 95 of 100 runs. These rounds clip how far a row pulls a \
-                       centre, so that value is not that of the plain method: the difference is not in the standard errors, and does \
-                       not shrink with epsilon. A plan with --dp-tau 0 has no such clip; it costs more noise, and no privacy";
+                       centre, so that value is not that of the plain method: the difference is not in the standard errors. It \
+                       shrinks as rows or the budget grow, since a row may then pull farther";
 
 /// Standard errors of a result under noise, beside its numbers; `null` where none could be computed. They are of the noise alone.
 #[derive(Debug, Clone, Serialize)]

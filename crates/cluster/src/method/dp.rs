@@ -91,8 +91,7 @@ impl Recipe {
         self.levels(domain).map(|_| ())
     }
 
-    /// Whether the last round clips how far a row pulls, so that the centres are not those of the plain method, however little noise
-    /// there is.
+    /// Whether the last round may clip how far a row pulls, so that the centres are not those of the plain method.
     pub fn clips(&self) -> bool {
         let rounds = self.algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
         self.noise.is_some_and(|noise| noise.tau > 0.0 && rounds > noise.absolute_rounds)

@@ -41,8 +41,8 @@ pub struct Noise {
     /// Rounds at the beginning that ask for sums around the middle of the box; the others ask for sums around the current
     /// centres.
     pub absolute_rounds: u32,
-    /// The farthest that a row pulls in these other rounds, as a share of the box's half diagonal; 0 asks for sums
-    /// around the middle in all rounds. If rows lie farther off, the centres come to rest elsewhere than those of the plain method.
+    /// The farthest that a row pulls in the first of these other rounds, as a share of the box's half diagonal; later ones follow
+    /// what the totals tell of how far rows lie from their centres. 0 asks for sums around the middle in all rounds.
     pub tau: f64,
     /// Rows that are expected in all. The forecast and the delta at which epsilon is shown use this.
     pub expected_rows: u64,
