@@ -111,6 +111,10 @@ fn opaque(f: &Frame, site: u16, members: usize, slots: usize, words: usize) -> V
                 take(&mut rest, 32);
             }
             assert_eq!(take(&mut rest, 4), [0; 4]);
+            // How many answers have left so far, and a hash of the rounds in which they did.
+            let answered = u64::from_le_bytes(take(&mut rest, 8).try_into().expect("a number"));
+            let link = take(&mut rest, 32);
+            assert!(answered <= 2 * u64::from(ROUNDS) && (answered == 0) == (link == [0; 32]), "{answered}");
         }
         Kind::AcceptDirectory => {
             let encapsulates = |to: &u16| *to != site && (site < *to) == ((site ^ to) & 1 == 1);
