@@ -340,7 +340,7 @@ fn noi_6_the_measured_rho_is_the_stated_one() {
     work.check().unwrap();
     let (form, domain) = (shared(&work), work.domain().unwrap());
     let Shared { levels, honest } = form.noise.expect("noise");
-    let (middle, clip) = levels.pull(0);
+    let (middle, clip) = (levels.is_around_middle(0), levels.pull(0, 3, None));
     let centres = veilsum_cluster::Centres::from_rows(&[vec![1.0, 1.0], vec![0.5, 0.2], vec![0.1, 0.4]]).unwrap();
     // A row at the first centre has all its weight there; one in a corner lies farthest from the middle.
     let round = |middle, clip| {
@@ -512,7 +512,10 @@ fn a_federation_with_noise() {
     assert!(summary.contains("a row that cannot be used") && summary.contains("is left out"), "{summary}");
     // The last round clips.
     let meaning = result.errors.as_ref().expect("errors").meaning;
-    assert!(meaning.contains("of the noise alone") && meaning.contains("shrinks as rows or the budget grow"), "{meaning}");
+    assert!(
+        meaning.contains("of the noise alone") && meaning.contains("shrinks as rows or the budget grow"),
+        "{meaning}"
+    );
     let document = veilsum_node::report::document(result, None);
     assert_eq!(document["privacy"]["rho"], privacy.rho);
     assert!(result.warnings.is_empty(), "{:?}", result.warnings);

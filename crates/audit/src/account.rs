@@ -46,7 +46,7 @@ pub fn reach(columns: usize) -> f64 {
     EDGE * (columns as f64).sqrt() * HAIR
 }
 
-/// A round of a plan with noise: weights (K), then weighted sums of the rows (K x d), by memberships with this fuzzifier, or by the
+/// A round of a plan with noise: weights (K), then weighted sums of the rows (K x d), and of their squares (1), by memberships with this fuzzifier, or by the
 /// nearest centre.
 ///
 /// # Errors
@@ -60,7 +60,7 @@ pub fn sums(centres: &[Vec<f64>], m: Option<f64>) -> Result<Query> {
 /// By cluster its weight and its mean, from a total of [`sums`].
 pub fn groups(total: &[f64], clusters: usize) -> Vec<(f64, Vec<f64>)> {
     let (weights, sums) = total.split_at(clusters);
-    let columns = sums.len() / clusters.max(1);
+    let columns = (sums.len() - 1) / clusters.max(1);
     let mean = |(w, s): (&f64, &[f64])| (*w, s.iter().map(|x| (x / w).clamp(-EDGE, EDGE)).collect());
     weights.iter().zip(sums.chunks_exact(columns.max(1))).map(mean).collect()
 }

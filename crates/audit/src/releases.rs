@@ -191,10 +191,10 @@ pub fn solve(
     let batches: Vec<Batch> = rounds.iter().map(batch).collect::<Option<_>>()?;
     let releases = Releases::of(&batches)?;
     let columns = releases.columns();
-    // Sums come before weights in that question.
+    // Sums come before weights in that question, and it has no squares.
     let order = |(round, total): (&Round, &Vec<f64>)| {
-        let (weights, sums) = total.split_at(round.0.len());
-        [sums, weights].concat()
+        let (weights, rest) = total.split_at(round.0.len());
+        [&rest[..round.0.len() * columns], weights].concat()
     };
     let observed: Vec<f64> = rounds.iter().zip(totals).flat_map(order).collect();
     let system = Sums { releases: &releases, observed: &observed };
