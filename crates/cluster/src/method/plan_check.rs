@@ -290,7 +290,7 @@ impl Recipe {
     fn admits_shaped_shifts(&self, q: &ShapedShifts, domain: &Domain) -> Result<bool, String> {
         let levels = self.levels(domain).map_err(|error| error.to_string())?.ok_or("the plan has no noise")?;
         let own = |query: &Query| matches!(query, Query::ShapedSums(own) if q.clusters.like(own));
-        Ok(levels.may_pull_in_parts(q.round, q.clip)
+        Ok(q.clip == levels.pull_in_parts(q.round)
             && q.round < self.algorithm.max_questions()
             && self.algorithm.asks(&q.clusters.centres).iter().any(own))
     }
@@ -430,10 +430,13 @@ impl Recipe {
         let Some(levels) = self.levels(domain)? else { return Ok(None) };
         let round = self.algorithm.max_questions().saturating_sub(1);
         let middle = levels.is_around_middle(round);
-        let [clip, in_parts] = levels.coarsest_pulls();
+        let clip = levels.coarsest_pull(round);
         let later = |query: &Query| match query {
             Query::Shifts(q) => Query::Shifts(Shifts { middle, clip, round, ..q.clone() }),
-            Query::ShapedShifts(q) => Query::ShapedShifts(ShapedShifts { clip: in_parts, round, ..q.clone() }),
+            Query::ShapedShifts(q) => {
+                let clip = levels.pull_in_parts(round);
+                Query::ShapedShifts(ShapedShifts { clip, round, ..q.clone() })
+            }
             other => other.clone(),
         };
         Ok(Some(Batch { transform: None, queries: first.iter().map(later).collect() }))

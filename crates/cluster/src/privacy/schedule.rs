@@ -170,58 +170,51 @@ impl Levels {
     /// as keeps the noise of the result at [`NOISE_OF_SAMPLING`] of the rows' own sampling error, and past most rows of a cluster. A
     /// wider clip would only add noise, a narrower one moves centres.
     pub fn pull(&self, round: u32, k: usize, radius: Option<f64>) -> f64 {
-        self.pull_of(self.reach, round, k, radius)
-    }
-
-    /// The same in parts of the box, for clusters with covariances, whose rounds are all around them.
-    pub(crate) fn pull_in_parts(&self, round: u32, k: usize, radius: Option<f64>) -> f64 {
-        self.pull_of(self.half_diagonal(), round, k, radius)
-    }
-
-    /// Half the box's diagonal in parts of the box.
-    fn half_diagonal(&self) -> f64 {
-        (self.columns as f64).sqrt() / 2.0
-    }
-
-    /// The same, where `half` is half the box's diagonal: no row is farther from a centre than twice that.
-    fn pull_of(&self, half: f64, round: u32, k: usize, radius: Option<f64>) -> f64 {
-        if self.is_around_middle(round) {
-            return half;
+        match radius {
+            _ if self.is_around_middle(round) => self.reach,
+            Some(radius) => {
+                let last = self.rounds.saturating_sub(self.first_of_last(self.rounds)).max(1);
+                let rows = self.noise.expected_rows as f64 / k.max(1) as f64 * f64::from(last);
+                let noise = self.of_round(1.0, 1.0)[1].deviation;
+                let wide = NOISE_OF_SAMPLING * (rows / self.columns as f64).sqrt() / noise;
+                (wide.max(LEAST_PULL) * radius).clamp(self.reach / NARROWEST, self.farthest())
+            }
+            None => self.noise.tau * self.reach,
         }
-        let Some(radius) = radius else { return self.noise.tau * half };
-        let rows = self.noise.expected_rows as f64 / k.max(1) as f64;
-        let last = f64::from(self.rounds.saturating_sub(self.first_of_last(self.rounds)).max(1));
-        let noise = self.of_round(1.0, 1.0)[1].deviation;
-        let wide = NOISE_OF_SAMPLING * (rows * last / self.columns as f64).sqrt() / noise;
-        (wide.max(LEAST_PULL) * radius).clamp(half / NARROWEST, 2.0 * half)
+    }
+
+    /// No row is farther from a centre in the box.
+    fn farthest(&self) -> f64 {
+        2.0 * self.reach
+    }
+
+    /// The same for clusters with covariances, whose rounds are all around them, in parts of the box; it stays.
+    pub(crate) fn pull_in_parts(&self, round: u32) -> f64 {
+        let half_diagonal = (self.columns as f64).sqrt() / 2.0;
+        half_diagonal * if self.is_around_middle(round) { 1.0 } else { self.noise.tau }
     }
 
     /// Whether a question of this round may ask for pulls so far: those of the plan or, once a total has said how far rows lie, any,
     /// because the noise follows the question.
     pub(crate) fn may_pull(&self, round: u32, middle: bool, clip: f64) -> bool {
-        self.is_around_middle(round) == middle && self.may_pull_of(self.reach, round, clip)
-    }
-
-    /// The same in parts of the box.
-    pub(crate) fn may_pull_in_parts(&self, round: u32, clip: f64) -> bool {
-        self.may_pull_of(self.half_diagonal(), round, clip)
-    }
-
-    fn may_pull_of(&self, half: f64, round: u32, clip: f64) -> bool {
-        let first = self.is_around_middle(round) || round == self.noise.absolute_rounds;
-        let plan = self.pull_of(half, round, 1, None);
-        let least = if first { plan * (1.0 - HAIR) } else { 0.0 };
-        clip > least && clip <= (1.0 + 1e-9) * if first { plan } else { 2.0 * half }
-    }
-
-    /// Of the pulls that these two admit in the last round, those whose noise has the fewest steps: just above a power of two.
-    pub(crate) fn coarsest_pulls(&self) -> [f64; 2] {
-        let last = self.rounds.saturating_sub(1);
-        let of = |half: f64| {
-            let coarse = (half.log2().ceil().exp2() * (1.0 + 1e-9)).min(2.0 * half);
-            if self.may_pull_of(half, last, coarse) { coarse } else { self.pull_of(half, last, 1, None) }
+        let plan = self.pull(round, 1, None);
+        let (least, most) = match self.follows_radius(round) {
+            true => (0.0, self.farthest()),
+            false => (plan * (1.0 - HAIR), plan),
         };
-        [self.reach, self.half_diagonal()].map(of)
+        self.is_around_middle(round) == middle && clip > least && clip <= most * (1.0 + 1e-9)
+    }
+
+    fn follows_radius(&self, round: u32) -> bool {
+        !self.is_around_middle(round) && round > self.noise.absolute_rounds
+    }
+
+    /// Of the pulls that a round may have, the one whose noise has the fewest steps: just above a power of two.
+    pub(crate) fn coarsest_pull(&self, round: u32) -> f64 {
+        match self.follows_radius(round) {
+            true => self.farthest().log2().floor().exp2() * (1.0 + 1e-9),
+            false => self.pull(round, 1, None),
+        }
     }
 
     /// The first of the last rounds of so many, whose mean is the result: two thirds, and none around the middle but the last one.

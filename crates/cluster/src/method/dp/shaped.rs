@@ -6,7 +6,7 @@
 
 use super::last::Last;
 use crate::algorithm::{Algorithm, Fit, Iteration, Round, Shapes, Walls, check_rounds, confined};
-use crate::privacy::{Level, Levels};
+use crate::privacy::Levels;
 use crate::query::{ShapeModel, ShapedShifts, ShapedSums, tamed};
 use crate::shape::{add_square, extents, triangle};
 use crate::totals_check::check_values;
@@ -23,8 +23,6 @@ pub(in crate::method) struct Noisy {
     domain: Domain,
     /// Centres and covariances of the last rounds.
     last: Last,
-    /// How far rows lie from their centres (root mean square), in parts of the box: the largest that a round told.
-    radius: Option<f64>,
 }
 
 impl Noisy {
@@ -49,30 +47,12 @@ impl Noisy {
             levels,
             domain: domain.clone(),
             last,
-            radius: None,
         })
     }
 
     fn question(&self) -> ShapedShifts {
         let round = u32::try_from(self.history.len()).unwrap_or(u32::MAX);
-        ShapedShifts {
-            clusters: self.clusters.clone(),
-            clip: self.levels.pull_in_parts(round, self.clusters.centres.k(), self.radius),
-            round,
-        }
-    }
-
-    /// How far rows lie from their centres: the traces of the scatter over the weights.
-    fn radius(&self, asked: &ShapedShifts, values: &[f64]) -> f64 {
-        let (k, d) = (self.clusters.centres.k(), self.clusters.centres.columns());
-        let levels = self.levels.of(&asked.clone().into(), &self.domain).unwrap_or_default();
-        let noise = |block: usize| levels.get(block).map_or(0.0, |level: &Level| level.deviation);
-        let (weights, rest) = values.split_at(k);
-        let diagonal = (1..=d).map(|j| triangle(j) - 1);
-        let squares: f64 =
-            rest[k * d..].chunks_exact(triangle(d)).flat_map(|matrix| diagonal.clone().map(|at| matrix[at])).sum();
-        let rows = weights.iter().sum::<f64>().max(noise(0)).max(1.0);
-        (squares.max(noise(2) * ((k * d) as f64).sqrt()) / rows).sqrt()
+        ShapedShifts { clusters: self.clusters.clone(), clip: self.levels.pull_in_parts(round), round }
     }
 
     /// The clusters that these totals give, and how far their centres moved.
@@ -135,7 +115,6 @@ impl Iteration for Noisy {
             next.centres = confined(&mean, &self.domain);
         }
         // Nothing has changed up to here: the caller may repeat the round after an error.
-        self.radius = Some(self.radius.unwrap_or(0.0).max(self.radius(&asked, values)));
         (self.clusters, self.last) = (next, last);
         self.weights = values[..k].iter().map(|weight| weight.max(0.0)).collect();
         self.history.push(Round { round: asked.round + 1, shift });
