@@ -215,7 +215,7 @@ fn every_entry_has_independent_noise_of_its_whole_deviation() {
         .map(|round| noise_of(&question, rows, form, &key_of(1, &context("independent", round))))
         .collect();
     let (n, entries) = (ROUNDS_OF_TEST as f64, draws[0].len());
-    assert_eq!(entries, (2 + 4) + (3 + 6));
+    assert_eq!(entries, (2 + 4 + 1) + (3 + 6 + 1));
     for i in 0..entries {
         let variance = draws.iter().map(|draw| draw[i] * draw[i]).sum::<f64>() / n;
         assert!((variance - 1.0).abs() < 5.0 * (2.0 / n).sqrt(), "entry {i}: {variance} of the planned variance");

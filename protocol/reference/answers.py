@@ -196,10 +196,11 @@ def shifts(q, domain, rows, labels):
         add_to(entries, 0, own)
         for i, u in enumerate(own):
             reference = middle if q["middle"] else q["centres"][i]
-            long = math.sqrt(square(x, reference))
+            far = square(x, reference)
+            long = math.sqrt(far)
             factor = u * min(1.0, q["clip"] / long) if long > 0 else u
             add_to(entries, k + i * d, [factor * (v - r) for v, r in zip(x, reference)])
-            add_to(entries, k + k * d, [u * min(long, q["clip"]) ** 2])
+            add_to(entries, k + k * d, [u * min(far, q["clip"] * q["clip"])])
     return entries
 
 

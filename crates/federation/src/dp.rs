@@ -37,14 +37,14 @@ pub struct Privacy {
     pub retries: u32,
     /// Bound on the advantage of somebody who tests for one unit, with everything that the run opens.
     pub advantage_at_most: f64,
-    /// Standard deviation of a cluster's weight in the first and in the last round, all sites there.
-    pub noise_of_weights: [f64; 2],
+    /// Standard deviation of a cluster's weight in the last round, all sites there.
+    pub noise_of_weights: f64,
     /// The same of a coordinate of a cluster's sum, working units.
-    pub noise_of_sums: [f64; 2],
+    pub noise_of_sums: f64,
     /// The same of the row count.
     pub noise_of_count: f64,
-    /// Predicted error of a centre as a share of the box's half width, after the first and after the last round.
-    pub predicted_error: [f64; 2],
+    /// Predicted error of a centre as a share of the box's half width.
+    pub predicted_error: f64,
     /// Probability that every cluster has a centre of its own at the end: the plan's mechanism played over made-up clear clusters.
     pub clusters_kept: f64,
     /// The same without noise: what is missing here is not the noise's fault.
@@ -62,7 +62,7 @@ impl Privacy {
         // Every site adds its share, those included without which the promise would hold as well.
         let excess = (form.sites as f64 / shared.honest as f64).sqrt();
         let forecast = shared.levels.forecast(excess);
-        let Forecast { rho, advantage, first, last, count, error_first, error } = forecast;
+        let Forecast { rho, advantage, noise: [weights, sums], count, error } = forecast;
         let kept = work.domain().ok().and_then(|domain| mechanism::kept(&work.recipe, &domain, excess).ok()?);
         // A plan whose mechanism cannot be played promises nothing.
         let none = Kept { probability: 0.0, without_noise: 0.0, lost: 1.0, layouts: 0 };
@@ -80,10 +80,10 @@ impl Privacy {
             rho,
             retries: noise.retries,
             advantage_at_most: advantage,
-            noise_of_weights: [first[0], last[0]],
-            noise_of_sums: [first[1], last[1]],
+            noise_of_weights: weights,
+            noise_of_sums: sums,
             noise_of_count: count,
-            predicted_error: [error_first, error],
+            predicted_error: error,
             clusters_kept: probability,
             clusters_kept_without_noise: without_noise,
             useful: forecast.useful() && probability >= KEPT,
@@ -97,25 +97,21 @@ impl Privacy {
             "site" => format!("a whole site of at most {} rows", self.rows_of_unit),
             _ => "one row".to_owned(),
         };
-        let [first, last] = self.predicted_error;
         let mut text = format!(
             "privacy     rho {} for {unit} added or removed, over the whole run and {} lost questions that are asked again\n\
              \x20           epsilon {:.3} at delta {:e}; whoever tests for it gains at most {:.3} over guessing\n\
-             noise       weights {:.1} then {:.1}, sums {:.3} then {:.3} (working units), row count {:.1}\n\
-             forecast    error of a centre {:.3} of the box's half width after round 1, {:.3} at the end\n\
+             noise       weights {:.1}, sums {:.3} (working units), row count {:.1}\n\
+             forecast    error of a centre {:.3} of the box's half width\n\
              \x20           all clusters kept with probability {:.2} ({:.2} without noise), of clear clusters anywhere in the box\n",
             self.rho,
             self.retries,
             self.epsilon,
             self.delta,
             self.advantage_at_most,
-            self.noise_of_weights[0],
-            self.noise_of_weights[1],
-            self.noise_of_sums[0],
-            self.noise_of_sums[1],
+            self.noise_of_weights,
+            self.noise_of_sums,
             self.noise_of_count,
-            first,
-            last,
+            self.predicted_error,
             self.clusters_kept,
             self.clusters_kept_without_noise,
         );

@@ -83,16 +83,11 @@ pub struct Forecast {
     pub rho: f64,
     /// Bound on the advantage of somebody who tests for one unit, over the whole run.
     pub advantage: f64,
-    /// Noise of the first and of the last round: weights, and coordinates of the sums.
-    pub first: [f64; 2],
-    /// The same of the last round.
-    pub last: [f64; 2],
+    /// Noise of the last round, if rows pull no farther than in the first one around the centres: weights, and coordinates of the sums.
+    pub noise: [f64; 2],
     /// Noise of the row count.
     pub count: f64,
-    /// Predicted error of a centre after the first and after the last round, as a share of the box's half width, for
-    /// clusters of equal weight.
-    pub error_first: f64,
-    /// The same after the last round.
+    /// Predicted error of a centre after the last round, as a share of the box's half width, for clusters of equal weight.
     pub error: f64,
 }
 
@@ -273,49 +268,25 @@ impl Levels {
     /// What the noise does where the total has `excess` times the planned deviation, because more sites added their share
     /// than had to.
     pub fn forecast(&self, excess: f64) -> Forecast {
-        let d = self.columns as f64;
-        let weight = self.noise.expected_rows as f64 / f64::from(self.most_clusters);
-        let deviations = |round: u32| {
-            let [weights, sums, _] = self.of_round(1.0, self.pull(round, 1, None));
-            [weights, sums].map(|level| level.deviation * excess)
-        };
-        let error = |round: u32| {
-            let [weights, sums] = deviations(round);
-            // Around the middle a centre's own place counts, somewhere between it and the corner; around itself nothing.
-            let place = if self.is_around_middle(round) { self.reach * self.reach / 2.0 } else { 0.0 };
-            (d * sums * sums + place * weights * weights).sqrt() / weight / (self.reach / d.sqrt())
-        };
-        let last = self.rounds.saturating_sub(1);
-        if self.rounds == 0 {
-            return self.forecast_of_means(excess);
-        }
-        Forecast {
-            rho: self.noise.rho(),
-            advantage: advantage(self.noise.rho()),
-            first: deviations(0),
-            last: deviations(last),
-            count: self.of_count().deviation * excess,
-            error_first: error(0),
-            error: error(last),
-        }
-    }
-
-    /// A description's means: its counts and sums are a block for each column and one for the rows.
-    fn forecast_of_means(&self, excess: f64) -> Forecast {
-        let d = self.columns as f64;
+        let (d, rows) = (self.columns as f64, self.noise.expected_rows as f64);
         let half = self.reach / d.sqrt();
-        let [rows, sums] =
-            [1.0, 2.0 * half].map(|most| self.level(most, self.preparing / (d + 1.0)).deviation * excess);
-        let error = d.sqrt() * sums / self.noise.expected_rows as f64 / half;
-        Forecast {
-            rho: self.noise.rho(),
-            advantage: advantage(self.noise.rho()),
-            first: [rows, sums],
-            last: [rows, sums],
-            count: self.of_count().deviation * excess,
-            error_first: error,
-            error,
-        }
+        let (noise, error) = match self.rounds.checked_sub(1) {
+            Some(last) => {
+                let [weights, sums, _] = self.of_round(1.0, self.pull(last, 1, None));
+                let [weights, sums] = [weights, sums].map(|level| level.deviation * excess);
+                // Around the middle a centre's own place counts, somewhere between it and the corner; around itself nothing.
+                let place = if self.is_around_middle(last) { self.reach * self.reach / 2.0 } else { 0.0 };
+                let moved = (d * sums * sums + place * weights * weights).sqrt();
+                ([weights, sums], moved * f64::from(self.most_clusters) / rows)
+            }
+            // Of a description the means: its counts and sums are a block for each column and one for the rows.
+            None => {
+                let of = |most: f64| self.level(most, self.preparing / (d + 1.0)).deviation * excess;
+                ([of(1.0), of(2.0 * half)], d.sqrt() * of(2.0 * half) / rows)
+            }
+        };
+        let (rho, count) = (self.noise.rho(), self.of_count().deviation * excess);
+        Forecast { rho, advantage: advantage(rho), noise, count, error: error / half }
     }
 }
 
@@ -415,8 +386,7 @@ mod tests {
     fn forecasts() {
         let (levels, _) = levels(2, 3, 1, 2.0);
         let forecast = levels.forecast(1.0);
-        assert!((0.03..0.06).contains(&forecast.error_first), "{forecast:?}");
-        assert!(forecast.error < forecast.error_first / 2.0 && forecast.useful());
+        assert!((0.01..0.03).contains(&forecast.error) && forecast.useful(), "{forecast:?}");
         assert!((levels.forecast(10.0).error / forecast.error - 10.0).abs() < 1e-9 && !levels.forecast(20.0).useful());
     }
 }

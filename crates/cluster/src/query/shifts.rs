@@ -86,7 +86,7 @@ impl Shifts {
             let long = distance::euclidean(x, reference);
             let factor = if long > self.clip { weight * (self.clip / long) } else { *weight };
             *u += weight;
-            square[0] += weight * long.min(self.clip).powi(2);
+            square[0] += weight * distance::squared(x, reference).min(self.clip * self.clip);
             shift.iter_mut().zip(x).zip(reference).for_each(|((sum, x), r)| *sum += factor * (x - r));
         }
     }
