@@ -381,12 +381,12 @@ mod tests {
         }
     }
 
-    /// The forecast of the literature for three clusters of 3000 rows: 0.04 of the half width around the middle.
+    /// Three clusters of 3,000 rows, pulls of at most a quarter of the half diagonal.
     #[test]
     fn forecasts() {
         let (levels, _) = levels(2, 3, 1, 2.0);
         let forecast = levels.forecast(1.0);
-        assert!((0.01..0.03).contains(&forecast.error) && forecast.useful(), "{forecast:?}");
+        assert!((0.005..0.02).contains(&forecast.error) && forecast.useful(), "{forecast:?}");
         assert!((levels.forecast(10.0).error / forecast.error - 10.0).abs() < 1e-9 && !levels.forecast(20.0).useful());
     }
 }
