@@ -194,13 +194,15 @@ def shifts(q, domain, rows, labels):
         else:
             own = [u**m for u in memberships(x, q["centres"], m)]
         add_to(entries, 0, own)
+        squares = []
         for i, u in enumerate(own):
             reference = middle if q["middle"] else q["centres"][i]
             far = square(x, reference)
             long = math.sqrt(far)
             factor = u * min(1.0, q["clip"] / long) if long > 0 else u
             add_to(entries, k + i * d, [factor * (v - r) for v, r in zip(x, reference)])
-            add_to(entries, k + k * d, [u * min(far, q["clip"] * q["clip"])])
+            squares.append(u * min(far, q["clip"] * q["clip"]))
+        add_to(entries, k + k * d, [math.fsum(squares)])
     return entries
 
 

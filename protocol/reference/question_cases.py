@@ -35,13 +35,11 @@ def is_exact(question):
 
 def tolerances(question, blocks, scales):
     """How far another order of operations on a row may lead, in units of the last place: not at all in counts, and where the order
-    is prescribed; otherwise 2 (4 where an entry adds up all clusters), or 2^-48 of the bound where that is more: closer than [QRY-6]
-    demands, on few rows."""
+    is prescribed; otherwise 2, or 2^-48 of the bound where that is more: closer than [QRY-6] demands, on few rows."""
     if is_exact(question):
         return [0] * len(blocks)
     counts = [name in COUNTS or (name == "weights" and per == "site") for name, _, _, per in blocks]
-    least = [4 if name == "squares" else 2 for name, *_ in blocks]
-    return [0 if c else max(l, 2 ** max(f + e - 48, 0)) for c, l, (_, _, e, f, *_) in zip(counts, least, scales)]
+    return [0 if c else max(2, 2 ** max(f + e - 48, 0)) for c, (_, _, e, f, *_) in zip(counts, scales)]
 
 
 def question_case(name, domain, question, rows, step_bits=None):

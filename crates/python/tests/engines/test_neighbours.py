@@ -43,8 +43,8 @@ def asked(source):
         ({"fuzzy_validation": {**about, "m": m}}, [root * FAR, 1, FAR**2 * k ** (1 - m)]),
         ({"cells": {"tree": tree, "nodes": [0, 1, 2, 4]}}, [math.sqrt(3)]),
         ({"histogram": {"brackets": brackets, "bins": 4}}, [math.sqrt(D)]),
-        ({"shifts": shifts}, [1, clip]),
-        ({"shifts": possible}, [root, root * clip]),
+        ({"shifts": shifts}, [1, clip, clip**2]),
+        ({"shifts": possible}, [root, root * clip, k * clip**2]),
         ({"typical_sums": {**about, "m": m, "distance": 0.3, "typicality": "possibilistic"}}, [root * FAR, root]),
     ]
     return centres, asked
@@ -117,7 +117,7 @@ def said(lines, question, layout):
 def test_in_memory():
     largest = check(lambda q, layout, x: questions.answer(q, layout, table(x)), np.random.default_rng(41), TRIES)
     # A halved sensitivity would be found in every block but those whose parts are not largest together.
-    loose = {("typical_sums", "weights"), ("typical_sums", "weighted_sums"), ("shifts", "shifts")}
+    loose = {("typical_sums", "weights"), ("typical_sums", "weighted_sums"), ("shifts", "shifts"), ("shifts", "squares")}
     assert min(part for key, part in largest.items() if key not in loose) > 0.6, largest
 
 
