@@ -162,7 +162,7 @@ impl Levels {
 
     /// How far a row pulls at most in a round of K clusters, working units. Around the centres it is the plan's tau in the first
     /// round. Later it follows `radius`, how far noisy totals say that rows lie from their centres (root mean square): as far
-    /// as keeps the noise of the result at [`NOISE_OF_SAMPLING`] of the rows' own sampling error, and past most rows of a cluster. A
+    /// as keeps the noise of the result at three tenths of the rows' own sampling error, and past most rows of a cluster. A
     /// wider clip would only add noise, a narrower one moves centres.
     pub fn pull(&self, round: u32, k: usize, radius: Option<f64>) -> f64 {
         match radius {
