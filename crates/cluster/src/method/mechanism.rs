@@ -51,7 +51,8 @@ pub struct Kept {
 }
 
 /// Standard errors of a noisy result: half of what 95 of 100 repetitions stay within, so that two of them hold the noise-free
-/// value in 95 %, centres at a small budget in 90 % (`noise_errors`). The noise-free value is what the same plan without noise gives on the same rows.
+/// value in 95 %, centres at a small budget in 90 % (`noise_errors`). The noise-free value is what the same plan without noise gives on
+/// the same rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Errors {
     /// Of the centres, K x d, working units.

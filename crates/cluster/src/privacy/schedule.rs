@@ -172,15 +172,16 @@ impl Levels {
                 let rows = self.noise.expected_rows as f64 / k.max(1) as f64 * f64::from(last);
                 let noise = self.of_round(1.0, 1.0)[1].deviation;
                 let wide = NOISE_OF_SAMPLING * (rows / self.columns as f64).sqrt() / noise;
-                (wide.max(LEAST_PULL) * radius).clamp(self.reach / NARROWEST, self.farthest())
+                let (least, most) = self.pulls();
+                (wide.max(LEAST_PULL) * radius).clamp(least, most)
             }
             None => self.noise.tau * self.reach,
         }
     }
 
-    /// No row is farther from a centre in the box.
-    fn farthest(&self) -> f64 {
-        2.0 * self.reach
+    /// The least and the most that a row may pull where that follows the rows: none is farther from a centre in the box.
+    fn pulls(&self) -> (f64, f64) {
+        (self.reach / NARROWEST, 2.0 * self.reach)
     }
 
     /// The same for clusters with covariances, whose rounds are all around them, in parts of the box; it stays.
@@ -189,15 +190,12 @@ impl Levels {
         half_diagonal * if self.is_around_middle(round) { 1.0 } else { self.noise.tau }
     }
 
-    /// Whether a question of this round may ask for pulls so far: those of the plan or, once a total has said how far rows lie, any,
-    /// because the noise follows the question.
+    /// Whether a question of this round may ask for pulls so far: those of the plan or, once a total has said how far rows lie, all that
+    /// may follow, because the noise follows the question.
     pub(crate) fn may_pull(&self, round: u32, middle: bool, clip: f64) -> bool {
         let plan = self.pull(round, 1, None);
-        let (least, most) = match self.follows_radius(round) {
-            true => (0.0, self.farthest()),
-            false => (plan * (1.0 - HAIR), plan),
-        };
-        self.is_around_middle(round) == middle && clip > least && clip <= most * (1.0 + 1e-9)
+        let (least, most) = if self.follows_radius(round) { self.pulls() } else { (plan, plan) };
+        self.is_around_middle(round) == middle && (least * (1.0 - HAIR)..=most * (1.0 + 1e-9)).contains(&clip)
     }
 
     fn follows_radius(&self, round: u32) -> bool {
@@ -207,7 +205,7 @@ impl Levels {
     /// Of the pulls that a round may have, the one whose noise has the fewest steps: just above a power of two.
     pub(crate) fn coarsest_pull(&self, round: u32) -> f64 {
         match self.follows_radius(round) {
-            true => self.farthest().log2().floor().exp2() * (1.0 + 1e-9),
+            true => self.pulls().1.log2().floor().exp2() * (1.0 + 1e-9),
             false => self.pull(round, 1, None),
         }
     }
@@ -361,6 +359,29 @@ mod tests {
         }
         let one = Query::fuzzy_validation(Centres::from_rows(&[vec![0.0, 0.0]]).unwrap(), 2.0);
         assert_eq!(influence(&one, &[1.0, 1.0])[1], wanted[1].sensitivity);
+    }
+
+    /// [NOI-5]: a site answers the plan's own pulls, and later only such as may follow from totals: none so small that it is no number.
+    #[test]
+    fn pulls_that_a_site_allows() {
+        let (levels, _) = levels(2, 3, 1, 2.0);
+        let first = levels.pull(3, 3, None);
+        for (round, middle, clip, good) in [
+            (0, true, levels.reach, true),
+            (0, true, 2.0 * levels.reach, false),
+            (0, false, first, false),
+            (3, false, first, true),
+            (3, false, 1.01 * first, false),
+            (4, true, levels.reach, false),
+            (4, false, levels.pull(4, 3, Some(0.0)), true),
+            (4, false, levels.pull(4, 3, Some(1e9)), true),
+            (4, false, 2.01 * levels.reach, false),
+            (4, false, levels.reach / 130.0, false),
+            (4, false, 1e-200, false),
+            (4, false, f64::NAN, false),
+        ] {
+            assert_eq!(levels.may_pull(round, middle, clip), good, "round {round}, {middle}, {clip}");
+        }
     }
 
     /// [NOI-6]: what all questions of a run cost adds up to the budget.
