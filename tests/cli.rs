@@ -364,7 +364,7 @@ fn every_method_makes_a_plan_that_says_what_it_asks() {
     // What a site would send under such a plan, part by part.
     w.ok(&format!("{MAKE_PLAN} --method kmeans --k 2 --standardise robust"));
     let seen = w.ok(INSPECT);
-    for part in ["histogram", "cells", "local_means", "validation"] {
+    for part in ["histogram", "margins", "local_means", "validation"] {
         assert!(seen.contains(part), "{part}\n{seen}");
     }
     w.ok(&format!("{MAKE_PLAN} --k 3 --labels label=a,b"));

@@ -466,10 +466,15 @@ fn where_first_centres_come_from() {
     let data = clusters(&folder, 1500);
     for (sites, more, said, found) in [
         ("3", &[][..], "drawn uniformly in the box, 1 start", true),
-        ("3", &["--init", "totals"], "from row counts of cells, 7 halvings", false),
+        ("3", &["--init", "totals"], "from margins and sums around 15 candidates", false),
         ("3", &["--restarts", "3"], "drawn uniformly in the box, 3 starts", false),
-        ("3", &["--method", "kmeans"], "from row counts of cells, 7 halvings", false),
-        ("3", &["--rho", "1.05", "--expected-rows", "1500", "--dp-useless"], "from row counts of cells", false),
+        ("3", &["--method", "kmeans"], "from margins and sums around 15 candidates", false),
+        (
+            "3",
+            &["--rho", "1.05", "--expected-rows", "1500", "--dp-useless"],
+            "from margins and sums around 15 candidates",
+            false,
+        ),
     ] {
         let args = [&["--data", &data, "--k", "3", "--sites", sites], more].concat();
         let ended = demo(&folder, &args).expect(0);
@@ -481,16 +486,16 @@ fn where_first_centres_come_from() {
     }
 }
 
-/// Rows in fewer cells than there are clusters: the rest is drawn, every site follows, and the result is that of pooled rows.
+/// Rows in fewer places than there are clusters: the rest of the first centres holds none, every site follows, and the result is that of pooled rows.
 #[test]
-fn first_centres_without_cells_are_drawn() {
+fn rows_in_fewer_places_than_clusters() {
     let folder = Folder::fresh();
     let data = folder.path("two.csv");
     std::fs::write(&data, format!("a,b\n{}", "0.2,0.2\n0.8,0.8\n".repeat(12))).expect("a file");
     let args = ["--data", &data, "--k", "3", "--sites", "3", "--init", "totals", "--json"];
     let result: Value = serde_json::from_str(&demo(&folder, &args).expect(0).stdout).expect("one document");
     let names: Vec<&Value> = result["findings"].as_array().expect("a list").iter().map(|f| &f["name"]).collect();
-    assert!(names.contains(&&Value::from("few-cells")), "{names:?}");
+    assert!(names.contains(&&Value::from("few-candidates")), "{names:?}");
     assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a difference") < 1e-9, "{}", result["pooled"]);
 }
 

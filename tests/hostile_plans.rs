@@ -9,7 +9,7 @@ use std::{
 use tokio::{sync::oneshot, task::AbortHandle};
 use veilsum_cluster::{
     Algorithm, Clusters, Rows,
-    method::{Seeding, TreeSeeding},
+    method::{Candidates, Seeding},
     sampling::Sampling,
 };
 use veilsum_node::{
@@ -100,7 +100,7 @@ fn a_plan_whose_indices_take_80_gb_at_the_coordinator_is_refused() {
 #[test]
 fn seeding_is_answered_by_real_sites() {
     let mut work = fcm(5);
-    work.recipe.seeding = Seeding::Tree(TreeSeeding { seed: 1, levels: 6, tries: 5 });
+    work.recipe.seeding = Seeding::Candidates(Candidates { tries: 5, ..Candidates::usual(1) });
     federate(made_up(&SIZES, 0.2, 3), &work, Vec::new(), false).0.result.expect("a result");
 }
 

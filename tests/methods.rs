@@ -6,7 +6,7 @@ use veilsum_cluster::{
     Algorithm, Clusters, Indices, Outcome, Prepared, Recipe, Rows,
     algorithm::ALGORITHMS,
     assign,
-    method::{Choice, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor},
+    method::{Candidates, Choice, LocalRange, Pick, Preparation, Scale, Seeding, Validity, Winsor},
     pooled,
     query::LocalSteps,
     random::Stream,
@@ -49,7 +49,7 @@ fn prepared(work: &PlanSpec) -> Vec<Prepared> {
 }
 
 fn tree() -> Seeding {
-    Seeding::Tree(TreeSeeding { seed: 3, levels: 6, tries: 20 })
+    Seeding::Candidates(Candidates::usual(3))
 }
 
 fn algorithms() -> Vec<Algorithm> {

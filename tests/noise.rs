@@ -335,7 +335,7 @@ fn measured_rho(layout: &question::Layout, change: &[i64], honest: usize, part: 
 #[test]
 fn noi_6_the_measured_rho_is_the_stated_one() {
     let mut work = work(1.0);
-    work.recipe.seeding = Seeding::Tree(veilsum_cluster::method::TreeSeeding::usual(11, 3, 2));
+    work.recipe.seeding = Seeding::Candidates(veilsum_cluster::method::Candidates::usual(11));
     work.recipe.noise = Some(Noise::usual(0.25, ROWS));
     work.check().unwrap();
     let (form, domain) = (shared(&work), work.domain().unwrap());
@@ -358,7 +358,7 @@ fn noi_6_the_measured_rho_is_the_stated_one() {
     let rows = |values: Vec<f64>| Prepared::new(&Rows::new(values, 2).unwrap(), &domain, OutOfBox::Clip).unwrap();
     let (nobody, one) = (rows(Vec::new()), rows(vec![1.0, 1.0]));
     let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
-    assert_eq!(first.name(), "cells");
+    assert_eq!(first.name(), "margins");
     for question in [Question::CountRows, first, round(true, domain_reach(&domain))] {
         let exact = |rows: &Prepared| {
             question::contribute(&question, rows, &Terms::everybody(SumBounds { noise: None, ..form }))

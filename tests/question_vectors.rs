@@ -112,8 +112,8 @@ fn questions_layouts_and_answers() {
             }
         }
     }
-    let families = "cells contingency features fuzzy_sums fuzzy_validation histogram local_choice local_fuzzy \
-                    local_means moments shaped_shifts shaped_sums shifts silhouette typical_sums validation";
+    let families = "contingency features fuzzy_sums fuzzy_validation histogram local_choice local_fuzzy \
+                    local_means margins moments shaped_shifts shaped_sums shifts silhouette typical_sums validation";
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), families.split_whitespace().collect::<Vec<_>>());
 }
 

@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::oneshot;
 use veilsum_cluster::{
     Algorithm, OutOfBox, Rows, Scaling,
-    method::{Scale, Seeding, TreeSeeding},
+    method::{Candidates, Scale, Seeding},
     query::LocalSteps,
 };
 use veilsum_node::{
@@ -95,7 +95,7 @@ async fn run(cast: &Cast, sites: Vec<Site>) -> Vec<Result<Model, Failure>> {
 fn a_federation_of_streamed_rows_sends_the_words_of_one_in_memory() {
     // First centres from totals are what a plan has by default.
     let mut work = fcm(unit_square(), 3, 0.0, 4, Seeding::Uniform { seed: 5 });
-    work.recipe.seeding = Seeding::Tree(TreeSeeding { seed: 7, levels: 6, tries: 5 });
+    work.recipe.seeding = Seeding::Candidates(Candidates { tries: 5, ..Candidates::usual(7) });
     let (folder, cast) = (Folder::fresh(), cast(&work));
     let data: Vec<PathBuf> =
         made_up(&[700, 400, 930], 1.0, 11).iter().map(|(name, rows)| parts(&folder, name, rows)).collect();

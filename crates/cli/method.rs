@@ -6,7 +6,7 @@ use clap::Args;
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, Recipe, Scaling,
     algorithm::{About, Options},
-    method::{Choice, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity},
+    method::{Candidates, Choice, LocalRange, Pick, Preparation, Scale, Seeding, Validity},
     sampling::Sampling,
 };
 
@@ -172,9 +172,7 @@ impl MethodArgs {
             }
             (Some(centres), _) => Seeding::Given { centres },
             (None, Init::Uniform) => Seeding::Uniform { seed },
-            (None, Init::Totals) => {
-                Seeding::Tree(TreeSeeding::usual(seed, algorithm.most_points(clusters.max), columns.len()))
-            }
+            (None, Init::Totals) => Seeding::Candidates(Candidates::usual(seed)),
         };
         let intermediary = self.judge == JudgeName::Intermediary;
         let set = self.indices.unwrap_or(match (hard, intermediary) {

@@ -359,7 +359,7 @@ fn of_kind(question: &str) -> Option<&'static str> {
     Some(match question {
         "histogram" => "quantiles",
         "moments" => "mean and deviation",
-        "cells" => "seeding cells",
+        "margins" => "first centres",
         "local_choice" => "range of K",
         "fuzzy_validation" | "validation" | "silhouette" | "judged_validation" => "validity",
         "contingency" => "counts by label",
@@ -420,7 +420,7 @@ mod tests {
         }
         let rows = rows_of(section(MODEL, "What each kind of question gives away"));
         let starts = |kind: &str| rows.iter().any(|row| row[0].starts_with(kind));
-        let questions = ["histogram", "moments", "cells", "local_choice", "validation", "contingency"];
+        let questions = ["histogram", "moments", "margins", "local_choice", "validation", "contingency"];
         assert!(questions.iter().all(|name| of_kind(name).is_some_and(starts)));
         assert!(["gap statistic", "categorical columns"].into_iter().all(starts));
         let methods = ["fcm", "ffcm-avg1", "ffcm-avg2", "fcm-noise", "pcm", "kmeans", "fkm", "gmm", "gk", "ffcf"];

@@ -13,7 +13,7 @@ from local_answers import LOCAL_CHOICE, LOCAL_FUZZY, LOCAL_MEANS
 from shaped_answers import SHAPED_SHIFTS, SHAPED_SUMS
 from validity_answers import CONTINGENCY, SILHOUETTE, VALIDATION
 
-MAX_BATCH, MAX_ENTRIES, MAX_SPLITS, MAX_DEPTH, MAX_BINS = 4096, 1 << 24, 1 << 16, 64, 1024
+MAX_BATCH, MAX_ENTRIES, MAX_BINS = 4096, 1 << 24, 1024
 
 
 def fuzzy_sums_blocks(q, domain):
@@ -108,49 +108,18 @@ def histogram(q, domain, rows, labels):
     return counts
 
 
-def splits_of(tree, columns):
-    """The split of every inner node, by its number."""
-    if len(tree["of"]) != len(tree["splits"]) or len(tree["splits"]) > MAX_SPLITS:
-        refuse("too many splits, or not one node for each")
-    at, depth = {}, {0: 0}
-    for i, (node, split) in enumerate(zip(tree["of"], tree["splits"])):
-        if node not in depth or node in at:
-            refuse("a split of a node that is no leaf")
-        if split["column"] >= columns or not math.isfinite(split["at"]) or depth[node] >= MAX_DEPTH:
-            refuse("a split of no column, at no number, or too deep")
-        at[node] = i
-        depth[2 * i + 1] = depth[2 * i + 2] = depth[node] + 1
-    return at
+def whole(q, domain):
+    """What `Margins` is short for: one bracket a column."""
+    ends = (domain.interval(column) for column in range(domain.columns))
+    return {"brackets": [dict(zip(("column", "lower", "upper"), (c, *e))) for c, e in enumerate(ends)], "bins": q["bins"]}
 
 
-def check_cells(q, domain):
-    splits_of(q["tree"], domain.columns)
-    nodes = q["nodes"]
-    ascending = all(a < b for a, b in zip(nodes, nodes[1:]))
-    if not nodes or not ascending or nodes[-1] > 2 * len(q["tree"]["splits"]):
-        refuse("no nodes, nodes out of order, or not of the tree")
-    if len(nodes) > MAX_ENTRIES:
-        refuse("too many nodes")
+def check_margins(q, domain):
+    check_histogram(whole(q, domain), domain)
 
 
-def cells_blocks(q, domain):
-    return [("rows", len(q["nodes"]), 1.0, "row")]
-
-
-def cells(q, domain, rows, labels):
-    split_of = splits_of(q["tree"], domain.columns)
-    inside = dict.fromkeys(q["nodes"], 0)
-    for x in rows:
-        node = 0
-        while True:
-            if node in inside:
-                inside[node] += 1
-            if node not in split_of:
-                break
-            i = split_of[node]
-            split = q["tree"]["splits"][i]
-            node = 2 * i + 1 + (x[split["column"]] >= split["at"])
-    return [float(inside[node]) for node in q["nodes"]]
+def margins(q, domain, rows, labels):
+    return histogram(whole(q, domain), domain, rows, labels)
 
 
 def check_shifts(q, domain):
@@ -236,7 +205,7 @@ FAMILIES = {
         histogram,
     ),
     "local_choice": LOCAL_CHOICE,
-    "cells": (check_cells, cells_blocks, cells),
+    "margins": (check_margins, lambda q, domain: [("rows", domain.columns * (q["bins"] + 1), 1.0, "row")], margins),
     "validation": VALIDATION,
     "silhouette": SILHOUETTE,
     "contingency": CONTINGENCY,

@@ -7,8 +7,8 @@ from codec import F64, Refused, decode, encode
 from documents import MAX_APPLICATION
 from draws import Stream, drawn, uniform_centres
 from question_samples import (
-    BOUNDS, BOXES, GOOD, LABELS, ROWS, STANDARD, THREE, UNITS, cells, contingency, features, fuzzy, histogram,
-    local_choice, local_fuzzy, local_means, moments, question_of, shaped, shaped_shifts, shifts, silhouette, steps, typical, validation,
+    BOUNDS, BOXES, GOOD, LABELS, ROWS, STANDARD, THREE, UNITS, contingency, features, fuzzy, histogram,
+    local_choice, local_fuzzy, local_means, margins, moments, question_of, shaped, shaped_shifts, shifts, silhouette, steps, typical, validation,
 )  # fmt: skip
 from questions import QUESTION, WORK, shown
 from suite import H, le32, le64
@@ -25,7 +25,7 @@ def is_exact(question):
     """[SUM-2]: whether every operation on a row is prescribed."""
     lloyd = {"most": 1, "epsilon": 0.0}
     exact = {
-        "fuzzy_sums": lambda q: True, "moments": lambda q: True, "cells": lambda q: True, "histogram": lambda q: True,
+        "fuzzy_sums": lambda q: True, "moments": lambda q: True, "margins": lambda q: True, "histogram": lambda q: True,
         "contingency": lambda q: True,
         "local_means": lambda q: q["local"] == lloyd and q["min_rows"] == 1 and not q["nearest"],
     }  # fmt: skip
@@ -88,10 +88,7 @@ def bad_questions():
         "features: max 1001": [features(high=1001)], "features: tau 0": [features(tau=0.0)],
         "K = 1 alone": [local_choice(1, 3)], "K = 65 alone": [local_choice(2, 65)],
         "17 starts": [local_choice(2, 3, starts=17)],
-        "a split of no leaf": [cells([0], of=(0, 0))],
-        "a split of a node to come": [cells([0], of=(1, 0))],
-        "splits without nodes": [cells([0], of=(0,))], "nodes out of order": [cells([2, 1])],
-        "a node of no tree": [cells([5])], "no nodes": [cells([])],
+        "one bin of margins": [margins(1)], "1025 bins of margins": [margins(1025)],
         "hard groups with a noise cluster": [shifts(0.3, None, typical="noise")],
         "two sizes for three clusters": [silhouette((1.0, 2.0))],
         "a scatter below 0": [silhouette(scatter=(1.0, -1.0, 0.0))],
@@ -149,17 +146,17 @@ def works():
 
     m, stop = {"m": 2.0}, {"epsilon": 0.001, "max_rounds": 50}
     uniform, params = ("uniform", {"seed": 7}), {"min": 5, "max": 50, "tau": 1.0, "m": 2.0}
-    tree = ("tree", {"seed": 1, "levels": 6, "tries": 20})
+    candidates = ("candidates", {"seed": 1, "each": 5, "tries": 20})
     yield work(("fcm", {**m, **stop}), uniform)
     first = {**m, **stop, "local": steps(5), "powers": True}
-    yield work(("ffcm-avg1", first), tree, sampling={"share": 0.5, "seed": 9})
+    yield work(("ffcm-avg1", first), candidates, sampling={"share": 0.5, "seed": 9})
     coarse = {"scaling": ("none", {}), "step_bits": 20}
     yield work(("ffcm-avg2", {**m, **stop, "local": steps(5, 0.01)}), uniform, **coarse)
     yield work(("fkm", {**stop, "min_rows": 5, "local_steps": 3, "finish": 10}), uniform, out_of_box=("clip", {}))
     labelled = work(("kmeans", stop), uniform, labels={"column": "kind", "classes": ["a", "é"]})
     labelled["recipe"]["validity"]["classes"] = 2
     yield labelled
-    yield work(("ffcf", {**m, "features": params, "anchors": 0, "merge": True}), tree, judge=("intermediary", {}))
+    yield work(("ffcf", {**m, "features": params, "anchors": 0, "merge": True}), candidates, judge=("intermediary", {}))
     rich = work(("ffcm-avg1", {**m, **stop, "local": steps(9), "powers": False}), ("given", {"centres": [[0.5, 0.25], [0.125, 1.0]]}))
     rich["recipe"]["range"] = {"most": 8, "starts": 2, "seed": 3}
     rich["recipe"]["preparation"]["winsorise"] = [{"column": 1, "lower": 0.01, "upper": 0.99}]

@@ -70,9 +70,8 @@ def local_choice(low, most, m=2.0, local=None, starts=2):
     return "local_choice", {"min": low, "most": most, "m": m, "local": local, "seed": 2**64 - 1, "starts": starts}
 
 
-def cells(nodes, of=(0, 2), splits=((0, 0.5), (1, 0.75))):
-    tree = {"of": list(of), "splits": [{"column": c, "at": at} for c, at in splits]}
-    return "cells", {"tree": tree, "nodes": nodes}
+def margins(bins):
+    return "margins", {"bins": bins}
 
 
 def validation(centres=THREE, m=2.0, vectors=True):
@@ -138,8 +137,7 @@ GOOD = {
     "moments around a point": [moments([0.5, 0.375])],
     "histogram": [histogram(4, (0, 0.0, 1.0), (1, 0.25, 0.75), (1, 0.1, 0.2))],
     "local choice": [local_choice(2, 4)],
-    "cells": [cells([0, 1, 2, 3, 4])],
-    "cells, some": [cells([1, 4])],
+    "margins": [margins(16)],
     "validation": [validation()],
     "validation without vectors, m below 2": [validation(m=1.5, vectors=False)],
     "validation, centres twice": [validation(TIED)],

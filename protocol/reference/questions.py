@@ -32,7 +32,6 @@ STEPS = Struct(most=U32, epsilon=F64)
 PULL = Enum(memberships=NOTHING, powers=NOTHING, nearest=NOTHING)
 FEATURE_PARAMS = Struct(min=U32, max=U32, tau=F64, m=F64)
 BRACKET = Struct(column=U32, lower=F64, upper=F64)
-TREE = Struct(of=NUMBERS, splits=List(Struct(column=U32, at=F64)))
 TYPICALITY = Enum(noise=NOTHING, possibilistic=NOTHING)
 SHAPE_MODEL = Enum(mixture=Struct(weights=DOUBLES), gustafson_kessel=Struct(m=F64))
 SHAPES = Struct(centres=POINTS, covariances=DOUBLES, model=SHAPE_MODEL, floor=F64)
@@ -45,7 +44,7 @@ QUERY = Enum(
     moments=Struct(around=Option(DOUBLES)),
     histogram=Struct(brackets=List(BRACKET), bins=U32),
     local_choice=Struct(min=U32, most=U32, m=F64, local=STEPS, seed=U64, starts=U32),
-    cells=Struct(tree=TREE, nodes=NUMBERS),
+    margins=Struct(bins=U32),
     validation=Struct(centres=POINTS, m=F64, vectors=BOOL),
     silhouette=Struct(centres=POINTS, means=POINTS, rows=DOUBLES, scatter=DOUBLES),
     contingency=Struct(centres=POINTS, classes=U32),
@@ -88,7 +87,7 @@ ALGORITHM = Enum(
 SEEDING = Enum(
     uniform=Struct(seed=U64),
     given=Struct(centres=POINTS),
-    tree=Struct(seed=U64, levels=U32, tries=U32),
+    candidates=Struct(seed=U64, each=U32, tries=U32),
 )
 PICK = Enum(
     **dict.fromkeys(

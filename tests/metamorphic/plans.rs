@@ -6,7 +6,7 @@ use chacha20::{
 };
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, OutOfBox, Query, Scaling,
-    method::{LocalRange, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor},
+    method::{Candidates, LocalRange, Preparation, Scale, Seeding, Validity, Winsor},
     privacy::Noise,
     query::LocalSteps,
     sampling::Sampling,
@@ -119,7 +119,7 @@ fn seeding(dice: &mut Dice, k: u32, width: usize) -> Seeding {
             let centres: Vec<Vec<f64>> = (0..k).map(|_| (0..width).map(|_| dice.unit()).collect()).collect();
             Seeding::Given { centres: Centres::from_rows(&centres).expect("centres") }
         }
-        1 => Seeding::Tree(TreeSeeding { seed: dice.below(9), levels: 1 + dice.below(4) as u32, tries: 2 }),
+        1 => Seeding::Candidates(Candidates { tries: 2, ..Candidates::usual(dice.below(9)) }),
         _ => Seeding::Uniform { seed: dice.below(9) },
     }
 }

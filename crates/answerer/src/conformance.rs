@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform,
     query::{
-        Bracket, Cells, FuzzyValidation, Histogram, LocalFuzzy, LocalMeans, LocalSteps, Moments, Pull, ShapeModel,
-        ShapedShifts, ShapedSums, Shifts, Silhouette, Split, Tree, TypicalSums, Typicality, Validation,
+        Bracket, FuzzyValidation, Histogram, LocalFuzzy, LocalMeans, LocalSteps, Margins, Moments, Pull, ShapeModel,
+        ShapedShifts, ShapedSums, Shifts, Silhouette, TypicalSums, Typicality, Validation,
     },
     random::Stream,
 };
@@ -422,7 +422,7 @@ fn rarer(of: &Centres, domain: &Domain) -> Vec<Query> {
     all.into_iter().filter(|query| Batch::from(query.clone()).check(domain).is_ok()).collect()
 }
 
-/// Questions about columns and cells.
+/// Questions about columns.
 fn columns(domain: &Domain) -> Vec<Query> {
     let d = domain.columns();
     let middle = |at: usize| {
@@ -433,15 +433,12 @@ fn columns(domain: &Domain) -> Vec<Query> {
         let (lower, upper) = domain.working_interval(at);
         Bracket { column: at as u32, lower, upper: if at == 1 { middle(1) } else { upper } }
     };
-    let split = |column: usize| Split { column: column as u32, at: middle(column) };
-    let tree = Tree { of: vec![0, 2, 1], splits: vec![split(0), split(1), split(d - 1)] };
     vec![
         Moments { around: None }.into(),
         Moments { around: Some((0..d).map(middle).collect()) }.into(),
         Histogram { brackets: (0..d).map(bracket).collect(), bins: 7 }.into(),
         Histogram { brackets: vec![bracket(1)], bins: 64 }.into(),
-        Cells { tree: tree.clone(), nodes: vec![0, 1, 2, 4, 6] }.into(),
-        Cells { tree, nodes: vec![3, 4, 6] }.into(),
+        Margins { bins: 16 }.into(),
     ]
 }
 

@@ -32,7 +32,7 @@ pub const KINDS: [&str; 17] = [
     "moments",
     "histogram",
     "local_choice",
-    "cells",
+    "margins",
     "validation",
     "silhouette",
     "contingency",

@@ -11,7 +11,7 @@ pub const ADDITIVE: [&str; 12] = [
     "local_means",
     "moments",
     "histogram",
-    "cells",
+    "margins",
     "validation",
     "silhouette",
     "shifts",

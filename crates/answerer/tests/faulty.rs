@@ -194,8 +194,8 @@ fn whoever_does_not_begin_well_does_not_begin() {
 #[test]
 fn questions_that_are_not_listed_are_named_before_they_are_asked() {
     let mut held = held(&shell("answer $n")).0.unwrap();
-    let fault = held.covers(["local_means", "validation", "cells", "cells"]).unwrap_err();
-    assert!(fault.to_string().ends_with("cells, validation"), "{fault}");
+    let fault = held.covers(["local_means", "validation", "margins", "margins"]).unwrap_err();
+    assert!(fault.to_string().ends_with("margins, validation"), "{fault}");
     let fuzzy = Query::fuzzy_sums(Centres::new(1, 1, vec![0.2]).unwrap(), 2.0).into();
     assert!(matches!(held.words(&fuzzy, &[(1, 4), (1, 4)]), Err(Fault::Kinds { .. })));
     assert!(held.words(&question(), &STEPS).is_ok(), "and the others go on");

@@ -7,8 +7,8 @@ use anyhow::Result;
 use veilsum_cluster::{
     Centres, Query,
     query::{
-        Bracket, Cells, Contingency, Histogram, Moments, ShapeModel, ShapedShifts, ShapedSums, Shifts, Split, Tree,
-        Typical, Typicality,
+        Bracket, Contingency, Histogram, Margins, Moments, ShapeModel, ShapedShifts, ShapedSums, Shifts, Typical,
+        Typicality,
     },
 };
 use veilsum_node::question::Question;
@@ -43,8 +43,6 @@ fn canaries() -> Result<Vec<(&'static str, Question)>> {
         let typical = Some(Typical { distance: 0.5, typicality });
         Query::from(Shifts { centres, m: Some(2.0), typical, middle: true, clip: account::reach(2), round: 0 })
     };
-    // The row is in the box and in one half of it.
-    let tree = Tree { of: vec![0], splits: vec![Split { column: 0, at: 0.0 }] };
     let side = |column| Bracket { column, lower: -EDGE, upper: EDGE };
     // The row lies along one column of the only cluster, so that its product is as long as it can be.
     let mixture = |centre: Vec<f64>| -> Result<Query> {
@@ -57,7 +55,7 @@ fn canaries() -> Result<Vec<(&'static str, Question)>> {
         ("kmeans", account::sums(&[corner, vec![-EDGE; 2]], None)?),
         ("pcm", typical(all()?, Typicality::Possibilistic)),
         ("fcm-noise", typical(at()?, Typicality::Noise)),
-        ("cells", Cells { tree, nodes: vec![0, 1, 2] }.into()),
+        ("margins", Margins { bins: 16 }.into()),
         ("validation", Query::fuzzy_validation(Centres::from_rows(&[vec![-EDGE; 2]])?, 2.0)),
         ("description", Moments { around: None }.into()),
         ("histogram", Histogram { brackets: (0..2).map(side).collect(), bins: 4 }.into()),

@@ -140,7 +140,7 @@ fn sites_for_site_noise(rho: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use veilsum_cluster::method::TreeSeeding;
+    use veilsum_cluster::method::Candidates;
 
     use super::*;
 
@@ -155,7 +155,7 @@ mod tests {
     fn one_cluster_has_no_clipped_rounds_where_none_are_asked_for() {
         let tau = |more: &[&str], min, max| {
             let line = [&["plan", "--rho=0.5", "--expected-rows=3000"][..], more].concat();
-            let from = Seeding::Tree(TreeSeeding::usual(1, max, 2));
+            let from = Seeding::Candidates(Candidates::usual(1));
             let noise = Line::try_parse_from(line).expect("options").noise;
             noise.noise(Clusters { min, max }, 100, &from).map(|noise| noise.tau)
         };
@@ -168,7 +168,7 @@ mod tests {
         let spends = |line: &[&str]| {
             let noise = Line::try_parse_from([&["plan"], line].concat()).expect("options").noise;
             let one = Clusters { min: 1, max: 1 };
-            noise.noise(one, 100, &Seeding::Tree(TreeSeeding::usual(1, 1, 2))).map(|noise| noise.nano_rho)
+            noise.noise(one, 100, &Seeding::Candidates(Candidates::usual(1))).map(|noise| noise.nano_rho)
         };
         assert_eq!(
             [spends(&[]), spends(&["--rho=1"]), spends(&["--exact"])],

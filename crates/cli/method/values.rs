@@ -48,7 +48,7 @@ pub(super) fn method_help(all: bool) -> String {
 pub(crate) enum Init {
     /// Uniform in the public box (the papers')
     Uniform,
-    /// From row counts of cells of the box
+    /// From counts of every column and sums around candidates
     Totals,
 }
 

@@ -225,12 +225,12 @@ fn describe(work: &PlanSpec) -> String {
     match &recipe.seeding {
         Seeding::Uniform { seed } => line("start", format!("uniform in the box, seed {seed}")),
         Seeding::Given { .. } => line("start", "given centres".into()),
-        Seeding::Tree(tree) => line(
+        Seeding::Candidates(params) => line(
             "start",
             format!(
-                "from row counts of cells, {} of the box, seed {}",
-                counted(tree.levels as usize, "halving"),
-                tree.seed
+                "from margins and sums around {}, seed {}",
+                counted(params.count(recipe.most_points()) as usize, "candidate"),
+                params.seed
             ),
         ),
     }

@@ -211,13 +211,13 @@ pub enum MethodError {
         /// K.
         k: usize,
     },
-    /// Seeding found fewer cells that may be opened than clusters are wanted.
-    #[error("seeding found {cells} cells that may be opened, {k} clusters need at least as many")]
-    TooFewCells {
+    /// Fewer anchors hold rows than clusters are wanted.
+    #[error("{anchors} anchors hold rows, {k} clusters need at least as many")]
+    TooFewAnchors {
         /// K.
         k: usize,
-        /// Cells found.
-        cells: usize,
+        /// Anchors found.
+        anchors: usize,
     },
     /// A parameter outside its domain, or two that do not go together.
     #[error("{what}")]

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use proptest::prelude::*;
 use serde_json::Value;
-use veilsum_cluster::method::{LocalRange, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor, inside};
+use veilsum_cluster::method::{Candidates, LocalRange, Preparation, Scale, Seeding, Validity, Winsor, inside};
 use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
@@ -118,7 +118,7 @@ fn walk(name: &str, value: &Value) {
 fn explained(error: &MethodError) {
     let known = matches!(
         error,
-        MethodError::TooFewRows { .. } | MethodError::TooFewCells { .. } | MethodError::Parameter { .. }
+        MethodError::TooFewRows { .. } | MethodError::TooFewAnchors { .. } | MethodError::Parameter { .. }
     );
     assert!(known && !error.to_string().contains("NaN"), "{error}");
 }
@@ -163,8 +163,8 @@ fn ranges() -> [(Clusters, u32); 4] {
 }
 
 fn seedings() -> [Seeding; 2] {
-    let tree = TreeSeeding { seed: 3, levels: 6, tries: 3 };
-    [Seeding::Uniform { seed: 3 }, Seeding::Tree(tree)]
+    let from_totals = Candidates { tries: 3, ..Candidates::usual(3) };
+    [Seeding::Uniform { seed: 3 }, Seeding::Candidates(from_totals)]
 }
 
 /// Rows by a function of site and row.
@@ -219,7 +219,7 @@ fn everything(m: f64, seed: u64) {
     for (name, d, rows) in data_sets() {
         for algorithm in algorithms(m) {
             for seeding in seedings() {
-                if matches!(algorithm, Algorithm::Ffcf { .. }) && !matches!(seeding, Seeding::Tree(_)) {
+                if matches!(algorithm, Algorithm::Ffcf { .. }) && !matches!(seeding, Seeding::Candidates(_)) {
                     continue;
                 }
                 for (clusters, restarts) in ranges() {
@@ -300,13 +300,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
     fn random_splits_give_what_pooled_rows_give(
-        seed: u64, n in 12usize..60, cohort in 1usize..7, d in 1usize..4, which in 0usize..2, scale in 0usize..3, tree: bool,
+        seed: u64, n in 12usize..60, cohort in 1usize..7, d in 1usize..4, which in 0usize..2, scale in 0usize..3, seeded: bool,
     ) {
         let sites = random_sites(seed, n, cohort, d);
         let domain = domain(d, Scaling::Box);
         let algorithm = [Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 25 }, Algorithm::Kmeans { epsilon: 0.0, max_rounds: 25 }];
         let preparation = Preparation { scale: [Scale::None, Scale::Standard, Scale::Robust][scale], ..Preparation::none() };
-        let seeding = seedings()[usize::from(tree)].clone();
+        let seeding = seedings()[usize::from(seeded)].clone();
         let recipe = Recipe { preparation, validity: Validity::everything(), ..Recipe::plain(algorithm[which].clone(), 3, seeding) };
         let pooled = [Rows::pooled(&sites).unwrap()];
         let one = drive(&recipe, &domain, &prepare_all(&pooled, &domain), Sums::Plain);
@@ -332,7 +332,7 @@ fn members_of_a_sweep_end_where_single_runs_do() {
     for algorithm in algorithms(2.0) {
         let seedings = seedings();
         let ffcf = matches!(algorithm, Algorithm::Ffcf { .. });
-        // Tree cells depend on the largest K, so that only uniform starts are those of a run of one K.
+        // Candidates depend on the largest K, so that only uniform starts are those of a run of one K.
         let seeding = &seedings[usize::from(ffcf)];
         let validity = Validity::everything();
         let recipe = |clusters, restarts| Recipe {
@@ -445,8 +445,7 @@ fn ties_of_seeding_are_not_broken_by_rounding() {
         for rows in [on_a_grid(rows.clone()), rows] {
             let preparation = Preparation { scale: Scale::Standard, ..Preparation::none() };
             let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 1 };
-            // Finer cells hold a row or two each, and leave k-means++ ties of its own.
-            let seeding = Seeding::Tree(TreeSeeding { seed: 1, levels: 6, tries: 20 });
+            let seeding = Seeding::Candidates(Candidates::usual(1));
             let recipe = Recipe { preparation, ..Recipe::plain(fcm, 3, seeding) };
             let one =
                 drive(&recipe, &domain, &prepare_all(&[Rows::pooled(&rows).unwrap()], &domain), Sums::Plain).unwrap();

@@ -28,7 +28,6 @@ fn centres(stream: &mut Stream, k: usize) -> Centres {
 fn additive(stream: &mut Stream, m: f64) -> Batch {
     let c = centres(stream, 4);
     let bracket = |column, lower, upper| Bracket { column, lower, upper };
-    let tree = Tree { of: vec![0, 2], splits: vec![Split { column: 1, at: 0.5 }, Split { column: 0, at: 0.25 }] };
     let queries: Vec<Query> = vec![
         Query::fuzzy_sums(c.clone(), m),
         Query::fuzzy_validation(c.clone(), m),
@@ -37,7 +36,7 @@ fn additive(stream: &mut Stream, m: f64) -> Batch {
         Moments { around: None }.into(),
         Moments { around: Some(vec![0.3; D]) }.into(),
         Histogram { brackets: vec![bracket(0, 0.0, 1.0), bracket(2, 0.25, 0.5)], bins: 7 }.into(),
-        Cells { tree, nodes: vec![0, 1, 3] }.into(),
+        Margins { bins: 5 }.into(),
         Silhouette { centres: c.clone(), means: c.clone(), rows: vec![9.0; 4], scatter: vec![0.5; 4] }.into(),
     ];
     Batch { transform: None, queries }

@@ -2,7 +2,7 @@
 
 use veilsum_cluster::{
     Algorithm, Centres, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling,
-    method::{ALGORITHMS, Seeding, TreeSeeding, Validity},
+    method::{ALGORITHMS, Candidates, Seeding, Validity},
     pooled,
 };
 
@@ -28,7 +28,7 @@ fn run(algorithm: Algorithm) -> Outcome {
         Prepared::new(&Rows::new(rows.concat(), 2).unwrap(), &domain(), OutOfBox::Refuse).unwrap()
     };
     let sites: Vec<Prepared> = rows().iter().map(prepared).collect();
-    let seeding = Seeding::Tree(TreeSeeding { seed: 3, levels: 6, tries: 20 });
+    let seeding = Seeding::Candidates(Candidates::usual(3));
     let validity = Validity { judge_m: M, ..Validity::everything() };
     let recipe = Recipe { validity, ..Recipe::plain(algorithm, 3, seeding) };
     pooled::plain_federated(&mut recipe.run(&domain(), 5).unwrap(), &sites).unwrap()

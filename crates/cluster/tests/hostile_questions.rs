@@ -3,9 +3,10 @@
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Clusters, Domain, Method, OutOfBox, Prepared, Query, Recipe, Rows, Scaling, Step,
     Transform, answer,
-    method::{LocalRange, Preparation, Scale, Seeding, Stage, TreeSearch, TreeSeeding, Validity, Winsor},
+    method::{CandidateSearch, Candidates, LocalRange, Preparation, Scale, Seeding, Stage, Validity, Winsor},
     pooled,
-    query::{Bracket, Cells, FeatureParams, Histogram, LocalMeans, LocalSteps, Moments},
+    privacy::Noise,
+    query::{Bracket, FeatureParams, Histogram, LocalMeans, LocalSteps, Margins, Moments, Shifts},
     random::Stream,
 };
 
@@ -32,8 +33,8 @@ fn sites() -> Vec<Prepared> {
         .collect()
 }
 
-fn tree() -> Seeding {
-    Seeding::Tree(TreeSeeding { seed: 3, levels: 6, tries: 5 })
+fn from_totals() -> Seeding {
+    Seeding::Candidates(Candidates { tries: 5, ..Candidates::usual(3) })
 }
 
 fn algorithms() -> Vec<Algorithm> {
@@ -59,7 +60,7 @@ fn algorithms() -> Vec<Algorithm> {
 
 fn recipe(algorithm: Algorithm) -> Recipe {
     let validity = Validity { classes: 3, ..Validity::everything() };
-    Recipe { validity, ..Recipe::plain(algorithm, 3, tree()) }
+    Recipe { validity, ..Recipe::plain(algorithm, 3, from_totals()) }
 }
 
 /// Every question of an honest run, in order.
@@ -105,7 +106,7 @@ fn every_question_of_every_honest_run_is_admitted() {
     for algorithm in algorithms() {
         for (scale, restarts) in [(Scale::None, 1), (Scale::Standard, 2), (Scale::Robust, 2)] {
             let mut recipe = recipe(algorithm.clone());
-            recipe.seeding = tree();
+            recipe.seeding = from_totals();
             recipe.restarts = restarts;
             if restarts > 1 {
                 recipe.clusters = Clusters { min: 2, max: 4 };
@@ -220,33 +221,48 @@ fn units_stay_what_they_were_found_to_be_and_no_column_vanishes_or_explodes() {
     assert!(recipe.follows(&moments(Some(vec![0.5, 0.5])), &moments(Some(vec![0.1, 0.5])), &domain).is_err());
 }
 
-/// The first question is the plan's; later ones divide what it asked about, and no row is in two of their cells.
+/// Candidates are as many as the plan says and their sums have its parameters, with noise and without; margins come first.
 #[test]
-fn seeding_asks_only_about_cells_that_do_not_overlap() {
+fn seeding_asks_about_as_many_candidates_as_the_plan_says() {
     let domain = domain();
-    let ten = Seeding::Tree(TreeSeeding { levels: 10, ..TreeSeeding::usual(3, 4, 2) });
-    let plan = |seeding| Recipe::plain(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 5 }, 4, seeding);
-    let (short, long) = (plan(tree()), plan(ten));
-    let mut search = TreeSearch::new(&TreeSeeding { levels: 10, ..TreeSeeding::usual(3, 4, 2) }, 0.0, &domain).unwrap();
-    let Query::Cells(first) = search.ask() else { panic!("cells") };
-    let mut counts = vec![0.0; first.nodes.len()];
-    (counts[3], counts[7]) = (5.0, 9.0);
-    assert_eq!(search.take(&counts), Ok(None));
-    let Query::Cells(second) = search.ask() else { panic!("cells") };
-    let admits = |plan: &Recipe, q: Cells| plan.admits(&batch(&[q.into()]), &domain).is_ok();
-    assert!(admits(&long, first.clone()) && admits(&long, second.clone()));
-    assert!(!admits(&short, first.clone()) && !admits(&short, second.clone()));
-    assert!(!admits(&long, Cells { nodes: vec![0], ..Cells::clone(&first) }), "the whole box");
-    let mut twice = second.clone();
-    twice.nodes.insert(0, second.tree.of[first.tree.splits.len()]);
-    assert!(!admits(&long, twice), "a cell and its parts");
-    let mut moved = second.clone();
-    moved.tree.splits[0].at += 0.1;
-    assert!(!admits(&long, moved.clone()), "another first half");
-    let follows = |before: &Cells, next: &Cells| {
-        long.follows(&batch(&[before.clone().into()]), &batch(&[next.clone().into()]), &domain).is_ok()
-    };
-    assert!(follows(&first, &second) && !follows(&second, &first) && !follows(&second, &second));
+    let exact = Recipe::plain(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 5 }, 4, from_totals());
+    let noisy = Recipe { noise: Some(Noise::usual(1.0, 1000)), ..exact.clone() };
+    for (plan, other) in [(&exact, &noisy), (&noisy, &exact)] {
+        let levels = plan.levels(&domain).unwrap();
+        let mut search = CandidateSearch::new(&Candidates::usual(3), 4, levels.as_ref(), &domain).unwrap();
+        let margins = batch(&[search.ask()]);
+        search.take(&[100.0; 36]).unwrap();
+        let sums = batch(&[search.ask()]);
+        let admits = |plan: &Recipe, asked: &Batch| plan.admits(asked, &domain);
+        assert_eq!((admits(plan, &margins), admits(plan, &sums)), (Ok(Stage::Seeding), Ok(Stage::Seeding)));
+        assert!(admits(other, &sums).is_err() && admits(other, &margins).is_ok());
+        assert_eq!(plan.follows(&margins, &sums, &domain), Ok(()));
+        assert!(plan.follows(&sums, &margins, &domain).is_err() && plan.follows(&margins, &margins, &domain).is_err());
+        assert!(admits(plan, &batch(&[Margins { bins: 16 }.into()])).is_err());
+        let uniform = Recipe { seeding: Seeding::Uniform { seed: 3 }, ..plan.clone() };
+        assert!(admits(&uniform, &margins).is_err() && admits(&uniform, &sums).is_err());
+        let centres = sums.queries[0].points()[0];
+        let fewer = Centres::new(19, 2, centres.as_slice()[..38].to_vec()).unwrap();
+        let forged: Vec<Query> = match &sums.queries[0] {
+            Query::LocalMeans(q) => vec![
+                LocalMeans { centres: fewer, ..q.clone() }.into(),
+                LocalMeans { nearest: true, ..q.clone() }.into(),
+                LocalMeans { min_rows: 2, ..q.clone() }.into(),
+            ],
+            Query::Shifts(q) => vec![
+                Shifts { centres: fewer, ..q.clone() }.into(),
+                Shifts { clip: 0.9 * q.clip, ..q.clone() }.into(),
+                Shifts { clip: 2.0 * q.clip, ..q.clone() }.into(),
+                Shifts { middle: true, ..q.clone() }.into(),
+                Shifts { m: Some(2.0), ..q.clone() }.into(),
+                Shifts { round: 2, ..q.clone() }.into(),
+            ],
+            other => panic!("{}", other.kind()),
+        };
+        for query in forged {
+            assert!(admits(plan, &batch(&[query.clone()])).is_err(), "{query:?}");
+        }
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! known.
 
 use serde_json::Value;
-use veilsum_cluster::method::{Choice, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor};
+use veilsum_cluster::method::{Candidates, Choice, Pick, Preparation, Scale, Seeding, Validity, Winsor};
 use veilsum_cluster::metrics::{Without, jackknife};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
@@ -120,8 +120,8 @@ fn gaps_are_those_of_numpy_over_the_same_references() {
     }
 }
 
-fn tree(seed: u64) -> Seeding {
-    Seeding::Tree(TreeSeeding { seed, levels: 6, tries: 20 })
+fn from_totals(seed: u64) -> Seeding {
+    Seeding::Candidates(Candidates::usual(seed))
 }
 
 fn chosen(recipe: &Recipe, domain: &Domain, sites: &[Prepared]) -> u32 {
@@ -142,7 +142,7 @@ fn the_gap_finds_five_clusters_three_and_none() {
     let domain = synthetic::five_gaussians_domain();
     let sites = prepare_all(&rows, &domain);
     for algorithm in [kmeans.clone(), fkm, fcm.clone()] {
-        let recipe = by_gap(algorithm.clone(), clusters, tree(2), 1);
+        let recipe = by_gap(algorithm.clone(), clusters, from_totals(2), 1);
         assert_eq!(chosen(&recipe, &domain, &sites), 5, "{algorithm:?}");
     }
     let unit = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::None).unwrap();
@@ -150,13 +150,13 @@ fn the_gap_finds_five_clusters_three_and_none() {
     let cloud = Rows::new((0..2 * 900).map(|_| stream.unit()).collect(), 2).unwrap();
     let sites = prepare_all(&split(&cloud, 3), &unit);
     for algorithm in [kmeans.clone(), fcm] {
-        let recipe = by_gap(algorithm.clone(), clusters, tree(2), 1);
+        let recipe = by_gap(algorithm.clone(), clusters, from_totals(2), 1);
         assert_eq!(chosen(&recipe, &unit, &sites), 1, "{algorithm:?}");
     }
     let Some(xclara) = DataSet::read("xclara") else { return };
     let domain = xclara.boxed();
     let sites = prepare_all(&split(&xclara.rows, 3), &domain);
-    assert_eq!(chosen(&by_gap(kmeans, clusters, tree(2), 1), &domain, &sites), 3);
+    assert_eq!(chosen(&by_gap(kmeans, clusters, from_totals(2), 1), &domain, &sites), 3);
 }
 
 /// Directions lie on a sphere and a row has one category of a column: beside references that filled the working box the gaps of these

@@ -1,8 +1,8 @@
-//! Seeding cells, quantiles and validity indices against independent answers, and against the pooled formula.
+//! Margins, quantiles and validity indices against independent answers, and against the pooled formula.
 
 use proptest::prelude::*;
 use veilsum_cluster::method::{Preparation, Preparing, Scale, Winsor};
-use veilsum_cluster::query::{Cells, Contingency, Moments, Silhouette, Split, Tree, Validation};
+use veilsum_cluster::query::{Contingency, Margins, Moments, Silhouette, Validation};
 use veilsum_cluster::validity::{Geometry, Verdict, silhouettes};
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform, answer, metrics, pooled,
@@ -418,7 +418,6 @@ proptest! {
         let site = prepare(&Rows::new(row.to_vec(), 2).unwrap(), &domain);
         let centres = Centres::from_rows(&centres).unwrap();
         let k = centres.k();
-        let tree = Tree { of: vec![0], splits: vec![Split { column: 0, at: around[0] }] };
         for query in [
             Query::Validation(Validation { centres: centres.clone(), m, vectors }),
             Query::Silhouette(Silhouette {
@@ -429,7 +428,7 @@ proptest! {
             }),
             Query::Moments(Moments { around: None }),
             Query::Moments(Moments { around: Some(around.to_vec()) }),
-            Query::Cells(Cells { tree, nodes: vec![0, 1, 2] }),
+            Query::Margins(Margins { bins: 7 }),
         ] {
             let batch = Batch::from(query);
             let values = answer(&batch, &site).unwrap().values;

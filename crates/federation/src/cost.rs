@@ -359,8 +359,9 @@ pub fn first_centres(recipe: &Recipe) -> String {
         Seeding::Uniform { .. } => {
             format!("drawn uniformly in the box, {}", counted(recipe.restarts as usize, "start"))
         }
-        Seeding::Tree(tree) => {
-            format!("from row counts of cells, {} of the box", counted(tree.levels as usize, "halving"))
+        Seeding::Candidates(params) => {
+            let candidates = params.count(recipe.most_points()) as usize;
+            format!("from margins and sums around {}", counted(candidates, "candidate"))
         }
     };
     format!("first centres are {from}")

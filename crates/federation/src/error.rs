@@ -169,7 +169,9 @@ pub fn bad_method(e: veilsum_cluster::MethodError) -> Failure {
             "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again",
         ),
         M::TooFewRows { .. } => Failure::input(e, "agree on a smaller K"),
-        M::TooFewCells { .. } => Failure::input(e, "agree on a smaller K, or on a method without anchors, such as fcm"),
+        M::TooFewAnchors { .. } => {
+            Failure::input(e, "agree on a smaller K, or on a method without anchors, such as fcm")
+        }
         other => Failure::input(other, ""),
     }
 }

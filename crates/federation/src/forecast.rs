@@ -1,9 +1,6 @@
 //! Before anything leaves: what a whole plan would give away (spec section 11).
 
-use veilsum_cluster::{
-    Query,
-    method::{Seeding, Stage},
-};
+use veilsum_cluster::method::Stage;
 use veilsum_proto::{
     plan::Terms,
     policy::{Cost, Policy, Spent},
@@ -66,7 +63,7 @@ fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u
         scalars: (one.scalars * numerator).div_ceil(denominator),
         nano_rho: one.nano_rho.map(|rho| rho.saturating_mul(numerator).div_ceil(denominator)),
     };
-    let Some(stage) = batch.queries.first().map(Query::stage) else { return (1, one) };
+    let Some(stage) = batch.queries.first().map(|query| recipe.place_of(query)) else { return (1, one) };
     match stage {
         // Its questions are all in the list, and each is asked once.
         _ if recipe.algorithm.describes().is_some() => (1, one),
@@ -77,11 +74,9 @@ fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u
             (1, one)
         }
         Stage::Preparing => (most(stage), times(most(stage), 1)),
-        Stage::Seeding => {
-            let Seeding::Tree(tree) = &recipe.seeding else { return (1, one) };
-            let scalars = tree.most_words().saturating_mul(u64::from(tree.questions()));
-            (most(stage), Cost { scalars, ..times(most(stage), 1) })
-        }
+        // Margins once, then every round of sums.
+        Stage::Seeding if question.name() == "margins" => (1, one),
+        Stage::Seeding => (most(stage) - 1, times(most(stage) - 1, 1)),
         Stage::Iterating => (most(stage).div_ceil(forms), times(most(stage), forms)),
         Stage::Ranging | Stage::Validating | Stage::Silhouettes | Stage::Counting => (1, one),
     }

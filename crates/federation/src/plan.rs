@@ -201,7 +201,7 @@ impl PlanSpec {
         let words = self.recipe.most_words(domain.columns());
         if words > MAX_WORDS as u64 {
             return Err(PlanSpecError(format!(
-                "K = {} gives rounds of up to {words} numbers; {MAX_WORDS} fit a vector: fewer K, restarts, seeding cells or \
+                "K = {} gives rounds of up to {words} numbers; {MAX_WORDS} fit a vector: fewer K, restarts or \
                  columns",
                 self.recipe.clusters.max
             )));

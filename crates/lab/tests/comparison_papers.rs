@@ -2,7 +2,7 @@
 //! totals-only forms beside them. Data are fresh draws, few each. Tolerances for FFCM are about three standard errors of the
 //! known reproductions; for FFCF and FKM, where draws of the data matter more, they are set by hand.
 
-use veilsum_cluster::method::{Seeding, TreeSeeding};
+use veilsum_cluster::method::{Candidates, Seeding};
 use veilsum_cluster::offline::kmeans::best_of;
 use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::random::Stream;
@@ -21,10 +21,9 @@ fn rows(example: &Example) -> Vec<Rows> {
     example.sites.iter().map(|site| site.rows.clone()).collect()
 }
 
-/// On totals from tree cells, as the product runs.
+/// From first centres of totals, as the product runs.
 fn on_totals(algorithm: Algorithm, k: u32, example: &Example, domain: &Domain) -> Outcome {
-    let tree = TreeSeeding { seed: 1, levels: 6, tries: 20 };
-    let recipe = Recipe::plain(algorithm, k, Seeding::Tree(tree));
+    let recipe = Recipe::plain(algorithm, k, Seeding::Candidates(Candidates::usual(1)));
     let sites = prepare_all(&rows(example), domain);
     pooled::plain_federated(&mut recipe.run(domain, sites.len() as u32).expect("a run"), &sites).expect("an outcome")
 }

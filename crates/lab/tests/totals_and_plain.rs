@@ -2,7 +2,7 @@
 //! that are empty, small, full of duplicates; totals that nobody's rows can have.
 
 use proptest::prelude::*;
-use veilsum_cluster::method::{Seeding, Stage, TreeSeeding};
+use veilsum_cluster::method::{Candidates, Seeding, Stage};
 use veilsum_cluster::offline::kmeans::weighted_lloyd;
 use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::random::Stream;
@@ -204,14 +204,17 @@ fn ffcf() -> Algorithm {
     Algorithm::Ffcf { m: 2.0, features, anchors: 8, merge: true }
 }
 
-fn tree() -> Seeding {
-    Seeding::Tree(TreeSeeding { seed: 1, levels: 6, tries: 5 })
+fn from_totals() -> Seeding {
+    Seeding::Candidates(Candidates { tries: 5, ..Candidates::usual(1) })
 }
 
-/// From given centres, but for FFCF, which takes its anchors from the tree.
+/// From given centres, but for FFCF, which takes its anchors from totals.
 fn begin(algorithm: Algorithm, start: &Centres, sites: u32) -> Run {
-    let seeding =
-        if matches!(algorithm, Algorithm::Ffcf { .. }) { tree() } else { Seeding::Given { centres: start.clone() } };
+    let seeding = if matches!(algorithm, Algorithm::Ffcf { .. }) {
+        from_totals()
+    } else {
+        Seeding::Given { centres: start.clone() }
+    };
     Recipe::plain(algorithm, start.k() as u32, seeding).run(&domain(), sites).unwrap()
 }
 
@@ -296,11 +299,11 @@ fn duplicates_constant_columns_and_more_clusters_than_rows() {
         let sites = prepare_all(&sites, &domain());
         for start in [three_centres(), coincident.clone()] {
             for algorithm in all_algorithms() {
-                // Too few distinct rows for three cells or three feature vectors is a plain error, not a panic.
+                // Too few distinct rows for three anchors or three feature vectors is a plain error, not a panic.
                 match pooled::plain_federated(&mut begin(algorithm, &start, sites.len() as u32), &sites) {
                     Ok(outcome) => sensible(&outcome),
                     Err(error) => assert!(
-                        matches!(error, veilsum_cluster::DriveError::Method(MethodError::TooFewCells { .. })),
+                        matches!(error, veilsum_cluster::DriveError::Method(MethodError::TooFewAnchors { .. })),
                         "{error}"
                     ),
                 }

@@ -1,15 +1,12 @@
 //! What statements are put together from: parts of a WITH, each behind a fence, and expressions of one row.
 
 use veilsum_answerer::{Refusal, RefusalCode};
-use veilsum_cluster::{Centres, Domain, Transform, query::Cells};
+use veilsum_cluster::{Centres, Domain, Transform};
 
 use crate::{
     source::clipped,
     text::{list, number, sum},
 };
-
-/// Splits between root and leaf; the expression is as deep.
-const MAX_DEPTH: usize = 48;
 
 /// Working units to those of the questions: clipped, shifted and multiplied, and kept in the box that follows.
 pub(crate) fn moved(transform: &Transform, inner: &Domain) -> Vec<String> {
@@ -94,18 +91,7 @@ pub(crate) fn own(k: usize, of: &str, least: &str) -> String {
     if k == 1 { "0".to_owned() } else { format!("CASE{when} ELSE {} END", k - 1) }
 }
 
-/// The leaf of a row, as cases in cases.
-pub(crate) fn leaf(q: &Cells, split_of: &[Option<usize>], node: usize, depth: usize) -> Result<String, Refusal> {
-    if depth > MAX_DEPTH {
-        return Err(too_large());
-    }
-    let Some(i) = split_of[node] else { return Ok(node.to_string()) };
-    let split = q.tree.splits[i];
-    let (below, above) = (leaf(q, split_of, 2 * i + 1, depth + 1)?, leaf(q, split_of, 2 * i + 2, depth + 1)?);
-    Ok(format!("CASE WHEN x{} >= {} THEN {above} ELSE {below} END", split.column, number(split.at)))
-}
-
 pub(crate) fn too_large() -> Refusal {
-    let what = "the question has more clusters, columns or cells than one statement can hold";
+    let what = "the question has more clusters or columns than one statement can hold";
     Refusal::new(RefusalCode::Limit, what, "use --mode stream, or ask for a plan with fewer")
 }

@@ -27,7 +27,7 @@ mod validity;
 
 /// The kinds that are answered by SQL.
 pub(crate) const KINDS: [&str; 8] =
-    ["fuzzy_sums", "fuzzy_validation", "local_means", "moments", "histogram", "cells", "validation", "silhouette"];
+    ["fuzzy_sums", "fuzzy_validation", "local_means", "moments", "histogram", "margins", "validation", "silhouette"];
 
 /// Columns that a part of a WITH may have; PostgreSQL has 1664.
 const MAX_WIDTH: usize = 1_600;
@@ -129,7 +129,7 @@ pub(crate) fn words(
             Query::LocalMeans(q) => asked.local_means(q)?,
             Query::Moments(q) => asked.moments(q)?,
             Query::Histogram(q) => asked.histogram(q)?,
-            Query::Cells(q) => asked.cells(q)?,
+            Query::Margins(q) => asked.histogram(&q.histogram(&inner))?,
             Query::Validation(q) => asked.validation(q)?,
             Query::Silhouette(q) => asked.silhouette(q)?,
             other => {

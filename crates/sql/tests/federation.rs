@@ -84,14 +84,14 @@ fn a_file_a_stream_and_sql_give_the_result_of_three_files() {
     assert!(mixed["centres"].as_array().is_some_and(|rows| rows.len() == 3), "{mixed}");
 }
 
-/// First centres from row counts of cells.
+/// First centres from margins and sums around candidates.
 #[test]
-fn a_plan_with_cells_is_answered_in_sql_and_one_that_asks_for_more_is_refused_by_name() {
+fn a_plan_with_candidates_is_answered_in_sql_and_one_that_asks_for_more_is_refused_by_name() {
     let (true, Some(server)) = (is_built(), super::server()) else { return };
     let p = Parties::new(&SIZES, &["--max-rounds=5"]);
-    server.sql("CREATE SCHEMA IF NOT EXISTS celled");
-    load(&server, &p, "celled.third", "site-3");
-    policy(&server, &p, "push.toml", &["--view", "celled.third", "--mode", "push"]);
+    server.sql("CREATE SCHEMA IF NOT EXISTS seeded");
+    load(&server, &p, "seeded.third", "site-3");
+    policy(&server, &p, "push.toml", &["--view", "seeded.third", "--mode", "push"]);
     let (ended, sites) = run(&p, [None, None, Some("push.toml")]);
     sites.into_iter().for_each(|site| _ = site.expect(0));
     ended.expect(0);

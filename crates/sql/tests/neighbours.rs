@@ -6,7 +6,7 @@ use veilsum_answerer::{
 };
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Query, Scaling,
-    query::{Bracket, Cells, Histogram, LocalMeans, LocalSteps, Moments, Silhouette, Split, Tree, Validation},
+    query::{Bracket, Histogram, LocalMeans, LocalSteps, Margins, Moments, Silhouette, Validation},
     random::Stream,
 };
 
@@ -76,9 +76,6 @@ fn queries(stream: &mut Stream, c: &Centres, domain: &Domain) -> Vec<Query> {
             Bracket { column, lower, upper }
         })
         .collect();
-    let (column, at) = (stream.below(2) as u32, domain.working_interval(0));
-    let at = if column == 0 { f64::midpoint(at.0, at.1) } else { around[1] };
-    let tree = Tree { of: vec![0], splits: vec![Split { column, at }] };
     let means = LocalMeans { centres: c.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false };
     let k = c.k();
     vec![
@@ -89,7 +86,7 @@ fn queries(stream: &mut Stream, c: &Centres, domain: &Domain) -> Vec<Query> {
         Moments { around: None }.into(),
         Moments { around: Some(around) }.into(),
         Histogram { brackets, bins: 4 }.into(),
-        Cells { tree, nodes: vec![0, 1, 2] }.into(),
+        Margins { bins: 16 }.into(),
         Validation { centres: c.clone(), m: 2.0, vectors: true }.into(),
         Silhouette { centres: c.clone(), means: c.clone(), rows: vec![9.0; k], scatter: vec![0.5; k] }.into(),
     ]

@@ -2,7 +2,7 @@
 //! c-means. On totals the feature vectors are added into shared anchors.
 //!
 //! A site builds its feature vectors in one pass ([`offline::features`](crate::offline::features)) and adds each into the
-//! nearest of B anchors, the means of the tree cells that seeding opened: `LS`, `M` and `Q = SS + |LS|^2 / M`. These are exact
+//! nearest of B anchors, candidates for first centres that hold rows: `LS`, `M` and `Q = SS + |LS|^2 / M`. These are exact
 //! merges, so of the totals an anchor has the mean `LS / M` and the scatter `Q - |LS|^2 / M`. Then, if the plan says so, what is
 //! similar is merged (`(r_i + r_j) / ||c_i - c_j|| >= tau` with `r = sqrt(SS / M)`, never below K), and weighted fuzzy c-means
 //! with weights M ([`offline::wfcm`](crate::offline::wfcm), ten weighted k-means++ starts) gives the centres. One round.
@@ -16,7 +16,7 @@
 //! nearly rows under the published rules.
 //!
 //! ```
-//! use veilsum_cluster::method::{Seeding, TreeSeeding};
+//! use veilsum_cluster::method::{Candidates, Seeding};
 //! use veilsum_cluster::query::FeatureParams;
 //! use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Recipe, pooled, synthetic};
 //!
@@ -29,9 +29,8 @@
 //!     .collect::<Result<Vec<_>, _>>()?;
 //! let features = FeatureParams { min: 5, max: 30, tau: 1.0, m: 2.0 };
 //! let ffcf = Algorithm::Ffcf { m: 2.0, features, anchors: 16, merge: false };
-//! let tree = TreeSeeding { seed: 1, levels: 6, tries: 20 };
 //! let outcome =
-//!     pooled::plain_federated(&mut Recipe::plain(ffcf, 4, Seeding::Tree(tree)).run(&domain, 3)?, &sites)?;
+//!     pooled::plain_federated(&mut Recipe::plain(ffcf, 4, Seeding::Candidates(Candidates::usual(1))).run(&domain, 3)?, &sites)?;
 //! assert!(outcome.converged && outcome.indices.fuzzy_davies_bouldin < 0.6);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -90,15 +89,15 @@ impl Spec for FfcfSpec {
         vec![Features { anchors: anchors.clone(), params: self.features }.into()]
     }
 
-    /// B anchors (B x d), or K where there are no cells.
+    /// B anchors (B x d), or K if there was no seeding from totals.
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
-        let (k, anchors) = (at.start.k(), at.cells.unwrap_or(at.start).clone());
+        let (k, anchors) = (at.start.k(), at.anchors.unwrap_or(at.start).clone());
         if !usable_fuzzifier(self.m) {
             return Err(MethodError::Fuzzifier);
         }
         usable_params(&self.features).map_err(MethodError::parameter)?;
         if anchors.k() < k {
-            return Err(MethodError::TooFewCells { k, cells: anchors.k() });
+            return Err(MethodError::TooFewAnchors { k, anchors: anchors.k() });
         }
         let fit = Fit::at(Centres::finite(anchors.columns(), &anchors.as_slice()[..k * anchors.columns()]));
         Ok(Box::new(Ffcf { spec: *self, anchors, k, seed: at.seed, fit, walls: None }))
@@ -127,7 +126,7 @@ impl Ffcf {
     /// Clusters one feature vector for each anchor that has any. Nothing changes unless it succeeds.
     fn cluster(&mut self, mut all: Vec<Feature>) -> Result<(), MethodError> {
         if all.len() < self.k {
-            return Err(MethodError::TooFewCells { k: self.k, cells: all.len() });
+            return Err(MethodError::TooFewAnchors { k: self.k, anchors: all.len() });
         }
         if self.spec.merge {
             merge_all(&mut all, self.spec.features.tau, self.k);

@@ -96,7 +96,7 @@ pub trait Spec {
         None
     }
 
-    /// The anchors that it asks about in place of centres, for at most so many clusters; they are cells of the seeding.
+    /// The anchors that it asks about in place of centres, for at most so many clusters; they are candidates for first centres.
     fn anchors(&self, clusters: u32) -> Option<u32> {
         let _ = clusters;
         None
@@ -135,8 +135,8 @@ pub struct Beginning<'a> {
     pub domain: &'a Domain,
     /// First centres, K x d.
     pub start: &'a Centres,
-    /// Means of the cells that seeding opened, where it did: the anchors of an algorithm that has any.
-    pub cells: Option<&'a Centres>,
+    /// The anchors of an algorithm that has any, if first centres came from totals.
+    pub anchors: Option<&'a Centres>,
     /// The seed of its restart.
     pub seed: u64,
     /// Whether totals have noise; only a description asks, because for others other iterations begin then.

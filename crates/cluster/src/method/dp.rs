@@ -31,7 +31,7 @@ impl Recipe {
         if !(1..=MOST_NANO_RHO).contains(&noise.nano_rho) || noise.retries > MOST_RETRIES {
             return refuse("rho lies above 0, up to 1000, and at most 100 lost rounds are asked again");
         }
-        let (seeds, prepares) = (matches!(self.seeding, Seeding::Tree(_)), self.prepares());
+        let (seeds, prepares) = (matches!(self.seeding, Seeding::Candidates(_)), self.prepares());
         let shares = [
             (noise.count_share, true),
             (noise.validation_share, true),
@@ -114,7 +114,7 @@ impl Recipe {
         let after = 1 + u32::from(self.validity.silhouette) + u32::from(self.validity.classes > 0);
         let extent = Extent {
             preparing,
-            seeding: if let Seeding::Tree(tree) = &self.seeding { tree.questions() } else { 0 },
+            seeding: self.seeding.questions(),
             rounds: if describes { 0 } else { rounds },
             members: self.members() as u32,
             judging: if describes { 0 } else { after },

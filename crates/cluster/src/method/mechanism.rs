@@ -11,7 +11,7 @@
 
 use super::dp::{Noisy, least_distance, shaped, spread};
 use super::recipe::{Recipe, Seeding};
-use super::seed::{TreeSearch, TreeSeeding};
+use super::seed::{CandidateSearch, Candidates};
 use crate::algorithm::{Fit, Iteration};
 use crate::privacy::{Levels, Noise, in_nano, settled};
 use crate::query::{ShapedShifts, Shifts};
@@ -138,6 +138,11 @@ impl<'a> Mechanism<'a> {
         total
     }
 
+    fn shifts(&self, cloud: &Cloud, shifts: &Shifts) -> Vec<f64> {
+        let (k, d, references) = (shifts.centres.k(), shifts.centres.columns(), shifts.references(self.domain));
+        Self::sum(cloud, d, Shifts::width(k, d), |x, sums| shifts.add_row(x, &references, sums))
+    }
+
     /// Adds noise of the query's levels, where there is any.
     fn add_noise(&self, query: &Query, values: &mut [f64], noise: Option<&mut Stream>) {
         let (Some(stream), Some(levels)) = (noise, self.levels.of(query, self.domain)) else { return };
@@ -175,10 +180,7 @@ impl<'a> Mechanism<'a> {
         loop {
             let query = noisy.ask();
             let mut values = match &query {
-                Query::Shifts(shifts) => {
-                    let references = shifts.references(domain);
-                    Self::sum(cloud, d, Shifts::width(k, d), |x, sums| shifts.add_row(x, &references, sums))
-                }
+                Query::Shifts(shifts) => self.shifts(cloud, shifts),
                 Query::ShapedShifts(shifts) => {
                     let adding = shifts.adding(domain).ok_or_else(|| MethodError::implausible("no covariance"))?;
                     Self::sum(cloud, d, ShapedShifts::width(k, d), |x, sums| adding.add_row(x, sums))
@@ -192,24 +194,29 @@ impl<'a> Mechanism<'a> {
         }
     }
 
-    /// First centres from counts of the cloud's cells.
-    fn cells(
+    /// First centres from totals of the cloud.
+    fn first_centres(
         &self,
         cloud: &Cloud,
-        tree: &TreeSeeding,
+        params: &Candidates,
         k: usize,
         mut noise: Option<&mut Stream>,
     ) -> Result<Centres, MethodError> {
         let d = self.domain.columns();
-        let deviation = noise.as_ref().map_or(0.0, |_| self.levels.of_cells().deviation);
-        let mut search = TreeSearch::new(tree, deviation, self.domain)?;
+        let mut search = CandidateSearch::new(params, k as u32, Some(&self.levels), self.domain)?;
         loop {
             let query = search.ask();
-            let Query::Cells(asked) = &query else { return Err(MethodError::implausible("cells are asked")) };
-            let mut counts = asked.counts(cloud.points.chunks_exact(d).zip(cloud.weights.iter().copied()), d);
-            self.add_noise(&query, &mut counts, noise.as_deref_mut());
-            if let Some(cells) = search.take(&counts)? {
-                return cells.start(k, tree.seed, tree.tries, self.domain);
+            let mut values = match &query {
+                Query::Margins(margins) => {
+                    let histogram = margins.histogram(self.domain);
+                    Self::sum(cloud, d, histogram.width(), |x, sums| histogram.add_row(x, |at| sums[at] += 1.0))
+                }
+                Query::Shifts(shifts) => self.shifts(cloud, shifts),
+                _ => return Err(MethodError::implausible("margins and sums are asked")),
+            };
+            self.add_noise(&query, &mut values, noise.as_deref_mut());
+            if let Some(points) = search.take(&values)? {
+                return points.start(k, params.seed, params.tries);
             }
         }
     }
@@ -328,7 +335,7 @@ pub fn kept(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<Kept
     let start = match &recipe.seeding {
         Seeding::Given { centres } => Some(centres.clone()),
         Seeding::Uniform { seed } => Some(spread(domain, k, *seed).map_err(unusable)?),
-        Seeding::Tree(_) => None,
+        Seeding::Candidates(_) => None,
     };
     let shape = Shape::new(k, d);
     let one = 2 * (mechanism.rounds as usize + 1) * shape.each * k * k;
@@ -345,7 +352,9 @@ pub fn kept(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<Kept
             let mechanism = if noisy { &mechanism } else { &plain };
             let mut noise = noisy.then_some(&mut stream);
             let start = match (&start, &recipe.seeding) {
-                (None, Seeding::Tree(tree)) => mechanism.cells(&cloud, tree, k, noise.as_deref_mut())?,
+                (None, Seeding::Candidates(params)) => {
+                    mechanism.first_centres(&cloud, params, k, noise.as_deref_mut())?
+                }
                 (start, _) => start.clone().ok_or(MethodError::NoCentresYet)?,
             };
             let found = mechanism.run(&cloud, start, 0, noise)?.centres;

@@ -20,7 +20,7 @@ pub use choice::{Choice, CurvePoint, Pick};
 pub use prepare::{Preparation, Preparing, RobustError, Scale, Winsor};
 pub use recipe::{Clusters, LocalRange, Recipe, Seeding, Validity};
 pub use run::Run;
-pub use seed::{SeedCells, TreeSearch, TreeSeeding};
+pub use seed::{CandidateSearch, Candidates, SeedPoints};
 pub use sizes::ClusterSizes;
 
 use crate::validity::Verdict;
@@ -115,12 +115,12 @@ pub struct Outcome {
     #[serde(default)]
     pub judged_over: Option<u32>,
     /// Standard deviation of every column over all rows, d, units of the questions, where first centres came from totals, as far as
-    /// the cells tell it.
+    /// the margins tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviations: Option<Vec<f64>>,
-    /// Cells that seeding opened, where first centres came from totals: below K the rest of them were drawn at random.
+    /// Candidates that hold rows, where first centres came from totals: below K the rest of them hold none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cells: Option<u32>,
+    pub candidates: Option<u32>,
     /// How far a centre is from the mean of the rows nearest to it, at most, units of the questions; where these means were asked
     /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

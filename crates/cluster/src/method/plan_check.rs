@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 
 use super::prepare::{Preparing, Scale};
 use super::recipe::{MOST_DESCRIBING, Recipe, Seeding};
-use super::seed::TreeSearch;
+use super::seed::{Candidates, MARGINS, ROUNDS};
 use crate::algorithm::{Beginning, describe};
 use crate::query::{
-    Cells, Contingency, FuzzyValidation, Histogram, ShapedShifts, Shifts, Silhouette, Stage, Validation,
+    Contingency, FuzzyValidation, Histogram, LocalMeans, ShapedShifts, Shifts, Silhouette, Stage, Validation,
 };
 use crate::scale::inside;
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Transform};
@@ -63,7 +63,7 @@ impl Recipe {
 
     /// Whether a question can come after another one of the same run; both are admitted, and they are not the same. A site
     /// sees no totals, but much of what follows from them has a shape: quantiles are searched inside the bins of the search
-    /// before, a tree only grows, silhouettes and labels are asked of centres that were judged, and all in the units that were
+    /// before, silhouettes and labels are asked of centres that were judged, and all in the units that were
     /// found once.
     ///
     /// # Errors
@@ -77,23 +77,22 @@ impl Recipe {
             return Err("a question of an earlier part of the run".into());
         }
         self.same_units(before, batch, was, domain)?;
-        let fits = first.follows(last)
+        let fits = (was < is || first.follows(last))
             && match is {
-                Stage::Seeding => true,
                 Stage::Silhouettes => was == Stage::Validating && asked_about(before, batch),
                 Stage::Counting => was >= Stage::Validating && asked_about(before, batch),
-                Stage::Preparing | Stage::Ranging | Stage::Iterating | Stage::Validating => true,
+                Stage::Preparing | Stage::Ranging | Stage::Seeding | Stage::Iterating | Stage::Validating => true,
             };
         if fits { Ok(()) } else { Err(format!("{} does not follow {}", batch.kind(), before.kind())) }
     }
 
     /// Different questions that one part of a run has at most.
     pub fn most_in(&self, stage: Stage) -> u32 {
-        match (stage, &self.seeding) {
-            (Stage::Preparing, _) if self.algorithm.describes().is_some() => MOST_DESCRIBING,
-            (Stage::Preparing, _) => self.preparation.max_questions(self.noise.is_some()),
-            (Stage::Seeding, Seeding::Tree(tree)) => tree.questions(),
-            (Stage::Iterating, _) => self.algorithm.max_questions(),
+        match stage {
+            Stage::Preparing if self.algorithm.describes().is_some() => MOST_DESCRIBING,
+            Stage::Preparing => self.preparation.max_questions(self.noise.is_some()),
+            Stage::Seeding => self.seeding.questions(),
+            Stage::Iterating => self.algorithm.max_questions(),
             _ => 1,
         }
     }
@@ -131,7 +130,11 @@ impl Recipe {
         let open = match stage {
             Stage::Preparing => self.prepares() || self.algorithm.describes().is_some(),
             Stage::Ranging => self.range.is_some(),
-            Stage::Seeding => matches!(self.seeding, Seeding::Tree(_)),
+            Stage::Seeding => match query {
+                Query::Margins(_) => true,
+                Query::Shifts(_) => self.noise.is_some(),
+                _ => self.noise.is_none(),
+            },
             // Under noise the rounds clip how far a row pulls.
             Stage::Iterating if self.noise.is_some() && self.algorithm.describes().is_none() => match query {
                 Query::Shifts(_) => !self.algorithm.has_covariances(),
@@ -148,10 +151,17 @@ impl Recipe {
         if open { Ok(stage) } else { Err(format!("the plan's method never asks {}", query.kind())) }
     }
 
-    /// The part of this plan's runs that a question is of: products that whiten columns are a preparation.
-    fn place_of(&self, query: &Query) -> Stage {
+    /// The part of this plan's runs that a question is of: products that whiten columns are a preparation, and sums around more
+    /// points than there may be clusters are of candidates for first centres.
+    pub fn place_of(&self, query: &Query) -> Stage {
+        let seeds = matches!(self.seeding, Seeding::Candidates(_));
         match query {
             Query::ShapedSums(_) if self.whitens() => Stage::Preparing,
+            Query::Shifts(Shifts { centres, .. }) | Query::LocalMeans(LocalMeans { centres, .. })
+                if seeds && centres.k() > self.most_points() as usize =>
+            {
+                Stage::Seeding
+            }
             other => other.stage(),
         }
     }
@@ -230,6 +240,19 @@ impl Recipe {
             let own = describe::products(&asked.centres) == *query && asked.centres.k() == 1;
             return if own { Ok(()) } else { Err("a parameter is not the plan's".into()) };
         }
+        if let (Stage::Seeding, Seeding::Candidates(params)) = (self.place_of(query), &self.seeding) {
+            let levels = self.levels(domain).map_err(|error| error.to_string())?;
+            let count = params.count(self.most_points()) as usize;
+            let own = match query.points().first() {
+                None => *query == MARGINS.into(),
+                Some(points) if points.k() == count => {
+                    let sums = |round| Candidates::sums((*points).clone(), round, levels.as_ref());
+                    (0..ROUNDS).any(|round| *query == sums(round))
+                }
+                Some(_) => false,
+            };
+            return if own { Ok(()) } else { Err("a parameter is not the plan's".into()) };
+        }
         let describes = self.algorithm.describes();
         let holds = self.fits_k(query)
             && match query {
@@ -241,7 +264,7 @@ impl Recipe {
                     self.preparation.scale == Scale::Standard || (self.whitens() && q.around.is_none())
                 }
                 Query::Histogram(q) => q.bins == self.preparation.bins && self.wants(q, domain.numbers()),
-                Query::Cells(q) => return self.admits_cells(q, domain),
+                Query::Margins(_) => false,
                 Query::Shifts(q) => self.admits_shifts(q, domain)?,
                 Query::ShapedShifts(q) => self.admits_shaped_shifts(q, domain)?,
                 Query::ShapedSums(q) if describes.is_some() => {
@@ -257,7 +280,7 @@ impl Recipe {
         if holds { Ok(()) } else { Err("a parameter is not the plan's".into()) }
     }
 
-    /// Whether a question about centres is about a K of the plan, and one about anchors about as many as the tree can have.
+    /// Whether a question about centres is about a K of the plan, and one about anchors about as many as there may be.
     fn fits_k(&self, query: &Query) -> bool {
         let most = self.algorithm.anchors(self.clusters.max).filter(|_| query.stage() == Stage::Iterating);
         query.points().first().is_none_or(|points| match most {
@@ -295,21 +318,6 @@ impl Recipe {
             && self.algorithm.asks(&q.clusters.centres).iter().any(own))
     }
 
-    /// The first question follows from the plan. The others ask about cells that nothing divides, so that none lies in another.
-    fn admits_cells(&self, q: &Cells, domain: &Domain) -> Result<(), String> {
-        let Seeding::Tree(tree) = &self.seeding else { return Err("a parameter is not the plan's".into()) };
-        let first = TreeSearch::new(tree, 0.0, domain).map_err(|error| error.to_string())?.ask();
-        let Query::Cells(first) = first else { return Err("a parameter is not the plan's".into()) };
-        let mut divided = vec![false; 2 * q.tree.splits.len() + 1];
-        q.tree.of.iter().for_each(|of| divided[*of as usize] = true);
-        let own = *q == first
-            || (tree.questions() > 1
-                && q.tree.splits.starts_with(&first.tree.splits)
-                && q.nodes.len() as u64 <= tree.most_words()
-                && !q.nodes.iter().any(|node| divided[*node as usize]));
-        if own { Ok(()) } else { Err("it asks about other cells than the plan".into()) }
-    }
-
     /// Quantiles that the plan searches in a column.
     fn quantiles(&self, column: u32) -> usize {
         let ends = |w: &super::prepare::Winsor| usize::from(w.lower > 0.0) + usize::from(w.upper < 1.0);
@@ -322,7 +330,10 @@ impl Recipe {
         let (d, restarts) = (columns as u64, u64::from(self.restarts));
         let (min, max) = (u64::from(self.clusters.min), u64::from(self.clusters.max));
         let all_k = (max.saturating_sub(min) + 1).saturating_mul(min + max) / 2;
-        let tree = if let Seeding::Tree(tree) = &self.seeding { tree.most_words() } else { 0 };
+        let seeding = match &self.seeding {
+            Seeding::Candidates(params) => params.most_words(self.most_points(), d),
+            _ => 0,
+        };
         let asked = match self.algorithm.anchors(self.clusters.max) {
             Some(anchors) => u64::from(anchors),
             None => all_k.saturating_mul(restarts),
@@ -346,7 +357,7 @@ impl Recipe {
             d.saturating_mul(u64::from(bins) + 1).max(d + products + 2)
         });
         let whitening = if self.whitens() { d + d.saturating_mul(d + 1) / 2 + 2 } else { 0 };
-        [whitening, describing, tree, rounds, judging, quantiles.saturating_mul(bins), labels, ranging, d + 1]
+        [whitening, describing, seeding, rounds, judging, quantiles.saturating_mul(bins), labels, ranging, d + 1]
             .into_iter()
             .max()
             .unwrap_or(0)
@@ -384,10 +395,14 @@ impl Recipe {
             }
         }
         all.extend(self.local_choice().map(|choice| Query::LocalChoice(choice).into()));
-        if let Seeding::Tree(tree) = &self.seeding {
-            all.push(TreeSearch::new(tree, 0.0, domain)?.ask().into());
-        }
         let once = |error: crate::DataError| MethodError::parameter(error.to_string());
+        if let Seeding::Candidates(params) = &self.seeding {
+            let levels = self.levels(domain)?;
+            let count = params.count(self.most_points()) as usize;
+            let candidates = Start::Uniform { seed: 0 }.centres(domain, count).map_err(once)?;
+            all.push(Query::from(MARGINS).into());
+            all.push(Candidates::sums(candidates, 0, levels.as_ref()).into());
+        }
         let mut queries: Vec<Query> = Vec::new();
         let mut judging = Vec::new();
         for (number, k) in self.clusters.each().flat_map(|k| (0..self.restarts).map(move |_| k)).enumerate() {
@@ -396,11 +411,10 @@ impl Recipe {
                 Some(most) => Start::Uniform { seed: 0 }.centres(domain, most as usize).map_err(once)?,
                 None => start.clone(),
             };
-            let cells = anchors;
             let query = match self.noisy(start.clone(), domain)? {
                 Some(iteration) => iteration.ask(),
                 None => {
-                    let at = Beginning { domain, start: &start, cells: Some(&cells), seed: 0, noisy: false };
+                    let at = Beginning { domain, start: &start, anchors: Some(&anchors), seed: 0, noisy: false };
                     self.algorithm.begin(at)?.ask()
                 }
             };

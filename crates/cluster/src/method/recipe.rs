@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::{Choice, Pick};
 use super::prepare::Preparation;
-use super::seed::TreeSeeding;
+use super::seed::Candidates;
 use crate::algorithm::{Algorithm, Beginning};
 use crate::distance::usable_fuzzifier;
 use crate::privacy::Noise;
@@ -107,8 +107,15 @@ pub enum Seeding {
         /// The centres.
         centres: Centres,
     },
-    /// From row counts of the cells of a tree over the box.
-    Tree(TreeSeeding),
+    /// From totals: candidates drawn from the margins, moved and weighed by sums.
+    Candidates(Candidates),
+}
+
+impl Seeding {
+    /// Questions that it asks at most.
+    pub fn questions(&self) -> u32 {
+        if matches!(self, Self::Candidates(_)) { Candidates::QUESTIONS } else { 0 }
+    }
 }
 
 /// Which totals are asked at the end.
@@ -193,7 +200,7 @@ impl Recipe {
         let largest = self.algorithm.has_covariances().then_some(max);
         for k in std::iter::once(min.min(8)).chain(largest) {
             let start = probe(k)?;
-            let _ = self.algorithm.begin(Beginning { domain, start: &start, cells: None, seed: 0, noisy: false })?;
+            let _ = self.algorithm.begin(Beginning { domain, start: &start, anchors: None, seed: 0, noisy: false })?;
         }
         // The memberships of one row to the power of m add up to K^(1 - m) at least, and to little more where it is far off.
         if (self.judge_m() - 1.0) * f64::from(max).ln() > MAX_FUZZINESS {
@@ -241,14 +248,12 @@ impl Recipe {
                     return Err(MethodError::StartCount { expected: self.clusters.min as usize, found: centres.k() });
                 }
             }
-            Seeding::Tree(tree) => {
-                tree.check()?;
-            }
+            Seeding::Candidates(params) => params.check()?,
         }
-        if self.algorithm.anchors(self.clusters.max).is_some() && !matches!(self.seeding, Seeding::Tree(_)) {
+        if self.algorithm.anchors(self.clusters.max).is_some() && !matches!(self.seeding, Seeding::Candidates(_)) {
             let name = self.algorithm.name();
             return Err(MethodError::parameter(format!(
-                "{name} needs seeding from totals: its anchors come from the tree's cells"
+                "{name} needs first centres from totals: its anchors are candidates that hold rows"
             )));
         }
         Ok(())
@@ -311,16 +316,20 @@ impl Recipe {
         if self.algorithm.describes().is_some() {
             return MOST_DESCRIBING;
         }
-        let seeding = match &self.seeding {
-            Seeding::Tree(tree) => tree.questions(),
-            _ => 0,
-        };
         let after = 1
             + u32::from(self.range.is_some())
             + u32::from(self.validity.silhouette)
             + u32::from(self.validity.classes > 0);
         let prepare = if self.preparation.is_none() { 0 } else { self.preparation.max_questions(self.noise.is_some()) };
-        prepare.saturating_add(seeding).saturating_add(self.algorithm.max_questions()).saturating_add(after)
+        prepare
+            .saturating_add(self.seeding.questions())
+            .saturating_add(self.algorithm.max_questions())
+            .saturating_add(after)
+    }
+
+    /// Centres or anchors that are wanted at most.
+    pub fn most_points(&self) -> u32 {
+        self.algorithm.most_points(self.clusters.max)
     }
 
     /// The fuzzifier that results are judged with.

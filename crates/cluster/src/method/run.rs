@@ -6,7 +6,7 @@ mod outcome;
 use super::dp::spread;
 use super::prepare::{Preparing, RobustError};
 use super::recipe::{Recipe, Seeding};
-use super::seed::{SeedCells, TreeSearch};
+use super::seed::{CandidateSearch, Candidates, SeedPoints};
 use super::{Method, Step};
 use crate::algorithm::{Beginning, Fit, Iteration, Walls, confined};
 use crate::offline::earliest_best;
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Member {
 enum State {
     Preparing(Box<Preparing>),
     Ranging(LocalChoice),
-    Seeding(TreeSearch),
+    Seeding(Box<CandidateSearch>),
     Iterating,
     Validating,
     Silhouettes,
@@ -64,11 +64,13 @@ pub struct Run {
     domain: Domain,
     public: Domain,
     sites: u32,
+    /// Of the plan's range of K, before sites have narrowed it.
+    most_points: u32,
     /// As in [`Walls`].
     rounding: f64,
     transform: Option<Transform>,
     transform_error: Option<RobustError>,
-    cells: Option<SeedCells>,
+    candidates: Option<SeedPoints>,
     members: Vec<Member>,
     /// Places in `members` of the best restart of every K, once they are judged.
     best: Vec<usize>,
@@ -90,16 +92,18 @@ impl Run {
     /// Those of [`Recipe::check`].
     pub fn new(recipe: Recipe, domain: &Domain, sites: u32) -> Result<Self, MethodError> {
         recipe.check(domain)?;
+        let most_points = recipe.most_points();
         let preparing = Preparing::new(&recipe.preparation, domain, recipe.noise.is_some())?;
         let mut run = Self {
             recipe,
             domain: domain.clone(),
             public: domain.clone(),
             sites,
+            most_points,
             rounding: Walls::fine(domain).rounding,
             transform: None,
             transform_error: None,
-            cells: None,
+            candidates: None,
             members: Vec::new(),
             best: Vec::new(),
             state: State::Iterating,
@@ -196,9 +200,10 @@ impl Run {
 
     /// On to seeding, or past it.
     fn seed(&mut self) -> Result<(), MethodError> {
-        if let Seeding::Tree(tree) = &self.recipe.seeding {
-            let noise = self.recipe.levels(&self.domain)?.map_or(0.0, |levels| levels.of_cells().deviation);
-            self.state = State::Seeding(TreeSearch::new(tree, noise, &self.domain)?);
+        if let Seeding::Candidates(params) = &self.recipe.seeding {
+            let levels = self.recipe.levels(&self.domain)?;
+            let search = CandidateSearch::new(params, self.most_points, levels.as_ref(), &self.domain)?;
+            self.state = State::Seeding(Box::new(search));
             return Ok(());
         }
         self.begin()
@@ -212,8 +217,8 @@ impl Run {
             for restart in 0..self.recipe.restarts {
                 match self.member(k, restart) {
                     Ok(member) => members.push(member),
-                    // Of a method whose anchors are the cells.
-                    Err(error @ MethodError::TooFewCells { .. }) => {
+                    // Of a method whose anchors are the candidates.
+                    Err(error @ MethodError::TooFewAnchors { .. }) => {
                         lacking.get_or_insert((k, error));
                     }
                     Err(error) => return Err(error),
@@ -238,27 +243,26 @@ impl Run {
             Some(iteration) => iteration,
             None => {
                 let anchors = self.anchors(k)?;
-                let cells = anchors.as_ref();
-                let noisy = self.is_noisy();
-                self.recipe.algorithm.begin(Beginning { domain: &self.domain, start: &start, cells, seed, noisy })?
+                let (anchors, noisy) = (anchors.as_ref(), self.is_noisy());
+                self.recipe.algorithm.begin(Beginning { domain: &self.domain, start: &start, anchors, seed, noisy })?
             }
         };
         iteration.confine(&Walls { domain: self.domain.clone(), rounding: self.rounding });
         Ok(Member { k, restart, iteration, over: false, verdict: None, cohort: self.cohort })
     }
 
-    /// The points that an algorithm asks about in place of centres, as many as it wants or as there are cells.
+    /// The points that an algorithm asks about in place of centres, as many as it wants or as hold rows.
     fn anchors(&self, k: u32) -> Result<Option<Centres>, MethodError> {
-        let (Some(most), Some(cells), Seeding::Tree(tree)) =
-            (self.recipe.algorithm.anchors(self.recipe.clusters.max), &self.cells, &self.recipe.seeding)
+        let (Some(most), Some(candidates), Seeding::Candidates(Candidates { seed, tries, .. })) =
+            (self.recipe.algorithm.anchors(self.recipe.clusters.max), &self.candidates, &self.recipe.seeding)
         else {
             return Ok(None);
         };
-        let points = cells.count().min(most as usize);
-        if points < k as usize {
-            return Err(MethodError::TooFewCells { k: k as usize, cells: points });
+        let anchors = candidates.count().min(most as usize);
+        if anchors < k as usize {
+            return Err(MethodError::TooFewAnchors { k: k as usize, anchors });
         }
-        cells.start(points, tree.seed, tree.tries, &self.domain).map(Some)
+        candidates.start(anchors, *seed, *tries).map(Some)
     }
 
     /// First centres, in the units of the questions, and the seed they came from.
@@ -280,10 +284,10 @@ impl Run {
                 };
                 (0, centres)
             }
-            Seeding::Tree(tree) => {
-                let seed = tree.seed.wrapping_add(u64::from(restart));
-                let cells = self.cells.as_ref().ok_or_else(|| MethodError::parameter("seeding has not run"))?;
-                (seed, cells.start(k as usize, seed, tree.tries, &self.domain)?)
+            Seeding::Candidates(params) => {
+                let seed = params.seed.wrapping_add(u64::from(restart));
+                let found = self.candidates.as_ref().ok_or_else(|| MethodError::parameter("seeding has not run"))?;
+                (seed, found.start(k as usize, seed, params.tries)?)
             }
         })
     }
@@ -371,8 +375,8 @@ impl Run {
                 next.seed()?;
             }
             State::Seeding(search) => {
-                if let Some(cells) = search.take(&totals.values)? {
-                    next.cells = Some(cells);
+                if let Some(points) = search.take(&totals.values)? {
+                    next.candidates = Some(points);
                     next.begin()?;
                 }
             }

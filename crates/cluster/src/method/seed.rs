@@ -1,22 +1,20 @@
-//! First centres from totals: row counts of the cells of a tree over the box, then weighted greedy k-means++ off-line.
+//! First centres from totals: candidates from the margins, moved and weighed by sums, then weighted greedy k-means++ off-line
+//! over those that hold rows.
 //!
-//! A cell is halved across its widest side, and so are its halves; where the rows are plays no part in where a cell ends. A
-//! question asks for the rows of all cells that are [`EACH`] halvings smaller than those before it. Of these only the fullest are halved
-//! further, and what holds no rows is forgotten. The middles of the cells, weighted with their rows, are then points for
-//! k-means++ (Arthur & Vassilvitskii 2007), tried many times off-line.
+//! The first question counts rows in bins of every column. Candidates, some for each cluster, are drawn from these margins as if
+//! columns were independent, far from each other (k-means++, Arthur & Vassilvitskii 2007). Two rounds then ask for the rows
+//! nearest to each candidate and their sums. After the first one candidates without rows are drawn anew beside those that have
+//! many. What the second one leaves are points with weights, few enough to cluster them off-line, many times. Its work
+//! and its noise grow with the columns and the clusters, not with the cells of the box.
 //!
-//! *Under noise* a row is in one cell of each question, so that a question's sensitivity is 1 (specification, section 17.4).
-//! What follows a count is post-processing: a cell whose count could be noise is forgotten, and if all parts of a cell are, the
-//! cell itself stays. No count is an error.
+//! *Under noise* the rounds ask [`Shifts`], each row pulling a quarter of the box's half diagonal at most, and a candidate whose
+//! weight could be noise holds no rows. Without noise they ask [`LocalMeans`], the exact sums. No count is an error.
 //!
-//! *What the coordinator sees*: the counts, exact in a plan without noise.
-//!
-//! *It falls short* with fewer cells than clusters: rows that coincide. Every cell is then a first centre, the others are drawn
-//! uniformly in the box. A cell is a box: clusters that no axis separates share cells until the cells are small. With more
-//! columns than halvings only the widest ones are looked at.
+//! *It falls short* with fewer candidates that hold rows than clusters: rows that coincide, or noise that drowns them. The
+//! fullest of the others are first centres then, too.
 //!
 //! ```
-//! use veilsum_cluster::method::{TreeSearch, TreeSeeding};
+//! use veilsum_cluster::method::{CandidateSearch, Candidates};
 //! use veilsum_cluster::{OutOfBox, Prepared, pooled, synthetic};
 //!
 //! let example = synthetic::five_gaussians(synthetic::DEFAULT_SEED);
@@ -26,15 +24,15 @@
 //!     .iter()
 //!     .map(|site| Prepared::new(&site.rows, &domain, OutOfBox::Refuse))
 //!     .collect::<Result<Vec<_>, _>>()?;
-//! let params = TreeSeeding::usual(1, 5, 2);
-//! let mut search = TreeSearch::new(&params, 0.0, &domain)?;
-//! let cells = loop {
+//! let params = Candidates::usual(1);
+//! let mut search = CandidateSearch::new(&params, 5, None, &domain)?;
+//! let points = loop {
 //!     let totals = pooled::totals(&search.ask().into(), &sites)?;
-//!     if let Some(cells) = search.take(&totals.values)? {
-//!         break cells;
+//!     if let Some(points) = search.take(&totals.values)? {
+//!         break points;
 //!     }
 //! };
-//! let start = cells.start(5, params.seed, params.tries, &domain)?;
+//! let start = points.start(5, params.seed, params.tries)?;
 //! let truth = domain.centres_to_box(&example.truth)?;
 //! assert!(veilsum_cluster::metrics::matched_distance(&start, &truth)?.max_abs < 0.1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -45,58 +43,64 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::offline::kmeans::best_of;
-use crate::query::{Cells, Split, Tree};
+use crate::offline::kmeans::{best_of, drawn, greedy_plus_plus, weighted_lloyd};
+use crate::privacy::Levels;
+use crate::query::{Bracket, LocalMeans, LocalSteps, Margins, Shifts};
 use crate::random::Stream;
 use crate::totals_check::check_values;
-use crate::{Centres, Domain, MethodError, Query, Start};
+use crate::{Centres, Domain, MethodError, Query};
 
-const LABEL: &[u8; 24] = b"veilsum tree seeding v1 ";
+const LABEL: &[u8; 24] = b"veilsum candidates v1   ";
 
-/// Halvings between two questions at most: 256 cells of each that is halved.
-const EACH: u32 = 8;
-/// Cells that a question asks about at most, all of one question's halvings of one cell aside.
-const MOST_CELLS: usize = 4_096;
-/// What the rounding of standardised columns stays far below: sides that are as close to each other are equal, and a cell is halved so far
-/// above its middle, where a row often lies, so that rounding does not say on which side the row is.
-const TIE: f64 = 1.0 / (1u64 << 30) as f64;
-/// Halvings at most.
-const MOST_LEVELS: u32 = 32;
+/// Bins of every column. The number is prime: rows often lie on halves, quarters and tenths of a column, and on which side of an edge
+/// they are would be told by rounding.
+pub(crate) const MARGINS: Margins = Margins { bins: 17 };
+/// Rounds of sums.
+pub(crate) const ROUNDS: u32 = 2;
+/// Points of the margins for each candidate, and steps of Lloyd over them.
+const DRAWN_EACH: usize = 16;
+const SPREADING: u32 = 3;
+/// Candidates at most if there are fewer clusters.
+const MOST: u32 = 1_024;
+/// Candidates for each cluster at most.
+const MOST_EACH: u32 = 16;
+/// A count below so many deviations of its noise could be noise: of a candidate's rows, and of a bin's.
+const CLEAR: f64 = 2.0;
+/// How far beside a full candidate an empty one is drawn, in standard deviations of the columns.
+const BESIDE: f64 = 0.5;
+/// How far others are moved.
+const A_LITTLE: f64 = 1e-3;
 
-/// First centres from totals: row counts of cells, then weighted greedy k-means++ off-line.
+/// First centres from totals: how many candidates, and what is drawn off-line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TreeSeeding {
-    /// Seed of the off-line k-means++; restart r uses seed + r.
+pub struct Candidates {
+    /// Seed of all draws; the k-means++ of restart r uses seed + r.
     pub seed: u64,
-    /// How often the box is halved, 1 to 32.
-    pub levels: u32,
+    /// Candidates for each cluster of the largest K, 2 to 16.
+    pub each: u32,
     /// Off-line tries, of which the best counts (20 is usual), 1 to 1,000.
     pub tries: u32,
 }
 
-impl TreeSeeding {
-    /// What is usual for at most `k` clusters in `columns` columns: some thirty-two cells a cluster if rows were everywhere, and every column
-    /// halved once as far as that goes.
-    pub fn usual(seed: u64, k: u32, columns: usize) -> Self {
-        let cells = k.max(4).saturating_mul(32).next_power_of_two().ilog2();
-        let levels = cells.max(u32::try_from(columns).unwrap_or(MOST_LEVELS)).min(MOST_LEVELS);
-        Self { seed, levels, tries: 20 }
+impl Candidates {
+    /// What is usual: five candidates for each cluster.
+    pub fn usual(seed: u64) -> Self {
+        Self { seed, each: 5, tries: 20 }
     }
 
     /// Questions that it asks.
-    pub fn questions(&self) -> u32 {
-        self.levels.div_ceil(EACH)
+    pub const QUESTIONS: u32 = 1 + ROUNDS;
+
+    /// Candidates for so many points that are wanted: always more than these.
+    pub fn count(&self, points: u32) -> u32 {
+        points.saturating_mul(self.each).min(MOST.max(points.saturating_add(1)))
     }
 
-    /// Halvings between two questions.
-    fn each(&self) -> u32 {
-        self.levels.div_ceil(self.questions().max(1))
-    }
-
-    /// Numbers that a question asks for at most.
-    pub fn most_words(&self) -> u64 {
-        if self.questions() == 1 { 1 << self.levels } else { MOST_CELLS as u64 }
+    /// Numbers that its longest question asks for.
+    pub(crate) fn most_words(&self, points: u32, columns: u64) -> u64 {
+        let bins = u64::from(MARGINS.bins) + 1;
+        (bins * columns).max(u64::from(self.count(points)) * (columns + 2) + 1)
     }
 
     /// Whether it can be asked.
@@ -104,9 +108,9 @@ impl TreeSeeding {
     /// # Errors
     /// [`MethodError::Parameter`].
     pub fn check(&self) -> Result<(), MethodError> {
-        if !(1..=MOST_LEVELS).contains(&self.levels) {
+        if !(2..=MOST_EACH).contains(&self.each) {
             return Err(MethodError::parameter(format!(
-                "first centres from totals take 1 to {MOST_LEVELS} halvings of the box"
+                "first centres from totals take 2 to {MOST_EACH} candidates for each cluster"
             )));
         }
         if !(1..=1000).contains(&self.tries) {
@@ -114,206 +118,219 @@ impl TreeSeeding {
         }
         Ok(())
     }
+
+    /// The question of round `round`, counted from 0, about these candidates.
+    pub(crate) fn sums(candidates: Centres, round: u32, levels: Option<&Levels>) -> Query {
+        match levels {
+            Some(levels) => {
+                let clip = levels.pull_of_candidates();
+                Shifts { centres: candidates, m: None, typical: None, middle: false, clip, round }.into()
+            }
+            None => LocalMeans { centres: candidates, local: LocalSteps::ONE, min_rows: 1, nearest: false }.into(),
+        }
+    }
 }
 
-/// The cells that were found to hold rows.
+/// The candidates that the rounds left, fullest first.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SeedCells {
-    /// Rows of each cell.
+pub struct SeedPoints {
+    /// Rows of each, P; 0 of those whose rows could be noise.
     pub weights: Vec<f64>,
-    /// The middle of each cell, cells x d.
-    pub middles: Centres,
-    /// Standard deviation of every column over all rows, d, units of the questions, as far as the cells tell it: rows are taken to
-    /// be spread evenly in their cell.
+    /// Where they are, P x d.
+    pub points: Centres,
+    /// Standard deviation of every column over all rows, d, units of the questions, as far as the margins tell it: rows are
+    /// taken to be spread evenly in their bin.
     pub deviations: Vec<f64>,
 }
 
-impl SeedCells {
+impl SeedPoints {
     /// First centres for K clusters (K x d, units of the questions): the best of `tries` weighted greedy k-means++ starts, each
-    /// followed by weighted Lloyd. If there are fewer cells than clusters, the middles of all cells, and the rest as
-    /// [`Start::Uniform`] draws them in `domain` from the same seed.
+    /// followed by weighted Lloyd. If fewer points than clusters hold rows, the K fullest points.
     ///
     /// # Errors
-    /// [`MethodError::NoClusters`], [`MethodError::Parameter`] if `domain` has other columns.
-    pub fn start(&self, k: usize, seed: u64, tries: u32, domain: &Domain) -> Result<Centres, MethodError> {
+    /// [`MethodError::NoClusters`].
+    pub fn start(&self, k: usize, seed: u64, tries: u32) -> Result<Centres, MethodError> {
         if k == 0 {
             return Err(MethodError::NoClusters);
         }
         if self.count() >= k {
-            return Ok(best_of(&self.middles, &self.weights, k, tries, &mut Stream::new(seed, LABEL)).centres);
+            return Ok(best_of(&self.points, &self.weights, k, tries, &mut Stream::new(seed, LABEL)).centres);
         }
-        let unusable = |error: crate::DataError| MethodError::parameter(error.to_string());
-        let drawn = Start::Uniform { seed }.centres(domain, k - self.count()).map_err(unusable)?;
-        let values = self.middles.as_slice().iter().chain(drawn.as_slice()).copied().collect();
-        Centres::new(k, self.middles.columns(), values).map_err(unusable)
+        let d = self.points.columns();
+        Ok(Centres::finite(d, &self.points.as_slice()[..k.min(self.points.k()) * d]))
     }
 
-    /// How many there are.
+    /// How many hold rows.
     pub fn count(&self) -> usize {
-        self.middles.k()
+        self.weights.iter().filter(|weight| **weight > 0.0).count()
     }
 }
 
-/// A leaf of the tree, with its part of the box.
+/// The conversation that finds them.
 #[derive(Debug, Clone)]
-struct Leaf {
-    node: u32,
-    rows: f64,
-    lower: Vec<f64>,
-    upper: Vec<f64>,
+pub struct CandidateSearch {
+    seed: u64,
+    count: usize,
+    levels: Option<Levels>,
+    domain: Domain,
+    /// The candidates of the open question; none while the margins are asked for.
+    candidates: Option<Centres>,
+    deviations: Vec<f64>,
+    round: u32,
 }
 
-impl Leaf {
-    fn middle(&self, column: usize) -> f64 {
-        self.lower[column] + (self.upper[column] - self.lower[column]) / 2.0
-    }
-
-    fn width(&self, column: usize) -> f64 {
-        self.upper[column] - self.lower[column]
-    }
-
-    /// Its halves, which split `i` of the tree makes, and the split.
-    fn halves(&self, i: usize) -> (Split, [Leaf; 2]) {
-        let wider = |best: usize, column: usize| {
-            if self.width(column) > self.width(best) * (1.0 + TIE) { column } else { best }
-        };
-        let column = (1..self.lower.len()).fold(0, wider);
-        let middle = self.middle(column);
-        let at = middle + self.width(column) * TIE;
-        let node = |child: usize| u32::try_from(2 * i + child).unwrap_or(u32::MAX);
-        let mut halves = [Leaf { node: node(1), ..self.clone() }, Leaf { node: node(2), ..self.clone() }];
-        halves[0].upper[column] = middle;
-        halves[1].lower[column] = middle;
-        (Split { column: u32::try_from(column).unwrap_or(u32::MAX), at }, halves)
-    }
-}
-
-/// The conversation that finds the cells.
-#[derive(Debug, Clone)]
-pub struct TreeSearch {
-    params: TreeSeeding,
-    /// Standard deviation of the noise of a count; 0 if there is none.
-    noise: f64,
-    tree: Tree,
-    /// Those that stay, and those that are halved now.
-    leaves: Vec<Leaf>,
-    halved: Vec<Leaf>,
-    /// The parts of the latter, one after the other, of each as many.
-    parts: Vec<Leaf>,
-    /// Halvings that are still to come after the open question.
-    left: u32,
-}
-
-impl TreeSearch {
-    /// Its beginning over `domain`, with counts whose noise has this standard deviation (0 for exact ones).
+impl CandidateSearch {
+    /// Its beginning over `domain`, for so many first centres or anchors at most, with the levels of a plan with noise.
     ///
     /// # Errors
     /// [`MethodError::Parameter`].
-    pub fn new(params: &TreeSeeding, noise: f64, domain: &Domain) -> Result<Self, MethodError> {
+    pub fn new(
+        params: &Candidates,
+        points: u32,
+        levels: Option<&Levels>,
+        domain: &Domain,
+    ) -> Result<Self, MethodError> {
         params.check()?;
-        let (lower, upper) = (0..domain.columns()).map(|column| domain.working_interval(column)).unzip();
-        let root = Leaf { node: 0, rows: 0.0, lower, upper };
-        let mut search = Self {
-            params: *params,
-            noise,
-            tree: Tree::default(),
-            leaves: Vec::new(),
-            halved: vec![root],
-            parts: Vec::new(),
-            left: params.levels,
-        };
-        search.propose();
-        Ok(search)
+        Ok(Self {
+            seed: params.seed,
+            count: params.count(points) as usize,
+            levels: levels.copied(),
+            domain: domain.clone(),
+            candidates: None,
+            deviations: Vec::new(),
+            round: 0,
+        })
     }
 
     /// The open question.
     pub fn ask(&self) -> Query {
-        Query::Cells(Cells { tree: self.tree.clone(), nodes: self.parts.iter().map(|part| part.node).collect() })
+        match &self.candidates {
+            None => MARGINS.into(),
+            Some(candidates) => Candidates::sums(candidates.clone(), self.round, self.levels.as_ref()),
+        }
     }
 
-    /// Takes its totals; the cells once they are found.
+    /// Takes its totals; the points once they are found.
     ///
     /// # Errors
     /// [`MethodError::Implausible`] for totals that are none, and nothing has changed then.
-    pub fn take(&mut self, values: &[f64]) -> Result<Option<SeedCells>, MethodError> {
-        check_values(values, self.parts.len())?;
-        let mut next = self.clone();
-        // Of so many counts of nothing hardly one is larger.
-        let least = (self.noise * (2.0 * (self.parts.len().max(2) as f64).ln()).sqrt()).max(0.5);
-        let mut found = Vec::new();
-        let each = self.parts.len() / self.halved.len().max(1);
-        for (i, whole) in self.halved.iter().enumerate() {
-            let parts = || (i * each..(i + 1) * each).map(|at| Leaf { rows: values[at], ..self.parts[at].clone() });
-            let full: Vec<Leaf> = parts().filter(|part| part.rows >= least).collect();
-            match (full.is_empty(), whole.node) {
-                (false, _) => found.extend(full),
-                // Nothing is known of the whole box yet.
-                (true, 0) => found.extend(parts().filter(|part| part.rows > 0.0)),
-                (true, _) => next.leaves.push(whole.clone()),
+    pub fn take(&mut self, values: &[f64]) -> Result<Option<SeedPoints>, MethodError> {
+        let query = self.ask();
+        check_values(values, query.layout(&self.domain).iter().map(|block| block.len).sum())?;
+        // Of so many deviations hardly one count of nothing is.
+        let noise = self.levels.and_then(|levels| levels.of(&query, &self.domain)).map_or(0.0, |all| all[0].deviation);
+        let least = (CLEAR * noise).max(0.5);
+        let Some(before) = self.candidates.take() else {
+            let margins = Margin::all(values, least, &self.domain);
+            self.deviations = margins.iter().map(Margin::deviation).collect();
+            self.candidates = Some(self.spread(&margins));
+            return Ok(None);
+        };
+        let (k, d) = (before.k(), before.columns());
+        let (weights, sums) = values.split_at(k);
+        let around = self.levels.is_some();
+        let mut places = before.as_slice().to_vec();
+        for ((place, sum), weight) in places.chunks_exact_mut(d).zip(sums.chunks_exact(d)).zip(weights) {
+            if *weight >= least {
+                place.iter_mut().zip(sum).for_each(|(x, sum)| *x = if around { *x } else { 0.0 } + sum / weight);
             }
         }
-        if self.left == 0 {
-            next.leaves.append(&mut found);
-            let cells = next.cells(&self.halved)?;
-            *self = next;
-            return Ok(Some(cells));
+        let held: Vec<f64> = weights.iter().map(|weight| if *weight >= least { *weight } else { 0.0 }).collect();
+        self.round += 1;
+        if self.round < ROUNDS {
+            self.candidates = Some(self.inside(self.beside(&places, &held)));
+            return Ok(None);
         }
-        // The fullest first; of equal ones the earlier.
-        found.sort_by(|a, b| b.rows.total_cmp(&a.rows).then(a.node.cmp(&b.node)));
-        let rest = found.split_off(found.len().min(MOST_CELLS >> self.params.each()));
-        next.leaves.extend(rest);
-        if found.is_empty() {
-            let cells = next.cells(&self.halved)?;
-            *self = next;
-            return Ok(Some(cells));
-        }
-        found.sort_by_key(|leaf| leaf.node);
-        next.halved = found;
-        next.propose();
-        *self = next;
-        Ok(None)
+        Ok(Some(self.points(&self.inside(places), &held, weights)))
     }
 
-    /// Halves what is to be halved, as often as one question does.
-    fn propose(&mut self) {
-        let levels = self.params.each().min(self.left);
-        self.left -= levels;
-        self.parts = Vec::new();
-        for whole in &self.halved {
-            let mut parts = vec![whole.clone()];
-            for _ in 0..levels {
-                let mut halves = Vec::with_capacity(2 * parts.len());
-                for part in &parts {
-                    let (split, both) = part.halves(self.tree.splits.len());
-                    self.tree.of.push(part.node);
-                    self.tree.splits.push(split);
-                    halves.extend(both);
-                }
-                parts = halves;
-            }
-            self.parts.append(&mut parts);
-        }
+    /// Candidates far from each other, out of many points that are drawn column by column.
+    fn spread(&self, margins: &[Margin]) -> Centres {
+        let mut stream = Stream::new(self.seed, LABEL);
+        let many = self.count * DRAWN_EACH;
+        let values: Vec<f64> = (0..many).flat_map(|_| margins.iter()).map(|margin| margin.draw(&mut stream)).collect();
+        let (points, weights) = (Centres::finite(margins.len(), &values), vec![1.0; many]);
+        let start = greedy_plus_plus(&points, &weights, self.count, &mut stream);
+        weighted_lloyd(&points, &weights, &start, SPREADING).centres
     }
 
-    /// The leaves as points; if nothing is left, those that were halved last as one point each.
-    fn cells(&self, last: &[Leaf]) -> Result<SeedCells, MethodError> {
-        let full: Vec<&Leaf> = self.leaves.iter().filter(|leaf| leaf.rows > 0.0 && leaf.rows.is_finite()).collect();
-        let (full, weights): (Vec<&Leaf>, Vec<f64>) = match full.is_empty() {
-            false => (full.clone(), full.iter().map(|leaf| leaf.rows).collect()),
-            true => (last.iter().collect(), vec![1.0; last.len()]),
+    /// Draws those without rows anew beside others, in proportion to their rows, and moves these a little: a row of a grid would
+    /// else often lie in the middle between two means of such rows, and the last bit of a sum would say where it counts.
+    fn beside(&self, places: &[f64], held: &[f64]) -> Vec<f64> {
+        let total: f64 = held.iter().sum();
+        let mut stream = Stream::new(self.seed, b"veilsum candidates again");
+        let d = self.deviations.len();
+        let mut next = Vec::with_capacity(places.len());
+        for (at, rows) in held.iter().enumerate() {
+            let (from, far) = if *rows > 0.0 { (at, A_LITTLE) } else { (drawn(held, stream.unit() * total), BESIDE) };
+            let from = if total > 0.0 { from } else { at };
+            let around = places[from * d..].iter().zip(&self.deviations);
+            next.extend(around.map(|(x, deviation)| x + far * deviation * stream.normal_pair()[0]));
+        }
+        next
+    }
+
+    fn inside(&self, mut places: Vec<f64>) -> Centres {
+        let d = self.domain.columns();
+        for (i, x) in places.iter_mut().enumerate() {
+            let (low, high) = self.domain.working_interval(i % d);
+            *x = x.clamp(low, high);
+        }
+        Centres::finite(d, &places)
+    }
+
+    /// The fullest first; of equal ones the earlier.
+    fn points(&self, places: &Centres, held: &[f64], weights: &[f64]) -> SeedPoints {
+        let mut order: Vec<usize> = (0..places.k()).collect();
+        order.sort_by(|a, b| weights[*b].total_cmp(&weights[*a]).then(a.cmp(b)));
+        let values: Vec<f64> = order.iter().flat_map(|at| places.row(*at)).copied().collect();
+        SeedPoints {
+            weights: order.iter().map(|at| held[*at]).collect(),
+            points: Centres::finite(places.columns(), &values),
+            deviations: self.deviations.clone(),
+        }
+    }
+}
+
+/// One column's bins with the rows in each of them.
+struct Margin {
+    bracket: Bracket,
+    rows: Vec<f64>,
+}
+
+impl Margin {
+    /// Counts that could be noise are nothing; a column of which nothing is left counts as spread evenly.
+    fn all(values: &[f64], least: f64, domain: &Domain) -> Vec<Self> {
+        let histogram = MARGINS.histogram(domain);
+        let each = MARGINS.bins as usize + 1;
+        let of = |(bracket, counts): (&Bracket, &[f64])| {
+            let clear: Vec<f64> = counts[1..].iter().map(|n| if *n >= least { *n } else { 0.0 }).collect();
+            let rows = if clear.iter().all(|n| *n == 0.0) { vec![1.0; clear.len()] } else { clear };
+            Self { bracket: *bracket, rows }
         };
-        let d = full.first().map_or(0, |leaf| leaf.lower.len());
-        let values: Vec<f64> = full.iter().flat_map(|leaf| (0..d).map(|column| leaf.middle(column))).collect();
-        let middles =
-            Centres::new(full.len(), d, values).map_err(|error| MethodError::implausible(error.to_string()))?;
-        let rows: f64 = weights.iter().sum();
-        let mean_of =
-            |of: &dyn Fn(&Leaf) -> f64| full.iter().zip(&weights).map(|(leaf, w)| w * of(leaf)).sum::<f64>() / rows;
-        let deviation = |column: usize| {
-            let mean = mean_of(&|leaf| leaf.middle(column));
-            mean_of(&|leaf| (leaf.middle(column) - mean).powi(2) + leaf.width(column).powi(2) / 12.0).sqrt()
+        histogram.brackets.iter().zip(values.chunks_exact(each)).map(of).collect()
+    }
+
+    fn ends(&self, bin: usize) -> (f64, f64) {
+        let edge = |bin: usize| self.bracket.edge(bin as u32, MARGINS.bins);
+        (edge(bin), edge(bin + 1))
+    }
+
+    fn draw(&self, stream: &mut Stream) -> f64 {
+        let (low, high) = self.ends(drawn(&self.rows, stream.unit() * self.rows.iter().sum::<f64>()));
+        low + (high - low) * stream.unit()
+    }
+
+    fn deviation(&self) -> f64 {
+        let total: f64 = self.rows.iter().sum();
+        let mean_of = |of: &dyn Fn(f64, f64) -> f64| {
+            let part = |(bin, rows): (usize, &f64)| {
+                let (low, high) = self.ends(bin);
+                rows * of(low, high)
+            };
+            self.rows.iter().enumerate().map(part).sum::<f64>() / total
         };
-        let deviations = (0..d).map(deviation).collect();
-        Ok(SeedCells { weights, middles, deviations })
+        let mean = mean_of(&|low, high| low + (high - low) / 2.0);
+        mean_of(&|low, high| (low + (high - low) / 2.0 - mean).powi(2) + (high - low).powi(2) / 12.0).sqrt()
     }
 }

@@ -124,7 +124,7 @@ fn mass(weight: f64, square: f64, n: usize) -> f64 {
 }
 
 /// The place at which the running sum of `masses` first exceeds `threshold`; never one without mass.
-fn drawn(masses: &[f64], threshold: f64) -> usize {
+pub(crate) fn drawn(masses: &[f64], threshold: f64) -> usize {
     let (mut sum, mut last) = (0.0, 0);
     for (at, mass) in masses.iter().enumerate().filter(|(_, mass)| **mass > 0.0) {
         sum += mass;

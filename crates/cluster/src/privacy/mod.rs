@@ -80,7 +80,7 @@ impl Noise {
             nano_rho: in_nano(rho),
             unit: Unit::Record,
             count_share: 0.02,
-            seeding_share: 0.1,
+            seeding_share: 0.15,
             validation_share: 0.1,
             standardising_share: 0.1,
             absolute_rounds: 0,

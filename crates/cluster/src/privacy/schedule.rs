@@ -184,6 +184,11 @@ impl Levels {
         (self.reach / NARROWEST, 2.0 * self.reach)
     }
 
+    /// How far a row pulls at most around a candidate for first centres: a quarter of the half diagonal.
+    pub(crate) fn pull_of_candidates(&self) -> f64 {
+        self.reach / 4.0
+    }
+
     /// The same for clusters with covariances, whose rounds are all around them, in parts of the box; it stays.
     pub(crate) fn pull_in_parts(&self, round: u32) -> f64 {
         let half_diagonal = (self.columns as f64).sqrt() / 2.0;
@@ -221,19 +226,17 @@ impl Levels {
         self.level(1.0, self.count)
     }
 
-    /// One question of cells, none of which lies in another.
-    pub fn of_cells(&self) -> Level {
-        self.level(1.0, self.seeding)
-    }
-
     /// Every block of a query over this box, in its order; nothing if no sensitivity is proved for it. The blocks of a question that says
     /// no shares of its own share its budget equally.
     pub fn of(&self, query: &Query, domain: &Domain) -> Option<Vec<Level>> {
+        let most = self.most_clusters as usize;
         let budget = match query.stage() {
             // Products are asked to whiten columns and to describe them; under noise no round asks for any.
             Stage::Iterating if matches!(query, Query::ShapedSums(_)) => self.preparing,
             Stage::Preparing => self.preparing,
             Stage::Seeding => self.seeding,
+            // Candidates for first centres are more than there are clusters.
+            Stage::Iterating if query.points().first().is_some_and(|points| points.k() > most) => self.seeding,
             Stage::Iterating => self.round,
             Stage::Validating => self.judging / self.members,
             Stage::Silhouettes => self.judging / self.clusters,

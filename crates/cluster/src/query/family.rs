@@ -86,7 +86,7 @@ pub enum Stage {
     Preparing,
     /// Which K each site would choose alone.
     Ranging,
-    /// Cells of the tree.
+    /// Margins, and rows around candidates for first centres.
     Seeding,
     /// The algorithm's rounds.
     Iterating,

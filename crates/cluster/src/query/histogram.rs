@@ -62,6 +62,27 @@ pub struct Histogram {
     pub bins: u32,
 }
 
+impl Histogram {
+    /// Numbers of the answer.
+    pub(crate) fn width(&self) -> usize {
+        self.brackets.len() * (self.bins as usize + 1)
+    }
+
+    /// Tells the entries at which one row counts.
+    #[inline(always)]
+    pub(crate) fn add_row(&self, x: &[f64], mut count: impl FnMut(usize)) {
+        let each = self.bins as usize + 1;
+        for (at, bracket) in self.brackets.iter().enumerate() {
+            let value = x[bracket.column as usize];
+            if value < bracket.lower {
+                count(at * each);
+            } else if let Some(bin) = bracket.bin(value, self.bins) {
+                count(at * each + 1 + bin as usize);
+            }
+        }
+    }
+}
+
 impl Family for Histogram {
     fn stage(&self) -> Stage {
         Stage::Preparing
@@ -89,21 +110,11 @@ impl Family for Histogram {
     }
 
     fn layout(&self, _: &Domain) -> Vec<Block> {
-        vec![Block::per_row("rows", self.brackets.len() * (self.bins as usize + 1), 1.0)]
+        vec![Block::per_row("rows", self.width(), 1.0)]
     }
 
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
-        let each = self.bins as usize + 1;
-        Ok(kernel::over_rows(rows.packed(), form, self.brackets.len() * each, |x, _, sums| {
-            for (at, bracket) in self.brackets.iter().enumerate() {
-                let value = x[bracket.column as usize];
-                if value < bracket.lower {
-                    sums.add(at * each, 1.0);
-                } else if let Some(bin) = bracket.bin(value, self.bins) {
-                    sums.add(at * each + 1 + bin as usize, 1.0);
-                }
-            }
-        }))
+        Ok(kernel::over_rows(rows.packed(), form, self.width(), |x, _, sums| self.add_row(x, |at| sums.add(at, 1.0))))
     }
 
     /// A row counts once at most in every bracket.

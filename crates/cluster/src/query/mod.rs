@@ -4,13 +4,13 @@
 //! A family of questions is a file that implements `Family`, and a line in the list below. Everything else in this
 //! crate and in `veilsum-federation` asks the question about itself.
 
-mod cells;
 mod choice;
 mod family;
 mod features;
 mod fuzzy;
 mod histogram;
 mod local;
+mod margins;
 mod moments;
 mod shaped;
 mod shaped_shifts;
@@ -20,7 +20,6 @@ mod validation;
 
 use serde::{Deserialize, Serialize};
 
-pub use cells::{Cells, Split, Tree};
 pub use choice::LocalChoice;
 use family::Family;
 pub(crate) use family::MAX_WORDS;
@@ -30,6 +29,7 @@ pub use fuzzy::{FuzzySums, FuzzyValidation};
 pub(crate) use histogram::MAX_BINS;
 pub use histogram::{Bracket, Histogram};
 pub use local::{LocalFuzzy, LocalMeans, LocalSteps, Pull};
+pub use margins::Margins;
 pub use moments::Moments;
 pub(crate) use shaped::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, is_wide, tamed};
 pub use shaped::{ShapeModel, ShapedSums};
@@ -100,8 +100,8 @@ families! {
     Histogram "histogram",
     /// Which K each site would choose alone (the range of a sweep).
     LocalChoice "local_choice",
-    /// Row counts of the cells of a tree (first centres).
-    Cells "cells",
+    /// Row counts in bins of every column (candidates for first centres).
+    Margins "margins",
     /// Everything that the validity indices need.
     Validation "validation",
     /// Silhouettes with respect to cluster means.

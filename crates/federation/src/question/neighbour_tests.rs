@@ -10,8 +10,8 @@ use veilsum_cluster::{
     kernel::Vectors,
     privacy::{Extent, Levels, Noise},
     query::{
-        Bracket, Cells, Contingency, Histogram, LocalMeans, LocalSteps, Moments, ShapeModel, ShapedShifts, ShapedSums,
-        Shifts, Silhouette, Split, Tree, Typical, TypicalSums, Typicality, Validation,
+        Bracket, Contingency, Histogram, LocalMeans, LocalSteps, Margins, Moments, ShapeModel, ShapedShifts,
+        ShapedSums, Shifts, Silhouette, Typical, TypicalSums, Typicality, Validation,
     },
     random::Stream,
 };
@@ -175,7 +175,6 @@ impl Case {
                 Bracket { column: column as u32, lower: low, upper }
             })
             .collect();
-        let (tree, nodes) = self.tree(stream, at);
         let one: Vec<f64> = (0..d).flat_map(|i| (0..=i).map(move |j| if i == j { 0.05 } else { 0.0 })).collect();
         let shaped = |model| ShapedSums { centres: c.clone(), covariances: one.repeat(k), model, floor: 1e-3 };
         let weights = vec![1.0 / k as f64; k];
@@ -187,7 +186,7 @@ impl Case {
             Moments { around: None }.into(),
             Moments { around: Some(around) }.into(),
             Histogram { brackets, bins: 5 }.into(),
-            Cells { tree, nodes }.into(),
+            Margins { bins: 16 }.into(),
             Validation { centres: c.clone(), m, vectors: stream.below(2) == 0 }.into(),
             Silhouette { centres: c.clone(), means: c.clone(), rows: vec![9.0; k], scatter: vec![0.5; k] }.into(),
             Contingency { centres: c.clone(), classes: CLASSES }.into(),
@@ -199,21 +198,6 @@ impl Case {
             ShapedShifts { clusters: shaped(ShapeModel::Mixture { weights: even }), clip: share, round: 0 }.into(),
             TypicalSums { centres: c.clone(), m, distance: delta, typicality }.into(),
         ]
-    }
-
-    fn tree(&self, stream: &mut Stream, at: impl Fn(usize, &mut Stream) -> f64) -> (Tree, Vec<u32>) {
-        let mut tree = Tree::default();
-        for i in 0..stream.below(5) as u32 {
-            let column = stream.below(self.domain.columns() as u64) as usize;
-            tree.of.push(if stream.below(2) == 0 { 2 * i } else { i });
-            tree.splits.push(Split { column: column as u32, at: at(column, stream) });
-            if Query::from(Cells { tree: tree.clone(), nodes: vec![0] }).check(&self.inner).is_err() {
-                tree.of.pop();
-                tree.splits.pop();
-            }
-        }
-        let nodes = (0..=2 * tree.splits.len() as u32).filter(|node| *node == 0 || stream.below(3) > 0).collect();
-        (tree, nodes)
     }
 }
 

@@ -9,7 +9,7 @@ use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::{Algorithm, Domain, OutOfBox, Outcome, Recipe, Rows, Scaling};
 
 use super::data::Folder;
-use super::harness::{NO_RULE, each, masked, plain, prepared, tree};
+use super::harness::{NO_RULE, each, from_totals, masked, plain, prepared};
 use super::{ExperimentError, Line, Report, Sample, Settings};
 
 const EPSILON: f64 = 1e-3;
@@ -48,7 +48,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         let choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: clusters.max > clusters.min };
         Recipe { clusters, choice, preparation, ..Recipe::plain(algorithm, clusters.min, seeding) }
     };
-    let together = masked(&recipe(fedfcm.clone(), clusters, tree(1)), &domain, &sites, None)?;
+    let together = masked(&recipe(fedfcm.clone(), clusters, from_totals(1)), &domain, &sites, None)?;
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: EPSILON, max_rounds: 1000 };
     let seeds: Vec<u64> = (1..=if settings.quick { 1 } else { 5 }).collect();
     let pooled = each(&seeds, |seed| {
@@ -69,7 +69,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
             .holds(found < 1.02 * central.mean(), "federated lies below pooled at every K, or is 2 % above it at most");
         report.lines.push(line.plain(central).masked(found));
     }
-    let four = masked(&recipe(fedfcm, Clusters::exactly(4), tree(1)), &domain, &sites, None)?;
+    let four = masked(&recipe(fedfcm, Clusters::exactly(4), from_totals(1)), &domain, &sites, None)?;
     rich(&four, &mut report)?;
     winsorised(&four, &domain, &data.rows, &mut report)?;
     let chosen = together.centres.k();

@@ -3,7 +3,7 @@
 //!
 //! The recipes are those that `veilsum demo` and `plan make` make where nothing but the method and K is said, for ten sites.
 
-use veilsum_cluster::method::{Choice, Clusters, Options, Pick, Seeding, TreeSeeding, Validity};
+use veilsum_cluster::method::{Candidates, Choice, Clusters, Options, Pick, Seeding, Validity};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::warnings::{self, Warning};
 use veilsum_cluster::{
@@ -46,7 +46,7 @@ impl Set {
 }
 
 /// The recipe of the product's defaults.
-fn usual(method: &str, clusters: Clusters, columns: usize, seed: u64) -> Recipe {
+fn usual(method: &str, clusters: Clusters, seed: u64) -> Recipe {
     let about = veilsum_cluster::algorithm::ALGORITHMS.iter().find(|about| about.name == method).expect("a method");
     let algorithm = (about.usual)(&Options {
         m: 2.0,
@@ -63,7 +63,7 @@ fn usual(method: &str, clusters: Clusters, columns: usize, seed: u64) -> Recipe 
         regularisation: 1e-6,
         distance: 0.2,
     });
-    let seeding = Seeding::Tree(TreeSeeding::usual(seed, algorithm.most_points(clusters.max), columns));
+    let seeding = Seeding::Candidates(Candidates::usual(seed));
     let hard = algorithm.fuzzifier().is_none();
     Recipe {
         clusters,
@@ -80,7 +80,7 @@ pub(super) fn best(set: &Set, hard: bool) -> Result<f64, ExperimentError> {
     let found = each(&starts, |seed| {
         let seeding = match seed % 2 {
             0 => Seeding::Uniform { seed: *seed },
-            _ => Seeding::Tree(TreeSeeding { seed: *seed, levels: 6, tries: 20 }),
+            _ => Seeding::Candidates(Candidates::usual(*seed)),
         };
         let (algorithm, validity) = if hard {
             (Algorithm::Kmeans { epsilon: 0.0, max_rounds: 300 }, Validity::everything())
@@ -152,7 +152,7 @@ fn starts(report: &mut Report, sets: &[Set], seeds: &[u64]) -> Result<(), Experi
         for (set, best) in sets.iter().zip(&best) {
             let sites = set.dealt(SITES)?;
             let runs = each(seeds, |seed| {
-                let recipe = usual(method, Clusters::exactly(set.k), set.rows.columns(), 100 * seed);
+                let recipe = usual(method, Clusters::exactly(set.k), 100 * seed);
                 let best = best[usize::from(recipe.algorithm.fuzzifier().is_none())];
                 let (outcome, found) = judged(&recipe, set, &sites)?;
                 Ok((outcome.objective / best, found))
@@ -189,8 +189,7 @@ fn known(report: &mut Report, settings: &Settings, sets: &[Set], seeds: &[u64]) 
     for method in ["fcm", "kmeans"] {
         for (set, clusters) in &ranges {
             let sites = set.dealt(SITES)?;
-            let runs =
-                each(seeds, |seed| judged(&usual(method, *clusters, set.rows.columns(), 100 * seed), set, &sites))?;
+            let runs = each(seeds, |seed| judged(&usual(method, *clusters, 100 * seed), set, &sites))?;
             let chosen: Vec<u32> = runs.iter().map(|(outcome, _)| outcome.centres.k() as u32).collect();
             let doubts = |found: &[Warning]| found.iter().any(|warning| warning.name == "indices-disagree");
             right += chosen.iter().filter(|k| **k == set.k).count();
@@ -236,7 +235,7 @@ fn normal(means: &[Vec<f64>], deviation: f64, rows: usize, seed: u64) -> Result<
 fn planted(report: &mut Report) -> Result<(), ExperimentError> {
     let corners = vec![vec![0.2, 0.2], vec![0.2, 0.8], vec![0.8, 0.8], vec![0.8, 0.2]];
     let four = Set::new("four clusters", normal(&corners, 0.04, 500, 1)?, 4)?;
-    let usual_four = |method: &str| usual(method, Clusters::exactly(4), 2, 1);
+    let usual_four = |method: &str| usual(method, Clusters::exactly(4), 1);
     let given = |centres: &[Vec<f64>], set: &Set| -> Result<Seeding, ExperimentError> {
         Ok(Seeding::Given { centres: set.domain.centres_to_box(&Centres::from_rows(centres)?)? })
     };
@@ -247,22 +246,22 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
     cases.push(("one-start", again(&four), Recipe { seeding: Seeding::Uniform { seed: 1 }, ..usual_four("fcm") }, 3));
     // Three centres for four corners: every start leaves out another.
     let restarts =
-        Recipe { restarts: 8, seeding: Seeding::Uniform { seed: 1 }, ..usual("fcm", Clusters::exactly(3), 2, 1) };
+        Recipe { restarts: 8, seeding: Seeding::Uniform { seed: 1 }, ..usual("fcm", Clusters::exactly(3), 1) };
     cases.push(("restarts-disagree", again(&four), restarts, 3));
     let thin = Set::new("two places", normal(&[corners[0].clone(), corners[2].clone()], 1e-9, 24, 8)?, 2)?;
-    cases.push(("few-cells", thin, usual_four("fcm"), SITES));
+    cases.push(("few-candidates", thin, usual_four("fcm"), SITES));
     let rounds = Recipe { algorithm: Algorithm::Fcm { m: 2.0, epsilon: 1e-9, max_rounds: 2 }, ..usual_four("fcm") };
     cases.push(("not-converged", again(&four), rounds, SITES));
-    cases.push(("k-at-border", again(&four), usual("fcm", Clusters { min: 2, max: 4 }, 2, 1), SITES));
+    cases.push(("k-at-border", again(&four), usual("fcm", Clusters { min: 2, max: 4 }, 1), SITES));
     // No clusters at all: every index sees others.
     let mut stream = Stream::new(2, b"veilsum defaults rows v1");
     let even = Set::new("no clusters", Rows::new((0..3000).map(|_| stream.unit()).collect(), 2)?, 1)?;
-    cases.push(("indices-disagree", even, usual("kmeans", Clusters { min: 2, max: 8 }, 2, 1), SITES));
+    cases.push(("indices-disagree", even, usual("kmeans", Clusters { min: 2, max: 8 }, 1), SITES));
     // Two clusters in 64 columns that overlap so much that fuzzy c-means at m = 2 collapses (G2 with sigma 100).
     let far = Set::new("64 columns", normal(&[vec![500.0; 64], vec![600.0; 64]], 100.0, 1000, 3)?, 2)?;
     let more_rounds = Recipe {
         algorithm: Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 300 },
-        ..usual("fcm", Clusters::exactly(2), 2, 1)
+        ..usual("fcm", Clusters::exactly(2), 1)
     };
     cases.push(("fuzzifier-too-large", again(&far), more_rounds.clone(), SITES));
     cases.push(("centres-close", far, more_rounds, SITES));
@@ -275,7 +274,7 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
     cases.push(("coarse-epsilon", again(&four), coarse, SITES));
     let tiny = Set::new("six rows", normal(&[vec![0.2; 5], vec![0.8; 5]], 0.05, 3, 6)?, 2)?;
     let centres = given(&[tiny.rows.row(0).to_vec(), tiny.rows.row(1).to_vec()], &tiny)?;
-    let tiny_recipe = Recipe { seeding: centres, ..usual("fcm", Clusters::exactly(2), 2, 1) };
+    let tiny_recipe = Recipe { seeding: centres, ..usual("fcm", Clusters::exactly(2), 1) };
     cases.push(("few-rows", tiny, tiny_recipe, 3));
 
     for (name, set, recipe, sites) in cases {
@@ -316,12 +315,12 @@ fn clean(report: &mut Report, runs: u64) -> Result<(), ExperimentError> {
             0 => Clusters { min: 2, max: k as u32 + 3 },
             _ => Clusters::exactly(k as u32),
         };
-        let recipe = usual(method, clusters, set.rows.columns(), *seed);
+        let recipe = usual(method, clusters, *seed);
         let (outcome, found) = judged(&recipe, &set, &set.dealt(SITES)?)?;
         let start = Seeding::Given { centres: set.domain.centres_to_box(&Centres::from_rows(&means)?)? };
         let exact = if recipe.algorithm.fuzzifier().is_none() { "kmeans" } else { "fcm" };
         let whole = [Prepared::new(&set.rows, &set.domain, OutOfBox::Refuse)?];
-        let from_truth = Recipe { seeding: start, ..usual(exact, Clusters::exactly(set.k), set.rows.columns(), *seed) };
+        let from_truth = Recipe { seeding: start, ..usual(exact, Clusters::exactly(set.k), *seed) };
         let truth = plain(&from_truth, &set.domain, &whole, None)?;
         let missed = outcome.centres.k() != k || outcome.objective > 1.01 * truth.objective;
         Ok((format!("{method}, K = {k} in {d} columns, chose {}", outcome.centres.k()), missed, found))

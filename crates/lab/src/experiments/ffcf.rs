@@ -10,7 +10,7 @@ use veilsum_cluster::synthetic::ffcm;
 use veilsum_cluster::{Algorithm, Recipe, Rows};
 
 use super::data::Folder;
-use super::harness::{NO_RULE, each, masked, prepared, tree};
+use super::harness::{NO_RULE, each, from_totals, masked, prepared};
 use super::legacy::RandomState;
 use super::{ExperimentError, Line, Report, Settings, server};
 
@@ -76,7 +76,7 @@ fn one(folder: &Folder, file: &str) -> Result<Found, ExperimentError> {
     let domain = ffcm::wide_domain();
     let features = FeatureParams { min: 5, max: 30, tau: 1.0, m: 2.0 };
     let ffcf = Algorithm::Ffcf { m: 2.0, features, anchors: 0, merge: false };
-    let recipe = Recipe::plain(ffcf, K as u32, tree(1));
+    let recipe = Recipe::plain(ffcf, K as u32, from_totals(1));
     let hidden = masked(&recipe, &domain, &prepared(&rows, &domain)?, None)?;
     Ok(Found {
         author: Spread::new(&all, &server::ffcf_authors(&training, K)?)?,

@@ -8,7 +8,7 @@ use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::synthetic::{self, Example, ffcm};
 use veilsum_cluster::{Algorithm, Centres, DataError, Domain, Recipe, Rows, Scaling};
 
-use super::harness::{FEWEST_SITES, NO_RULE, each, masked, plain, prepared, tree, unit_start};
+use super::harness::{FEWEST_SITES, NO_RULE, each, from_totals, masked, plain, prepared, unit_start};
 use super::{ExperimentError, Line, Report, Sample, Settings, server};
 
 pub(super) const LOCAL: LocalSteps = LocalSteps { most: 1000, epsilon: 1e-4 };
@@ -86,7 +86,7 @@ struct Measured {
 pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let mut report = Report::new("ffcm", "FFCM: k-means over local centres, at a plain server and on totals");
     report.note(NO_RULE);
-    report.note("plain: the authors' server, k-means++ in ten restarts in round 1, then warm; masked: tree cells, one Lloyd step a round");
+    report.note("plain: the authors' server, k-means++ in ten restarts in round 1, then warm; masked: seeds from totals, one Lloyd step a round");
     report.note("clearly worse: gap after the best permutation larger than the plain server's by a tenth of the distance between true centres");
     report.note("case 2 has two fixed points in some draws: that of the totals lies nearer to the truth, with a WSSE 2 to 3 % larger");
     report.note("case 2 has two sites: its totals are added plainly, because masking needs three sites");
@@ -173,7 +173,7 @@ fn one(case: &Case, seed: u64) -> Result<Draw, ExperimentError> {
     };
     let start = unit_start(k, 2, seed)?;
     let avg2 = Algorithm::FfcmAvg2 { m, epsilon: EPSILON, max_rounds: MAX_ROUNDS, local: LOCAL };
-    let totals = run(&Recipe::plain(avg2, k as u32, tree(seed)))?;
+    let totals = run(&Recipe::plain(avg2, k as u32, from_totals(seed)))?;
     let avg1 = Algorithm::FfcmAvg1 { m, epsilon: EPSILON, max_rounds: MAX_ROUNDS, local: LOCAL, powers: false };
     let avg1 = run(&Recipe::plain(avg1, k as u32, Seeding::Given { centres: start.clone() }))?;
     let plain = server::ffcm_avg2(&rows, &start, m, EPSILON, LOCAL, seed)?;

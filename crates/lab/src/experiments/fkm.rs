@@ -1,7 +1,7 @@
-//! The grid of federated k-means (Garst & Reinders 2024): 16 clusters, five observers, beta and noise; masked runs from tree
-//! cells against the plain server with ten k-means++ restarts in every round.
+//! The grid of federated k-means (Garst & Reinders 2024): 16 clusters, five observers, beta and noise; masked runs from seeds of totals
+//! against the plain server with ten k-means++ restarts in every round.
 //!
-//! Plain totals-only Lloyd steps cannot restart in every round; seeding once from the cells of the rows makes it
+//! Plain totals-only Lloyd steps cannot restart in every round; seeding once from totals makes it
 //! unnecessary.
 
 use veilsum_charts::{Chart, Plot};
@@ -9,7 +9,7 @@ use veilsum_cluster::metrics::adjusted_rand_over_sites;
 use veilsum_cluster::synthetic::{Site, fkm};
 use veilsum_cluster::{Algorithm, Centres, Recipe, Rows};
 
-use super::harness::{NO_RULE, each, labels, masked, prepared, tree};
+use super::harness::{NO_RULE, each, from_totals, labels, masked, prepared};
 use super::{ExperimentError, Line, Report, Sample, Settings, server};
 
 const K: usize = 16;
@@ -66,7 +66,7 @@ fn one(beta: f64, noise: f64, seed: u64) -> Result<(f64, f64, f64), ExperimentEr
     let rows: Vec<Rows> = example.sites.iter().map(|site| site.rows.clone()).collect();
     let sites = prepared(&rows, &domain)?;
     let fkm = Algorithm::Fkm { epsilon: 0.0, max_rounds: ROUNDS, min_rows: 2, local_steps: 1, finish: 0 };
-    let hidden = masked(&Recipe::plain(fkm, K as u32, tree(seed)), &domain, &sites, None)?;
+    let hidden = masked(&Recipe::plain(fkm, K as u32, from_totals(seed)), &domain, &sites, None)?;
     let plain = server::fkm(&rows, K, ROUNDS, 10, seed)?;
     Ok((ari(&example.sites, &plain)?, ari(&example.sites, &hidden.centres)?, f64::from(hidden.questions)))
 }

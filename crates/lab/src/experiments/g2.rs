@@ -11,7 +11,7 @@ use veilsum_cluster::synthetic::g2;
 use veilsum_cluster::{Algorithm, Centres, Outcome, Recipe, Rows};
 
 use super::data::Folder;
-use super::harness::{NO_RULE, each, masked, plain, prepared, tree};
+use super::harness::{NO_RULE, each, from_totals, masked, plain, prepared};
 use super::{ExperimentError, Line, Report, Sample, Settings};
 
 const EPSILON: f64 = 1e-3;
@@ -91,13 +91,13 @@ fn one(set: Set, settings: &Settings) -> Result<Found, ExperimentError> {
     let local = LocalSteps { most: 1000, epsilon: EPSILON };
     let avg2 = Algorithm::FfcmAvg2 { m: 2.0, epsilon: EPSILON, max_rounds: 60, local };
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: EPSILON, max_rounds: 1000 };
-    // With m = 2 in so many columns local fuzzy c-means collapses from centres that are far from all rows; those of the middles of cells are.
+    // With m = 2 in so many columns local fuzzy c-means collapses from centres that are far from all rows; candidates that hold rows are not.
     let row = |i: usize| rows.as_slice()[i * rows.columns()..(i + 1) * rows.columns()].to_vec();
     let apart = |i: &usize| row(*i).iter().zip(&row(0)).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
     let far = (1..rows.len()).max_by(|a, b| apart(a).total_cmp(&apart(b))).unwrap_or(0);
     let two = domain.centres_to_box(&Centres::from_rows(&[row(0), row(far)])?)?;
     let recipe = |algorithm: &Algorithm, max: u32| {
-        let seeding = if max == 2 { Seeding::Given { centres: two.clone() } } else { tree(1) };
+        let seeding = if max == 2 { Seeding::Given { centres: two.clone() } } else { from_totals(1) };
         let choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: false };
         let clusters = Clusters { min: 2, max };
         Recipe { clusters, choice, ..Recipe::plain(algorithm.clone(), 2, seeding) }

@@ -2,7 +2,7 @@
 
 use std::{num::NonZero, sync::Mutex, thread};
 
-use veilsum_cluster::method::{Seeding, TreeSeeding};
+use veilsum_cluster::method::{Candidates, Seeding};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::sampling::Sampling;
 use veilsum_cluster::{Centres, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, assign, pooled};
@@ -50,8 +50,8 @@ pub(super) fn prepared<'a>(
 }
 
 /// First centres from totals, as the reproductions use them.
-pub(super) fn tree(seed: u64) -> Seeding {
-    Seeding::Tree(TreeSeeding { seed, levels: 16, tries: 20 })
+pub(super) fn from_totals(seed: u64) -> Seeding {
+    Seeding::Candidates(Candidates::usual(seed))
 }
 
 /// Uniform centres in [0, 1)^d, the authors' start.

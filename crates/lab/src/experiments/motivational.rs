@@ -10,7 +10,7 @@ use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::{Algorithm, Outcome, Recipe, synthetic};
 
 use super::ffcm::around_gaussians;
-use super::harness::{NO_RULE, each, masked, plain, prepared, tree};
+use super::harness::{NO_RULE, each, from_totals, masked, plain, prepared};
 use super::{ExperimentError, Line, Report, Sample, Settings};
 
 const EPSILON: f64 = 1e-3;
@@ -24,7 +24,7 @@ const ALONE: [f64; 3] = [0.6426, 0.6437, 0.6381];
 pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let mut report = Report::new("motivational", "FedFCM and the choice of K on five Gaussians");
     report.note(NO_RULE);
-    report.note("plain: fuzzy c-means on the pooled rows, from the same tree cells as FedFCM");
+    report.note("plain: fuzzy c-means on the pooled rows, from the same first centres as FedFCM");
     let seeds: Vec<u64> = (1..=if settings.quick { 2 } else { 10 }).collect();
     let runs = each(&seeds, |seed| one(*seed))?;
     let value = |outcome: &Outcome, k: usize| {
@@ -99,8 +99,8 @@ fn one(seed: u64) -> Result<Draw, ExperimentError> {
     let local = LocalSteps { most: 1000, epsilon: EPSILON };
     let fedfcm = Algorithm::FfcmAvg2 { m: 2.0, epsilon: EPSILON, max_rounds: 100, local };
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: EPSILON, max_rounds: 1000 };
-    let together = masked(&sweep(fedfcm, K, tree(seed), 1), &domain, &sites, None)?;
-    let pooled = plain(&sweep(fcm.clone(), K, tree(seed), 1), &domain, &whole, None)?;
+    let together = masked(&sweep(fedfcm, K, from_totals(seed), 1), &domain, &sites, None)?;
+    let pooled = plain(&sweep(fcm.clone(), K, from_totals(seed), 1), &domain, &whole, None)?;
     let alone = sites
         .iter()
         .map(|site| {

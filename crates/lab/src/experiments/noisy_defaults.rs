@@ -1,7 +1,7 @@
 //! What a run with the defaults of `plan make` is worth under noise: the objective of its centres over the pooled rows against the best
 //! of 20 pooled starts, beside what `plan check` says of the plan before anybody agrees to it.
 
-use veilsum_cluster::method::{Seeding, TreeSeeding, mechanism};
+use veilsum_cluster::method::{Candidates, Seeding, mechanism};
 use veilsum_cluster::privacy::{DEFAULT_RHO, Noise};
 use veilsum_cluster::{Algorithm, Centres, OutOfBox, Packed, Prepared, Recipe, kernel};
 
@@ -36,7 +36,7 @@ fn objective(rows: &Packed, centres: &Centres, hard: bool) -> Result<f64, Experi
 }
 
 fn recipe(set: &Set, hard: bool, seed: u64) -> Recipe {
-    let seeding = Seeding::Tree(TreeSeeding::usual(seed, set.k, set.rows.columns()));
+    let seeding = Seeding::Candidates(Candidates::usual(seed));
     let noise = Some(Noise::usual(DEFAULT_RHO, set.rows.len() as u64));
     Recipe { noise, ..Recipe::plain(algorithm(hard, 0.0, ROUNDS), set.k, seeding) }
 }

@@ -33,7 +33,6 @@ def asked(source):
     local = {"local": {"most": 1, "epsilon": 0.0}, "min_rows": 1, "nearest": False}
     shifts = {**about, "m": m, "typical": None, "middle": bool(source.integers(2)), "clip": clip, "round": 0}
     possible = {**shifts, "typical": {"distance": 0.3, "typicality": "possibilistic"}}
-    tree = {"of": [0, 2], "splits": [{"column": 0, "at": 0.5}, {"column": 1, "at": 0.25}]}
     brackets = [{"column": column, "lower": 0.0, "upper": 1.0} for column in range(D)]
     asked = [
         ({"fuzzy_sums": {**about, "m": m}}, [FAR, 1]),
@@ -41,7 +40,7 @@ def asked(source):
         ({"moments": {"around": None}}, [1] * (D + 1)),
         ({"moments": {"around": around.tolist()}}, [1, *np.maximum(around, 1 - around) ** 2]),
         ({"fuzzy_validation": {**about, "m": m}}, [root * FAR, 1, FAR**2 * k ** (1 - m)]),
-        ({"cells": {"tree": tree, "nodes": [0, 1, 2, 4]}}, [math.sqrt(3)]),
+        ({"margins": {"bins": 16}}, [math.sqrt(D)]),
         ({"histogram": {"brackets": brackets, "bins": 4}}, [math.sqrt(D)]),
         ({"shifts": shifts}, [1, clip, clip**2]),
         ({"shifts": possible}, [root, root * clip, k * clip**2]),

@@ -1,16 +1,14 @@
-//! Questions about columns, without a centre: moments, histograms, and cells of a tree.
+//! Questions about columns, without a centre: moments and histograms.
 
 use veilsum_answerer::{Refusal, RefusalCode};
-use veilsum_cluster::query::{Cells, Histogram, Moments};
+use veilsum_cluster::query::{Histogram, Moments};
 
 use super::Asked;
 use crate::{
-    chain::{leaf, stepped, too_large},
+    chain::{stepped, too_large},
     text::{list, number},
 };
 
-/// Leaves of a tree of cells; each is a branch of one expression.
-const MAX_LEAVES: usize = 20_000;
 /// Edges of all brackets of a histogram together.
 const MAX_EDGES: usize = 100_000;
 
@@ -66,31 +64,5 @@ impl Asked<'_, '_> {
             ));
         }
         self.count(0, &counts)
-    }
-
-    pub(super) fn cells(&mut self, q: &Cells) -> Result<Vec<i64>, Refusal> {
-        let splits = q.tree.splits.len();
-        let mut split_of = vec![None; 2 * splits + 1];
-        for (i, of) in q.tree.of.iter().enumerate() {
-            split_of[*of as usize] = Some(i);
-        }
-        if splits + 1 > MAX_LEAVES {
-            return Err(too_large());
-        }
-        let leaf = leaf(q, &split_of, 0, 0)?;
-        self.chain.then([format!("{leaf} AS leaf")]);
-        let mut of_node = vec![0i64; split_of.len()];
-        for group in self.groups(&["leaf".into()], &[])? {
-            let Some(slot) = group.key.first().and_then(|leaf| of_node.get_mut(*leaf as usize)) else {
-                return Err(too_large());
-            };
-            *slot = group.rows;
-        }
-        // Children have higher numbers than the node that they divide.
-        for i in (0..splits).rev() {
-            of_node[q.tree.of[i] as usize] = of_node[2 * i + 1] + of_node[2 * i + 2];
-        }
-        let rows: Vec<i64> = q.nodes.iter().map(|node| of_node[*node as usize]).collect();
-        self.count(0, &rows)
     }
 }

@@ -79,7 +79,7 @@ fn references(
     let seed = match &recipe.seeding {
         Seeding::Uniform { seed } => *seed,
         Seeding::Given { .. } => return Err(MethodError::parameter("the gap needs a plan with a seed")),
-        Seeding::Tree(tree) => tree.seed,
+        Seeding::Candidates(params) => params.seed,
     };
     let one = |reference: u64| {
         let rows = without_clusters(public, transform, seed.wrapping_add(reference), rows)?;

@@ -201,9 +201,9 @@ impl Run {
             judged_over: self.judged_over,
             deviations: match &fit.description {
                 Some(found) => Some(found.variances.iter().map(|variance| variance.sqrt()).collect()),
-                None => self.cells.as_ref().map(|cells| cells.deviations.clone()),
+                None => self.candidates.as_ref().map(|points| points.deviations.clone()),
             },
-            cells: self.cells.as_ref().map(|cells| cells.count() as u32),
+            candidates: self.candidates.as_ref().map(|points| points.count() as u32),
             off_means,
             weight_of_a_row: matches!(self.recipe.algorithm, Algorithm::FcmNoise { .. } | Algorithm::Pcm { .. })
                 .then(|| verdict.map(|verdict| fit.weights.iter().sum::<f64>() / verdict.rows as f64))
