@@ -17,7 +17,7 @@ mod g2;
 mod harness;
 mod legacy;
 mod motivational;
-mod noisy_defaults;
+pub mod noisy_defaults;
 mod print;
 mod report;
 mod server;

@@ -3,7 +3,7 @@
 
 use veilsum_cluster::method::{Candidates, Seeding, mechanism};
 use veilsum_cluster::privacy::{DEFAULT_RHO, Noise};
-use veilsum_cluster::{Algorithm, Centres, OutOfBox, Packed, Prepared, Recipe, kernel};
+use veilsum_cluster::{Algorithm, Centres, Domain, OutOfBox, Packed, Prepared, Recipe, kernel};
 
 use super::defaults::{Set, best, sets};
 use super::dp::{Plan, noisy, xclara_like};
@@ -35,18 +35,25 @@ fn objective(rows: &Packed, centres: &Centres, hard: bool) -> Result<f64, Experi
     })
 }
 
-fn recipe(set: &Set, hard: bool, seed: u64) -> Recipe {
+/// What `plan make` makes of kmeans, or of fcm, where nothing but rho, K and the expected rows is said.
+pub fn recipe(hard: bool, rho: f64, k: u32, rows: u64, seed: u64) -> Recipe {
     let seeding = Seeding::Candidates(Candidates::usual(seed));
-    let noise = Some(Noise::usual(DEFAULT_RHO, set.rows.len() as u64));
-    Recipe { noise, ..Recipe::plain(algorithm(hard, 0.0, ROUNDS), set.k, seeding) }
+    let noise = Some(Noise::usual(rho, rows));
+    Recipe { noise, ..Recipe::plain(algorithm(hard, 0.0, ROUNDS), k, seeding) }
 }
 
-/// Whether `plan check` calls it useful.
-fn useful(recipe: &Recipe, set: &Set) -> Result<bool, ExperimentError> {
-    let excess = (SITES as f64 / PLAN.honest as f64).sqrt();
-    let Some(levels) = recipe.levels(&set.domain)? else { return Ok(false) };
-    let kept = mechanism::kept(recipe, &set.domain, excess)?;
-    Ok(levels.forecast(excess).useful() && kept.is_some_and(|kept| kept.probability >= KEPT))
+/// Whether `plan check` calls it useful, with `honest` of `sites` sites that collude with nobody.
+///
+/// # Errors
+/// [`ExperimentError`] where the recipe cannot be run on this box.
+pub fn useful(recipe: &Recipe, domain: &Domain, sites: usize, honest: usize) -> Result<bool, ExperimentError> {
+    let excess = (sites as f64 / honest as f64).sqrt();
+    let Some(levels) = recipe.levels(domain)? else { return Ok(false) };
+    // The cheap forecast first: whether clusters are kept is tried out.
+    if !levels.forecast(excess).useful() {
+        return Ok(false);
+    }
+    Ok(mechanism::kept(recipe, domain, excess)?.is_some_and(|kept| kept.probability >= KEPT))
 }
 
 pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
@@ -62,14 +69,15 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         let sites = set.dealt(SITES)?;
         for hard in [false, true] {
             let best = best(set, hard)?;
+            let of = |seed| recipe(hard, DEFAULT_RHO, set.k, set.rows.len() as u64, seed);
             let ratios: Sample = each(&seeds, |seed| {
-                let found = noisy(&recipe(set, hard, 100 * seed), &set.domain, &sites, PLAN, *seed);
+                let found = noisy(&of(100 * seed), &set.domain, &sites, PLAN, *seed);
                 let found = found.map_err(|failure| ExperimentError::Masked(failure.to_string()))?;
                 Ok(objective(whole.packed(), &found.centres, hard)? / best)
             })?
             .into_iter()
             .collect();
-            let useful = useful(&recipe(set, hard, 100), set)?;
+            let useful = useful(&of(100), &set.domain, SITES, PLAN.honest)?;
             let method = if hard { "kmeans" } else { "fcm" };
             let says = if useful { "useful" } else { "plan check: not useful" };
             let line = Line::new(format!("{method}, {}, K = {}, {} rows", set.name, set.k, set.rows.len()), says, 4);
