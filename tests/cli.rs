@@ -334,6 +334,34 @@ fn plans_that_cannot_be_used_are_not_made() {
     w.ok(&format!("{MAKE_PLAN} --k 2 --start start.csv"));
 }
 
+/// [POL-4], [NOI-9]: a plan that hides persons is for sites that say whose rows are whose, and count no more of one than it allows.
+#[test]
+fn a_plan_that_hides_persons_is_for_sites_that_cut_their_rows() {
+    let w = World::ready();
+    let make = format!("{} --k 2 --expected-rows 100000", MAKE_PLAN.trim_end_matches("--exact"));
+    w.fails(&format!("{make} --rows-per-person 3"), 2, &["say --dp-unit person"]);
+    w.ok(&format!("{make} --dp-unit person --rows-per-person 3"));
+    let checked = w.ok(CHECK);
+    assert!(checked.contains("for one person of a site (of whom 3 rows count there at most)"), "{checked}");
+    let own = "policy check --roster roster.toml --plan plan.toml --key site-2.key --data rows.csv";
+    let refuses = |why: &str| {
+        let output = w.run(own);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(7) && text.contains("POL-4") && text.contains(why), "{text}");
+    };
+    refuses("person under [rows] in site.toml");
+    w.write("site.toml", "[rows]\nperson = \"label\"\nrows_per_person = 4\n");
+    refuses("at most 3 rows, and at this site 4 rows of one count");
+    w.write("site.toml", "[rows]\nperson = \"label\"\nrows_per_person = 2\n");
+    let (said, budget) = (w.ok(own), w.ok("ledger budget --key site-2.key"));
+    assert!(said.contains("Yes") && said.contains("2² = 4 times") && budget.contains("2² = 4 times"), "{said}{budget}");
+    w.ok(INSPECT);
+    assert_eq!(fs::read(w.0.join("site-2.key.persons")).unwrap().len(), 32);
+    // What a site says wrongly of its rows stops it before anything leaves, and shows no value.
+    w.write("site.toml", "[rows]\nperson = \"patient\"\n");
+    w.fails(INSPECT, 3, &["no column is called \"patient\"", "rows.person"]);
+}
+
 #[test]
 fn every_method_makes_a_plan_that_says_what_it_asks() {
     let w = World::ready();

@@ -104,7 +104,7 @@ fn everything_well_before_and_in_the_midst_of_a_run_which_goes_on() {
     }
     assert!(check(&found, "rows")["says"].as_str().is_some_and(|says| says.contains("every row can be used")
         && !says.contains("40 rows")
-        && says.contains("unread: note")));
+        && says.contains("stay here: note")));
     let rules = found["firewall"].as_array().expect("rules");
     let ports: Vec<u64> = rules.iter().filter_map(|rule| rule["port"].as_u64()).collect();
     let [hub, other] = p.ports.map(u64::from);

@@ -66,7 +66,7 @@ fn load(cast: &Cast, data: &Path, memory: u64) -> Result<Site, Failure> {
 
 fn load_in(precision: Precision, cast: &Cast, data: &Path, memory: u64) -> Result<Site, Failure> {
     let rules = Arc::new(RowRules { memory: Some(memory), precision, ..RowRules::default() });
-    let from = RowsFrom { data: data.to_owned(), rules, list: None, answerer: None };
+    let from = RowsFrom { data: data.to_owned(), rules, ..RowsFrom::default() };
     documents::load_rows_and_origin(&cast.federation, &from).map(|(rows, origin)| (rows, Arc::new(origin)))
 }
 

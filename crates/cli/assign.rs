@@ -126,12 +126,9 @@ impl AssignArgs {
         // One line of memberships for every row: none is left out.
         let schema = documents::schema_beside(&self.model)?
             .map(|schema| Arc::new(Schema { missing: Missing::Refuse, ..schema }));
-        let rules = self
-            .policy
-            .as_deref()
-            .map(documents::load_policy)
-            .transpose()?
-            .map(|site| Arc::new(RowRules { missing: None, filter: Filter::default(), ..(*site.rows).clone() }));
+        let rules = self.policy.as_deref().map(documents::load_policy).transpose()?.map(|site| {
+            Arc::new(RowRules { missing: None, filter: Filter::default(), persons: None, ..(*site.rows).clone() })
+        });
         let (categorical, label) = (model.categorical.clone(), self.id.clone());
         Ok(TableSpec { columns, categorical, schema, rules, label, ..TableSpec::default() })
     }

@@ -160,7 +160,11 @@ impl Verb for DemoArgs {
         method.noise.expected_rows.get_or_insert(source.sites.iter().map(|site| site.rows.len() as u64).sum());
         let work = work(args, &method, &source)?;
         work.check().map_err(|e| Failure::new(Code::Usage, e.0, SEE_HELP))?;
-        args.method.noise.hides_sites_in_vain(source.sites.len())?;
+        args.method.noise.check_unit(source.sites.len())?;
+        if args.method.noise.hides_persons() {
+            let what = "the demonstration does not know which rows are of one person (--dp-unit person)";
+            return Err(Failure::new(Code::Usage, what, "leave --dp-unit out here; `veilsum plan make` takes it"));
+        }
         let domain = work.domain()?;
         let prepared =
             source.sites.iter().map(|s| s.prepare(&domain, work.out_of_box)).collect::<Result<Vec<_>, _>>()?;

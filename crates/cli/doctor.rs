@@ -305,7 +305,7 @@ impl Doctor {
         let kept = reading.kept.map_or(String::new(), |label| format!("; the label, kept here: {label}"));
         // How many they are is the site's own, and a report like this one is sent to whoever helps.
         let says = format!("{place}: every row can be used");
-        self.pass("rows", format!("{says}; columns that are used: {used}; that stay unread: {ignored}{kept}"));
+        self.pass("rows", format!("{says}; columns that are used: {used}; that stay here: {ignored}{kept}"));
         papers.rows = Some((rows, origin));
     }
 

@@ -74,6 +74,7 @@ fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
         ("missing_marks", !rules.marks.is_empty()),
         ("filter", !rules.filter.conditions().is_empty()),
         ("precision", rules.precision == Precision::Single),
+        ("person", rules.persons.is_some()),
     ];
     let said: Vec<&str> = said.into_iter().filter(|(_, said)| *said).map(|(key, _)| key).collect();
     if said.is_empty() {
@@ -203,7 +204,7 @@ pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Co
 
 #[cfg(test)]
 mod tests {
-    use veilsum_node::table::Filter;
+    use veilsum_node::table::{Filter, Persons};
 
     use super::*;
 
@@ -214,6 +215,7 @@ mod tests {
         for (key, rules) in [
             ("filter", RowRules { filter: Filter::parse("age >= 18").unwrap(), ..of_files.clone() }),
             ("precision", RowRules { precision: Precision::Single, ..of_files.clone() }),
+            ("person", RowRules { persons: Some(Persons { column: "id".into(), rows: 1 }), ..of_files.clone() }),
             ("missing_marks", RowRules { marks: vec!["-99".into()], ..of_files.clone() }),
             ("columns", RowRules { columns: [("age".into(), "Alter".into())].into(), ..of_files.clone() }),
         ] {

@@ -210,7 +210,8 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
         );
     }
     let (schema, rules) = (schema_beside(&args.own.key)?.map(Arc::new), Some(from.rules.clone()));
-    let spec = TableSpec { schema, rules, list: from.list.clone(), ..TableSpec::default() };
+    let person_key = from.person_key()?;
+    let spec = TableSpec { schema, rules, list: from.list.clone(), person_key, ..TableSpec::default() };
     let (_, header) = header_of(&from, spec.schema.as_deref())?;
     let (columns, categorical) = from_indicators(&names, &header);
     // One pass for each column of labels that was counted by.
@@ -415,6 +416,8 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
             "Rows that came later have the account. After a declared change this site answers plans with noise only.",
         );
     }
+    let person = words::of_a_person(&site);
+    told.push(&person);
     let mut page = Page::new(&format!("What {owner} gave away"));
     page.says(&says).part("What was given away").list(text.lines().map(str::trim));
     page.part("Columns").table(&["columns", "names"], &lines).part("What it can tell").list(&told);

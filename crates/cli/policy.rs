@@ -197,6 +197,9 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
         Some(rho) => dp::spends(rho),
     };
     text += &format!("together           {together}\n");
+    if total.nano_rho.is_some() && site.policy.rows_per_person.is_some() {
+        text += &format!("persons            {}\n", words::of_a_person(&site));
+    }
     let cost = Cost::of(&federation)?;
     let totals = words::totals_tell(&federation, &cost);
     text += &format!("\n{}", words::totals(&totals));

@@ -150,9 +150,9 @@ impl Report {
         match (&self.reading, schema.and_then(|schema| schema.label.as_ref())) {
             (Some(reading), _) => drop(page.table(&["in this site's file", "columns"], columns_of(reading).map(|(a, b)| [a.to_owned(), b]))),
             (None, Some(label)) => drop(page.paragraph(&format!(
-                "Every other column of a site's file stays unread. The column {label} stays at the sites: no plan may use it or count by it."
+                "Nothing of any other column of a site's file leaves it. The column {label} stays at the sites: no plan may use it or count by it."
             ))),
-            (None, None) => drop(page.paragraph("Every other column of a site's file stays unread.")),
+            (None, None) => drop(page.paragraph("Nothing of any other column of a site's file leaves it.")),
         }
     }
 
@@ -212,7 +212,9 @@ impl Report {
         let total = self.forecast.total();
         page.paragraph(&match total.nano_rho {
             None => format!("Together: {} exact numbers at most. {}", total.scalars, words::EXACT),
-            Some(rho) => format!("Together, with noise: {} at most.", dp::spends(rho)),
+            Some(rho) => {
+                format!("Together, with noise: {} at most. {}", dp::spends(rho), words::of_a_person(&self.site))
+            }
         });
         page.paragraph("What these totals say, and where that is dangerous:");
         let asked = kinds_asked(&self.federation.work, self.cost.questions.iter().map(|question| question.name));

@@ -4,7 +4,7 @@
 pub(crate) use veilsum_node::report::totals::{EXACT, totals_tell};
 use veilsum_node::{
     cost::Cost,
-    documents::{Federation, Reading},
+    documents::{Federation, Reading, SitePolicy},
 };
 
 use crate::verb::listed;
@@ -15,7 +15,7 @@ pub(crate) fn columns_of(reading: &Reading) -> [(&'static str, String); 3] {
         reading.kept.as_ref().map_or("none".to_owned(), |label| format!("{label}, the label: no plan may use it"));
     [
         ("columns that are used", listed(&reading.used)),
-        ("columns that stay unread", listed(&reading.ignored)),
+        ("columns that stay here", listed(&reading.ignored)),
         ("kept here by the schema", kept),
     ]
 }
@@ -29,7 +29,7 @@ pub(crate) fn columns(reading: &Reading) -> String {
 pub(crate) fn unread(federation: &Federation) -> String {
     let kept = federation.schema.as_ref().and_then(|schema| schema.label.as_ref());
     let kept = kept.map_or(String::new(), |label| format!("; {label} is kept at the sites by the schema"));
-    format!("Every other column of a site's file stays unread{kept}")
+    format!("Nothing of any other column of a site's file leaves it{kept}")
 }
 
 /// What of it a terminal does not show already beside [`Cost::to_text`].
@@ -44,4 +44,37 @@ pub(crate) fn totals_beside(federation: &Federation, cost: &Cost) -> String {
 pub(crate) fn totals(sentences: &[String]) -> String {
     let each = sentences.iter().map(|sentence| format!("  {sentence}\n"));
     format!("What totals can tell\n{}", each.collect::<String>())
+}
+
+/// What the account means for a person of this site ([NOI-6]).
+pub(crate) fn of_a_person(site: &SitePolicy) -> String {
+    match site.policy.rows_per_person {
+        None => "The account is of one row: a person with r rows costs r² times as much. `person` under [rows] in site.toml bounds r."
+            .to_owned(),
+        Some(1) => "One row of a person counts here, so the account is of one person.".to_owned(),
+        Some(rows) => format!(
+            "One person has at most {rows} rows that count here. Plans whose unit is one row cost a person {rows}² = {} times what the account \
+             says; of those whose unit is a person it says what they cost one.",
+            rows * rows
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_proto::policy::Policy;
+
+    use super::*;
+
+    #[test]
+    fn a_site_says_what_its_account_means_for_a_person() {
+        for (rows_per_person, said) in [
+            (None, "a person with r rows costs r² times"),
+            (Some(1), "the account is of one person"),
+            (Some(3), "cost a person 3² = 9 times"),
+        ] {
+            let site = SitePolicy::from(Policy { rows_per_person, ..Policy::default() });
+            assert!(of_a_person(&site).contains(said), "{}", of_a_person(&site));
+        }
+    }
 }

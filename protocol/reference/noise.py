@@ -114,12 +114,17 @@ def budgets(noise, rounds):
     return rho * count, rho * round_, rho * validation
 
 
+def rows_of_unit(noise):
+    return noise["unit"][1].get("rows", 1)
+
+
 def levels(question, noise, rounds, domain):
-    """Section 17.4: sensitivity and deviation of every block, for one K, one restart and one row."""
+    """Section 17.4: sensitivity and deviation of every block, for one K, one restart and one unit."""
     spans = [high - low for low, high in map(domain.interval, range(domain.columns))]
     far = math.sqrt(math.fsum(x * x for x in spans)) / 2 * (1 + 1e-5)
 
-    def own(sensitivity, rho):
+    def own(of_a_row, rho):
+        sensitivity = of_a_row * rows_of_unit(noise)
         return sensitivity, sensitivity / math.sqrt(2 * rho)
 
     count, each, validation = budgets(noise, rounds)
@@ -132,11 +137,12 @@ def levels(question, noise, rounds, domain):
     return [own(math.sqrt(k) * 2 * far, third), own(1.0, third), own(4 * far * far * k ** (1 - q["m"]), third)]
 
 
-def share(sensitivity, deviation, length, bits, honest, max_rows):
+def share(sensitivity, deviation, length, bits, honest, max_rows, unit):
     """[NOI-3]."""
     doubles = 2**-30 + 2**-52 * max_rows * (8192 + -(-max_rows // 8192))
     exact = sensitivity * 2**bits
-    wanted = deviation * 2**bits * ((exact * (1 + doubles) + math.sqrt(length)) / exact) / math.sqrt(honest)
+    rounding = math.sqrt(length) * max(1, unit / 2)
+    wanted = deviation * 2**bits * ((exact * (1 + doubles) + rounding) / exact) / math.sqrt(honest)
     # Everybody has to come to the same whole number: a case that doubles may decide is none for a vector.
     assert 0.001 < wanted % 1 < 0.999 and 4 <= wanted <= MAX_SIGMA, wanted
     return math.ceil(wanted)
@@ -154,7 +160,7 @@ def noisy_answer(work, question, rows, sites, max_rows, honest, k):
         e = exponent(bound)
         room = math.ceil(40 * 1.01 * deviation / math.sqrt(honest) / 2**e)  # [NOI-4]
         bits, limit, finer = fixed.scale(sites, max_rows + room, e, work["step_bits"])
-        sigma = share(sensitivity, deviation, length, bits, honest, max_rows)
+        sigma = share(sensitivity, deviation, length, bits, honest, max_rows, rows_of_unit(noise))
         layout.append({"name": name, "words": length, "fraction_bits": bits, "limit": limit, "deviation": sigma})
         for x in values[at : at + length]:
             for c in x if isinstance(x, list) else [x]:
@@ -188,8 +194,10 @@ def answer_cases(secret):
     queries = {"first round": ("shifts", first), "validation": ("fuzzy_validation", {"centres": centres, "m": 2.0})}
     questions = {"count": ("CountRows", {})}
     questions |= {name: ("Cluster", {"transform": None, "queries": [query]}) for name, query in queries.items()}
+    cases = [(name, question, ("record", {})) for name, question in questions.items()]
+    cases += [(f"{name}, persons", questions[name], ("person", {"rows": 5})) for name in ("count", "first round")]
     rows = [[2.2, 0.75], [7.1, 0.3], [11.5, 2.9]]
-    for name, question in questions.items():
+    for name, question, work["recipe"]["noise"]["unit"] in cases:
         # So many rows that what summing in doubles may add is more than a step.
         plan, k = {"sites": 5, "max_rows": 10_000_000, "honest": 3}, key(secret, H("round", name.encode()))
         layout, words = noisy_answer(work, question, rows, **plan, k=k)

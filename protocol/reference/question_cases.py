@@ -1,5 +1,7 @@
 """Vectors of the application's questions: bytes, layouts, answers in fixed point, draws, plans (spec section 13)."""
 
+import copy
+
 import answers
 import questions
 from domain import carried, exponent, scaled
@@ -176,6 +178,9 @@ def works():
         },
     }  # fmt: skip
     yield noisy
+    persons = copy.deepcopy(noisy)
+    persons["recipe"]["noise"]["unit"] = ("person", {"rows": 3})
+    yield persons
     mixed = work(("gmm", {**stop, "regularisation": 1e-6}), uniform)
     mixed["recipe"]["choice"] = {"by": ("bic", {}), "elbow": False}
     yield mixed

@@ -7,7 +7,7 @@ use chacha20::{
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, OutOfBox, Query, Scaling,
     method::{Candidates, LocalRange, Preparation, Scale, Seeding, Validity, Winsor},
-    privacy::Noise,
+    privacy::{Noise, Unit},
     query::LocalSteps,
     sampling::Sampling,
 };
@@ -182,6 +182,9 @@ pub(crate) fn work(dice: &mut Dice, noisy: bool) -> PlanSpec {
         noise.tau = dice.of(&[0.0, 0.25]);
         noise.absolute_rounds = dice.below(3) as u32;
         noise.retries = dice.below(3) as u32;
+        if noise.retries == 2 {
+            noise.unit = Unit::Person { rows: 2 };
+        }
         work.recipe.noise = Some(noise);
     }
     work
@@ -189,7 +192,7 @@ pub(crate) fn work(dice: &mut Dice, noisy: bool) -> PlanSpec {
 
 /// What a policy may forbid, by public facts.
 fn policy(dice: &mut Dice) -> Policy {
-    let mut policy = toy_policy().policy;
+    let mut policy = Policy { rows_per_person: Some(2), ..toy_policy().policy };
     match dice.below(16) {
         0 => policy.nano_rho = dice.below(300_000_000),
         1 => policy.methods = Some(vec!["fcm".into()]),
@@ -199,6 +202,7 @@ fn policy(dice: &mut Dice) -> Policy {
         5 => policy.floor.max_rounds = dice.below(8) as u32,
         6 => policy.exact = Exact::Never,
         7 => policy.floor.contributors = 2,
+        8 => policy.rows_per_person = None,
         _ => {}
     }
     policy

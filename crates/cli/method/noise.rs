@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use veilsum_cluster::{
     Clusters, OutOfBox,
     method::Seeding,
-    privacy::{DEFAULT_RHO, Noise, Unit},
+    privacy::{DEFAULT_RHO, MOST_ROWS_OF_A_PERSON, Noise, Unit},
 };
 
 use super::heading;
@@ -15,6 +15,8 @@ use veilsum_node::error::{Code, Failure};
 pub(crate) enum UnitName {
     /// One row
     Record,
+    /// One person of a site, of whom --rows-per-person rows count there at most: every site names its column of persons in site.toml
+    Person,
     /// A whole site: of use from some 200 sites on at rho 1.6, from some 1,000 at rho 0.3; refused if it is of none
     Site,
 }
@@ -26,7 +28,7 @@ pub(crate) struct NoiseArgs {
     /// No noise: totals are exact, and rows may be inferred from them
     ///
     /// The operator of every site has to agree to this very plan (`veilsum plan agree`).
-    #[arg(long, conflicts_with_all = ["rho", "dp_unit", "dp_absolute_rounds", "dp_tau", "dp_validation_share"])]
+    #[arg(long, conflicts_with_all = ["rho", "dp_unit", "rows_per_person", "dp_absolute_rounds", "dp_tau", "dp_validation_share"])]
     pub exact: bool,
     /// What a run spends of every site's account, as rho (zCDP) [default: 0.25]
     ///
@@ -40,6 +42,11 @@ pub(crate) struct NoiseArgs {
     /// Whose presence is hidden
     #[arg(long, value_enum, default_value = "record", hide_short_help = true)]
     pub dp_unit: UnitName,
+    /// Under --dp-unit person: rows of one person that count at a site at most [default: 1]
+    ///
+    /// Noise grows with this number. A site may count fewer, as its site.toml says; one that counts more refuses the plan.
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u64).range(1..=MOST_ROWS_OF_A_PERSON), hide_short_help = true)]
+    pub rows_per_person: Option<u64>,
     /// Rounds at the beginning with sums around the middle of the box [default: 0; 3 for uniform first centres]
     #[arg(long, value_name = "N", hide_short_help = true)]
     pub dp_absolute_rounds: Option<u32>,
@@ -72,6 +79,11 @@ impl NoiseArgs {
         !self.exact
     }
 
+    /// Whether the noise hides persons, so that every site has to know whose rows are whose.
+    pub(crate) fn hides_persons(&self) -> bool {
+        self.asked() && self.dp_unit == UnitName::Person
+    }
+
     fn rho(&self) -> Option<f64> {
         self.asked().then(|| self.rho.unwrap_or(DEFAULT_RHO))
     }
@@ -86,6 +98,7 @@ impl NoiseArgs {
         Some(Noise {
             unit: match self.dp_unit {
                 UnitName::Record => Unit::Record,
+                UnitName::Person => Unit::Person { rows: self.rows_per_person.unwrap_or(1) },
                 UnitName::Site => Unit::Site { rows: max_rows },
             },
             absolute_rounds: self.dp_absolute_rounds.unwrap_or(usual.absolute_rounds),
@@ -98,11 +111,16 @@ impl NoiseArgs {
         })
     }
 
-    /// Refuses noise that hides whole sites where it would leave nothing of the centres.
+    /// Refuses noise that hides whole sites where it would leave nothing of the centres, and a number of rows of persons that it does not
+    /// hide.
     ///
     /// # Errors
-    /// A [`Failure`] with the number of sites from which on it is of use.
-    pub(crate) fn hides_sites_in_vain(&self, sites: usize) -> Result<(), Failure> {
+    /// A [`Failure`] with what to say, and for sites with their number from which on it is of use.
+    pub(crate) fn check_unit(&self, sites: usize) -> Result<(), Failure> {
+        if self.rows_per_person.is_some() && self.dp_unit != UnitName::Person {
+            let what = "--rows-per-person is for noise that hides persons";
+            return Err(Failure::new(Code::Usage, what, "say --dp-unit person, too, or leave it out"));
+        }
         let Some(rho) = self.rho().filter(|_| self.dp_unit == UnitName::Site && !self.dp_useless) else {
             return Ok(());
         };
@@ -116,7 +134,7 @@ impl NoiseArgs {
                 "noise that hides a whole site leaves nothing of the centres among {sites} sites: at rho {rho} it is of use \
                  from some {needed} sites on"
             ),
-            "hide single rows (--dp-unit record)",
+            "hide single rows or persons (--dp-unit record or person)",
         ))
     }
 
@@ -175,6 +193,28 @@ mod tests {
             [Some(250_000_000), Some(1_000_000_000), None]
         );
         assert!(Line::try_parse_from(["plan", "--exact", "--rho=1"]).is_err());
+    }
+
+    #[test]
+    fn persons_are_hidden_if_the_plan_says_it() {
+        let unit = |line: &[&str]| {
+            let noise = Line::try_parse_from([&["plan"], line].concat()).map_err(|_| Code::Usage)?.noise;
+            noise.check_unit(3).map_err(|failure| failure.code)?;
+            let one = Clusters { min: 1, max: 1 };
+            Ok(noise.noise(one, 100, &Seeding::Candidates(Candidates::usual(1))).map(|noise| noise.unit))
+        };
+        assert_eq!(unit(&[]), Ok(Some(Unit::Record)));
+        assert_eq!(unit(&["--dp-unit=person"]), Ok(Some(Unit::Person { rows: 1 })));
+        assert_eq!(unit(&["--dp-unit=person", "--rows-per-person=5"]), Ok(Some(Unit::Person { rows: 5 })));
+        for wrong in [
+            &["--rows-per-person=5"][..],
+            &["--dp-unit=site", "--rows-per-person=5"],
+            &["--exact", "--rows-per-person=5"],
+            &["--dp-unit=person", "--rows-per-person=0"],
+            &["--dp-unit=person", "--rows-per-person=1001"],
+        ] {
+            assert_eq!(unit(wrong), Err(Code::Usage), "{wrong:?}");
+        }
     }
 
     #[test]

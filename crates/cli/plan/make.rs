@@ -166,7 +166,7 @@ pub(crate) fn made(args: &MakeArgs, roster: Roster, schema: Option<Schema>) -> R
     // Proved before it is signed, and again by everybody who loads it.
     let federation = Federation::new(roster, terms).and_then(|of| of.under(schema)).map_err(wrong)?;
     let privacy = Privacy::of(&federation.work, &federation.form()?);
-    args.method.noise.hides_sites_in_vain(sites)?;
+    args.method.noise.check_unit(sites)?;
     if !args.method.noise.dp_useless
         && let Some(warning) = privacy.and_then(|privacy| privacy.warning())
     {

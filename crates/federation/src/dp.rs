@@ -4,7 +4,7 @@ use serde::Serialize;
 use veilsum_cluster::{
     Method, Step,
     method::mechanism::{self, Kept},
-    privacy::{Forecast, Noise, Unit},
+    privacy::{Forecast, Noise, Unit, epsilon_text},
 };
 
 use veilsum_proto::policy::rho_text;
@@ -27,7 +27,7 @@ pub struct Privacy {
     pub epsilon: f64,
     /// The delta at which epsilon is shown, below one over the expected rows.
     pub delta: f64,
-    /// What is added or removed: `record` or `site`.
+    /// What is added or removed: `record`, `person` or `site`.
     pub unit: &'static str,
     /// Rows of a unit at most.
     pub rows_of_unit: u64,
@@ -67,16 +67,17 @@ impl Privacy {
         // A plan whose mechanism cannot be played promises nothing.
         let none = Kept { probability: 0.0, without_noise: 0.0, lost: 1.0, layouts: 0 };
         let Kept { probability, without_noise, .. } = kept.unwrap_or(none);
-        let (unit, rows_of_unit) = match noise.unit {
-            Unit::Record => ("record", 1),
-            Unit::Site { rows } => ("site", rows),
+        let unit = match noise.unit {
+            Unit::Record => "record",
+            Unit::Site { .. } => "site",
+            Unit::Person { .. } => "person",
         };
         Some(Privacy {
             promise: noise.promise(),
             epsilon: noise.epsilon(),
             delta: noise.delta(),
             unit,
-            rows_of_unit,
+            rows_of_unit: noise.unit.rows(),
             rho,
             retries: noise.retries,
             advantage_at_most: advantage,
@@ -94,19 +95,19 @@ impl Privacy {
     /// For a terminal.
     pub fn to_text(&self) -> String {
         let unit = match self.unit {
-            "site" => format!("a whole site of at most {} rows", self.rows_of_unit),
-            _ => "one row".to_owned(),
+            "site" => Unit::Site { rows: self.rows_of_unit },
+            "person" => Unit::Person { rows: self.rows_of_unit },
+            _ => Unit::Record,
         };
         let mut text = format!(
             "privacy     rho {} for {unit} added or removed, over the whole run and {} lost questions that are asked again\n\
-             \x20           epsilon {:.3} at delta {:e}; whoever tests for it gains at most {:.3} over guessing\n\
+             \x20           {}; whoever tests for it gains at most {:.3} over guessing\n\
              noise       weights {:.1}, sums {:.3} (working units), row count {:.1}\n\
              forecast    error of a centre {:.3} of the box's half width\n\
              \x20           all clusters kept with probability {:.2} ({:.2} without noise), of clear clusters anywhere in the box\n",
             self.rho,
             self.retries,
-            self.epsilon,
-            self.delta,
+            epsilon_text(self.rho, self.delta),
             self.advantage_at_most,
             self.noise_of_weights,
             self.noise_of_sums,
@@ -181,7 +182,7 @@ pub const DELTA: f64 = 1e-6;
 
 /// What so much rho is, in 10^-9, for people: with epsilon at [`DELTA`].
 pub fn spends(nano_rho: u64) -> String {
-    format!("rho {} (epsilon {:.2} at delta {DELTA:e})", rho_text(nano_rho), epsilon(nano_rho, DELTA))
+    format!("rho {} ({})", rho_text(nano_rho), epsilon_text(nano_rho as f64 / 1e9, DELTA))
 }
 
 #[cfg(test)]

@@ -284,7 +284,7 @@ impl Layout {
             let finest = fixed::scale(form.sites, rows.saturating_add(room), bound_exp)?;
             let scale = form.step_bits.map_or(finest, |bits| finest.capped(bound_exp, bits));
             let noise =
-                share.map(|(noise, level)| share_of(level, &block, &scale, noise.honest, form.max_rows)).transpose()?;
+                share.map(|(noise, level)| share_of(level, &block, &scale, &noise, form.max_rows)).transpose()?;
             Ok(ScaledBlock { block, scale, summed_bits: finest.fraction_bits, noise })
         };
         let blocks: Vec<ScaledBlock> = blocks.into_iter().enumerate().map(scaled).collect::<Result<_, Error>>()?;

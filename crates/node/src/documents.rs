@@ -116,6 +116,7 @@ pub fn load_rows_and_origin(
         return Ok((Arc::new(rows), origin));
     }
     let domain = work.domain()?;
+    read_often(&from)?;
     let spec = spec_of(federation, &from)?;
     let label = work.labels.as_ref().map(|labels| labels.column.clone());
     let number = per_number(federation, from.rules.precision)?;
@@ -125,7 +126,6 @@ pub fn load_rows_and_origin(
         let (rows, origin) = ready(federation, &from, table, number)?;
         return Ok((Arc::new(rows), origin));
     }
-    read_often(&from)?;
     let reading = Arc::new(Reader::new(&from.data, spec, domain.columns(), from.memory())?);
     let rows = Checked::begin(reading.clone(), &domain, work.out_of_box, work.labels.clone())?;
     let own = OwnRows::new(reading, label.clone(), Some(&rows));
@@ -146,14 +146,18 @@ fn room(from: &RowsFrom, numbers: u64, number: u64) -> u64 {
 /// Whether the rows are where they can be read more than once.
 fn read_often(from: &RowsFrom) -> Result<(), Failure> {
     let pipe = std::fs::metadata(&from.data).is_ok_and(|of| !of.is_file() && !of.is_dir());
-    if !pipe || from.rules.precision == Precision::Double {
+    let (which, key) = match (&from.rules.persons, from.rules.precision) {
+        (Some(_), _) => ("cut to so many of a person are read twice", "person"),
+        (None, Precision::Single) => ("that are held in single precision are read three times", "precision"),
+        (None, Precision::Double) => return Ok(()),
+    };
+    if !pipe {
         return Ok(());
     }
-    let what = format!(
-        "{}: it is a pipe, which can be read once, and rows that are held in single precision are read three times",
-        from.data.display()
+    let what = format!("{}: it is a pipe, which can be read once, and rows {which}", from.data.display());
+    let next = format!(
+        "give the rows as a file, a folder, or on standard input (--data -); or take {key} out of [rows] in site.toml"
     );
-    let next = "give the rows as a file, a folder, or on standard input (--data -); or take precision out of [rows] in site.toml";
     Err(Failure::input(what, next))
 }
 
@@ -208,7 +212,7 @@ const SOME: usize = 1 << 16;
 
 /// All rows, where they fit into the site's budget.
 fn held(from: &RowsFrom, spec: &TableSpec, number: u64) -> Result<Option<Table>, Failure> {
-    let mut batches = Batches::new(table::open(&from.data)?, spec)?;
+    let mut batches = table::batches(&from.data, spec)?;
     while batches.more(SOME)? {
         if batches.table().values.len() as u64 * number > from.memory() {
             return Ok(None);
@@ -260,6 +264,7 @@ fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Failur
         within,
         rules: Some(from.rules.clone()),
         list: from.list.clone(),
+        person_key: from.person_key()?,
         total: work.recipe.noise.is_some().then_some(domain),
     })
 }

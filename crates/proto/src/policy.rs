@@ -52,6 +52,8 @@ pub struct Policy {
     /// Rows that this site holds at most, far above those that it has, and no secret: a plan with noise leaves room for as many
     /// ([POL-4]).
     pub max_rows: u64,
+    /// Rows of one person that count at most, if the site takes others away by a column of persons; no secret ([POL-4]).
+    pub rows_per_person: Option<u64>,
 }
 
 /// What a site makes of plans without noise ([POL-9]).
@@ -79,6 +81,7 @@ impl Default for Policy {
             nano_rho: DEFAULT_NANO_RHO,
             exact: Exact::ByAgreement,
             max_rows: DEFAULT_MAX_ROWS,
+            rows_per_person: None,
         }
     }
 }
@@ -110,6 +113,8 @@ pub struct PlanFacts<'a> {
     pub method: &'a str,
     /// Its columns.
     pub columns: Vec<&'a str>,
+    /// Rows of one person at most, if its noise hides persons.
+    pub rows_per_person: Option<u64>,
 }
 
 /// What one answer gives away.
@@ -237,7 +242,15 @@ pub fn check_plan(policy: &Policy, plan: &PlanFacts<'_>) -> Result<(), Error> {
     {
         return refused(format!("the column {column:?} is not on this site's list (columns)"));
     }
-    Ok(())
+    match (plan.rows_per_person, policy.rows_per_person) {
+        (Some(_), None) => refused(
+            "the plan hides persons, and this site does not say which rows are of one person (person under [rows] in site.toml)".into(),
+        ),
+        (Some(most), Some(own)) if own > most => refused(format!(
+            "the plan hides persons of at most {most} rows, and at this site {own} rows of one count (rows_per_person)"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The account: what all answers under this identity spend together ([POL-8]), and that nothing leaves without noise which

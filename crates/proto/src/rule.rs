@@ -224,6 +224,7 @@ rules! {
     Noi6 "NOI-6" "17.4"
     Noi7 "NOI-7" "17.5"
     Noi8 "NOI-8" "17.3"
+    Noi9 "NOI-9" "17.3"
     Qry1 "QRY-1" "13.2"
     Qry2 "QRY-2" "13.2"
     Qry3 "QRY-3" "13.3"

@@ -15,7 +15,7 @@ use super::choice::Pick;
 use super::recipe::{MOST_DESCRIBING, Recipe, Seeding};
 use crate::algorithm::{Algorithm, Fit, Iteration, Round, Walls, check_rounds, confined};
 use crate::distance::usable_fuzzifier;
-use crate::privacy::{Extent, Levels};
+use crate::privacy::{Extent, Levels, MOST_ROWS_OF_A_PERSON, Unit};
 use crate::query::{Shifts, Typical};
 use crate::totals_check::check_values;
 use crate::{Centres, DataError, Domain, MethodError, Query, Start, distance};
@@ -56,7 +56,10 @@ impl Recipe {
             );
         }
         if noise.expected_rows == 0 || noise.rows_of_unit() < 1.0 {
-            return refuse("the number of expected rows, and of rows of a site, is at least 1");
+            return refuse("the number of expected rows, and of rows of a site or a person, is at least 1");
+        }
+        if matches!(noise.unit, Unit::Person { rows } if rows > MOST_ROWS_OF_A_PERSON) {
+            return refuse("at most 1000 rows of a person count");
         }
         if self.restarts > 1 {
             return refuse(

@@ -1,9 +1,17 @@
 //! Zero-concentrated differential privacy (Bun & Steinke 2016): how rho adds up over releases, and which epsilon it
 //! gives at a delta.
+//!
+//! What is proved: a total of sums of exact discrete Gaussians is zCDP ([NOI-6]), rho adds up over adaptive questions, and rho-zCDP is
+//! (epsilon, delta)-DP by [`epsilon`]. One Gaussian of the whole rho would have a smaller epsilon (Balle & Wang 2018 with mu =
+//! sqrt(2 rho): 7.29 instead of 7.77 at rho 1 and delta 10^-6). That curve is proved for continuous noise and not for these sums, so it is
+//! not used.
 
-/// The smallest epsilon at `delta` that rho-zCDP gives: the minimum over a > 1 of
-/// rho a + ln(1 - 1/a) - (ln delta + ln a) / (a - 1) (Canonne, Kamath & Steinke 2020, Proposition 2.6 and Corollary 2.13).
-/// Both arguments must be above 0, and `delta` below 1.
+/// The smallest epsilon at `delta` that is proved for every rho-zCDP mechanism by way of Rényi divergences: the minimum over a > 1 of
+/// rho a + ln(1 - 1/a) - (ln delta + ln a) / (a - 1), which is delta = exp((a - 1)(a rho - epsilon)) / (a - 1) · (1 - 1/a)^a solved for
+/// epsilon (Canonne, Kamath & Steinke 2020, Proposition 12 and Corollary 13; Asoodeh et al. 2020).
+///
+/// Both arguments must be above 0, and `delta` below 1. Every a gives an epsilon that holds, so a search that misses the best one errs
+/// upwards.
 pub fn epsilon(rho: f64, delta: f64) -> f64 {
     let at = |x: f64| {
         // a = 1 + e^x: small orders matter for large rho, large ones for small rho.
@@ -43,6 +51,20 @@ pub fn advantage(rho: f64) -> f64 {
     error_function((rho.max(0.0)).sqrt() / 2.0)
 }
 
+/// The area under the curve of the best test for a unit, by somebody who knows all others: Phi(sqrt(rho)), that against one Gaussian
+/// release of the whole rho. 0.5 is guessing.
+pub fn best_auc(rho: f64) -> f64 {
+    (1.0 + error_function((rho.max(0.0) / 2.0).sqrt())) / 2.0
+}
+
+/// Epsilon with its delta for people, the same on every page. Rounded up.
+pub fn epsilon_text(rho: f64, delta: f64) -> String {
+    let exact = if rho > 0.0 { epsilon(rho, delta) } else { 0.0 };
+    let digits = if exact < 0.1 { 4 } else { 2 };
+    let steps = 10f64.powi(digits as i32);
+    format!("epsilon {:.digits$} at delta {delta:e}", (exact * steps).ceil() / steps)
+}
+
 fn error_function(x: f64) -> f64 {
     if x > 5.0 {
         return 1.0;
@@ -60,20 +82,48 @@ fn error_function(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The table of the literature at delta = 10^-6, and there and back.
+    /// There and back, and never worse than the closed form of Bun & Steinke 2016, Proposition 1.3.
     #[test]
     fn rho_and_epsilon() {
-        let table =
-            [(0.1, 0.00032), (0.3, 0.0025), (0.5, 0.0066), (1.0, 0.0244), (2.0, 0.088), (4.0, 0.311), (8.0, 1.052)];
-        for (eps, expected) in table {
+        for eps in [0.1, 0.3, 0.5, 1.0, 2.0, 4.0, 8.0] {
             let found = rho(eps, 1e-6);
-            assert!((found - expected).abs() <= 0.025 * expected, "{eps}: {found} and not {expected}");
             assert!((epsilon(found, 1e-6) - eps).abs() < 1e-9, "{eps}");
-            // Never worse than the closed form.
             assert!(eps <= found + 2.0 * (found * 1e6f64.ln()).sqrt());
         }
         // Delta alone pays for a little.
         assert!(rho(1e-12, 1e-6) < 1e-11);
+    }
+
+    /// Epsilons of dp-accounting 0.6.0 (PyPI): `RdpAccountant` after `ZCDpEvent(rho)`, of 20,001 orders, which err upwards by less than a
+    /// millionth.
+    #[test]
+    fn epsilon_is_that_of_dp_accounting() {
+        for (rho, delta, theirs) in [
+            (0.0001, 1e-10, 0.0801437310070313),
+            (0.0001, 1e-6, 0.05372712083823594),
+            (0.0244, 1e-6, 1.0009677462315527),
+            (0.25, 1e-6, 3.5422914596884025),
+            (0.25, 1e-5, 3.1889713637104453),
+            (1.0, 1e-10, 10.0343440397951),
+            (1.0, 1e-6, 7.76621663942092),
+            (4.0, 1e-6, 17.86112423070582),
+            (16.0, 1e-5, 41.63190903672542),
+        ] {
+            let own = epsilon(rho, delta);
+            assert!(own <= theirs && (theirs - own) / theirs < 1e-6, "rho {rho}, delta {delta}: {own} and {theirs}");
+        }
+    }
+
+    #[test]
+    fn epsilon_for_people_is_rounded_up_and_has_its_delta() {
+        for (rho, delta, text) in [
+            (1.0, 1e-6, "epsilon 7.77 at delta 1e-6"),
+            (0.25, 1e-6, "epsilon 3.55 at delta 1e-6"),
+            (0.0001, 1e-6, "epsilon 0.0538 at delta 1e-6"),
+            (0.0, 1e-6, "epsilon 0.0000 at delta 1e-6"),
+        ] {
+            assert_eq!(epsilon_text(rho, delta), text);
+        }
     }
 
     #[test]
@@ -82,6 +132,8 @@ mod tests {
             assert!((advantage(rho(eps, 1e-6)) - expected).abs() < 0.001, "{eps}");
         }
         assert_eq!((advantage(0.0), advantage(1e3)), (0.0, 1.0));
+        // The table of docs/src/account.md.
+        assert_eq!([0.25, 1.0].map(|rho| (best_auc(rho) * 100.0).round()), [69.0, 84.0]);
         assert!((error_function(1.0) - 0.842_700_792_949_714_9).abs() < 1e-14);
     }
 }

@@ -10,9 +10,11 @@ mod schedule;
 mod settle;
 mod summation;
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
-pub use accountant::{advantage, epsilon, rho};
+pub use accountant::{advantage, best_auc, epsilon, epsilon_text, rho};
 pub use schedule::{Extent, Forecast, Level, Levels};
 pub(crate) use settle::settled;
 pub use summation::slack;
@@ -71,6 +73,36 @@ pub enum Unit {
         /// The plan's `max_rows`.
         rows: u64,
     },
+    /// One person of a site, whose rows there beyond so many do not count. Each site takes them away by its own column of persons.
+    Person {
+        /// 1 to [`MOST_ROWS_OF_A_PERSON`].
+        rows: u64,
+    },
+}
+
+/// Rows of one person at most that a plan may let count: noise grows with their number.
+pub const MOST_ROWS_OF_A_PERSON: u64 = 1_000;
+
+impl Unit {
+    /// Rows of one unit at most.
+    pub fn rows(self) -> u64 {
+        match self {
+            Unit::Record => 1,
+            Unit::Site { rows } | Unit::Person { rows } => rows,
+        }
+    }
+}
+
+/// For people: the same words on every page.
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unit::Record => f.write_str("one row"),
+            Unit::Site { rows } => write!(f, "a whole site of at most {rows} rows"),
+            Unit::Person { rows: 1 } => f.write_str("one person of a site (of whom one row counts there)"),
+            Unit::Person { rows } => write!(f, "one person of a site (of whom {rows} rows count there at most)"),
+        }
+    }
 }
 
 impl Noise {
@@ -114,26 +146,46 @@ impl Noise {
 
     /// The guarantee of a run under this noise, as a sentence for the reader of its result.
     pub fn promise(&self) -> String {
-        let unit = match self.unit {
-            Unit::Record => "one row".to_owned(),
-            Unit::Site { rows } => format!("a whole site of at most {rows} rows"),
-        };
         format!(
-            "the run is differentially private for {unit} added or removed, while no site has more rows than the plan allows: rho {} \
-             (epsilon {:.3} at delta {:e}); a row that cannot be used (an empty cell, a category that is not listed) is left out and \
-             reported to its own site alone; centres, weights, indices and counts are noisy; first centres, ranges and expected rows in \
-             the plan must not come from the rows",
+            "the run is differentially private for {} added or removed, while no site has more rows than the plan allows: rho {} ({}); \
+             somebody who knows everything about all the others tells whether it is there at best with an AUC of about {:.2}, where 0.5 is \
+             guessing; a row that cannot be used (an empty cell, a category that is not listed) is left out and reported to its own site \
+             alone; centres, weights, indices and counts are noisy; first centres, ranges and expected rows in the plan must not come from \
+             the rows",
+            self.unit,
             self.rho(),
-            self.epsilon(),
-            self.delta()
+            epsilon_text(self.rho(), self.delta()),
+            best_auc(self.rho()),
         )
     }
 
     /// Rows of one unit.
     pub fn rows_of_unit(&self) -> f64 {
-        match self.unit {
-            Unit::Record => 1.0,
-            Unit::Site { rows } => rows as f64,
+        self.unit.rows() as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_says_whom_it_hides_and_how_well() {
+        for (unit, rows, words) in [
+            (Unit::Record, 1, "for one row added"),
+            (Unit::Person { rows: 1 }, 1, "for one person of a site (of whom one row counts there) added"),
+            (Unit::Person { rows: 5 }, 5, "for one person of a site (of whom 5 rows count there at most) added"),
+            (Unit::Site { rows: 64 }, 64, "for a whole site of at most 64 rows added"),
+        ] {
+            let noise = Noise { unit, ..Noise::usual(0.25, 1_000) };
+            let promise = noise.promise();
+            assert!(promise.contains(words), "{promise}");
+            assert!(
+                promise.contains("rho 0.25 (epsilon 3.55 at delta 1e-6); somebody who knows everything"),
+                "{promise}"
+            );
+            assert!(promise.contains("an AUC of about 0.69, where 0.5 is guessing"), "{promise}");
+            assert_eq!(noise.rows_of_unit(), f64::from(rows));
         }
     }
 }

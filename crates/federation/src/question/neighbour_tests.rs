@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use veilsum_cluster::{
     Centres, Domain, OutOfBox, Precision, Prepared, Scaling, Transform,
     kernel::Vectors,
-    privacy::{Extent, Levels, Noise},
+    privacy::{Extent, Levels, Noise, Unit},
     query::{
         Bracket, Contingency, Histogram, LocalMeans, LocalSteps, Margins, Moments, ShapeModel, ShapedShifts,
         ShapedSums, Shifts, Silhouette, Typical, TypicalSums, Typicality, Validation,
@@ -27,6 +27,10 @@ const MAX_ROWS: u64 = 1 << 14;
 
 fn pick<T: Copy>(stream: &mut Stream, of: &[T]) -> T {
     of[stream.below(of.len() as u64) as usize]
+}
+
+fn pick_of<'a, T>(stream: &mut Stream, of: &'a [T]) -> &'a T {
+    &of[stream.below(of.len() as u64) as usize]
 }
 
 fn clamped(x: f64, (low, high): (f64, f64)) -> f64 {
@@ -242,8 +246,8 @@ fn less(a: &[i64], b: &[i64]) -> Vec<i64> {
 }
 
 /// The form of a plan with noise whose shares are possible for most questions.
-fn noisy_form(stream: &mut Stream, domain: &Domain) -> SumBounds {
-    let noise = Noise { retries: 0, ..Noise::usual(pick(stream, &[0.25, 1.0]), 3_000) };
+fn noisy_form(stream: &mut Stream, domain: &Domain, unit: Unit) -> SumBounds {
+    let noise = Noise { retries: 0, unit, ..Noise::usual(pick(stream, &[0.25, 1.0]), 3_000) };
     let extent = Extent {
         preparing: 2,
         seeding: 2,
@@ -287,7 +291,7 @@ fn check(stream: &mut Stream, rows: usize, found: &mut Found) {
     after.insert(case.place, &case.more);
     let [before, after, alone] = [before, after, vec![&case.more]].map(|rows| case.prepared(&rows, &way));
     let fine = SumBounds::new(3, MAX_ROWS);
-    let noisy = noisy_form(stream, &case.inner);
+    let noisy = noisy_form(stream, &case.inner, Unit::Record);
     let key = Key::from_bytes([7; 32]);
     for query in case.queries(stream) {
         let kind = query.kind();
@@ -352,6 +356,72 @@ fn noi_6_one_row_moves_no_answer_farther_than_its_sensitivity() {
     let kinds = found.parts.keys().map(|(kind, _)| *kind);
     let unasked: Vec<_> = kinds.filter(|kind| !found.noisy.contains(kind)).collect();
     assert!(unasked.is_empty(), "never asked under noise: {unasked:?}");
+}
+
+/// A person's rows, up to as many as the plan says, come in at random places at once: the same row again and again, which moves an answer
+/// farthest, or rows of all kinds.
+#[test]
+fn noi_6_a_person_moves_no_answer_farther_than_its_sensitivity() {
+    // Each tries all families of questions, 17 of them.
+    let tries = std::env::var("VEILSUM_NEIGHBOURS").ok().and_then(|n| n.parse().ok()).unwrap_or(600);
+    let mut stream = Stream::new(73, b"veilsum neighbours test ");
+    let mut found = Found::default();
+    for _ in 0..tries {
+        let base = stream.below(6) as usize;
+        let case = Case::draw(&mut stream, base);
+        let way = Way::draw(&mut stream, &case.domain);
+        let most = pick(&mut stream, &[1, 2, 3, 5, 40]);
+        let own = if stream.below(3) == 0 { 1 + stream.below(most) } else { most };
+        let copies = stream.below(2) == 0;
+        let mut after: Vec<&Vec<f64>> = case.rows.iter().collect();
+        for _ in 0..own {
+            let row = if copies || case.rows.is_empty() { &case.more } else { pick_of(&mut stream, &case.rows) };
+            after.insert(stream.below(after.len() as u64 + 1) as usize, row);
+        }
+        let before = case.prepared(&case.rows.iter().collect::<Vec<_>>(), &way);
+        let after = case.prepared(&after, &way);
+        let form = noisy_form(&mut stream, &case.inner, Unit::Person { rows: most });
+        let (fine, key) = (SumBounds::new(3, MAX_ROWS), Key::from_bytes([7; 32]));
+        for query in case.queries(&mut stream) {
+            let kind = query.kind();
+            let sensitivities = query.sensitivity(&case.inner).expect("a sensitivity").blocks();
+            let batch = case.batch(vec![query]);
+            let of = |rows: &Prepared, form| contributed(&way, &batch, rows, form, &key);
+            let layout = Layout::of_batch(&batch, &case.domain, &fine).unwrap();
+            let change = less(&of(&after, fine), &of(&before, fine));
+            for ((block, moved), sensitivity) in norms(&layout.blocks, &change).zip(sensitivities) {
+                let half = (block.block.len as f64).sqrt() / 2.0;
+                let allowed = most as f64 * (sensitivity * power(block.scale.fraction_bits) * (1.0 + 1e-9) + half);
+                assert!(moved <= allowed, "{kind} {}: {moved} of {allowed}", block.block.name);
+                let part = found.parts.entry((kind, block.block.name)).or_insert(0.0);
+                *part = part.max(moved / allowed);
+            }
+            if in_steps_of_noise(&case.domain, &batch, form, |rows| of(rows, form), [&before, &after]) {
+                found.noisy.insert(kind);
+            }
+        }
+    }
+    println!("{found:#?}");
+    let slack: Vec<_> = found.parts.iter().filter(|(_, part)| **part < 0.7).collect();
+    assert!(slack.is_empty(), "{slack:?}");
+    let unasked: Vec<_> = found.parts.keys().filter(|(kind, _)| !found.noisy.contains(kind)).collect();
+    assert!(unasked.is_empty(), "never asked under noise: {unasked:?}");
+}
+
+/// [NOI-3]: where no finer steps are summed, every row of a person is rounded to the total's, half a step each.
+#[test]
+fn noi_3_every_row_of_a_person_is_rounded() {
+    let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
+    let share = |unit| {
+        let form = noisy_form(&mut Stream::new(74, b"veilsum neighbours test "), &domain, unit);
+        let layout = Question::CountRows.layout(&domain, &form).unwrap();
+        let block = &layout.blocks[0];
+        let slack = veilsum_cluster::privacy::slack(MAX_ROWS);
+        block.noise.unwrap().sensitivity - unit.rows() as f64 * power(block.scale.fraction_bits) * (1.0 + slack)
+    };
+    let rounding = [1, 2, 3, 40].map(|rows| (share(Unit::Person { rows }) * 1e3).round() / 1e3);
+    assert_eq!(rounding, [1.0, 1.0, 1.5, 20.0]);
+    assert!((share(Unit::Record) - 1.0).abs() < 1e-3);
 }
 
 /// The same over several chunks of rows and with other numbers of threads.

@@ -38,18 +38,19 @@ pub(super) fn head_room(level: &Level, honest: usize, bound: f64) -> u64 {
 /// Shares below this many steps would not add up to a discrete Gaussian.
 const LEAST_SHARE: f64 = 4.0;
 
-/// [NOI-3]: the planned deviation, widened by what summing in doubles and rounding to steps add to the sensitivity, over the
-/// root of the sites that make it, rounded up.
+/// [NOI-3]: the planned deviation, widened by what summing in doubles and rounding the rows of a unit to steps add to the sensitivity,
+/// over the root of the sites that make it, rounded up.
 pub(super) fn share_of(
     level: &Level,
     block: &Block,
     scale: &Scale,
-    honest: usize,
+    shared: &Shared,
     max_rows: u64,
 ) -> Result<Share, Error> {
+    let (honest, rows) = (shared.honest, shared.levels.noise().rows_of_unit());
     let step = power(-scale.fraction_bits);
     let exact = level.sensitivity / step;
-    let sensitivity = exact * (1.0 + privacy::slack(max_rows)) + (block.len as f64).sqrt();
+    let sensitivity = exact * (1.0 + privacy::slack(max_rows)) + (block.len as f64).sqrt() * (rows / 2.0).max(1.0);
     let deviation = (level.deviation / step * (sensitivity / exact) / (honest.max(1) as f64).sqrt()).ceil();
     if honest == 0 || !(LEAST_SHARE..=noise::MAX_SIGMA as f64).contains(&deviation) {
         let why = format!("a site's share of the noise of {:?} is {deviation:.0} steps", block.name);

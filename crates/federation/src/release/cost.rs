@@ -1,5 +1,6 @@
 //! What an answer gives away, and what a plan tells a site's policy about itself ([POL-4], [POL-8]).
 
+use veilsum_cluster::privacy::Unit;
 use veilsum_proto::{
     Error, Rule,
     limits::MIN_SITES,
@@ -50,7 +51,11 @@ pub fn promise((terms, form, sites): (&Terms, &SumBounds, usize), policy: &Polic
 /// Describes a plan to a policy.
 pub fn facts(work: &PlanSpec) -> PlanFacts<'_> {
     let columns = work.headers().chain(work.labels.iter().map(|l| l.column.as_str()));
-    PlanFacts { method: work.method_name(), columns: columns.collect() }
+    let rows_per_person = match work.recipe.noise.map(|noise| noise.unit) {
+        Some(Unit::Person { rows }) => Some(rows),
+        _ => None,
+    };
+    PlanFacts { method: work.method_name(), columns: columns.collect(), rows_per_person }
 }
 
 /// The most that the total of an answer can say.

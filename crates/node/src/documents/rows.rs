@@ -8,12 +8,14 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use veilsum_cluster::privacy::MOST_ROWS_OF_A_PERSON;
 
 use crate::{
+    error::{Code, Failure},
     foreign::{ANSWER_SECONDS, Command},
     release::Precision,
     schema::Missing,
-    table::{Filter, Meaning, RowRules, Unit},
+    table::{Filter, Meaning, PersonKey, Persons, RowRules, Unit},
 };
 
 /// Bytes that rows may take in memory where a site does not say it: some five million rows of sixteen columns.
@@ -34,6 +36,8 @@ pub struct RowsFrom {
     pub rules: Arc<RowRules>,
     /// Where rows that cannot be used are listed (mode 0600).
     pub list: Option<PathBuf>,
+    /// Where the site keeps the secret by which rows of a person are put in order (mode 0600).
+    pub persons: Option<PathBuf>,
     /// The process that answers in their place; `data` is empty then.
     pub answerer: Option<Command>,
 }
@@ -45,6 +49,21 @@ impl RowsFrom {
         self.answerer
             .as_ref()
             .map_or_else(|| self.data.display().to_string(), |of| format!("the answerer {:?}", program(of)))
+    }
+
+    /// The secret by which rows of a person are put in order, where they are cut to so many. It is made where there is none.
+    ///
+    /// # Errors
+    /// A [`Failure`] where there is no place for it, or it cannot be read.
+    pub fn person_key(&self) -> Result<Option<PersonKey>, Failure> {
+        if self.rules.persons.is_none() {
+            return Ok(None);
+        }
+        let Some(path) = &self.persons else {
+            let what = "site.toml cuts rows to so many of a person (rows.person), and there is no key beside which the secret for it is kept";
+            return Err(Failure::new(Code::Usage, what, "name the site's key: --key FILE"));
+        };
+        Ok(Some(PersonKey::of(path)?))
     }
 
     /// Bytes that they may take in memory.
@@ -85,6 +104,10 @@ pub(super) struct RowsPart {
     memory: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     precision: Option<PrecisionPart>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    person: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows_per_person: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     filter: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,6 +166,8 @@ impl RowsPart {
             answerer_seconds,
             memory,
             precision,
+            person,
+            rows_per_person,
             filter,
             missing,
             missing_marks,
@@ -162,6 +187,19 @@ impl RowsPart {
         if precision.is_some() && !answerer.is_empty() {
             let why = "rows.precision says how this program holds rows in its memory, and an answerer holds its own: leave rows.precision out";
             return Err(why.into());
+        }
+        if person.is_some() && !answerer.is_empty() {
+            let why = "rows.person cuts rows that this program reads, and an answerer reads its own, so that this site cannot answer plans that hide \
+                       persons: leave rows.person out, or name files as source";
+            return Err(why.into());
+        }
+        if person.as_ref().is_some_and(|column| column.is_empty() || column.len() > MAX_SOURCE) {
+            return Err("rows.person is no name of a column".into());
+        }
+        if rows_per_person.is_some_and(|rows| person.is_none() || !(1..=MOST_ROWS_OF_A_PERSON).contains(&rows)) {
+            return Err(format!(
+                "rows.rows_per_person is 1 to {MOST_ROWS_OF_A_PERSON}, beside person, the name of a column"
+            ));
         }
         let own = source.is_some() || memory.is_some() || filter.is_some() || missing.is_some();
         let own = own || !(missing_marks.is_empty() && columns.is_empty() && values.is_empty() && units.is_empty());
@@ -217,6 +255,7 @@ impl RowsPart {
                 None | Some(PrecisionPart::Double) => Precision::Double,
                 Some(PrecisionPart::Single) => Precision::Single,
             },
+            persons: person.map(|column| Persons { column, rows: rows_per_person.unwrap_or(1) }),
         })
     }
 
@@ -233,6 +272,8 @@ impl RowsPart {
             answerer_seconds: rules.answerer.as_ref().map(|of| of.limit.as_secs()).filter(|of| *of != ANSWER_SECONDS),
             memory: rules.memory.map(shown),
             precision: (rules.precision == Precision::Single).then_some(PrecisionPart::Single),
+            person: rules.persons.as_ref().map(|of| of.column.clone()),
+            rows_per_person: rules.persons.as_ref().map(|of| of.rows),
             filter: Some(rules.filter.to_string()).filter(|text| !text.is_empty()),
             missing: rules.missing.map(|missing| match missing {
                 Missing::Refuse => MissingPart::Refuse,

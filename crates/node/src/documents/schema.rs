@@ -344,7 +344,7 @@ pub struct Fit {
     pub used: Vec<String>,
     /// Those that stand in the header under another name: the file's and the schema's.
     pub renamed: Vec<(String, String)>,
-    /// Columns of the file that nobody reads.
+    /// Columns of the file of which nothing leaves.
     pub ignored: Vec<String>,
     /// The label, where the file has it: it is read by nobody and stays.
     pub label: Option<String>,

@@ -29,6 +29,8 @@ const FILE: &str = "site.toml";
 const MAX_FILE: usize = 256 << 10;
 /// The ending of the file with all rows that cannot be used.
 const UNUSABLE: &str = "unusable-rows.csv";
+/// The ending of the file with the secret by which rows of a person are put in order.
+const PERSONS: &str = "persons";
 /// The data set's label where the operator gives none. Whatever it is, everything under one identity counts together.
 const DATA: &str = "rows";
 
@@ -75,7 +77,7 @@ struct File {
 const MOST_RHO: f64 = 1_000.0;
 
 const KEYS: &str = "the keys are rho, exact, max_rows, min_cohort, colluders, contributors, max_rounds, methods, columns, data and \
-    [rows] source, answerer, answerer_seconds, memory, filter, missing, missing_marks, columns, values, units; `veilsum policy show` prints them with their meaning";
+    [rows] source, answerer, answerer_seconds, memory, precision, person, rows_per_person, filter, missing, missing_marks, columns, values, units; `veilsum policy show` prints them with their meaning";
 
 /// The policy in `path`.
 ///
@@ -143,6 +145,7 @@ impl File {
             max_rounds: self.max_rounds.unwrap_or(usual.floor.max_rounds),
             contributors: self.contributors.unwrap_or(usual.floor.contributors),
         };
+        let rows = Arc::new(self.rows.rules()?);
         let policy = Policy {
             floor,
             methods: self.methods,
@@ -151,8 +154,9 @@ impl File {
             nano_rho: self.rho.map_or(usual.nano_rho, |rho| (rho * 1e9) as u64),
             exact: self.exact.unwrap_or(usual.exact),
             max_rows: self.max_rows.unwrap_or(usual.max_rows),
+            rows_per_person: rows.persons.as_ref().map(|persons| persons.rows),
         };
-        Ok(SitePolicy { policy, data, rows: Arc::new(self.rows.rules()?) })
+        Ok(SitePolicy { policy, data, rows })
     }
 }
 
@@ -180,17 +184,17 @@ impl SitePolicy {
             let folder = file.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
             Some(folder.filter(|_| source.as_os_str() != "-").map_or(source.to_owned(), |folder| folder.join(source)))
         };
-        let list = beside.map(|of| of.with_added_extension(UNUSABLE));
+        let [list, persons] = [UNUSABLE, PERSONS].map(|ending| beside.map(|of| of.with_added_extension(ending)));
         if let (None, Some(_)) = (data, &self.rows.answerer) {
             let (data, answerer) = (PathBuf::new(), self.rows.answerer.clone());
-            return Ok(RowsFrom { data, rules: self.rows.clone(), list, answerer });
+            return Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer });
         }
         let Some(data) = data.map(Path::to_owned).or_else(stated) else {
             let what = "nobody says where this site's rows are";
             let next = "say --data FILE, or name them in site.toml: source = \"FILE\" under [rows], or answerer = [\"PROGRAM\"]";
             return Err(Failure::new(Code::Usage, what, next));
         };
-        Ok(RowsFrom { data, rules: self.rows.clone(), list, answerer: None })
+        Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer: None })
     }
 
     /// Whether this site's rows are no more than it holds at most: its own number, which no plan chooses.
@@ -322,12 +326,13 @@ mod tests {
     fn what_a_site_says_of_its_rows_is_read_and_shown() {
         let text = "[rows]\nsource = \"lake/*.parquet\"\nmemory = \"512 MiB\"\nfilter = \"age >= 18 and 'x' != 'y'\"\n";
         assert!(policy(text).unwrap_err().message.contains("rows.filter"));
-        let text = "[rows]\nsource = \"lake/*.parquet\"\nmemory = \"512 MiB\"\nprecision = \"single\"\nfilter = \"age >= 18\"\nmissing = \"leave-out\"\n\
+        let text = "[rows]\nsource = \"lake/*.parquet\"\nmemory = \"512 MiB\"\nprecision = \"single\"\nperson = \"Fall\"\nfilter = \"age >= 18\"\nmissing = \"leave-out\"\n\
             missing_marks = [\"-99\"]\ncolumns = { age = \"Alter in Jahren\" }\n\
             [rows.values]\neducation = { primary = 1, secondary = \"high\" }\n[rows.units]\nweight = { factor = 0.45359237 }\n";
         let own = policy(text).unwrap();
         assert_eq!(policy(&own.to_text()).unwrap(), own, "{}", own.to_text());
         assert_eq!(own.rows.precision, crate::release::Precision::Single);
+        assert_eq!((own.rows.persons.as_ref().map(|of| of.rows), own.policy.rows_per_person), (Some(1), Some(1)));
         assert_eq!((own.rows.memory, own.rows.columns["age"].as_str()), (Some(512 << 20), "Alter in Jahren"));
         assert_eq!(own.to_json()["rows"]["units"]["weight"]["factor"], 0.453_592_37);
         let from = own.rows_from(None, Some(Path::new("a/site.toml")), Some(Path::new("a/b.key"))).unwrap();
@@ -349,6 +354,7 @@ mod tests {
         for (text, why) in [
             ("answerer = [\"x\"]\nsource = \"y\"", "stands alone"),
             ("answerer = [\"x\"]\nunits = { w = { factor = 2.0 } }", "stands alone"),
+            ("answerer = [\"x\"]\nperson = \"id\"", "cannot answer plans that hide persons"),
             ("answerer = [\"x\"]\nprecision = \"single\"", "an answerer holds its own: leave rows.precision out"),
             ("answerer = [\"\"]", "name of a program"),
             ("answerer = \"x\"", "line 2"),
@@ -378,6 +384,10 @@ mod tests {
             ("[rows]\nsource = \"\"", "rows.source"),
             ("[rows]\nmemory = \"1 MiB\"", "rows.memory"),
             ("[rows]\nmemory = \"much\"", "rows.memory"),
+            ("[rows]\nperson = \"\"", "rows.person"),
+            ("[rows]\nrows_per_person = 2", "beside person"),
+            ("[rows]\nperson = \"id\"\nrows_per_person = 0", "1 to 1000"),
+            ("[rows]\nperson = \"id\"\nrows_per_person = 1001", "1 to 1000"),
             ("[rows]\nprecision = \"half\"", "unknown variant `half`, expected `double` or `single`"),
             ("[rows]\nfilter = \"a > 1 or b > 1\"", "`or` is not offered"),
             ("[rows]\nmissing = \"guess\"", "unknown variant"),

@@ -78,6 +78,50 @@ fn noi_8_ready_is_whether_rows_can_be_read() {
     }
 }
 
+/// [NOI-9]: at most so many rows of a person count, the same in memory and streamed; and rows are not cut by a secret that nobody keeps.
+#[test]
+fn noi_9_rows_of_persons_are_cut_in_memory_and_streamed() {
+    let mut work = work(2);
+    work.columns[1].name = "y".into();
+    work.recipe = fcm(2, 2.0, 0.0, 3, Seeding::Uniform { seed: 1 });
+    let unit = veilsum_cluster::privacy::Unit::Person { rows: 2 };
+    work.recipe.noise = Some(veilsum_cluster::privacy::Noise {
+        unit,
+        ..veilsum_cluster::privacy::Noise::usual(50.0, 200).from_anywhere()
+    });
+    (work.step_bits, work.out_of_box) = (Some(20), OutOfBox::Clip);
+    let federation = through_file(&work);
+    let folder = Folder::new("cut");
+    let path = folder.at("rows.csv");
+    let names: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
+    let mut lines = vec![format!("patient,{}", names.join(","))];
+    for i in 0..40 {
+        let at = |column: &crate::plan::Column| {
+            (column.lower + f64::from(i) / 40.0 * (column.upper - column.lower)).to_string()
+        };
+        lines.push(format!("p{},{}", i % 7, work.columns.iter().map(at).collect::<Vec<_>>().join(",")));
+    }
+    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
+    let site = folder.at("site.toml");
+    std::fs::write(&site, "[rows]\nperson = \"patient\"\nrows_per_person = 2\n").unwrap();
+    let own = load_policy(&site).unwrap();
+    let key = folder.at("a.key");
+    let mut digests = Vec::new();
+    for (precision, memory) in
+        [(Precision::Double, None), (Precision::Double, Some(100)), (Precision::Single, Some(100))]
+    {
+        let mut from = own.rows_from(Some(&path), Some(&site), Some(&key)).unwrap();
+        from.rules = Arc::new(crate::table::RowRules { precision, memory, ..(*from.rules).clone() });
+        let (rows, _) = load_rows_and_origin(&federation, &from).unwrap();
+        assert_eq!(rows.rows(), 14);
+        digests.push((precision, rows.digest()));
+    }
+    assert_eq!(digests[0], digests[1]);
+    crate::files::check_private(folder.at("a.key.persons")).unwrap();
+    let from = own.rows_from(Some(&path), Some(&site), None).unwrap();
+    assert!(load_rows_and_origin(&federation, &from).err().unwrap().advice.contains("--key"));
+}
+
 fn through_file(work: &PlanSpec) -> Federation {
     let folder = Folder::new("plan");
     let (roster, ids) = kit(3);

@@ -1,6 +1,8 @@
 //! What totals can tell, in sentences for whoever has to agree to a plan or reads what came of it. They say no more than
 //! `threat-model.md` does.
 
+use veilsum_cluster::privacy::Unit;
+
 use crate::{
     agreed::Federation,
     cost::{Cost, counted},
@@ -40,8 +42,14 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
     all.push(match &work.recipe.noise {
         None => EXACT.to_owned(),
         Some(noise) => format!(
-            "Totals hold noise, and {}. What several plans spend adds up, in one account of each site; a person with r rows is hidden r² times less.",
-            noise.promise()
+            "Totals hold noise, and {}. What several plans spend adds up, in one account of each site{}.",
+            noise.promise(),
+            match noise.unit {
+                Unit::Record => "; a person with r rows is hidden r² times less",
+                Unit::Person { .. } =>
+                    "; a person whose rows are at several sites is hidden less, by the square of their number",
+                Unit::Site { .. } => "",
+            }
         ),
     });
     if let Some(labels) = &work.labels {

@@ -150,7 +150,7 @@ impl RowReader for ArrowReader {
                 batch.slice(0, AT_ONCE)
             }
         };
-        let columns = Columns::new(&self.name, self.columns.len(), &places, batch.columns())?;
+        let columns = Columns::new(&self.name, self.columns.len(), &places, batch.columns(), wanted)?;
         let rows = batch.num_rows();
         columns.take_rows(&self.name, &self.columns, (self.rows, rows), wanted, table)?;
         self.rows += rows as u64;

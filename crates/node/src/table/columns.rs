@@ -75,6 +75,12 @@ fn readable(kind: &DataType, of: Use) -> Result<(), (&'static str, &'static str)
         return Ok(());
     }
     match kind {
+        // Two persons must not become one double.
+        Kind::Decimal32(..) | Kind::Decimal64(..) | Kind::Decimal128(..) | Kind::Decimal256(..)
+            if of == Use::Person =>
+        {
+            Err(("and says of whom a row is", "export it as text or as an integer"))
+        }
         Kind::Boolean | Kind::Decimal32(..) | Kind::Decimal64(..) | Kind::Decimal128(..) | Kind::Decimal256(..) => {
             Ok(())
         }
@@ -150,6 +156,26 @@ impl Column {
         }
     }
 
+    /// Every integer in its own digits: not all of them are doubles.
+    fn of_persons(array: &ArrayRef) -> Column {
+        fn digits<T: ArrowPrimitiveType<Native: ToString>>(array: &ArrayRef) -> Column {
+            Column::Words(array.as_primitive::<T>().iter().map(|x| x.map(|x| x.to_string())).collect())
+        }
+        match array.data_type() {
+            DataType::Int64 => digits::<Int64Type>(array),
+            DataType::UInt64 => digits::<UInt64Type>(array),
+            DataType::Dictionary(..) => match array.as_any_dictionary_opt() {
+                Some(codes) if !codes.values().is_empty() => Column::Codes(
+                    codes.normalized_keys(),
+                    codes.nulls().cloned(),
+                    Box::new(Column::of_persons(codes.values())),
+                ),
+                _ => Column::new(array),
+            },
+            _ => Column::new(array),
+        }
+    }
+
     fn cell(&self, row: usize) -> Cell<'_> {
         let null = |nulls: &Option<NullBuffer>| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
         match self {
@@ -201,12 +227,22 @@ impl Row for RowOf<'_> {
 
 impl Columns {
     /// `arrays` are the columns at these places of a header of `all`.
-    pub(super) fn new(file: &str, all: usize, places: &[usize], arrays: &[ArrayRef]) -> Result<Self, TableError> {
+    pub(super) fn new(
+        file: &str,
+        all: usize,
+        places: &[usize],
+        arrays: &[ArrayRef],
+        wanted: &Wanted,
+    ) -> Result<Self, TableError> {
+        let person = wanted.cut.as_ref().map(|cut| cut.at);
         guarded(file, "a column does not hold what its type says", || {
             let mut columns: Vec<Option<Column>> = (0..all).map(|_| None).collect();
             let mut texts = Vec::new();
             for (at, array) in places.iter().zip(arrays) {
-                let column = Column::new(array);
+                let column = match Some(*at) == person {
+                    true => Column::of_persons(array),
+                    false => Column::new(array),
+                };
                 if !matches!(column, Column::Numbers(..) | Column::Bools(_) | Column::There(_)) {
                     texts.push(*at);
                 }
@@ -249,7 +285,11 @@ impl Columns {
         };
         let words = !wanted.categorical.is_empty() || wanted.label.is_some() || !wanted.marks.is_empty();
         let words = words || wanted.total.as_ref().is_some_and(|domain| domain.scaling() == Scaling::Direction);
-        if words || !wanted.filter.is_empty() || wanted.complete.iter().any(|(at, _)| there(*at).is_none()) {
+        if words
+            || wanted.cut.is_some()
+            || !wanted.filter.is_empty()
+            || wanted.complete.iter().any(|(at, _)| there(*at).is_none())
+        {
             return None;
         }
         let of = |column: &Numbers| {

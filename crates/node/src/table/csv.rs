@@ -16,7 +16,7 @@ use super::{
     error::{Place, TableError},
     limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES},
     row::{Row, number, take},
-    source::{RowReader, Table, read_all},
+    source::{Batches, RowReader, Table, all_of},
     wanted::{TableSpec, Wanted},
 };
 
@@ -31,7 +31,7 @@ const BATCH: usize = 4096;
 /// # Errors
 /// A [`TableError`] that names line and column.
 pub fn read_csv_from(reader: impl Read, name: &str, spec: &TableSpec) -> Result<Table, TableError> {
-    read_all(Box::new(CsvReader::new(reader, name)?), spec)
+    all_of(Batches::new(Box::new(CsvReader::new(reader, name)?), spec)?)
 }
 
 /// A text of comma-separated values, or with semicolons or tabs between them.

@@ -22,6 +22,7 @@ mod footer;
 mod input;
 mod limits;
 mod parquet;
+mod person;
 mod row;
 mod rules;
 mod source;
@@ -34,9 +35,10 @@ pub use error::{Place, Reasons, TableError};
 use files::Files;
 pub use files::{files_of, would_be_of};
 pub use limits::{MAX_CELL, MAX_COLUMNS, MAX_FILES, MAX_LISTED, MAX_ROW, MAX_VALUES};
+use person::Counting;
+pub use person::{PersonKey, Persons};
 pub use row::{Row, take};
 pub use rules::{Filter, Meaning, RowRules, Unit, nearest};
-use source::read_all;
 pub use source::{Batches, RowReader, RowSource, Table};
 
 /// The kinds of sources of this build; the first that knows a name reads it. Files know every name.
@@ -61,12 +63,28 @@ pub fn read_header(name: impl AsRef<Path>) -> Result<Vec<String>, TableError> {
     Ok(open(name.as_ref())?.columns().to_vec())
 }
 
+/// Opens a table to read the chosen columns batch by batch; where rows of persons are cut, after a pass that finds those that count.
+///
+/// # Errors
+/// A [`TableError`] that names table, line and column.
+pub fn batches(name: &Path, spec: &TableSpec) -> Result<Batches<'static>, TableError> {
+    Batches::of(open(name)?, spec, &counting(name, spec)?)
+}
+
+/// The rows of a table that count, where rows of persons are cut.
+fn counting(name: &Path, spec: &TableSpec) -> Result<Counting, TableError> {
+    match spec.person_key {
+        None => Ok(Counting::new()),
+        Some(_) => Batches::find(open(name)?, spec),
+    }
+}
+
 /// Reads the chosen columns of a table.
 ///
 /// # Errors
 /// A [`TableError`] that names table, line and column.
 pub fn read(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Table, TableError> {
-    read_all(open(name.as_ref())?, spec)
+    source::all_of(batches(name.as_ref(), spec)?)
 }
 
 /// Looks at every row of a table, and keeps none: why rows are left out.
@@ -74,7 +92,7 @@ pub fn read(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Table, TableErro
 /// # Errors
 /// As [`read`].
 pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Reasons, TableError> {
-    let mut batches = Batches::new(open(name.as_ref())?, spec)?;
+    let mut batches = batches(name.as_ref(), spec)?;
     while batches.more(1)? {
         batches.table().drain();
     }

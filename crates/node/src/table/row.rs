@@ -47,6 +47,19 @@ pub fn take(
         table.leave_out(file, &format!("no value in {:?}", header[*at]), place);
         return Ok(());
     }
+    if let Some(cut) = &wanted.cut {
+        let cell = row.cell(cut.at);
+        if wanted.is_missing(&cell, &[]) {
+            table.leave_out(file, &format!("no value in {:?}, the column of persons", header[cut.at]), place);
+            return Ok(());
+        }
+        if matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()) {
+            return table.spoil(file, TableError::NotUtf8 { file: file.to_owned(), line: place });
+        }
+        if !table.persons.counts(cut, &cell.text(), |at| row.cell(at)) {
+            return Ok(());
+        }
+    }
     let before = table.rows;
     if let Err(error) = append((file, place), header, row, wanted, table) {
         table.keep(before);

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::cell::Cell;
+use super::{cell::Cell, person::Persons};
 use crate::{foreign::Command, release::Precision, schema::Missing};
 
 /// Comparisons of a filter at most.
@@ -34,6 +34,8 @@ pub struct RowRules {
     pub memory: Option<u64>,
     /// How their numbers are held there.
     pub precision: Precision,
+    /// Of whom a row is, where at most so many rows of a person count.
+    pub persons: Option<Persons>,
 }
 
 /// What a word of a site's own means.

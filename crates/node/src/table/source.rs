@@ -1,6 +1,7 @@
 //! Where rows come from, and the table that they are put into.
 
 use std::{
+    collections::HashMap,
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -9,6 +10,7 @@ use std::{
 use super::{
     error::{Place, Reasons, TableError},
     limits::{MAX_LISTED, MAX_VALUES},
+    person::{Counting, Pass},
     wanted::{TableSpec, Wanted, choose},
 };
 use crate::{
@@ -56,18 +58,40 @@ pub struct Batches<'a> {
 }
 
 impl<'a> Batches<'a> {
-    /// Begins to read `source`.
+    /// Begins to read `source`. Where rows of persons are cut, none counts: nobody has found them.
     ///
     /// # Errors
     /// A [`TableError`] where it does not have what is wanted.
     pub fn new(source: Box<dyn RowReader + 'a>, spec: &TableSpec) -> Result<Batches<'a>, TableError> {
+        Self::of(source, spec, &Counting::new())
+    }
+
+    /// The same where it is known which rows of persons count.
+    pub(super) fn of(
+        source: Box<dyn RowReader + 'a>,
+        spec: &TableSpec,
+        counting: &Counting,
+    ) -> Result<Batches<'a>, TableError> {
         let wanted = choose(source.name(), source.columns(), spec)?;
         let known = &wanted.known;
         let columns = wanted.columns.iter().map(|column| known[column.at].clone());
         let columns = columns.chain(spec.categorical.iter().flat_map(Categorical::indicators)).collect();
         let labels = wanted.label.is_some().then(Vec::new);
-        let table = Table { columns, labels, total: wanted.total.is_some(), ..Table::default() };
+        let persons = Pass::Take(counting.clone());
+        let table = Table { columns, labels, total: wanted.total.is_some(), persons, ..Table::default() };
         Ok(Batches { source, wanted, table, list: spec.list.clone(), seen: 0 })
+    }
+
+    /// Reads all of `source` to find which rows of persons count.
+    ///
+    /// # Errors
+    /// A [`TableError`] where it cannot be read, or has no column of persons.
+    pub(super) fn find(source: Box<dyn RowReader + 'a>, spec: &TableSpec) -> Result<Counting, TableError> {
+        let mut batches = Self::new(source, spec)?;
+        batches.table.persons = Pass::Find(HashMap::new());
+        // Rows that cannot be used are told by the pass that takes rows.
+        while batches.source.read(&batches.wanted, &mut batches.table)? {}
+        Ok(batches.into_table().persons.found())
     }
 
     /// Reads on until the table has `rows` rows more, or a batch above that; false where none was left to read.
@@ -105,8 +129,7 @@ impl<'a> Batches<'a> {
     }
 }
 
-pub(super) fn read_all(source: Box<dyn RowReader + '_>, spec: &TableSpec) -> Result<Table, TableError> {
-    let mut batches = Batches::new(source, spec)?;
+pub(super) fn all_of(mut batches: Batches<'_>) -> Result<Table, TableError> {
     while batches.more(usize::MAX)? {}
     Ok(batches.into_table())
 }
@@ -126,6 +149,8 @@ pub struct Table {
     pub left_out: Reasons,
     /// Rows that did not pass the site's filter.
     pub(super) filtered: u64,
+    /// Which rows of persons count in this pass.
+    pub(super) persons: Pass,
     /// Whether the source has several files.
     pub(super) several: bool,
     /// Whether a row that cannot be used is left out in place of being refused.

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use twox_hash::XxHash3_128;
 use veilsum_cluster::SumStep;
 
-use super::{error::TableError, open, source::Batches, wanted::TableSpec};
+use super::{counting, error::TableError, open, person::Counting, source::Batches, wanted::TableSpec};
 use crate::{
     agreed::numbered,
     answerer::{Answerer, AnswererError, RowsDigest},
@@ -40,6 +40,8 @@ pub struct Reader {
     columns: usize,
     /// Of a batch at least.
     rows: usize,
+    /// Which rows of persons count.
+    counting: Counting,
     /// Whether every row could be used once.
     whole: AtomicBool,
     /// Of the fingerprint; secret, so that nobody makes rows with the fingerprint of others.
@@ -66,12 +68,13 @@ impl Reader {
     /// `columns` numbers a row, as `spec` wants them of `data`, in so many bytes of memory.
     ///
     /// # Errors
-    /// A [`Failure`] where the system has no random numbers.
+    /// A [`Failure`] where the system has no random numbers, or rows of persons are cut and cannot be read.
     pub fn new(data: &Path, spec: TableSpec, columns: usize, memory: u64) -> Result<Reader, Failure> {
         let seed = getrandom::u64().map_err(|e| Failure::new(Code::Internal, e, "the system has no random numbers"))?;
         let (columns, bytes) = (columns.max(1), (memory / PART).min(BATCH) as usize);
         Ok(Reader {
             data: data.to_owned(),
+            counting: counting(data, &spec)?,
             spec,
             columns,
             rows: (bytes / 8 / columns).max(1),
@@ -106,7 +109,7 @@ impl Reader {
 
     /// Reads all rows, as long as `take` wants more.
     fn read(&self, take: &dyn Fn(Part) -> bool) -> Result<(), Failure> {
-        let mut batches = Batches::new(open(&self.data)?, &self.spec)?;
+        let mut batches = Batches::of(open(&self.data)?, &self.spec, &self.counting)?;
         loop {
             let more = batches.more(self.rows).map_err(|e| self.fault(e))?;
             let part = batches.table().drain();

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use super::{
     cell::{Cell, Parsed, parse},
     error::TableError,
+    person::{Cut, PersonKey},
     rules::{Condition, Meaning, RowRules, Unit, nearest},
 };
 use crate::{
@@ -38,6 +39,8 @@ pub struct TableSpec {
     pub rules: Option<Arc<RowRules>>,
     /// Where every row that cannot be used is listed.
     pub list: Option<PathBuf>,
+    /// The site's secret where at most so many rows of a person count, as its rules say; without it all do.
+    pub person_key: Option<PersonKey>,
     /// The plan's box where a plan has noise: a row that cannot be used there has no weight and is left out, and none is refused ([NOI-8]).
     pub total: Option<Domain>,
 }
@@ -62,6 +65,8 @@ pub struct Wanted {
     pub mark_numbers: Vec<f64>,
     /// As in [`TableSpec::total`].
     pub total: Option<Domain>,
+    /// How rows of persons are cut.
+    pub cut: Option<Cut>,
     /// What a row has to pass to count, each with the words that are values in its column.
     pub filter: Vec<(usize, Condition, Vec<String>)>,
 }
@@ -74,10 +79,13 @@ impl Wanted {
         let complete = self.complete.iter().map(|(at, _)| (*at, Use::There));
         let numbers = self.columns.iter().map(|c| (c.at, if c.values.is_empty() { Use::Number } else { Use::Words }));
         let names = self.categorical.iter().map(|c| c.at).chain(self.label.iter().map(|(at, _)| *at));
+        // All columns say which of a person's rows come first.
+        let all = self.cut.iter().flat_map(|cut| cut.order.iter().map(|at| (*at, Use::There)));
         // A column may be clustered and compared: then it has to be readable for both.
-        for (at, of) in complete.chain(only).chain(names.map(|at| (at, Use::Words))).chain(numbers) {
+        for (at, of) in all.chain(complete).chain(only).chain(names.map(|at| (at, Use::Words))).chain(numbers) {
             places.insert(at, of);
         }
+        places.extend(self.cut.iter().map(|cut| (cut.at, Use::Person)));
         places
     }
 
@@ -111,6 +119,8 @@ pub enum Use {
     Words,
     /// Whether it has a value.
     There,
+    /// Of whom a row is.
+    Person,
 }
 
 /// A column of numbers.
@@ -201,6 +211,15 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         })
     };
     let label = spec.label.as_ref().map(find).transpose()?;
+    let persons = rules.and_then(|rules| rules.persons.as_ref());
+    let person = match persons {
+        None => None,
+        Some(of) => Some(own.iter().position(|name| *name == of.column).ok_or_else(|| TableError::Rule {
+            file: file.to_owned(),
+            what: format!("no column is called {:?}, which site.toml says is that of persons (rows.person)", of.column),
+            next: format!("correct person under [rows]; the file has {}", list(own)),
+        })?),
+    };
     let mut taken = vec![false; header.len()];
     if let Some(at) = label {
         taken[at] = true;
@@ -216,7 +235,18 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     let of = |of: &Categorical| Ok((take(&of.column)?, of.categories.clone()));
     let categorical = spec.categorical.iter().map(of).collect::<Result<Vec<_>, TableError>>()?;
     if columns.is_empty() && categorical.is_empty() {
-        columns.extend((0..header.len()).filter(|at| Some(*at) != label && !header[*at].is_empty()));
+        let free = |at: &usize| ![label, person].contains(&Some(*at)) && !header[*at].is_empty();
+        columns.extend((0..header.len()).filter(free));
+    }
+    if let Some(at) = person.filter(|at| taken[*at]) {
+        return Err(TableError::Rule {
+            file: file.to_owned(),
+            what: format!(
+                "{:?} is wanted, and site.toml says that it is the column of persons, which never leaves (rows.person)",
+                own[at]
+            ),
+            next: "ask for a plan without this column, or correct person under [rows]".to_owned(),
+        });
     }
     if columns.is_empty() && categorical.is_empty() {
         return Err(TableError::NoColumns { file: file.to_owned() });
@@ -290,6 +320,11 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         mark_numbers: marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
         marks,
         total: spec.total.clone(),
+        cut: person.zip(persons).zip(spec.person_key.clone()).map(|((at, of), key)| {
+            let mut order: Vec<usize> = (0..own.len()).filter(|other| *other != at).collect();
+            order.sort_unstable_by_key(|at| &own[*at]);
+            Cut { at, order, rows: usize::try_from(of.rows).unwrap_or(usize::MAX), key }
+        }),
         filter: filter.collect::<Result<_, _>>()?,
         known: header,
     })

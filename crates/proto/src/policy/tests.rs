@@ -25,7 +25,7 @@ fn asked(rounds: u32, cohort: u16) -> Asked {
 /// One noisy question of federated fuzzy c-means that a site without a policy file answers.
 fn ordinary() -> Request<'static> {
     Request {
-        plan: PlanFacts { method: "fcm", columns: vec!["age", "bmi"] },
+        plan: PlanFacts { method: "fcm", columns: vec!["age", "bmi"], rows_per_person: None },
         cost: Cost { scalars: 9, nano_rho: Some(20) },
         ..Request::default()
     }
@@ -98,6 +98,24 @@ fn pol_4_methods_and_columns_are_those_of_the_lists() {
     assert_eq!(rule(|policy, _, _| policy.columns = Some(vec!["weight".into(), "size".into()])), Err(Rule::Pol4));
     let list = || Some(vec!["bmi".into(), "size".into(), "age".into()]);
     assert_eq!(rule(|policy, _, _| policy.columns = list()), Ok(()));
+}
+
+/// [POL-4]: a plan that hides persons is for sites that say whose rows are whose, and count no more of one than it allows.
+#[test]
+fn pol_4_a_plan_that_hides_persons_is_for_sites_that_cut_their_rows() {
+    let judged = |plan: Option<u64>, own: Option<u64>| {
+        rule(move |policy, request, _| (policy.rows_per_person, request.plan.rows_per_person) = (own, plan))
+    };
+    for (plan, own, answer) in [
+        (None, None, Ok(())),
+        (None, Some(9), Ok(())),
+        (Some(3), None, Err(Rule::Pol4)),
+        (Some(3), Some(4), Err(Rule::Pol4)),
+        (Some(3), Some(3), Ok(())),
+        (Some(3), Some(1), Ok(())),
+    ] {
+        assert_eq!(judged(plan, own), answer, "{plan:?}, {own:?}");
+    }
 }
 
 /// [POL-8]: the cap is kept to the last 10^-9 of rho, and no sum of it wraps.

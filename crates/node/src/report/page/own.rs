@@ -66,10 +66,9 @@ impl Own {
         let columns = model.columns.iter().map(|column| column.name.clone()).collect();
         let schema =
             documents::schema_beside(&of.of)?.map(|schema| Arc::new(Schema { missing: Missing::Refuse, ..schema }));
-        let rules = policy
-            .map(documents::load_policy)
-            .transpose()?
-            .map(|site| Arc::new(RowRules { missing: None, filter: Filter::default(), ..(*site.rows).clone() }));
+        let rules = policy.map(documents::load_policy).transpose()?.map(|site| {
+            Arc::new(RowRules { missing: None, filter: Filter::default(), persons: None, ..(*site.rows).clone() })
+        });
         let spec = TableSpec { columns, categorical: model.categorical.clone(), schema, rules, ..TableSpec::default() };
         let rows = table::read(data, &spec)?.values;
         let k = model.k as usize;

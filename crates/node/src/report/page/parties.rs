@@ -3,11 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use veilsum_charts::{
-    Chart, Page, Plot,
-    page::Cell,
-    text::{bytes, number},
-};
+use veilsum_charts::{Chart, Page, Plot, page::Cell, text::bytes};
 
 use super::{
     reported::Reported,
@@ -175,14 +171,6 @@ pub(super) fn privacy(page: &mut Page, all: &Reported) {
     match &told.privacy {
         Some(noise) => {
             lines.push(noise.promise.clone());
-            if let (Some(epsilon), Some(delta)) = (noise.epsilon, noise.delta) {
-                lines.push(format!(
-                    "Spent by this run: epsilon {} at delta {}, for one {}.",
-                    number(epsilon),
-                    number(delta),
-                    noise.unit
-                ));
-            }
             let drowned = told.errors.as_ref().map_or(0, |errors| errors.not_distinguishable_from_noise.len());
             if drowned > 0 {
                 lines.push(format!(

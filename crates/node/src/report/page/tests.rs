@@ -197,7 +197,7 @@ fn what_is_drowned_in_noise_or_missing_is_left_out_and_said() {
     let html = checked(&place.put("result.json", &noisy), None);
     assert!(html.contains("drowned in noise") && html.contains("± 0.02"));
     assert!(html.contains("among about 120 rows"), "under noise nobody knows how many");
-    assert!(html.contains("Spent by this run: epsilon 5 at delta 1e-6, for one record."));
+    assert!(html.contains("(5, 1e-6)-differentially private"));
     // What a site knows that ran no copy of the method.
     let few = json!({"method": "fcm", "k": 1, "m": 2.0, "centres": [[1.0]], "columns": ["x"], "converged": null,
         "ended_early": null, "extrapolated": null, "plan_hash": "00", "standardisation": null, "traffic": {}});

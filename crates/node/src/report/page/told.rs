@@ -169,9 +169,6 @@ pub(super) struct Sent {
 #[serde(default)]
 pub(super) struct Noise {
     pub(super) promise: String,
-    pub(super) epsilon: Maybe,
-    pub(super) delta: Maybe,
-    pub(super) unit: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

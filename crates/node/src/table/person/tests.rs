@@ -1,0 +1,183 @@
+//! [NOI-9]: at most so many rows of one person count, and always the same ones.
+
+use std::{collections::BTreeMap, fs};
+
+use arrow_array::{ArrayRef, Decimal128Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use parquet::basic::Compression;
+
+use super::*;
+use crate::{
+    documents::tests::Folder,
+    table::{
+        RowRules, TableSpec, batches,
+        forms::{named, parquet, refused},
+        read,
+    },
+};
+
+/// Persons and rows of each.
+const PERSONS: usize = 12;
+const ROWS: usize = 5;
+
+fn spec(rows: u64, key: u8) -> TableSpec {
+    let persons = Some(Persons { column: "patient".into(), rows });
+    let rules = Some(Arc::new(RowRules { persons, ..RowRules::default() }));
+    TableSpec { rules, person_key: Some(PersonKey::test(key)), ..named(&["x", "y"]) }
+}
+
+/// Ids that are no doubles: two of them are next to each other.
+fn id(person: usize) -> i64 {
+    (1 << 53) + person as i64
+}
+
+/// Person, x and y of each row. x tells a row from others.
+fn rows() -> Vec<(i64, f64, f64)> {
+    (0..PERSONS * ROWS).map(|i| (id(i % PERSONS), i as f64, (i % 7) as f64 / 4.0)).collect()
+}
+
+fn text(rows: &[(i64, f64, f64)]) -> String {
+    rows.iter().fold("patient,x,y\n".to_owned(), |text, (id, x, y)| text + &format!("{id},{x},{y}\n"))
+}
+
+/// The x of the rows that count, sorted.
+fn taken(path: &Path, spec: &TableSpec) -> Vec<u64> {
+    let table = read(path, spec).unwrap_or_else(|e| panic!("{e}; {}", e.advice()));
+    // Batch by batch they are the same.
+    let mut parts = batches(path, spec).unwrap();
+    let mut values = Vec::new();
+    while {
+        let more = parts.more(1).unwrap();
+        values.extend(parts.table().drain().0);
+        more
+    } {}
+    assert_eq!(values, table.values);
+    let mut all: Vec<u64> = table.values.chunks(2).map(|row| row[0] as u64).collect();
+    all.sort_unstable();
+    all
+}
+
+fn of_each(taken: &[u64]) -> Vec<usize> {
+    let mut of: BTreeMap<u64, usize> = BTreeMap::new();
+    taken.iter().for_each(|x| *of.entry(x % PERSONS as u64).or_default() += 1);
+    of.into_values().collect()
+}
+
+#[test]
+fn at_most_so_many_rows_of_a_person_count_and_always_the_same() {
+    let folder = Folder::new("persons");
+    let path = folder.at("rows.csv");
+    fs::write(&path, text(&rows())).unwrap();
+    for most in [1, 2, 4, 5, 1_000] {
+        let first = taken(&path, &spec(most, 1));
+        assert_eq!(of_each(&first), vec![ROWS.min(most as usize); PERSONS]);
+        // Whatever the order of rows.
+        let turned: Vec<_> = rows().into_iter().rev().collect();
+        let other = folder.at("turned.csv");
+        fs::write(&other, text(&turned)).unwrap();
+        assert_eq!(taken(&other, &spec(most, 1)), first);
+        // And of files, and of columns.
+        let parts = folder.at(&format!("parts-{most}"));
+        fs::create_dir(&parts).unwrap();
+        for (i, part) in turned.chunks(17).enumerate() {
+            let lines = part.iter().map(|(id, x, y)| format!("{y:.3},{id},{x:.1}\n")).collect::<String>();
+            fs::write(parts.join(format!("{i}.csv")), format!("y,patient,x\n{lines}")).unwrap();
+        }
+        assert_eq!(taken(&parts, &spec(most, 1)), first, "digits play no part, either");
+        // Another secret takes others, if any are left out.
+        assert_eq!(taken(&path, &spec(most, 2)) == first, most >= ROWS as u64);
+    }
+    // A person who has more rows later has the same ones or a new one in the place of one; nobody else is touched.
+    let first = taken(&path, &spec(2, 1));
+    let more: Vec<_> =
+        rows().into_iter().chain((0..9).map(|i| (id(3), f64::from(600 + i * PERSONS as i32 + 3), 9.0))).collect();
+    fs::write(&path, text(&more)).unwrap();
+    let others = |all: &[u64]| all.iter().copied().filter(|x| x % PERSONS as u64 != 3).collect::<Vec<_>>();
+    let later = taken(&path, &spec(2, 1));
+    assert_eq!((others(&later), later.len()), (others(&first), first.len()));
+    // A person more or less is no more than their rows that count.
+    let without: Vec<_> = rows().into_iter().filter(|row| row.0 != id(3)).collect();
+    fs::write(&path, text(&without)).unwrap();
+    assert_eq!(taken(&path, &spec(2, 1)), others(&first));
+    fs::write(&path, text(&more)).unwrap();
+    // Without a secret nothing is cut: rows that are only looked at.
+    assert_eq!(taken(&path, &TableSpec { person_key: None, ..spec(2, 1) }).len(), more.len());
+}
+
+#[test]
+fn every_form_takes_the_same_rows_and_ids_beyond_doubles_are_told_apart() {
+    let folder = Folder::new("persons-forms");
+    let path = folder.at("rows");
+    let columns = |ids: ArrayRef| {
+        let of = |of: fn(&(i64, f64, f64)) -> f64| Arc::new(rows().iter().map(of).map(Some).collect::<Float64Array>());
+        let batch =
+            RecordBatch::try_from_iter([("patient", ids), ("x", of(|row| row.1) as ArrayRef), ("y", of(|row| row.2))]);
+        parquet(&[batch.unwrap()], Compression::SNAPPY)
+    };
+    let integers: ArrayRef = Arc::new(rows().iter().map(|row| Some(row.0)).collect::<Int64Array>());
+    let words: ArrayRef = Arc::new(rows().iter().map(|row| Some(row.0.to_string())).collect::<StringArray>());
+    fs::write(&path, text(&rows())).unwrap();
+    let first = taken(&path, &spec(2, 7));
+    assert_eq!(of_each(&first), [2; PERSONS], "persons whose ids are one double stay two");
+    for ids in [integers, words] {
+        fs::write(&path, columns(ids)).unwrap();
+        assert_eq!(taken(&path, &spec(2, 7)), first);
+    }
+    let decimals = rows().iter().map(|row| Some(i128::from(row.0))).collect::<Decimal128Array>();
+    fs::write(&path, columns(Arc::new(decimals))).unwrap();
+    let told = refused(&path, &spec(2, 7));
+    assert!(told.contains("\"patient\"") && told.contains("export it as text or as an integer"), "{told}");
+}
+
+#[test]
+fn rows_without_a_person_count_for_nothing() {
+    let folder = Folder::new("persons-none");
+    let path = folder.at("rows.csv");
+    fs::write(&path, "patient,x,y\na,1,0\n,2,0\nNA,3,0\n-9,4,0\nb,5,0\n a ,6,0\n").unwrap();
+    let rules = RowRules { marks: vec!["-9".into()], ..spec(5, 1).rules.as_deref().unwrap().clone() };
+    let of = TableSpec { rules: Some(Arc::new(rules)), ..spec(5, 1) };
+    let table = read(&path, &of).unwrap();
+    assert_eq!(table.values, [1.0, 0.0, 5.0, 0.0, 6.0, 0.0]);
+    assert!(
+        table.left_out.to_string().contains("3 with no value in \"patient\", the column of persons"),
+        "{}",
+        table.left_out
+    );
+    // Not even where the same rows come twice.
+    fs::write(&path, "patient,x,y\na,1,0\na,1,0\na,1,0\nb,1,0\n").unwrap();
+    assert_eq!(read(&path, &spec(2, 1)).unwrap().rows, 3);
+}
+
+#[test]
+fn a_column_of_persons_is_there_and_never_asked_for() {
+    let folder = Folder::new("persons-column");
+    let path = folder.at("rows.csv");
+    fs::write(&path, "id,x,y\nSecret7,1,0\n").unwrap();
+    let told = refused(&path, &spec(1, 1));
+    assert!(told.contains("no column is called \"patient\"") && told.contains("\"id\", \"x\", \"y\""), "{told}");
+    fs::write(&path, "patient,x,y\nSecret7,1,0\n").unwrap();
+    let told = refused(&path, &TableSpec { columns: vec!["x".into(), "patient".into()], ..spec(1, 1) });
+    assert!(told.contains("never leaves") && !told.contains("Secret7"), "{told}");
+    let label = TableSpec { label: Some("patient".into()), ..spec(1, 1) };
+    assert!(refused(&path, &label).contains("never leaves"));
+    // All columns but this one.
+    let all = read(&path, &TableSpec { columns: Vec::new(), ..spec(1, 1) }).unwrap();
+    assert_eq!(all.columns, ["x", "y"]);
+    fs::write(&path, "patient,x,y\nSecret7,old,0\nSecret8,1,0\n").unwrap();
+    let told = refused(&path, &spec(1, 1));
+    assert!(told.contains("\"x\"") && !told.contains("Secret"), "{told}");
+    fs::write(&path, b"patient,x,y\n\xff\xfe,1,0\nb,1,0\n").unwrap();
+    assert!(refused(&path, &spec(1, 1)).contains("UTF-8"));
+}
+
+#[test]
+fn the_secret_is_made_once_and_only_its_owner_reads_it() {
+    let folder = Folder::new("persons-key");
+    let path = folder.at("a.key.persons");
+    let first = PersonKey::of(&path).unwrap();
+    assert!(PersonKey::of(&path).unwrap() == first && format!("{first:?}") == "PersonKey");
+    crate::files::check_private(&path).unwrap();
+    assert!(PersonKey::of(&folder.at("b.key.persons")).unwrap() != first);
+    fs::write(&path, "short").unwrap();
+    let failure = PersonKey::of(&path).unwrap_err();
+    assert!(failure.message.contains("damaged") && failure.advice.contains("ledger changed"), "{failure}");
+}
