@@ -7,6 +7,7 @@ mod describe;
 mod exact_sums;
 mod finish;
 mod five_gaussians;
+mod forecast;
 mod held;
 mod hostile_questions;
 mod kernel;

@@ -3,20 +3,18 @@
 use serde::Serialize;
 use veilsum_cluster::{
     Method, Step,
-    method::mechanism::{self, Kept},
-    privacy::{Forecast, Noise, Unit, epsilon_text},
+    method::mechanism::{self, Forecast, KEPT},
+    privacy::{Noise, Unit, advantage, epsilon_text},
 };
 
 use veilsum_proto::policy::rho_text;
 
 use crate::{
+    cost::counted,
     error::{Failure, bad_method},
     plan::PlanSpec,
     question::{Layout, Question, SumBounds},
 };
-
-/// A plan whose noise loses a cluster in more than one run of ten is of no use.
-pub const KEPT: f64 = 0.9;
 
 /// The promise of a run and what it does to the result.
 #[derive(Debug, Clone, Serialize)]
@@ -43,14 +41,20 @@ pub struct Privacy {
     pub noise_of_sums: f64,
     /// The same of the row count.
     pub noise_of_count: f64,
-    /// Predicted error of a centre as a share of the box's half width.
+    /// What will come out, in a sentence, for clear, round clusters.
+    pub forecast: String,
+    /// How far noise moves a coordinate of a centre (root mean square), as a part of its column's range.
     pub predicted_error: f64,
+    /// The same of another sample of as many rows.
+    pub sampling_error: f64,
     /// Probability that every cluster has a centre of its own at the end: the plan's mechanism played over made-up clear clusters.
     pub clusters_kept: f64,
     /// The same without noise: what is missing here is not the noise's fault.
     pub clusters_kept_without_noise: f64,
     /// Whether that error is small enough and that probability at least [`KEPT`].
     pub useful: bool,
+    /// If not: about how many rows in all would do, where any would.
+    pub useful_from_rows: Option<u64>,
     /// Sites whose shares alone make the promised noise.
     pub honest_sites: usize,
 }
@@ -61,12 +65,21 @@ impl Privacy {
         let (noise, shared): (Noise, _) = (work.recipe.noise?, form.noise?);
         // Every site adds its share, those included without which the promise would hold as well.
         let excess = (form.sites as f64 / shared.honest as f64).sqrt();
-        let forecast = shared.levels.forecast(excess);
-        let Forecast { rho, advantage, noise: [weights, sums], count, error } = forecast;
-        let kept = work.domain().ok().and_then(|domain| mechanism::kept(&work.recipe, &domain, excess).ok()?);
+        let [weights, sums, count] = {
+            let [weights, sums] = shared.levels.of_last();
+            [weights, sums, shared.levels.of_count()].map(|level| level.deviation * excess)
+        };
+        let found = work.domain().ok().and_then(|domain| mechanism::forecast(&work.recipe, &domain, excess).ok()?);
         // A plan whose mechanism cannot be played promises nothing.
-        let none = Kept { probability: 0.0, without_noise: 0.0, lost: 1.0, layouts: 0 };
-        let Kept { probability, without_noise, .. } = kept.unwrap_or(none);
+        let none = f64::INFINITY;
+        let found = found.unwrap_or(Forecast {
+            error: none,
+            sampling: none,
+            kept: 0.0,
+            kept_without_noise: 0.0,
+            layouts: 0,
+            rows: None,
+        });
         let unit = match noise.unit {
             Unit::Record => "record",
             Unit::Site { .. } => "site",
@@ -78,16 +91,19 @@ impl Privacy {
             delta: noise.delta(),
             unit,
             rows_of_unit: noise.unit.rows(),
-            rho,
+            rho: noise.rho(),
             retries: noise.retries,
-            advantage_at_most: advantage,
+            advantage_at_most: advantage(noise.rho()),
             noise_of_weights: weights,
             noise_of_sums: sums,
             noise_of_count: count,
-            predicted_error: error,
-            clusters_kept: probability,
-            clusters_kept_without_noise: without_noise,
-            useful: forecast.useful() && probability >= KEPT,
+            forecast: format!("{}: {}", setting(work, form, &noise), outlook(&found)),
+            predicted_error: found.error,
+            sampling_error: found.sampling,
+            clusters_kept: found.kept,
+            clusters_kept_without_noise: found.kept_without_noise,
+            useful: found.useful(),
+            useful_from_rows: found.rows,
             honest_sites: shared.honest,
         })
     }
@@ -103,8 +119,8 @@ impl Privacy {
             "privacy     rho {} for {unit} added or removed, over the whole run and {} lost questions that are asked again\n\
              \x20           {}; whoever tests for it gains at most {:.3} over guessing\n\
              noise       weights {:.1}, sums {:.3} (working units), row count {:.1}\n\
-             forecast    error of a centre {:.3} of the box's half width\n\
-             \x20           all clusters kept with probability {:.2} ({:.2} without noise), of clear clusters anywhere in the box\n",
+             forecast    {}\n\
+             \x20           for clear, round clusters anywhere in the box; all are kept with probability {:.2} ({:.2} without noise)\n",
             self.rho,
             self.retries,
             epsilon_text(self.rho, self.delta),
@@ -112,7 +128,7 @@ impl Privacy {
             self.noise_of_weights,
             self.noise_of_sums,
             self.noise_of_count,
-            self.predicted_error,
+            self.forecast,
             self.clusters_kept,
             self.clusters_kept_without_noise,
         );
@@ -124,14 +140,45 @@ impl Privacy {
 
     /// What to say where the noise drowns the centres, and what to change.
     pub fn warning(&self) -> Option<String> {
-        let blame = match self.clusters_kept_without_noise >= KEPT {
-            true => "more rows, or fewer K or rounds",
-            false => "also without noise these first centres lose clusters: other first centres or a smaller K",
-        };
-        let kept = self.clusters_kept;
-        (!self.useful).then(|| {
-            format!("under this noise centres cannot be told from chance (all clusters are kept with probability {kept:.2}): {blame}")
-        })
+        (!self.useful).then(|| format!("under this noise centres cannot be told from chance. {}", self.forecast))
+    }
+}
+
+/// What a forecast is for: sites, rows, columns, K and budget.
+fn setting(work: &PlanSpec, form: &SumBounds, noise: &Noise) -> String {
+    let clusters = match work.recipe.algorithm.describes() {
+        Some(_) => String::new(),
+        None => format!("K = {}, ", work.recipe.clusters.max),
+    };
+    format!(
+        "{}, {} in all, {}, {clusters}rho {} (epsilon {:.1})",
+        counted(form.sites, "site"),
+        counted(noise.expected_rows as usize, "row"),
+        counted(work.headers().count(), "column"),
+        noise.rho(),
+        noise.epsilon()
+    )
+}
+
+/// What will come out, or what would have to change.
+fn outlook(found: &Forecast) -> String {
+    let percent = |part: f64| match part < 0.002 {
+        true => format!("{:.2} %", 100.0 * part),
+        false => format!("{:.1} %", 100.0 * part),
+    };
+    match (found.useful(), found.rows) {
+        (true, _) => format!(
+            "noise moves centres by about {} of a column's range; the rows' own sampling error is {}",
+            percent(found.error),
+            percent(found.sampling)
+        ),
+        _ if found.kept_without_noise < KEPT => {
+            "also without noise these first centres lose clusters; choose other first centres or a smaller K".into()
+        }
+        (_, Some(rows)) => {
+            format!("clusters drown in the noise; about {rows} rows in all, or fewer K or rounds, would do")
+        }
+        (_, None) => "clusters drown in the noise, and a thousand times as many rows would not do".into(),
     }
 }
 
@@ -199,5 +246,19 @@ mod tests {
             assert!((veilsum_cluster::privacy::epsilon(found, 1e-6) - epsilon).abs() < 1e-4 * epsilon);
         }
         assert_eq!(spends(1_000_000_000), "rho 1 (epsilon 7.77 at delta 1e-6)");
+    }
+
+    /// What is off, how many rows would do, or that rows are not what is missing.
+    #[test]
+    fn a_forecast_is_one_sentence() {
+        let good =
+            Forecast { error: 0.004, sampling: 0.00904, kept: 0.99, kept_without_noise: 1.0, layouts: 40, rows: None };
+        let says = |found: Forecast| outlook(&found);
+        assert!(says(good).ends_with("by about 0.4 % of a column's range; the rows' own sampling error is 0.9 %"));
+        assert!(says(Forecast { error: 0.00043, ..good }).contains("0.04 %"));
+        let drowned = Forecast { kept: 0.3, rows: Some(16_000), ..good };
+        assert!(says(drowned).contains("drown in the noise; about 16000 rows in all"));
+        assert!(says(Forecast { error: 0.2, rows: None, ..good }).contains("would not do"));
+        assert!(says(Forecast { kept_without_noise: 0.5, ..drowned }).contains("other first centres"));
     }
 }

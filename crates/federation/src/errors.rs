@@ -13,10 +13,10 @@ const DROWNED: f64 = 1.0 / 3.0;
 
 /// What the errors are where rows pull as far as they lie.
 const OF_NOISE: &str = "standard error of the noise alone, by repeating the plan's noise over made-up rows: the value of the same \
-                        rounds without noise lies within two of them in 90 to 97 of 100 runs";
+                        rounds without noise lies within two of them in 92 to 98 of 100 runs";
 /// What they are where later rounds clip that.
 const CLIPPED: &str = "standard error of the noise alone, by repeating the plan's noise over made-up rows: the value of the same \
-                       rounds without noise lies within two of them in 90 to 97 of 100 runs. These rounds clip how far a row pulls a \
+                       rounds without noise lies within two of them in 92 to 98 of 100 runs. These rounds clip how far a row pulls a \
                        centre, so that value is not that of the plain method: the difference is not in the standard errors. It \
                        shrinks as rows or the budget grow, since a row may then pull farther";
 

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use description::Description;
 pub use spec::{Beginning, Iteration, Named, Options, Spec};
-pub use update::{Fit, Round, Shapes, Walls};
+pub use update::{Fit, Pulled, Round, Shapes, Walls};
 pub(crate) use update::{check_rounds, confined};
 
 use crate::query::{FeatureParams, LocalSteps, Typical};

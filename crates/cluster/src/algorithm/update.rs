@@ -40,6 +40,17 @@ pub struct Fit {
     pub shapes: Option<Shapes>,
     /// What a description found, at its end.
     pub description: Option<Description>,
+    /// How far rows lie from the centres, where noisy rounds around them told it.
+    pub pulled: Option<Pulled>,
+}
+
+/// How far rows lie from their centres, as the last noisy rounds around them told.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Pulled {
+    /// Mean over the rounds of `squares` over the weights of all clusters, squared units of the questions; noise may make it negative.
+    pub square: f64,
+    /// Mean over the rounds of how far a row pulled at most, units of the questions.
+    pub clip: f64,
 }
 
 /// Clusters with a shape of their own.
@@ -72,7 +83,15 @@ pub struct Round {
 impl Fit {
     /// Before the first round.
     pub(crate) fn at(centres: Centres) -> Self {
-        Self { centres, weights: Vec::new(), history: Vec::new(), converged: false, shapes: None, description: None }
+        Self {
+            centres,
+            weights: Vec::new(),
+            history: Vec::new(),
+            converged: false,
+            shapes: None,
+            description: None,
+            pulled: None,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use last::Last;
 
 use super::choice::Pick;
 use super::recipe::{MOST_DESCRIBING, Recipe, Seeding};
-use crate::algorithm::{Algorithm, Fit, Iteration, Round, Walls, check_rounds, confined};
+use crate::algorithm::{Algorithm, Fit, Iteration, Pulled, Round, Walls, check_rounds, confined};
 use crate::distance::usable_fuzzifier;
 use crate::privacy::{Extent, Levels, MOST_ROWS_OF_A_PERSON, Unit};
 use crate::query::{Shifts, Typical};
@@ -156,6 +156,8 @@ pub(super) struct Noisy {
     domain: Domain,
     /// The centres of the last rounds.
     last: Last,
+    /// Square and clip of those of them that are around the centres.
+    pulled: Last,
     /// How far rows lie from their centres (root mean square): the largest that a round around the centres told, since a round cannot
     /// see farther than its rows may pull.
     radius: Option<f64>,
@@ -172,11 +174,11 @@ impl Noisy {
     ) -> Result<Self, MethodError> {
         let max_rounds = algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
         check_rounds(0.0, max_rounds)?;
-        let last = Last::of(start.as_slice().len());
+        let (last, pulled) = (Last::of(start.as_slice().len()), Last::of(2));
         let mut fit = Fit::at(start);
         fit.history = (1..=round).map(|round| Round { round, shift: 0.0 }).collect();
         let (m, typical) = (algorithm.fuzzifier(), algorithm.typical());
-        Ok(Self { fit, m, typical, max_rounds, levels, domain: domain.clone(), last, radius: None })
+        Ok(Self { fit, m, typical, max_rounds, levels, domain: domain.clone(), last, pulled, radius: None })
     }
 
     fn shifts(&self) -> Shifts {
@@ -240,14 +242,18 @@ impl Iteration for Noisy {
         let next = confined(&next, &self.domain);
         let shift = next.frobenius_distance(&self.fit.centres).unwrap_or_default();
         // Nothing has changed up to here: the caller may repeat the round after an error.
+        let rows = weights.iter().sum::<f64>().max(noise).max(1.0);
         if !asked.middle {
-            let rows = weights.iter().sum::<f64>().max(noise).max(1.0);
             let radius = (square[0].max(noise_of_square) / rows).sqrt();
             self.radius = Some(self.radius.unwrap_or(0.0).max(radius));
         }
         self.fit.centres = next;
         if asked.round >= self.levels.first_of_last(self.max_rounds) {
             self.last.add(self.fit.centres.as_slice());
+            if !asked.middle {
+                self.pulled.add(&[square[0] / rows, asked.clip]);
+                self.fit.pulled = self.pulled.mean().map(|mean| Pulled { square: mean[0], clip: mean[1] });
+            }
         }
         self.fit.weights = weights.iter().map(|weight| weight.max(0.0)).collect();
         self.fit.history.push(Round { round: asked.round + 1, shift });

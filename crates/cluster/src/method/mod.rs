@@ -27,8 +27,8 @@ use crate::validity::Verdict;
 use crate::{Batch, Centres, MethodError, Totals, Transform};
 
 pub use crate::algorithm::{
-    ALGORITHMS, About, Algorithm, Description, Fit, Iteration, Options, Round, Shapes, Walls, fcm, ffcf, ffcm, fkm, gk,
-    gmm, kmeans,
+    ALGORITHMS, About, Algorithm, Description, Fit, Iteration, Options, Pulled, Round, Shapes, Walls, fcm, ffcf, ffcm,
+    fkm, gk, gmm, kmeans,
 };
 pub use crate::query::Stage;
 pub use crate::scale::inside;
@@ -132,6 +132,9 @@ pub struct Outcome {
     /// (`fcm-noise`, `pcm`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_of_a_row: Option<f64>,
+    /// How far rows lie from their centres, where noisy rounds around them told it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pulled: Option<Pulled>,
     /// Covariances of the clusters, where the method finds any; in working units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shapes: Option<Shapes>,

@@ -15,12 +15,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use accountant::{advantage, best_auc, epsilon, epsilon_text, rho};
-pub use schedule::{Extent, Forecast, Level, Levels};
+pub use schedule::{Extent, Level, Levels};
 pub(crate) use settle::settled;
 pub use summation::slack;
-
-/// Above this share of the box's half width a predicted error of the centres makes a result useless.
-pub const USEFUL: f64 = 0.1;
 
 /// The noise that a plan asks for. The whole run (row count, preparation, first centres, every K, restart and round, validation,
 /// and rounds that are asked again) costs at most `nano_rho` of zero-concentrated differential privacy for one `unit` added

@@ -1,7 +1,7 @@
-//! How much each total may say ([NOI-6]): the budget of a run is split over its questions. This gives sensitivities,
-//! standard deviations, and their effect on the centres.
+//! How much each total may say ([NOI-6]): the budget of a run is split over its questions. This gives sensitivities and
+//! standard deviations.
 
-use super::{Noise, USEFUL, advantage};
+use super::Noise;
 use crate::query::{Sensitivity, Shifts, Stage};
 use crate::scale::{HAIR, reach};
 use crate::{Domain, Query};
@@ -47,7 +47,7 @@ pub struct Extent {
     pub clusters: u32,
     /// Questions in all at most.
     pub questions: u32,
-    /// The largest K.
+    /// The largest K: questions about more points are about candidates for first centres.
     pub most_clusters: u32,
 }
 
@@ -74,28 +74,6 @@ pub struct Levels {
     rounds: u32,
     questions: u32,
     most_clusters: u32,
-}
-
-/// A forecast of what a plan's noise does, before anybody agrees to the plan.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Forecast {
-    /// Budget of the run as zero-concentrated differential privacy.
-    pub rho: f64,
-    /// Bound on the advantage of somebody who tests for one unit, over the whole run.
-    pub advantage: f64,
-    /// Noise of the last round, if rows pull no farther than in the first one around the centres: weights, and coordinates of the sums.
-    pub noise: [f64; 2],
-    /// Noise of the row count.
-    pub count: f64,
-    /// Predicted error of a centre after the last round, as a share of the box's half width, for clusters of equal weight.
-    pub error: f64,
-}
-
-impl Forecast {
-    /// Whether centres can be told from noise.
-    pub fn useful(&self) -> bool {
-        self.error <= USEFUL
-    }
 }
 
 impl Levels {
@@ -266,28 +244,20 @@ impl Levels {
         Level { sensitivity, deviation: sensitivity / (2.0 * budget).sqrt() }
     }
 
-    /// What the noise does where the total has `excess` times the planned deviation, because more sites added their share
-    /// than had to.
-    pub fn forecast(&self, excess: f64) -> Forecast {
-        let (d, rows) = (self.columns as f64, self.noise.expected_rows as f64);
-        let half = self.reach / d.sqrt();
-        let (noise, error) = match self.rounds.checked_sub(1) {
+    /// Weights and coordinates of sums in the last round, if rows pull no farther than in the first one around the centres; of a
+    /// description the counts and sums of its columns.
+    pub fn of_last(&self) -> [Level; 2] {
+        match self.rounds.checked_sub(1) {
             Some(last) => {
                 let [weights, sums, _] = self.of_round(1.0, self.pull(last, 1, None));
-                let [weights, sums] = [weights, sums].map(|level| level.deviation * excess);
-                // Around the middle a centre's own place counts, somewhere between it and the corner; around itself nothing.
-                let place = if self.is_around_middle(last) { self.reach * self.reach / 2.0 } else { 0.0 };
-                let moved = (d * sums * sums + place * weights * weights).sqrt();
-                ([weights, sums], moved * f64::from(self.most_clusters) / rows)
+                [weights, sums]
             }
-            // Of a description the means: its counts and sums are a block for each column and one for the rows.
+            // A block for each column and one for the rows.
             None => {
-                let of = |most: f64| self.level(most, self.preparing / (d + 1.0)).deviation * excess;
-                ([of(1.0), of(2.0 * half)], d.sqrt() * of(2.0 * half) / rows)
+                let half = self.reach / (self.columns as f64).sqrt();
+                [1.0, 2.0 * half].map(|most| self.level(most, self.preparing / (self.columns as f64 + 1.0)))
             }
-        };
-        let (rho, count) = (self.noise.rho(), self.of_count().deviation * excess);
-        Forecast { rho, advantage: advantage(rho), noise, count, error: error / half }
+        }
     }
 }
 
@@ -403,14 +373,5 @@ mod tests {
             assert!((whole / levels.rho() - 1.0).abs() < 1e-12, "{whole} {}", levels.rho());
             assert!((levels.rho() / 0.0244 - 1.0).abs() < 0.02);
         }
-    }
-
-    /// Three clusters of 3,000 rows, pulls of at most a quarter of the half diagonal.
-    #[test]
-    fn forecasts() {
-        let (levels, _) = levels(2, 3, 1, 2.0);
-        let forecast = levels.forecast(1.0);
-        assert!((0.005..0.02).contains(&forecast.error) && forecast.useful(), "{forecast:?}");
-        assert!((levels.forecast(10.0).error / forecast.error - 10.0).abs() < 1e-9 && !levels.forecast(20.0).useful());
     }
 }

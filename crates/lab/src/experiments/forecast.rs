@@ -3,6 +3,7 @@
 //! For every set, epsilon and first centres there is one plan. Its forecast knows nothing of the rows. Beside it stand runs of the plan
 //! with real integer noise, and whether each ended with a centre near the mean of every label.
 
+use veilsum_cluster::method::mechanism::KEPT;
 use veilsum_cluster::method::{Seeding, mechanism};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
@@ -12,8 +13,6 @@ use veilsum_cluster::{
 use super::dp::{PLAN, SITES, dealt, noisy, xclara_like};
 use super::{ExperimentError, Folder, Line, Report, Settings, harness};
 
-/// A plan whose forecast is below this is refused: the border of `plan make`.
-const BORDER: f64 = 0.9;
 /// Clusters are clear where their means are so many deviations apart, as the made-up ones of a forecast are.
 const CLEAR: f64 = 6.0;
 /// Files of the data folder, and their epsilons: where noise begins to cost clusters, and more.
@@ -137,7 +136,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
             let seeds: Vec<u64> = (1..=plans).collect();
             let found = harness::each(&seeds, |seed| {
                 let recipe = set.recipe(*epsilon, 100 * seed);
-                let forecast = mechanism::kept(&recipe, &set.domain, excess)?.map_or(0.0, |kept| kept.probability);
+                let forecast = mechanism::forecast(&recipe, &set.domain, excess)?.map_or(0.0, |found| found.kept);
                 let mut lost = 0;
                 for draw in 0..runs {
                     let outcome = noisy(&recipe, &set.domain, &set.sites, PLAN, 1000 * seed + draw as u64)
@@ -154,7 +153,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         }
     }
     for clear in [true, false] {
-        for (low, high) in [(0.0, 0.5), (0.5, BORDER), (BORDER, 1.01)] {
+        for (low, high) in [(0.0, 0.5), (0.5, KEPT), (KEPT, 1.01)] {
             let of = |one: &&Found| one.clear == clear && (low..high).contains(&one.forecast);
             let here: Vec<&Found> = all.iter().filter(of).collect();
             if here.is_empty() {
@@ -166,8 +165,8 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
                 format!("{kind} clusters, forecast {low} to {:.1}, {} plans", f64::min(high, 1.0), here.len());
             let lost = share(&here);
             let line = Line::new(setting, "all clusters kept", 3).plain(mean / here.len() as f64).masked(1.0 - lost);
-            report.lines.push(match clear && low == BORDER {
-                true => line.at_most(lost, 1.0 - BORDER, "runs that lost a cluster, of plans that are called useful"),
+            report.lines.push(match clear && low == KEPT {
+                true => line.at_most(lost, 1.0 - KEPT, "runs that lost a cluster, of plans that are called useful"),
                 false => line,
             });
         }

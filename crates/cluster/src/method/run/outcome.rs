@@ -211,6 +211,7 @@ impl Run {
             local_centres: matches!(self.recipe.algorithm, Algorithm::FfcmAvg2 { .. })
                 .then(|| fit.weights.clone())
                 .filter(|weights| !weights.is_empty()),
+            pulled: fit.pulled,
             stability: self.stability(member),
             description: fit.description,
             extrapolated: None,
