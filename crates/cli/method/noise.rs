@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use veilsum_cluster::{
     Clusters, OutOfBox,
     method::Seeding,
-    privacy::{DEFAULT_RHO, MOST_ROWS_OF_A_PERSON, Noise, Unit},
+    privacy::{DEFAULT_RHO, MOST_ROWS_OF_A_PERSON, Noise, SEEDING_SHARE, Unit},
 };
 
 use super::heading;
@@ -63,7 +63,7 @@ pub(crate) struct NoiseArgs {
     #[arg(long, value_name = "SHARE", default_value_t = 0.02, allow_negative_numbers = true, hide_short_help = true)]
     pub dp_count_share: f64,
     /// Share of the budget for first centres from totals
-    #[arg(long, value_name = "SHARE", default_value_t = 0.1, allow_negative_numbers = true, hide_short_help = true)]
+    #[arg(long, value_name = "SHARE", default_value_t = SEEDING_SHARE, allow_negative_numbers = true, hide_short_help = true)]
     pub dp_seeding_share: f64,
     /// Questions that are lost to a missing site and may be asked again; each is paid for in advance
     #[arg(long, value_name = "N", default_value_t = 2, hide_short_help = true)]

@@ -50,6 +50,8 @@ pub struct Noise {
     pub retries: u32,
 }
 
+/// Share of the first centres if a plan names none.
+pub const SEEDING_SHARE: f64 = 0.2;
 /// rho of a plan that names none.
 pub const DEFAULT_RHO: f64 = 0.25;
 
@@ -109,7 +111,7 @@ impl Noise {
             nano_rho: in_nano(rho),
             unit: Unit::Record,
             count_share: 0.02,
-            seeding_share: 0.15,
+            seeding_share: SEEDING_SHARE,
             validation_share: 0.1,
             standardising_share: 0.1,
             absolute_rounds: 0,

@@ -2,7 +2,7 @@
 //! standard deviations.
 
 use super::Noise;
-use crate::query::{Sensitivity, Shifts, Stage};
+use crate::query::{SHARES_OF_CANDIDATES, Sensitivity, Shifts, Stage};
 use crate::scale::{HAIR, reach};
 use crate::{Domain, Query};
 
@@ -207,14 +207,14 @@ impl Levels {
     /// Every block of a query over this box, in its order; nothing if no sensitivity is proved for it. The blocks of a question that says
     /// no shares of its own share its budget equally.
     pub fn of(&self, query: &Query, domain: &Domain) -> Option<Vec<Level>> {
-        let most = self.most_clusters as usize;
+        // Candidates for first centres are more than there are clusters.
+        let seeds = query.points().first().is_some_and(|points| points.k() > self.most_clusters as usize);
         let budget = match query.stage() {
             // Products are asked to whiten columns and to describe them; under noise no round asks for any.
             Stage::Iterating if matches!(query, Query::ShapedSums(_)) => self.preparing,
             Stage::Preparing => self.preparing,
             Stage::Seeding => self.seeding,
-            // Candidates for first centres are more than there are clusters.
-            Stage::Iterating if query.points().first().is_some_and(|points| points.k() > most) => self.seeding,
+            Stage::Iterating if seeds => self.seeding,
             Stage::Iterating => self.round,
             Stage::Validating => self.judging / self.members,
             Stage::Silhouettes => self.judging / self.clusters,
@@ -225,6 +225,10 @@ impl Levels {
             Sensitivity::Blocks(blocks) => {
                 let budget = budget / blocks.len() as f64;
                 blocks.into_iter().map(|sensitivity| self.level(sensitivity, budget)).collect()
+            }
+            Sensitivity::Shared(blocks) if seeds => {
+                let shared = blocks.into_iter().zip(SHARES_OF_CANDIDATES);
+                shared.map(|((sensitivity, _), share)| self.level(sensitivity, budget * share)).collect()
             }
             Sensitivity::Shared(blocks) => {
                 blocks.into_iter().map(|(sensitivity, share)| self.level(sensitivity, budget * share)).collect()

@@ -34,6 +34,7 @@ pub use moments::Moments;
 pub(crate) use shaped::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, is_wide, tamed};
 pub use shaped::{ShapeModel, ShapedSums};
 pub use shaped_shifts::ShapedShifts;
+pub(crate) use shifts::SHARES_OF_CANDIDATES;
 pub use shifts::Shifts;
 pub use typical::{Typical, TypicalSums, Typicality};
 pub use validation::{Contingency, Silhouette, Validation};

@@ -15,6 +15,8 @@ use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance, kernel
 
 /// Shares of weights, sums and squares: a centre needs its sums the most, and how far rows lie is one number for all of them.
 const SHARES: [f64; 3] = [0.14, 0.84, 0.02];
+/// The same of questions about candidates for first centres, whose weights say where rows are.
+pub(crate) const SHARES_OF_CANDIDATES: [f64; 3] = [0.3, 0.68, 0.02];
 
 /// `U_k = sum_j w_jk` (K), `S_k = sum_j w_jk clip(x_j - r_k)` (K x d) and `Q = sum_j sum_k w_jk |clip(x_j - r_k)|^2` (1). Here clip
 /// shortens a vector to the length `clip`, and `w_jk` is `u_jk^m`, or 1 for the nearest centre and 0 for all others. With `typical` u
