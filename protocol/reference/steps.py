@@ -44,10 +44,12 @@ class Steps:
     def __init__(self, recipe):
         # Columns are whitened, too, by the second moments of one cluster.
         self.has_shapes = recipe["algorithm"][0] in ("gmm", "gk")
+        self.most = recipe["clusters"]["max"]
 
     def stands(self, name, q):
-        """Where a question asks about its clusters; nothing for a question that is none of a round."""
-        if name in MEANS:
+        """Where a question asks about its clusters; nothing for a question that is none of a round, such as one about candidates for
+        first centres, which are more than there are clusters."""
+        if name in MEANS and len(q["centres"]) <= self.most:
             return q["centres"]
         if name == "shaped_sums" and self.has_shapes:
             kind, model = q["model"]

@@ -36,7 +36,9 @@ pub(crate) struct NoiseArgs {
     /// (--start), ranges of columns and --expected-rows must not come from the rows: nothing hides what a plan says.
     #[arg(long, value_name = "RHO", allow_negative_numbers = true)]
     pub rho: Option<f64>,
-    /// Rows that are expected in all: how far off centres will be is forecast for as many, in clear, round clusters
+    /// Rows that are expected in all, for which the forecast is
+    ///
+    /// It says how far off centres will be in clear, round clusters of so many rows.
     #[arg(long, value_name = "N")]
     pub expected_rows: Option<u64>,
     /// Whose presence is hidden

@@ -10,7 +10,6 @@ use veilsum_cluster::{
 use veilsum_proto::policy::rho_text;
 
 use crate::{
-    cost::counted,
     error::{Failure, bad_method},
     plan::PlanSpec,
     question::{Layout, Question, SumBounds},
@@ -150,11 +149,14 @@ fn setting(work: &PlanSpec, form: &SumBounds, noise: &Noise) -> String {
         Some(_) => String::new(),
         None => format!("K = {}, ", work.recipe.clusters.max),
     };
+    let columns = match work.headers().count() {
+        1 => "1 column".to_owned(),
+        many => format!("{many} columns"),
+    };
     format!(
-        "{}, {} in all, {}, {clusters}rho {} (epsilon {:.1})",
-        counted(form.sites, "site"),
-        counted(noise.expected_rows as usize, "row"),
-        counted(work.headers().count(), "column"),
+        "{} sites, {} rows in all, {columns}, {clusters}rho {} (epsilon {:.1})",
+        form.sites,
+        noise.expected_rows,
         noise.rho(),
         noise.epsilon()
     )
