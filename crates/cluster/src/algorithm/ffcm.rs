@@ -18,7 +18,7 @@
 //! 1.6e-14 after 30 rounds. With local convergence avg1 fails where sites hold different clusters, because centres of one index
 //! have moved to different places: in case 3 its gap is 3.65 where avg2 has 0.04, and up to 55 % of the runs end in a cycle
 //! (unconverged). avg2 with ONE local step never settles (300 rounds, gap 3.8). Random first centres fail avg2 in 5 to 95 % of the
-//! draws of the published cases; seeding from totals in none. And both inherit the collapse of fuzzy c-means with m = 2 in
+//! draws of the published cases; seeding from totals in none of those, and in one of twenty of the motivational example. And both inherit the collapse of fuzzy c-means with m = 2 in
 //! many columns.
 //!
 //! The coordinator sees weights and weighted sums; under avg2 local centres counted at each cluster, their sum and the sum of

@@ -8,7 +8,7 @@
 //!
 //! The paper's server sees the local means and starts k-means++ afresh in every round, which its quality rests on (adjusted
 //! Rand index at noise 1.5: 0.68 to 0.70 with one start, 0.71 to 0.72 with ten). That cannot be done on totals; seeding once from
-//! totals makes it unnecessary (0.73), while random starts lose 0.05 to 0.11. With E = 1 and p = 1 the rounds are exact Lloyd
+//! totals makes it unnecessary (0.70), while random starts lose 0.05 to 0.11. With E = 1 and p = 1 the rounds are exact Lloyd
 //! ([`kmeans`](super::kmeans)). The optional finisher adds rounds of exact Lloyd, in which every row counts.
 //!
 //! It fails where a site's groups stay below p: their rows are not represented (FKM with fewer than p rows at a site
