@@ -239,6 +239,12 @@ fn seeding_asks_about_as_many_candidates_as_the_plan_says() {
         assert_eq!(plan.follows(&margins, &sums, &domain), Ok(()));
         assert!(plan.follows(&sums, &margins, &domain).is_err() && plan.follows(&margins, &margins, &domain).is_err());
         assert!(admits(plan, &batch(&[Margins { bins: 16 }.into()])).is_err());
+        // No sums before the margins, whatever came before.
+        let prepared = Preparation { scale: Scale::Standard, ..Preparation::none() };
+        let prepared = Recipe { preparation: prepared, ..plan.clone() };
+        let moments = batch(&[Moments { around: None }.into()]);
+        assert_eq!(prepared.follows(&moments, &margins, &domain), Ok(()));
+        assert!(prepared.follows(&moments, &sums, &domain).is_err());
         let uniform = Recipe { seeding: Seeding::Uniform { seed: 3 }, ..plan.clone() };
         assert!(admits(&uniform, &margins).is_err() && admits(&uniform, &sums).is_err());
         let centres = sums.queries[0].points()[0];

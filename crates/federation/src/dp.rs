@@ -174,6 +174,9 @@ fn outlook(found: &Forecast) -> String {
             percent(found.error),
             percent(found.sampling)
         ),
+        _ if found.layouts == 0 && found.error.is_infinite() => {
+            "K is too large to be tried out, so that nothing is forecast; choose a smaller K".into()
+        }
         _ if found.kept_without_noise < KEPT => {
             "also without noise these first centres lose clusters; choose other first centres or a smaller K".into()
         }
@@ -262,5 +265,7 @@ mod tests {
         assert!(says(drowned).contains("drown in the noise; about 16000 rows in all"));
         assert!(says(Forecast { error: 0.2, rows: None, ..good }).contains("would not do"));
         assert!(says(Forecast { kept_without_noise: 0.5, ..drowned }).contains("other first centres"));
+        let not_played = Forecast { error: f64::INFINITY, kept: 0.0, kept_without_noise: 0.0, layouts: 0, ..good };
+        assert!(says(not_played).contains("nothing is forecast"));
     }
 }

@@ -9,7 +9,7 @@
 //! * [`Average2Spec`] (avg2, Eq. 8): k-means over all local centres, which count 1 each. The authors' server runs k-means++ in round 1 and
 //!   Lloyd from the last global centres afterwards. Here every round is ONE Lloyd step: each site counts its local centres at
 //!   the global ones nearest to them, and `C_k = s_k / n_k`. It has the same fixed points, and from seeds of totals it gave the
-//!   same results in 6 of the 7 published cases (case 2: gap 0.99 instead of 1.17), in 2 to 2.3 rounds instead of 2.5 to 3.6. A centre
+//!   same results in 6 of the 7 published cases (case 2: gap 0.93 instead of 1.13). A centre
 //!   nobody is nearest to stays.
 //!
 //! Both end when the Frobenius norm of the shift is below epsilon, or when nothing moves.
@@ -18,8 +18,8 @@
 //! 1.6e-14 after 30 rounds. With local convergence avg1 fails where sites hold different clusters, because centres of one index
 //! have moved to different places: in case 3 its gap is 3.65 where avg2 has 0.04, and up to 55 % of the runs end in a cycle
 //! (unconverged). avg2 with ONE local step never settles (300 rounds, gap 3.8). Random first centres fail avg2 in 5 to 95 % of the
-//! draws of the published cases; seeding from totals in none of those, and in one of twenty of the motivational example. And both inherit the collapse of fuzzy c-means with m = 2 in
-//! many columns.
+//! draws of the published cases; seeding from totals in none of those, and in one of twenty of the motivational example. And both
+//! inherit the collapse of fuzzy c-means with m = 2 in many columns.
 //!
 //! The coordinator sees weights and weighted sums; under avg2 local centres counted at each cluster, their sum and the sum of
 //! squared distances, never a local centre of its own. But a cluster to which one site contributes IS that site's centre: 33 to

@@ -9,11 +9,11 @@
 //! are never asked about again.
 //!
 //! It fails where Lloyd does: at poor first centres. On the 4 x 4 grid of Garst & Reinders at noise 1.3 it reaches an adjusted
-//! Rand index of 0.76 from random starts and 0.84 from seeds of totals, which is also that of the best of ten k-means++ starts.
+//! Rand index of 0.76 from random starts and 0.84 from counts of cells of the box, which is also that of the best of ten k-means++ starts.
 //!
 //! The coordinator sees `n_k`, sums and the inertia. A cluster of one site is that site's mean. And if a single row changes its
 //! cluster between two rounds, the difference of exact totals IS the row: that happened in 60 to 80 % of the rounds of honest runs,
-//! to 0.4 % of the rows from seeds of totals and to 3 to 4 % from random starts.
+//! to 0.4 % of the rows from such counts and to 3 to 4 % from random starts.
 //!
 //! ```
 //! use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Recipe, method::Seeding, pooled, synthetic};

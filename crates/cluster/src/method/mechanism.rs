@@ -1,8 +1,8 @@
 //! A plan's own mechanism played over made-up rows: what its noise does to a result, without a row of anybody (parametric
 //! bootstrap, Efron & Tibshirani 1993, chapter 6; under differential privacy Ferrando, Wang & Sheldon 2022).
 //!
-//! Two things follow. [`forecast`] says before a run how far off the centres will be and whether a cluster is lost. [`errors`] gives every number of a
-//! noisy result a standard error: rows are made up that have the released centres, masses and objective, and the rounds
+//! Two things follow. [`forecast`] says before a run how far off the centres will be and whether a cluster is lost. [`errors`]
+//! gives every number of a noisy result a standard error: rows are made up that have the released centres, masses and objective, and the rounds
 //! and the validation are repeated over them with fresh noise of the known scale. So the errors see how noise of one round
 //! moves the next, the floors of [NOI-7], and the ratios in the indices. All of it is post-processing of the plan and of noisy
 //! totals, and costs no privacy.

@@ -77,11 +77,14 @@ impl Recipe {
             return Err("a question of an earlier part of the run".into());
         }
         self.same_units(before, batch, was, domain)?;
+        let margins = matches!(first, Query::Margins(_));
         let fits = (was < is || first.follows(last))
             && match is {
+                // Margins come first, and once.
+                Stage::Seeding => margins == (was < is),
                 Stage::Silhouettes => was == Stage::Validating && asked_about(before, batch),
                 Stage::Counting => was >= Stage::Validating && asked_about(before, batch),
-                Stage::Preparing | Stage::Ranging | Stage::Seeding | Stage::Iterating | Stage::Validating => true,
+                Stage::Preparing | Stage::Ranging | Stage::Iterating | Stage::Validating => true,
             };
         if fits { Ok(()) } else { Err(format!("{} does not follow {}", batch.kind(), before.kind())) }
     }

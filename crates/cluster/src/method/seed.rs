@@ -97,6 +97,16 @@ impl Candidates {
         points.saturating_mul(self.each).min(MOST.max(points.saturating_add(1)))
     }
 
+    /// Distances off-line, about: those of drawing and spreading the candidates, and of every try over them with twenty steps of Lloyd.
+    pub(crate) fn distances(&self, points: u32) -> u64 {
+        let (many, k) = (u64::from(self.count(points)), u64::from(points));
+        let greedy = |k: u64| 2 + u64::from(k.max(1).ilog2());
+        let spread = [DRAWN_EACH as u64, many, many, greedy(many) + u64::from(SPREADING)];
+        let tries = [u64::from(self.tries), many, k, greedy(k) + 20];
+        let product = |of: [u64; 4]| of.into_iter().fold(1, u64::saturating_mul);
+        product(spread).saturating_add(product(tries))
+    }
+
     /// Numbers that its longest question asks for.
     pub(crate) fn most_words(&self, points: u32, columns: u64) -> u64 {
         let bins = u64::from(MARGINS.bins) + 1;

@@ -9,7 +9,7 @@ use crate::{Centres, distance};
 /// Lloyd steps of one try of [`best_of`] at most.
 const MOST: u32 = 300;
 
-/// Sums and distances whose parts differ by no more than this are equal: middles of cells lie on a grid, where ties are common, and
+/// Sums and distances whose parts differ by no more than this are equal: rows often lie on a grid, where ties are common, and
 /// what rounding makes of one must not tell two ways apart.
 const ALIKE: f64 = 1e-9;
 

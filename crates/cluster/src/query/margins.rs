@@ -47,10 +47,6 @@ impl Family for Margins {
         self.histogram(domain).sensitivity(domain)
     }
 
-    fn follows(&self, before: &dyn Family) -> bool {
-        before.stage() < Stage::Seeding
-    }
-
     fn adds_up_over_rows(&self) -> bool {
         true
     }

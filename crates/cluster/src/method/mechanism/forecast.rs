@@ -4,7 +4,7 @@
 
 use super::super::dp::{least_distance, spread};
 use super::super::recipe::{Recipe, Seeding};
-use super::{Cloud, Mechanism, Shape, deviation, lost};
+use super::{Cloud, Mechanism, POINTS, POINTS_EACH, Shape, deviation, lost};
 use crate::privacy::{Noise, in_nano};
 use crate::random::Stream;
 use crate::{Centres, Domain, MethodError, distance};
@@ -16,10 +16,15 @@ pub const KEPT: f64 = 0.9;
 
 /// Layouts of clusters: a probability of 0.9 is then known to 0.02.
 const LAYOUTS: usize = 200;
-/// Fewest layouts, where many rounds or clusters make each one dear.
-const FEWEST: usize = 40;
-/// Distances of one point to one centre in eight columns that a forecast computes at most, about a second's work.
-const WORK: usize = 10_000_000;
+/// Fewest layouts, where many rounds or clusters make each one dear, and most of each number of rows that is tried.
+const FEWEST: usize = 5;
+const TRIED: usize = 40;
+/// Distances of one point to one centre in eight columns that layouts take at most, but for the fewest: about a second's work.
+const WORK: u64 = 300_000_000;
+/// A distance in a round takes so many times as long as one between candidates: it has a membership.
+const OF_A_ROUND: u64 = 16;
+/// A layout that takes more is not played, and nothing is forecast.
+const MOST_WORK: u64 = 2 * WORK;
 /// Draws of a layout among which the most spread one counts, and places that each cluster may move to then, twice.
 const DRAWS: usize = 200;
 const PLACES: usize = 20;
@@ -40,7 +45,7 @@ pub struct Forecast {
     pub kept: f64,
     /// The same without noise: what is missing to 1 here is the fault of first centres, K or fuzzifier.
     pub kept_without_noise: f64,
-    /// Layouts that were played.
+    /// Layouts that were played; of clusters 0 if K is too large for that, and nothing is forecast then.
     pub layouts: usize,
     /// If this is of no use, and not for its first centres: about how many rows in all would do, up to a thousand times the expected.
     pub rows: Option<u64>,
@@ -55,8 +60,9 @@ impl Forecast {
 
 /// What will come out of a recipe with noise whose totals have `excess` times the planned deviation; `None` without noise. K clear,
 /// round clusters, of which the nearest two are 3.8 times as far apart as their rows lie from the centres (root mean square; 5.4
-/// deviations in two columns), with rows from half to one and a half of an equal share of the expected ones, are spread in the box. Of a range of K it is the largest. A description has no clusters:
-/// its means of columns are meant, of rows anywhere in their ranges. Always the same for the same plan.
+/// deviations in two columns), with rows from half to one and a half of an equal share of the expected ones, are spread in the box.
+/// Of a range of K it is the largest. A description has no clusters: its means of columns are meant, of rows anywhere in their
+/// ranges. Always the same for the same plan, and never more than some ten seconds' work.
 ///
 /// # Errors
 /// [`MethodError`] where the recipe cannot be run.
@@ -74,7 +80,7 @@ pub fn forecast(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<
         let (mut few, mut enough) = (0, MOST_DOUBLINGS + 1);
         while enough - few > 1 {
             let middle = few.midpoint(enough);
-            match of(times(middle), FEWEST)?.is_some_and(|told| told.useful()) {
+            match of(times(middle), TRIED)?.is_some_and(|told| told.useful()) {
                 true => enough = middle,
                 false => few = middle,
             }
@@ -109,9 +115,20 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
         Seeding::Uniform { seed } => Some(spread(domain, k, *seed).map_err(unusable)?),
         Seeding::Candidates(_) => None,
     };
+    let one = work_of(recipe, mechanism.rounds, k as u64, d as u64);
+    if one > MOST_WORK {
+        let none = f64::INFINITY;
+        return Ok(Some(Forecast {
+            error: none,
+            sampling: none,
+            kept: 0.0,
+            kept_without_noise: 0.0,
+            layouts: 0,
+            rows: None,
+        }));
+    }
     let shape = Shape::new(k, d);
-    let one = 3 * (mechanism.rounds as usize + 1) * shape.each * k * k * (8 + d) / 8;
-    let layouts = (WORK / one.max(1)).clamp(FEWEST, LAYOUTS).min(most);
+    let layouts = usize::try_from(WORK / one.max(1)).map_or(LAYOUTS, |many| many.clamp(FEWEST, LAYOUTS)).min(most);
     let mut stream = Stream::new(0, b"veilsum mechanism layout");
     let (mut kept, mut errors, mut sampling) = ([0usize; 2], Vec::new(), Vec::new());
     for _ in 0..layouts {
@@ -139,6 +156,17 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
     let [kept, kept_without_noise] = kept.map(|kept| kept as f64 / layouts as f64);
     let (error, sampling) = (median(errors, layouts), median(sampling, layouts));
     Ok(Some(Forecast { error, sampling, kept, kept_without_noise, layouts, rows: None }))
+}
+
+/// Distances in eight columns that one layout takes, with noise and without: in its rounds and for its first centres.
+fn work_of(recipe: &Recipe, rounds: u32, k: u64, d: u64) -> u64 {
+    let points = (POINTS as u64 / k.max(1)).max(POINTS_EACH as u64).saturating_mul(k);
+    let rounds = [3, OF_A_ROUND, u64::from(rounds) + 1, points, k].into_iter().fold(1, u64::saturating_mul);
+    let first = match &recipe.seeding {
+        Seeding::Candidates(params) => params.distances(u32::try_from(k).unwrap_or(u32::MAX)).saturating_mul(2),
+        _ => 0,
+    };
+    rounds.saturating_add(first).saturating_mul(8 + d) / 8
 }
 
 impl Cloud {
@@ -260,6 +288,21 @@ mod tests {
         assert_eq!(lost(&Centres::known(vec![[0.45, 0.0], [-0.9, 0.0]]), &truth, &domain), 0);
         assert_eq!(lost(&Centres::known(vec![[0.45, 0.0], [0.55, 0.0]]), &truth, &domain), 1);
         assert_eq!(gap(&truth, &domain), 1.0);
+    }
+
+    /// The work is bounded, whatever K and the columns are, and where it would be too much nothing is forecast.
+    #[test]
+    fn large_plans_are_not_played() {
+        use crate::method::Candidates;
+        for (k, d, played) in [(3, 2, true), (15, 2, true), (50, 20, true), (400, 10, false), (4096, 64, false)] {
+            let (mut recipe, _) = plan(k, 3.5, 100_000);
+            recipe.seeding = Seeding::Candidates(Candidates::usual(1));
+            assert_eq!(work_of(&recipe, 10, u64::from(k), d) <= MOST_WORK, played, "{k} {d}");
+        }
+        let (mut recipe, domain) = plan(4096, 3.5, 100_000);
+        recipe.seeding = Seeding::Candidates(Candidates::usual(1));
+        let found = forecast(&recipe, &domain, 1.0).unwrap().expect("noise");
+        assert!(found.layouts == 0 && !found.useful() && found.rows.is_none(), "{found:?}");
     }
 
     #[test]
