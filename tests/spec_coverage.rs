@@ -48,6 +48,11 @@ fn ids(text: &str) -> BTreeSet<String> {
     out
 }
 
+/// The specification's three parts.
+fn specification() -> String {
+    ["spec", "door", "documents"].map(|part| read(root().join(format!("protocol/{part}.md")))).join("\n")
+}
+
 /// Rules are set in bold where they are laid down.
 fn laid_down(spec: &str) -> BTreeSet<String> {
     spec.split("**[").skip(1).filter_map(|s| s.split_once("]**")).map(|(id, _)| id.to_owned()).collect()
@@ -78,7 +83,7 @@ fn none_dangles(cited: &BTreeSet<String>, spec: &BTreeSet<String>) {
 
 #[test]
 fn rules_and_code_agree() {
-    let spec = laid_down(&read(root().join("protocol/spec.md")));
+    let spec = laid_down(&specification());
     assert!(spec.len() > 60, "only {} rules found", spec.len());
     let mut files = Vec::new();
     for folder in ["crates/proto/src", "crates/node/src", "crates/federation/src", "crates/cli", "crates/cluster/src"] {
@@ -105,7 +110,7 @@ fn product_and_tests(text: &str) -> (&str, &str) {
 /// [`rules_and_code_agree`] for tests: test files, modules of tests, and the rules that the vectors refuse under.
 #[test]
 fn rules_and_tests_agree() {
-    let spec = laid_down(&read(root().join("protocol/spec.md")));
+    let spec = laid_down(&specification());
     let mut found = BTreeSet::new();
     let mut files = Vec::new();
     for folder in ["tests", "proto/tests", "cluster/tests", "lab/tests", "audit/tests", "testkit/src"] {
@@ -135,7 +140,7 @@ fn rules_and_tests_agree() {
 
 #[test]
 fn the_index_lists_every_rule() {
-    let spec = read(root().join("protocol/spec.md"));
+    let spec = specification();
     let (_, index) = spec.split_once("## 16. Index of rules").expect("an index");
     let listed = ids(index.split("\n## ").next().unwrap_or_default());
     for id in laid_down(&spec) {

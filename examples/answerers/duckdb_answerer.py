@@ -2,7 +2,7 @@
 """An answerer for DuckDB, in two pages: `duckdb_answerer.py DATABASE TABLE`, or `duckdb_answerer.py :memory: "'rows/*.parquet'"`.
 
 The sums are computed in SQL. `veilsum.engines` speaks the contract (docs/src/answerers.md); what is left is to find the rows and to write
-the definition of a sum (protocol/spec.md, section 21) in the words of the database. Copy it for a database of yours. Three rules make the words
+the definition of a sum (protocol/door.md, section 21) in the words of the database. Copy it for a database of yours. Three rules make the words
 come out the same as everywhere:
 
 * every operation is one of doubles, in the order of the specification, and none of them is fused with another;
