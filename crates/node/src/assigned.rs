@@ -1,16 +1,21 @@
 //! Memberships of rows as they are written: CSV or Parquet, part by part, so that no more than a part is ever held.
 
-use std::{io::Write, path::Path, sync::Arc};
-
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt32Array};
-use arrow_schema::{DataType, Field, Schema};
-use parquet::{
-    arrow::ArrowWriter,
-    basic::{Compression, ZstdLevel},
-    file::properties::WriterProperties,
-};
+use std::{io::Write, path::Path};
 
 use crate::{error::Failure, files};
+
+#[cfg(feature = "columnar")]
+mod columnar;
+
+/// What a column of memberships holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Holds {
+    Id,
+    /// The number of a cluster.
+    Cluster,
+    Membership,
+    Outside,
+}
 
 /// Which columns a row's line has, beside its id, whether it lies outside the box, and its cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +43,8 @@ pub struct Part<'a> {
 
 enum Form<W: Write + Send> {
     Csv(Box<csv::Writer<W>>),
-    Parquet(Box<ArrowWriter<W>>, Arc<Schema>),
+    #[cfg(feature = "columnar")]
+    Parquet(columnar::Written<W>),
 }
 
 /// A table that grows part by part.
@@ -77,32 +83,30 @@ impl<W: Write + Send> Assigned<W> {
         shown: Shown,
         (clusters, noise): (usize, bool),
     ) -> Result<Assigned<W>, Failure> {
-        let cluster = |name: String| Field::new(name, DataType::UInt32, noise);
-        let number = |name: String| Field::new(name, DataType::Float64, false);
-        let mut fields: Vec<Field> = id.map(|id| Field::new(id, DataType::Utf8, false)).into_iter().collect();
+        let mut fields: Vec<(String, Holds)> = id.map(|id| (id.to_owned(), Holds::Id)).into_iter().collect();
         match shown {
             Shown::Memberships => {
-                fields.extend((0..clusters).map(|i| number(format!("membership_{i}"))));
-                fields.extend(noise.then(|| number(NOISE.to_owned())));
+                fields.extend((0..clusters).map(|i| (format!("membership_{i}"), Holds::Membership)));
+                fields.extend(noise.then(|| (NOISE.to_owned(), Holds::Membership)));
             }
-            Shown::Top(top) => fields.extend(
-                (1..=top).flat_map(|rank| [cluster(format!("cluster_{rank}")), number(format!("membership_{rank}"))]),
-            ),
+            Shown::Top(top) => fields.extend((1..=top).flat_map(|rank| {
+                [(format!("cluster_{rank}"), Holds::Cluster), (format!("membership_{rank}"), Holds::Membership)]
+            })),
             Shown::Hard => {}
         }
-        fields.push(Field::new("outside_box", DataType::Boolean, false));
-        fields.push(cluster("cluster".to_owned()));
+        fields.push(("outside_box".to_owned(), Holds::Outside));
+        fields.push(("cluster".to_owned(), Holds::Cluster));
         let form = if parquet {
-            let schema = Arc::new(Schema::new(fields));
-            let zstd = Compression::ZSTD(ZstdLevel::default());
-            let properties = WriterProperties::builder().set_compression(zstd).build();
-            Form::Parquet(
-                Box::new(ArrowWriter::try_new(out, schema.clone(), Some(properties)).map_err(unwritten)?),
-                schema,
-            )
+            #[cfg(not(feature = "columnar"))]
+            return Err(Failure::input(
+                "this build of veilsum writes no Parquet",
+                "build it with `--features columnar`, or name a file that ends in .csv",
+            ));
+            #[cfg(feature = "columnar")]
+            Form::Parquet(columnar::Written::new(out, &fields, noise)?)
         } else {
             let mut writer = csv::Writer::from_writer(out);
-            writer.write_record(fields.iter().map(Field::name)).map_err(unwritten)?;
+            writer.write_record(fields.iter().map(|(name, _)| name)).map_err(unwritten)?;
             Form::Csv(Box::new(writer))
         };
         Ok(Assigned { form, shown, clusters, noise })
@@ -137,28 +141,8 @@ impl<W: Write + Send> Assigned<W> {
                 }
                 Ok(())
             }
-            Form::Parquet(writer, schema) => {
-                let rows = || 0..part.largest.len();
-                let numbers =
-                    |at: &dyn Fn(usize) -> f64| Arc::new(rows().map(at).collect::<Float64Array>()) as ArrayRef;
-                let places = |rank: usize| {
-                    let place = |largest: &Vec<usize>| Some(largest[rank] as u32).filter(|_| largest[rank] < clusters);
-                    Arc::new(part.largest.iter().map(place).collect::<UInt32Array>()) as ArrayRef
-                };
-                let mut columns: Vec<ArrayRef> = Vec::new();
-                columns.extend(part.ids.as_ref().map(|ids| Arc::new(StringArray::from_iter_values(ids)) as ArrayRef));
-                match self.shown {
-                    Shown::Memberships => columns.extend((0..shares).map(|i| numbers(&|row| of(row)[i]))),
-                    Shown::Top(top) => columns.extend(
-                        (0..top).flat_map(|rank| [places(rank), numbers(&|row| of(row)[part.largest[row][rank]])]),
-                    ),
-                    Shown::Hard => {}
-                }
-                columns.push(Arc::new(BooleanArray::from(part.outside.clone())));
-                columns.push(places(0));
-                let batch = RecordBatch::try_new(schema.clone(), columns).map_err(unwritten)?;
-                writer.write(&batch).map_err(unwritten)
-            }
+            #[cfg(feature = "columnar")]
+            Form::Parquet(written) => written.add(part, self.shown, clusters, shares),
         }
     }
 
@@ -169,7 +153,8 @@ impl<W: Write + Send> Assigned<W> {
     pub fn finish(self) -> Result<W, Failure> {
         match self.form {
             Form::Csv(writer) => writer.into_inner().map_err(|e| unwritten(e.error())),
-            Form::Parquet(writer, _) => writer.into_inner().map_err(unwritten),
+            #[cfg(feature = "columnar")]
+            Form::Parquet(written) => written.finish(),
         }
     }
 }

@@ -7,7 +7,9 @@ use std::{
     sync::OnceLock,
 };
 
-use super::{arrow::ArrowReader, csv::CsvReader, error::TableError, parquet::ParquetReader, source::RowReader};
+#[cfg(feature = "columnar")]
+use super::{arrow::ArrowReader, parquet::ParquetReader};
+use super::{csv::CsvReader, error::TableError, source::RowReader};
 
 /// Bytes that tell a form.
 const HEAD: usize = 8;
@@ -25,14 +27,29 @@ const OTHERS: [(&[u8], &str); 4] = [
     (b"SQLite f", "this is an SQLite database"),
 ];
 
+/// What a build without the feature `columnar` says of a form that the feature reads.
+fn columnar(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [b'P', b'A', b'R', b'1' | b'E', ..] => {
+            Some("this is a Parquet file, which this build of veilsum does not read")
+        }
+        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => {
+            Some("this is an Arrow file, which this build of veilsum does not read")
+        }
+        [0xff, 0xff, 0xff, 0xff, ..] => Some("this is an Arrow stream, which this build of veilsum does not read"),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("it is packed with zstd, which this build of veilsum does not read"),
+        _ => None,
+    }
+}
+
 enum From {
     /// What can be read from its end.
     File(File),
     Stream(Box<dyn Read>),
 }
 
-/// Opens one file of rows, or standard input for `-`, whatever its form: CSV, also compressed by gzip or zstd, Parquet, an Arrow file or an
-/// Arrow stream.
+/// Opens one file of rows, or standard input for `-`, whatever its form: CSV, also compressed by gzip, and with the feature `columnar` zstd,
+/// Parquet, an Arrow file or an Arrow stream.
 ///
 /// # Errors
 /// A [`TableError`] that names the file.
@@ -78,13 +95,18 @@ fn form_of(mut from: From, name: &str, may_be_packed: bool) -> Result<Box<dyn Ro
     if let Some((_, what)) = OTHERS.iter().find(|(magic, _)| head.starts_with(magic)) {
         return Err(form(what, "export it as CSV, Parquet or Arrow"));
     }
+    if let Some(what) = columnar(&head).filter(|_| !cfg!(feature = "columnar")) {
+        return Err(form(what, "build veilsum with `--features columnar`, or export it as CSV"));
+    }
     let rest: Box<dyn Read> = match from {
+        #[cfg(feature = "columnar")]
         From::File(file) if head.starts_with(b"PAR1") => return Ok(Box::new(ParquetReader::new(file, name)?)),
         From::File(file) => Box::new(file),
         From::Stream(stream) => Box::new(Cursor::new(head.clone()).chain(stream)),
     };
     let rest = BufReader::with_capacity(BUFFER, rest);
     match &head[..] {
+        #[cfg(feature = "columnar")]
         [b'P', b'A', b'R', b'1' | b'E', ..] => Err(form(
             "a Parquet file is read from its end, and not from a pipe, packed or encrypted",
             "give the path of the file as it was written: it is compressed inside",
@@ -92,13 +114,29 @@ fn form_of(mut from: From, name: &str, may_be_packed: bool) -> Result<Box<dyn Ro
         [0x1f, 0x8b, ..] if may_be_packed => {
             form_of(From::Stream(Box::new(flate2::bufread::MultiGzDecoder::new(rest))), name, false)
         }
+        #[cfg(feature = "columnar")]
         [0x28, 0xb5, 0x2f, 0xfd, ..] if may_be_packed => {
             let unpacked = zstd::Decoder::with_buffer(rest).map_err(failed)?;
             form_of(From::Stream(Box::new(unpacked)), name, false)
         }
         [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => Err(form("it is packed twice", "unpack it once")),
+        #[cfg(feature = "columnar")]
         [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Ok(Box::new(ArrowReader::new(Box::new(rest), true, name)?)),
+        #[cfg(feature = "columnar")]
         [0xff, 0xff, 0xff, 0xff, ..] => Ok(Box::new(ArrowReader::new(Box::new(rest), false, name)?)),
         _ => Ok(Box::new(CsvReader::new(rest, name)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// [`columnar`] knows what the feature reads, and no text; a build with the feature refuses none of them for that.
+    #[test]
+    fn what_another_build_reads_is_told_from_text() {
+        let told = [&b"PAR1"[..], b"PARE", b"ARROW1\0\0", &[0xff; 8], &[0x28, 0xb5, 0x2f, 0xfd]];
+        assert!(told.iter().all(|head| columnar(head).is_some_and(|what| what.ends_with("does not read"))));
+        assert!([&b"x,y\n1,2"[..], b"", b"PAR", b"ARROW,1"].iter().all(|head| columnar(head).is_none()));
     }
 }

@@ -12,15 +12,19 @@
 
 use std::path::Path;
 
+#[cfg(feature = "columnar")]
 mod arrow;
 mod cell;
+#[cfg(feature = "columnar")]
 mod columns;
 mod csv;
 mod error;
 mod files;
+#[cfg(feature = "columnar")]
 mod footer;
 mod input;
 mod limits;
+#[cfg(feature = "columnar")]
 mod parquet;
 mod person;
 mod row;
@@ -110,9 +114,9 @@ pub(crate) fn warn_of_unused(place: &str, spec: &TableSpec, unused: &Reasons) {
 pub use streamed::{Checked, OwnRows, Reader, Streamed};
 pub use wanted::{Limit, Names, Numbers, TableSpec, Use, Wanted, known_as};
 
-#[cfg(test)]
+#[cfg(all(test, feature = "columnar"))]
 mod forms;
-#[cfg(test)]
+#[cfg(all(test, feature = "columnar"))]
 mod own_words;
 #[cfg(test)]
 mod tests;

@@ -165,5 +165,5 @@ impl Pass {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "columnar"))]
 mod tests;
