@@ -19,6 +19,7 @@ use crate::{
 };
 
 /// Rows whose columns are put side by side at a time.
+#[cfg(feature = "columnar")]
 const TOGETHER: usize = 64;
 
 /// A kind of place where rows live: files of a form, or a database.
@@ -227,6 +228,7 @@ impl Table {
     }
 
     /// Appends so many rows, whose numbers are given column by column; false, and nothing is appended, where there is no room for them.
+    #[cfg(feature = "columnar")]
     pub(super) fn append(&mut self, rows: usize, columns: &[impl AsRef<[f64]>]) -> bool {
         let (width, before) = (columns.len(), self.values.len());
         if width != self.columns.len() || rows.saturating_mul(width) > MAX_VALUES - before {
