@@ -225,8 +225,8 @@ impl Report {
         page.marked_table(&["question", "the coordinator learns", "where it is dangerous"], said);
         page.paragraph("What every party can see, also one that lies or works together with others:");
         page.marked_table(
-            &["party or parties", "learns", "why not more"],
-            rows_of(section(MODEL, "Who learns what")).into_iter().map(|row| row.into_iter().take(3)),
+            &["who", "has", "learns", "what bounds it"],
+            rows_of(section(MODEL, "Who learns what")).into_iter().map(|row| row.into_iter().take(4)),
         );
     }
 
@@ -412,7 +412,7 @@ mod tests {
         assert!(unprotected().iter().all(|(_, text)| text.len() > 60 && !text.contains("\n## ")));
         for (document, heading, columns) in [
             (MODEL, "What is protected", 3),
-            (MODEL, "Who learns what", 4),
+            (MODEL, "Who learns what", 5),
             (MODEL, "What each kind of question gives away", 3),
             (MODEL, "Boundaries", 4),
             (CHAPTER, "What stays on disk", 3),
