@@ -117,7 +117,7 @@ fn exact_and_without_further_arguments() {
     let result = out.json("veilsum-out/result.json");
     contract(&result);
     assert_eq!((&result["method"], &result["k"], &result["m"]), (&"fcm".into(), &5.into(), &2.0.into()));
-    assert_eq!((&result["n_total"], &result["n_total_from"]), (&3120.into(), &"intermediary".into()));
+    assert_eq!((&result["n_total"], &result["n_total_from"]), (&3750.into(), &"intermediary".into()));
     assert_eq!(result["converged"], true);
     assert_eq!(result["missing"], serde_json::json!([]));
     assert_eq!(result["cohort"], serde_json::json!(["site-1", "site-2", "site-3"]));
@@ -390,7 +390,7 @@ fn wrong_arguments() {
         &["2 of 3 sites would be drawn", "next: raise --sample", "--sites"],
     );
     says(demo(&out, &["--sample", "2"]).expect(2), &["share of sites", "demo --help-all"]);
-    let whole_site = ["--rho", "0.0244", "--expected-rows", "3120", "--dp-unit", "site"];
+    let whole_site = ["--rho", "0.0244", "--expected-rows", "3750", "--dp-unit", "site"];
     says(demo(&out, &whole_site).expect(2), &["hides a whole site", "3 sites", "--dp-unit record"]);
     let label = ["--sites", "3", "--k", "2", "--columns", "x,label", "--split"];
     says(
@@ -481,7 +481,7 @@ fn where_first_centres_come_from() {
         assert!(ended.stdout.contains(said), "{}", ended.text());
         assert_eq!(ended.stdout.contains("one random start"), found, "{}", ended.text());
         // Later rounds under noise clip, so a run without noise is not the same.
-        let clips = ended.stdout.contains("the plain method on pooled rows, without noise and without the clip");
+        let clips = ended.stdout.contains("the plain method on pooled rows, without noise and clip");
         assert_eq!(clips, more.contains(&"--rho"), "{}", ended.text());
     }
 }

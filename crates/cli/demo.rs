@@ -271,7 +271,8 @@ impl Verb for DemoArgs {
         );
         let _ = writeln!(out, "  the network    sizes and times of encrypted packets");
         crate::say!(@raw "{out}");
-        crate::say!("\n{}", pooled::told(&pooled));
+        let sampling = result.privacy.as_ref().map(|privacy| privacy.sampling_error);
+        crate::say!("\n{}", pooled::told(&pooled, sampling));
         if !result.missing.is_empty() {
             crate::say!("(it has the rows of the sites that vanished, so it differs)");
         }

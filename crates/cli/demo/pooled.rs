@@ -1,5 +1,6 @@
 //! What the same run would have come to in the clear.
 
+use veilsum_charts::text;
 use veilsum_cluster::{metrics, pooled};
 use veilsum_node::{
     cost,
@@ -11,7 +12,7 @@ use veilsum_node::{
 };
 
 /// What a noisy run is compared with whose later rounds clip how far a row pulls.
-const CLIPPED: &str = "the plain method on pooled rows, without noise and without the clip of later rounds (--dp-tau)";
+const CLIPPED: &str = "the plain method on pooled rows, without noise and clip";
 
 /// The same code in the clear: on all rows in one place where the method does not depend on
 /// how they are spread, otherwise over the same sites with plain sums.
@@ -53,11 +54,15 @@ pub(super) fn compare(work: &PlanSpec, sites: &[Prepared], result: &RunResult) -
     })
 }
 
-/// What a person reads of it.
-pub(super) fn told(pooled: &Pooled) -> String {
-    let rounds = cost::counted(pooled.rounds as usize, "round");
-    match pooled.max_abs_diff {
-        Some(diff) => format!("{}: {rounds}, largest difference {diff:.1e} of a column's range", pooled.what),
-        None => format!("{}: {rounds}; it chose K = {}, so its centres are not compared", pooled.what, pooled.k),
-    }
+/// What a person reads of it, with the sampling error that the plan's forecast has.
+pub(super) fn told(pooled: &Pooled, sampling: Option<f64>) -> String {
+    let head = format!("beside {} ({}):\n  ", pooled.what, cost::counted(pooled.rounds as usize, "round"));
+    let Some(far) = pooled.max_abs_diff else {
+        return format!("{head}it chose K = {}, so its centres are not compared", pooled.k);
+    };
+    let far = if far < 1e-9 { format!("{far:.1e}") } else { text::percent(far) };
+    let sampling = sampling.filter(|part| part.is_finite()).map_or_else(String::new, |part| {
+        format!("\n  the rows' own sampling error is about {}, by the plan's forecast", text::percent(part))
+    });
+    format!("{head}centres are at most {far} of a column's range apart{sampling}")
 }

@@ -41,7 +41,7 @@ pub(super) struct Wish<'a> {
 
 /// The five-Gaussian example: no site can see five clusters alone.
 pub(super) fn example(wish: &Wish<'_>) -> Source {
-    let example = synthetic::five_gaussians(wish.seed.unwrap_or(synthetic::DEFAULT_SEED));
+    let example = synthetic::five_groups(wish.seed.unwrap_or(synthetic::DEFAULT_SEED));
     let domain = synthetic::five_gaussians_domain();
     let columns = ["x", "y"]
         .iter()
