@@ -268,7 +268,7 @@ fn only_the_coordinator_signs() {
 /// The protocol ends at 1,000 sites; whoever wants more is told where it stands why.
 #[test]
 fn more_than_a_thousand_sites_are_refused_with_the_page_that_says_why() {
-    const WHY: [&str; 4] = ["1001 sites", "at most 1000", "protocol/sparse.md", "ROS-1"];
+    const WHY: [&str; 4] = ["1001 sites", "at most 1000", "docs/src/decisions.md", "ROS-1"];
     let w = World::ready();
     // One card many times: the number is looked at before whose cards they are.
     let add =
