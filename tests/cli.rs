@@ -127,7 +127,7 @@ fn a_key_is_private_and_never_overwritten() {
 #[test]
 fn from_keys_to_memberships() {
     let w = World::ready();
-    let shown = w.json("roster verify --roster roster.toml");
+    let shown = w.json("verify roster.toml");
     assert_eq!((shown["valid"].as_bool(), shown["sites"].as_u64()), (Some(true), Some(3)));
     // Whoever is to agree sees the same members as with `show`, and once more when it is done.
     let members = w.ok("roster show");
@@ -135,7 +135,7 @@ fn from_keys_to_memberships() {
     assert!(members.starts_with("coordinator") && members.lines().count() == 5, "{members}");
     let heard = shown["fingerprint"].as_str().unwrap();
     let accepted = w.ok(&format!("roster accept --roster roster.toml --key site-1.key --fingerprint {heard}"));
-    for told in [w.ok("roster verify --roster roster.toml"), accepted] {
+    for told in [w.ok("verify roster.toml"), accepted] {
         assert!(told.trim_end().ends_with(members), "{told}");
     }
     assert_eq!(shown["roster"]["coordinator"]["fingerprint"], w.json("roster show")["coordinator"]["fingerprint"]);
@@ -220,7 +220,7 @@ const MODEL: &str = r#"{ "format": "veilsum-model/1", "method": "fcm", "k": 2, "
 #[test]
 fn more_sites_make_another_roster_and_void_the_plan() {
     let w = World::ready();
-    let before = w.json("roster verify")["fingerprint"].clone();
+    let before = w.json("verify roster.toml")["fingerprint"].clone();
     w.ok("keygen --name site-4");
     let after = w.json("roster add --roster roster.toml --site site-4.card --key hub.key");
     assert_ne!(after["fingerprint"], before);
@@ -241,12 +241,12 @@ fn changed_documents_are_refused() {
     w.change("plan.toml", "slots", "slotz");
     w.fails(CHECK, 3, &["plan.toml, line", "slotz"]);
     w.change("roster.toml", "site-3", "site-9");
-    w.fails("roster verify --roster roster.toml", 3, &["roster.toml", "changed after it was signed"]);
+    w.fails("verify roster.toml", 3, &["roster.toml", "changed after it was signed"]);
     w.fails("roster show --roster roster.toml", 3, &["roster.toml"]);
     w.change("roster.toml", "signature = \"", "# signature = \"");
-    w.fails("roster verify", 3, &["roster.toml", "signature"]);
-    w.fails("roster verify --roster plan.toml", 3, &["plan.toml", "veilsum-roster/1"]);
-    w.fails("roster verify --roster nowhere.toml", 3, &["nowhere.toml"]);
+    w.fails("verify roster.toml", 3, &["roster.toml", "signature"]);
+    w.fails("verify plan.toml", 3, &["plan.toml", "veilsum-roster/1"]);
+    w.fails("verify nowhere.toml", 3, &["nowhere.toml"]);
     w.change("site-1.card", "site-1", "site-8");
     w.fails(MAKE_ROSTER, 3, &["site-1.card", "site-8"]);
 }
@@ -262,13 +262,13 @@ fn only_the_coordinator_signs() {
     let key = |card: &str| card.lines().find(|l| l.starts_with("key")).unwrap().to_owned();
     let hub = fs::read_to_string(w.0.join("hub.card")).unwrap();
     w.change("roster.toml", &key(&hub), &key(&mallory));
-    w.fails("roster verify", 3, &["roster.toml"]);
+    w.fails("verify roster.toml", 3, &["roster.toml"]);
 }
 
 /// The protocol ends at 1,000 sites; whoever wants more is told where it stands why.
 #[test]
 fn more_than_a_thousand_sites_are_refused_with_the_page_that_says_why() {
-    const WHY: [&str; 4] = ["1001 sites", "at most 1000", "protocol/sparse.md", "ROS-1"];
+    const WHY: [&str; 4] = ["1001 sites", "at most 1000", "docs/src/decisions.md", "ROS-1"];
     let w = World::ready();
     // One card many times: the number is looked at before whose cards they are.
     let add =
@@ -280,7 +280,7 @@ fn more_than_a_thousand_sites_are_refused_with_the_page_that_says_why() {
     let file = fs::read_to_string(w.0.join("roster.toml")).unwrap();
     let last = file.rfind("[[site]]").expect("a site");
     w.write("roster.toml", &format!("{file}{}", format!("\n{}", &file[last..]).repeat(998)));
-    w.fails("roster verify", 3, &[&["roster.toml"], &WHY[..]].concat());
+    w.fails("verify roster.toml", 3, &[&["roster.toml"], &WHY[..]].concat());
 }
 
 #[test]

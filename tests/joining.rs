@@ -150,7 +150,7 @@ fn three_sites_join_by_a_line_each_and_run() {
     }
     // By telephone, among each other: hospital-b reads to all, and hospital-a to hospital-b.
     let mut read = |of: usize| {
-        let told = parties[of].1.run(&["roster", "verify"]).expect(0).stdout;
+        let told = parties[of].1.run(&["verify", "roster.toml"]).expect(0).stdout;
         between(&told, "fingerprint  ", "  (").to_owned()
     };
     let (from_a, from_b) = (read(0), read(1));
@@ -237,7 +237,7 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
         parties.iter_mut().zip(&lines).map(|((name, party), (_, line))| join(party, name, line)).collect();
     joining.into_iter().for_each(|joining| drop(joining.wait(LIMIT).expect(0)));
     let (_, first) = &mut parties[0];
-    let read = first.run(&["roster", "verify"]).expect(0).stdout;
+    let read = first.run(&["verify", "roster.toml"]).expect(0).stdout;
     let heard = between(&read, "fingerprint  ", "  (").to_owned();
     first.run(&["roster", "accept", "--key", "hospital-a.key", "--fingerprint", &heard]).expect(0);
 

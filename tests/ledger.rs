@@ -130,15 +130,15 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
     // Whoever holds the card can check the ledger.
     let (file, card) = (p.ledger(1), p.path("site-1.card"));
     let file = file.to_str().expect("a path");
-    let told = veilsum(&["ledger", "verify", file, "--key", &card, "--json"]).expect(0);
+    let told = veilsum(&["verify", file, "--key", &card, "--json"]).expect(0);
     let told: Value = serde_json::from_str(&told.stdout).expect("JSON");
     let link = told["link"].as_str().expect("a link").to_owned();
-    veilsum(&["ledger", "verify", file, "--key", &card, "--head", &link]).expect(0);
-    let stranger = veilsum(&["ledger", "verify", file, "--key", &p.path("site-2.card")]).expect(3);
+    veilsum(&["verify", file, "--key", &card, "--head", &link]).expect(0);
+    let stranger = veilsum(&["verify", file, "--key", &p.path("site-2.card")]).expect(3);
     assert!(stranger.stderr.contains("entry 0 is not signed"), "{}", stranger.stderr);
     // Whoever names somebody else's card has a whole file.
     assert!(stranger.stderr.contains("next: check first that the card or key is"), "{}", stranger.stderr);
-    let none = veilsum(&["ledger", "verify", &p.path("none.jsonl"), "--key", &card]).expect(3);
+    let none = veilsum(&["verify", &p.path("none.jsonl"), "--key", &card]).expect(3);
     assert!(none.stderr.contains("no such file") && none.stderr.contains("before its first answer"), "{}", none.stderr);
     assert!(!none.stderr.contains("free space"), "{}", none.stderr);
     // Every frame of the report is an entry, and the answers are those of the run.
@@ -192,7 +192,7 @@ fn tampered(p: &Strict) {
     let refused = |text: &str| {
         let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(3);
         assert!(told.stderr.contains(text) && !told.stderr.contains("did not answer"), "{text}: {}", told.stderr);
-        let verified = veilsum(&["ledger", "verify", file.to_str().expect("a path"), "--key", &card]);
+        let verified = veilsum(&["verify", file.to_str().expect("a path"), "--key", &card]);
         (verified.code, verified.stderr)
     };
     let lines: Vec<&[u8]> = whole.split_inclusive(|b| *b == b'\n').collect();

@@ -339,7 +339,7 @@ fn joining_through_a_proxy() {
         assert!(joins.wait(LIMIT).expect(0).stdout.contains(&format!("{who} has joined")));
     }
     // From here on each organisation stands by with one command, and the coordinator needs two.
-    let told = done("lead", &["roster", "verify"]);
+    let told = done("lead", &["verify", "roster.toml"]);
     let (_, heard) = told.split_once("fingerprint  ").expect("a fingerprint");
     let heard = heard.split_once("  (").expect("its end").0;
     let running: Vec<Running> = NAMES[1..5]

@@ -23,7 +23,7 @@ use veilsum_proto::{
 };
 use veilsum_testkit::{
     in_process::{fcm, federate, made_up, unit_square},
-    program::{Ended, Parties, free_port, start, veilsum},
+    program::{Ended, Parties, Running, free_port, start, veilsum},
 };
 
 /// No frame, port or clock has these numbers for its own.
@@ -165,7 +165,13 @@ fn processes_at_their_most_talkative() {
     let names = ["lead", "counter", "site-1"];
     let files = names.map(|name| p.folder.path(&format!("{name}.jsonl")));
     let ports: [[String; 2]; 3] = std::array::from_fn(|_| std::array::from_fn(|_| free_port().to_string()));
-    let shown = |i: usize| ["--events", &files[i], "--page", &ports[i][0], "--metrics", &ports[i][1]];
+    let shown = |i: usize| ["--events", &files[i]];
+    let states = ["lead.key.state", "counter.key.state", "site-1.state"].map(|state| p.folder.path(state));
+    let served: Vec<Running> = states
+        .iter()
+        .zip(&ports)
+        .map(|(state, [page, metrics])| start(&["status", "--state", state, "--page", page, "--metrics", metrics]))
+        .collect();
     let roles = [
         start(&p.server(&[&quick[..], &shown(0)].concat())),
         start(&p.intermediary(&[&quick[..], &shown(1)].concat())),
@@ -199,6 +205,10 @@ fn processes_at_their_most_talkative() {
             secrets.check(&format!("{path} of {name}"), &without_bytes(&told));
             no_addresses(&format!("{path} of {name}"), &told);
         }
+    }
+    for party in served {
+        let told = party.kill();
+        secrets.check("a process that serves pages", &told.text());
     }
     // The run ends early, with what is out; the intermediary's part of it is done.
     let [server, intermediary] = roles;

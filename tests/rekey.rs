@@ -104,9 +104,9 @@ fn led_9_a_site_and_the_intermediary_rekey_and_everything_goes_on() {
     // Anybody who has one of the two keys can check the whole ledger.
     let ledger = p.folder.path("site-2.state/ledger.jsonl");
     for key in [&old, &public("site-2")] {
-        says(&veilsum(&["ledger", "verify", &ledger, "--key", key]).expect(0), &[" and then "]);
+        says(&veilsum(&["verify", &ledger, "--key", key]).expect(0), &[" and then "]);
     }
-    veilsum(&["ledger", "verify", &ledger, "--key", &public("site-1")]).expect(3);
+    veilsum(&["verify", &ledger, "--key", &public("site-1")]).expect(3);
     says(
         &veilsum(&["ledger", "show", "--key", &key, "--state", &p.folder.path("site-2.state")]).expect(0),
         &["own key replaced"],

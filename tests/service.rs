@@ -97,7 +97,7 @@ impl Standing {
     }
 
     fn fingerprint(&mut self) -> String {
-        between(&self.hub(&["roster", "verify"]).expect(0).stdout, "fingerprint  ", "  (").to_owned()
+        between(&self.hub(&["verify", "roster.toml"]).expect(0).stdout, "fingerprint  ", "  (").to_owned()
     }
 
     fn serves(&self) -> &Running {

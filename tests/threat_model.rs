@@ -72,7 +72,7 @@ fn references(cell: &str) -> Vec<&str> {
 #[test]
 fn every_claim_names_what_shows_it() {
     let model = model();
-    for heading in ["Who learns what", "Attacks that are run", "Boundaries"] {
+    for heading in ["Who learns what", "Boundaries"] {
         for row in table(&model, heading) {
             let shown = row.last().expect("a cell");
             let said = ["*argued*", "–", "spec section"].iter().any(|word| shown.contains(word));
@@ -100,9 +100,9 @@ fn every_reference_exists() {
 
 #[test]
 fn no_attack_is_left_out() {
-    let cited: BTreeSet<String> = table(&model(), "Attacks that are run")
-        .iter()
-        .flat_map(|row| quoted(&row[0]).map(str::to_owned).collect::<Vec<_>>())
-        .collect();
+    // Every row begins with the name of the attack that shows it.
+    let rows = table(&model(), "Attacks that are run");
+    let cited: BTreeSet<String> = rows.iter().filter_map(|row| quoted(&row[0]).next()).map(str::to_owned).collect();
+    assert!(rows.iter().all(|row| row[0].starts_with('`')), "{rows:?}");
     assert_eq!(cited, attacks());
 }

@@ -138,11 +138,18 @@ fn every_party_shows_its_run() {
     let [lead, counter, site] = ["lead", "counter", "site-1"].map(file);
     let ports = [free_port(), free_port(), free_port()];
     let [page, metrics, of_site] = ports.map(|port| port.to_string());
-    let server = start(&p.server(&["--events", &lead, "--page", &page, "--metrics", &metrics]));
-    let client = start(&p.client(1, &["--events", &site, "--page", &of_site]));
-    until("the page of a party that waits", || {
-        TcpStream::connect(("127.0.0.1", ports[0])).is_ok() && get(ports[0], "/", "localhost").contains("site-1")
+    let status = |state: &str, more: &[&str]| start(&[&["status", "--state", &p.folder.path(state)], more].concat());
+    // Who shows a party may come before it, and stays when it ends.
+    let shown = [
+        status("lead.key.state", &["--page", &page, "--metrics", &metrics]),
+        status("site-1.state", &["--page", &of_site]),
+    ];
+    until("a page without a party", || {
+        TcpStream::connect(("127.0.0.1", ports[0])).is_ok() && get(ports[0], "/", "localhost").contains("No party runs")
     });
+    let server = start(&p.server(&["--events", &lead]));
+    let client = start(&p.client(1, &["--events", &site]));
+    until("the page of a party that waits", || get(ports[0], "/", "localhost").contains("site-1"));
     let waits = get(ports[0], "/", "127.0.0.1");
     for told in
         ["HTTP/1.1 200 OK", "<h1>lead, coordinator</h1>", "Waiting for the others.", "never connected", "<noscript>"]
@@ -170,7 +177,8 @@ fn every_party_shows_its_run() {
     assert!(text.contains("veilsum_connected{other=\"site-2\",over=\"QUIC\"} 1\n"), "{text}");
     assert!(get(ports[1], "/", "localhost").starts_with("HTTP/1.1 404"));
     end(others.into_iter().chain([server, client]).collect());
-    drop(deaf);
+    until("a page after the run", || get(ports[0], "/main", "localhost").contains("No party runs"));
+    drop((deaf, shown));
 
     let [lead, counter, site] = [lead, counter, site].map(|file| events(&file));
     let count = |all: &[Value], name: &str| all.iter().filter(|event| event["event"] == name).count();
@@ -210,16 +218,27 @@ fn a_full_disk_is_said_once_and_costs_no_run() {
 #[test]
 fn two_pages_on_one_port_and_a_page_for_others_are_refused() {
     let p = Parties::new(&SIZES, &PLAN);
-    let port = free_port().to_string();
-    let lead = start(&p.server(&["--page", &port]));
-    lead.until("its page", LIMIT, |log| log.contains("this party's page is at http://127.0.0.1:"));
-    let second = veilsum(&p.client(1, &["--page", &port])).expect(4);
+    let (port, state) = (free_port().to_string(), p.folder.path("lead.key.state"));
+    let status = |at: &str| ["status", "--state", &state, "--page", at].map(str::to_owned);
+    let first = start(&status(&port));
+    first.until("its page", LIMIT, |log| log.contains("the page is at http://127.0.0.1:"));
+    let second = veilsum(&status(&port)).expect(4);
     assert!(second.stderr.contains("--page 127.0.0.1:0"), "{}", second.stderr);
-    let open = veilsum(&p.client(1, &["--page", "0.0.0.0:8080"])).expect(2);
+    let open = veilsum(&status("0.0.0.0:8080")).expect(2);
     assert!(open.stderr.contains("ssh -L"), "{}", open.stderr);
-    let odd = veilsum(&p.client(1, &["--page", "hub.example.org:80"])).expect(2);
+    let odd = veilsum(&status("hub.example.org:80")).expect(2);
     assert!(odd.stderr.contains("IP:PORT"), "{}", odd.stderr);
-    drop(lead);
+    drop(first);
+}
+
+/// A process that holds keys serves nobody but the others of its federation.
+#[test]
+fn no_process_with_keys_serves_a_page() {
+    let p = Parties::new(&SIZES, &PLAN);
+    for party in [p.server(&["--page"]), p.client(1, &["--metrics"]), p.intermediary(&["--page"])] {
+        let refused = veilsum(&party).expect(2);
+        assert!(refused.stderr.contains("unexpected argument"), "{}", refused.stderr);
+    }
 }
 
 /// A site that is not at a terminal says at its end how the run was.

@@ -1,4 +1,4 @@
-"""Prints the page from the raw numbers of `measure.py`: python page.py FOLDER_OF_PARTS."""
+"""Prints the page from the raw numbers of `measure.py`: python page.py FOLDER_OF_PARTS. What other commands measured is kept from the page there is."""
 
 import json
 import math
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 FOLDER, ROOT = Path(sys.argv[1]), Path(__file__).parents[2]
+OTHERS = "## By other commands\n"
 say = print
 
 
@@ -50,6 +51,12 @@ def ratios(others, ours):
     return f"{of:{show}} ({min(others) / max(ours):{show}} to {max(others) / min(ours):{show}})"
 
 
+def medians(others, ours, unit, name):
+    """Both sides of a ratio."""
+    shown = (statistics.median(one) * unit for one in (others, ours))
+    return ": " + " / ".join(f"{one:.{min(digits(one), 3)}f}" for one in shown) + f" {name}"
+
+
 def fit(points):
     """Exponent of a power law through medians, by least squares in logarithms; its standard error where there are three points or more."""
     x, y = zip(*((math.log(size), math.log(statistics.median(times))) for size, times in points))
@@ -68,41 +75,31 @@ def programs():
 
 def summary():
     """What the project is measured by, in one table."""
-    local, rows = programs(), []
-    for name, what in (
-        ("scikit-fuzzy", "scikit-fuzzy / veilsum, a round"),
-        ("fuzzy-c-means", "fuzzy-c-means / veilsum, a round"),
-        ("numba, one loop", "numba / veilsum, a round"),
-        ("scikit-learn, Lloyd", "scikit-learn's Lloyd (hard) / veilsum (fuzzy), a round"),
-        ("veilsum, m = 1.5", "veilsum, m = 1.5 / m = 2, a round"),
-    ):
-        rows.append((what, ratios(*local[name]) if name in local else None))
+    rows = []
     kernel = FOUND["kernel"]
-    if "1" in kernel and "2" in kernel:
-        one, two = kernel["1"], kernel["2"]
-        # Of quickest turns, without a range: the rows say so.
-        rows.append(("the kernel with one thread / with two, quickest turns", f"{one['kernel'] / two['kernel']:.2f}"))
-        rows.append(("the kernel, m = 1.5 / m = 2, one thread, quickest turns", f"{one['m = 1.5'] / one['kernel']:.2f}"))
-        rows.append(("plain ndarray loops / the kernel, one thread, quickest turns", f"{one['naive'] / one['kernel']:.1f}"))
-        rows.append(("unfused operations alone / the kernel in whole steps, one thread, quickest turns", f"{kernel['of limit, %']:.0f} %"))
+    if "1" in kernel:
+        rows.append(("unfused operations alone / the kernel in whole steps, quickest turns", f"{kernel['of limit, %']:.0f} %"))
         rows.append(("a sweep over K = 2 to 9 in one pass / in eight", kernel["sweep"]))
+        if single := re.search(r"^rows in single precision, m = 2, 1 thread\(s\): .* ratio (.+)$", kernel["text"], re.M):
+            rows.append(("rows in single / in double precision", single[1]))
     secure = FOUND["secure"]
     if "skipped" not in secure and "skipped" not in secure["flower"]:
-        for name in ("opened", "not opened"):
-            for ours, theirs in (("site", "client"), ("coordinator", "server")):
-                rows.append((f"Flower's {theirs} / our {ours}, {name}", ratios(secure["flower"][theirs], secure[name][ours])))
-    for one in FOUND["prio"].get("proofs", []):
-        if (one["proof"], one["numbers"], one["bits"]) == ("SumVec", secure.get("length"), 16):
-            what = f"a site's proof by Prio3 SumVec, {one['numbers']} numbers of 16 bits / our site's round, opened"
-            rows.append((what, ratios([ms / 1e3 for ms in one["site_ms"]], secure["opened"]["site"])))
+        for ours, theirs in (("site", "client"), ("coordinator", "server")):
+            rows.append((f"Flower's {theirs} / our {ours}", ratios(secure["flower"][theirs], secure["opened"][ours])))
     deck = FOUND["deck"]
     if "floor" in deck:
-        rows.append(("keys of a deck for each other site / their floor", ratios(deck["for each other"], deck["floor"])))
+        what = f"keys of a deck of {deck['slots']} slots for each other site / one X25519 and one ML-KEM-768 operation"
+        rows.append((what, ratios(deck["for each other"], deck["floor"]) + medians(deck["for each other"], deck["floor"], 1e6, "µs")))
     for size, round_ in FOUND["ratio"].get("rounds", {}).items():
-        rows.append((f"masked round / unmasked, {size} rows at each of 20 sites", round_["ratio"]))
+        masked, unmasked = (round_[one].split(" ")[0] for one in ("masked", "unmasked"))
+        rows.append((f"masked round / unmasked, {size} rows at each of 20 sites", f"{round_['ratio']}: {masked} / {unmasked} ms"))
     spark = FOUND["spark"]
     if "ours" in spark:
         rows.append(("Spark ML's k-means / our fuzzy round in Spark's executors", ratios(spark["k-means"], spark["ours"])))
+    for name in ("deck", "ratio", "spark"):
+        if "skipped" in FOUND[name]:
+            rows.append((f"the part `{name}`", f"not measured: {FOUND[name]['skipped']}"))
+    say("The kernel: one thread. Masked rounds: K = 10, d = 16, all 21 parties on this machine (`cargo bench --bench masked_ratio`).\n")
     say("| ratio of times | |\n|---|---|")
     for what, value in rows:
         say(f"| {what} | {value or 'not measured'} |")
@@ -113,90 +110,74 @@ def local_sums():
     found = FOUND["sums"]
     if why_not(found):
         return
-    say(f"{found['rows']:,} rows, {found['columns']} columns, {found['clusters']} clusters, one thread, milliseconds on the wall; all programs of one environment take turns in one process.\n")
-    say("| program | what it computes | ms a round | program / `veilsum` |\n|---|---|---|---|")
+    say(f"{found['rows']:,} rows, {found['columns']} columns, {found['clusters']} clusters, one thread, milliseconds on the wall; programs take turns in one process.\n")
+    say("| program | ms a round | times ours |\n|---|---|---|")
     measured = programs()
     for one in found["programs"]:
         name = one["program"]
         if name in measured:
             seconds, ours = measured[name]
             numpy = f", NumPy {one['numpy']}" if "ours" in one else ""
-            say(f"| {name}{numpy} | {one['kind']} | {spread(seconds)} | {ratios(seconds, ours)} |")
+            hard = " (hard)" if one["kind"] == "hard" else ""
+            times = statistics.median(seconds) / statistics.median(ours)
+            say(f"| {name}{hard}{numpy} | {spread(seconds)} | {times:.{min(digits(times), 2)}f} |")
         else:
-            say(f"| {name} | not measured: {one['skipped']} | | |")
-    say("\nA fuzzy round weighs every row for every cluster; a hard one only finds the nearest centre. `python benches/peers/sums.py` measures this alone.\n")
-    if not why_not(FOUND["kernel"]):
-        say("`kernel_speed`: the quickest of several turns, or a median where a range stands behind it:\n\n```text\n" + FOUND["kernel"]["text"].rstrip() + "\n```\n")
+            say(f"| {name} | not measured: {one['skipped']} | |")
+    say("\nThe specification rounds each operation by itself ([SUM-2]), so the kernel's limit is that of unfused operations.\n")
+
+
+def bounds():
+    found = FOUND["kernel"]
+    if why_not(found):
+        return
+    say("A site keeps bounds on how far centres may move before a row changes its cluster (Hamerly 2010): 8 bytes a row, from 8 columns on, for rows in memory. The words are")
+    say("those of the plain pass. 8 rounds of Lloyd, one thread (`cargo run --release -p veilsum-cluster --example kernel_speed`):\n")
+    say("| rows | K | without bounds / with |\n|---|---|---|")
+    for k, rows, ratio, turns in re.findall(r"^\d+ rounds of Lloyd, K = (\d+), rows ([^,]+), .* ratio ([\d.]+) \((?:of \d+ runs )?(.+)$", found["text"], re.M):
+        say(f"| {rows} | {k} | {ratio} ({turns} |")
+    say()
 
 
 def secure_sums():
     found = FOUND["secure"]
     if why_not(found):
         return
-    say(f"{found['sites']} parties, {found['length']} numbers, {found['missing']} missing: half of them leave before their masked vector, half after it. Milliseconds of processor time on both sides; that of")
-    say("all sites, or all clients, is divided by the number of those that stay, which do most of it.\n")
-    say("| | a site or client, for each that stays | coordinator or server |\n|---|---|---|")
-    for name in ("opened", "not opened"):
-        say(f"| veilsum, {name}: a round, with its part of the keys | {spread(found[name]['site'])} | {spread(found[name]['coordinator'])} |")
+    say(f"{found['sites']} parties, {found['length']} numbers, {found['missing']} missing, half before their masked vector, half after it. Milliseconds of processor")
+    say("time, divided by the number of sites or clients that stay. Totals are opened to the sites.\n")
+    say("| | a site or client | coordinator or server |\n|---|---|---|")
+    say(f"| veilsum, a round with its part of the keys | {spread(found['opened']['site'])} | {spread(found['opened']['coordinator'])} |")
     theirs = found["flower"]
     if "skipped" in theirs:
         say(f"\nSecAgg+ of Flower was not measured: {theirs['skipped']}\n")
     else:
         say(f"| SecAgg+ of Flower 1.41, a round, keys included | {spread(theirs['client'])} | {spread(theirs['server'])} |")
-        for name in ("opened", "not opened"):
-            say(f"| Flower / veilsum, {name} | {ratios(theirs['client'], found[name]['site'])} | {ratios(theirs['server'], found[name]['coordinator'])} |")
         say(f"\nFlower makes keys for every round, and its clients share with {theirs['shares'] - 1} others; ours make them for a deck of {found['slots']} rounds")
-        say(f"({found['opened']['deck of a site'] * 1e3:.1f} ms of a site) and share with all. Its masks are of 32 bits, ours of 64. It is written in Python, whose own")
-        say("time is most of what is compared here. Messages of ours are encoded, signed and checked; those of Flower are handed over as objects, and the")
-        say("copies that takes are in neither number. Our round is the first of a federation, in which sites leave, with its opening; later ones cost less.\n")
-    say(f"`veilsum-lab simulate --sites {found['sites']} --length {found['length']} --drop 0.1 --rounds 1` and `python benches/peers/flower.py {found['sites']} {found['length']} {found['missing']}` measure this alone.\n")
-
-
-def keys():
-    found = FOUND["deck"]
-    if why_not(found):
-        return
-    each = found["for each other"]
-    say(f"A deck of {found['slots']} slots among {found['sites']} sites takes a site {spread(each, 1e6)} µs of the processor for each other one: keys, shares of every slot,")
-    say(f"sealed boxes and signatures. One X25519 and one ML-KEM-768 operation alone take {spread(found['floor'], 1e6)} µs of it here (half of `counts deck-pair`, same run).\n")
-
-
-def masked():
-    found = FOUND["ratio"]
-    if why_not(found):
-        return
-    say("20 sites, K = 10, d = 16, all 21 parties on this machine, milliseconds on the wall (`cargo bench --bench masked_ratio`).\n")
-    say("| rows at each site | masked | unmasked | ratio |\n|---|---|---|---|")
-    for rows, one in found["rounds"].items():
-        say(f"| {rows} | {one['masked']} | {one['unmasked']} | {one['ratio']} |")
-    say()
+        say(f"({found['opened']['deck of a site'] * 1e3:.1f} ms of a site) and share with all. Its masks are of 32 bits, ours of 64. Most of its time is that of Python. Its messages are")
+        say("handed over as objects; ours are encoded, signed and checked.\n")
 
 
 def proofs():
     found = FOUND["prio"]
     if why_not(found):
         return
-    say("Milliseconds of the processor, one thread (`cargo run --release --manifest-path benches/two-aggregators/Cargo.toml`).\n")
-    say("| proof | numbers | bits | a site | an aggregator, for each site | a site sends, bytes | masked here, bytes |\n|---|---|---|---|---|---|---|")
+    say("L1Bound, milliseconds of the processor, one thread (`cargo run --release --manifest-path benches/two-aggregators/Cargo.toml`).\n")
+    say("| numbers | bits | a site | an aggregator, for each site | a site sends, bytes | masked here, bytes |\n|---|---|---|---|---|---|")
+    sizes = [one["numbers"] for one in found["proofs"]]
     for one in found["proofs"]:
+        if one["proof"] != "L1Bound" or one["numbers"] not in (min(sizes), max(sizes)):
+            continue
         times = (spread([ms / 1e3 for ms in one[who]]) for who in ("site_ms", "aggregator_ms"))
-        say(f"| {one['proof']} | {one['numbers']:,} | {one['bits']} | {' | '.join(times)} | {one['bytes']:,} | {one['masked']:,} |")
+        say(f"| {one['numbers']:,} | {one['bits']} | {' | '.join(times)} | {one['bytes']:,} | {one['masked']:,} |")
     say()
-
-
-def spark():
-    if not why_not(FOUND["spark"]):
-        say("```text\n" + FOUND["spark"]["text"].rstrip() + "\n```\n")
 
 
 def scaling():
     found = FOUND["scaling"]
     if why_not(found):
         return
-    say("One size is changed at a time; the exponent is the slope of a line through the logarithms of the points, by least squares, with its standard error. A point is")
-    say("a median, but that of a deck's keys is one measurement. Local sums are of 250,000 rows, 16 columns, 10 clusters and one thread, on the wall; rounds are of 100")
-    say("numbers or 20 sites, opened, and like keys in processor time, but rounds over QUIC are on the wall.\n")
-    say("| time of | against | exponent | ± | points, ms |\n|---|---|---|---|---|")
+    say("One size changes at a time; the exponent is that of a fitted power law, with its standard error. Local sums: 250,000 rows, 16 columns, 10")
+    say("clusters, one thread. Rounds: 100 numbers or 20 sites, in processor time like keys; over QUIC on the wall.\n")
+    say("| time of | against | exponent | ± | at the largest, ms |\n|---|---|---|---|---|")
     for name, points in found.items():
         what, against = name.split(": ")
         if isinstance(points, dict):
@@ -205,9 +186,11 @@ def scaling():
             say(f"| {what} | {against} | one point only | | |")
         else:
             slope, error = fit(points)
-            shown = ", ".join(f"{size:,}: {statistics.median(times) * 1e3:.{min(digits(statistics.median(times) * 1e3), 3)}f}" for size, times in points)
+            size, times = points[-1]
+            last = statistics.median(times) * 1e3
+            shown = f"{size:,}: {last:.{min(digits(last), 3)}f}"
             say(f"| {what} | {against} | {slope:.2f} | {'–' if error is None else f'{error:.2f}'} | {shown} |")
-    say("\n`benches/peers/run FOLDER scaling` measures this part alone.\n")
+    say()
 
 
 def machine():
@@ -219,36 +202,38 @@ def machine():
     if not why_not(FOUND["limits"]):
         limits = FOUND["limits"]
         aes = limits["aes"]
-        say("| limit, one thread | |\n|---|---|")
-        say(f"| double-precision matrix product (FMA peak) | {spread(limits['flops'], 1e-9)} GFLOP/s |")
-        say(f"| copying memory, read and written | {spread(limits['copied'], 1e-9)} GB/s |")
-        say(f"| AES-128 in counter mode, OpenSSL, one measurement | {'not measured: ' + aes['skipped'] if isinstance(aes, dict) else f'{aes / 1e9:.1f} GB/s'} |\n")
-    say("| part | measured on | commit | took, s | load before | a fixed loop before and after, ms |\n|---|---|---|---|---|---|")
+        aes = f"not measured: {aes['skipped']}" if isinstance(aes, dict) else f"{aes / 1e9:.1f} GB/s"
+        say(f"One thread: matrix product in doubles {spread(limits['flops'], 1e-9)} GFLOP/s, copying memory {spread(limits['copied'], 1e-9)} GB/s, AES-128-CTR {aes}.\n")
+    whole = {}
     for name, part in PARTS.items():
         if "loops" in part:
-            say(f"| {name} | {part['begun']} | {part['commit'] or 'not known'} | {part['took']:.0f} | {part['load']:.1f} | {spread(part['loops'])} |")
+            whole.setdefault((part["begun"], part["commit"] or "not known"), []).append((name, part))
+    for (begun, commit), parts in whole.items():
+        names = "All parts" if len(whole) == 1 else ", ".join(name for name, _ in parts)
+        loops = [1e3 * loop for _, part in parts for loop in part["loops"]]
+        say(f"{names}: measured on {begun} at commit {commit}; a fixed loop took {min(loops):.0f} to {max(loops):.0f} ms beside them.")
 
 
 def main():
     say("# Performance\n")
     if any(part.get("quick") for part in PARTS.values()):
         say("**Of tiny sizes (`--quick`): these numbers say nothing of speed.**\n")
-    say("`benches/peers/run` wrote this page: it installs the other programs, builds what is shipped, and measures all of it. A number is the median, with the")
-    say("smallest and the largest behind it; one without them is of the quickest turns, or one measurement, as its row says. A ratio is the time of what stands left of")
-    say("the stroke by the time of what stands right of it, both by the same clock. What a part was measured beside stands at the end.\n")
+    say("`benches/peers/run FOLDER` writes this page down to \"By other commands\"; `run FOLDER PART` measures one part. A number is a median, with the smallest and the")
+    say("largest in parentheses. A ratio a / b divides the time of a by that of b, on one clock.\n")
     for title, part in (
         ("Ratios", summary),
         ("Local sums", local_sums),
+        ("Hard clusters from bounds", bounds),
         ("Secure sums", secure_sums),
-        ("Keys", keys),
-        ("Masked and unmasked", masked),
-        ("A proof that entries are bounded, in place of masks (Prio3 of `prio`)", proofs),
-        ("In Spark", spark),
+        ("Proofs of bounds (Prio3)", proofs),
         ("Scaling", scaling),
-        ("This machine", machine),
+        ("The machine", machine),
     ):
         say(f"## {title}\n")
         part()
+    page = ROOT / "PERFORMANCE.md"
+    if page.exists() and OTHERS in (text := page.read_text()):
+        say("\n" + OTHERS + text.split(OTHERS, 1)[1].rstrip())
 
 
 main()

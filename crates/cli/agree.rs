@@ -56,7 +56,7 @@ fn ask_there(offered: &Offered<'_>, from: &mut impl BufRead, to: &mut impl Write
     let roster = offered.roster;
     let question = format!(
         "{} is a federation of {} sites, with {} as coordinator and {} as intermediary, and this party has not agreed to this \
-         roster.\nCall another member, by a number that did not come with the roster. They run `veilsum roster verify` and read \
+         roster.\nCall another member, by a number that did not come with the roster. They run `veilsum verify roster.toml` and read \
          the fingerprint of their copy to you.\nType its 8 groups: ",
         roster.name,
         roster.sites.len(),

@@ -77,7 +77,6 @@ impl Verb for ClientArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let config = self.prepare(json)?;
         let window = Window::open(&state_of(&self.documents.key()?, self.state.as_ref()), "", "");
-        let _shown = self.watch.open(&window, json)?;
         block_on(self.take_part(config, &window, json))
     }
 }

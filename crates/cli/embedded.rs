@@ -54,7 +54,6 @@ pub fn planned(options: Options, roster: Roster) -> Result<Federation, Failure> 
 /// A [`Failure`] that names the file, or the row, at fault.
 pub fn site(options: Options, rows: Option<Vec<f64>>) -> Result<ClientConfig, Failure> {
     let args: ClientArgs = parsed("client", options)?;
-    args.watch.without_ports()?;
     match rows {
         None => args.prepare_with(true, |of, site, file| args.rows(of, site, file)),
         Some(values) => args.prepare_with(true, |of, site, _| {
@@ -107,7 +106,6 @@ fn in_memory(federation: &Federation, values: Vec<f64>) -> Result<(Arc<dyn Answe
 /// A [`Failure`] that names the file at fault.
 pub fn intermediary(options: Options) -> Result<IntermediaryConfig, Failure> {
     let args: IntermediaryArgs = parsed("intermediary", options)?;
-    args.watch.without_ports()?;
     args.prepare(true)
 }
 
@@ -117,7 +115,6 @@ pub fn intermediary(options: Options) -> Result<IntermediaryConfig, Failure> {
 /// A [`Failure`] that names the file at fault.
 pub fn coordinator(options: Options) -> Result<(ServerConfig, PathBuf), Failure> {
     let args: ServerArgs = parsed("server", options)?;
-    args.watch.without_ports()?;
     Ok((args.prepare(true)?, args.out))
 }
 

@@ -4,7 +4,7 @@ use std::{
     io::{self, BufRead, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::Arc,
 };
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -316,8 +316,6 @@ fn serve(args: &ServeArgs, json: bool) -> Result<(), Failure> {
     }
     let (federation, protocols) = (list.federation, args.reach.transport.protocols());
     let (bound, opened) = tokio::sync::oneshot::channel();
-    let shown = Arc::new(OnceLock::new());
-    let (watch, kept) = (args.watch.clone(), shown.clone());
     let config = ServiceConfig {
         identity,
         folder: folder.clone(),
@@ -329,11 +327,6 @@ fn serve(args: &ServeArgs, json: bool) -> Result<(), Failure> {
         news: Arc::new(move |news| told(&news)),
         progress: args.watch.watcher(json)?,
         bound: Some(bound),
-        watched: Some(Box::new(move |window| {
-            // As long as this process serves.
-            let _ = kept.set(watch.open(window, json)?);
-            Ok(())
-        })),
     };
     block_on(async {
         let told = async {

@@ -57,7 +57,6 @@ impl Verb for IntermediaryArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let config = self.prepare(json)?;
         let window = Window::open(&state_of(&self.documents.key()?, self.state.as_ref()), "", "");
-        let _shown = self.watch.open(&window, json)?;
         block_on(count(config, &window, json))
     }
 }

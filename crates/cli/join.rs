@@ -115,7 +115,7 @@ impl Verb for JoinArgs {
             "roster": roster.display().to_string(), "plan": plan.display().to_string(), "agreed": agreed, "next": next });
         let mut text = format!("{party} has joined {federation}\nsee what is asked: veilsum plan check\n");
         if !agreed {
-            text += "Call another member, on a number that did not come from the coordinator; they run `veilsum roster verify` and \
+            text += "Call another member, on a number that did not come from the coordinator; they run `veilsum verify roster.toml` and \
                      read HEX to you.\n";
         }
         crate::verb::print(json, &value, &format!("{text}next: {next}"))

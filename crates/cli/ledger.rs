@@ -1,4 +1,4 @@
-//! `veilsum ledger`: what a site ever gave away: verify, show, budget.
+//! `veilsum ledger`: what a site ever gave away: show, budget.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,7 +8,7 @@ use std::{
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use veilsum_proto::{
-    identity::{Identity, PublicKey, from_hex},
+    identity::Identity,
     ledger::{Column, Entry, Note},
     policy::rho_text,
     suite::Hash,
@@ -22,7 +22,7 @@ use crate::{
 };
 use veilsum_node::{
     clock::seconds_since_1970,
-    documents::{fingerprint, header_of, load_card, load_identity, origin_of, policy_of, schema_beside},
+    documents::{fingerprint, header_of, load_identity, origin_of, policy_of, schema_beside},
     dp,
     error::Failure,
     foreign::{self, Command},
@@ -35,7 +35,7 @@ use veilsum_node::{
     table::TableSpec,
 };
 
-/// What this site ever gave away: verify, show, budget
+/// What this site ever gave away: show, budget
 #[derive(Args, Debug)]
 pub(crate) struct LedgerArgs {
     /// What to do
@@ -46,8 +46,6 @@ pub(crate) struct LedgerArgs {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub(crate) enum LedgerCommand {
-    /// Check a ledger from its file and its owner's public key alone, and name the entry at fault
-    Verify(VerifyArgs),
     /// Print every entry
     Show(OwnArgs),
     /// What was spent in all, and what is left of the account
@@ -58,20 +56,6 @@ pub(crate) enum LedgerCommand {
     Changed(RowsArgs),
     /// Declare that other rows altogether take the place of the data set; what was given away before still counts
     Separate(RowsArgs),
-}
-
-/// `veilsum ledger verify`
-#[derive(Args, Debug)]
-pub(crate) struct VerifyArgs {
-    /// The ledger
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// Its owner's card, or public key as 64 hexadecimal digits
-    #[arg(long, value_name = "CARD|HEX")]
-    pub key: String,
-    /// The link of an entry that must be in it, as `verify` or `show` printed it before
-    #[arg(long, value_name = "HEX", value_parser = parse_link)]
-    pub head: Option<Hash>,
 }
 
 /// Which ledger of one's own.
@@ -110,11 +94,6 @@ pub(crate) struct BudgetArgs {
     pub print: Print,
 }
 
-fn parse_link(text: &str) -> Result<Hash, String> {
-    let bytes = from_hex(text).and_then(|bytes| bytes.try_into().ok());
-    bytes.map(Hash).ok_or_else(|| "it is not 64 hexadecimal digits".into())
-}
-
 impl Verb for LedgerArgs {
     /// Runs `veilsum ledger`.
     ///
@@ -125,7 +104,6 @@ impl Verb for LedgerArgs {
         match &args.command {
             LedgerCommand::Changed(a) => changed(a, json),
             LedgerCommand::Separate(a) => separate(a, json),
-            LedgerCommand::Verify(a) => verify(a, json),
             LedgerCommand::Show(a) => {
                 let entries = own(a)?;
                 crate::verb::print(json, &entries.iter().map(to_json).collect(), &table(&entries))
@@ -145,26 +123,6 @@ impl Verb for LedgerArgs {
             }
         }
     }
-}
-
-fn verify(args: &VerifyArgs, json: bool) -> Result<(), Failure> {
-    let key: PublicKey = match args.key.parse() {
-        Ok(key) => key,
-        Err(_) => load_card(Path::new(&args.key))?.key,
-    };
-    let checked = ledger::check(&args.file, key, args.head)?;
-    let value = json!({ "whole": true, "entries": checked.head.entries, "link": checked.head.link.to_string() });
-    let mut text = format!(
-        "{}: {} entries, each signed by {} and following from the one before\nlink of the last one: {}",
-        args.file.display(),
-        checked.head.entries,
-        checked.owners.iter().map(|key| fingerprint(&key.0)).collect::<Vec<_>>().join(" and then "),
-        checked.head.link
-    );
-    if args.head.is_none() {
-        text += "\nWhether entries at its end are missing shows only against a link that was noted before (--head).";
-    }
-    crate::verb::print(json, &value, &text)
 }
 
 fn changed(args: &RowsArgs, json: bool) -> Result<(), Failure> {

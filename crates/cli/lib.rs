@@ -2,7 +2,7 @@
 //!
 //! The map of all crates, and the order in which to read them, is the front page of [`veilsum_node`]. What the commands do is in the
 //! book in `docs/`. Here: `verb` says what a command is and how it prints, `method` has the options that `plan make` and `demo` share,
-//! `party` those of the three roles, `watch` what shows how a run goes (with `progress` and `screen` for the terminal), and `agree` the
+//! `party` those of the three roles, `watch` who is told how a run goes (with `progress` and `screen` for the terminal), and `agree` the
 //! first use of a roster; every other file is one command and a line in the list below.
 //!
 //! All of it is a library, so that Python has the same commands: [`run`] is the program, [`call`] one command whose JSON document
@@ -18,7 +18,7 @@ mod client;
 mod demo;
 mod doctor;
 pub mod embedded;
-mod evidence;
+mod events;
 mod federation;
 mod inspect;
 mod intermediary;
@@ -150,7 +150,6 @@ verbs! {
     Doctor(doctor::DoctorArgs),
     Status(status::StatusArgs),
     Ledger(ledger::LedgerArgs),
-    Evidence(evidence::EvidenceArgs),
     Jackknife(jackknife::JackknifeArgs),
     Answerer(answerer::AnswererArgs),
 }

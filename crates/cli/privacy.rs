@@ -225,8 +225,8 @@ impl Report {
         page.marked_table(&["question", "the coordinator learns", "where it is dangerous"], said);
         page.paragraph("What every party can see, also one that lies or works together with others:");
         page.marked_table(
-            &["party or parties", "learns", "why not more"],
-            rows_of(section(MODEL, "Who learns what")).into_iter().map(|row| row.into_iter().take(3)),
+            &["who", "has", "learns", "what bounds it"],
+            rows_of(section(MODEL, "Who learns what")).into_iter().map(|row| row.into_iter().take(4)),
         );
     }
 
@@ -252,7 +252,7 @@ impl Report {
         page.list([
             "A site says no: a policy that is asked for more than it allows refuses the question, and nothing of it leaves.",
             "A site is lost: the run waits for it, goes on without its whole block, or ends with the totals that are out.",
-            "A party breaks a rule of the protocol: it is named where that can be known. What it signed against the rules, `veilsum evidence verify` shows to anybody.",
+            "A party breaks a rule of the protocol: it is named where that can be known. What it signed against the rules, `veilsum verify` shows to anybody.",
             "A key or a machine is stolen: tell the coordinator and the other sites at once. What can be read there stands under “Seizure” below.",
             "Rows have to be deleted: the site removes them and declares it (`veilsum ledger changed`). What earlier totals say stays said.",
         ]);
@@ -412,7 +412,7 @@ mod tests {
         assert!(unprotected().iter().all(|(_, text)| text.len() > 60 && !text.contains("\n## ")));
         for (document, heading, columns) in [
             (MODEL, "What is protected", 3),
-            (MODEL, "Who learns what", 4),
+            (MODEL, "Who learns what", 5),
             (MODEL, "What each kind of question gives away", 3),
             (MODEL, "Boundaries", 4),
             (CHAPTER, "What stays on disk", 3),

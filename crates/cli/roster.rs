@@ -1,4 +1,4 @@
-//! `veilsum roster`: make, add, rekey, show, verify; accept, agreed.
+//! `veilsum roster`: make, add, rekey, show; accept, agreed.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use veilsum_node::documents::{
 };
 use veilsum_node::{error::Failure, store};
 
-/// Say who takes part: make, add, rekey, show, verify; agree to it: accept, agreed
+/// Say who takes part: make, add, rekey, show; agree to it: accept, agreed
 #[derive(Args, Debug)]
 pub(crate) struct RosterArgs {
     /// What to do with it
@@ -37,8 +37,6 @@ pub(crate) enum RosterCommand {
     Rekey(RekeyArgs),
     /// Print a verified roster
     Show(ReadArgs),
-    /// Check contents and signature; exit code 3 where they are bad
-    Verify(ReadArgs),
     /// Agree to a roster with this party's key: the first one of a federation, or another than before
     Accept(AcceptArgs),
     /// Print every roster that was agreed to with a key, and the data sets used with it
@@ -153,26 +151,29 @@ impl Verb for RosterArgs {
                 let history: String = history.iter().map(change_to_text).collect();
                 crate::verb::print(json, &value, &(to_text(&signed.roster) + &history))
             }
-            RosterCommand::Verify(a) => {
-                let roster = load_roster(&a.roster)?;
-                let text = format!(
-                    "{} is valid: {} sites, signed by {}\n\
-                     fingerprint  {}  (compare it with the other operators by telephone)\n\n{}",
-                    a.roster.display(),
-                    roster.sites.len(),
-                    roster.coordinator.name,
-                    roster_fingerprint(&roster.hash()),
-                    parties(&roster)
-                );
-                let value = json!({ "valid": true, "name": roster.name, "sites": roster.sites.len(),
-                    "hash": roster.hash().to_string(), "fingerprint": roster_fingerprint(&roster.hash()),
-                    "roster": to_json(&roster) });
-                crate::verb::print(json, &value, &text)
-            }
             RosterCommand::Accept(a) => accept(a, json),
             RosterCommand::Agreed(a) => agreed(a, json),
         }
     }
+}
+
+/// Checks contents and signature.
+///
+/// # Errors
+/// A [`Failure`] that names what is bad.
+pub(crate) fn verify(file: &Path, json: bool) -> Result<(), Failure> {
+    let roster = load_roster(file)?;
+    let text = format!(
+        "{} is valid: {} sites, signed by {}\nfingerprint  {}  (compare it with the other operators by telephone)\n\n{}",
+        file.display(),
+        roster.sites.len(),
+        roster.coordinator.name,
+        roster_fingerprint(&roster.hash()),
+        parties(&roster)
+    );
+    let value = json!({ "valid": true, "name": roster.name, "sites": roster.sites.len(),
+        "hash": roster.hash().to_string(), "fingerprint": roster_fingerprint(&roster.hash()), "roster": to_json(&roster) });
+    crate::verb::print(json, &value, &text)
 }
 
 fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {

@@ -147,7 +147,6 @@ impl RunArgs {
     async fn serve(&self, key: &Path, is_site: bool, json: bool) -> Result<(), Failure> {
         let (mut done, mut pause) = (0, PAUSE);
         let window = Window::open(&state_of(key, self.state.as_ref()), "", "");
-        let _shown = self.watch.open(&window, json)?;
         loop {
             let (identity, _) = load_identity(key)?;
             let member = Member { args: self, key: key.to_owned(), identity: Arc::new(identity), is_site, json };

@@ -56,8 +56,7 @@ impl Verb for ServerArgs {
         let args = self;
         let mut config = args.prepare(json)?;
         let state = state_of(&args.documents.key()?, args.state.as_ref());
-        let window = status::show(&mut config.party, PartyId::Coordinator, &state);
-        let _shown = args.watch.open(&window, json)?;
+        let _window = status::show(&mut config.party, PartyId::Coordinator, &state);
         let (result, written) = block_on(server::run_and_write(config, &args.out))?;
         crate::say!("{}", report::of_server(&result, &written, json).trim_end());
         result.ended_early.map_or(Ok(()), |early| Err(early.failure()))

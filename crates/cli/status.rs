@@ -1,5 +1,10 @@
 //! `veilsum status`: how a party that runs on this machine stands, and where none runs, what it left.
 
+mod http;
+mod live;
+mod metrics;
+mod served;
+
 use std::{
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
@@ -27,6 +32,7 @@ use veilsum_proto::{
     roster::PartyId,
 };
 
+use self::served::Served;
 use crate::{
     party::{Documents, head_of, state_of},
     verb::Verb,
@@ -34,7 +40,7 @@ use crate::{
 
 /// Say who is connected, which round it is and since when, of a party that runs on this machine
 ///
-/// It asks the process over a socket in the party's state folder, which only the same user can open. Where no process runs it says so,
+/// It asks the process over a socket in the party's state folder, which only the same user can open. If no process runs, it says so,
 /// with what the journal and the ledger hold, and ends with exit code 0 as well: --json has `running`.
 #[derive(Args, Debug)]
 pub(crate) struct StatusArgs {
@@ -44,6 +50,9 @@ pub(crate) struct StatusArgs {
     /// The party's state folder [default: beside the key]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// What is shown for longer.
+    #[command(flatten)]
+    served: Served,
 }
 
 /// Columns of a terminal that does not say how many it has.
@@ -61,13 +70,14 @@ impl Verb for StatusArgs {
             Some(state) => state.clone(),
             None => state_of(&self.documents.key()?, None),
         };
-        let (value, lines) = match status::ask(&folder)? {
-            Some(status) => {
-                let lines = told(&status);
-                let mut value = json!(status);
-                value["running"] = json!(true);
-                (value, lines)
-            }
+        let found = status::ask(&folder)?;
+        let servers = self.served.open(folder.clone())?;
+        while !servers.is_empty() {
+            // Until the process is stopped.
+            std::thread::park();
+        }
+        let (value, lines) = match found {
+            Some(status) => (told_in_json(Some(&status)), told(&status)),
             None => {
                 let last = self.last(&folder);
                 let mut lines = vec!["not running".to_owned()];
@@ -79,6 +89,13 @@ impl Verb for StatusArgs {
         let text: Vec<String> = lines.iter().flat_map(|line| wrapped(line, columns.max(NARROW))).collect();
         crate::verb::print(json, &value, &text.join("\n"))
     }
+}
+
+/// How a party stands, or that none runs.
+fn told_in_json(status: Option<&Status>) -> serde_json::Value {
+    let mut value = status.map_or_else(|| json!({}), |status| json!(status));
+    value["running"] = json!(status.is_some());
+    value
 }
 
 /// What a process that ended left.

@@ -1,4 +1,4 @@
-//! `veilsum verify`: who stands for a result, from signatures alone, without a network.
+//! `veilsum verify`: what signatures say of a file that a run, a member or a site left, without a network. What the file is, it says itself.
 
 use std::path::{Path, PathBuf};
 
@@ -8,18 +8,30 @@ use veilsum_node::{
     agreed::Federation,
     bundle::{self, Bundle, check_model},
     cost::counted,
-    documents::{self, fingerprint, roster_fingerprint},
+    documents::{self, fingerprint, load_card, roster_fingerprint},
     error::{Code, Failure},
-    files, report,
+    evidence, files, report,
     signed::{self, About, Checked},
+    store::ledger,
+};
+use veilsum_proto::{
+    identity::{PublicKey, from_hex},
+    suite::Hash,
 };
 
-use crate::verb::{Verb, listed};
+use crate::{
+    roster,
+    verb::{Verb, listed},
+};
 
-/// Check the signatures on a result, a model or a bundle; no network is used
+/// Check the signatures in a file: result, model, bundle, roster, ledger, evidence; no network is used
+///
+/// Exit code 3: something was changed, is not signed as it must be, or proves nothing.
 #[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
-    /// A result.json, a model.json beside its result.json, or a bundle
+    /// What a run, a coordinator or a site wrote
+    ///
+    /// A result.json, a model.json beside its result.json, a bundle, a roster, evidence of a broken rule, or a ledger with --key.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// The federation's roster [default: roster.toml beside FILE, else here]
@@ -28,6 +40,49 @@ pub(crate) struct VerifyArgs {
     /// The plan [default: plan.toml beside FILE, else here]
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
+    /// The card of a ledger's owner, or its public key as 64 hexadecimal digits
+    #[arg(long, value_name = "CARD|HEX")]
+    pub key: Option<String>,
+    /// The link of an entry that must be in the ledger, as this command or `ledger show` printed it before
+    #[arg(long, value_name = "HEX", value_parser = parse_link, requires = "key")]
+    pub head: Option<Hash>,
+}
+
+fn parse_link(text: &str) -> Result<Hash, String> {
+    let bytes = from_hex(text).and_then(|bytes| bytes.try_into().ok());
+    bytes.map(Hash).ok_or_else(|| "it is not 64 hexadecimal digits".into())
+}
+
+/// What a file is.
+enum Kind {
+    Bundle,
+    Model,
+    Result,
+    Evidence,
+    Roster,
+    Ledger,
+}
+
+impl Kind {
+    fn of(bytes: &[u8]) -> Kind {
+        if bundle::is_bundle(bytes) {
+            return Kind::Bundle;
+        }
+        let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let has_link = |entry: &Value| entry.get("previous").is_some();
+        if serde_json::from_slice::<Value>(first).is_ok_and(|entry| has_link(&entry)) {
+            return Kind::Ledger;
+        }
+        let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
+            let json = bytes.trim_ascii_start().first() == Some(&b'{');
+            return if json { Kind::Result } else { Kind::Roster };
+        };
+        match value.get("format").and_then(Value::as_str).and_then(|format| format.split('/').next()) {
+            Some("veilsum-model") => Kind::Model,
+            Some("veilsum-evidence") => Kind::Evidence,
+            _ => Kind::Result,
+        }
+    }
 }
 
 /// A document that was named, or the one beside a file, or the one here.
@@ -60,31 +115,65 @@ struct Found {
 }
 
 impl VerifyArgs {
-    fn found(&self) -> Result<Found, Failure> {
-        let bytes = files::read_limited(&self.file, bundle::MAX_FILE)?;
+    fn found(&self, kind: &Kind, bytes: &[u8]) -> Result<Found, Failure> {
         let named = |file: &Path| {
             let file = file.display().to_string();
             move |failure: Failure| Failure { message: format!("{file}: {}", failure.message), ..failure }
         };
-        if bundle::is_bundle(&bytes) {
-            let found = Bundle::from_bytes(&bytes).and_then(|bundle| bundle.verify()).map_err(named(&self.file))?;
+        if matches!(kind, Kind::Bundle) {
+            let found = Bundle::from_bytes(bytes).and_then(|bundle| bundle.verify()).map_err(named(&self.file))?;
             self.agrees_with(&found.federation)?;
             let recomputed = Some((found.totals, found.result));
             return Ok(Found { federation: found.federation, checked: found.checked, recomputed });
         }
-        let is_model = serde_json::from_slice::<Value>(&bytes).is_ok_and(|value| {
-            value.get("format").and_then(Value::as_str).is_some_and(|format| format.starts_with("veilsum-model/"))
-        });
+        let is_model = matches!(kind, Kind::Model);
         let result = if is_model { report::beside(&self.file) } else { self.file.clone() };
-        let [roster, plan] = documents_of([self.roster.as_ref(), self.plan.as_ref()], &result)?;
-        let federation = documents::load_federation(roster, plan)?;
-        let text = if is_model { files::read_limited(&result, signed::MAX_FILE)? } else { bytes.clone() };
+        let federation = self.federation(&result)?;
+        let text = if is_model { files::read_limited(&result, signed::MAX_FILE)? } else { bytes.to_vec() };
         let about = About { roster: &federation.roster, terms: &federation.terms };
         let checked = about.check(&text).map_err(named(&result))?;
         if is_model {
-            check_model(&checked, &bytes).map_err(named(&self.file))?;
+            check_model(&checked, bytes).map_err(named(&self.file))?;
         }
         Ok(Found { federation, checked, recomputed: None })
+    }
+
+    fn federation(&self, file: &Path) -> Result<Federation, Failure> {
+        let [roster, plan] = documents_of([self.roster.as_ref(), self.plan.as_ref()], file)?;
+        documents::load_federation(roster, plan)
+    }
+
+    /// Who broke which rule ([EVD-1], [EVD-2]).
+    fn evidence(&self, json: bool) -> Result<(), Failure> {
+        let finding = evidence::verify(&self.file, &self.federation(&self.file)?)?;
+        let value = json!({ "proven": true, "culprit": finding.culprit, "rule": finding.rule, "what": finding.what });
+        let text = format!(
+            "proven: {} {} [{}]\nIts own signatures show it; nothing else in the file was taken on trust.",
+            finding.culprit, finding.what, finding.rule
+        );
+        crate::verb::print(json, &value, &text)
+    }
+
+    /// Whether a ledger is whole, or which entry is at fault.
+    fn ledger(&self, key: &str, json: bool) -> Result<(), Failure> {
+        let key: PublicKey = match key.parse() {
+            Ok(key) => key,
+            Err(_) => load_card(Path::new(key))?.key,
+        };
+        let checked = ledger::check(&self.file, key, self.head)?;
+        let value = json!({ "whole": true, "entries": checked.head.entries, "link": checked.head.link.to_string() });
+        let mut text = format!(
+            "{}: {} entries, each signed by {} and following from the one before\nlink of the last one: {}",
+            self.file.display(),
+            checked.head.entries,
+            checked.owners.iter().map(|key| fingerprint(&key.0)).collect::<Vec<_>>().join(" and then "),
+            checked.head.link
+        );
+        if self.head.is_none() {
+            text +=
+                "\nWhether entries at its end are missing shows only against a link that was noted before (--head).";
+        }
+        crate::verb::print(json, &value, &text)
     }
 
     /// A bundle has its own documents; those that were named are another's word for them.
@@ -102,9 +191,23 @@ impl Verb for VerifyArgs {
     /// Says who stands for what.
     ///
     /// # Errors
-    /// A [`Failure`] where anything was changed, or cannot be read.
+    /// A [`Failure`] if anything was changed, proves nothing, or cannot be read.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        let found = self.found()?;
+        if let Some(key) = &self.key {
+            return self.ledger(key, json);
+        }
+        let bytes = files::read_limited(&self.file, bundle::MAX_FILE)?;
+        let kind = Kind::of(&bytes);
+        match kind {
+            Kind::Bundle | Kind::Model | Kind::Result => {}
+            Kind::Evidence => return self.evidence(json),
+            Kind::Roster => return roster::verify(&self.file, json),
+            Kind::Ledger => {
+                let what = format!("{}: a ledger is checked against its owner's public key", self.file.display());
+                return Err(Failure::new(Code::Usage, what, "name the owner's card: --key FILE.card"));
+            }
+        }
+        let found = self.found(&kind, &bytes)?;
         let Found { federation, checked, recomputed } = &found;
         let sites: Vec<String> = checked.sites.iter().map(|(name, _)| name.clone()).collect();
         let not_covered = not_covered(&found);

@@ -29,7 +29,7 @@ for h in a b c; do "$veilsum" keygen --name "hospital-$h" >/dev/null; done
 
 # Every site and the intermediary agree to the roster, once: with what another member reads out by telephone. Here one machine is
 # all of them, and reads it out to itself.
-fingerprint="$("$veilsum" roster verify | sed -n 's/^fingerprint *\([0-9a-f-]*\).*/\1/p')"
+fingerprint="$("$veilsum" verify roster.toml | sed -n 's/^fingerprint *\([0-9a-f-]*\).*/\1/p')"
 for party in counter hospital-a hospital-b hospital-c; do
   "$veilsum" roster accept --key "$party.key" --fingerprint "$fingerprint" >/dev/null
 done

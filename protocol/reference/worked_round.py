@@ -189,7 +189,7 @@ column. With `Opening` every site knows their sums.
 def main():
     session, spec = sys.argv[1], pathlib.Path(sys.argv[2])
     text = spec.read_text()
-    start, end = text.index("### 10.8 "), text.index("\n## 11.") + 1
+    start, end = text.index("### 10.8 "), text.index("\n## 12.") + 1
     spec.write_text(text[:start] + section(json.loads(pathlib.Path(session).read_text())) + text[end:])
 
 

@@ -49,7 +49,7 @@ fn the_protocol_alone_can_be_simulated() {
     let here = Path::new(".");
     fails(here, "simulate --sites 10 --drop 0.9", 6, &["too few sites"]);
     fails(here, "simulate --sites 2", 3, &["2 sites", "at least 3"]);
-    fails(here, "simulate --sites 1001", 3, &["1001 sites", "at most 1000", "protocol/sparse.md", "ROS-1"]);
+    fails(here, "simulate --sites 1001", 3, &["1001 sites", "at most 1000", "docs/src/decisions.md", "ROS-1"]);
     fails(here, "simulate --drop 1.5", 2, &["--drop"]);
     fails(here, "simulate --rounds 0", 2, &["--rounds"]);
 }

@@ -173,10 +173,7 @@ pub fn check_sites(sites: usize) -> Result<(), Error> {
             "{sites} sites: a federation has at least {MIN_SITES}, because between two every total shows each the other's part"
         ),
         MIN_SITES..=MAX_SITES => return Ok(()),
-        _ => format!(
-            "{sites} sites: a federation has at most {MAX_SITES}; what a protocol for more would need stands in \
-             protocol/sparse.md"
-        ),
+        _ => format!("{sites} sites: a federation has at most {MAX_SITES}; docs/src/decisions.md says why"),
     };
     Err(Error::invalid("roster", why, Rule::Ros1))
 }
@@ -254,8 +251,8 @@ mod tests {
             .collect();
         roster.check().unwrap();
         roster.sites.push(roster.sites[0].clone());
-        refused(&roster, &["1001 sites", "at most 1000", "protocol/sparse.md"]);
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../protocol/sparse.md");
+        refused(&roster, &["1001 sites", "at most 1000", "docs/src/decisions.md"]);
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/decisions.md");
         assert!(std::path::Path::new(page).exists(), "the message points to a page that is not there");
     }
 

@@ -234,9 +234,9 @@ impl Drop for Running {
     }
 }
 
-/// What `roster verify` prints of a roster for people to compare.
+/// What `verify` prints of a roster for people to compare.
 pub fn fingerprint_of(roster: &str) -> String {
-    let told = veilsum(&["roster", "verify", "--roster", roster, "--json"]).expect(0).stdout;
+    let told = veilsum(&["verify", roster, "--json"]).expect(0).stdout;
     let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
     told["fingerprint"].as_str().expect("a fingerprint").to_owned()
 }

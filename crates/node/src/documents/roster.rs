@@ -81,7 +81,7 @@ pub fn write_roster_document(path: impl AsRef<Path>, document: &RosterDocument) 
         change: document.history.iter().map(ChangePart::of).collect(),
     };
     let comment = "# Who takes part, signed by the coordinator: a change by hand breaks the signature.\n\
-                   # Compare the fingerprint that `veilsum roster verify` prints with the other operators.\n";
+                   # Compare the fingerprint that `veilsum verify roster.toml` prints with the other operators.\n";
     Ok(files::write_atomic(path, to_toml(comment, &file)?.as_bytes())?)
 }
 

@@ -66,12 +66,7 @@ pub struct ServiceConfig {
     pub progress: Watcher,
     /// Told the bound address once the port is open.
     pub bound: Option<oneshot::Sender<SocketAddr>>,
-    /// Given what shows how this process stands, once it is the one that serves.
-    pub watched: Option<Watched>,
 }
-
-/// Opens whatever else shows how a process stands.
-pub type Watched = Box<dyn FnOnce(&Window) -> Result<(), Failure> + Send>;
 
 /// Serves until this process is told to stop. A run that is going on then is taken up by the next process.
 ///
@@ -102,9 +97,6 @@ pub async fn run(mut config: ServiceConfig) -> Result<(), Failure> {
         let _ = bound.send(reception.address());
     }
     let window = Window::open(&config.state, &list.coordinator.name, "coordinator");
-    if let Some(watched) = config.watched.take() {
-        watched(&window)?;
-    }
     let mut service = Service { config, lobby, window, reception, running: None, unusable: None, seen: None, looks: 0 };
     let mut look = tokio::time::interval(LOOK);
     let mut told = std::pin::pin!(stop::told());

@@ -443,12 +443,6 @@ impl Window {
         });
     }
 
-    /// What shows the same as this window, as long as it is kept.
-    pub fn viewer(&self) -> Arc<dyn Fn() -> Status + Send + Sync> {
-        let board = self.board.clone();
-        Arc::new(move || board.now())
-    }
-
     /// No plan is run any more, and the next one is waited for. The links of the run are gone with it, and nobody is missing.
     pub fn rest(&self) {
         self.board.status().rest(now());

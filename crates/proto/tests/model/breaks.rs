@@ -60,7 +60,7 @@ fn two_steps_on_a_ring() {
     // Seeds against the certificate only are the remedy, as long as the survivors hold together.
     holds(Setting::new(5, 0, 4).on_a_ring(1).with(Fault::CertifiedSeeds));
     breaks(Setting::new(5, 0, 3).on_a_ring(1).with(Fault::CertifiedSeeds));
-    // Also with two questions in the slot, since what leaves of a pair is bound to the question (protocol/sparse.md).
+    // Also with two questions in the slot, since what leaves of a pair is bound to the question (docs/src/decisions.md).
     holds(Setting::new(5, 0, 4).on_a_ring(1).with(Fault::CertifiedSeeds).with_questions(2));
 }
 

@@ -21,4 +21,4 @@ def budget(**options: Any) -> Any:
 
 def verify(ledger: Any, **options: Any) -> Any:
     """Whether this file of a ledger is whole and its owner's, as ``key`` shows."""
-    return call("ledger", "verify", others=[ledger], **options)
+    return call("verify", others=[ledger], **options)

@@ -25,4 +25,4 @@ def assign(model: Any, data: Any, **options: Any) -> Any:
 
 def verify(evidence: Any, roster: Any = "roster.toml", plan: Any = "plan.toml") -> dict[str, Any]:
     """Checks the signatures in a file of evidence, and says what they prove and against whom."""
-    return call("evidence", "verify", others=[evidence], roster=roster, plan=plan)
+    return call("verify", others=[evidence], roster=roster, plan=plan)

@@ -29,7 +29,7 @@ def show(roster: Any = "roster.toml") -> dict[str, Any]:
 
 def verify(roster: Any = "roster.toml") -> dict[str, Any]:
     """Checks contents and signature, and returns the fingerprint that operators compare by telephone."""
-    return call("roster", "verify", roster=roster)
+    return call("verify", others=[roster])
 
 
 def accept(key: Any, fingerprint: str, roster: Any = "roster.toml", **options: Any) -> Any:

@@ -78,7 +78,7 @@ pub(super) fn who(page: &mut Page, all: &Reported) {
     }
     if all.evidence > 0 {
         page.paragraph(&format!(
-            "{} of signed evidence against a party lie beside this result: veilsum evidence verify says what they prove.",
+            "{} of signed evidence against a party lie beside this result: veilsum verify says what they prove.",
             counted(all.evidence, "file")
         ));
     }

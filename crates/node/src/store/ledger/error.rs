@@ -100,7 +100,7 @@ impl From<LedgerError> for Failure {
             LedgerError::Damaged { .. } => (
                 Code::Input,
                 "check first that the card or key is that of the ledger's owner; if it is, put back the file as it was; what was given \
-                 away before can no longer be told from this one (`veilsum ledger verify` names the entry)",
+                 away before can no longer be told from this one (`veilsum verify LEDGER` names the entry)",
             ),
             LedgerError::Torn { .. } => (
                 Code::Input,

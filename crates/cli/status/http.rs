@@ -28,20 +28,20 @@ const AT_ONCE: usize = 16;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A document.
-pub(crate) struct Document {
+pub(super) struct Document {
     /// Its type.
-    pub(crate) kind: &'static str,
+    pub(super) kind: &'static str,
     /// What it may load and run.
-    pub(crate) policy: String,
+    pub(super) policy: String,
     /// All of it.
-    pub(crate) body: Vec<u8>,
+    pub(super) body: Vec<u8>,
 }
 
 /// The document at a path, where there is one.
-pub(crate) type Documents = Arc<dyn Fn(&str) -> Option<Document> + Send + Sync>;
+pub(super) type Documents = Arc<dyn Fn(&str) -> Option<Document> + Send + Sync>;
 
 /// Serves as long as it is kept.
-pub(crate) struct Server {
+pub(super) struct Server {
     address: SocketAddr,
     closing: Arc<AtomicBool>,
 }
@@ -51,7 +51,7 @@ impl Server {
     ///
     /// # Errors
     /// A [`Failure`] where it cannot be opened.
-    pub(crate) fn open(option: &str, at: SocketAddr, documents: Documents) -> Result<Server, Failure> {
+    pub(super) fn open(option: &str, at: SocketAddr, documents: Documents) -> Result<Server, Failure> {
         let refused = |e: io::Error| {
             let what = format!("{option}: {at} cannot be opened ({e})");
             Failure::new(
@@ -75,7 +75,7 @@ impl Server {
     }
 
     /// Where it listens.
-    pub(crate) fn address(&self) -> SocketAddr {
+    pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
 }

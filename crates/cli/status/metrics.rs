@@ -10,13 +10,34 @@ use prometheus_client::{
 use veilsum_node::role::status::{Phase, Status};
 
 /// The type of the text.
-pub(crate) const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(super) const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 type Labels = Vec<(&'static str, String)>;
 
 /// The text for how a party stands now.
-pub(crate) fn text(status: &Status) -> String {
+pub(super) fn text(status: Option<&Status>) -> String {
     let mut all = Registry::with_prefix("veilsum");
+    match status {
+        Some(status) => register(&mut all, status),
+        None => set(&mut all, "running", RUNNING, Some(0.0)),
+    }
+    let mut told = String::new();
+    // Writing to a string does not fail.
+    let _ = text::encode(&mut told, &all);
+    told
+}
+
+const RUNNING: &str = "1 while a run has keys, and 0 before and after";
+
+fn set(all: &mut Registry, name: &str, help: &str, value: Option<f64>) {
+    if let Some(value) = value {
+        let gauge = Gauge::<f64, AtomicU64>::default();
+        gauge.set(value);
+        all.register(name, help, gauge);
+    }
+}
+
+fn register(all: &mut Registry, status: &Status) {
     let party = vec![
         ("party", status.party.clone()),
         ("role", status.role.clone()),
@@ -25,15 +46,9 @@ pub(crate) fn text(status: &Status) -> String {
         ("software", status.software.clone()),
     ];
     all.register("party", "Who this is", Info::new(party));
-    let mut gauge = |name: &str, help: &str, value: Option<f64>| {
-        if let Some(value) = value {
-            let gauge = Gauge::<f64, AtomicU64>::default();
-            gauge.set(value);
-            all.register(name, help, gauge);
-        }
-    };
+    let mut gauge = |name: &str, help: &str, value: Option<f64>| set(all, name, help, value);
     let running = matches!(status.phase, Phase::Running | Phase::Ended);
-    gauge("running", "1 while a run has keys, and 0 before and after", Some(f64::from(u8::from(running))));
+    gauge("running", RUNNING, Some(f64::from(u8::from(running))));
     let round = status.round.as_ref();
     gauge("question", "Questions answered in this run", Some(round.map_or(0.0, |round| f64::from(round.number))));
     gauge("questions_at_most", "Questions of the plan at most", round.map(|round| f64::from(round.of)));
@@ -61,10 +76,6 @@ pub(crate) fn text(status: &Status) -> String {
     counter("sent", "Frames that this party sent in this run", Some(Unit::Bytes), status.bytes.0);
     counter("received", "Frames that it received", Some(Unit::Bytes), status.bytes.1);
     counter("troubles", "Links and sites that were lost in this run", None, u64::from(status.troubles));
-    let mut told = String::new();
-    // Writing to a string does not fail.
-    let _ = text::encode(&mut told, &all);
-    told
 }
 
 #[cfg(test)]
@@ -149,7 +160,7 @@ mod tests {
     fn the_text_is_openmetrics_whatever_names_hold() {
         let nasty = "a\"b\\c\nd{e=\"f\"} 1";
         let mut status = Status::new("lead", "coordinator");
-        let first = checked(&text(&status));
+        let first = checked(&text(Some(&status)));
         assert!(first.iter().any(|(name, _, value)| name == "veilsum_running" && *value == 0.0), "{first:?}");
         let begins = Progress::Begins {
             party: nasty.into(),
@@ -167,7 +178,7 @@ mod tests {
         ] {
             status.fold(&event, 9);
         }
-        let all = checked(&text(&status));
+        let all = checked(&text(Some(&status)));
         let value = |wanted: &str| all.iter().find(|(name, ..)| name == wanted).map(|(_, _, value)| *value);
         assert_eq!((value("veilsum_question"), value("veilsum_sites_in_total")), (Some(3.0), Some(2.0)));
         assert_eq!(
