@@ -246,8 +246,7 @@ impl Verb for DemoArgs {
         let judged = if work.judge == Judge::Intermediary { ", and the indices from the intermediary" } else { "" };
         let _ = writeln!(
             out,
-            "  coordinator    {} totals over {over} sites, all questions of the plan{judged}; of no single site's sums or row \
-         count anything",
+            "  coordinator    {} totals over {over} sites{judged}; no site's own sums or number of rows",
             result.questions
         );
         let counted = match counted {

@@ -152,9 +152,8 @@ impl Report<'_> {
     /// Whether anything leaves that could be read, in a sentence.
     fn says(&self) -> String {
         format!(
-            "No: nothing of the rows of {} would leave it in readable form. What would leave are vectors under masks, shares in \
-             sealed boxes, public keys and signatures. Who learns what all the same: the coordinator and every \
-             site learn totals over the whole cohort; {}.",
+            "{} would send nothing that can be read: vectors under masks, key shares in sealed boxes, public keys and signatures. \
+             What is learnt all the same: the coordinator and every site learn totals over the whole cohort; {}.",
             self.federation.roster.name_of(self.me),
             self.cost.sites_mean()
         )

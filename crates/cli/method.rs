@@ -42,7 +42,7 @@ pub(crate) struct MethodArgs {
     /// methods, which stop when nothing moves].
     #[arg(long, allow_negative_numbers = true, help_heading = heading::METHOD)]
     pub epsilon: Option<f64>,
-    /// Rounds at most; under noise exactly this many [default: 30; under noise 8]
+    /// Rounds at most; under noise exactly this many [default: 30; under noise 8, or 5 if a cluster's expected rows hardly rise above it]
     #[arg(long, value_name = "N", help_heading = heading::METHOD)]
     pub max_rounds: Option<u32>,
     /// Runs from different first centres for every K, side by side; the best objective counts
@@ -161,7 +161,7 @@ impl MethodArgs {
         classes: usize,
     ) -> Result<Recipe, Failure> {
         let usage = |what: String, next: &str| Failure::new(Code::Usage, what, next);
-        let algorithm = self.algorithm();
+        let algorithm = self.algorithm_of(self.noise.rounds(clusters.max));
         let noisy = self.noise.asked();
         let init = if self.seeds_from_totals() { Init::Totals } else { Init::Uniform };
         let describes = algorithm.describes().is_some();
@@ -230,13 +230,17 @@ impl MethodArgs {
         self.init.map_or(usual, |init| init == Init::Totals)
     }
 
-    /// The algorithm, as its registry builds it from these options.
-    pub(crate) fn algorithm(&self) -> Algorithm {
+    fn algorithm(&self) -> Algorithm {
+        self.algorithm_of(self.noise.rounds(1))
+    }
+
+    /// The algorithm, as its registry builds it from these options; `rounds` if they name no number of them.
+    fn algorithm_of(&self, rounds: u32) -> Algorithm {
         let noisy = self.noise.asked();
         (self.method.usual)(&Options {
             m: self.m,
             epsilon: self.epsilon.or(noisy.then_some(0.0)),
-            max_rounds: self.max_rounds.unwrap_or(if noisy { 8 } else { 30 }),
+            max_rounds: self.max_rounds.unwrap_or(rounds),
             local_steps: self.local_steps,
             local_epsilon: self.local_epsilon,
             powers: self.powers,

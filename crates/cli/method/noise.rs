@@ -90,6 +90,13 @@ impl NoiseArgs {
         self.asked().then(|| self.rho.unwrap_or(DEFAULT_RHO))
     }
 
+    /// Rounds for so many clusters at most, if no option names their number.
+    pub(super) fn rounds(&self, clusters: u32) -> u32 {
+        let Some(rho) = self.rho() else { return 30 };
+        let unit = Unit::Person { rows: self.rows_per_person.unwrap_or(1) };
+        Noise { unit, ..Noise::usual(rho, self.expected_rows.unwrap_or(0)) }.usual_rounds(clusters)
+    }
+
     /// The noise of a plan of at most `max_rows` rows a site, if any is asked for.
     pub(crate) fn noise(&self, clusters: Clusters, max_rows: u64, seeding: &Seeding) -> Option<Noise> {
         let usual = Noise::usual(self.rho()?, self.expected_rows.unwrap_or(0));

@@ -327,25 +327,25 @@ impl Cost {
 pub fn blocks_mean(terms: &Terms, sites: usize) -> String {
     let least = terms.least_in_new_block(sites).max(usize::from(terms.block_size));
     if terms.block_size == 1 {
-        return "every site by itself: what a site sent can be computed once it has left, or was not drawn. Sites whose policy asks \
-                for more than one contributor take no part"
+        return "Every site is a block by itself. Once a site has left, or was not drawn, what it sent before can be computed from the totals. \
+                Sites whose policy asks for larger blocks take no part."
             .to_owned();
     }
     let count = if terms.block_size == 0 { 1 } else { (sites / least).max(1) };
     if count == 1 {
         return format!(
-            "one, of all sites of the first total: one cohort for the life of the data, no sampling, no single joiner or leaver \
-             without new data, and noise changes nothing of that; new sites come in a block of their own, {least} at once"
+            "All {sites} sites form one block: totals cover all of them together, as long as these rows are used. No single site can join \
+             or leave; new sites join as a block of at least {least}. Noise does not change this."
         );
     }
     let left = sites - sites.div_ceil(count);
     let needed =
         terms.threshold_of(sites, sites).map_or(sites, |t| t.max(usize::from(terms.min_cohort)).max(MIN_SITES));
     let loss =
-        if left >= needed { "goes on without its block" } else { "ends early, as too few are left without its block" };
+        if left >= needed { "goes on without that block" } else { "ends early: too few are left without that block" };
     format!(
-        "{count} of at least {least} sites each, the same for the life of the data: no single joiner or leaver without new data, and \
-         noise changes nothing of that; a run that loses a site {loss}; new sites come {least} at once"
+        "The sites form {count} blocks of at least {least}, the same as long as these rows are used. No single site can join or leave; new \
+         sites join {least} at once. A run that loses a site {loss}. Noise does not change this."
     )
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn connection(file: Option<&Path>, url: Option<&str>) -> Result<Conne
         (Some(port), _) => port,
         (None, None) => 5432,
         (None, Some(port)) => {
-            port.parse().map_err(|_| wrong("PGPORT is no number of a port", "set it to one, or unset it"))?
+            port.parse().map_err(|_| wrong("PGPORT is not the number of a port", "set it to one, or unset it"))?
         }
     };
     let user = told.user.or_else(|| of("PGUSER")).or_else(|| of("USER"));

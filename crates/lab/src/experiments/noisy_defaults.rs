@@ -14,8 +14,6 @@ use super::{ExperimentError, Line, Report, Sample, Settings};
 const SITES: usize = 10;
 /// Of ten sites seven are in every total, and three of these may collude.
 const PLAN: Plan = Plan { honest: 4, step_bits: 20 };
-/// Rounds under noise where nothing is said.
-const ROUNDS: u32 = 8;
 /// Noise is for so many rows.
 const FEWEST: usize = 1_000;
 /// Over the best of the pooled starts. Pendigits has no clear clusters, which a forecast supposes: 1.04 there.
@@ -36,8 +34,9 @@ fn objective(rows: &Packed, centres: &Centres, hard: bool) -> Result<f64, Experi
 /// What `plan make` makes of kmeans, or of fcm, where nothing but rho, K and the expected rows is said.
 pub fn recipe(hard: bool, rho: f64, k: u32, rows: u64, seed: u64) -> Recipe {
     let seeding = Seeding::Candidates(Candidates::usual(seed));
-    let noise = Some(Noise::usual(rho, rows));
-    Recipe { noise, ..Recipe::plain(algorithm(hard, 0.0, ROUNDS), k, seeding) }
+    let noise = Noise::usual(rho, rows);
+    let rounds = noise.usual_rounds(k);
+    Recipe { noise: Some(noise), ..Recipe::plain(algorithm(hard, 0.0, rounds), k, seeding) }
 }
 
 /// Whether `plan check` calls it useful, with `honest` of `sites` sites that collude with nobody.

@@ -48,7 +48,7 @@ impl FromStr for Address {
             return Ok(number.into());
         }
         let (host, port) = text.rsplit_once(':').ok_or("it has no port: write HOST:PORT")?;
-        let port = port.parse().map_err(|_| "its port is no number from 1 to 65535")?;
+        let port = port.parse().map_err(|_| "its port is not a number from 1 to 65535")?;
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         if host.is_empty() || !host.chars().all(plain) {
             return Err("its host is neither a name nor a number; a number of IPv6 stands in brackets".into());

@@ -91,7 +91,7 @@ impl ColumnPart {
             Some(Bound::Text(text)) if text == UNKNOWN => Err(wrong(&format!(
                 "{what} is still to be filled in: what is possible in this unit, and not what occurs in somebody's rows"
             ))),
-            Some(Bound::Text(_)) => Err(wrong(&format!("{what} is no number"))),
+            Some(Bound::Text(_)) => Err(wrong(&format!("{what} is not a number"))),
         };
         let kind = match categories {
             Some(_) if lower.is_some() || upper.is_some() => {
@@ -476,7 +476,7 @@ mod tests {
         for (from, to, said) in [
             ("schema/1", "schema/9", "format"),
             ("lower = 0\n", "", "lower is missing"),
-            ("lower = 0\n", "lower = \"low\"\n", "lower is no number"),
+            ("lower = 0\n", "lower = \"low\"\n", "lower is not a number"),
             ("lower = 0\n", "lower = 130\n", "no inside"),
             ("= 90 }", "= \"old\" }", "stands for no number"),
             ("\"0\" = \"never\"", "\"0\" = 1", "belongs to categories"),

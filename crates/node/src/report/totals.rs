@@ -65,6 +65,6 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
         };
         all.push(format!("Shares of categories are released for every cluster{one}."));
     }
-    all.push(format!("Which sites are released together: {}.", cost.blocks));
+    all.push(cost.blocks.clone());
     all
 }

@@ -92,7 +92,7 @@ fn readable(kind: &DataType, of: Use) -> Result<(), (&'static str, &'static str)
         Kind::Utf8 | Kind::LargeUtf8 | Kind::Utf8View => Ok(()),
         Kind::Dictionary(_, values) => readable(values, of),
         kind if kind.is_temporal() => Err((
-            "and a point in time is no number",
+            "and a point in time is not a number",
             "export a number in its place, such as years or days since a date, or leave the column out of the plan",
         )),
         kind if kind.is_nested() => {

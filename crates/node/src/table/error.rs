@@ -225,7 +225,7 @@ pub enum TableError {
         column: String,
     },
     /// A cell that is no number.
-    #[error("{file}, {line}, column {column:?}: this is no number")]
+    #[error("{file}, {line}, column {column:?}: this is not a number")]
     NotANumber {
         /// The file.
         file: String,

@@ -105,7 +105,7 @@ fn a_filter_finds_the_same_rows_in_a_text_and_in_a_typed_file() {
         for filter in ["score >= 2", "score in (1, 2)", "score != 1"] {
             let told = refused(&path, &spec(filter));
             assert!(
-                told.contains("column \"score\": this is no number") && told.contains("2 with no number"),
+                told.contains("column \"score\": this is not a number") && told.contains("2 with no number"),
                 "{told}"
             );
             assert!(told.contains("the filter of site.toml compares this column with a number"), "{told}");

@@ -402,7 +402,8 @@ impl OwnRules<'_> {
             let number = match meaning {
                 Meaning::Number(number) => *number,
                 Meaning::Word(of) => *agreed.get(of).ok_or_else(|| {
-                    let what = format!("[rows.values] says that {word:?} of {column:?} is {of:?}, which is no number");
+                    let what =
+                        format!("[rows.values] says that {word:?} of {column:?} is {of:?}, which is not a number");
                     self.wrong(what, "give the number that it stands for")
                 })?,
             };
