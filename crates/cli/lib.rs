@@ -20,6 +20,8 @@ mod doctor;
 pub mod embedded;
 mod events;
 mod federation;
+#[cfg(test)]
+mod help;
 mod inspect;
 mod intermediary;
 mod jackknife;
@@ -35,8 +37,6 @@ mod privacy;
 mod progress;
 mod proposal;
 mod propose;
-#[cfg(test)]
-mod reference;
 mod rekey;
 mod report;
 mod roster;

@@ -1,0 +1,60 @@
+//! How long `--help` may be, and that `--help-all` has the rest.
+
+use clap::{Command, CommandFactory};
+
+use crate::Cli;
+
+/// Lines of `--help`: a terminal of ordinary size shows them without scrolling.
+const SCREEN_LINES: usize = 42;
+/// Characters of a line of `--help`.
+const SCREEN_COLUMNS: usize = 130;
+
+/// The command line with everything filled in that clap derives late, such as usage lines and inherited options.
+fn built() -> Command {
+    let mut command = Cli::command();
+    command.build();
+    command
+}
+
+fn subcommands(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|sub| sub.get_name() != "help")
+}
+
+#[test]
+fn the_help_of_every_command_fits_a_screen() {
+    let mut seen = 0;
+    let mut check = |command: &Command| {
+        let help = command.clone().render_help().to_string();
+        let lines = help.lines().count();
+        assert!(lines <= SCREEN_LINES, "{} --help has {lines} lines\n{help}", command.get_name());
+        for line in help.lines() {
+            assert!(line.chars().count() <= SCREEN_COLUMNS, "{} --help: {line}", command.get_name());
+        }
+        seen += 1;
+    };
+    let all = built();
+    check(&all);
+    for sub in subcommands(&all) {
+        check(sub);
+        subcommands(sub).for_each(&mut check);
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+#[test]
+fn everything_that_short_help_leaves_out_is_in_the_long_one() {
+    let all = built();
+    let demo = all.find_subcommand("demo").expect("a demonstration");
+    let (short, long) = (demo.clone().render_help().to_string(), demo.clone().render_long_help().to_string());
+    let hidden: Vec<&str> = demo
+        .get_arguments()
+        .filter(|arg| !arg.is_global_set())
+        .filter(|arg| arg.is_hide_short_help_set())
+        .filter_map(|arg| arg.get_long())
+        .collect();
+    assert!(hidden.len() > 10, "{hidden:?}");
+    for name in hidden {
+        assert!(!short.contains(&format!("--{name} ")), "{name}");
+        assert!(long.contains(&format!("--{name}")), "{name}");
+    }
+}
