@@ -276,7 +276,7 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
     for (joining, (name, party)) in joining.into_iter().zip(&mut parties) {
         let told = joining.wait(LIMIT).expect(if name == "hospital-c" { 8 } else { 0 });
         assert_eq!(told.stderr.contains("has 3 sites"), name != "hospital-c", "{}", told.stderr);
-        let members = party.run(&["roster", "show"]).expect(0).stdout;
+        let members = party.run(&["verify", "roster.toml"]).expect(0).stdout;
         assert_eq!(
             members.contains("hospital-c"),
             name == "hospital-c",

@@ -71,9 +71,10 @@ fn led_9_a_site_and_the_intermediary_rekey_and_everything_goes_on() {
     run(&p, true);
     let before = ["site-1", "site-2"].map(|site| account(&p, site));
     let public = |name: &str| {
-        let told = veilsum(&["roster", "show", "--roster", &p.folder.path("roster.toml"), "--json"]).expect(0).stdout;
+        let told = veilsum(&["verify", &p.folder.path("roster.toml"), "--json"]).expect(0).stdout;
         let told: Value = serde_json::from_str(&told).expect("JSON");
-        let sites = told["sites"].as_array().expect("sites").iter().chain([&told["intermediary"]]);
+        let roster = &told["roster"];
+        let sites = roster["sites"].as_array().expect("sites").iter().chain([&roster["intermediary"]]);
         sites.clone().find(|m| m["name"] == name).expect("a member")["key"].as_str().expect("a key").to_owned()
     };
     let old = public("site-2");

@@ -173,7 +173,7 @@ fn enough(args: &ProposeArgs, federation: &Federation) -> Result<(), Failure> {
         return Err(Failure::new(
             Code::Usage,
             format!("{other} is no site of the roster"),
-            "see the names: veilsum roster show",
+            "see the names: veilsum verify roster.toml",
         ));
     }
     let (left, least) = (sites.len() - args.without.len(), usize::from(federation.terms.min_cohort));

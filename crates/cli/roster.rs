@@ -1,4 +1,4 @@
-//! `veilsum roster`: make, add, rekey, show; accept, agreed.
+//! `veilsum roster`: make, add, rekey; accept, agreed.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use veilsum_node::documents::{
 };
 use veilsum_node::{error::Failure, store};
 
-/// Say who takes part: make, add, rekey, show; agree to it: accept, agreed
+/// Say who takes part: make, add, rekey; agree to it: accept, agreed
 #[derive(Args, Debug)]
 pub(crate) struct RosterArgs {
     /// What to do with it
@@ -35,8 +35,6 @@ pub(crate) enum RosterCommand {
     Add(AddArgs),
     /// Give members the new keys that they stated with `veilsum rekey`, and sign again
     Rekey(RekeyArgs),
-    /// Print a verified roster
-    Show(ReadArgs),
     /// Agree to a roster with this party's key: the first one of a federation, or another than before
     Accept(AcceptArgs),
     /// Print every roster that was agreed to with a key, and the data sets used with it
@@ -94,14 +92,6 @@ pub(crate) struct RekeyArgs {
     pub files: Vec<PathBuf>,
 }
 
-/// `veilsum roster show` and `verify`
-#[derive(Args, Debug)]
-pub(crate) struct ReadArgs {
-    /// The roster
-    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
-    pub roster: PathBuf,
-}
-
 /// `veilsum roster accept`
 #[derive(Args, Debug)]
 pub(crate) struct AcceptArgs {
@@ -144,35 +134,31 @@ impl Verb for RosterArgs {
             RosterCommand::Make(a) => make(a, json),
             RosterCommand::Add(a) => add(a, json),
             RosterCommand::Rekey(a) => rekey(&a.roster, &a.key, &a.files, json),
-            RosterCommand::Show(a) => {
-                let RosterDocument { signed, history } = load_roster_document(&a.roster)?;
-                let mut value = to_json(&signed.roster);
-                value["history"] = history.iter().map(change_to_json).collect();
-                let history: String = history.iter().map(change_to_text).collect();
-                crate::verb::print(json, &value, &(to_text(&signed.roster) + &history))
-            }
             RosterCommand::Accept(a) => accept(a, json),
             RosterCommand::Agreed(a) => agreed(a, json),
         }
     }
 }
 
-/// Checks contents and signature.
+/// Checks contents and signatures, and says who is on it and what became of it since it was founded.
 ///
 /// # Errors
 /// A [`Failure`] that names what is bad.
 pub(crate) fn verify(file: &Path, json: bool) -> Result<(), Failure> {
-    let roster = load_roster(file)?;
+    let RosterDocument { signed: SignedRoster { roster, .. }, history } = load_roster_document(file)?;
     let text = format!(
-        "{} is valid: {} sites, signed by {}\nfingerprint  {}  (compare it with the other operators by telephone)\n\n{}",
+        "{} is valid: {}, {} sites, signed by {}\nfingerprint  {}  (compare it with the other operators by telephone)\n\n{}{}",
         file.display(),
+        roster.name,
         roster.sites.len(),
         roster.coordinator.name,
         roster_fingerprint(&roster.hash()),
-        parties(&roster)
+        parties(&roster),
+        history.iter().map(change_to_text).collect::<String>()
     );
     let value = json!({ "valid": true, "name": roster.name, "sites": roster.sites.len(),
-        "hash": roster.hash().to_string(), "fingerprint": roster_fingerprint(&roster.hash()), "roster": to_json(&roster) });
+        "hash": roster.hash().to_string(), "fingerprint": roster_fingerprint(&roster.hash()), "roster": to_json(&roster),
+        "history": history.iter().map(change_to_json).collect::<Vec<_>>() });
     crate::verb::print(json, &value, &text)
 }
 
@@ -424,10 +410,6 @@ fn change_to_text(signed: &SignedChange) -> String {
     let names: Vec<&str> = signed.change.rekeys.iter().map(|rekey| rekey.party.as_str()).collect();
     let said = if names.is_empty() { String::new() } else { format!("  new keys: {}", names.join(", ")) };
     format!("change {:<6} {}{said}\n", signed.change.number, roster_fingerprint(&signed.change.roster))
-}
-
-fn to_text(roster: &Roster) -> String {
-    format!("{}\nfingerprint  {}\n\n{}", roster.name, roster_fingerprint(&roster.hash()), parties(roster))
 }
 
 /// Everybody on it, a line each, with the fingerprint of their key.

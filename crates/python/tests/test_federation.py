@@ -183,7 +183,7 @@ def test_documents(tmp_path):
     assert plan.show(documents["plan"], documents["roster"])["cohort"]["max_rows_per_site"] == 200
     assert "fingerprint" in plan.check(documents["plan"], documents["roster"])
     assert roster.verify(documents["roster"])["sites"] == 3
-    assert roster.show(documents["roster"])["name"] == "trial"
+    assert roster.verify(documents["roster"])["name"] == "trial"
     np.savetxt(tmp_path / "rows.csv", sites()[0], delimiter=",", header="x,y", comments="")
     # Nobody has agreed to it, and then somebody has.
     with pytest.raises(errors.PolicyError, match="POL-9"):

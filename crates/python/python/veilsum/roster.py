@@ -6,7 +6,7 @@ from typing import Any, Sequence
 
 from ._commands import call
 
-__all__ = ["accept", "agreed", "keygen", "make", "show", "verify"]
+__all__ = ["accept", "agreed", "keygen", "make", "verify"]
 
 
 def keygen(name: str, out: Any = ".", **options: Any) -> dict[str, Any]:
@@ -20,11 +20,6 @@ def keygen(name: str, out: Any = ".", **options: Any) -> dict[str, Any]:
 def make(*, name: str, coordinator: Any, intermediary: Any, site: Sequence[Any], key: Any, out: Any = "roster.toml") -> dict[str, Any]:
     """Makes a roster from cards, three sites at least, and signs it with the coordinator's key."""
     return call("roster", "make", name=name, coordinator=coordinator, intermediary=intermediary, site=list(site), key=key, out=out)
-
-
-def show(roster: Any = "roster.toml") -> dict[str, Any]:
-    """A verified roster."""
-    return call("roster", "show", roster=roster)
 
 
 def verify(roster: Any = "roster.toml") -> dict[str, Any]:
