@@ -312,7 +312,7 @@ fn led_10_one_type_leaves_and_each_way_to_make_it_has_one_place() {
     ];
     let sockets = ["TcpStream", "TcpListener", "UdpSocket", "UnixStream", "UnixListener", "UnixDatagram", "quinn"];
     // One connects and sends no byte; the others are for people on this machine.
-    let for_others = ["node/src/checkup.rs", "node/src/role/status/socket.rs", "cli/watch/http.rs"];
+    let for_others = ["node/src/checkup.rs", "node/src/role/status/socket.rs", "cli/status/http.rs"];
     let (mut found, mut seen) = (BTreeSet::new(), BTreeSet::new());
     for folder in ["node/src", "federation/src", "cli", "python/src"] {
         for path in sources(&Path::new(ROOT).join("crates").join(folder)) {

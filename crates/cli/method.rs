@@ -42,7 +42,9 @@ pub(crate) struct MethodArgs {
     /// methods, which stop when nothing moves].
     #[arg(long, allow_negative_numbers = true, help_heading = heading::METHOD)]
     pub epsilon: Option<f64>,
-    /// Rounds at most; under noise exactly this many [default: 30; under noise 8, or 5 if a cluster's expected rows hardly rise above it]
+    /// Rounds at most; under noise exactly this many [default: 30; under noise 8, or 5]
+    ///
+    /// Five are the default if a cluster's expected rows hardly rise above the noise.
     #[arg(long, value_name = "N", help_heading = heading::METHOD)]
     pub max_rounds: Option<u32>,
     /// Runs from different first centres for every K, side by side; the best objective counts

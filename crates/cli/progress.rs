@@ -8,7 +8,7 @@ use veilsum_node::role::{
     status::{self, Phase, Status},
 };
 
-use crate::{screen, status::ago};
+use crate::screen::{self, ago};
 
 /// Cells of the bar.
 const BAR: u32 = 30;

@@ -67,3 +67,13 @@ impl Write for Lines {
         io::stderr().flush()
     }
 }
+
+/// A time in the largest unit of which it has two or more.
+pub(crate) fn ago(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}

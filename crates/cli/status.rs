@@ -32,9 +32,10 @@ use veilsum_proto::{
     roster::PartyId,
 };
 
-use self::served::Served;
+use self::served::{Served, told_in_json};
 use crate::{
     party::{Documents, head_of, state_of},
+    screen::ago,
     verb::Verb,
 };
 
@@ -89,13 +90,6 @@ impl Verb for StatusArgs {
         let text: Vec<String> = lines.iter().flat_map(|line| wrapped(line, columns.max(NARROW))).collect();
         crate::verb::print(json, &value, &text.join("\n"))
     }
-}
-
-/// How a party stands, or that none runs.
-fn told_in_json(status: Option<&Status>) -> serde_json::Value {
-    let mut value = status.map_or_else(|| json!({}), |status| json!(status));
-    value["running"] = json!(status.is_some());
-    value
 }
 
 /// What a process that ended left.
@@ -164,16 +158,6 @@ fn seconds(time: SystemTime) -> Option<u64> {
 
 fn now() -> u64 {
     seconds(SystemTime::now()).unwrap_or(0)
-}
-
-/// A time in the largest unit of which it has two or more.
-pub(crate) fn ago(seconds: u64) -> String {
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7_200 => format!("{} min", seconds / 60),
-        7_200..172_800 => format!("{} h", seconds / 3_600),
-        _ => format!("{} days", seconds / 86_400),
-    }
 }
 
 /// One fact a line, and no columns: it is read on any terminal.

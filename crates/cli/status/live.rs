@@ -14,7 +14,7 @@ use veilsum_node::{
     },
 };
 
-use super::ago;
+use crate::screen::ago;
 
 /// Parties that the table shows before the rest is folded up.
 const SHOWN: usize = 40;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use clap::Args;
+use serde_json::{Value, json};
 use veilsum_node::{
     error::{Code, Failure},
     role::status::{self, Status},
@@ -87,7 +88,7 @@ fn pages(viewer: Viewer) -> Documents {
             "/main" => live::main(viewer().as_ref()),
             "/status.json" => {
                 // Text and numbers always have a JSON form.
-                let body = serde_json::to_vec(&super::told_in_json(viewer().as_ref())).unwrap_or_default();
+                let body = serde_json::to_vec(&told_in_json(viewer().as_ref())).unwrap_or_default();
                 return Some(Document { kind: "application/json", policy: "default-src 'none'".into(), body });
             }
             // A browser asks for an icon by itself. There is none, and that is no fault.
@@ -105,6 +106,13 @@ fn of_metrics(viewer: Viewer) -> Documents {
         let body = (path == "/metrics").then(|| metrics::text(viewer().as_ref()).into_bytes())?;
         Some(Document { kind: metrics::KIND, policy: "default-src 'none'".into(), body })
     })
+}
+
+/// How a party stands, or that none runs.
+pub(super) fn told_in_json(status: Option<&Status>) -> Value {
+    let mut value = status.map_or_else(|| json!({}), |status| json!(status));
+    value["running"] = json!(status.is_some());
+    value
 }
 
 /// A word that nobody can guess.

@@ -167,7 +167,9 @@ fn setting(work: &PlanSpec, form: &SumBounds, noise: &Noise) -> String {
 /// What will come out of a plan. A process that has played it knows: it is said before a run and in its result, by all parties of a
 /// demonstration.
 fn forecast(work: &PlanSpec, excess: f64) -> Option<Forecast> {
-    static LAST: Mutex<Option<(Recipe, Domain, u64, Option<Forecast>)>> = Mutex::new(None);
+    /// A plan, in its box and with so much more noise than planned, and what came out.
+    type Played = (Recipe, Domain, u64, Option<Forecast>);
+    static LAST: Mutex<Option<Played>> = Mutex::new(None);
     let domain = work.domain().ok()?;
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((recipe, of, by, found)) = &*last

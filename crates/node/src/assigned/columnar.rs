@@ -10,7 +10,7 @@ use parquet::{
     file::properties::WriterProperties,
 };
 
-use super::{Holds, Part, Shown, unwritten};
+use super::part::{Holds, Part, Shown, unwritten};
 use crate::error::Failure;
 
 pub(super) struct Written<W: Write + Send> {

@@ -17,9 +17,9 @@ use arrow_ipc::{
 use arrow_schema::{ArrowError, SchemaRef};
 
 use super::{
+    columnar::{MAX_BUFFER, MAX_DESCRIPTION},
     columns::{Columns, check_names, check_types, guarded, names_of},
     error::TableError,
-    limits::{MAX_BUFFER, MAX_DESCRIPTION},
     source::{RowReader, Table},
     wanted::Wanted,
 };

@@ -11,8 +11,8 @@ use std::{
 };
 
 use super::{
+    columnar::{MAX_DEPTH, MAX_DESCRIPTION, MAX_ELEMENTS, MAX_FOOTER},
     error::TableError,
-    limits::{MAX_DEPTH, MAX_DESCRIPTION, MAX_ELEMENTS, MAX_FOOTER},
 };
 
 /// Bytes behind the description: its length, and the magic.

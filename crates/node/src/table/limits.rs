@@ -17,25 +17,3 @@ pub const MAX_LISTED: usize = 1 << 20;
 
 /// Files of one source. A folder with more is better written into fewer, larger files.
 pub const MAX_FILES: usize = 1 << 16;
-
-#[cfg(feature = "columnar")]
-pub(super) use columnar::*;
-
-/// What Parquet and Arrow files may make us hold.
-#[cfg(feature = "columnar")]
-mod columnar {
-    /// Bytes of the description of an Arrow message: a schema of [`MAX_COLUMNS`](super::MAX_COLUMNS) columns with room for notes.
-    pub(in crate::table) const MAX_DESCRIPTION: usize = 16 << 20;
-
-    /// Bytes of the description at the end of a Parquet file: thousands of columns in hundreds of row groups.
-    pub(in crate::table) const MAX_FOOTER: u64 = 256 << 20;
-
-    /// Columns in the description of a Parquet file with those inside of others.
-    pub(in crate::table) const MAX_ELEMENTS: u64 = 1 << 16;
-
-    /// How deep they may be nested.
-    pub(in crate::table) const MAX_DEPTH: usize = 64;
-
-    /// Bytes that the columns of one Arrow message may hold together, unpacked, and so may its dictionaries: what a 32-bit offset reaches.
-    pub(in crate::table) const MAX_BUFFER: i64 = 1 << 31;
-}

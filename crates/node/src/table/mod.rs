@@ -16,6 +16,8 @@ use std::path::Path;
 mod arrow;
 mod cell;
 #[cfg(feature = "columnar")]
+mod columnar;
+#[cfg(feature = "columnar")]
 mod columns;
 mod csv;
 mod error;
