@@ -177,9 +177,8 @@ fn json_is_one_document_and_nothing_else() {
 }
 
 /// The order of the start is kept, and 30 rounds end where the reference ends.
-#[test]
 fn a_reference_run_from_the_command_line() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let data = shared.join("data/xclara.csv").display().to_string();
     let reference = |what: &str| shared.join(format!("reference/federated_fcm/xclara-{what}-2.csv"));
     let start = reference("start").display().to_string();
@@ -200,9 +199,8 @@ fn a_reference_run_from_the_command_line() {
     assert_eq!(result["cohort"].as_array().expect("sites").len(), 20);
 }
 
-#[test]
 fn a_site_for_every_value_of_a_column() {
-    let Some(shared) = shared() else { return };
+    let shared = shared();
     let data = shared.join("data/bank-by-job.csv").display().to_string();
     let out = Folder::fresh();
     let args = ["--data", &data, "--split", "label", "--k", "4", "--max-rounds", "5", "--seed", "3"];
@@ -217,17 +215,13 @@ fn a_site_for_every_value_of_a_column() {
 }
 
 fn iris(out: &Folder, more: &[&str]) -> Ended {
-    let data = shared().expect("checked by the caller").join("data/iris.csv").display().to_string();
+    let data = shared().join("data/iris.csv").display().to_string();
     let mut args = vec!["--data", &data, "--k", "3", "--seed", "1", "--init", "uniform"];
     args.extend(more);
     demo(out, &args)
 }
 
-#[test]
 fn sites_that_vanish() {
-    if shared().is_none() {
-        return;
-    }
     for drop in ["3@5", "3@5:before", "3@5:after", "site-3@5:unmask"] {
         let out = Folder::fresh();
         let ended = iris(&out, &["--sites", "7", "--epsilon", "0", "--max-rounds", "8", "--drop", drop]).expect(0);
@@ -531,3 +525,9 @@ fn a_place_where_nothing_can_be_written_is_said_first() {
     let told = veilsum(&["demo", "--out", &out]).expect(3);
     assert!(told.stderr.contains("nothing has been sent yet") && told.stdout.is_empty(), "{}", told.text());
 }
+
+veilsum_testkit::with_data!(
+    a_reference_run_from_the_command_line,
+    a_site_for_every_value_of_a_column,
+    sites_that_vanish
+);

@@ -90,10 +90,9 @@ fn a_site_that_is_lost_does_not_cost_the_result() {
 }
 
 /// iris and xclara: after eleven rounds the rest of the run is estimated, to within a millionth of the box.
-#[test]
 fn the_rest_of_a_smooth_run_is_estimated() {
     for (name, k) in [("iris", 3), ("xclara", 3)] {
-        let Some(data) = DataSet::read(name) else { return };
+        let data = DataSet::read(name);
         let sites = dealt(&data, 10, 3);
         let work = fcm(columns_of(&data), k, 1e-9, 300, Seeding::Uniform { seed: 7 });
         let (run, sizes) = lose(sites.clone(), &work, &[(4, Step::BeforeInput, 12)], |_| {});
@@ -117,9 +116,8 @@ fn the_rest_of_a_smooth_run_is_estimated() {
 }
 
 /// pendigits: what is out does not tell the rest, and the last opened centres are the result.
-#[test]
 fn what_cannot_be_estimated_stays_at_the_last_totals() {
-    let Some(data) = DataSet::read("pendigits") else { return };
+    let data = DataSet::read("pendigits");
     let sites = dealt(&data, 10, 3);
     let work = |rounds| fcm(columns_of(&data), 10, 0.0, rounds, Seeding::Uniform { seed: 7 });
     let (run, sizes) = lose(sites.clone(), &work(12), &[(4, Step::BeforeInput, 7)], |_| {});
@@ -287,3 +285,5 @@ fn a_run_over_three_blocks_goes_on_without_one() {
     let counted = run.counted.as_ref().expect("a count");
     assert!(!counted.handed_over, "the difference would be a block's rows");
 }
+
+veilsum_testkit::with_data!(the_rest_of_a_smooth_run_is_estimated, what_cannot_be_estimated_stays_at_the_last_totals);

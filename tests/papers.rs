@@ -11,7 +11,7 @@ use veilsum_testkit::{
 const SITES: usize = 20;
 
 fn work(data: &DataSet, name: &str, start: u32, epsilon: f64, rounds: u32) -> PlanSpec {
-    let folder = shared().expect("checked by the caller").join("reference/federated_fcm");
+    let folder = shared().join("reference/federated_fcm");
     let centres = matrix(&folder.join(format!("{name}-start-{start}.csv")));
     let (k, centres) = (centres.len() as u32, Centres::from_rows(&centres).expect("centres"));
     fcm(columns_of(data), k, epsilon, rounds, Seeding::Given { centres })
@@ -54,10 +54,9 @@ fn same(name: &str, masked: &RunResult, pooled: &Outcome) {
     }
 }
 
-#[test]
 fn masked_is_pooled() {
     for name in ["xclara", "s-set1", "pendigits", "waveform-v1"] {
-        let Some(data) = DataSet::read(name) else { return };
+        let data = DataSet::read(name);
         let work = work(&data, name, 0, 0.005, 100);
         same(name, &masked(&data, &work), &pooled(&data, &work));
     }
@@ -66,7 +65,7 @@ fn masked_is_pooled() {
 /// Exactly 30 rounds from a start each: two starts by default, whose centres are known; with `VEILSUM_PAPERS=all` all ten, and
 /// their mean is the printed one. (`crates/cluster/tests/papers.rs` has all ten of the same in plain sums every time.)
 fn table_1(name: &str, printed: f64) {
-    let Some(data) = DataSet::read(name) else { return };
+    let data = DataSet::read(name);
     let begun = std::time::Instant::now();
     let starts = if std::env::var("VEILSUM_PAPERS").is_ok_and(|v| v == "all") { 10 } else { 2 };
     let mut sum = 0.0;
@@ -76,7 +75,7 @@ fn table_1(name: &str, printed: f64) {
         assert_eq!((result.rounds, result.converged, result.history.len()), (30, false, 30), "{name} start {start}");
         sum += ari(&data, &work, &result);
         if start < 5 {
-            let last = shared().unwrap().join(format!("reference/federated_fcm/{name}-final-{start}.csv"));
+            let last = shared().join(format!("reference/federated_fcm/{name}-final-{start}.csv"));
             let off = max_difference(&result.centres_box, &matrix(&last));
             assert!(off <= 1e-8, "{name} start {start}: off by {off:e}");
         }
@@ -89,7 +88,6 @@ fn table_1(name: &str, printed: f64) {
     assert_eq!(format!("{mean:.5}"), format!("{printed:.5}"), "{name}");
 }
 
-#[test]
 fn table_1_as_printed() {
     for (name, printed) in TABLE_1 {
         table_1(name, printed);
@@ -97,12 +95,11 @@ fn table_1_as_printed() {
 }
 
 /// From a good start until the centres rest: the optimum of J/N and its ARI.
-#[test]
 fn optima() {
     for (name, expected_ari, objective_per_row) in
         [("xclara", 0.99289, 0.010687757), ("waveform-v1", 0.24359, 0.16127109)]
     {
-        let Some(data) = DataSet::read(name) else { return };
+        let data = DataSet::read(name);
         let work = work(&data, name, 0, 1e-9, 500);
         let result = masked(&data, &work);
         assert!(result.converged, "{name}: {} rounds", result.rounds);
@@ -112,3 +109,5 @@ fn optima() {
         assert!((found / objective_per_row - 1.0).abs() < 1e-7, "{name}: J/N {found}");
     }
 }
+
+veilsum_testkit::with_data!(masked_is_pooled, table_1_as_printed, optima);

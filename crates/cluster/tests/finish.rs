@@ -90,17 +90,16 @@ fn fcm(k: u32, seed: u64, epsilon: f64) -> Recipe {
     Recipe::plain(Algorithm::Fcm { m: 2.0, epsilon, max_rounds: 400 }, k, Seeding::Uniform { seed })
 }
 
-fn data(name: &str) -> Option<(Domain, Vec<Prepared>)> {
-    let data = DataSet::read(name)?;
+fn data(name: &str) -> (Domain, Vec<Prepared>) {
+    let data = DataSet::read(name);
     let domain = data.boxed();
     let sites = prepare_all(&split(&data.rows, SITES), &domain);
-    Some((domain, sites))
+    (domain, sites)
 }
 
-#[test]
 fn iris_and_xclara_end_where_they_would_have() {
     for (name, rounds) in [("iris", 11), ("xclara", 11), ("xclara", 6)] {
-        let Some((domain, sites)) = data(name) else { return };
+        let (domain, sites) = data(name);
         for bits in [40, 20] {
             for seed in 0..4 {
                 let found = lose(&fcm(3, seed, 1e-9), &domain, &sites, bits, rounds);
@@ -119,9 +118,8 @@ fn iris_and_xclara_end_where_they_would_have() {
 }
 
 /// The stop rule of the plan holds in the same round as it would have.
-#[test]
 fn the_stop_rule_is_the_methods_own() {
-    let Some((domain, sites)) = data("iris") else { return };
+    let (domain, sites) = data("iris");
     let found = lose(&fcm(3, 2, 1e-4), &domain, &sites, 40, 11);
     assert!(found.finished < 1e-6 && found.stopped > 1e-5, "{found}");
     let outcome = found.result.outcome;
@@ -131,10 +129,9 @@ fn the_stop_rule_is_the_methods_own() {
     assert_eq!(outcome.questions, 11, "nothing was asked that was not");
 }
 
-#[test]
 fn many_clusters_and_many_columns_are_refused() {
     for (name, k) in [("s-set1", 15), ("pendigits", 10)] {
-        let Some((domain, sites)) = data(name) else { return };
+        let (domain, sites) = data(name);
         for bits in [40, 20] {
             let mut run = fcm(k, 0, 1e-9).run(&domain, SITES as u32).unwrap();
             let (out, _) = ask(&mut run, &sites, bits, 11);
@@ -340,3 +337,9 @@ fn a_run_stops_where_it_stands() {
     assert!(outcome.centres.k() == 2 && outcome.curve.is_empty());
     assert!(outcome.notes.iter().any(|note| note.contains("nothing chose")), "{:?}", outcome.notes);
 }
+
+veilsum_testkit::with_data!(
+    iris_and_xclara_end_where_they_would_have,
+    the_stop_rule_is_the_methods_own,
+    many_clusters_and_many_columns_are_refused
+);

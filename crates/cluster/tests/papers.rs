@@ -20,13 +20,13 @@ fn ari(data: &DataSet, domain: &Domain, outcome: &Outcome) -> f64 {
 
 /// Ten starts, exactly 30 rounds, 20 sites; the first five starts also pooled and against the reference's finals.
 fn table_1(name: &str, printed: f64) {
-    let (Some(data), Some(expected)) = (DataSet::read(name), json("federated_fcm/expected.json")) else { return };
+    let (data, expected) = (DataSet::read(name), json("federated_fcm/expected.json"));
     let domain = data.boxed();
     let whole = prepare(&data.rows, &domain);
     let sites = prepare_all(&split(&data.rows, 20), &domain);
     let mut sum = 0.0;
     for seed in 0..10 {
-        let start = centres(&format!("{name}-start-{seed}.csv")).expect("start");
+        let start = centres(&format!("{name}-start-{seed}.csv"));
         let federated = run(&sites, params(&start, 0.0, 30));
         assert_eq!((federated.rounds, federated.converged), (30, false));
         let found = ari(&data, &domain, &federated);
@@ -34,7 +34,7 @@ fn table_1(name: &str, printed: f64) {
         if seed >= 5 {
             continue;
         }
-        let last = centres(&format!("{name}-final-{seed}.csv")).expect("final");
+        let last = centres(&format!("{name}-final-{seed}.csv"));
         let off = max_difference(&federated.centres, &last);
         assert!(off < 1e-8, "{name} start {seed}: off by {off:e}");
         let known = &expected[name][seed];
@@ -61,7 +61,6 @@ fn table_1(name: &str, printed: f64) {
     assert!((mean - printed).abs() < 5e-6, "{name}: mean ARI {mean}, printed {printed}");
 }
 
-#[test]
 fn table_1_as_printed() {
     for (name, printed) in TABLE_1 {
         table_1(name, printed);
@@ -70,10 +69,10 @@ fn table_1_as_printed() {
 
 /// From a good start to rest: the optimum of the objective per row and its ARI.
 fn optimum(name: &str, expected_ari: f64, objective_per_row: f64) {
-    let Some(data) = DataSet::read(name) else { return };
+    let data = DataSet::read(name);
     let domain = data.boxed();
     let sites = prepare_all(&split(&data.rows, 3), &domain);
-    let outcome = run(&sites, params(&centres(&format!("{name}-start-0.csv")).expect("start"), 1e-10, 1000));
+    let outcome = run(&sites, params(&centres(&format!("{name}-start-0.csv")), 1e-10, 1000));
     assert!(outcome.converged);
     let found = ari(&data, &domain, &outcome);
     assert!((found - expected_ari).abs() < 5e-6, "{name}: ARI {found}");
@@ -84,12 +83,10 @@ fn optimum(name: &str, expected_ari: f64, objective_per_row: f64) {
     );
 }
 
-#[test]
 fn optimum_xclara() {
     optimum("xclara", 0.99289, 0.010687757);
 }
 
-#[test]
 fn optimum_waveform() {
     optimum("waveform-v1", 0.24359, 0.16127109);
 }
@@ -113,9 +110,8 @@ fn wide() -> Domain {
     Domain::new(vec![-100.0; 2], vec![100.0; 2], Scaling::None).expect("box")
 }
 
-#[test]
 fn vectors_one_site() {
-    let Some(vectors) = json("method_vectors.json") else { return };
+    let vectors = json("method_vectors.json");
     let site = prepare(&rows(&vectors["clients"][0]), &wide());
     let known = &vectors["fcm_client0"];
     let start = Centres::from_rows(&table(&known["start"])).expect("start");
@@ -126,9 +122,8 @@ fn vectors_one_site() {
     assert!((outcome.objective / number(&known["J"]) - 1.0).abs() < 1e-9, "{}", outcome.objective);
 }
 
-#[test]
 fn vectors_indices() {
-    let Some(vectors) = json("method_vectors.json") else { return };
+    let vectors = json("method_vectors.json");
     let known = &vectors["indices"];
     let sites: Vec<Rows> = vectors["clients"].as_array().expect("sites").iter().map(rows).collect();
     let all = Rows::pooled(&sites).expect("rows");
@@ -155,3 +150,5 @@ fn vectors_indices() {
         assert_eq!(labels.iter().filter(|label| **label == k).count() as f64, number(size));
     }
 }
+
+veilsum_testkit::with_data!(table_1_as_printed, optimum_xclara, optimum_waveform, vectors_one_site, vectors_indices);

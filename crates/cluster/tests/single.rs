@@ -50,10 +50,15 @@ fn a_run_ends_within_the_rounding_of_its_rows() {
         let start = Centres::new(k, d, places.iter().map(|x| (x + 3.1) / 10.0).collect()).unwrap();
         differs(&rows, &start, m, "100,000 rows around 5 places");
     }
-    let Some(iris) = DataSet::read("iris") else { return };
+}
+
+fn a_run_over_iris_does_so_too() {
+    let iris = DataSet::read("iris");
     let domain = iris.boxed();
     let rows = Prepared::new(&iris.rows, &domain, OutOfBox::Refuse).unwrap();
     for m in [2.0, 1.5] {
         differs(&rows, &Start::Uniform { seed: 2 }.centres(&domain, 3).unwrap(), m, "iris");
     }
 }
+
+veilsum_testkit::with_data!(a_run_over_iris_does_so_too);

@@ -132,7 +132,7 @@ fn chosen(recipe: &Recipe, domain: &Domain, sites: &[Prepared]) -> u32 {
 }
 
 #[test]
-fn the_gap_finds_five_clusters_three_and_none() {
+fn the_gap_finds_five_clusters_and_none() {
     let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 30 };
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.005, max_rounds: 30 };
     let fkm = Algorithm::Fkm { epsilon: 0.0, max_rounds: 30, min_rows: 2, local_steps: 1, finish: 0 };
@@ -149,11 +149,16 @@ fn the_gap_finds_five_clusters_three_and_none() {
     let mut stream = Stream::new(77, b"a cloud without clusters");
     let cloud = Rows::new((0..2 * 900).map(|_| stream.unit()).collect(), 2).unwrap();
     let sites = prepare_all(&split(&cloud, 3), &unit);
-    for algorithm in [kmeans.clone(), fcm] {
+    for algorithm in [kmeans, fcm] {
         let recipe = by_gap(algorithm.clone(), clusters, from_totals(2), 1);
         assert_eq!(chosen(&recipe, &unit, &sites), 1, "{algorithm:?}");
     }
-    let Some(xclara) = DataSet::read("xclara") else { return };
+}
+
+fn the_gap_finds_the_three_clusters_of_xclara() {
+    let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 30 };
+    let clusters = Clusters { min: 1, max: 8 };
+    let xclara = DataSet::read("xclara");
     let domain = xclara.boxed();
     let sites = prepare_all(&split(&xclara.rows, 3), &domain);
     assert_eq!(chosen(&by_gap(kmeans, clusters, from_totals(2), 1), &domain, &sites), 3);
@@ -278,3 +283,5 @@ fn the_jackknifes_error_is_that_of_centres_over_other_samples() {
     println!("estimated over true variance {ratio:.3}");
     assert!((0.8..1.25).contains(&ratio), "{ratio}");
 }
+
+veilsum_testkit::with_data!(the_gap_finds_the_three_clusters_of_xclara);

@@ -7,7 +7,7 @@ use veilsum_cluster::validity::{Geometry, Verdict, silhouettes};
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform, answer, metrics, pooled,
 };
-use veilsum_testkit::data::{json, prepare, prepare_all, shared};
+use veilsum_testkit::data::{json, prepare, prepare_all};
 
 fn numbers(value: &serde_json::Value) -> Vec<f64> {
     match value {
@@ -17,12 +17,11 @@ fn numbers(value: &serde_json::Value) -> Vec<f64> {
 }
 
 /// The vectors and the three clients' rows.
-fn vectors() -> Option<(serde_json::Value, Vec<Rows>)> {
-    shared()?;
-    let vectors = json("method_vectors.json")?;
+fn vectors() -> (serde_json::Value, Vec<Rows>) {
+    let vectors = json("method_vectors.json");
     let clients = vectors["clients"].as_array().expect("clients");
     let rows = clients.iter().map(|client| Rows::new(numbers(client), 2).expect("rows")).collect();
-    Some((vectors, rows))
+    (vectors, rows)
 }
 
 fn close(name: &str, found: f64, expected: f64, tolerance: f64) {
@@ -47,9 +46,8 @@ fn verdict(sites: &[Prepared], centres: &Centres, m: f64) -> Verdict {
     verdict
 }
 
-#[test]
 fn every_index_equals_the_reference() {
-    let Some((vectors, rows)) = vectors() else { return };
+    let (vectors, rows) = vectors();
     let domain = Domain::around(&Rows::pooled(&rows).unwrap(), Scaling::None).unwrap();
     let reference = &vectors["indices"];
     let centres = Centres::new(4, 2, numbers(&reference["C"])).unwrap();
@@ -112,9 +110,8 @@ fn winsor(column: u32, lower: f64, upper: f64) -> Winsor {
     Winsor { column, lower, upper }
 }
 
-#[test]
 fn quantiles_equal_the_reference() {
-    let Some((vectors, rows)) = vectors() else { return };
+    let (vectors, rows) = vectors();
     let all = Rows::pooled(&rows).unwrap();
     let domain = Domain::around(&all, Scaling::None).unwrap();
     let values = numbers(&vectors["quantiles_inverted_cdf"]["values"]);
@@ -515,3 +512,5 @@ fn silhouette(rows: &Rows, labels: &[usize], k: usize) -> f64 {
     }
     sum / rows.len() as f64
 }
+
+veilsum_testkit::with_data!(every_index_equals_the_reference, quantiles_equal_the_reference);

@@ -2,19 +2,13 @@
 
 use std::path::PathBuf;
 
-use veilsum_lab::experiments::{self, ExperimentError, Settings};
+use veilsum_lab::experiments::{self, Settings};
 
 fn quick(name: &str) {
     let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let settings = Settings { data: data.is_dir().then_some(data), quick: true, all: false };
     let experiment = experiments::find(name).expect("an experiment of this name");
-    let report = match experiment.run(&settings) {
-        Ok(report) => report,
-        Err(absent @ ExperimentError::Missing(_)) => {
-            return eprintln!("SKIPPED: {absent}");
-        }
-        Err(error) => panic!("{name}: {error}"),
-    };
+    let report = experiment.run(&settings).unwrap_or_else(|error| panic!("{name}: {error}"));
     let text = experiments::text(&report);
     println!("{text}");
     assert!(report.targets() > 0, "{name} has no target");
@@ -50,17 +44,14 @@ fn g2() {
     quick("g2");
 }
 
-#[test]
 fn bank() {
     quick("bank");
 }
 
-#[test]
 fn federated_fcm() {
     quick("federated-fcm");
 }
 
-#[test]
 fn ffcf() {
     quick("ffcf");
 }
@@ -82,3 +73,5 @@ fn names_are_unique_and_found() {
 fn forecast() {
     quick("forecast");
 }
+
+veilsum_testkit::with_data!(bank, federated_fcm, ffcf);

@@ -62,9 +62,8 @@ fn same_features(found: &[Feature], known: &Value) {
 
 const FEW: FeatureParams = FeatureParams { min: 5, max: 20, tau: 1.0, m: 2.0 };
 
-#[test]
 fn feature_vectors_by_both_rules() {
-    let Some(vectors) = json("method_vectors.json") else { return };
+    let vectors = json("method_vectors.json");
     for (name, rules) in [("ffcf_author", Rules::Authors), ("ffcf_merge", Rules::Conserving)] {
         for (rows, known) in sites(&vectors).iter().zip(vectors[name]["client_fcfs"].as_array().expect("sites")) {
             same_features(&features(rows, &FEW, rules), known);
@@ -74,9 +73,8 @@ fn feature_vectors_by_both_rules() {
     same_features(&merged, &vectors["ffcf_author"]["server_after_one_pass"]);
 }
 
-#[test]
 fn weighted_fuzzy_c_means() {
-    let Some(vectors) = json("method_vectors.json") else { return };
+    let vectors = json("method_vectors.json");
     let known = &vectors["wfcm"];
     let (points, weights) = (centres(&known["centres_in"]), list(&known["weights"]));
     let fit = wfcm(&points, &weights, &centres(&known["start"]), 2.0, 1e-10, 100_000);
@@ -85,9 +83,8 @@ fn weighted_fuzzy_c_means() {
     same(&[fit.objective], &[number(&known["J"])]);
 }
 
-#[test]
 fn weighted_lloyd_on_local_means() {
-    let Some(vectors) = json("method_vectors.json") else { return };
+    let vectors = json("method_vectors.json");
     let (step, known) = (&vectors["fkm_client_step"], &vectors["fkm_server_weighted_lloyd"]);
     let global = centres(&step["global"]);
     let (mut means, mut sizes) = (Vec::new(), Vec::new());
@@ -107,9 +104,8 @@ fn weighted_lloyd_on_local_means() {
 }
 
 /// The site's step of FKM as totals: what one site alone contributes is its means times their sizes.
-#[test]
 fn aligned_means_as_totals() {
-    let Some(vectors) = json("method_vectors.json") else { return };
+    let vectors = json("method_vectors.json");
     let step = &vectors["fkm_client_step"];
     let question = LocalMeans { centres: centres(&step["global"]), local: LocalSteps::ONE, min_rows: 2, nearest: true };
     let near = [vec![0, 1], vec![1, 2], vec![2, 3]];
@@ -127,9 +123,8 @@ fn aligned_means_as_totals() {
     }
 }
 
-#[test]
 fn lloyd_totals_as_fixed_point_integers() {
-    let Some(vectors) = json("method_vectors.json") else { return };
+    let vectors = json("method_vectors.json");
     let start = centres(&vectors["fed_lloyd_points"]["start"]);
     let known = table(&vectors["fed_lloyd_totals"]["totals_int"]);
     let scale = f64::from(1u32 << 24);
@@ -152,9 +147,8 @@ fn lloyd_totals_as_fixed_point_integers() {
     }
 }
 
-#[test]
 fn lloyd_on_totals_ends_where_lloyd_does() {
-    let Some(vectors) = json("method_vectors.json") else { return };
+    let vectors = json("method_vectors.json");
     let known = &vectors["fed_lloyd_points"];
     let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 100 };
     let recipe = Recipe::plain(kmeans, 4, Seeding::Given { centres: centres(&known["start"]) });
@@ -165,9 +159,8 @@ fn lloyd_on_totals_ends_where_lloyd_does() {
     assert_eq!(u64::from(outcome.rounds), known["iterations"].as_u64().expect("a count"));
 }
 
-#[test]
 fn one_site_s_fuzzy_c_means() {
-    let Some(vectors) = json("method_vectors.json") else { return };
+    let vectors = json("method_vectors.json");
     let known = &vectors["fcm_client0"];
     let rows = &sites(&vectors)[0];
     let start = centres(&known["start"]);
@@ -184,9 +177,8 @@ fn one_site_s_fuzzy_c_means() {
     same(&[outcome.objective], &[number(&known["J"])]);
 }
 
-#[test]
 fn k_fed() {
-    let Some(vectors) = json("method_vectors.json") else { return };
+    let vectors = json("method_vectors.json");
     let known = centres(&vectors["kfed_k2"]["C_sorted"]);
     let found = kfed::kfed(&sites(&vectors), 4, &[2, 2, 2], &mut stream()).expect("centres");
     let mut rows: Vec<Vec<f64>> = found.rows().map(<[f64]>::to_vec).collect();
@@ -196,9 +188,8 @@ fn k_fed() {
 }
 
 /// Table 1 of the FFCF paper, authors' files and rules: the split and the start are those of the authors' libraries.
-#[test]
 fn ffcf_table_1() {
-    let Some(shared) = veilsum_testkit::data::shared() else { return };
+    let shared = veilsum_testkit::data::shared();
     let known = [
         ("C3C4Lin1", 0.620527, 17.046708),
         ("C3C4Lin2", 0.616059, 17.110247),
@@ -373,3 +364,15 @@ mod numpy {
         }
     }
 }
+
+veilsum_testkit::with_data!(
+    feature_vectors_by_both_rules,
+    weighted_fuzzy_c_means,
+    weighted_lloyd_on_local_means,
+    aligned_means_as_totals,
+    lloyd_totals_as_fixed_point_integers,
+    lloyd_on_totals_ends_where_lloyd_does,
+    one_site_s_fuzzy_c_means,
+    k_fed,
+    ffcf_table_1
+);

@@ -1,18 +1,35 @@
-//! Reads the shared data sets and known answers, where a checkout has them beside it.
+//! Reads the shared data sets and known answers, where a checkout has them beside it. A test that needs them is no `#[test]`, but one of
+//! [`with_data`](crate::with_data): without them it is ignored.
 
 use std::path::PathBuf;
 
 use veilsum_cluster::{Centres, Domain, OutOfBox, Prepared, Rows, Scaling};
 
-/// The shared folder, or a loud note that a test cannot run without it.
-pub fn shared() -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    if path.is_dir() {
-        Some(path)
-    } else {
-        eprintln!("SKIPPED: ../shared not present");
-        None
-    }
+/// Makes tests of these functions of a module, which need the shared data: they are ignored where it is not there.
+#[cfg(shared_data)]
+#[macro_export]
+macro_rules! with_data {
+    ($($name:ident),* $(,)?) => {
+        mod with_data {
+            $(#[test] fn $name() { super::$name(); })*
+        }
+    };
+}
+
+/// Makes tests of these functions of a module, which need the shared data: they are ignored where it is not there.
+#[cfg(not(shared_data))]
+#[macro_export]
+macro_rules! with_data {
+    ($($name:ident),* $(,)?) => {
+        mod with_data {
+            $(#[test] #[ignore = "needs ../shared"] fn $name() { super::$name(); })*
+        }
+    };
+}
+
+/// The shared folder.
+pub fn shared() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared")
 }
 
 /// Table 1 of Bárcena et al. (2021) at gamma = 1: the data set, and its adjusted Rand index as printed.
@@ -30,12 +47,12 @@ pub struct DataSet {
 }
 
 impl DataSet {
-    /// The data set of this name; none where the shared folder is not there.
+    /// The data set of this name.
     ///
     /// # Panics
     /// Where its file cannot be read.
-    pub fn read(name: &str) -> Option<Self> {
-        let text = std::fs::read_to_string(shared()?.join(format!("data/{name}.csv"))).expect("data set");
+    pub fn read(name: &str) -> Self {
+        let text = std::fs::read_to_string(shared().join(format!("data/{name}.csv"))).expect("data set");
         let (mut values, mut labels, mut names, mut columns) = (Vec::new(), Vec::new(), Vec::<String>::new(), 0);
         let mut header: Vec<String> = text.lines().next().expect("a header").split(',').map(str::to_owned).collect();
         header.pop();
@@ -50,7 +67,7 @@ impl DataSet {
                 names.len() - 1
             }));
         }
-        Some(Self { rows: Rows::new(values, columns).expect("rows"), labels, names: header })
+        Self { rows: Rows::new(values, columns).expect("rows"), labels, names: header }
     }
 
     /// Pooled min-max scaling, as the papers' tables use it.
@@ -62,17 +79,23 @@ impl DataSet {
 }
 
 /// A reference CSV of centres, K x d, no header.
-pub fn centres(file: &str) -> Option<Centres> {
-    let text = std::fs::read_to_string(shared()?.join("reference/federated_fcm").join(file)).expect("centres");
+///
+/// # Panics
+/// Where it cannot be read.
+pub fn centres(file: &str) -> Centres {
+    let text = std::fs::read_to_string(shared().join("reference/federated_fcm").join(file)).expect("centres");
     let parse = |line: &str| line.split(',').map(|cell| cell.trim().parse::<f64>().expect("a number")).collect();
     let rows: Vec<Vec<f64>> = text.lines().filter(|line| !line.is_empty()).map(parse).collect();
-    Some(Centres::from_rows(&rows).expect("centres"))
+    Centres::from_rows(&rows).expect("centres")
 }
 
-/// A JSON file of the shared references; none where the shared folder is not there.
-pub fn json(file: &str) -> Option<serde_json::Value> {
-    let text = std::fs::read_to_string(shared()?.join("reference").join(file)).expect("reference");
-    Some(serde_json::from_str(&text).expect("JSON"))
+/// A JSON file of the shared references.
+///
+/// # Panics
+/// Where it cannot be read.
+pub fn json(file: &str) -> serde_json::Value {
+    let text = std::fs::read_to_string(shared().join("reference").join(file)).expect("reference");
+    serde_json::from_str(&text).expect("JSON")
 }
 
 /// Deals the rows out to `sites` sites like cards.
