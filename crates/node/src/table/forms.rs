@@ -254,7 +254,7 @@ fn types_that_are_no_numbers_are_named_with_what_to_do() {
     let bytes: ArrayRef = Arc::new(arrow_array::BinaryArray::from(vec![&b"x"[..]]));
     for (array, kind, next) in [
         (Arc::new(Date32Array::from(vec![1])) as ArrayRef, "Date32", "years or days since a date"),
-        (Arc::new(arrow_array::TimestampMicrosecondArray::from(vec![1])), "Timestamp", "no number"),
+        (Arc::new(arrow_array::TimestampMicrosecondArray::from(vec![1])), "Timestamp", "not a number"),
         (Arc::new(list), "List", "columns of their own"),
         (Arc::new(StringArray::from(vec!["12"])), "Utf8", "[rows.values]"),
         (Arc::new(StringViewArray::from(vec!["x"])), "Utf8View", "[rows.values]"),

@@ -136,9 +136,9 @@ fn a_column_left_out_may_hold_anything() {
 #[test]
 fn bad_cells_are_named_by_place_and_never_shown() {
     for (cell, words) in [
-        ("secret77", "no number"),
-        ("0x77", "no number"),
-        ("7 7", "no number"),
+        ("secret77", "not a number"),
+        ("0x77", "not a number"),
+        ("7 7", "not a number"),
         ("", "missing"),
         ("NA", "missing"),
         ("NaN", "NaN"),
