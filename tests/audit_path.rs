@@ -17,8 +17,11 @@ const CRATES: [(&str, &str); 4] = [
     ("veilsum_node", "crates/node/src/lib.rs"),
 ];
 
-/// What is read for what, with the modules that it begins at. A part has what no part before it has.
-const PARTS: [(&str, &str, &[(&str, &str)]); 3] = [
+/// A title, a claim, and the modules that its files begin at: a crate, and a path in it.
+type Part = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// A part has the files that no part before it has.
+const PARTS: [Part; 3] = [
     ("Masks", "What leaves a site's machine is masked, and masks come off a sum alone.", &[("veilsum_proto", "site")]),
     (
         "The door",
