@@ -1,6 +1,7 @@
 //! What is read and not run: arrows between crates, links, rules, references, advice.
 
 mod advice;
+mod audit_path;
 mod layering;
 mod links;
 mod reading_order;

@@ -8,7 +8,7 @@ use std::{
 
 use syn::visit::Visit;
 
-const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// The roots of the crates whose modules are read in the order of a list.
 const ORDERED: [&str; 6] = [
@@ -28,15 +28,15 @@ const CIRCLES: &[(&[&str], &str)] = &[];
 
 /// One module: its file, what it defines, what it takes from elsewhere under which name.
 #[derive(Default)]
-struct Module {
-    file: PathBuf,
+pub(crate) struct Module {
+    pub(crate) file: PathBuf,
     defines: BTreeSet<String>,
-    takes: BTreeMap<String, Vec<String>>,
+    pub(crate) takes: BTreeMap<String, Vec<String>>,
     /// Paths that the code follows, each as it is written; what is only handed on (`pub use`) is not among them.
-    follows: Vec<Vec<String>>,
+    pub(crate) follows: Vec<Vec<String>>,
 }
 
-type Tree = BTreeMap<Vec<String>, Module>;
+pub(crate) type Tree = BTreeMap<Vec<String>, Module>;
 
 fn only_in_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().filter(|a| a.path().is_ident("cfg") || a.path().is_ident("test")).any(|a| {
@@ -162,7 +162,7 @@ fn items(tree: &mut Tree, path: &[String], file: &Path, folder: &Path, all: &[sy
 }
 
 /// The module that defines what `written` names in module `here`; none where it is of another crate.
-fn resolve(tree: &Tree, here: &[String], written: &[String], depth: usize) -> Option<Vec<String>> {
+pub(crate) fn resolve(tree: &Tree, here: &[String], written: &[String], depth: usize) -> Option<Vec<String>> {
     if depth > 8 {
         return None;
     }
@@ -214,7 +214,7 @@ fn resolve(tree: &Tree, here: &[String], written: &[String], depth: usize) -> Op
     Some(at)
 }
 
-fn crate_tree(root: &str) -> Tree {
+pub(crate) fn crate_tree(root: &str) -> Tree {
     let file = Path::new(ROOT).join(root);
     let mut tree = Tree::new();
     read(&mut tree, &[], &file, file.parent().expect("a folder"));

@@ -2,9 +2,7 @@
 //!
 //! Bytes come in, bytes go out, secrets stay inside. There is no socket, clock, file, float or `async` here, and no
 //! thread outlives a call: with the feature `parallel` a call uses all cores that no other call works on, where that pays.
-//! A [`site::Site`] masks one vector a round; an [`aggregator::Aggregator`] (the coordinator, or the intermediary that
-//! counts rows) learns the sum over the cohort and nothing else. The normative text is `protocol/spec.md`; rule
-//! identifiers such as `KEX-3` in this crate are its.
+//! The normative text is `protocol/spec.md`; rule identifiers such as `KEX-3` in this crate are its.
 //!
 //! Base: Bonawitz et al., CCS 2017 (double masking with t-of-n recovery); per-round seeds over many rounds after
 //! Flamingo (Ma et al., S&P 2023).
@@ -22,6 +20,10 @@
 //! 8. [`site`], [`aggregator`]: the two state machines.
 //! 9. `testing`, `vectors_api` (with the feature `testing`): a small federation's identities, roster and terms, and the steps
 //!    that test vectors need. A whole federation in virtual time is in `crates/testkit`.
+//!
+//! # In short
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod aggregator;
 pub mod codec;

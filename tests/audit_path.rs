@@ -1,0 +1,180 @@
+//! The book's page `docs/src/audit-path.md`: which files a claim rests on, in reading order, as the paths in the code say.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::reading_order::{ROOT, Tree, crate_tree, resolve};
+
+/// The crates in the order in which they are read.
+const CRATES: [(&str, &str); 4] = [
+    ("veilsum_proto", "crates/proto/src/lib.rs"),
+    ("veilsum_cluster", "crates/cluster/src/lib.rs"),
+    ("veilsum_federation", "crates/federation/src/lib.rs"),
+    ("veilsum_node", "crates/node/src/lib.rs"),
+];
+
+/// A title, a claim, and the modules that its files begin at: a crate, and a path in it.
+type Part = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+/// A part has the files that no part before it has.
+const PARTS: [Part; 3] = [
+    ("Masks", "What leaves a site's machine is masked, and masks come off a sum alone.", &[("veilsum_proto", "site")]),
+    (
+        "The door",
+        "What is asked is answered if policy, account and blocks allow it, with noise, and the ledger has it first.",
+        &[("veilsum_federation", "release"), ("veilsum_node", "egress"), ("veilsum_node", "store::ledger")],
+    ),
+    (
+        "The site",
+        "The process that reads rows, answers and follows the run: all else that it names.",
+        &[("veilsum_node", "role::site_session")],
+    ),
+];
+
+/// Lines of a file may be so many others before the page is out of date, or a tenth.
+const SLACK: usize = 20;
+
+type Place = (&'static str, Vec<String>);
+
+fn trees() -> BTreeMap<&'static str, Tree> {
+    CRATES.into_iter().map(|(name, root)| (name, crate_tree(root))).collect()
+}
+
+/// The module that a written path leads to, in whichever crate.
+fn target(trees: &BTreeMap<&'static str, Tree>, (name, here): &Place, written: &[String]) -> Option<Place> {
+    let tree = &trees[name];
+    if let Some(found) = resolve(tree, here, written, 0) {
+        return Some((name, found));
+    }
+    if let Some((other, tree)) = trees.get_key_value(written[0].as_str()) {
+        let inside = [&["crate".to_owned()], &written[1..]].concat();
+        return resolve(tree, &[], &inside, 0)
+            .map(|found| (*other, found))
+            .or_else(|| handed(trees, other, &[], &inside[1..]));
+    }
+    match written[0].as_str() {
+        "crate" => handed(trees, name, &[], &written[1..]),
+        "super" => handed(trees, name, &here[..here.len().checked_sub(1)?], &written[1..]),
+        "self" => handed(trees, name, here, &written[1..]),
+        _ => handed(trees, name, here, written),
+    }
+}
+
+/// Where a path goes on that a module has from another crate.
+fn handed(trees: &BTreeMap<&'static str, Tree>, name: &'static str, at: &[String], rest: &[String]) -> Option<Place> {
+    let child = [at, rest.get(..1)?].concat();
+    if trees[name].contains_key(&child) {
+        return handed(trees, name, &child, &rest[1..]);
+    }
+    let taken = trees[name][at].takes.get(&rest[0])?;
+    let whole = [taken, &rest[1..]].concat();
+    if whole == rest { None } else { target(trees, &(name, at.to_vec()), &whole) }
+}
+
+/// Modules that these follow a path into, and so on.
+fn closure(trees: &BTreeMap<&'static str, Tree>, roots: &[(&'static str, &str)]) -> BTreeSet<Place> {
+    let mut open: Vec<Place> = Vec::new();
+    for (name, root) in roots {
+        let path: Vec<String> = root.split("::").map(str::to_owned).collect();
+        let below = trees[name].keys().filter(|module| module.starts_with(&path));
+        open.extend(below.map(|module| (*name, module.clone())));
+    }
+    let mut seen = BTreeSet::new();
+    while let Some(place) = open.pop() {
+        if seen.insert(place.clone()) {
+            let follows = &trees[place.0][&place.1].follows;
+            open.extend(follows.iter().filter_map(|written| target(trees, &place, written)));
+        }
+    }
+    seen
+}
+
+/// Lines of a file that are code, without its tests.
+fn lines(file: &Path) -> usize {
+    let text = fs::read_to_string(file).expect("a source");
+    let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    product.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
+}
+
+/// The files of each part, in reading order, with their lines.
+fn parts() -> Vec<Vec<(String, usize)>> {
+    let trees = trees();
+    let mut seen = BTreeSet::new();
+    let mut files = |roots| {
+        let found = closure(&trees, roots);
+        let mut part: Vec<(usize, String, usize)> = Vec::new();
+        for (name, module) in found {
+            let file = &trees[name][&module].file;
+            let shown = file.strip_prefix(ROOT).expect("a source").display().to_string();
+            if seen.insert(shown.clone()) {
+                let place = CRATES.iter().position(|(known, _)| *known == name).expect("a crate");
+                part.push((place, shown, lines(file)));
+            }
+        }
+        part.sort();
+        part.into_iter().map(|(_, file, lines)| (file, lines)).collect()
+    };
+    PARTS.map(|(.., roots)| files(roots)).into()
+}
+
+fn page() -> String {
+    let mut text = String::from(
+        "# The audit path\n\n\
+         Which files a claim rests on, as the paths in the code say: every module that one of them names is in the list, but for \
+         other people's crates. `tests/audit_path.rs` makes this page. Lines have no blanks, comments and tests.\n",
+    );
+    let (all, mut before) = (parts(), 0);
+    for ((title, claim, roots), files) in PARTS.iter().zip(&all) {
+        let lines: usize = files.iter().map(|(_, lines)| lines).sum();
+        before += lines;
+        let from: Vec<String> = roots.iter().map(|(name, module)| format!("`{name}::{module}`")).collect();
+        let _ = write!(
+            text,
+            "\n## {title}\n\n{claim} It begins at {}. About {lines} lines in {} files; with the parts before it {before}.\n\n\
+             | file | lines |\n|---|---|\n",
+            from.join(", "),
+            files.len()
+        );
+        for (file, lines) in files {
+            let _ = writeln!(text, "| `{file}` | {lines} |");
+        }
+    }
+    text
+}
+
+/// A page's rows: files with their lines.
+fn rows(text: &str) -> Vec<(String, usize)> {
+    let row = |line: &str| {
+        let (file, lines) = line.strip_prefix("| `")?.strip_suffix(" |")?.split_once("` | ")?;
+        Some((file.to_owned(), lines.parse().ok()?))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+fn place() -> PathBuf {
+    Path::new(ROOT).join("docs/src/audit-path.md")
+}
+
+#[test]
+fn the_page_lists_what_the_claims_rest_on() {
+    let (shown, now) = (rows(&fs::read_to_string(place()).expect("the page")), rows(&page()));
+    let names = |rows: &[(String, usize)]| rows.iter().map(|(file, _)| file.clone()).collect::<Vec<_>>();
+    let write = "`cargo test --test documents write_the_audit_path -- --ignored` writes the page";
+    assert_eq!(names(&shown), names(&now), "{write}");
+    for ((file, shown), (_, now)) in shown.iter().zip(&now) {
+        assert!(shown.abs_diff(*now) <= SLACK.max(now / 10), "{file} has {now} lines, the page says {shown}; {write}");
+    }
+    // A site's machine names neither rows nor statistics nor a network.
+    assert!(parts()[0].iter().all(|(file, _)| file.starts_with("crates/proto/src/")));
+}
+
+/// Not a test: it writes the page that the test above compares.
+#[test]
+#[ignore = "writes docs/src/audit-path.md"]
+fn write_the_audit_path() {
+    fs::write(place(), page()).expect("the page can be written");
+}
