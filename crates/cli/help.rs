@@ -48,8 +48,7 @@ fn everything_that_short_help_leaves_out_is_in_the_long_one() {
     let (short, long) = (demo.clone().render_help().to_string(), demo.clone().render_long_help().to_string());
     let hidden: Vec<&str> = demo
         .get_arguments()
-        .filter(|arg| !arg.is_global_set())
-        .filter(|arg| arg.is_hide_short_help_set())
+        .filter(|arg| !arg.is_global_set() && arg.is_hide_short_help_set())
         .filter_map(|arg| arg.get_long())
         .collect();
     assert!(hidden.len() > 10, "{hidden:?}");

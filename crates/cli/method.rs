@@ -163,9 +163,11 @@ impl MethodArgs {
         classes: usize,
     ) -> Result<Recipe, Failure> {
         let usage = |what: String, next: &str| Failure::new(Code::Usage, what, next);
-        let algorithm = self.algorithm_of(self.noise.rounds(clusters.max));
         let noisy = self.noise.asked();
         let init = if self.seeds_from_totals() { Init::Totals } else { Init::Uniform };
+        // From anywhere, three rounds pass before centres are near.
+        let few = given.is_some() || init == Init::Totals;
+        let algorithm = self.algorithm_of(self.noise.rounds(if few { clusters.max } else { 0 }));
         let describes = algorithm.describes().is_some();
         let hard = algorithm.fuzzifier().is_none() && !noisy && !describes;
         let seeding = match (given, init) {

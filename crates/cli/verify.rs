@@ -145,10 +145,16 @@ impl VerifyArgs {
 
     /// Who broke which rule ([EVD-1], [EVD-2]).
     fn evidence(&self, json: bool) -> Result<(), Failure> {
-        let finding = evidence::verify(&self.file, &self.federation(&self.file)?)?;
-        let value = json!({ "proven": true, "culprit": finding.culprit, "rule": finding.rule, "what": finding.what });
+        let federation = self.federation(&self.file)?;
+        let finding = evidence::verify(&self.file, &federation)?;
+        // The two may lie beside the file, and come from the same hand.
+        let roster = roster_fingerprint(&federation.roster.hash());
+        let plan = fingerprint(&federation.terms.hash().0);
+        let value = json!({ "proven": true, "culprit": finding.culprit, "rule": finding.rule, "what": finding.what,
+            "roster": roster, "plan": plan });
         let text = format!(
-            "proven: {} {} [{}]\nIts own signatures show it; nothing else in the file was taken on trust.",
+            "proven: {} {} [{}]\nIts own signatures show it; nothing else in the file was taken on trust.\n\
+             roster {roster}, plan {plan} (compare both with what you know from elsewhere)",
             finding.culprit, finding.what, finding.rule
         );
         crate::verb::print(json, &value, &text)

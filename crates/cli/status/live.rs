@@ -14,6 +14,7 @@ use veilsum_node::{
     },
 };
 
+use super::served::Seen;
 use crate::screen::ago;
 
 /// Parties that the table shows before the rest is folded up.
@@ -25,7 +26,7 @@ function ask(){var c=new AbortController(),t=setTimeout(function(){c.abort()},40
 fetch('/main',{cache:'no-store',signal:c.signal}).then(function(r){if(!r.ok)throw 0;return r.text()}).then(function(h){\
 n.textContent='';if(!getSelection().isCollapsed)return;var o=[];m.querySelectorAll('details[open]').forEach(function(d){o.push(d.id)});\
 m.innerHTML=h;o.forEach(function(i){var d=document.getElementById(i);if(d)d.open=true})})\
-.catch(function(){n.textContent='The process that serves this page was stopped. Below is the last that it showed.'})\
+.catch(function(){n.textContent='This page gets no answer now. Below is the last that it showed.'})\
 .then(function(){clearTimeout(t);setTimeout(ask,1000)})}setTimeout(ask,1000)})();";
 
 /// What the page may do: its own style and script, by a word that is another each time, and requests to itself.
@@ -36,7 +37,8 @@ pub(super) fn policy(nonce: &str) -> String {
 }
 
 /// The whole page.
-pub(super) fn page(status: Option<&Status>, nonce: &str) -> String {
+pub(super) fn page(seen: &Seen, nonce: &str) -> String {
+    let status = seen.as_ref().ok().and_then(Option::as_ref);
     let title = status.map_or("Veilsum".into(), |status| format!("{} {}", status.party, status.role));
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
@@ -45,16 +47,21 @@ pub(super) fn page(status: Option<&Status>, nonce: &str) -> String {
          nobody else for anything.</footer><script nonce=\"{nonce}\">{SCRIPT}</script></body></html>\n",
         escaped(title.trim()),
         style(),
-        main(status),
+        main(seen),
     )
 }
 
 /// What changes.
-pub(super) fn main(status: Option<&Status>) -> String {
-    let Some(status) = status else {
+pub(super) fn main(seen: &Seen) -> String {
+    let nobody = |says: &str| {
         let mut page = Page::new("Veilsum");
-        page.says("No party runs here now. Once it starts, it is shown here.");
-        return page.body().to_owned();
+        page.says(says);
+        page.body().to_owned()
+    };
+    let status = match seen {
+        Ok(Some(status)) => status,
+        Ok(None) => return nobody("No party runs here now. Once it starts, it is shown here."),
+        Err(why) => return nobody(&format!("The party cannot be asked: {why}.")),
     };
     let role = if status.role.is_empty() { String::new() } else { format!(", {}", status.role) };
     let mut page = Page::new(&format!("{}{role}", status.party));
@@ -235,7 +242,7 @@ mod tests {
     /// Whatever a name or a reason is, it opens no tag, ends no attribute and moves no cursor.
     #[test]
     fn names_and_reasons_are_text() {
-        let html = page(Some(&status(3)), "0123");
+        let html = page(&Ok(Some(status(3))), "0123");
         for bad in ["<script>alert", "<img", "onerror=y>", "\u{202e}", "\u{1b}"] {
             assert!(!html.contains(bad), "{bad:?} in {html}");
         }
@@ -254,7 +261,7 @@ mod tests {
 
     #[test]
     fn it_asks_nobody_else_and_needs_no_script() {
-        let html = page(Some(&status(3)), "0123");
+        let html = page(&Ok(Some(status(3))), "0123");
         for bad in ["http:", "https:", "src=", "href=", "url(", "@import", "<link", "style=", "javascript:", "eval("] {
             // A name holds it, as text.
             let html = html.replace("img src=x", "").replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
@@ -270,7 +277,7 @@ mod tests {
 
     #[test]
     fn it_shows_rounds_the_course_of_the_centres_and_the_indices() {
-        let html = page(Some(&status(3)), "0123");
+        let html = page(&Ok(Some(status(3))), "0123");
         for told in [
             "question 5 of at most 31 is open",
             "K = 4, at rest",
@@ -293,18 +300,18 @@ mod tests {
             of: 31,
         };
         [begins, Progress::Came { party: "site-1".into(), over: "QUIC" }].iter().for_each(|event| well.fold(event, 7));
-        assert!(!page(Some(&well), "0").contains("remarks"), "an empty column");
+        assert!(!page(&Ok(Some(well.clone())), "0").contains("remarks"), "an empty column");
         let awaited = Awaited { party: "site-1".into(), at: None, heard: "connected 9 s ago".into() };
         well.fold(&Progress::Waiting { parties: vec![awaited], seconds: 9 }, 16);
-        assert!(page(Some(&well), "0").contains("waited for: it has not answered yet"));
+        assert!(page(&Ok(Some(well.clone())), "0").contains("waited for: it has not answered yet"));
         // Before anything has happened, too.
-        assert!(page(Some(&Status::new("", "")), "0").contains("No run is going on"));
+        assert!(page(&Ok(Some(Status::new("", ""))), "0").contains("No run is going on"));
     }
 
     /// A thousand sites are one page of ordinary size, with those first that are not there.
     #[test]
     fn many_sites_are_folded_up() {
-        let html = page(Some(&status(1000)), "0123");
+        let html = page(&Ok(Some(status(1000))), "0123");
         assert!(html.len() < 1 << 18, "{}", html.len());
         assert!(html.contains("960 more:") && html.contains("<summary>The others</summary>"), "{}", &html[..2000]);
     }

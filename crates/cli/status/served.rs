@@ -54,7 +54,7 @@ impl Served {
     /// # Errors
     /// A [`Failure`] if a port cannot be opened, or the page is to be shown elsewhere.
     pub(super) fn open(&self, state: PathBuf) -> Result<Vec<Server>, Failure> {
-        let viewer: Viewer = Arc::new(move || status::ask(&state).ok().flatten());
+        let viewer: Viewer = Arc::new(move || status::ask(&state).map_err(|failure| failure.message));
         let mut servers = Vec::new();
         if let Some(at) = self.page {
             if !at.ip().is_loopback() {
@@ -78,17 +78,23 @@ impl Served {
     }
 }
 
-type Viewer = Arc<dyn Fn() -> Option<Status> + Send + Sync>;
+/// What the party says of itself, nothing if none runs, or why it cannot be asked.
+pub(super) type Seen = Result<Option<Status>, String>;
+type Viewer = Arc<dyn Fn() -> Seen + Send + Sync>;
 
 fn pages(viewer: Viewer) -> Documents {
     Arc::new(move |path| {
         let nonce = nonce();
         let html = match path {
-            "/" => live::page(viewer().as_ref(), &nonce),
-            "/main" => live::main(viewer().as_ref()),
+            "/" => live::page(&viewer(), &nonce),
+            "/main" => live::main(&viewer()),
             "/status.json" => {
                 // Text and numbers always have a JSON form.
-                let body = serde_json::to_vec(&told_in_json(viewer().as_ref())).unwrap_or_default();
+                let told = match viewer() {
+                    Ok(status) => told_in_json(status.as_ref()),
+                    Err(why) => json!({ "error": why }),
+                };
+                let body = serde_json::to_vec(&told).unwrap_or_default();
                 return Some(Document { kind: "application/json", policy: "default-src 'none'".into(), body });
             }
             // A browser asks for an icon by itself. There is none, and that is no fault.
@@ -103,7 +109,9 @@ fn pages(viewer: Viewer) -> Documents {
 
 fn of_metrics(viewer: Viewer) -> Documents {
     Arc::new(move |path| {
-        let body = (path == "/metrics").then(|| metrics::text(viewer().as_ref()).into_bytes())?;
+        // A party that cannot be asked has no metrics: the scrape fails.
+        let status = (path == "/metrics").then(|| viewer().ok())??;
+        let body = metrics::text(status.as_ref()).into_bytes();
         Some(Document { kind: metrics::KIND, policy: "default-src 'none'".into(), body })
     })
 }
@@ -150,11 +158,16 @@ mod tests {
 
     #[test]
     fn where_no_party_runs_all_documents_say_so() {
-        let nobody: Viewer = Arc::new(|| None);
+        let nobody: Viewer = Arc::new(|| Ok(None));
         let of = |documents: &Documents, path| String::from_utf8(documents(path).unwrap().body).unwrap();
         let pages = pages(nobody.clone());
         assert!(of(&pages, "/").contains("<noscript>") && of(&pages, "/main").contains("No party runs here now."));
         assert_eq!(of(&pages, "/status.json"), r#"{"running":false}"#);
+        let mute: Viewer = Arc::new(|| Err("it is <old>".into()));
+        assert!(
+            of(&super::pages(mute.clone()), "/main").contains("it is &lt;old&gt;")
+                && of_metrics(mute)("/metrics").is_none()
+        );
         assert!(of(&of_metrics(nobody), "/metrics").ends_with("veilsum_running 0.0\n# EOF\n"));
     }
 }

@@ -70,17 +70,8 @@ impl Privacy {
             let [weights, sums] = shared.levels.of_last();
             [weights, sums, shared.levels.of_count()].map(|level| level.deviation * excess)
         };
-        let found = forecast(work, excess);
         // A plan whose mechanism cannot be played promises nothing.
-        let none = f64::INFINITY;
-        let found = found.unwrap_or(Forecast {
-            error: none,
-            sampling: none,
-            kept: 0.0,
-            kept_without_noise: 0.0,
-            layouts: 0,
-            rows: None,
-        });
+        let found = forecast(work, excess).unwrap_or(Forecast::NOTHING);
         let unit = match noise.unit {
             Unit::Record => "record",
             Unit::Site { .. } => "site",

@@ -161,9 +161,9 @@ impl Noise {
         )
     }
 
-    /// Rounds of a plan that names no number of them, for so many clusters at most. Where a cluster's rows hardly rise above the noise of a
-    /// round, fewer rounds with less noise each end nearer: on nine sets at epsilon 0.1 to 0.5 five beat eight wherever
-    /// this measure is below 50, and above it they end up to 2 % farther (`benches/dp`).
+    /// Rounds of a plan that names no number of them, for so many clusters at most, if first centres are not uniform. Where a cluster's rows
+    /// hardly rise above the noise of a round, fewer rounds with less noise each mostly end nearer: of five against eight, on nine sets
+    /// at epsilon 0.1 to 0.5, the median objective was smaller in 19 of 27 cells for k-means, and in 21 for fuzzy c-means.
     pub fn usual_rounds(&self, clusters: u32) -> u32 {
         let above = self.expected_rows as f64 * self.rho().sqrt() / (self.rows_of_unit() * f64::from(clusters));
         if self.expected_rows > 0 && above < FEW { 5 } else { 8 }

@@ -52,6 +52,16 @@ pub struct Forecast {
 }
 
 impl Forecast {
+    /// Of a plan that is not played: it promises nothing.
+    pub const NOTHING: Forecast = Forecast {
+        error: f64::INFINITY,
+        sampling: f64::INFINITY,
+        kept: 0.0,
+        kept_without_noise: 0.0,
+        layouts: 0,
+        rows: None,
+    };
+
     /// Whether centres can be told from noise.
     pub fn useful(&self) -> bool {
         self.error <= USEFUL && self.kept >= KEPT
@@ -117,15 +127,7 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
     };
     let one = work_of(recipe, mechanism.rounds, k as u64, d as u64);
     if one > MOST_WORK {
-        let none = f64::INFINITY;
-        return Ok(Some(Forecast {
-            error: none,
-            sampling: none,
-            kept: 0.0,
-            kept_without_noise: 0.0,
-            layouts: 0,
-            rows: None,
-        }));
+        return Ok(Some(Forecast::NOTHING));
     }
     let shape = Shape::new(k, d);
     let layouts = usize::try_from(WORK / one.max(1)).map_or(LAYOUTS, |many| many.clamp(FEWEST, LAYOUTS)).min(most);
