@@ -14,8 +14,10 @@ use veilsum_node::{
     },
 };
 
-use super::served::Seen;
 use crate::screen::ago;
+
+/// What the party says of itself, nothing if none runs, or why it cannot be asked.
+pub(super) type Seen = Result<Option<Status>, String>;
 
 /// Parties that the table shows before the rest is folded up.
 const SHOWN: usize = 40;

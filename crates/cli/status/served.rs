@@ -16,7 +16,8 @@ use veilsum_node::{
 
 use super::{
     http::{Document, Documents, Server},
-    live, metrics,
+    live::{self, Seen},
+    metrics,
 };
 
 const PAGE: &str = "127.0.0.1:7433";
@@ -78,8 +79,6 @@ impl Served {
     }
 }
 
-/// What the party says of itself, nothing if none runs, or why it cannot be asked.
-pub(super) type Seen = Result<Option<Status>, String>;
 type Viewer = Arc<dyn Fn() -> Seen + Send + Sync>;
 
 fn pages(viewer: Viewer) -> Documents {
