@@ -82,7 +82,7 @@ impl Founded {
     }
 
     pub(crate) fn serve(&mut self) -> Running {
-        let lobby = self.hub.start(&["federation", "serve", "--transport", "auto"]);
+        let lobby = self.hub.start(&["run", "--transport", "auto"]);
         lobby.until("an open lobby", LIMIT, |log| log.contains("is open"));
         lobby
     }
@@ -262,7 +262,7 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
     }
     let (_, first) = &mut parties[0];
     first.folder.write("rows.csv", &rows(0));
-    let told = first.run(&["client", "--data", "rows.csv"]).expect(3);
+    let told = first.run(&["run", "--plan", "plan.toml", "--data", "rows.csv"]).expect(3);
     assert!(told.stderr.contains("[ROS-9]") && told.stderr.contains("hospital-d (site) is new"), "{}", told.stderr);
 
     // And hospital-c leaves: it does not come back with the line that it has, and a federation keeps three sites.
@@ -365,7 +365,7 @@ fn expired_damaged_and_misdirected_lines_are_refused_in_words() {
     // Another coordinator at the same address: it holds another key, and is sent nothing.
     let mut other = Founded::new();
     let listen = format!("127.0.0.1:{}", founded.port);
-    let impostor = other.hub.start(&["federation", "serve", "--listen", &listen]);
+    let impostor = other.hub.start(&["run", "--listen", &listen]);
     impostor.until("an open lobby", LIMIT, |log| log.contains("is open"));
     let told = site.run(&["join", &line]).expect(5);
     assert!(told.stderr.contains("[JOI-2]") && told.stderr.contains("do not go on"), "{}", told.stderr);
@@ -388,7 +388,7 @@ fn two_parties_do_not_get_one_name() {
     assert!(told.stderr.contains("already"), "{}", told.stderr);
     assert_eq!(founded.list(), before, "what was refused changed nothing");
     // Without parties there are no invitations yet, and nobody serves a folder without a federation.
-    again.run(&["federation", "serve"]).expect(3);
+    again.run(&["run"]).expect(3);
     again.run(&["federation", "create", "fourth", "--listen", "127.0.0.1:1"]).expect(0);
     assert_eq!(again.has("coordinator.key").metadata().expect("a key").permissions().mode() & 0o777, 0o600);
     assert!(again.run(&["federation", "invite", "x"]).expect(0).stdout.contains("veilsum join 'vs1:"));

@@ -18,11 +18,9 @@ use veilsum_node::{
 use veilsum_proto::{plan::Terms, roster::Roster};
 
 use crate::{
-    client::ClientArgs,
     demo::Demo,
-    intermediary::IntermediaryArgs,
     plan::{MakeArgs, made},
-    server::ServerArgs,
+    run::{self, RunArgs},
 };
 
 /// Options as they stand behind a command's name.
@@ -47,16 +45,16 @@ pub fn planned(options: Options, roster: Roster) -> Result<Federation, Failure> 
     made(&options, roster, None).map(|(federation, _)| federation)
 }
 
-/// What the site of `veilsum client` with these options is given; `rows` in place of `--data`, n x d in the plan's columns
+/// What the site of `veilsum run` with these options is given; `rows` in place of `--data`, n x d in the plan's columns
 /// and original units, indicators of categories behind the numbers.
 ///
 /// # Errors
 /// A [`Failure`] that names the file, or the row, at fault.
 pub fn site(options: Options, rows: Option<Vec<f64>>) -> Result<ClientConfig, Failure> {
-    let args: ClientArgs = parsed("client", options)?;
+    let args: RunArgs = parsed("run", options)?;
     match rows {
-        None => args.prepare_with(true, |of, site, file| args.rows(of, site, file)),
-        Some(values) => args.prepare_with(true, |of, site, _| {
+        None => run::site::prepare_with(&args, true, |of, site, file| run::site::rows(&args, of, site, file)),
+        Some(values) => run::site::prepare_with(&args, true, |of, site, _| {
             as_they_are(&site.rows)?;
             in_memory(of, values)
         }),
@@ -100,22 +98,21 @@ fn in_memory(federation: &Federation, values: Vec<f64>) -> Result<(Arc<dyn Answe
     Ok((Arc::new(Prepared::new(&rows, &domain, work.out_of_box)?), Origin::new(work.names(), rows, None)))
 }
 
-/// What the intermediary of `veilsum intermediary` with these options is given.
+/// What the intermediary of `veilsum run` with these options is given.
 ///
 /// # Errors
 /// A [`Failure`] that names the file at fault.
 pub fn intermediary(options: Options) -> Result<IntermediaryConfig, Failure> {
-    let args: IntermediaryArgs = parsed("intermediary", options)?;
-    args.prepare(true)
+    run::intermediary::prepare(&parsed("run", options)?, true)
 }
 
-/// What the coordinator of `veilsum server` with these options is given, and the folder for its result.
+/// What the coordinator of `veilsum run` with these options is given, and the folder for its result.
 ///
 /// # Errors
 /// A [`Failure`] that names the file at fault.
 pub fn coordinator(options: Options) -> Result<(ServerConfig, PathBuf), Failure> {
-    let args: ServerArgs = parsed("server", options)?;
-    Ok((args.prepare(true)?, args.out))
+    let args: RunArgs = parsed("run", options)?;
+    Ok((run::coordinator::prepare(&args, true)?, args.out))
 }
 
 /// Under which policy the sites of a simulation answer.

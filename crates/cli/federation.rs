@@ -1,10 +1,8 @@
-//! `veilsum federation`: create, invite, serve, approve, reject, remove, rekey, show. The coordinator's side of joining by one line.
+//! `veilsum federation`: create, invite, approve, reject, remove, rekey, show. The coordinator's side of joining by one line.
 
 use std::{
     io::{self, BufRead, Write},
-    net::SocketAddr,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -15,11 +13,7 @@ use veilsum_node::{
         schema_text, sign_next,
     },
     error::{Code, Failure},
-    role::{
-        lobby::{self, News},
-        service::{self, ServiceConfig},
-        system_rng,
-    },
+    role::{lobby, system_rng},
 };
 use veilsum_proto::{
     identity::Identity,
@@ -27,17 +21,11 @@ use veilsum_proto::{
     roster::{Member, check_name},
 };
 
-use crate::{
-    agree::somebody_is_there,
-    keygen::key_of,
-    party::{Patience, Reach, block_on, elsewhere, listen_at, state_of},
-    verb::Verb,
-    watch::Watch,
-};
+use crate::{agree::somebody_is_there, keygen::key_of, verb::Verb};
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// Found a federation and let parties join: create, invite, serve, approve, reject, remove, rekey, show
+/// Found a federation and let parties join: create, invite, approve, reject, remove, rekey, show
 #[derive(Args, Debug)]
 pub(crate) struct FederationArgs {
     /// What to do with it
@@ -52,8 +40,6 @@ pub(crate) enum FederationCommand {
     Create(CreateArgs),
     /// Print an invitation for each party: one line, for one use, to be sent to that party alone
     Invite(InviteArgs),
-    /// Stay open for parties that join and members that stand by, and run what `plan propose` begins
-    Serve(ServeArgs),
     /// Let a party in, once its operator has read its 12 digits to you by telephone
     Approve(ApproveArgs),
     /// Say no to a party that waits, or take its invitation back
@@ -133,26 +119,6 @@ pub(crate) struct InviteArgs {
     pub at: FolderArgs,
 }
 
-/// `veilsum federation serve`
-#[derive(Args, Debug)]
-pub(crate) struct ServeArgs {
-    /// Address to listen on [default: the port of `create --listen` on all interfaces]
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub listen: Option<SocketAddr>,
-    /// Which way links take.
-    #[command(flatten)]
-    pub reach: Reach,
-    /// Timeouts of runs.
-    #[command(flatten)]
-    pub patience: Patience,
-    /// What shows how runs go.
-    #[command(flatten)]
-    pub watch: Watch,
-    /// Where.
-    #[command(flatten)]
-    pub at: FolderArgs,
-}
-
 /// `veilsum federation approve`
 #[derive(Args, Debug)]
 pub(crate) struct ApproveArgs {
@@ -205,7 +171,6 @@ impl Verb for FederationArgs {
                 let parties: Vec<_> = args.parties.iter().map(|party| (party.as_str(), role)).collect();
                 invite(&args.at.folder, &parties, args.days, json)
             }
-            FederationCommand::Serve(args) => serve(args, json),
             FederationCommand::Approve(args) => approve(args, json),
             FederationCommand::Reject(args) => reject(args, json),
             FederationCommand::Remove(args) => remove(args, json),
@@ -289,82 +254,19 @@ fn invite(folder: &Path, parties: &[(&str, joining::Role)], days: u64, json: boo
     }
     text += &format!(
         "Send each line to its party alone: whoever uses it first waits in that party's place. It is good for {days} days and one use.\n\
-         next: veilsum federation serve"
+         next: veilsum run"
     );
     crate::verb::print(json, &json!({ "invitations": values }), &text)
 }
 
 /// The coordinator's identity, from its key in the folder.
-fn identity_of(folder: &Path, list: &GuestList) -> Result<Identity, Failure> {
+pub(crate) fn identity_of(folder: &Path, list: &GuestList) -> Result<Identity, Failure> {
     let (identity, _) = load_identity(folder.join(format!("{}.key", list.coordinator.name)))?;
     if identity.public() == list.coordinator.key {
         return Ok(identity);
     }
     let what = format!("{}.key is not the key with which the federation was founded", list.coordinator.name);
     Err(Failure::input(what, "put that key back: every invitation names it"))
-}
-
-/// Until it is told to stop, which is how this command ends in good order.
-fn serve(args: &ServeArgs, json: bool) -> Result<(), Failure> {
-    let folder = &args.at.folder;
-    let list = GuestList::load(folder)?;
-    let identity = Arc::new(identity_of(folder, &list)?);
-    let listen = listen_at(args.listen, &list.coordinator)?;
-    let key = folder.join(format!("{}.key", list.coordinator.name));
-    if let Some(warning) = elsewhere(listen, &list.coordinator) {
-        crate::tell!("{warning}");
-    }
-    let (federation, protocols) = (list.federation, args.reach.transport.protocols());
-    let (bound, opened) = tokio::sync::oneshot::channel();
-    let config = ServiceConfig {
-        identity,
-        folder: folder.clone(),
-        state: state_of(&key, None),
-        carrier: args.reach.carrier()?,
-        listen,
-        timing: args.patience.timing(),
-        on_loss: args.patience.on_loss.within(args.patience.loss_wait),
-        news: Arc::new(move |news| told(&news)),
-        progress: args.watch.watcher(json)?,
-        bound: Some(bound),
-    };
-    block_on(async {
-        let told = async {
-            if let Ok(at) = opened.await {
-                crate::tell!("the lobby of {federation} is open on {at} ({protocols})");
-            }
-            std::future::pending().await
-        };
-        tokio::select! { ended = service::run(config) => ended, never = told => never }
-    })
-}
-
-fn told(news: &News) {
-    match news {
-        News::Waiting { party, role, key } => crate::tell!(
-            "{party} ({}) waits, with the key {key}: let its operator read 12 digits to you, on a number that you know, then: veilsum \
-             federation approve {party}=DIGITS",
-            role.name()
-        ),
-        News::Has { party } => crate::tell!("{party} has roster and plan"),
-        News::Here { party } => crate::tell!("{party} stands by"),
-        News::Past { party, number } => crate::tell!(
-            "{party} takes no part in run {number} any more, as its own operator was told, and stands by for the next one: where the run waits for \
-             it, `veilsum plan stop` ends it"
-        ),
-        News::Gone { party } => crate::tell!("{party} does not stand by any more"),
-        News::Answers { party, answer } => crate::tell!("{party}: {answer}"),
-        News::Stated { party, key, file } => crate::tell!(
-            "{party} states a new key, {key}, signed with its old one: call its operator, on a number that you know, then: veilsum federation \
-             rekey {file}"
-        ),
-        News::Begins { number, folder } => {
-            crate::tell!("run {number} goes on; its result will be in {}", folder.display())
-        }
-        News::Ended { number, how } => crate::tell!("run {number} has ended: {how}"),
-        News::TurnedAway { count, why } => crate::tell!("turned away so far: {count}; the last one because: {why}"),
-        News::Unusable { why } => crate::tell!("not handed out: {why}"),
-    }
 }
 
 fn approve(args: &ApproveArgs, json: bool) -> Result<(), Failure> {

@@ -14,7 +14,6 @@ mod answerer;
 mod assign;
 mod bundle;
 mod categories;
-mod client;
 mod demo;
 mod doctor;
 pub mod embedded;
@@ -23,7 +22,6 @@ mod federation;
 #[cfg(test)]
 mod help;
 mod inspect;
-mod intermediary;
 mod jackknife;
 mod join;
 mod keygen;
@@ -43,7 +41,6 @@ mod roster;
 mod run;
 mod schema;
 mod screen;
-mod server;
 mod status;
 mod verb;
 mod verify;
@@ -130,12 +127,9 @@ pub(crate) enum Command {
 
 verbs! {
     Demo(demo::DemoArgs),
-    Server(server::ServerArgs),
-    Intermediary(intermediary::IntermediaryArgs),
-    Client(client::ClientArgs),
+    Run(run::RunArgs),
     Federation(federation::FederationArgs),
     Join(join::JoinArgs),
-    Run(run::RunArgs),
     Keygen(keygen::KeygenArgs),
     Rekey(rekey::RekeyArgs),
     Roster(roster::RosterArgs),

@@ -97,7 +97,7 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
         return Err(Failure::new(
             Code::Network,
             "nobody serves this federation, so nobody can answer",
-            "start it in another window: veilsum federation serve",
+            "start it in another window: veilsum run",
         ));
     }
     if let Some(run) = GuestList::load(&args.folder)?.run.filter(|run| run.ended.is_none()) {
@@ -159,7 +159,7 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
     if args.start {
         let run = service::start(&args.folder, &federation, args.without.clone())?;
         value["run"] = json!(run.number);
-        shown += &format!("run {} begins; `veilsum federation serve` shows how it goes\n", run.number);
+        shown += &format!("run {} begins; `veilsum run` shows how it goes\n", run.number);
     } else {
         shown += "next: veilsum plan propose --start\n";
     }

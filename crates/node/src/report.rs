@@ -463,7 +463,7 @@ fn curve(result: &RunResult) -> String {
     out
 }
 
-/// What `veilsum server` says of a run: with `json` one document, else a text.
+/// What the coordinator's `veilsum run` says of a run: with `json` one document, else a text.
 pub fn of_server(result: &RunResult, written: &[PathBuf], json: bool) -> String {
     if json {
         return document(result, None).to_string();

@@ -273,7 +273,7 @@ async fn finished<T>(task: &JoinHandle<T>) {
 /// One run at a time: whoever is in it does not stand by.
 pub fn goes_on(run: &Run) -> Failure {
     let what = format!("run {} has not ended, and members answer a plan between two runs", run.number);
-    Failure::input(what, "wait for its end; `veilsum federation serve` goes on with it")
+    Failure::input(what, "wait for its end; `veilsum run` goes on with it")
 }
 
 /// Writes down that a run is to begin, with the roster and the plan that are in the folder now; the service then begins it.

@@ -61,16 +61,16 @@ def run(folder, sources, method):
     for name in SITES:
         plan.agree(roster=at("roster.toml"), plan=at("plan.toml"), key=at(f"{name}.key"), fingerprint=read)
 
-    def start(role, name, *options):
+    def start(name, *options):
         log = open(at(f"{name}.log"), "wb")
-        return subprocess.Popen([program(), role, "--key", at(f"{name}.key"), *documents, *options], stdout=log, stderr=log)
+        return subprocess.Popen([program(), "run", "--key", at(f"{name}.key"), *documents, *options], stdout=log, stderr=log)
 
     running = {
-        "coordinator": start("server", "coordinator", "--out", at("out"), "--phase-timeout", "300"),
-        "intermediary": start("intermediary", "intermediary", "--phase-timeout", "300"),
+        "coordinator": start("coordinator", "--out", at("out"), "--phase-timeout", "300"),
+        "intermediary": start("intermediary", "--phase-timeout", "300"),
     }
     for name, source in zip(SITES, sources):
-        running[name] = start("client", name, "--model", at(f"{name}.json"), "--join-timeout", "300", *source)
+        running[name] = start(name, "--out", at(f"{name}-results"), "--join-timeout", "300", *source)
     try:
         for name, process in running.items():
             code = process.wait(600)
