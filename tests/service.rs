@@ -395,9 +395,9 @@ fn a_year_of_monthly_plans() {
                 b.house.run(&["rekey", "--key", "hospital-b.key"]).expect(0);
                 all.until("hospital-b states a new key");
                 let told = all.serves().heard();
-                let file = between(&told, "veilsum federation rekey ", "\n").to_owned();
+                let file = between(&told, "veilsum roster change --rekey ", "\n").to_owned();
                 assert!(file.starts_with("hospital-b-"), "{file}");
-                all.hub(&["federation", "rekey", &file]).expect(0);
+                all.hub(&["roster", "change", "--rekey", &file]).expect(0);
                 let b = all.member("hospital-b");
                 b.running().until("the new key", LIMIT, |log| log.contains("acts with its new key from now on"));
             }

@@ -1,4 +1,4 @@
-//! `veilsum federation`: create, invite, approve, reject, remove, rekey, show. The coordinator's side of joining by one line.
+//! `veilsum federation`: create, invite, approve, remove, show. The coordinator's side of joining by one line.
 
 use std::{
     io::{self, BufRead, Write},
@@ -25,7 +25,7 @@ use crate::{agree::somebody_is_there, keygen::key_of, verb::Verb};
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// Found a federation and let parties join: create, invite, approve, reject, remove, rekey, show
+/// Found a federation and let parties join: create, invite, approve, remove, show
 #[derive(Args, Debug)]
 pub(crate) struct FederationArgs {
     /// What to do with it
@@ -42,12 +42,10 @@ pub(crate) enum FederationCommand {
     Invite(InviteArgs),
     /// Let a party in, once its operator has read its 12 digits to you by telephone
     Approve(ApproveArgs),
-    /// Say no to a party that waits, or take its invitation back
-    Reject(PartyArgs),
-    /// Take a party that was approved out of the roster, and sign the roster again; every party has to accept it
+    /// Say no to a party that waits, take an invitation back, or take a member out of the roster
+    ///
+    /// A roster without a member is signed again, and every party has to accept it.
     Remove(PartyArgs),
-    /// Give members the new keys that they stated with `veilsum rekey`, and sign the roster again
-    Rekey(RekeyArgs),
     /// Print who was invited, who waits, and who is in
     Show(FolderArgs),
 }
@@ -133,23 +131,12 @@ pub(crate) struct ApproveArgs {
     pub at: FolderArgs,
 }
 
-/// `veilsum federation reject` and `remove`
+/// `veilsum federation remove`
 #[derive(Args, Debug)]
 pub(crate) struct PartyArgs {
     /// Name of the party
     #[arg(value_name = "PARTY")]
     pub party: String,
-    /// Where.
-    #[command(flatten)]
-    pub at: FolderArgs,
-}
-
-/// `veilsum federation rekey`
-#[derive(Args, Debug)]
-pub(crate) struct RekeyArgs {
-    /// What members sent: statements of new keys, each signed with the old key and the new one
-    #[arg(value_name = "FILE.rekey", required = true)]
-    pub files: Vec<PathBuf>,
     /// Where.
     #[command(flatten)]
     pub at: FolderArgs,
@@ -172,12 +159,7 @@ impl Verb for FederationArgs {
                 invite(&args.at.folder, &parties, args.days, json)
             }
             FederationCommand::Approve(args) => approve(args, json),
-            FederationCommand::Reject(args) => reject(args, json),
             FederationCommand::Remove(args) => remove(args, json),
-            FederationCommand::Rekey(RekeyArgs { files, at: FolderArgs { folder } }) => {
-                let key = folder.join(format!("{}.key", GuestList::load(folder)?.coordinator.name));
-                crate::roster::rekey(&folder.join("roster.toml"), &key, files, json)
-            }
             FederationCommand::Show(args) => show(&GuestList::load(&args.folder)?, json),
         }
     }
@@ -297,7 +279,7 @@ fn approve(args: &ApproveArgs, json: bool) -> Result<(), Failure> {
                         "{name}: these are not the digits of whoever waits here under this name [JOI-5]; nobody was let in"
                     ),
                     format!(
-                        "listen to them once more; if they are others again, somebody stands between you: veilsum federation reject \
+                        "listen to them once more; if they are others again, somebody stands between you: veilsum federation remove \
                          {name}, and invite it anew on another way"
                     ),
                 ));
@@ -335,48 +317,30 @@ fn ask(party: &str) -> Result<String, Failure> {
     Ok(line.trim().to_owned())
 }
 
-fn reject(args: &PartyArgs, json: bool) -> Result<(), Failure> {
-    let (folder, party) = (&args.at.folder, &args.party);
-    GuestList::change(folder, |list| {
-        let guest = list.guest(party).ok_or_else(|| nobody(party))?;
-        if guest.stage == Stage::Approved {
-            return Err(Failure::input(
-                format!("{party} was approved already, and may be on the roster"),
-                format!("to take it out of the federation: veilsum federation remove {party}"),
-            ));
-        }
-        guest.stage = Stage::Rejected;
-        Ok(())
-    })?;
-    let (roster, more) = roster_of(folder)?;
-    let text = format!("{party} is not let in, and its invitation is void\n{more}");
-    crate::verb::print(json, &json!({ "rejected": party, "roster": roster }), &text)
-}
-
-/// A member leaves. Its invitation stays void, so that it does not come back by itself.
+/// A party is not let in, or leaves. Its invitation stays void, so that it does not come back by itself.
 fn remove(args: &PartyArgs, json: bool) -> Result<(), Failure> {
     let (folder, party) = (&args.at.folder, &args.party);
-    GuestList::change(folder, |list| {
+    let was_member = GuestList::change(folder, |list| {
         let guest = list.guest(party).ok_or_else(|| nobody(party))?;
-        if guest.stage != Stage::Approved {
-            let what = format!("{party} is no member: {}", stage_of(guest.stage));
-            return Err(Failure::input(what, format!("to say no to it: veilsum federation reject {party}")));
-        }
+        let was_member = guest.stage == Stage::Approved;
         guest.stage = Stage::Rejected;
-        if let Some(Err(e)) = list.roster().map(|roster| roster.check()) {
+        if was_member && let Some(Err(e)) = list.roster().map(|roster| roster.check()) {
             return Err(Failure::input(
                 format!("{party} cannot be taken out: {e}"),
                 "let another party join first: veilsum federation invite PARTY",
             ));
         }
-        Ok(())
+        Ok(was_member)
     })?;
     let (roster, more) = roster_of(folder)?;
-    let text = format!(
-        "{party} is a member no more. Every party fetches the changed roster with its `veilsum join` and accepts it.\n\
-         Sites that have answered in one block with {party} answer with the same rows only together with it [REL-4].\n{more}"
-    );
-    crate::verb::print(json, &json!({ "removed": party, "roster": roster }), &text)
+    let text = match was_member {
+        false => format!("{party} is not let in, and its invitation is void\n{more}"),
+        true => format!(
+            "{party} is a member no more. Every party fetches the changed roster with its `veilsum join` and accepts it.\n\
+             Sites that have answered in one block with {party} answer with the same rows only together with it [REL-4].\n{more}"
+        ),
+    };
+    crate::verb::print(json, &json!({ "removed": party, "was_member": was_member, "roster": roster }), &text)
 }
 
 fn nobody(party: &str) -> Failure {

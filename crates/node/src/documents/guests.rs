@@ -341,7 +341,7 @@ impl GuestList {
         if self.guest(party).is_some_and(|guest| guest.stage != Stage::Rejected) {
             return taken(
                 format!("{party} is invited already [JOI-3]: two parties cannot have one name"),
-                "give each party a name of its own; to replace an invitation, take it back first: veilsum federation reject PARTY",
+                "give each party a name of its own; to replace an invitation, take it back first: veilsum federation remove PARTY",
             );
         }
         self.guests.retain(|guest| guest.party != party);

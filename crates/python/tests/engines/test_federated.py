@@ -132,9 +132,9 @@ def test_sites_that_answer_from_engines_find_what_sites_with_files_find(rows_of_
 def test_the_page_of_duckdb_keeps_to_the_contract(examples, tmp_path):
     pytest.importorskip("duckdb", reason="SKIPPED: duckdb is not installed")
     rows = tmp_path / "example.csv"
-    subprocess.run([program(), "answerer", "example", "--out", rows], check=True, capture_output=True)
+    subprocess.run([program(), "answerer", "--data", rows], check=True, capture_output=True)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(place for place in sys.path if place)}
-    check = [program(), "--json", "answerer", "check", "--data", rows, "--", sys.executable, examples / "duckdb_answerer.py", ":memory:", f"'{rows}'"]
+    check = [program(), "--json", "answerer", "--data", rows, "--", sys.executable, examples / "duckdb_answerer.py", ":memory:", f"'{rows}'"]
     said = subprocess.run(check, env=env, capture_output=True, text=True)
     tried = json.loads(said.stdout)["tried"]
     # That it does not take directions it says itself, which is no fault.
@@ -145,9 +145,9 @@ def test_the_page_of_duckdb_keeps_to_the_contract(examples, tmp_path):
 def test_the_kernel_in_an_engine_keeps_to_the_contract(examples, tmp_path):
     pytest.importorskip("dask.dataframe", reason="SKIPPED: dask is not installed")
     rows = tmp_path / "example.csv"
-    subprocess.run([program(), "answerer", "example", "--rows", "300", "--out", rows], check=True, capture_output=True)
+    subprocess.run([program(), "answerer", "--rows", "300", "--data", rows], check=True, capture_output=True)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(place for place in sys.path if place)}
-    check = [program(), "--json", "answerer", "check", "--data", rows, "--", sys.executable, examples / "dask_answerer.py", rows]
+    check = [program(), "--json", "answerer", "--data", rows, "--", sys.executable, examples / "dask_answerer.py", rows]
     said = subprocess.run(check, env=env, capture_output=True, text=True)
     tried = json.loads(said.stdout)["tried"]
     assert all(one["ok"] for one in tried), [one for one in tried if not one["ok"]]
