@@ -67,10 +67,9 @@ pub(crate) struct MakeArgs {
 
 /// `veilsum roster change`
 #[derive(Args, Debug)]
-#[group(id = "change", required = true, multiple = false, args = ["sites", "rekeys"])]
 pub(crate) struct ChangeArgs {
     /// A new site's card; repeat for more
-    #[arg(long = "site", value_name = "FILE.card", num_args = 1..)]
+    #[arg(long = "site", value_name = "FILE.card", num_args = 1.., required_unless_present = "rekeys", conflicts_with = "rekeys")]
     pub sites: Vec<PathBuf>,
     /// What members sent: statements of new keys, each signed with the old key and the new one (`veilsum rekey`)
     #[arg(long = "rekey", value_name = "FILE.rekey", num_args = 1..)]

@@ -64,9 +64,9 @@ enum Kind {
     Other,
 }
 
-/// Whether this is the text of a roster, whatever else may be wrong with it.
-fn is_roster(bytes: &[u8]) -> bool {
-    bytes.windows(14).any(|part| part == b"veilsum-roster")
+/// Whether this is the text of a document, whatever may be wrong with it: the loader of rosters says what.
+fn is_document(bytes: &[u8]) -> bool {
+    bytes.windows(9).any(|part| part == b"\"veilsum-")
 }
 
 impl Kind {
@@ -83,7 +83,7 @@ impl Kind {
             let json = bytes.trim_ascii_start().first() == Some(&b'{');
             return if json {
                 Kind::Result
-            } else if is_roster(bytes) {
+            } else if is_document(bytes) {
                 Kind::Roster
             } else {
                 Kind::Other

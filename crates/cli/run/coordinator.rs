@@ -10,7 +10,7 @@ use veilsum_node::{
 };
 use veilsum_proto::roster::PartyId;
 
-use super::RunArgs;
+use super::args::RunArgs;
 use crate::party::{block_on, elsewhere, listen_at, place_for, warn_of_replacing};
 
 /// Runs the coordinator in the one run of a plan.

@@ -11,7 +11,7 @@ use veilsum_node::{
 };
 use veilsum_proto::roster::PartyId;
 
-use super::RunArgs;
+use super::args::RunArgs;
 use crate::party::{address_of, block_on, elsewhere, listen_at};
 
 /// Runs the intermediary in the one run of a plan.

@@ -11,7 +11,7 @@ use veilsum_node::{
     },
 };
 
-use super::RunArgs;
+use super::args::RunArgs;
 use crate::{
     federation::identity_of,
     party::{block_on, elsewhere, listen_at, state_of},

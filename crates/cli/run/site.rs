@@ -18,7 +18,7 @@ use veilsum_node::{
 };
 use veilsum_proto::roster::PartyId;
 
-use super::{RunArgs, model_in};
+use super::args::{RunArgs, model_in};
 use crate::party::{address_of, block_on, head_of, place_for, place_of, waiting, warn_of_replacing};
 
 /// Runs a site in the one run of a plan.

@@ -21,7 +21,10 @@ use veilsum_node::{
 };
 use veilsum_proto::{history::Rekey, identity::Identity, roster::Roster};
 
-use super::{RunArgs, intermediary, model_in, site};
+use super::{
+    args::{RunArgs, model_in},
+    intermediary, site,
+};
 use crate::{
     agree::{FirstUse, agree},
     party::{block_on, head_of, place_for, place_of, state_of},
