@@ -53,7 +53,7 @@ pub(crate) struct ClientArgs {
     pub data: Option<PathBuf>,
     /// This site's own policy [default: site.toml beside the key, else the strict default]
     ///
-    /// `veilsum policy show` prints the one in force.
+    /// `veilsum check` prints the one in force.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// Folder for this site's journal and ledger (mode 0700) [default: beside the key]
@@ -172,7 +172,7 @@ impl ClientArgs {
                 cost::counted(report.answered as usize, "question"),
                 report.traffic.bytes()
             );
-            crate::say!("what was given away so far: veilsum ledger budget --key {}", args.documents.key()?.display());
+            crate::say!("what was given away so far: veilsum check --key {}", args.documents.key()?.display());
             crate::say!(
                 "wrote {} and {}; your rows' memberships: veilsum assign --model {} --data {}",
                 args.model.display(),

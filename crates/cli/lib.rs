@@ -14,15 +14,14 @@ mod answerer;
 mod assign;
 mod bundle;
 mod categories;
+mod check;
 mod client;
 mod demo;
-mod doctor;
 pub mod embedded;
 mod events;
 mod federation;
 #[cfg(test)]
 mod help;
-mod inspect;
 mod intermediary;
 mod jackknife;
 mod join;
@@ -32,7 +31,6 @@ mod method;
 mod page;
 mod party;
 mod plan;
-mod policy;
 mod privacy;
 mod progress;
 mod proposal;
@@ -145,9 +143,7 @@ verbs! {
     Assign(assign::AssignArgs),
     Verify(verify::VerifyArgs),
     Bundle(bundle::BundleArgs),
-    Inspect(inspect::InspectArgs),
-    Policy(policy::PolicyArgs),
-    Doctor(doctor::DoctorArgs),
+    Check(check::CheckArgs),
     Status(status::StatusArgs),
     Ledger(ledger::LedgerArgs),
     Jackknife(jackknife::JackknifeArgs),
