@@ -150,7 +150,7 @@ fn such_advice_is_found() {
         "lower --max-rows, K, the restarts, or a site's own steps in `veilsum plan make`",
         "raise --sample or --min-sites in `veilsum plan make`",
         "agree on a plan with larger blocks (--block-size), or take part when more sites are there",
-        "see what was given away with `veilsum ledger budget`; agree on fewer rounds or K, a coarser --step-bits",
+        "see what was given away with `veilsum check`; agree on fewer rounds or K, a coarser --step-bits",
     ] {
         assert_eq!(weakening(text), None, "{text}");
     }

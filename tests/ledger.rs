@@ -73,18 +73,23 @@ impl Strict {
     }
 
     fn budget(&self, i: usize) -> Value {
-        let mut args = self.own("budget", i);
-        args.push("--json".into());
-        serde_json::from_str(&veilsum(&args).expect(0).stdout).expect("JSON")
+        let (key, state) = (self.path(&format!("site-{i}.key")), self.path(&format!("site-{i}.state")));
+        let told = veilsum(&["check", "--offline", "--key", &key, "--state", &state, "--json"]).expect(0).stdout;
+        let told: Value = serde_json::from_str(&told).expect("JSON");
+        told["account"].clone()
     }
 
-    /// Every message of a deck and of a round that `inspect` announces has the size that the ledger then shows, towards both
+    /// Every message of a deck and of a round that `check` announces has the size that the ledger then shows, towards both
     /// aggregators, whose decks are for another number of rounds.
     fn announces_what_it_sent(&self, entries: &[Value]) {
         let [roster, plan, key, data] =
             ["roster.toml", "plan.toml", "site-1.key", "site-1.csv"].map(|file| self.path(file));
-        let args = ["inspect", "--roster", &roster, "--plan", &plan, "--key", &key, "--data", &data, "--json"];
-        let told: Value = serde_json::from_str(&veilsum(&args).expect(0).stdout).expect("JSON");
+        let state = self.path("site-1.state");
+        let documents = ["--roster", &roster, "--plan", &plan, "--key", &key, "--data", &data, "--state", &state];
+        // It was answered before.
+        let told = veilsum(&[&["check", "--offline", "--json"], &documents[..]].concat()).expect(7).stdout;
+        let told: Value = serde_json::from_str(&told).expect("JSON");
+        let (columns, told) = (&told["columns"], &told["leaves"]);
         let sent = |what: &str| {
             let of = entries.iter().filter(|entry| entry["discloses"] == what);
             of.map(|entry| entry["bytes"].as_u64().expect("bytes")).collect::<BTreeSet<u64>>()
@@ -106,15 +111,14 @@ impl Strict {
         assert!(
             told["says"].as_str().is_some_and(|says| says.starts_with("site-1 would send nothing that can be read"))
         );
-        assert_eq!((&told["columns_used"], &told["columns_unread"]), (&json!(["x", "y"]), &json!(["note"])));
+        assert_eq!((&columns["used"], &columns["ignored"]), (&json!(["x", "y"]), &json!(["note"])));
     }
 
     fn check(&self, i: usize, more: &[&str]) -> Ended {
         let (roster, plan) = (self.path("roster.toml"), self.path("plan.toml"));
         let (key, state) = (self.path(&format!("site-{i}.key")), self.path(&format!("site-{i}.state")));
-        let mut args = vec!["policy", "check", "--roster", &roster, "--plan", &plan, "--key", &key, "--state", &state];
-        args.extend(more);
-        veilsum(&args)
+        let own = ["check", "--offline", "--roster", &roster, "--plan", &plan, "--key", &key, "--state", &state];
+        veilsum(&[&own, more].concat())
     }
 }
 
@@ -122,9 +126,8 @@ impl Strict {
 #[test]
 fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
     let p = Strict::new(&ORDINARY, &NOISE);
-    let told = p.check(1, &[]).expect(0).stdout;
-    let said = told.lines().next().expect("a sentence");
-    assert!(said.starts_with("Yes: this site answers the whole plan. It spends rho "), "{told}");
+    let told = p.check(1, &[]).expect(0).unfolded();
+    assert!(told.contains("PASS answers: this site answers the whole plan. It spends rho "), "{told}");
     let (server, intermediary, clients) = p.run();
     server.expect(0);
     intermediary.expect(0);
@@ -241,9 +244,7 @@ fn pol_9_exact_totals_leave_by_agreement() {
     )
     .expect("JSON");
     agree(shown["fingerprint"].as_str().expect("a fingerprint")).expect(0);
-    assert!(
-        p.check(1, &[]).expect(0).stdout.starts_with("Yes: this site answers the whole plan, to whose exact totals")
-    );
+    assert!(p.check(1, &[]).expect(0).unfolded().contains("this site answers the whole plan, to whose exact totals"));
     // A policy may forbid it all the same.
     p.0.folder.write("never.toml", "exact = \"never\"\n");
     assert!(p.check(1, &["--policy", &p.path("never.toml")]).expect(7).stderr.contains("[POL-9]"));
@@ -303,11 +304,11 @@ fn pol_4_what_a_policy_says_before_joining() {
     }
     // A file that says what no policy says stops every command that reads it.
     p.0.folder.write("site.toml", "min_cohort = 3\nmax_round = 5\n");
-    for args in [p.client(1, &[]), p.own("budget", 1)] {
-        let told = veilsum(&args).expect(3);
+    for told in [veilsum(&p.client(1, &[])), p.check(1, &[])] {
+        let told = told.expect(3);
         assert!(told.stderr.contains("site.toml, line 2") && told.stderr.contains("max_round"), "{}", told.stderr);
     }
-    let strict = veilsum(&["policy", "show"]).expect(0).stdout;
+    let strict = veilsum(&["check"]).expect(0).unfolded();
     for key in ["rho = 1.0", "exact = \"by-agreement\"", "max_rows = 1048576", "contributors = 2", "max_rounds = 1000"]
     {
         assert!(strict.contains(key), "{key} is not in\n{strict}");
@@ -327,7 +328,7 @@ fn pol_8_all_plans_spend_from_one_account() {
     let first = rho(&p.budget(1));
     let plan = |seed: &str| p.0.plan("roster.toml", "plan.toml", &[&NOISE[..], &[seed]].concat());
     plan("--seed=5");
-    let told = p.check(1, &[]).expect(0).stdout;
+    let told = p.check(1, &[]).expect(0).unfolded();
     assert!(told.contains("No further plan like it fits"), "{told}");
     p.run().0.expect(0);
     let both = rho(&p.budget(1));
@@ -396,7 +397,7 @@ fn rel_4_a_lost_site_ends_the_questions_to_its_block() {
     let (run, opened) = lost_near_the_end(1, 1);
     assert_eq!(opened.len(), 2);
     assert_eq!(run.result.expect("a result").missing, ["site-3"]);
-    let strict = veilsum(&["policy", "show"]).expect(0).stdout;
+    let strict = veilsum(&["check"]).expect(0).unfolded();
     assert!(strict.contains("1: what this site sent can be computed once it has left"), "{strict}");
 }
 

@@ -139,14 +139,14 @@ fn no_udp_at_one_site_and_a_proxy_as_the_only_way_out_of_another() {
     let run = Run::new(network);
     let mut parties: Vec<Running> = ["lead", "counter", "site-1"].map(|who| run.start(who, &[])).into();
     let variables = [("HTTPS_PROXY", url.as_str())];
-    // The doctor sees what is so before the run does.
+    // `check` sees what is so before the run does.
     let ready = |log: &str| log.contains("connected to lead");
     parties[1].until("the coordinator", LIMIT, ready);
     let [roster, plan, key, state] =
         ["roster.toml", "plan.toml", "site-2.key", "site-2.state"].map(|file| run.p.folder.path(file));
     agree(&run.p.client(2, &[]));
-    let asks = ["doctor", "--json", "--roster", &roster, "--plan", &plan, "--key", &key, "--state", &state];
-    let doctor = |seconds: &str, variables: &[(&str, &str)]| {
+    let asks = ["check", "--json", "--roster", &roster, "--plan", &plan, "--key", &key, "--state", &state];
+    let check = |seconds: &str, variables: &[(&str, &str)]| {
         let mut program = run.network.program("site-2");
         program.envs(variables.iter().copied());
         let told = launch(program, &[&asks[..], &["--timeout", seconds]].concat()).wait(LIMIT);
@@ -159,9 +159,9 @@ fn no_udp_at_one_site_and_a_proxy_as_the_only_way_out_of_another() {
         };
         (told.code, of)
     };
-    let (code, found) = doctor("1", &[]);
+    let (code, found) = check("1", &[]);
     assert_eq!((code, found("lead: TCP").0.as_str(), found("lead: let in").0.as_str()), (Some(4), "fail", "skip"));
-    let (code, found) = doctor("5", &variables);
+    let (code, found) = check("5", &variables);
     assert_eq!(code, Some(0), "{:?}", ["lead: QUIC", "lead: proxy", "lead: let in"].map(found));
     parties.push(run.start("site-2", &variables));
     parties.push(run.start("site-3", &[]));

@@ -62,11 +62,10 @@ fn stands_alone(html: &str) {
 }
 
 #[test]
-fn four_answers_are_pages_too_with_the_same_first_sentence() {
+fn two_answers_are_pages_too_with_the_same_first_sentence() {
     let (p, documents) = federation();
     let at = |file: &str| p.folder.path(file);
     let [key, data, out] = ["site-1.key", "site-1.csv", "page.html"].map(at);
-    let of_site = ["--key", &*key, "--data", &data];
     let page = |words: &[&str], documents: &[String], more: &[&str], code: i32| {
         let ended = run(words, documents, &[more, &["--html", &out, "--json"]].concat()).expect(code);
         let value: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|e| panic!("{e}: {ended:#?}"));
@@ -77,37 +76,35 @@ fn four_answers_are_pages_too_with_the_same_first_sentence() {
         assert!(html.contains(&format!("<p class=\"says\">{}</p>", escaped(&says))), "{says}: {html}");
         (value, html)
     };
-    let (value, html) = page(&["inspect"], &documents, &of_site, 0);
+    // Nobody has agreed to it, so the plan is not answered: the page says so as well.
+    let of_site = ["--offline", "--key", &*key, "--data", &data];
+    let (value, html) = page(&["check"], &documents, &of_site, 7);
     assert!(html.contains(&escaped(NASTY)) && html.contains("note, the label"), "{html}");
-    let told = value["totals_tell"].as_array().expect("sentences");
+    assert!(
+        html.contains("<p class=\"says\">not ready") && html.contains("next: ") && html.contains("POL-9"),
+        "{html}"
+    );
+    let told = value["leaves"]["totals_tell"].as_array().expect("sentences");
     assert!(
         told.len() >= 4 && told.iter().all(|each| html.contains(&escaped(each.as_str().expect("text")))),
         "{told:?}"
     );
-
-    // Nobody has agreed to it, so the plan is not answered: the page says so as well.
-    let (_, html) = page(&["policy", "check"], &documents, &of_site, 7);
-    assert!(html.contains("<p class=\"says\">No") && html.contains("What to do: ") && html.contains("POL-9"), "{html}");
-    let words = [documents.clone(), of_site[..2].iter().map(|word| (*word).to_owned()).collect()].concat();
+    let words = [documents.clone(), of_site[1..3].iter().map(|word| (*word).to_owned()).collect()].concat();
     veilsum_testkit::program::agree(&words);
-    let (value, html) = page(&["policy", "check"], &documents, &of_site, 0);
-    assert!(html.contains("<p class=\"says\">Yes"), "{html}");
-    assert_eq!(value["label_kept"], "note");
+    let (value, html) = page(&["check"], &documents, &of_site, 0);
+    assert!(html.contains("this site answers the whole plan") && html.contains("the whole account is left"), "{html}");
+    assert_eq!(value["columns"]["kept"], "note");
     let (value, html) = page(&["plan", "check"], &documents, &[], 0);
     assert!(html.contains("&lt;i&gt;mm&lt;/i&gt;") && html.contains("note is kept at the sites"), "{html}");
     for warning in value["warnings"].as_array().expect("warnings") {
         assert!(html.contains(&escaped(warning.as_str().expect("text"))), "{warning}");
     }
-    let (_, html) = page(&["ledger", "budget"], &[], &["--key", &key], 0);
-    assert!(html.contains("the whole account is left") && html.contains("note, the label"), "{html}");
 
     // Nothing is printed as if it were done where the page cannot be written.
     let nowhere = at("no-folder/page.html");
-    for (words, documents, more) in [
-        (&["inspect"][..], &documents[..], &of_site[..]),
-        (&["plan", "check"], &documents, &[]),
-        (&["ledger", "budget"], &[], &["--key", &key]),
-    ] {
+    for (words, documents, more) in
+        [(&["check"][..], &documents[..], &of_site[..]), (&["plan", "check"], &documents, &[])]
+    {
         let ended = run(words, documents, &[more, &["--html", &nowhere]].concat()).expect(3);
         assert!(
             ended.stderr.contains("--html: ") && ended.stderr.contains("no-folder") && ended.stdout.is_empty(),

@@ -36,9 +36,9 @@ fn run(p: &Parties, called: bool) -> Vec<Ended> {
 /// Answers of a site and numbers in them, by its ledger.
 fn account(p: &Parties, site: &str) -> (u64, u64) {
     let [key, state] = ["key", "state"].map(|end| p.folder.path(&format!("{site}.{end}")));
-    let told = veilsum(&["ledger", "budget", "--key", &key, "--state", &state, "--json"]).expect(0).stdout;
+    let told = veilsum(&["check", "--key", &key, "--state", &state, "--json"]).expect(0).stdout;
     let told: Value = serde_json::from_str(&told).expect("JSON");
-    let number = |name: &str| told[name].as_u64().expect("a number");
+    let number = |name: &str| told["account"][name].as_u64().expect("a number");
     (number("answers"), number("exact_numbers"))
 }
 

@@ -148,9 +148,9 @@ fn a_plan_is_answered_before_anything_is_asked() {
     b.house.folder.write("site.toml", "methods = [\"kmeans\"]\n");
     all.until("hospital-b: refuses: rule POL-4");
     // Between two runs nothing is wrong, though nobody lets a party in and the intermediary has no port open.
-    let told = all.members[0].house.run(&["doctor", "--key", "hospital-a.key", "--data", "rows.csv"]).expect(0);
-    assert!(told.stdout.contains("it lets a party in when one begins"), "{}", told.stdout);
-    assert!(told.stdout.contains("it opens its port when one begins"), "{}", told.stdout);
+    let told = all.members[0].house.run(&["check", "--key", "hospital-a.key", "--data", "rows.csv"]).expect(0);
+    assert!(told.unfolded().contains("it lets a party in when one begins"), "{}", told.stdout);
+    assert!(told.unfolded().contains("it opens its port when one begins"), "{}", told.stdout);
     let told = all.hub(&["plan", "propose", "--start"]).expect(7);
     assert!(told.stdout.contains("hospital-b           refuses: rule POL-4"), "{}", told.stdout);
     assert!(

@@ -242,20 +242,24 @@ fn a_site_says_once_where_its_rows_are_and_what_they_mean() {
     let rows = "[rows]\nsource = \"rows\"\nfilter = \"ward = 'a'\"\ncolumns = { x = \"ex\" }\nunits = { x = { factor = 0.001 } }\n";
     p.folder.write("site.toml", &format!("{toy}{rows}"));
     let [roster, plan, key] = ["roster.toml", "plan.toml", "site-1.key"].map(|name| p.folder.path(name));
-    let check = || veilsum(&["policy", "check", "--roster", &roster, "--plan", &plan, "--key", &key]);
+    let check = || veilsum(&["check", "--offline", "--roster", &roster, "--plan", &plan, "--key", &key]);
     write("");
     agree(&["--roster", &roster, "--plan", &plan, "--key", &key].map(str::to_owned));
     let told = check().expect(0);
     assert!(told.stdout.contains("x, y") && told.stdout.contains("ward"), "{}", told.text());
     write("0.5,,a\n99999,0.5,a\n");
-    let told = veilsum(&["inspect", "--roster", &roster, "--plan", &plan, "--key", &key]).expect(3);
-    assert!(told.text().contains("in all 6 rows cannot be used") && !told.text().contains("99999"), "{}", told.text());
+    let told = check().expect(3);
+    assert!(
+        told.unfolded().contains("in all 6 rows cannot be used") && !told.text().contains("99999"),
+        "{}",
+        told.text()
+    );
     let list = fs::read_to_string(p.folder.path("site-1.key.unusable-rows.csv")).expect("a list");
     assert_eq!(list.lines().filter(|line| line.contains("no value in")).count(), 3, "{list}");
     p.folder.write("site.toml", &format!("{toy}{rows}sorce = \"x\"\n"));
     let told = check().expect(3);
     assert!(told.text().contains("do you mean \"source\"?"), "{}", told.text());
     p.folder.write("site.toml", &toy);
-    let told = veilsum(&["inspect", "--roster", &roster, "--plan", &plan, "--key", &key]).expect(2);
-    assert!(told.text().contains("--data"));
+    let told = check().expect(0);
+    assert!(told.stdout.contains("SKIP  rows: give --data"), "{}", told.stdout);
 }

@@ -68,9 +68,9 @@ fn run(server: &Parties, clients: [Vec<String>; 3]) -> Value {
 /// Numbers that site-1 gave away, by its ledger.
 fn account(p: &Parties) -> u64 {
     let (key, state) = (p.folder.path("site-1.key"), p.folder.path("site-1.state"));
-    let told = veilsum(&["ledger", "budget", "--key", &key, "--state", &state, "--json"]).expect(0).stdout;
+    let told = veilsum(&["check", "--key", &key, "--state", &state, "--json"]).expect(0).stdout;
     let told: Value = serde_json::from_str(&told).expect("JSON");
-    told["exact_numbers"].as_u64().expect("a number")
+    told["account"]["exact_numbers"].as_u64().expect("a number")
 }
 
 /// [ROS-9]: with the rule, no packet leaves; where the operator waves it through all the same, packets do, and the site's block
@@ -220,8 +220,8 @@ fn ros_9_a_roster_of_this_name_without_this_key() {
     let short = ["--join-timeout", "1"];
     knocks(&p.client(1, &short));
     let [roster, plan] = ["roster.toml", "plan.toml"].map(|file| other.folder.path(file));
-    let doctor = ["doctor", "--key", &p.folder.path("site-1.key"), "--roster", &roster, "--plan", &plan];
-    for told in [veilsum(&handed(&p, &other, &short)), veilsum(&doctor), accept(&p, "site-1", &roster, &[])] {
+    let check = ["check", "--key", &p.folder.path("site-1.key"), "--roster", &roster, "--plan", &plan];
+    for told in [veilsum(&handed(&p, &other, &short)), veilsum(&check), accept(&p, "site-1", &roster, &[])] {
         let told = told.expect(3);
         says(
             &told,

@@ -376,7 +376,7 @@ impl Demo<'_> {
         let text = if told.is_empty() {
             "every site answers under the default policy".to_owned()
         } else {
-            format!("the sites' policy is relaxed for this demonstration (veilsum policy show): {}", told.join(", "))
+            format!("the sites' policy is relaxed for this demonstration (veilsum check): {}", told.join(", "))
         };
         Ok((site, text))
     }

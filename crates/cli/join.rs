@@ -147,7 +147,7 @@ fn told(news: &News) {
              waiting to be let in; this may take days, and may be stopped and started again"
         ),
         News::Schema { columns } => crate::tell!(
-            "the schema of {} is here; look whether your rows fit: veilsum schema check --data ROWS.csv",
+            "the schema of {} is here; look whether your rows fit: veilsum check --data ROWS.csv",
             counted(*columns, "column")
         ),
         News::Roster(roster) => crate::tell!(

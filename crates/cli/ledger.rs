@@ -1,4 +1,4 @@
-//! `veilsum ledger`: what a site ever gave away: show, budget.
+//! `veilsum ledger`: what a site ever gave away, entry by entry, and what its operator declares of its rows.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,15 +15,11 @@ use veilsum_proto::{
 };
 
 use crate::{
-    page::{self, Page, Print},
     party::{head_of, state_of},
-    verb::{Verb, listed},
-    words,
+    verb::Verb,
 };
 use veilsum_node::{
-    clock::seconds_since_1970,
     documents::{fingerprint, header_of, load_identity, origin_of, policy_of, schema_beside},
-    dp,
     error::Failure,
     foreign::{self, Command},
     plan::Categorical,
@@ -35,7 +31,7 @@ use veilsum_node::{
     table::TableSpec,
 };
 
-/// What this site ever gave away: show, budget
+/// What this site ever gave away, and what became of its rows: show, changed, separate, adopt
 #[derive(Args, Debug)]
 pub(crate) struct LedgerArgs {
     /// What to do
@@ -48,8 +44,6 @@ pub(crate) struct LedgerArgs {
 pub(crate) enum LedgerCommand {
     /// Print every entry
     Show(OwnArgs),
-    /// What was spent in all, and what is left of the account
-    Budget(BudgetArgs),
     /// Write a head for a ledger that has none, if you are sure that it is the newest
     Adopt(OwnArgs),
     /// Declare that rows were added to the data set, removed from it or corrected
@@ -83,17 +77,6 @@ pub(crate) struct RowsArgs {
     pub data: Option<PathBuf>,
 }
 
-/// `veilsum ledger budget`
-#[derive(Args, Debug)]
-pub(crate) struct BudgetArgs {
-    /// Which ledger.
-    #[command(flatten)]
-    pub own: OwnArgs,
-    /// The page.
-    #[command(flatten)]
-    pub print: Print,
-}
-
 impl Verb for LedgerArgs {
     /// Runs `veilsum ledger`.
     ///
@@ -108,7 +91,6 @@ impl Verb for LedgerArgs {
                 let entries = own(a)?;
                 crate::verb::print(json, &entries.iter().map(to_json).collect(), &table(&entries))
             }
-            LedgerCommand::Budget(a) => budget(a, json),
             LedgerCommand::Adopt(a) => {
                 let (identity, _) = load_identity(&a.key)?;
                 let (path, head) = (file(a), head_of(&a.key));
@@ -328,84 +310,4 @@ fn table(entries: &[Entry]) -> String {
         text += "nothing has left yet\n";
     }
     text
-}
-
-fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
-    let entries = own(&args.own)?;
-    let (site, _) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
-    let (_, owner) = load_identity(&args.own.key)?;
-    let mut account = Account::default();
-    entries.iter().for_each(|entry| account.take(entry));
-    let (spent, cap) = (account.spent(), site.policy.nano_rho);
-    let kept = account.promised_beside(&Hash::default(), seconds_since_1970()).saturating_sub(spent.nano_rho);
-    let left = cap.saturating_sub(spent.nano_rho.saturating_add(kept));
-    let says = left_of(&account, spent.nano_rho.saturating_add(kept), cap);
-    let mut text =
-        format!("account    {} spent of rho {}, {} left\n", dp::spends(spent.nano_rho), rho_text(cap), rho_text(left));
-    if kept > 0 {
-        text += &format!("           rho {} more is kept for plans that this site said yes to\n", rho_text(kept));
-    }
-    text += &format!("answers    {}\n", spent.questions);
-    if account.is_exact() {
-        text +=
-            &format!("exact      {} exact numbers have left: no bound holds for the rows behind them\n", spent.scalars);
-    }
-    // Of columns of categories the ledger knows one name for each category.
-    let used: Vec<String> = account.columns().cloned().collect();
-    let label = schema_beside(&args.own.key)?.and_then(|schema| schema.label);
-    let lines = [
-        ["columns that totals were taken of so far".to_owned(), listed(&used)],
-        [
-            "kept here by the schema".to_owned(),
-            label.clone().map_or("none".to_owned(), |label| format!("{label}, the label")),
-        ],
-    ];
-    let mut told = vec![
-        "What left are numbers behind masks, of which only totals over sites became readable. The ledger holds digests and counts, and no \
-         value.",
-        "Whoever has all other sites' parts of a total subtracts them and has this site's part. How many sites a total covers at least, \
-         `veilsum plan check` says of every plan.",
-        "The account counts what all plans spend together, for the life of this key: other rows, another label or another federation \
-         begin none anew.",
-    ];
-    if account.is_exact() {
-        told.push(words::EXACT);
-        told.push(
-            "Rows that came later have the account. After a declared change this site answers plans with noise only.",
-        );
-    }
-    let person = words::of_a_person(&site);
-    told.push(&person);
-    let mut page = Page::new(&format!("What {owner} gave away"));
-    page.says(&says).part("What was given away").list(text.lines().map(str::trim));
-    page.part("Columns").table(&["columns", "names"], &lines).part("What it can tell").list(&told);
-    text += &lines.iter().map(|[what, names]| format!("{what}: {names}\n")).collect::<String>();
-    text += &told.iter().map(|sentence| format!("{sentence}\n")).collect::<String>();
-    page::write(&page, args.print.html.as_deref())?;
-    let value = json!({
-        "says": says, "data": site.data, "answers": spent.questions, "kinds": account.kinds(),
-        "nano_rho": spent.nano_rho, "nano_rho_kept": kept, "nano_rho_left": left, "nano_rho_cap": cap,
-        "epsilon": dp::epsilon(spent.nano_rho, dp::DELTA), "delta": dp::DELTA,
-        "exact": account.is_exact(), "exact_numbers": spent.scalars, "columns_used": used, "label_kept": label,
-    });
-    crate::verb::print(json, &value, &format!("{says}\n\n{text}"))
-}
-
-/// Whether anything is left of the account, in a sentence.
-fn left_of(account: &Account, spent: u64, cap: u64) -> String {
-    let exact = match account.is_exact() {
-        true => " Exact totals have left these rows too, and no bound holds for them.",
-        false => "",
-    };
-    match (spent, cap) {
-        (0, _) if account.is_exact() => {
-            "Yes: the whole account is left. But exact totals have left these rows, and no bound holds for them.".into()
-        }
-        (0, _) => "Yes: the whole account is left.".into(),
-        (spent, cap) if spent >= cap => format!("No: the account is used up.{exact}"),
-        (spent, cap) => {
-            let percent = (u128::from(spent) * 100).div_ceil(u128::from(cap));
-            format!("Yes: {percent} % of the account is used.{exact}")
-        }
-    }
 }

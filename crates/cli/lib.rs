@@ -14,14 +14,13 @@ mod answerer;
 mod assign;
 mod bundle;
 mod categories;
+mod check;
 mod demo;
-mod doctor;
 pub mod embedded;
 mod events;
 mod federation;
 #[cfg(test)]
 mod help;
-mod inspect;
 mod jackknife;
 mod join;
 mod keygen;
@@ -30,7 +29,6 @@ mod method;
 mod page;
 mod party;
 mod plan;
-mod policy;
 mod privacy;
 mod progress;
 mod proposal;
@@ -139,9 +137,7 @@ verbs! {
     Assign(assign::AssignArgs),
     Verify(verify::VerifyArgs),
     Bundle(bundle::BundleArgs),
-    Inspect(inspect::InspectArgs),
-    Policy(policy::PolicyArgs),
-    Doctor(doctor::DoctorArgs),
+    Check(check::CheckArgs),
     Status(status::StatusArgs),
     Ledger(ledger::LedgerArgs),
     Jackknife(jackknife::JackknifeArgs),

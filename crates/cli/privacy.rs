@@ -1,5 +1,5 @@
 //! `veilsum plan privacy`: the report that a data protection officer asks for, from the plan, the roster, the policy and the threat
-//! model. Its numbers are those of `plan check` and `policy check`; what is not protected stands in it in the threat model's own
+//! model. Its numbers are those of `plan check` and `check`; what is not protected stands in it in the threat model's own
 //! words, which are part of the program.
 
 use std::path::PathBuf;
@@ -107,7 +107,7 @@ impl Report {
         ));
         page.paragraph(&format!(
             "It was made from the plan {} and the roster {} (fingerprints to compare), and from the policy of one site: {}. Its numbers are \
-             those of `veilsum plan check` and `veilsum policy check`. Nobody has audited this software independently.",
+             those of `veilsum plan check` and `veilsum check`. Nobody has audited this software independently.",
             roster_fingerprint(&self.federation.terms.hash()),
             roster_fingerprint(&roster.hash()),
             self.policy_from

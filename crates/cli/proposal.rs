@@ -10,7 +10,7 @@ use veilsum_node::{
     clock::seconds_since_1970,
     documents::{self, Federation, Federations, Offered, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     error::Failure,
-    release::{Account, Data, Known},
+    release::{Account, Data, Known, Yes, verdict},
     role::standby::Judged,
     store::{
         Ledger, LedgerError,
@@ -19,16 +19,13 @@ use veilsum_node::{
     table,
 };
 use veilsum_proto::{
-    Rule,
-    identity::{Identity, PublicKey},
+    Error, Rule,
+    identity::Identity,
     roster::Roster,
     suite::{Hash, hash},
 };
 
-use crate::{
-    party::head_of,
-    policy::{judged, keep},
-};
+use crate::party::head_of;
 
 /// Whether a file is another: its length and age, as text.
 pub(crate) fn stamp(file: &Path) -> String {
@@ -144,39 +141,31 @@ impl Judge {
             }
         }
         let account = Ledger::look(&self.state, &head_of(&self.key), &self.identity)?;
-        let judged = judged(federation, &site.policy, &account);
-        if !judged.is_yes() {
+        let history = self.offered(&federation.roster).history()?;
+        let verdict = verdict(federation, &site.policy, &account, &history, seconds_since_1970());
+        if verdict.is_err() {
             if let Ok(ledger) = self.ledger(&site, plan) {
                 self.free(ledger, |_| true);
             }
-            return Ok(Judged { answer: judged.proposal(), words: judged.sentence() });
-        }
-        // [REL-5]: a block that is not whole on this roster answers nothing.
-        let history = self.offered(&federation.roster).history()?;
-        let now = |key: PublicKey| {
-            let rekeys = history.iter().flat_map(|signed| &signed.change.rekeys);
-            rekeys.fold(key, |key, rekey| if rekey.old == key { rekey.new } else { key })
-        };
-        let mut members = account.block().into_iter().flat_map(|block| &block.members);
-        if members.any(|(key, _)| federation.roster.find(&now(*key)).is_none()) {
-            let answer = PlanAnswer::Refuses { rule: Some(Rule::Rel5) };
-            let words = "a site with which these rows were answered together is on the roster no more [REL-5]; if other rows take \
-                         their place, say so: veilsum ledger separate";
-            return Ok(Judged { answer, words: words.into() });
+            return Ok(said(verdict));
         }
         documents::keep_policy(policy_of(self.policy.as_deref(), Some(&self.key))?.1.as_deref(), &self.key)?;
         documents::keep_schema(&self.roster)?;
         self.ready(federation, &site, &from, &account)?;
         if !noisy {
-            return Ok(Judged { answer: judged.proposal(), words: judged.sentence() });
+            return Ok(said(verdict));
         }
-        let judged = match self.ledger(&site, plan).and_then(|mut ledger| keep(&mut ledger, federation, &site.policy)) {
-            Ok(judged) => judged,
-            Err(held @ LedgerError::Locked { .. }) => return Ok(self.waits(&held)),
-            Err(other) => return Err(other.into()),
-        };
-        self.holds().plan = judged.is_yes().then_some(plan);
-        Ok(Judged { answer: judged.proposal(), words: judged.sentence() })
+        // A yes is kept in the ledger ([POL-8]).
+        let keep =
+            |mut ledger: Ledger| ledger.keep(federation, &site.policy, seconds_since_1970(), KEPT_FOR_A_PROPOSAL);
+        match self.ledger(&site, plan).and_then(keep) {
+            Ok(kept) => {
+                self.holds().plan = kept.is_ok().then_some(plan);
+                Ok(said(kept))
+            }
+            Err(held @ LedgerError::Locked { .. }) => Ok(self.waits(&held)),
+            Err(other) => Err(other.into()),
+        }
     }
 
     fn holds(&self) -> MutexGuard<'_, Holds> {
@@ -234,6 +223,17 @@ impl Judge {
     /// A roster, as this party is about to use it.
     pub(crate) fn offered<'a>(&'a self, roster: &'a Roster) -> Offered<'a> {
         Offered { file: &self.roster, roster, key: &self.key, identity: &self.identity }
+    }
+}
+
+/// What the door says to a whole plan, for the coordinator and in words for this party's operator.
+fn said(verdict: Result<Yes, Error>) -> Judged {
+    match verdict {
+        Ok(yes) => Judged { answer: PlanAnswer::Would { runs: yes.runs }, words: format!("Yes: {yes}") },
+        Err(refused) => Judged {
+            answer: PlanAnswer::refusal(&refused),
+            words: format!("No: this site does not answer this plan: {refused}"),
+        },
     }
 }
 

@@ -10,6 +10,8 @@ use std::{
 const CLEAR: &str = "\r\x1b[K";
 /// Columns of a terminal that does not say how many it has.
 const COLUMNS: usize = 80;
+/// And of the narrowest one.
+const NARROW: usize = 20;
 
 /// What is drawn; nothing where it is empty.
 static DRAWN: Mutex<String> = Mutex::new(String::new());
@@ -75,5 +77,60 @@ pub(crate) fn ago(seconds: u64) -> String {
         120..7_200 => format!("{} min", seconds / 60),
         7_200..172_800 => format!("{} h", seconds / 3_600),
         _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// The line as a terminal shows it, broken at spaces; the lines after the first are `hang` further in.
+pub(crate) fn folded(line: &str, hang: usize) -> String {
+    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(COLUMNS);
+    let text = wrapped(&format!("{}{line}", " ".repeat(hang)), columns.max(NARROW)).join("\n");
+    text[hang..].to_owned()
+}
+
+/// The line broken at spaces into lines of at most so many characters, all as far in as the first; a longer word is cut.
+fn wrapped(line: &str, columns: usize) -> Vec<String> {
+    let text = line.trim_start();
+    let inner = " ".repeat(line.len() - text.len());
+    let mut lines = vec![inner.clone()];
+    for word in text.split(' ') {
+        let mut rest: Vec<char> = word.chars().collect();
+        loop {
+            let used = lines.last().map_or(0, |last| last.chars().count());
+            let space = usize::from(used > inner.len());
+            if used + space + rest.len() > columns && space == 1 {
+                lines.push(inner.clone());
+                continue;
+            }
+            let fits = rest.len().min(columns.saturating_sub(used + space).max(1));
+            let after = rest.split_off(fits);
+            if let Some(last) = lines.last_mut() {
+                last.push_str(&" ".repeat(space));
+                last.extend(rest);
+            }
+            rest = after;
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_at_words_and_long_words_anywhere() {
+        assert_eq!(wrapped("  a bc def", 6), ["  a bc", "  def"]);
+        assert_eq!(wrapped("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrapped("", 20), [""]);
+        for columns in [20, 33, 80] {
+            let text = "    2 min ago: not reached at hub.example.org:4433 (no answer from anybody)";
+            let lines = wrapped(text, columns);
+            assert!(lines.iter().all(|line| line.chars().count() <= columns && line.starts_with("    ")), "{lines:?}");
+            let words = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
+            assert_eq!(words(&lines.concat()), words(text));
+        }
     }
 }

@@ -35,7 +35,7 @@ use veilsum_proto::{
 use self::served::{Served, told_in_json};
 use crate::{
     party::{Documents, head_of, state_of},
-    screen::ago,
+    screen::{ago, folded},
     verb::Verb,
 };
 
@@ -55,11 +55,6 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     served: Served,
 }
-
-/// Columns of a terminal that does not say how many it has.
-const COLUMNS: usize = 80;
-/// And of the narrowest one.
-const NARROW: usize = 20;
 
 impl Verb for StatusArgs {
     /// Runs `veilsum status`.
@@ -86,8 +81,7 @@ impl Verb for StatusArgs {
                 (json!({ "running": false, "last": last.map(|last| last.json()) }), lines)
             }
         };
-        let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(COLUMNS);
-        let text: Vec<String> = lines.iter().flat_map(|line| wrapped(line, columns.max(NARROW))).collect();
+        let text: Vec<String> = lines.iter().map(|line| folded(line, 0)).collect();
         crate::verb::print(json, &value, &text.join("\n"))
     }
 }
@@ -222,35 +216,6 @@ fn told(status: &Status) -> Vec<String> {
     lines
 }
 
-/// The line broken at spaces into lines of at most so many characters, all as far in as the first; a longer word is cut.
-fn wrapped(line: &str, columns: usize) -> Vec<String> {
-    let text = line.trim_start();
-    let inner = " ".repeat(line.len() - text.len());
-    let mut lines = vec![inner.clone()];
-    for word in text.split(' ') {
-        let mut rest: Vec<char> = word.chars().collect();
-        loop {
-            let used = lines.last().map_or(0, |last| last.chars().count());
-            let space = usize::from(used > inner.len());
-            if used + space + rest.len() > columns && space == 1 {
-                lines.push(inner.clone());
-                continue;
-            }
-            let fits = rest.len().min(columns.saturating_sub(used + space).max(1));
-            let after = rest.split_off(fits);
-            if let Some(last) = lines.last_mut() {
-                last.push_str(&" ".repeat(space));
-                last.extend(rest);
-            }
-            rest = after;
-            if rest.is_empty() {
-                break;
-            }
-        }
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use veilsum_node::role::status::{Course, Round};
@@ -272,19 +237,5 @@ mod tests {
         assert!(!["lobby", "of at most", "centres"].iter().any(|word| text.contains(word)), "{text}");
         status.phase = Phase::Running;
         assert!(told(&status).contains(&"round 7 of at most 31".to_owned()), "{:?}", told(&status));
-    }
-
-    #[test]
-    fn lines_are_broken_at_words_and_long_words_anywhere() {
-        assert_eq!(wrapped("  a bc def", 6), ["  a bc", "  def"]);
-        assert_eq!(wrapped("abcdefghij", 4), ["abcd", "efgh", "ij"]);
-        assert_eq!(wrapped("", 20), [""]);
-        for columns in [20, 33, 80] {
-            let text = "    2 min ago: not reached at hub.example.org:4433 (no answer from anybody)";
-            let lines = wrapped(text, columns);
-            assert!(lines.iter().all(|line| line.chars().count() <= columns && line.starts_with("    ")), "{lines:?}");
-            let words = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
-            assert_eq!(words(&lines.concat()), words(text));
-        }
     }
 }

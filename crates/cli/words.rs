@@ -7,22 +7,25 @@ use veilsum_node::{
     documents::{Federation, Reading, SitePolicy},
 };
 
-use crate::verb::listed;
+/// Names for a sentence; many are folded.
+pub(crate) fn few(names: &[String]) -> String {
+    const SHOWN: usize = 12;
+    match names.split_at_checked(SHOWN) {
+        _ if names.is_empty() => "none".to_owned(),
+        Some((shown, rest)) if !rest.is_empty() => format!("{} and {} more", shown.join(", "), rest.len()),
+        _ => names.join(", "),
+    }
+}
 
 /// What is done with the columns of a file, with a word for each kind.
 pub(crate) fn columns_of(reading: &Reading) -> [(&'static str, String); 3] {
     let kept =
         reading.kept.as_ref().map_or("none".to_owned(), |label| format!("{label}, the label: no plan may use it"));
     [
-        ("columns that are used", listed(&reading.used)),
-        ("columns that stay here", listed(&reading.ignored)),
+        ("columns that are used", few(&reading.used)),
+        ("columns that stay here", few(&reading.ignored)),
         ("kept here by the schema", kept),
     ]
-}
-
-/// The same for a terminal.
-pub(crate) fn columns(reading: &Reading) -> String {
-    columns_of(reading).map(|(what, names)| format!("{:<26}{names}\n", format!("{what}:"))).concat()
 }
 
 /// What a plan does with columns that it does not name.

@@ -7,7 +7,7 @@ from shaped_answers import triangle
 from steps import confined
 
 QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]
-MISSING = "rows that a site could not use were never counted together: each site has its own count, by reason (`veilsum inspect`)"
+MISSING = "rows that a site could not use were never counted together: each site has its own count, by reason (`veilsum check`)"
 
 
 def bins_of(lower, upper, counts):

@@ -20,7 +20,7 @@ use veilsum_node::{
     cost::Cost,
     documents::{self, Federation, Fingerprint, fingerprint, policy_of},
     error::{Code, Failure},
-    release::{About, Account, Data, Left, may_agree},
+    release::{Account, Data, Left, may_agree},
     store::{Ledger, identity_for},
 };
 
@@ -65,8 +65,7 @@ pub(super) fn agree(args: &AgreeArgs, json: bool) -> Result<(), Failure> {
     let (site, _) = policy_of(args.policy.as_deref(), Some(&key))?;
     let (state, head) = (place.state, place.head);
     let account = Ledger::look(&state, &head, &identity)?;
-    let about = About { work: &federation.work, terms: &federation.terms, sites: federation.roster.sites.len() };
-    may_agree(about, &site.policy, &account)?;
+    may_agree(&federation, &site.policy, &account)?;
     let plan = federation.terms.hash();
     let asked = screen(&federation, &account)?;
     if !json {

@@ -131,7 +131,7 @@ fn says(federation: &Federation, cost: &Cost, path: &Path) -> String {
         n => format!("{} to read below", counted(n, "warning")),
     };
     format!(
-        "Yes: {} is valid, signed by {} for these {}; {know}. It asks at most {} about {}. Whether a site answers them, `veilsum policy check` \
+        "Yes: {} is valid, signed by {} for these {}; {know}. It asks at most {} about {}. Whether a site answers them, `veilsum check` \
          says.\n",
         path.display(),
         federation.roster.coordinator.name,

@@ -249,7 +249,7 @@ fn told(judge: &Judge, news: News) {
             }
         }
         News::Schema { columns } => crate::tell!(
-            "another schema is here, of {}; look whether your rows fit: veilsum schema check",
+            "another schema is here, of {}; look whether your rows fit: veilsum check",
             counted(columns, "column")
         ),
         News::Answered { answer, words } => crate::tell!("a plan is proposed; {}\n  {words}", answer.of_this_party()),

@@ -1,5 +1,6 @@
 //! What a plan means in numbers: thresholds, layouts, precision and bytes, from the roster and the plan alone.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use veilsum_cluster::{Per, Recipe, method::Seeding};
 use veilsum_proto::{
@@ -56,6 +57,7 @@ pub struct Cost {
 }
 
 /// One question of a run.
+#[derive(Serialize)]
 pub struct QuestionCost {
     /// Its name in logs.
     pub name: &'static str,
@@ -64,12 +66,14 @@ pub struct QuestionCost {
     /// Words of the masked vector.
     pub words: usize,
     /// Bytes that one site uploads to answer, nobody missing.
+    #[serde(rename = "upload_bytes_per_round")]
     pub round_bytes: usize,
     /// The blocks of the vector.
     pub blocks: Vec<BlockCost>,
 }
 
 /// One block of a vector.
+#[derive(Serialize)]
 pub struct BlockCost {
     /// What its entries are.
     pub name: &'static str,
@@ -78,10 +82,13 @@ pub struct BlockCost {
     /// Fractional bits.
     pub fraction_bits: i32,
     /// Largest absolute value of an entry at one site with `max_rows` rows.
+    #[serde(rename = "largest_per_site")]
     pub largest: f64,
     /// Largest error of an entry of the total by rounding to fixed point.
+    #[serde(rename = "rounding_error_of_total")]
     pub rounding: f64,
     /// Standard deviation of the noise in an entry of a total over all sites, where the plan has noise.
+    #[serde(rename = "noise_of_total")]
     pub noise: Option<f64>,
 }
 
@@ -252,14 +259,6 @@ impl Cost {
 
     /// For --json.
     pub fn to_json(&self) -> Value {
-        let block = |b: &BlockCost| {
-            json!({ "name": b.name, "entries": b.entries, "fraction_bits": b.fraction_bits,
-                "largest_per_site": b.largest, "rounding_error_of_total": b.rounding, "noise_of_total": b.noise })
-        };
-        let question = |q: &QuestionCost| {
-            json!({ "name": q.name, "asked_by": q.asked_by, "words": q.words, "upload_bytes_per_round": q.round_bytes,
-                "blocks": q.blocks.iter().map(block).collect::<Vec<_>>() })
-        };
         json!({
             "sites": self.sites,
             "threshold": self.threshold,
@@ -274,7 +273,7 @@ impl Cost {
             "upload_bytes_per_deck": self.deck_bytes,
             "count_slots": self.count_slots,
             "upload_bytes_per_count_deck": self.count_deck_bytes,
-            "questions": self.questions.iter().map(question).collect::<Vec<_>>(),
+            "questions": self.questions,
             "warnings": self.warnings,
         })
     }

@@ -130,7 +130,7 @@ impl Description {
             rows: found.rows,
             spread_rows: (found.spread_rows != found.rows).then_some(found.spread_rows),
             histogram_rows: found.histogram_rows.filter(|rows| *rows != found.rows),
-            missing: "rows that a site could not use were never counted together: each site has its own count, by reason (`veilsum inspect`)",
+            missing: "rows that a site could not use were never counted together: each site has its own count, by reason (`veilsum check`)",
             categories: categories.collect(),
             numbers: work.columns.iter().enumerate().map(number).collect(),
             correlations: found.covariances.is_some().then(|| (0..d).map(line).collect()),

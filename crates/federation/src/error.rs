@@ -143,7 +143,7 @@ impl From<veilsum_proto::Error> for Failure {
 fn after_refusal(rule: Rule) -> &'static str {
     match rule {
         Rule::Pol8 => {
-            "agree on a plan whose rho is left in the account (`veilsum ledger budget`); a plan with noise is good for one run"
+            "agree on a plan whose rho is left in the account (`veilsum check`); a plan with noise is good for one run"
         }
         Rule::Pol9 => "ask for a plan with noise; what exact totals tell of rows, `veilsum plan show` says",
         Rule::Rel3 => "agree on a plan with larger blocks (--block-size), or take part when more sites are there",
@@ -155,7 +155,7 @@ fn after_refusal(rule: Rule) -> &'static str {
         Rule::Rel7 => {
             "agree with the sites of the block on one run from which the changed rows of enough of them count"
         }
-        _ => "agree on a plan that this site's policy allows (`veilsum policy show`)",
+        _ => "agree on a plan that this site's policy allows (`veilsum check`)",
     }
 }
 

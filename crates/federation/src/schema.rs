@@ -4,7 +4,12 @@
 //! Nothing of a schema may come from rows: ranges and categories are public, and a range that was taken from rows tells the largest
 //! value of one of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+};
+
+use serde::Serialize;
 
 use crate::{
     columns::{self, Categorical, Column},
@@ -19,7 +24,7 @@ pub const MAX_WORDS: usize = 256;
 pub const MAX_TEXT: usize = 256;
 
 /// What a federation's rows consist of.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Schema {
     /// The columns that a plan may use.
     pub columns: Vec<Described>,
@@ -32,7 +37,7 @@ pub struct Schema {
 }
 
 /// One column.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Described {
     /// Its name in every plan.
     pub name: String,
@@ -41,11 +46,22 @@ pub struct Described {
     /// What else a site's header may call it.
     pub also: Vec<String>,
     /// Which values it may have.
+    #[serde(flatten)]
     pub kind: Kind,
 }
 
+impl fmt::Display for Described {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Number { lower, upper, .. } => write!(f, "{}: {lower} to {upper}, in {}", self.name, self.unit),
+            Kind::Category { categories, .. } => write!(f, "{}: one of {}", self.name, categories.join(", ")),
+        }
+    }
+}
+
 /// Which values a column may have.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
 pub enum Kind {
     /// Numbers.
     Number {
@@ -66,7 +82,8 @@ pub enum Kind {
 }
 
 /// What is done about a row with a missing value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Missing {
     /// It is an error at that site.
     #[default]

@@ -2,7 +2,7 @@
 //! party in; and whether this machine is fit. Nothing here takes part in a run or disturbs one.
 
 use std::{
-    fs, io,
+    fmt, fs, io,
     io::Write,
     net::{IpAddr, Ipv6Addr, SocketAddr},
     path::Path,
@@ -55,6 +55,12 @@ pub struct Finding {
     pub next: String,
     /// The exit code of a check that failed.
     pub code: Option<u8>,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}  {}: {}", format!("{:?}", self.outcome).to_uppercase(), self.check, self.says)
+    }
 }
 
 impl Finding {
@@ -127,7 +133,7 @@ pub fn disk(folder: &Path) -> Finding {
             _ => Path::new("."),
         };
     }
-    let file = there.join(format!(".veilsum-doctor-{}", std::process::id()));
+    let file = there.join(format!(".veilsum-check-{}", std::process::id()));
     let tried = write_and_remove(&file);
     let made = if there == folder { String::new() } else { format!(", where {} will be made", folder.display()) };
     match tried {
@@ -318,36 +324,22 @@ fn unreached(peer: &Member, way: &Way, e: &CarrierError, shut: bool, otherwise: 
     if failure.code != Code::Network {
         return Finding::fail(&way.check, Failure { message: says, ..failure });
     }
-    let udp = way.straight.is_none() && way.check.ends_with("QUIC");
-    match e {
-        CarrierError::Unreachable { .. } if otherwise && udp => Finding::warn(
-            &way.check,
-            says,
-            format!(
-                "a run takes the other way. A firewall drops UDP, or {name} listens on TCP alone: let UDP to its port {port} out, or \
-                 leave it so and start with --transport tcp"
-            ),
-        ),
-        _ if otherwise => Finding::warn(
-            &way.check,
-            says,
-            format!(
-                "a run takes the other way, and has none left where that one is lost: let TCP to port {port} of {name} out"
-            ),
-        ),
-        CarrierError::Unreachable { .. } => Finding::fail(
-            &way.check,
-            Failure {
-                message: says,
-                advice: format!(
-                    "ask the operator of {name} whether it runs now and whether {port} is its port; if so, give the network team the \
-                     table below"
-                ),
-                ..failure
-            },
-        ),
-        _ => Finding::fail(&way.check, Failure { message: says, ..failure }),
+    if otherwise {
+        let over = if way.check.ends_with("QUIC") { "UDP" } else { "TCP" };
+        let next = format!(
+            "a run takes the other way, and has none left if that one is lost: let {over} to port {port} of {name} out; if {name} listens on \
+             TCP alone, start with --transport tcp"
+        );
+        return Finding::warn(&way.check, says, next);
     }
+    let advice = match e {
+        CarrierError::Unreachable { .. } => format!(
+            "ask the operator of {name} whether it runs now and whether {port} is its port; if so, give the network team the lines for the \
+             firewall"
+        ),
+        _ => failure.advice,
+    };
+    Finding::fail(&way.check, Failure { message: says, advice, ..failure })
 }
 
 /// Whether the coordinator said that no run is going on.
@@ -407,6 +399,13 @@ pub struct Rule {
     pub protocol: &'static str,
     /// What for.
     pub why: String,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Rule { direction, from, to, port, protocol, why } = self;
+        write!(f, "{direction}: from {from} to {to}, port {port}, {protocol}: {why}")
+    }
 }
 
 const HERE: &str = "this machine";

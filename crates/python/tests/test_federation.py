@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import veilsum
-from veilsum import errors, ledger, plan, policy, roster
+from veilsum import errors, ledger, plan, roster
 from veilsum.federation import carry
 
 COLUMNS = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
@@ -88,7 +88,7 @@ def test_a_whole_federation_by_hand(tmp_path):
         assert np.abs(site.result().centres - result.centres).max() < 1e-12
     assert np.abs(nearest(result.centres) - CENTRES).max() < 0.03
     # The ledger of a site holds what left it, as on the command line.
-    assert ledger.budget(key=tmp_path / "site-0.key")
+    assert veilsum.check(key=tmp_path / "site-0.key")["account"]["answers"]
     assert ledger.verify(tmp_path / "site-0.key.state" / "ledger.jsonl", key=tmp_path / "site-0.card")
     assert veilsum.FuzzyCMeans(3, init=result.centres, tol=1e-9).fit(np.concatenate(rows)).n_iter_ < 30
 
@@ -142,8 +142,7 @@ def coordinator_letter(frame):
 
 def test_a_site_answers_nothing_without_its_policy_and_its_roster(tmp_path):
     strict = tmp_path / "strict.toml"
-    shown = policy.show()
-    assert shown
+    assert veilsum.check()["policy"]["keys"]["exact"] == "by-agreement"
     rows = sites()
     names = ["site-0", "site-1", "site-2"]
     veilsum.Federation.create(tmp_path, COLUMNS, sites=names, **OPTIONS)
@@ -187,9 +186,9 @@ def test_documents(tmp_path):
     np.savetxt(tmp_path / "rows.csv", sites()[0], delimiter=",", header="x,y", comments="")
     # Nobody has agreed to it, and then somebody has.
     with pytest.raises(errors.PolicyError, match="POL-9"):
-        policy.check(key=tmp_path / "a.key", data=tmp_path / "rows.csv", **documents)
+        veilsum.check(key=tmp_path / "a.key", data=tmp_path / "rows.csv", **documents)
     plan.agree(key=tmp_path / "a.key", fingerprint=plan.show(**documents)["fingerprint"], **documents)
-    assert policy.check(key=tmp_path / "a.key", data=tmp_path / "rows.csv", **documents)
+    assert veilsum.check(key=tmp_path / "a.key", data=tmp_path / "rows.csv", **documents)["answer"]
     page = tmp_path / "page.html"
     plan.privacy(html=page, **documents)
     assert page.read_text().startswith("<!")

@@ -97,9 +97,9 @@ fn a_plan_with_candidates_is_answered_in_sql_and_one_that_asks_for_more_is_refus
     ended.expect(0);
     let (plan, roster) = (p.folder.path("plan.toml"), p.folder.path("roster.toml"));
     let policy = p.folder.path("push.toml");
-    let args = ["policy", "check", "--plan", &plan, "--roster", &roster, "--policy", &policy];
+    let args = ["check", "--offline", "--plan", &plan, "--roster", &roster, "--policy", &policy];
     let told = veilsum_testkit::program::veilsum(&args).expect(7);
-    assert!(told.stdout.contains("columns that are used:    x, y"), "{told:?}");
+    assert!(told.stdout.contains("columns that are used: x, y"), "{told:?}");
     p.plan("roster.toml", "plan.toml", &["--method", "gmm"]);
     let told = start(&client(&p, 3, Some("push.toml"))).wait(LIMIT).expect(3);
     assert!(told.stderr.contains("shaped_sums") && told.stderr.contains("does not answer every question"), "{told:?}");

@@ -82,6 +82,11 @@ impl Ended {
         format!("{}{}", self.stdout, self.stderr)
     }
 
+    /// The same without the breaks of lines that fold.
+    pub fn unfolded(&self) -> String {
+        self.text().split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
     /// Ended with this code and, where that is a failure, with an error and a next step and without a panic.
     pub fn expect(self, code: i32) -> Ended {
         assert_eq!(self.code, Some(code), "{self:#?}");

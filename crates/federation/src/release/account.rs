@@ -406,18 +406,6 @@ impl Account {
         let places = self.places.get(&place(cohort, rows, answer)).into_iter().flatten();
         places.copied().find(|at| answer.cost.nano_rho.is_none() && same(&self.given[*at].answer, answer))
     }
-
-    /// Answers by kind.
-    pub fn kinds(&self) -> Vec<(String, u64)> {
-        let mut kinds: Vec<(String, u64)> = Vec::new();
-        for given in &self.given {
-            match kinds.iter_mut().find(|(kind, _)| *kind == given.answer.kind) {
-                Some((_, n)) => *n += 1,
-                None => kinds.push((given.answer.kind.clone(), 1)),
-            }
-        }
-        kinds
-    }
 }
 
 fn place(cohort: &Hash, rows: &Hash, answer: &Answer) -> [Hash; 3] {

@@ -1,29 +1,22 @@
 //! What a site's door says to a whole plan ([PRO-2], [POL-8], [POL-9]): one function for the answer to a proposal, for the checks that
 //! an operator runs, and for the start of a run. It reads roster, plan, policy and ledger, and no row.
 
+use std::fmt;
+
+use serde::Serialize;
 use veilsum_cluster::{Algorithm, method::Seeding};
 use veilsum_proto::{
     Error, Rule,
-    plan::Terms,
-    policy::{self, Exact, Policy},
+    history::SignedChange,
+    identity::PublicKey,
+    policy::{self, Exact, Policy, rho_text},
 };
 
 use super::{Account, facts, promise};
-use crate::{plan::PlanSpec, question::SumBounds};
-
-/// A plan and the number of sites on its roster.
-#[derive(Clone, Copy)]
-pub struct About<'a> {
-    /// The method part.
-    pub work: &'a PlanSpec,
-    /// The terms.
-    pub terms: &'a Terms,
-    /// Sites of the roster.
-    pub sites: usize,
-}
+use crate::{agreed::Federation, question::SumBounds};
 
 /// A yes to a whole plan.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Yes {
     /// What it spends at most, in 10^-9 of rho; `None` without noise.
     pub nano_rho: Option<u64>,
@@ -33,8 +26,51 @@ pub struct Yes {
     pub runs: Option<u32>,
 }
 
+impl fmt::Display for Yes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(rho) = self.nano_rho else {
+            return f.write_str("this site answers the whole plan, to whose exact totals its operator agreed.");
+        };
+        let (rho, left) = (rho_text(rho), rho_text(self.left));
+        write!(f, "this site answers the whole plan. It spends rho {rho} at most, and leaves {left} in the account. ")?;
+        match self.runs.unwrap_or(0) {
+            0 => write!(f, "No further plan like it fits."),
+            1 => write!(f, "1 more plan like it fits."),
+            more => write!(f, "{more} more plans like it fit."),
+        }
+    }
+}
+
 fn refused<T>(what: impl Into<String>, rule: Rule) -> Result<T, Error> {
     Err(Error::Refused { what: what.into(), rule })
+}
+
+/// What this site says of a proposed plan, and of one that its operator checks: [`judge`]; and no block of its rows lacks a site on this
+/// roster, of which `history` tells the new keys ([REL-5]).
+///
+/// # Errors
+/// As [`judge`].
+pub fn verdict(
+    federation: &Federation,
+    policy: &Policy,
+    account: &Account,
+    history: &[SignedChange],
+    now: u64,
+) -> Result<Yes, Error> {
+    let yes = judge(federation, policy, account, now)?;
+    let current = |key: PublicKey| {
+        let rekeys = history.iter().flat_map(|signed| &signed.change.rekeys);
+        rekeys.fold(key, |key, rekey| if rekey.old == key { rekey.new } else { key })
+    };
+    let mut members = account.block().into_iter().flat_map(|block| &block.members);
+    if members.any(|(key, _)| federation.roster.find(&current(*key)).is_none()) {
+        return refused(
+            "a site with which these rows were answered together is on the roster no more; if other rows take their place, say so: \
+             veilsum ledger separate",
+            Rule::Rel5,
+        );
+    }
+    Ok(yes)
 }
 
 /// Whether this site answers the whole plan. A yes holds for all of its questions: what is spent is what the plan promises, and
@@ -43,14 +79,14 @@ fn refused<T>(what: impl Into<String>, rule: Rule) -> Result<T, Error> {
 ///
 /// # Errors
 /// `Error::Refused` with the rule.
-pub fn judge(about: About<'_>, policy: &Policy, account: &Account, now: u64) -> Result<Yes, Error> {
-    if about.work.recipe.noise.is_some() && account.rho_of(&about.terms.hash()) > 0 {
+pub fn judge(federation: &Federation, policy: &Policy, account: &Account, now: u64) -> Result<Yes, Error> {
+    if federation.work.recipe.noise.is_some() && account.rho_of(&federation.terms.hash()) > 0 {
         return refused(
             "this plan was answered before, and a second run has noise of its own: agree on a new plan",
             Rule::Pol8,
         );
     }
-    judge_rest(about, policy, account, now)
+    judge_rest(federation, policy, account, now)
 }
 
 /// The same for the rest of a run that was interrupted: what it has spent is part of what the plan promises. What was kept for it may
@@ -58,8 +94,8 @@ pub fn judge(about: About<'_>, policy: &Policy, account: &Account, now: u64) -> 
 ///
 /// # Errors
 /// As [`judge`].
-pub fn judge_rest(about: About<'_>, policy: &Policy, account: &Account, now: u64) -> Result<Yes, Error> {
-    let About { work, terms, sites } = about;
+pub fn judge_rest(federation: &Federation, policy: &Policy, account: &Account, now: u64) -> Result<Yes, Error> {
+    let (work, terms, sites) = (&*federation.work, &*federation.terms, federation.roster.sites.len());
     policy::check_size(terms, &policy.floor, sites)?;
     policy::threshold(terms, &policy.floor, sites, sites)?;
     if policy::least_in_block(terms, &policy.floor, sites) > sites {
@@ -103,8 +139,8 @@ const LEAST_WIDTH: f64 = 0.02;
 ///
 /// # Errors
 /// `Error::Refused` with what is in the way.
-pub fn may_agree(about: About<'_>, policy: &Policy, account: &Account) -> Result<(), Error> {
-    let About { work, terms, .. } = about;
+pub fn may_agree(federation: &Federation, policy: &Policy, account: &Account) -> Result<(), Error> {
+    let (work, terms) = (&federation.work, &federation.terms);
     let recipe = &work.recipe;
     let no = |what: &str| refused(what, Rule::Pol9);
     if recipe.noise.is_some() {

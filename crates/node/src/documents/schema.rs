@@ -31,7 +31,7 @@ const FILE: &str = "schema.toml";
 const OTHER: &str = "schema.toml.new";
 /// A copy of the schema by which a site took part last.
 const KEPT: &str = "schema.toml.kept";
-const NEXT: &str = "correct the schema; `veilsum schema make` proposes one from a file's header";
+const NEXT: &str = "correct the schema; `veilsum schema` proposes one from a file's header";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -242,7 +242,7 @@ pub fn other_schema(roster: &Path) -> Option<PathBuf> {
 pub fn schema_differs(other: &Path) -> Failure {
     let what =
         format!("the coordinator has another schema than this party: it lies here as {} [SCH-3]", other.display());
-    let next = "a schema says how rows are read, so it is yours to agree to: compare it with schema.toml, look with `veilsum schema check`, \
+    let next = "a schema says how rows are read, so it is yours to agree to: compare it with schema.toml, look with `veilsum check`, \
                 and put it in its place";
     Failure::input(what, next)
 }
@@ -308,7 +308,7 @@ pub fn header_of(from: &RowsFrom, schema: Option<&Schema>) -> Result<(Vec<String
 }
 
 /// What a plan does with the columns of a site's file.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Reading {
     /// Those that it reads, by the plan's names: numbers, categories, then the label whose counts it releases.
     pub used: Vec<String>,
@@ -332,22 +332,23 @@ pub fn reading_of(federation: &Federation, from: &RowsFrom) -> Result<Reading, F
     let (own, header) = header_of(from, schema)?;
     let label = federation.work.labels.as_ref().map(|labels| labels.column.as_str());
     let used: Vec<String> = federation.work.headers().chain(label).map(str::to_owned).collect();
+    Ok(reading((&own, &header), used, schema))
+}
+
+/// What is used of the columns of a file (its own names, and those of the schema), and what stays.
+fn reading((own, header): (&[String], &[String]), used: Vec<String>, schema: Option<&Schema>) -> Reading {
     let kept = schema.and_then(|schema| schema.label.clone()).filter(|label| header.contains(label));
-    let ignored = own.into_iter().zip(header).map(|(own, name)| if name.is_empty() { own } else { name });
-    let ignored = ignored.filter(|name| !used.contains(name) && Some(name) != kept.as_ref()).collect();
-    Ok(Reading { used, ignored, kept })
+    let names = own.iter().zip(header).map(|(own, name)| if name.is_empty() { own } else { name });
+    let ignored = names.filter(|name| !used.contains(name) && Some(*name) != kept.as_ref()).cloned().collect();
+    Reading { used, ignored, kept }
 }
 
 /// How a site's file fits to a schema. It says nothing of how many rows there are.
 pub struct Fit {
-    /// Columns of the file that plans may use, by the schema's names.
-    pub used: Vec<String>,
-    /// Those that stand in the header under another name: the file's and the schema's.
+    /// What plans may do with the columns of the file.
+    pub reading: Reading,
+    /// Columns that stand in the header under another name: the file's and the schema's.
     pub renamed: Vec<(String, String)>,
-    /// Columns of the file of which nothing leaves.
-    pub ignored: Vec<String>,
-    /// The label, where the file has it: it is read by nobody and stays.
-    pub label: Option<String>,
     /// Columns of the schema that the file lacks.
     pub lacking: Vec<String>,
     /// Why rows cannot be used, where the columns are there.
@@ -381,26 +382,13 @@ impl Fit {
 /// A [`Failure`] where the file cannot be read as a table at all.
 pub fn fit_of(schema: &Schema, from: &RowsFrom, ranges: bool) -> Result<Fit, Failure> {
     let (own, header) = header_of(from, Some(schema))?;
-    let is = |name: &String| schema.get(name).is_some();
-    let label = schema.label.clone().filter(|label| header.contains(label));
+    let used = header.iter().filter(|name| schema.get(name).is_some()).cloned().collect();
     let lacking = schema.columns.iter().map(|column| &column.name).filter(|name| !header.contains(name));
     let lacking: Vec<String> = lacking.cloned().collect();
+    let renamed = own.iter().zip(&header).filter(|(own, name)| own != name && !name.is_empty());
     let mut fit = Fit {
-        used: header.iter().filter(|name| is(name)).cloned().collect(),
-        renamed: own
-            .iter()
-            .zip(&header)
-            .filter(|(own, name)| own != name && !name.is_empty())
-            .map(|(a, b)| (a.clone(), b.clone()))
-            .collect(),
-        ignored: own
-            .iter()
-            .zip(&header)
-            .map(|(own, name)| if name.is_empty() { own } else { name })
-            .filter(|name| !is(name) && Some(*name) != label.as_ref())
-            .cloned()
-            .collect(),
-        label,
+        renamed: renamed.map(|(own, name)| (own.clone(), name.clone())).collect(),
+        reading: reading((&own, &header), used, Some(schema)),
         lacking,
         unusable: None,
         left_out: Reasons::default(),
@@ -502,7 +490,10 @@ mod tests {
         let schema = parsed(TEXT).unwrap();
         let fit = fit_of(&schema, &(&data).into(), true).unwrap();
         assert!(fit.fits());
-        assert_eq!((fit.used.join(" "), fit.ignored.join(" ")), ("smoker age".to_owned(), "note".to_owned()));
+        assert_eq!(
+            (fit.reading.used.join(" "), fit.reading.ignored.join(" ")),
+            ("smoker age".to_owned(), "note".to_owned())
+        );
         assert_eq!(fit.renamed, [("Alter".to_owned(), "age".to_owned())]);
         assert_eq!(
             fit.left_out.to_string(),

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
 use veilsum_proto::{
     ledger::MAX_NAME,
@@ -77,7 +77,7 @@ struct File {
 const MOST_RHO: f64 = 1_000.0;
 
 const KEYS: &str = "the keys are rho, exact, max_rows, min_cohort, colluders, contributors, max_rounds, methods, columns, data and \
-    [rows] source, answerer, answerer_seconds, memory, precision, person, rows_per_person, filter, missing, missing_marks, columns, values, units; `veilsum policy show` prints them with their meaning";
+    [rows] source, answerer, answerer_seconds, memory, precision, person, rows_per_person, filter, missing, missing_marks, columns, values, units; `veilsum check` prints them with their meaning";
 
 /// The policy in `path`.
 ///
@@ -250,48 +250,25 @@ impl SitePolicy {
         ]
     }
 
-    /// Every key with its value and what it means, for people.
+    /// Every key with its value, as a file has it, and what it means, for people.
     pub fn meanings(&self) -> Vec<[String; 3]> {
-        let value = |value: &Value| match value {
-            Value::Null => "absent".to_owned(),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        self.keys()
-            .into_iter()
-            .map(|Key { name, value: of, means }| [name.to_owned(), value(&of), means.to_owned()])
-            .collect()
+        let value = |value: &Value| if value.is_null() { "absent".to_owned() } else { value.to_string() };
+        let keys = self.keys().into_iter();
+        keys.map(|Key { name, value: of, means }| [name.to_owned(), value(&of), means.to_owned()]).collect()
     }
+}
 
-    /// For --json: the keys as the file has them.
-    pub fn to_json(&self) -> Value {
-        let mut out = serde_json::Map::new();
-        for Key { name, value, .. } in self.keys() {
-            out.insert(name.into(), value);
+/// The keys as a file has them that says the same.
+impl Serialize for SitePolicy {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        for Key { name, value, .. } in self.keys().into_iter().filter(|key| !key.value.is_null()) {
+            map.serialize_entry(name, &value)?;
         }
         if *self.rows != RowRules::default() {
-            out.insert("rows".into(), serde_json::to_value(RowsPart::of(&self.rows)).unwrap_or_default());
+            map.serialize_entry("rows", &RowsPart::of(&self.rows))?;
         }
-        Value::Object(out)
-    }
-
-    /// As a file that says the same.
-    pub fn to_text(&self) -> String {
-        let mut text = String::new();
-        for Key { name, value, means } in self.keys() {
-            // JSON's numbers, texts and lists of texts are TOML's.
-            let line = if value.is_null() { format!("# {name} =") } else { format!("{name} = {value}") };
-            text += &format!("{line:<28} # {means}\n");
-        }
-        if *self.rows != RowRules::default() {
-            #[derive(serde::Serialize)]
-            struct Whole {
-                rows: RowsPart,
-            }
-            let rows = Whole { rows: RowsPart::of(&self.rows) };
-            text += &format!("\n{}", toml::to_string(&rows).unwrap_or_default());
-        }
-        text
+        map.end()
     }
 }
 
@@ -311,15 +288,15 @@ mod tests {
     fn an_empty_file_is_the_strict_default_and_what_is_shown_reads_back() {
         let strict = SitePolicy::default();
         assert_eq!(policy("").unwrap(), strict);
-        assert_eq!(policy(&strict.to_text()).unwrap(), strict);
+        assert_eq!(policy(&toml::to_string(&strict).unwrap()).unwrap(), strict);
         let own = policy(
             "rho = 0.25\nexact = \"never\"\nmethods = [\"fcm\"]\ncolumns = [\"a b\"]\ndata = \"ward 7\"\ncontributors = 3\n",
         )
         .unwrap();
         assert_eq!((own.policy.nano_rho, own.policy.exact, own.data.as_str()), (250_000_000, Exact::Never, "ward 7"));
         assert_eq!(own.policy.floor.contributors, 3);
-        assert_eq!(policy(&own.to_text()).unwrap(), own);
-        assert_eq!(own.to_json()["exact"], "never");
+        assert_eq!(policy(&toml::to_string(&own).unwrap()).unwrap(), own);
+        assert_eq!(json!(own)["exact"], "never");
     }
 
     #[test]
@@ -330,11 +307,11 @@ mod tests {
             missing_marks = [\"-99\"]\ncolumns = { age = \"Alter in Jahren\" }\n\
             [rows.values]\neducation = { primary = 1, secondary = \"high\" }\n[rows.units]\nweight = { factor = 0.45359237 }\n";
         let own = policy(text).unwrap();
-        assert_eq!(policy(&own.to_text()).unwrap(), own, "{}", own.to_text());
+        assert_eq!(policy(&toml::to_string(&own).unwrap()).unwrap(), own);
         assert_eq!(own.rows.precision, crate::release::Precision::Single);
         assert_eq!((own.rows.persons.as_ref().map(|of| of.rows), own.policy.rows_per_person), (Some(1), Some(1)));
         assert_eq!((own.rows.memory, own.rows.columns["age"].as_str()), (Some(512 << 20), "Alter in Jahren"));
-        assert_eq!(own.to_json()["rows"]["units"]["weight"]["factor"], 0.453_592_37);
+        assert_eq!(json!(own)["rows"]["units"]["weight"]["factor"], 0.453_592_37);
         let from = own.rows_from(None, Some(Path::new("a/site.toml")), Some(Path::new("a/b.key"))).unwrap();
         assert_eq!((from.data, from.list), ("a/lake/*.parquet".into(), Some("a/b.key.unusable-rows.csv".into())));
         assert_eq!(own.rows_from(Some(Path::new("x.csv")), None, None).unwrap().data, Path::new("x.csv"));
@@ -344,7 +321,7 @@ mod tests {
     #[test]
     fn an_answerer_stands_in_the_place_of_a_file() {
         let own = policy("[rows]\nanswerer = [\"veilsum-sql\", \"--view\", \"a b\"]\nanswerer_seconds = 9\n").unwrap();
-        assert_eq!(policy(&own.to_text()).unwrap(), own, "{}", own.to_text());
+        assert_eq!(policy(&toml::to_string(&own).unwrap()).unwrap(), own);
         let from = own.rows_from(None, None, None).unwrap();
         let command = from.answerer.clone().unwrap();
         assert_eq!((command.words[2].as_str(), command.limit.as_secs()), ("a b", 9));

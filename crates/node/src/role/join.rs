@@ -237,7 +237,7 @@ fn fits(schema: &Schema, data: &Path) -> Result<(), Failure> {
     let failure = documents::fit_of(schema, &data.into(), true)?.failure(data);
     failure.map_or(Ok(()), |failure| {
         let advice = format!(
-            "{}; then start the same command again. The schema is here: `veilsum schema check --data FILE` says all of it",
+            "{}; then start the same command again. The schema is here: `veilsum check --data FILE` says all of it",
             failure.advice
         );
         Err(Failure { advice, ..failure })

@@ -15,7 +15,7 @@ use super::config::ClientConfig;
 use crate::{
     clock::seconds_since_1970,
     error::Failure,
-    release::{About, Answering, Data, Known, Left, Offer, Origin, decide},
+    release::{Answering, Data, Known, Left, Offer, Origin, decide},
     store::{
         Ledger,
         ledger::{KEPT_FOR_A_RUN, LedgerError},
@@ -121,7 +121,6 @@ fn begun(mut ledger: Ledger, config: &ClientConfig) -> Result<Ledger, Failure> {
     if config.agreed && !ledger.book().account().has_agreed(&plan) {
         ledger.note(Note::Agreed, &Left { plan, ..Left::default() }, Hash::default())?;
     }
-    let about = About { work: &federation.work, terms: &federation.terms, sites: federation.roster.sites.len() };
-    ledger.keep(about, &config.site.policy, seconds_since_1970(), KEPT_FOR_A_RUN)??;
+    ledger.keep(federation, &config.site.policy, seconds_since_1970(), KEPT_FOR_A_RUN)??;
     Ok(ledger)
 }

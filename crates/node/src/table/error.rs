@@ -2,6 +2,9 @@
 
 use std::{fmt, io};
 
+use serde::{Serialize, Serializer};
+use serde_json::json;
+
 use crate::{cost::counted, error::OUTSIDE_BOX};
 
 use super::limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES};
@@ -70,6 +73,12 @@ impl Reasons {
 
 fn placed((file, place): &(Option<String>, Place)) -> String {
     file.as_ref().map_or_else(|| place.to_string(), |file| format!("{file} {place}"))
+}
+
+impl Serialize for Reasons {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.each().map(|(why, rows, first)| json!({ "why": why, "rows": rows, "first": first })))
+    }
 }
 
 impl fmt::Display for Reasons {
@@ -508,7 +517,7 @@ impl TableError {
             Self::Rule { next, .. } => next.clone(),
             Self::AllFiltered { .. } => "look at `filter` in site.toml: it names columns and values as the file has them".into(),
             Self::OutsideRange { .. } => "correct the row, or agree on a schema with a wider range".into(),
-            Self::AllLeftOut { .. } => "look at the columns that are empty: `veilsum schema check` names them".into(),
+            Self::AllLeftOut { .. } => "look at the columns that are empty: `veilsum check` names them".into(),
             Self::TwiceNamed { .. } => "leave one of them out of the file".into(),
             Self::NotFinite { .. } => "remove such rows or correct them".into(),
             Self::NotUtf8 { .. } => "save the file as \"CSV UTF-8\", or convert it with iconv".into(),

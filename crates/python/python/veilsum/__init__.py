@@ -10,6 +10,7 @@ See the page "Python" of the book.
 from __future__ import annotations
 
 from . import errors
+from ._commands import check
 from .cluster import FuzzyCMeans, KMeans
 from .errors import VeilsumError
 from .federation import Coordinator, Federation, Frame, Intermediary, Result, Site
@@ -26,12 +27,13 @@ __all__ = [
     "Site",
     "VeilsumError",
     "answer",
+    "check",
     "errors",
 ]
 
 __version__ = "0.1.0"
 
-_MODULES = ("answerer", "dask", "engines", "ledger", "plan", "policy", "questions", "report", "roster", "spark")
+_MODULES = ("answerer", "dask", "engines", "ledger", "plan", "questions", "report", "roster", "spark")
 
 
 def __getattr__(name: str):

@@ -63,3 +63,17 @@ def call(*words: Any, others: Iterable[Any] = (), **named: Any) -> Any:
         That of the command, with its code, its culprit and the next step.
     """
     return json.loads(_core.call([*map(_word, words), *options(named), *(["--"] if others else []), *map(_word, others)]))
+
+
+def check(*, offline: bool = True, **options: Any) -> dict[str, Any]:
+    """Whether a party is ready: its files, its rows, what would leave of them, what its account has, and whether its policy lets it.
+
+    Options are those of ``veilsum check``: ``key``, ``plan``, ``roster``, ``data``, ``policy``, ``html``. The way to the others is left
+    out unless ``offline=False``.
+
+    Raises
+    ------
+    VeilsumError
+        That of the first thing that is in the way.
+    """
+    return call("check", offline=offline, **options)

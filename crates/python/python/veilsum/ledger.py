@@ -6,17 +6,12 @@ from typing import Any
 
 from ._commands import call
 
-__all__ = ["budget", "show", "verify"]
+__all__ = ["show", "verify"]
 
 
 def show(**options: Any) -> Any:
     """What the ledger of ``key=FILE`` holds."""
     return call("ledger", "show", **options)
-
-
-def budget(**options: Any) -> Any:
-    """What was given away; with `rows` and `columns` also about how many more runs like those so far fit."""
-    return call("ledger", "budget", **options)
 
 
 def verify(ledger: Any, **options: Any) -> Any:

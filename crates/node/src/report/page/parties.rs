@@ -190,7 +190,7 @@ pub(super) fn privacy(page: &mut Page, all: &Reported) {
                 .to_owned(),
         ),
     }
-    lines.push("What a site gave away over all runs, its own ledger says: veilsum ledger budget.".to_owned());
+    lines.push("What a site gave away over all runs, its own ledger says: veilsum check.".to_owned());
     page.list(&lines);
 }
 

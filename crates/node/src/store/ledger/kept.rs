@@ -10,7 +10,10 @@ use veilsum_proto::{
 };
 
 use super::{Ledger, LedgerError};
-use crate::release::{About, Left, Yes, judge, judge_rest};
+use crate::{
+    agreed::Federation,
+    release::{Left, Yes, judge, judge_rest},
+};
 
 /// For how long what a plan spends is kept after a yes to its proposal; a member that stands by keeps it anew before it lapses.
 pub const KEPT_FOR_A_PROPOSAL: Duration = Duration::from_secs(24 * 3_600);
@@ -26,15 +29,15 @@ impl Ledger {
     /// [`LedgerError`] where the ledger cannot be written.
     pub fn keep(
         &mut self,
-        about: About<'_>,
+        federation: &Federation,
         policy: &Policy,
         now: u64,
         kept: Duration,
     ) -> Result<Result<Yes, Error>, LedgerError> {
-        let (plan, account) = (about.terms.hash(), self.book().account());
+        let (plan, account) = (federation.terms.hash(), self.book().account());
         let verdict = match account.rho_of(&plan) > 0 && account.kept_for(&plan).is_some() {
-            true => judge_rest(about, policy, account, now),
-            false => judge(about, policy, account, now),
+            true => judge_rest(federation, policy, account, now),
+            false => judge(federation, policy, account, now),
         };
         if let Ok(Yes { nano_rho: Some(nano_rho), .. }) = verdict {
             let enough = now.saturating_add(kept.as_secs() / 2);

@@ -1,0 +1,406 @@
+//! `veilsum check`: whether this party is ready for a run, and what to do if it is not. It looks at the party's files and machine, at
+//! its rows, at what would leave of them, at whether its own policy lets it, and at the way to the others. Nothing is sent but the
+//! question whether the others would let this party in ([APP-9]), and nothing is kept.
+
+mod leaves;
+mod report;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use clap::Args;
+use veilsum_node::{
+    answerer::Answerer,
+    app_messages::SOFTWARE,
+    carrier::{Address, Proxy},
+    checkup::{self, Caller, Finding},
+    clock::seconds_since_1970,
+    cost::counted,
+    documents::{
+        self, Federation, Offered, RowsFrom, SitePolicy, fingerprint, fit_of, load_identity, load_plan, load_roster,
+        policy_of, reading_of, roster_fingerprint, whoami,
+    },
+    error::Failure,
+    release::{Account, Known, Origin, verdict},
+    schema::Schema,
+    store::{Ledger, next_of},
+    table,
+};
+use veilsum_proto::{
+    Rule,
+    identity::Identity,
+    roster::{Member, PartyId, Roster},
+    suite::VERSION,
+};
+
+use self::{
+    leaves::Leaves,
+    report::{Checked, InForce, Part, Report, Spent},
+};
+use crate::{
+    page::{self, Print},
+    party::{block_on, head_of, key_beside, state_of},
+    verb::{self, Verb},
+};
+
+/// Say whether this party is ready: its files, its rows, what would leave, and whether its own policy lets it
+///
+/// The exit code is that of the first thing that is in the way: 3 for files and rows, 7 if this site's own policy refuses the plan, 4 if
+/// somebody cannot be reached.
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// This party's secret key file [default: the only *.key file beside the roster]
+    ///
+    /// Its place on the roster says whether this is a site, the coordinator or the intermediary.
+    #[arg(long, value_name = "FILE.key")]
+    pub key: Option<PathBuf>,
+    /// The federation's roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// The plan [default: plan.toml beside the roster, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// The federation's schema [default: schema.toml beside the roster, if it is there]
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
+    /// This site's rows: a file, a folder, a pattern or - [default: `source` under [rows] in site.toml]
+    #[arg(long, value_name = "ROWS")]
+    pub data: Option<PathBuf>,
+    /// This site's own policy [default: site.toml beside the key, else the default]
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Folder of this party's journal and ledger [default: beside the key]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Leave out the way to the others
+    #[arg(long)]
+    pub offline: bool,
+    /// Seconds for one attempt to reach somebody
+    #[arg(long, value_name = "SECONDS", default_value_t = 3)]
+    pub timeout: u64,
+    /// The page.
+    #[command(flatten)]
+    pub print: Print,
+}
+
+impl Verb for CheckArgs {
+    /// Runs `veilsum check`.
+    ///
+    /// # Errors
+    /// A [`Failure`] with the code of the first check that failed.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let key = key_beside(self.key.as_ref(), &self.roster);
+        let mut check = Check { args: self, key: key.as_ref().ok(), part: Part::Party, report: Report::default() };
+        check.party(key.as_ref().err())?;
+        let report = check.report.concluded();
+        page::write(&report.page(), self.print.html.as_deref())?;
+        verb::print(json, &serde_json::to_value(&report).unwrap_or_default(), &report.to_string())?;
+        report.failure().map_or(Ok(()), Err)
+    }
+}
+
+/// A check that goes on.
+struct Check<'a> {
+    args: &'a CheckArgs,
+    key: Option<&'a PathBuf>,
+    part: Part,
+    report: Report,
+}
+
+/// What a site reads before it can say whether it answers.
+struct Site {
+    policy: SitePolicy,
+    from: Option<RowsFrom>,
+    rows: Option<(Arc<dyn Answerer>, Origin)>,
+}
+
+impl Check<'_> {
+    fn found(&mut self, finding: Finding) {
+        self.report.checks.push(Checked { part: self.part, finding });
+    }
+
+    fn pass(&mut self, check: &str, says: impl ToString) {
+        self.found(Finding::pass(check, says));
+    }
+
+    fn skip(&mut self, check: &str, why: impl ToString) {
+        self.found(Finding::skip(check, why));
+    }
+
+    /// The value, or a finding that says why there is none.
+    fn took<T>(&mut self, check: &str, read: Result<T, impl Into<Failure>>) -> Option<T> {
+        read.map_err(|failure| self.found(Finding::fail(check, failure.into()))).ok()
+    }
+
+    /// Everything, part by part.
+    fn party(&mut self, keyless: Option<&Failure>) -> Result<(), Failure> {
+        self.pass("version", format!("{SOFTWARE}, wire version {VERSION}"));
+        self.found(checkup::clock(SystemTime::now()));
+        if let Some(none) = keyless {
+            self.skip("key", format!("{}: give --key FILE.key", none.message));
+        }
+        let identity = self.key.and_then(|path| self.identity(path));
+        let roster = self.roster();
+        let me = self.role(identity.as_deref(), roster.as_ref());
+        let schema = self.schema();
+        let federation = self.plan(roster.as_ref(), schema.as_ref());
+        if let Some(key) = self.key {
+            self.found(checkup::disk(&state_of(key, self.args.state.as_ref())));
+        }
+        if !matches!(me, Some(PartyId::Coordinator | PartyId::Intermediary)) {
+            let name = me.and_then(|me| Some(roster.as_ref()?.name_of(me)));
+            self.site(&name.unwrap_or("a site".to_owned()), identity.as_deref(), federation.as_ref(), schema.as_ref());
+        }
+        self.part = Part::Way;
+        match (identity, &roster, me) {
+            _ if self.args.offline => self.skip("network", "no connection was tried (--offline)"),
+            (Some(identity), Some(roster), Some(me)) => self.way(identity, roster, me, federation.as_ref())?,
+            _ => self.skip("network", "whom to reach, and as whom, needs a key that is on the roster"),
+        }
+        Ok(())
+    }
+
+    fn identity(&mut self, path: &Path) -> Option<Arc<Identity>> {
+        let (identity, name) = self.took("key", load_identity(path))?;
+        let (file, card) = (path.display(), fingerprint(&identity.public().0));
+        self.pass("key", format!("{file}: the secret key of {name}, open to its owner alone; its card has {card}"));
+        Some(Arc::new(identity))
+    }
+
+    fn roster(&mut self) -> Option<Roster> {
+        let path = &self.args.roster;
+        if !path.exists() && path == Path::new("roster.toml") {
+            self.skip("roster", "give --roster FILE; what follows from it is not checked");
+            return None;
+        }
+        let roster = self.took("roster", load_roster(path))?;
+        let who = format!("{} with {}", roster.name, counted(roster.sites.len(), "site"));
+        let (print, signer) = (roster_fingerprint(&roster.hash()), &roster.coordinator.name);
+        self.pass("roster", format!("{}: {who}, signed by {signer}; fingerprint {print}", path.display()));
+        Some(roster)
+    }
+
+    /// Whose key this is, and whether its owner agreed to the roster.
+    fn role(&mut self, identity: Option<&Identity>, roster: Option<&Roster>) -> Option<PartyId> {
+        let (identity, roster, key) = (identity?, roster?, self.key?);
+        // It takes up its next key when it is started.
+        let next = load_identity(next_of(key)).ok().and_then(|(next, _)| whoami(roster, &next).ok());
+        if let Some(me) = next {
+            let says = format!("the roster has the next key of {}, which waits beside this one", roster.name_of(me));
+            self.found(Finding::warn("role", says, "start this party once: it takes up that key; then ask again"));
+            return None;
+        }
+        let offered = Offered { file: &self.args.roster, roster, key, identity };
+        let me = self.took("role", offered.whoami())?;
+        let role = match me {
+            PartyId::Coordinator => "coordinator",
+            PartyId::Intermediary => "intermediary",
+            PartyId::Site(_) => "site",
+        };
+        self.pass("role", format!("this key is {}, {role}", roster.name_of(me)));
+        self.report.role = Some(role);
+        // The coordinator makes the roster, and is asked for no fingerprint.
+        if me != PartyId::Coordinator {
+            self.agreed(&offered);
+        }
+        Some(me)
+    }
+
+    fn agreed(&mut self, offered: &Offered<'_>) {
+        match offered.passes(None) {
+            Ok(()) => {
+                self.pass("agreed", "this key's owner accepted this roster, or one of which only keys are others")
+            }
+            Err(unheard) if unheard.rule == Some(Rule::Ros8) => {
+                self.found(Finding::warn("agreed", unheard.message, unheard.advice));
+            }
+            Err(other) => self.found(Finding::fail("agreed", other)),
+        }
+    }
+
+    fn schema(&mut self) -> Option<Schema> {
+        let roster = &self.args.roster;
+        let path = self.args.schema.clone().or_else(|| documents::schema_file_beside(roster))?;
+        let schema = self.took("schema", documents::load_schema(&path))?;
+        self.pass("schema", format!("{}: {}", path.display(), counted(schema.columns.len(), "column")));
+        if let Some(other) = documents::other_schema(roster) {
+            let failure = documents::schema_differs(&other);
+            self.found(Finding::warn("schema", failure.message, failure.advice));
+        }
+        self.report.schema = Some(schema.clone());
+        Some(schema)
+    }
+
+    fn plan(&mut self, roster: Option<&Roster>, schema: Option<&Schema>) -> Option<Federation> {
+        let beside = || Some(self.args.roster.with_file_name("plan.toml")).filter(|path| path.exists());
+        let (Some(roster), Some(path)) = (roster, self.args.plan.clone().or_else(beside)) else {
+            self.skip("plan", "give --plan FILE beside its roster; what follows from it is not checked");
+            return None;
+        };
+        let made =
+            load_plan(&path, roster).and_then(|terms| Federation::new(roster.clone(), terms)?.under(schema.cloned()));
+        let federation = self.took("plan", made)?;
+        let (hash, method) = (fingerprint(&federation.terms.hash().0), federation.work.method_name());
+        self.pass("plan", format!("{}: {method}, signed and made for this roster; fingerprint {hash}", path.display()));
+        Some(federation)
+    }
+
+    /// Rows, what would leave of them, and whether it may.
+    fn site(
+        &mut self,
+        name: &str,
+        identity: Option<&Identity>,
+        federation: Option<&Federation>,
+        schema: Option<&Schema>,
+    ) -> Option<()> {
+        self.part = Part::May;
+        let (policy, file) = self.took("policy", policy_of(self.args.policy.as_deref(), self.key.map(|key| &**key)))?;
+        let from = file.as_ref().map_or("the default".to_owned(), |path| path.display().to_string());
+        self.pass("policy", format!("{from}, for the data set {:?}", policy.data));
+        self.report.policy = Some(InForce { from, keys: policy.clone() });
+        let beside = self.key.unwrap_or(&self.args.roster);
+        let from = policy.rows_from(self.args.data.as_deref(), file.as_deref(), Some(beside)).ok();
+        let mut site = Site { policy, from, rows: None };
+        self.part = Part::Read;
+        match &site.from {
+            None => self.skip("rows", "give --data ROWS, or `source` under [rows] in site.toml"),
+            Some(from) => site.rows = self.rows(from, &site.policy, federation, schema),
+        }
+        self.part = Part::Leaves;
+        if let Some(federation) = federation {
+            let rows = site.rows.as_ref().map(|(rows, _)| &**rows);
+            self.report.leaves = self.took("leaves", Leaves::of(federation, name, rows, &site.policy.policy));
+        }
+        self.part = Part::May;
+        let account = match (self.key, identity) {
+            (Some(key), Some(identity)) => self.account(key, identity, &site)?,
+            _ => {
+                self.skip("ledger", "it lies beside the key: give --key");
+                Account::default()
+            }
+        };
+        self.report.account = Some(Spent::of(&account, &site.policy));
+        let Some(federation) = federation else {
+            self.skip("answers", "whether this site answers a plan needs roster and plan");
+            return None;
+        };
+        let history = documents::load_roster_document(&self.args.roster).map(|document| document.history);
+        let history = self.took("answers", history)?;
+        let yes = verdict(federation, &site.policy.policy, &account, &history, seconds_since_1970());
+        self.report.answer = self.took("answers", yes);
+        self.report.answer.into_iter().for_each(|yes| self.pass("answers", yes));
+        Some(())
+    }
+
+    /// The rows under the schema, and under the plan.
+    fn rows(
+        &mut self,
+        from: &RowsFrom,
+        policy: &SitePolicy,
+        federation: Option<&Federation>,
+        schema: Option<&Schema>,
+    ) -> Option<(Arc<dyn Answerer>, Origin)> {
+        let place = from.place();
+        if let Some(schema) = schema.filter(|_| from.answerer.is_none()) {
+            // A number outside its range is the plan's to refuse or to move, and is looked at under the plan.
+            let fit = self.took("fits", fit_of(schema, from, federation.is_none()))?;
+            match fit.failure(&from.data) {
+                Some(failure) => self.found(Finding::fail("fits", failure)),
+                None => self.pass("fits", format!("{place} has every column of the schema")),
+            }
+            self.report.columns = Some(fit.reading);
+            self.report.renamed = fit.renamed;
+            self.report.left_out = fit.left_out;
+            self.report.unusable = fit.unusable.map(|(.., reasons)| reasons).unwrap_or_default();
+        }
+        let Some(federation) = federation else {
+            if from.answerer.is_none() && schema.is_none() {
+                let columns = self.took("rows", table::read_header(&from.data))?.len();
+                self.skip("rows", format!("{place}: {}; which are needed, the plan says", counted(columns, "column")));
+            }
+            return None;
+        };
+        let (rows, origin) = self.took("rows", documents::load_rows_and_origin(federation, from))?;
+        self.took("rows", policy.has_room(rows.rows()))?;
+        self.report.columns = Some(self.took("rows", reading_of(federation, from))?);
+        // How many they are is the site's own, and a report like this one is sent to whoever helps.
+        self.pass("rows", format!("{place}: every row can be used, but for those that are left out"));
+        Some((rows, origin))
+    }
+
+    /// What this site's ledger says; nothing is said twice of rows that are others than before.
+    fn account(&mut self, key: &Path, identity: &Identity, site: &Site) -> Option<Account> {
+        let looked = Ledger::look(&state_of(key, self.args.state.as_ref()), &head_of(key), identity);
+        let account = self.took("ledger", looked)?;
+        if let Some((_, origin)) = &site.rows {
+            let known = self.took("ledger", account.recognises(origin, identity))?;
+            if !matches!(known, Known::Same(_)) {
+                self.found(Finding::fail("ledger", known.refusal()));
+                return Some(account);
+            }
+        }
+        self.pass(
+            "ledger",
+            match account.spent().questions {
+                0 => "whole, and nothing was given away yet".to_owned(),
+                n => format!("whole, and as its head says: {} so far", counted(n as usize, "different answer")),
+            },
+        );
+        Some(account)
+    }
+
+    fn way(
+        &mut self,
+        identity: Arc<Identity>,
+        roster: &Roster,
+        me: PartyId,
+        federation: Option<&Federation>,
+    ) -> Result<(), Failure> {
+        let proxy = self.took("proxy", Proxy::of_environment());
+        match &proxy {
+            None => {}
+            Some(None) => self.pass("proxy", "none is named (HTTPS_PROXY)"),
+            Some(Some(proxy)) => {
+                let at = proxy.address();
+                self.pass("proxy", format!("{at} is named by HTTPS_PROXY; TCP goes through it but for NO_PROXY"));
+            }
+        }
+        let proxy = proxy.flatten();
+        self.report.firewall = checkup::firewall(roster, me, proxy.as_ref());
+        let own = match me {
+            PartyId::Coordinator => Some(&roster.coordinator),
+            PartyId::Intermediary => Some(&roster.intermediary),
+            PartyId::Site(_) => None,
+        };
+        let caller = Caller {
+            identity: identity.clone(),
+            roster,
+            plan: federation.map(|federation| federation.terms.hash()),
+            proxy,
+            limit: Duration::from_secs(self.args.timeout.clamp(1, 60)),
+        };
+        let found = block_on(async {
+            let mut found = Vec::new();
+            if let Some(at) = own.and_then(|own| own.address.parse::<Address>().ok()) {
+                found.push(checkup::port(&identity, at.port()).await);
+            }
+            let mut peers = checkup::dialled(roster, me).into_iter();
+            let reach = async |peer: Option<&Member>| match peer {
+                Some(peer) => checkup::reach(&caller, peer).await,
+                None => Vec::new(),
+            };
+            // Two at most, side by side: each may take its whole time.
+            let (one, other) = tokio::join!(reach(peers.next()), reach(peers.next()));
+            found.extend(one.into_iter().chain(other));
+            Ok(found)
+        })?;
+        let between_runs = checkup::no_run(&found, roster);
+        for finding in found {
+            self.found(if between_runs { finding.between_runs(&roster.intermediary) } else { finding });
+        }
+        Ok(())
+    }
+}
