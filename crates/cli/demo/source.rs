@@ -10,7 +10,7 @@ use veilsum_node::{
     error::{Code, Failure},
     loopback::LoopbackSite,
     plan::{Categorical, Column, Labels, Scaling},
-    release::{DataError, Domain, Rows},
+    release::{ClusterError, Domain, Rows},
     split,
     table::{self, Table, TableSpec},
 };
@@ -150,8 +150,8 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
     let constant = if wish.columns.is_empty() { leave_out_constant(&mut table, ones) } else { Vec::new() };
     let d = table.columns.len();
     let rows = Rows::new(table.values, d)?;
-    let unusable = |e: DataError| match e {
-        DataError::ConstantColumn { column } => Failure::input(
+    let unusable = |e: ClusterError| match e {
+        ClusterError::ConstantColumn { column } => Failure::input(
             format!(
                 "{}: the column {:?} is constant and says nothing about clusters",
                 path.display(),
@@ -159,7 +159,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
             ),
             "name the other columns with --columns",
         ),
-        DataError::BoundNotUsable { column } => Failure::input(
+        ClusterError::BoundNotUsable { column } => Failure::input(
             format!("{}: the column {:?} has a value beyond 10^150", path.display(), table.columns[column]),
             "give the column in another unit, or name the other columns with --columns",
         ),

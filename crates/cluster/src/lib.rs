@@ -75,7 +75,7 @@ pub mod warnings;
 pub use algorithm::{Algorithm, Round};
 pub use batch::{Batch, MAX_BATCH, Statistic, Totals, answer, words};
 pub use data::{Centres, Rows};
-pub use error::{AnswerError, DataError, DriveError, MethodError, MetricError, QueryError};
+pub use error::Error;
 pub use kernel::Step as SumStep;
 pub use method::{Clusters, Method, Outcome, Recipe, Run, Step};
 pub use packed::{Packed, Precision};

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::random::Stream;
-use crate::{Centres, DataError, Domain};
+use crate::{Centres, Domain, Error};
 
 const LABEL: &[u8; 24] = b"veilsum start uniform v1";
 
@@ -33,17 +33,17 @@ impl Start {
     /// K first centres in working units.
     ///
     /// # Errors
-    /// [`DataError::NoCentres`] for K = 0; for given centres [`DataError::CentreCount`], [`DataError::ColumnMismatch`].
-    pub fn centres(&self, domain: &Domain, k: usize) -> Result<Centres, DataError> {
+    /// [`Error::NoCentres`] for K = 0; for given centres [`Error::CentreCount`], [`Error::ColumnMismatch`].
+    pub fn centres(&self, domain: &Domain, k: usize) -> Result<Centres, Error> {
         match self {
             Self::Uniform { seed } => uniform(domain, k, *seed),
             Self::Given { centres } if centres.k() == k => domain.centres_to_box(centres),
-            Self::Given { centres } => Err(DataError::CentreCount { expected: k, found: centres.k() }),
+            Self::Given { centres } => Err(Error::CentreCount { expected: k, found: centres.k() }),
         }
     }
 }
 
-fn uniform(domain: &Domain, k: usize, seed: u64) -> Result<Centres, DataError> {
+fn uniform(domain: &Domain, k: usize, seed: u64) -> Result<Centres, Error> {
     let mut stream = Stream::new(seed, LABEL);
     let mut values = Vec::new();
     for _ in 0..k {
@@ -86,6 +86,6 @@ mod tests {
         let centres = Centres::from_rows(&[vec![0.5, 15.0]]).unwrap();
         let start = Start::Given { centres };
         assert_eq!(start.centres(&domain, 1).unwrap().as_slice(), &[0.5, 0.25]);
-        assert_eq!(start.centres(&domain, 2), Err(DataError::CentreCount { expected: 2, found: 1 }));
+        assert_eq!(start.centres(&domain, 2), Err(Error::CentreCount { expected: 2, found: 1 }));
     }
 }

@@ -1,15 +1,15 @@
 //! What everybody asks of totals before believing them: their number, and bounds that no rows can break.
 
-use crate::MethodError;
+use crate::Error;
 
 /// The right number of entries, all finite.
-pub(crate) fn check_values(values: &[f64], expected: usize) -> Result<(), MethodError> {
+pub(crate) fn check_values(values: &[f64], expected: usize) -> Result<(), Error> {
     let found = values.len();
     if found != expected {
-        return Err(MethodError::implausible(format!("expected {expected} entries, found {found}")));
+        return Err(Error::implausible(format!("expected {expected} entries, found {found}")));
     }
     if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-        return Err(MethodError::implausible(format!("entry {at} is not a finite number")));
+        return Err(Error::implausible(format!("entry {at} is not a finite number")));
     }
     Ok(())
 }
@@ -18,13 +18,13 @@ pub(crate) fn check_values(values: &[f64], expected: usize) -> Result<(), Method
 pub(crate) const SLACK: f64 = 1e-5;
 
 /// Weights of clusters are never negative, and those of one row add up to at most 1.
-pub(crate) fn check_weights(weights: &[f64], rows: Option<u64>, name: &str) -> Result<(), MethodError> {
+pub(crate) fn check_weights(weights: &[f64], rows: Option<u64>, name: &str) -> Result<(), Error> {
     if let Some(k) = weights.iter().position(|weight| *weight < 0.0) {
-        return Err(MethodError::implausible(format!("{name} of cluster {k} is negative")));
+        return Err(Error::implausible(format!("{name} of cluster {k} is negative")));
     }
     let all = weights.iter().sum::<f64>();
     if rows.is_some_and(|rows| all > rows as f64 * (1.0 + SLACK)) {
-        return Err(MethodError::implausible(format!("the sum of {name} exceeds the number of rows")));
+        return Err(Error::implausible(format!("the sum of {name} exceeds the number of rows")));
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
-    Algorithm, Centres, DataError, Domain, Outcome, QueryError, Rows, Scaling, Transform, assign,
+    Algorithm, Centres, Domain, Error, Outcome, Rows, Scaling, Transform, assign,
     method::Extrapolation,
     query::{Query, ShapeModel, ShapedSums, TypicalSums, Typicality},
 };
@@ -12,7 +12,7 @@ use crate::{
     app_messages::clean,
     columns,
     error::{Code, Failure},
-    plan::{Categorical, Column, PlanSpec, PlanSpecError},
+    plan::{Categorical, Column, PlanSpec},
 };
 
 /// First line of every model file.
@@ -153,13 +153,8 @@ impl Model {
     /// The model of a run's outcome, and of how it ended early, where it did.
     ///
     /// # Errors
-    /// [`PlanSpecError`] where the centres do not fit the plan's columns.
-    pub fn of(
-        work: &PlanSpec,
-        plan: &Hash,
-        outcome: &Outcome,
-        ended_early: Option<Early>,
-    ) -> Result<Model, PlanSpecError> {
+    /// [`Failure`] where the centres do not fit the plan's columns.
+    pub fn of(work: &PlanSpec, plan: &Hash, outcome: &Outcome, ended_early: Option<Early>) -> Result<Model, Failure> {
         let model = Model::new(work, plan, &outcome.centres, outcome.transform.clone())?;
         let converged = Some(outcome.converged && ended_early.is_none());
         let (k, d) = (outcome.centres.k(), outcome.centres.columns());
@@ -177,13 +172,13 @@ impl Model {
     /// The model of final centres (working units), without covariances.
     ///
     /// # Errors
-    /// [`PlanSpecError`] where the centres do not fit the plan's columns.
+    /// [`Failure`] where the centres do not fit the plan's columns.
     pub fn new(
         work: &PlanSpec,
         plan: &Hash,
         working: &Centres,
         standardisation: Option<Transform>,
-    ) -> Result<Model, PlanSpecError> {
+    ) -> Result<Model, Failure> {
         let (k, m) = (u32::try_from(working.k()).unwrap_or(u32::MAX), work.recipe.judge_m());
         let (centres, _) = work.units(working)?;
         let distance = match work.recipe.algorithm {
@@ -336,8 +331,8 @@ impl Model {
         {
             return Err(format!("covariances, weights or a distance are not for {method}"));
         }
-        let plain = |e: QueryError| match e {
-            QueryError::Parameter { what } => what.to_owned(),
+        let plain = |e: Error| match e {
+            Error::Question { what } => what.to_owned(),
             other => other.to_string(),
         };
         if let Some(typicality) = typicality {
@@ -411,7 +406,7 @@ impl Model {
         if self.scaling == Scaling::Direction {
             for (row, values) in values.chunks_exact_mut(d).enumerate() {
                 if !veilsum_cluster::unit(values) {
-                    return Err(DataError::NoDirection { row }.to_string());
+                    return Err(Error::NoDirection { row }.to_string());
                 }
             }
         }

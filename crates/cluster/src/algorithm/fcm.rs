@@ -31,7 +31,7 @@ use super::spec::{Beginning, Iteration, Named, Options, Spec};
 use super::update::{Fit, Round, Walls, check_rounds, clear, hash, moved};
 use crate::distance::usable_fuzzifier;
 use crate::totals_check::{check_values, check_weights};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// Exact federated fuzzy c-means.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,9 +70,9 @@ impl Spec for FcmSpec {
         vec![Query::fuzzy_sums(centres.clone(), self.m)]
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         if !usable_fuzzifier(self.m) {
-            return Err(MethodError::Fuzzifier);
+            return Err(Error::Fuzzifier);
         }
         Updates::begin(*self, self.epsilon, self.max_rounds, true, at.start)
     }
@@ -112,7 +112,7 @@ impl<S: Spec + Clone + Send + 'static> Updates<S> {
         max_rounds: u32,
         shared: bool,
         start: &Centres,
-    ) -> Result<Box<dyn Iteration>, MethodError> {
+    ) -> Result<Box<dyn Iteration>, Error> {
         check_rounds(epsilon, max_rounds)?;
         let fit = Fit::at(start.clone());
         Ok(Box::new(Self { spec, epsilon, max_rounds, shared, asked: vec![hash(&fit.centres)], fit, walls: None }))
@@ -125,7 +125,7 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
     }
 
     /// Algorithm 1, the server's update: `V'_k = WS_k / U_k`, then the stop test on the shift.
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
         let (k, columns) = (self.fit.centres.k(), self.fit.centres.columns());
         check_values(values, k * columns + k)?;
         let (sums, weights) = values.split_at(k * columns);

@@ -43,7 +43,7 @@ use crate::offline::wfcm;
 use crate::query::{FeatureParams, Features};
 use crate::random::Stream;
 use crate::totals_check::{check_values, check_weights};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 const LABEL: &[u8; 24] = b"veilsum ffcf starts v1  ";
 
@@ -90,14 +90,14 @@ impl Spec for FfcfSpec {
     }
 
     /// B anchors (B x d), or K if there was no seeding from totals.
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         let (k, anchors) = (at.start.k(), at.anchors.unwrap_or(at.start).clone());
         if !usable_fuzzifier(self.m) {
-            return Err(MethodError::Fuzzifier);
+            return Err(Error::Fuzzifier);
         }
-        usable_params(&self.features).map_err(MethodError::parameter)?;
+        usable_params(&self.features).map_err(Error::parameter)?;
         if anchors.k() < k {
-            return Err(MethodError::TooFewAnchors { k, anchors: anchors.k() });
+            return Err(Error::TooFewAnchors { k, anchors: anchors.k() });
         }
         let fit = Fit::at(Centres::finite(anchors.columns(), &anchors.as_slice()[..k * anchors.columns()]));
         Ok(Box::new(Ffcf { spec: *self, anchors, k, seed: at.seed, fit, walls: None }))
@@ -124,16 +124,15 @@ struct Ffcf {
 
 impl Ffcf {
     /// Clusters one feature vector for each anchor that has any. Nothing changes unless it succeeds.
-    fn cluster(&mut self, mut all: Vec<Feature>) -> Result<(), MethodError> {
+    fn cluster(&mut self, mut all: Vec<Feature>) -> Result<(), Error> {
         if all.len() < self.k {
-            return Err(MethodError::TooFewAnchors { k: self.k, anchors: all.len() });
+            return Err(Error::TooFewAnchors { k: self.k, anchors: all.len() });
         }
         if self.spec.merge {
             merge_all(&mut all, self.spec.features.tau, self.k);
         }
         let values: Vec<f64> = all.iter().flat_map(Feature::centre).collect();
-        let points = Centres::new(all.len(), self.anchors.columns(), values)
-            .map_err(|error| MethodError::implausible(error.to_string()))?;
+        let points = Centres::new(all.len(), self.anchors.columns(), values).map_err(Error::implausible)?;
         let weights: Vec<f64> = all.iter().map(|feature| feature.m).collect();
         let found = wfcm::best_of(&points, &weights, self.k, self.spec.m, &mut Stream::new(self.seed, LABEL));
         let history = vec![Round { round: 1, shift: found.shift }];
@@ -144,9 +143,9 @@ impl Ffcf {
     }
 
     /// What an anchor's totals amount to.
-    fn feature(ls: &[f64], m: f64, q: f64) -> Result<Feature, MethodError> {
+    fn feature(ls: &[f64], m: f64, q: f64) -> Result<Feature, Error> {
         if q < 0.0 {
-            return Err(MethodError::implausible("a sum of squares is negative"));
+            return Err(Error::implausible("a sum of squares is negative"));
         }
         let ss = q - ls.iter().map(|sum| sum * (sum / m)).sum::<f64>();
         // Rounding may leave a hair below 0; N is not known and plays no part any more.
@@ -169,7 +168,7 @@ impl Iteration for Ffcf {
         self.spec.asks(&self.anchors).swap_remove(0)
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
         let (b, d) = (self.anchors.k(), self.anchors.columns());
         check_values(values, b * (d + 2))?;
         let (ls, rest) = values.split_at(b * d);

@@ -52,7 +52,7 @@ use super::update::{Fit, Trail, Walls, clear};
 use crate::distance::usable_fuzzifier;
 use crate::query::{LocalFuzzy, LocalSteps, Pull};
 use crate::totals_check::{check_values, check_weights};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// Weighted mean of local centres by index.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -99,7 +99,7 @@ impl Spec for Average1Spec {
         vec![LocalFuzzy { centres: centres.clone(), m: self.m, local: self.local, pull }.into()]
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         check(self.m, self.local)?;
         Ok(Box::new(Average1 { spec: *self, trail: Trail::new(at.start, self.epsilon, self.max_rounds)? }))
     }
@@ -129,7 +129,7 @@ impl Iteration for Average1 {
     }
 
     /// Eq. 7.
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
         let (k, d) = (self.trail.fit.centres.k(), self.trail.fit.centres.columns());
         check_values(values, k * (d + 1))?;
         let (weights, sums) = values.split_at(k);
@@ -191,7 +191,7 @@ impl Spec for Average2Spec {
         vec![LocalFuzzy { centres: centres.clone(), m: self.m, local: self.local, pull: Pull::Nearest }.into()]
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         check(self.m, self.local)?;
         Averaging::begin(self, at, Weights::LocalCentres, self.epsilon)
     }
@@ -201,9 +201,9 @@ impl Spec for Average2Spec {
     }
 }
 
-fn check(m: f64, local: LocalSteps) -> Result<(), MethodError> {
+fn check(m: f64, local: LocalSteps) -> Result<(), Error> {
     if !usable_fuzzifier(m) {
-        return Err(MethodError::Fuzzifier);
+        return Err(Error::Fuzzifier);
     }
-    local.check().map_err(|error| MethodError::parameter(error.to_string()))
+    local.check()
 }

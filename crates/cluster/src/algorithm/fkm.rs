@@ -39,7 +39,7 @@ use super::rounds::{Rounds, Weights};
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
 use super::update::{Fit, Walls, check_rounds};
 use crate::query::{LocalMeans, LocalSteps};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// Weighted alignment of local means.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -87,11 +87,11 @@ impl Spec for FkmSpec {
         [aligned.into()].into_iter().chain((self.finish > 0).then(|| lloyd(centres))).collect()
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         let local = LocalSteps { most: self.local_steps, epsilon: 0.0 };
-        local.check().map_err(|error| MethodError::parameter(error.to_string()))?;
+        local.check()?;
         if self.min_rows == 0 {
-            return Err(MethodError::parameter("a site's own min_rows must be at least 1"));
+            return Err(Error::parameter("a site's own min_rows must be at least 1"));
         }
         check_rounds(self.epsilon, self.rounds())?;
         let rounds = Rounds::new(at.start, Weights::Rows, self.epsilon, self.max_rounds)?;
@@ -123,7 +123,7 @@ impl Iteration for Fkm {
         if self.finishing { lloyd(centres) } else { self.spec.asks(centres).swap_remove(0) }
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
         if !self.rounds.take(values, rows)? {
             return Ok(false);
         }

@@ -19,7 +19,7 @@ use super::shaped::{Limits, Shaped, first};
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
 use crate::distance::usable_fuzzifier;
 use crate::query::ShapeModel;
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// Gustafson-Kessel on totals.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,9 +66,9 @@ impl Spec for GkSpec {
         vec![first(centres, ShapeModel::GustafsonKessel { m: self.m }, self.regularisation).into()]
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         if !usable_fuzzifier(self.m) {
-            return Err(MethodError::Fuzzifier);
+            return Err(Error::Fuzzifier);
         }
         let limits = Limits { epsilon: self.epsilon, max_rounds: self.max_rounds, floor: self.regularisation };
         Shaped::begin(at, ShapeModel::GustafsonKessel { m: self.m }, limits)

@@ -23,7 +23,7 @@
 use super::shaped::{Limits, Shaped, first};
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
 use crate::query::ShapeModel;
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// EM on totals.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -73,7 +73,7 @@ impl Spec for GmmSpec {
         vec![first(centres, even(centres.k()), self.regularisation).into()]
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         Shaped::begin(at, even(at.start.k()), self.limits())
     }
 

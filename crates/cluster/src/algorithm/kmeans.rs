@@ -36,7 +36,7 @@
 use super::rounds::{Averaging, Weights};
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
 use crate::query::{LocalMeans, LocalSteps};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// Exact Lloyd on totals.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -74,7 +74,7 @@ impl Spec for KmeansSpec {
         vec![lloyd(centres)]
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         Averaging::begin(self, at, Weights::Rows, self.epsilon)
     }
 

@@ -25,7 +25,7 @@ pub use update::{Fit, Pulled, Round, Shapes, Walls};
 pub(crate) use update::{check_rounds, confined};
 
 use crate::query::{FeatureParams, LocalSteps, Typical};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// What the registry says of an algorithm before anybody has chosen its parameters.
 #[derive(Debug, Clone, Copy)]
@@ -199,7 +199,7 @@ impl Algorithm {
     }
 
     /// The iteration for one K.
-    pub(crate) fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    pub(crate) fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         self.spec().begin(at)
     }
 }

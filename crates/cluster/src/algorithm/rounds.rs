@@ -3,7 +3,7 @@
 use super::spec::{Beginning, Iteration, Spec};
 use super::update::{Fit, Trail, Walls};
 use crate::totals_check::{check_values, check_weights};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// What the weights in the totals are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,20 +22,20 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    pub(super) fn new(start: &Centres, weights: Weights, epsilon: f64, max_rounds: u32) -> Result<Self, MethodError> {
+    pub(super) fn new(start: &Centres, weights: Weights, epsilon: f64, max_rounds: u32) -> Result<Self, Error> {
         Ok(Self { trail: Trail::new(start, epsilon, max_rounds)?, weights })
     }
 
     /// Takes the totals of a round, in the blocks of `LocalMeans` and of `LocalFuzzy` with `Pull::Nearest`. True when the rounds
     /// are over. After an error nothing has changed.
-    pub(super) fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+    pub(super) fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
         let (k, d) = (self.trail.fit.centres.k(), self.trail.fit.centres.columns());
         check_values(values, k * (d + 1) + 1)?;
         let (weights, rest) = values.split_at(k);
         let (sums, distance) = rest.split_at(k * d);
         check_weights(weights, rows.filter(|_| self.weights == Weights::Rows), "weights")?;
         if distance[0] < 0.0 {
-            return Err(MethodError::implausible("the sum of squared distances is negative"));
+            return Err(Error::implausible("the sum of squared distances is negative"));
         }
         // Whole numbers, up to the rounding of totals. A cluster that nothing counts at keeps its centre.
         let clear: Vec<f64> = weights.iter().map(|weight| if *weight > 0.5 { *weight } else { 0.0 }).collect();
@@ -61,7 +61,7 @@ impl<S: Spec + Clone + Send + 'static> Averaging<S> {
         at: Beginning<'_>,
         weights: Weights,
         epsilon: f64,
-    ) -> Result<Box<dyn Iteration>, MethodError> {
+    ) -> Result<Box<dyn Iteration>, Error> {
         Ok(Box::new(Self { spec: spec.clone(), rounds: Rounds::new(at.start, weights, epsilon, spec.rounds())? }))
     }
 }
@@ -71,7 +71,7 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Averaging<S> {
         self.spec.asks(&self.rounds.trail.fit.centres).swap_remove(0)
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
         self.rounds.take(values, rows)
     }
 
@@ -138,7 +138,7 @@ mod tests {
         ];
         for (values, rows) in whole {
             let mut rounds = rounds();
-            assert!(matches!(rounds.take(values, rows), Err(MethodError::Implausible { .. })), "{values:?}");
+            assert!(matches!(rounds.take(values, rows), Err(Error::Implausible { .. })), "{values:?}");
             assert!(rounds.trail.fit.centres == start() && rounds.trail.fit.history.is_empty());
         }
     }

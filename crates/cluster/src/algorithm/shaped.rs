@@ -7,7 +7,7 @@ use super::update::{Fit, Round, Shapes, Walls, check_rounds, clear, moved};
 use crate::query::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, ShapeModel, ShapedSums, is_wide};
 use crate::shape::{add_square, extents, lift, round, triangle};
 use crate::totals_check::{check_values, check_weights};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// How often the floor is doubled for a covariance that the rounding of coarse totals has left below it.
 const MOST_LIFTS: u32 = 20;
@@ -48,18 +48,14 @@ pub(super) fn first(centres: &Centres, model: ShapeModel, floor: f64) -> ShapedS
 }
 
 impl Shaped {
-    pub(super) fn begin(
-        at: Beginning<'_>,
-        model: ShapeModel,
-        limits: Limits,
-    ) -> Result<Box<dyn Iteration>, MethodError> {
+    pub(super) fn begin(at: Beginning<'_>, model: ShapeModel, limits: Limits) -> Result<Box<dyn Iteration>, Error> {
         check_rounds(limits.epsilon, limits.max_rounds)?;
         let (k, d) = (at.start.k(), at.start.columns());
         if !(LEAST_FLOOR..=1.0).contains(&limits.floor) {
-            return Err(MethodError::parameter(format!("the regularisation must be {LEAST_FLOOR} to 1")));
+            return Err(Error::parameter(format!("the regularisation must be {LEAST_FLOOR} to 1")));
         }
         if d > MAX_SHAPED_COLUMNS || k > MAX_SHAPE_NUMBERS / (triangle(d) + d + 1) {
-            return Err(MethodError::parameter(format!(
+            return Err(Error::parameter(format!(
                 "{k} clusters with covariances in {d} columns: {MAX_SHAPED_COLUMNS} columns at most, and {MAX_SHAPE_NUMBERS} \
                  numbers in all covariances; choose fewer columns or clusters"
             )));
@@ -95,9 +91,9 @@ impl Shaped {
         matches!(self.model, ShapeModel::Mixture { .. })
     }
 
-    fn check_fit(&self, fit: f64) -> Result<(), MethodError> {
+    fn check_fit(&self, fit: f64) -> Result<(), Error> {
         match !self.is_mixture() && fit < 0.0 {
-            true => Err(MethodError::implausible("the sum of squared distances is negative")),
+            true => Err(Error::implausible("the sum of squared distances is negative")),
             false => Ok(()),
         }
     }
@@ -115,7 +111,7 @@ impl Shaped {
         sums: &[f64],
         scatter: &[f64],
         fit: f64,
-    ) -> Result<bool, MethodError> {
+    ) -> Result<bool, Error> {
         let d = self.fit.centres.columns();
         let (centres, shift) = moved(&self.fit.centres, sums, clear, self.walls.as_ref())?;
         let by = self.walls.as_ref().map_or_else(|| vec![1.0; d], |walls| extents(&walls.domain));
@@ -157,7 +153,7 @@ impl Shaped {
     }
 
     /// A covariance with the floor on its diagonal. Totals of a coarse step may leave one below that; then more is added.
-    fn lifted(&self, mut matrix: Vec<f64>, cluster: usize) -> Result<Vec<f64>, MethodError> {
+    fn lifted(&self, mut matrix: Vec<f64>, cluster: usize) -> Result<Vec<f64>, Error> {
         let d = self.fit.centres.columns();
         let mut more = self.limits.floor;
         for _ in 0..MOST_LIFTS {
@@ -167,7 +163,7 @@ impl Shaped {
             }
             more *= 2.0;
         }
-        Err(MethodError::implausible(format!("the second moments of cluster {cluster} are those of no rows")))
+        Err(Error::implausible(format!("the second moments of cluster {cluster} are those of no rows")))
     }
 }
 
@@ -178,7 +174,7 @@ impl Iteration for Shaped {
         ShapedSums { centres, covariances, model, floor: limits.floor }.into()
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
         let (k, d) = (self.fit.centres.k(), self.fit.centres.columns());
         let triangle = triangle(d);
         check_values(values, k * (1 + d + triangle) + 1)?;

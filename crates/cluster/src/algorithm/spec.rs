@@ -2,7 +2,7 @@
 
 use super::update::{Fit, Walls};
 use crate::query::{LocalSteps, Typical};
-use crate::{Centres, Domain, MethodError, Query};
+use crate::{Centres, Domain, Error, Query};
 
 /// What is known of an algorithm before its parameters are.
 pub trait Named: Sized {
@@ -73,8 +73,8 @@ pub trait Spec {
     /// The iteration for one K.
     ///
     /// # Errors
-    /// [`MethodError`] naming the parameter that is outside its domain, for any first centres.
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError>;
+    /// [`Error`] naming the parameter that is outside its domain, for any first centres.
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error>;
 
     /// Whether its rounds sum up groups of rows, which a centre that begins far from all rows has none of.
     fn sums_groups(&self) -> bool {
@@ -151,8 +151,8 @@ pub trait Iteration: Send {
     /// Takes the totals of the open question. True when it is over.
     ///
     /// # Errors
-    /// [`MethodError::Implausible`], and nothing has changed then.
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError>;
+    /// [`Error::Implausible`], and nothing has changed then.
+    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error>;
     /// Where it stands.
     fn fit(&self) -> Fit;
     /// Keeps the centres of all further rounds inside these.

@@ -20,7 +20,7 @@ use super::fcm::Updates;
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
 use crate::distance::usable_fuzzifier;
 use crate::query::{Typical, TypicalSums, Typicality};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// Fuzzy c-means with a noise cluster.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,12 +79,12 @@ macro_rules! typical {
                 vec![TypicalSums { centres: centres.clone(), m, distance, typicality: $typicality }.into()]
             }
 
-            fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+            fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
                 if !usable_fuzzifier(self.m) {
-                    return Err(MethodError::Fuzzifier);
+                    return Err(Error::Fuzzifier);
                 }
                 if !(self.distance > 0.0 && self.distance.is_finite()) {
-                    return Err(MethodError::parameter("the distance of noise or of typical rows must be above 0"));
+                    return Err(Error::parameter("the distance of noise or of typical rows must be above 0"));
                 }
                 Updates::begin(*self, self.epsilon, self.max_rounds, $rows, at.start)
             }

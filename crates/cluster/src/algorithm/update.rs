@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use super::description::Description;
 use crate::totals_check::SLACK;
-use crate::{Centres, Domain, MethodError};
+use crate::{Centres, Domain, Error};
 
 /// More rounds than anybody waits for; bounds the history that a run keeps.
 const MAX_ROUNDS: u32 = 100_000;
 
 /// The parameters that most iterations share.
-pub(crate) fn check_rounds(epsilon: f64, max_rounds: u32) -> Result<(), MethodError> {
+pub(crate) fn check_rounds(epsilon: f64, max_rounds: u32) -> Result<(), Error> {
     if !(epsilon.is_finite() && epsilon >= 0.0) {
-        return Err(MethodError::Epsilon);
+        return Err(Error::Epsilon);
     }
     if max_rounds == 0 {
-        return Err(MethodError::NoRounds);
+        return Err(Error::NoRounds);
     }
     if max_rounds > MAX_ROUNDS {
-        return Err(MethodError::TooManyRounds { most: MAX_ROUNDS });
+        return Err(Error::TooManyRounds { most: MAX_ROUNDS });
     }
     Ok(())
 }
@@ -132,14 +132,14 @@ pub(crate) fn confined(centres: &Centres, domain: &Domain) -> Centres {
 }
 
 /// Means that were made from a weight lie in the box, but for the rounding of their sums.
-fn check_means(means: &Centres, weights: &[f64], Walls { domain, rounding }: &Walls) -> Result<(), MethodError> {
+fn check_means(means: &Centres, weights: &[f64], Walls { domain, rounding }: &Walls) -> Result<(), Error> {
     let largest = domain.largest();
     for (cluster, (mean, weight)) in means.rows().zip(weights).enumerate().filter(|(_, (_, weight))| **weight > 0.0) {
         for (column, value) in mean.iter().enumerate() {
             let (low, high) = domain.working_interval(column);
             let slack = SLACK * (high - low) + rounding * (largest + low.abs().max(high.abs())) / weight;
             if *value < low - slack || *value > high + slack {
-                return Err(MethodError::implausible(format!("the mean of cluster {cluster} lies outside the box")));
+                return Err(Error::implausible(format!("the mean of cluster {cluster} lies outside the box")));
             }
         }
     }
@@ -161,7 +161,7 @@ pub(super) fn moved(
     sums: &[f64],
     weights: &[f64],
     walls: Option<&Walls>,
-) -> Result<(Centres, f64), MethodError> {
+) -> Result<(Centres, f64), Error> {
     let (k, columns) = (centres.k(), centres.columns());
     let mut values = centres.as_slice().to_vec();
     for ((centre, sum), weight) in values.chunks_exact_mut(columns).zip(sums.chunks_exact(columns)).zip(weights) {
@@ -171,7 +171,7 @@ pub(super) fn moved(
             }
         }
     }
-    let moved = Centres::new(k, columns, values).map_err(|error| MethodError::implausible(error.to_string()))?;
+    let moved = Centres::new(k, columns, values).map_err(Error::implausible)?;
     let moved = match walls {
         Some(walls) => {
             check_means(&moved, weights, walls)?;
@@ -183,7 +183,7 @@ pub(super) fn moved(
         .frobenius_distance(centres)
         .ok()
         .filter(|shift| shift.is_finite())
-        .ok_or_else(|| MethodError::implausible("the centres' shift is not a finite number"))?;
+        .ok_or_else(|| Error::implausible("the centres' shift is not a finite number"))?;
     Ok((moved, shift))
 }
 
@@ -202,7 +202,7 @@ pub(super) struct Trail {
 }
 
 impl Trail {
-    pub(super) fn new(start: &Centres, epsilon: f64, max_rounds: u32) -> Result<Self, MethodError> {
+    pub(super) fn new(start: &Centres, epsilon: f64, max_rounds: u32) -> Result<Self, Error> {
         check_rounds(epsilon, max_rounds)?;
         let fit = Fit::at(start.clone());
         Ok(Self { asked: vec![hash(start)], fit, epsilon, max_rounds, walls: None, still: false })
@@ -216,7 +216,7 @@ impl Trail {
     }
 
     /// Moves the centres whose weight can be divided by, one not 0 in `clear`. True when it is over; after an error nothing has changed.
-    pub(super) fn step(&mut self, sums: &[f64], clear: &[f64], weights: &[f64]) -> Result<bool, MethodError> {
+    pub(super) fn step(&mut self, sums: &[f64], clear: &[f64], weights: &[f64]) -> Result<bool, Error> {
         let (next, shift) = moved(&self.fit.centres, sums, clear, self.walls.as_ref())?;
         self.still = next == self.fit.centres;
         self.fit.converged = self.still || shift < self.epsilon;

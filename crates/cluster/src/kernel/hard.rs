@@ -12,7 +12,7 @@ use super::plan::{BLOCK, CHUNK, Chunk, Plan};
 use super::sums::{Form, Sums};
 use super::tiles::distances;
 use crate::packed::{LANES, Lanes};
-use crate::{Centres, DataError, Packed};
+use crate::{Centres, Error, Packed};
 
 /// Sums of the rows that are nearest to each centre, working units.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,8 +37,8 @@ pub struct Nearest {
 /// Rows, sums and scatter by nearest centre.
 ///
 /// # Errors
-/// [`DataError::ColumnMismatch`].
-pub fn hard_sums(rows: &Packed, centres: &Centres) -> Result<HardSums, DataError> {
+/// [`Error::ColumnMismatch`].
+pub fn hard_sums(rows: &Packed, centres: &Centres) -> Result<HardSums, Error> {
     let (k, d) = (centres.k(), rows.columns());
     let mut counts = over_nearest(rows, centres, &Form::PLAIN, k * (d + 2), |row, sums| {
         sums.add(row.own, 1.0);
@@ -73,14 +73,14 @@ impl Assigned<'_> {
 /// Adds up what `add` adds for every row, which gets to know the row's nearest centre.
 ///
 /// # Errors
-/// [`DataError::ColumnMismatch`].
+/// [`Error::ColumnMismatch`].
 pub(crate) fn over_nearest<'f>(
     rows: &Packed,
     centres: &Centres,
     form: &'f Form,
     width: usize,
     add: impl Fn(&Assigned<'_>, &mut Sums<'f>) + Sync,
-) -> Result<Sums<'f>, DataError> {
+) -> Result<Sums<'f>, Error> {
     let level = level();
     let plan = Plan::new(rows, centres, 2.0)?;
     Ok(plan.sums(rows, form, width, |chunk, sums| {
@@ -97,8 +97,8 @@ pub(crate) fn over_nearest<'f>(
 /// The nearest centre of every row (n), in their order.
 ///
 /// # Errors
-/// [`DataError::ColumnMismatch`].
-pub fn nearest(rows: &Packed, centres: &Centres) -> Result<Vec<Nearest>, DataError> {
+/// [`Error::ColumnMismatch`].
+pub fn nearest(rows: &Packed, centres: &Centres) -> Result<Vec<Nearest>, Error> {
     let level = level();
     let plan = Plan::new(rows, centres, 2.0)?;
     let chunks: Vec<Chunk<'_>> = Chunk::whole(rows).split(CHUNK, plan.d).collect();

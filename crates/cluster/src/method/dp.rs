@@ -18,16 +18,16 @@ use crate::distance::usable_fuzzifier;
 use crate::privacy::{Extent, Levels, MOST_ROWS_OF_A_PERSON, Unit};
 use crate::query::{Shifts, Typical};
 use crate::totals_check::check_values;
-use crate::{Centres, DataError, Domain, MethodError, Query, Start, distance};
+use crate::{Centres, Domain, Error, Query, Start, distance};
 
 impl Recipe {
     /// Whether it can be run and accounted for under its noise, where it has any ([NOI-5]).
     ///
     /// # Errors
-    /// [`MethodError`] with a sentence that says what to change.
-    pub(super) fn check_noise(&self, domain: &Domain) -> Result<(), MethodError> {
+    /// [`Error`] with a sentence that says what to change.
+    pub(super) fn check_noise(&self, domain: &Domain) -> Result<(), Error> {
         let Some(noise) = &self.noise else { return Ok(()) };
-        let refuse = |what: &str| Err(MethodError::parameter(format!("under noise {what}")));
+        let refuse = |what: &str| Err(Error::parameter(format!("under noise {what}")));
         if !(1..=MOST_NANO_RHO).contains(&noise.nano_rho) || noise.retries > MOST_RETRIES {
             return refuse("rho lies above 0, up to 1000, and at most 100 lost rounds are asked again");
         }
@@ -89,7 +89,7 @@ impl Recipe {
             );
         }
         if !usable_fuzzifier(self.judge_m()) {
-            return Err(MethodError::Fuzzifier);
+            return Err(Error::Fuzzifier);
         }
         self.levels(domain).map(|_| ())
     }
@@ -103,11 +103,11 @@ impl Recipe {
     /// What every total of this recipe may say, if it has noise.
     ///
     /// # Errors
-    /// [`MethodError`] for a method that cannot be run under noise.
-    pub fn levels(&self, domain: &Domain) -> Result<Option<Levels>, MethodError> {
+    /// [`Error`] for a method that cannot be run under noise.
+    pub fn levels(&self, domain: &Domain) -> Result<Option<Levels>, Error> {
         let Some(noise) = &self.noise else { return Ok(None) };
         let rounds = self.algorithm.under_noise().map(|(_, rounds)| rounds);
-        let rounds = rounds.ok_or_else(|| MethodError::parameter("this method cannot be run under noise"))?;
+        let rounds = rounds.ok_or_else(|| Error::parameter("this method cannot be run under noise"))?;
         let describes = self.algorithm.describes().is_some();
         let preparing = match describes {
             true => MOST_DESCRIBING,
@@ -129,7 +129,7 @@ impl Recipe {
     }
 
     /// The iteration of one K under noise, if there is any.
-    pub(crate) fn noisy(&self, start: Centres, domain: &Domain) -> Result<Option<Box<dyn Iteration>>, MethodError> {
+    pub(crate) fn noisy(&self, start: Centres, domain: &Domain) -> Result<Option<Box<dyn Iteration>>, Error> {
         let Some(levels) = self.levels(domain)?.filter(|_| self.algorithm.describes().is_none()) else {
             return Ok(None);
         };
@@ -171,7 +171,7 @@ impl Noisy {
         algorithm: &Algorithm,
         levels: Levels,
         domain: &Domain,
-    ) -> Result<Self, MethodError> {
+    ) -> Result<Self, Error> {
         let max_rounds = algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
         check_rounds(0.0, max_rounds)?;
         let (last, pulled) = (Last::of(start.as_slice().len()), Last::of(2));
@@ -195,7 +195,7 @@ const DRAWS: u64 = 200;
 /// First centres far from each other and from the walls: of [`DRAWS`] draws uniform in the box, of the seeds `seed` + i 2^32,
 /// the first of those with the largest least distance, where a wall counts as a centre behind it. Noise makes two centres that
 /// begin beside each other stay together; where the rows are plays no part.
-pub(super) fn spread(domain: &Domain, k: usize, seed: u64) -> Result<Centres, DataError> {
+pub(super) fn spread(domain: &Domain, k: usize, seed: u64) -> Result<Centres, Error> {
     let mut best: Option<(f64, Centres)> = None;
     for draw in 0..DRAWS {
         let centres = Start::Uniform { seed: seed.wrapping_add(draw << 32) }.centres(domain, k)?;
@@ -224,7 +224,7 @@ impl Iteration for Noisy {
         Query::Shifts(self.shifts())
     }
 
-    fn take(&mut self, values: &[f64], _: Option<u64>) -> Result<bool, MethodError> {
+    fn take(&mut self, values: &[f64], _: Option<u64>) -> Result<bool, Error> {
         let (k, d) = (self.fit.centres.k(), self.fit.centres.columns());
         check_values(values, Shifts::width(k, d))?;
         let (weights, rest) = values.split_at(k);
@@ -238,7 +238,7 @@ impl Iteration for Noisy {
             let weight = weight.max(2.0 * noise).max(1.0);
             centre.iter_mut().zip(sum).zip(reference).for_each(|((centre, sum), r)| *centre = r + sum / weight);
         }
-        let next = Centres::new(k, d, next).map_err(|error| MethodError::implausible(error.to_string()))?;
+        let next = Centres::new(k, d, next).map_err(Error::implausible)?;
         let next = confined(&next, &self.domain);
         let shift = next.frobenius_distance(&self.fit.centres).unwrap_or_default();
         // Nothing has changed up to here: the caller may repeat the round after an error.
@@ -259,7 +259,7 @@ impl Iteration for Noisy {
         self.fit.history.push(Round { round: asked.round + 1, shift });
         let over = self.fit.history.len() >= self.max_rounds as usize;
         if let (true, Some(mean)) = (over, self.last.mean()) {
-            let mean = Centres::new(k, d, mean).map_err(|error| MethodError::implausible(error.to_string()))?;
+            let mean = Centres::new(k, d, mean).map_err(Error::implausible)?;
             self.fit.centres = confined(&mean, &self.domain);
         }
         Ok(over)

@@ -14,7 +14,7 @@ use crate::query::{
     Contingency, FuzzyValidation, Histogram, LocalMeans, ShapedShifts, Shifts, Silhouette, Stage, Validation,
 };
 use crate::scale::inside;
-use crate::{Batch, Centres, Domain, MethodError, Query, Start, Transform};
+use crate::{Batch, Centres, Domain, Error, Query, Start, Transform};
 
 /// A spread below this part of the box scales nothing, so no factor is larger than its reciprocal over the box.
 const MAX_SCALE: f64 = 1e9;
@@ -26,11 +26,11 @@ impl Recipe {
     /// # Errors
     /// A sentence for the site's operator.
     pub fn admits(&self, batch: &Batch, domain: &Domain) -> Result<Stage, String> {
-        batch.check(domain).map_err(|error| error.to_string())?;
+        batch.check(domain)?;
         let first = batch.queries.first().ok_or("the question is empty")?;
         let stage = self.stage_of(first, domain)?;
         self.admits_transform(batch.transform.as_ref(), stage, domain)?;
-        let inner = batch.domain(domain).map_err(|error| error.to_string())?;
+        let inner = batch.domain(domain)?;
         let one = matches!(stage, Stage::Preparing | Stage::Ranging | Stage::Seeding | Stage::Counting)
             || (stage == Stage::Iterating && self.algorithm.anchors(self.clusters.max).is_some()); // The same ones for all.
         let most = match stage {
@@ -244,7 +244,7 @@ impl Recipe {
             return if own { Ok(()) } else { Err("a parameter is not the plan's".into()) };
         }
         if let (Stage::Seeding, Seeding::Candidates(params)) = (self.place_of(query), &self.seeding) {
-            let levels = self.levels(domain).map_err(|error| error.to_string())?;
+            let levels = self.levels(domain)?;
             let count = params.count(self.most_points()) as usize;
             let own = match query.points().first() {
                 None => *query == MARGINS.into(),
@@ -305,7 +305,7 @@ impl Recipe {
     }
 
     fn admits_shifts(&self, q: &Shifts, domain: &Domain) -> Result<bool, String> {
-        let levels = self.levels(domain).map_err(|error| error.to_string())?.ok_or("the plan has no noise")?;
+        let levels = self.levels(domain)?.ok_or("the plan has no noise")?;
         let m = self.algorithm.fuzzifier().map(f64::to_bits);
         Ok(q.m.map(f64::to_bits) == m
             && q.typical == self.algorithm.typical()
@@ -314,7 +314,7 @@ impl Recipe {
     }
 
     fn admits_shaped_shifts(&self, q: &ShapedShifts, domain: &Domain) -> Result<bool, String> {
-        let levels = self.levels(domain).map_err(|error| error.to_string())?.ok_or("the plan has no noise")?;
+        let levels = self.levels(domain)?.ok_or("the plan has no noise")?;
         let own = |query: &Query| matches!(query, Query::ShapedSums(own) if q.clusters.like(own));
         Ok(q.clip == levels.pull_in_parts(q.round)
             && q.round < self.algorithm.max_questions()
@@ -385,7 +385,7 @@ impl Recipe {
     ///
     /// # Errors
     /// Those of [`Recipe::check`].
-    pub fn sample(&self, domain: &Domain) -> Result<Vec<Batch>, MethodError> {
+    pub fn sample(&self, domain: &Domain) -> Result<Vec<Batch>, Error> {
         self.check(domain)?;
         if let Some(bins) = self.algorithm.describes() {
             return Ok(describe::questions(domain, bins)?.into_iter().map(Batch::from).collect());
@@ -398,20 +398,19 @@ impl Recipe {
             }
         }
         all.extend(self.local_choice().map(|choice| Query::LocalChoice(choice).into()));
-        let once = |error: crate::DataError| MethodError::parameter(error.to_string());
         if let Seeding::Candidates(params) = &self.seeding {
             let levels = self.levels(domain)?;
             let count = params.count(self.most_points()) as usize;
-            let candidates = Start::Uniform { seed: 0 }.centres(domain, count).map_err(once)?;
+            let candidates = Start::Uniform { seed: 0 }.centres(domain, count)?;
             all.push(Query::from(MARGINS).into());
             all.push(Candidates::sums(candidates, 0, levels.as_ref()).into());
         }
         let mut queries: Vec<Query> = Vec::new();
         let mut judging = Vec::new();
         for (number, k) in self.clusters.each().flat_map(|k| (0..self.restarts).map(move |_| k)).enumerate() {
-            let start = Start::Uniform { seed: number as u64 }.centres(domain, k as usize).map_err(once)?;
+            let start = Start::Uniform { seed: number as u64 }.centres(domain, k as usize)?;
             let anchors = match self.algorithm.anchors(self.clusters.max) {
-                Some(most) => Start::Uniform { seed: 0 }.centres(domain, most as usize).map_err(once)?,
+                Some(most) => Start::Uniform { seed: 0 }.centres(domain, most as usize)?,
                 None => start.clone(),
             };
             let query = match self.noisy(start.clone(), domain)? {
@@ -443,7 +442,7 @@ impl Recipe {
     }
 
     /// Under noise, the questions of the last round, where they are of another form than the first ones.
-    fn later_rounds(&self, first: &[Query], domain: &Domain) -> Result<Option<Batch>, MethodError> {
+    fn later_rounds(&self, first: &[Query], domain: &Domain) -> Result<Option<Batch>, Error> {
         let Some(levels) = self.levels(domain)? else { return Ok(None) };
         let round = self.algorithm.max_questions().saturating_sub(1);
         let middle = levels.is_around_middle(round);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::{Form, Sums};
 use crate::validity::{Geometry, Verdict};
-use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError};
+use crate::{Centres, Domain, Error, Prepared};
 
 /// Entries that one question's answer may have: 128 MiB of `f64`.
 pub(crate) const MAX_WORDS: usize = 1 << 24;
@@ -17,11 +17,11 @@ pub(crate) trait Family: Any {
     /// In which part of a run it is asked.
     fn stage(&self) -> Stage;
     /// Whether a site may answer; it bounds every number that the answer's size or time depends on.
-    fn check(&self, domain: &Domain) -> Result<(), QueryError>;
+    fn check(&self, domain: &Domain) -> Result<(), Error>;
     /// The blocks of the answer; for a question that passes `check`.
     fn layout(&self, domain: &Domain) -> Vec<Block>;
     /// One site's statistic in a form that has an entry for each of the layout's; for a question that passes `check`.
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError>;
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error>;
 
     /// The point sets that it holds, what it asks about first: centres, anchors, means.
     fn points(&self) -> Vec<&Centres> {
@@ -81,9 +81,9 @@ pub(crate) trait Family: Any {
     }
 
     /// The validity indices that its totals give.
-    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
+    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
         let _ = (geometry, values, rows);
-        Err(MethodError::implausible("the question is none that indices are computed from"))
+        Err(Error::implausible("the question is none that indices are computed from"))
     }
 }
 
@@ -170,17 +170,17 @@ pub enum Per {
 }
 
 /// Centres in the columns of the box.
-pub(super) fn same_columns(centres: &Centres, domain: &Domain) -> Result<(), QueryError> {
+pub(super) fn same_columns(centres: &Centres, domain: &Domain) -> Result<(), Error> {
     if centres.columns() == domain.columns() {
         return Ok(());
     }
-    Err(QueryError::ColumnMismatch { expected: domain.columns(), found: centres.columns() })
+    Err(Error::ColumnMismatch { expected: domain.columns(), found: centres.columns() })
 }
 
 /// A fuzzifier above 1, and centres in the columns of the box.
-pub(super) fn fuzzy_centres(centres: &Centres, m: f64, domain: &Domain) -> Result<(), QueryError> {
+pub(super) fn fuzzy_centres(centres: &Centres, m: f64, domain: &Domain) -> Result<(), Error> {
     if !crate::distance::usable_fuzzifier(m) {
-        return Err(QueryError::Fuzzifier);
+        return Err(Error::Fuzzifier);
     }
     same_columns(centres, domain)
 }

@@ -6,7 +6,7 @@ use super::family::{Block, Family, Sensitivity, ShowsRows, Stage, fuzzy_centres}
 use crate::kernel::{Form, Sums};
 use crate::scale::{farthest, reach};
 use crate::validity::{self, Geometry, Verdict};
-use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError, kernel};
+use crate::{Centres, Domain, Error, Prepared, kernel};
 
 /// `WS_k = sum_j u_jk^m x_j` (K x d) and `U_k = sum_j u_jk^m` (K): one round of federated FCM (Bárcena et al. 2021,
 /// Algorithm 2).
@@ -33,7 +33,7 @@ pub(super) fn answer_together<'f>(
     questions: &[&FuzzySums],
     rows: &Prepared,
     forms: &'f [Form],
-) -> Result<Vec<Sums<'f>>, AnswerError> {
+) -> Result<Vec<Sums<'f>>, Error> {
     let Some(first) = questions.first() else { return Ok(Vec::new()) };
     let sets: Vec<&Centres> = questions.iter().map(|question| &question.centres).collect();
     Ok(kernel::fuzzy_forms(rows.packed(), &sets, first.m, forms)?)
@@ -44,7 +44,7 @@ impl Family for FuzzySums {
         Stage::Iterating
     }
 
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         fuzzy_centres(&self.centres, self.m, domain)
     }
 
@@ -56,7 +56,7 @@ impl Family for FuzzySums {
         ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         Ok(kernel::fuzzy_form(rows.packed(), &self.centres, self.m, form)?)
     }
 
@@ -83,7 +83,7 @@ impl Family for FuzzyValidation {
         Stage::Validating
     }
 
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         fuzzy_centres(&self.centres, self.m, domain)
     }
 
@@ -99,7 +99,7 @@ impl Family for FuzzyValidation {
         ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         Ok(kernel::validation_form(rows.packed(), &self.centres, self.m, form)?)
     }
 
@@ -126,7 +126,7 @@ impl Family for FuzzyValidation {
         Some(&mut self.centres)
     }
 
-    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
+    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
         validity::basic(&self.centres, geometry, values, rows)
     }
 }

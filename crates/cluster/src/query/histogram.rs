@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, MAX_WORDS, Sensitivity, Stage};
 use crate::kernel::{Form, Sums};
-use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
+use crate::{Domain, Error, Prepared, kernel};
 
 /// Bins that a bracket may be cut into at most.
 pub(crate) const MAX_BINS: u32 = 1024;
@@ -88,8 +88,8 @@ impl Family for Histogram {
         Stage::Preparing
     }
 
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
-        let refuse = |what| Err(QueryError::Parameter { what });
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
+        let refuse = |what| Err(Error::Question { what });
         if !(2..=MAX_BINS).contains(&self.bins) {
             return refuse("a bracket is cut into 2 to 1024 bins");
         }
@@ -99,7 +99,7 @@ impl Family for Histogram {
         for bracket in &self.brackets {
             let column = bracket.column as usize;
             if column >= domain.columns() {
-                return Err(QueryError::ColumnMismatch { expected: domain.columns(), found: column + 1 });
+                return Err(Error::ColumnMismatch { expected: domain.columns(), found: column + 1 });
             }
             let (low, high) = domain.working_interval(column);
             if !(low <= bracket.lower && bracket.lower < bracket.upper && bracket.upper <= high) {
@@ -113,7 +113,7 @@ impl Family for Histogram {
         vec![Block::per_row("rows", self.width(), 1.0)]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         Ok(kernel::over_rows(rows.packed(), form, self.width(), |x, _, sums| self.add_row(x, |at| sums.add(at, 1.0))))
     }
 

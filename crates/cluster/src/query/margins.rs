@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::family::{Block, Family, Sensitivity, Stage};
 use super::{Bracket, Histogram};
 use crate::kernel::{Form, Sums};
-use crate::{AnswerError, Domain, Prepared, QueryError};
+use crate::{Domain, Error, Prepared};
 
 /// For every column what a [`Histogram`] counts in one bracket, its whole interval (1 + bins).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ impl Family for Margins {
         Stage::Seeding
     }
 
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         self.histogram(domain).check(domain)
     }
 
@@ -38,7 +38,7 @@ impl Family for Margins {
         self.histogram(domain).layout(domain)
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         self.histogram(rows.domain()).answer(rows, form)
     }
 

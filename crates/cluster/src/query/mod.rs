@@ -42,7 +42,7 @@ pub use validation::{Contingency, Silhouette, Validation};
 use crate::kernel::{Form, Sums};
 pub use crate::offline::features::FeatureParams;
 use crate::validity::{Geometry, Verdict};
-use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError};
+use crate::{Centres, Domain, Error, Prepared};
 
 /// Makes the questions from the list of their families. The order is that of their numbers on the wire, the name in quotes
 /// that of journals, reports and JSON.
@@ -144,8 +144,8 @@ impl Query {
     /// coordinate is finite holds for all [`Centres`].)
     ///
     /// # Errors
-    /// [`QueryError`] naming what is wrong.
-    pub fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    /// [`Error`] naming what is wrong.
+    pub fn check(&self, domain: &Domain) -> Result<(), Error> {
         self.family().check(domain)
     }
 
@@ -172,11 +172,7 @@ impl Query {
 
     /// One site's statistic for each of so many questions as [`Query::together`] allows, in the order of [`Query::layout`], and in
     /// a form for each.
-    pub(crate) fn answer<'f>(
-        queries: &[Self],
-        rows: &Prepared,
-        forms: &'f [Form],
-    ) -> Result<Vec<Sums<'f>>, AnswerError> {
+    pub(crate) fn answer<'f>(queries: &[Self], rows: &Prepared, forms: &'f [Form]) -> Result<Vec<Sums<'f>>, Error> {
         match (queries, forms) {
             ([one], [form]) => Ok(vec![one.family().answer(rows, form)?]),
             _ => {
@@ -243,8 +239,8 @@ impl Query {
     /// Where only the distances between centres are known ([`Geometry::Apart`]), the indices that need coordinates are `None`.
     ///
     /// # Errors
-    /// [`MethodError::Implausible`].
-    pub fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
+    /// [`Error::Implausible`].
+    pub fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
         self.family().verdict(geometry, values, rows)
     }
 }
@@ -262,12 +258,12 @@ mod tests {
     fn a_query_is_checked_against_the_box() {
         let centres = Centres::from_rows(&[vec![0.0, 0.0]]).unwrap();
         for m in [1.0, 0.5, f64::NAN, f64::INFINITY] {
-            assert_eq!(Query::fuzzy_sums(centres.clone(), m).check(&domain()), Err(QueryError::Fuzzifier));
+            assert_eq!(Query::fuzzy_sums(centres.clone(), m).check(&domain()), Err(Error::Fuzzifier));
         }
         assert_eq!(Query::fuzzy_validation(centres, 2.0).check(&domain()), Ok(()));
         let wide = Centres::from_rows(&[vec![0.0; 3]]).unwrap();
         let error = Query::fuzzy_sums(wide, 2.0).check(&domain()).unwrap_err();
-        assert_eq!(error, QueryError::ColumnMismatch { expected: 2, found: 3 });
+        assert_eq!(error, Error::ColumnMismatch { expected: 2, found: 3 });
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, Sensitivity, Stage};
 use crate::kernel::{Form, Sums};
-use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
+use crate::{Domain, Error, Prepared, kernel};
 
 /// Without `around`: N and `sum x` (d). With it: N and `sum (x - around)^2` (d).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,10 +23,10 @@ impl Family for Moments {
         Stage::Preparing
     }
 
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         let Some(around) = &self.around else { return Ok(()) };
         if around.len() != domain.columns() {
-            return Err(QueryError::ColumnMismatch { expected: domain.columns(), found: around.len() });
+            return Err(Error::ColumnMismatch { expected: domain.columns(), found: around.len() });
         }
         let inside = |(column, value): (usize, &f64)| {
             let (low, high) = domain.working_interval(column);
@@ -35,7 +35,7 @@ impl Family for Moments {
         if around.iter().enumerate().all(inside) {
             return Ok(());
         }
-        Err(QueryError::Parameter { what: "squares are taken around a point outside the box" })
+        Err(Error::Question { what: "squares are taken around a point outside the box" })
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
@@ -53,7 +53,7 @@ impl Family for Moments {
         std::iter::once(Block::per_row("rows", 1, 1.0)).chain((0..d).map(moment)).collect()
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let d = rows.domain().columns();
         Ok(kernel::each_row(rows.packed(), form, 1 + d, |x, own| self.add_row(x, own)))
     }

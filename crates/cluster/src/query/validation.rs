@@ -8,7 +8,7 @@ use super::family::{Block, Family, MAX_WORDS, Sensitivity, Stage, fuzzy_centres,
 use crate::kernel::{Form, Sums};
 use crate::scale::{MARGIN, farthest, reach};
 use crate::validity::{self, Geometry, Verdict};
-use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError, distance, kernel};
+use crate::{Centres, Domain, Error, Prepared, distance, kernel};
 
 /// Labels that rows are counted by at most.
 pub(crate) const MAX_CLASSES: u32 = 4096;
@@ -62,7 +62,7 @@ impl Family for Validation {
         Stage::Validating
     }
 
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         fuzzy_centres(&self.centres, self.m, domain)
     }
 
@@ -98,7 +98,7 @@ impl Family for Validation {
         blocks
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         Ok(kernel::validity_sums(rows.packed(), &self.centres, self.m, self.vectors, form)?)
     }
 
@@ -130,7 +130,7 @@ impl Family for Validation {
         Some(&mut self.centres)
     }
 
-    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
+    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
         validity::full(&self.centres, self.vectors, geometry, values, rows)
     }
 }
@@ -174,16 +174,16 @@ impl Family for Silhouette {
         Stage::Silhouettes
     }
 
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         same_columns(&self.centres, domain)?;
         same_columns(&self.means, domain)?;
         let k = self.centres.k();
         if self.means.k() != k || self.rows.len() != k || self.scatter.len() != k {
-            return Err(QueryError::Parameter { what: "there is not one mean, size and scatter for every centre" });
+            return Err(Error::Question { what: "there is not one mean, size and scatter for every centre" });
         }
         let usable = |value: &f64| value.is_finite() && *value >= 0.0;
         if !self.rows.iter().all(usable) || !self.scatter.iter().all(usable) {
-            return Err(QueryError::Parameter { what: "a size or scatter of a cluster is negative or no number" });
+            return Err(Error::Question { what: "a size or scatter of a cluster is negative or no number" });
         }
         Ok(())
     }
@@ -192,7 +192,7 @@ impl Family for Silhouette {
         vec![Block::per_row("simplified_silhouette_means", 1, 1.0), Block::per_row("silhouette", 1, 1.0)]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         Ok(kernel::each_row(rows.packed(), form, 2, |x, sums| {
             let (own, _) = distance::nearest(x, self.centres.rows());
             if self.rows[own] < 1.5 {
@@ -236,9 +236,9 @@ impl Family for Contingency {
         Stage::Counting
     }
 
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         if !(1..=MAX_CLASSES).contains(&self.classes) || self.centres.k() > MAX_WORDS / self.classes as usize {
-            return Err(QueryError::Parameter { what: "rows are counted by 1 to 4096 labels" });
+            return Err(Error::Question { what: "rows are counted by 1 to 4096 labels" });
         }
         same_columns(&self.centres, domain)
     }
@@ -247,14 +247,14 @@ impl Family for Contingency {
         vec![Block::per_row("counts", self.centres.k() * self.classes as usize, 1.0)]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let labels = match rows.labels() {
             Some(labels) => labels,
             None if rows.is_empty() => &[],
-            None => return Err(AnswerError::NoLabels),
+            None => return Err(Error::NoLabels),
         };
         if labels.len() != rows.len() || labels.iter().any(|label| *label >= self.classes) {
-            return Err(AnswerError::NoLabels);
+            return Err(Error::NoLabels);
         }
         let classes = self.classes as usize;
         Ok(kernel::over_rows(rows.packed(), form, self.centres.k() * classes, |x, row, counts| {

@@ -80,8 +80,7 @@ pub fn judge_rest(about: About<'_>, policy: &Policy, account: &Account, now: u64
             Rule::Pol4,
         );
     }
-    let form =
-        SumBounds::of(work, terms, sites).map_err(|e| Error::Refused { what: e.to_string(), rule: Rule::Pol3 })?;
+    let form = SumBounds::of(work, terms, sites).map_err(|e| Error::Refused { what: e.message, rule: Rule::Pol3 })?;
     let (plan, nano_rho) = (terms.hash(), promise((terms, &form, sites), policy));
     let rest = nano_rho.map(|rho| rho.saturating_sub(account.rho_of(&plan)));
     let mut spent = account.spent();

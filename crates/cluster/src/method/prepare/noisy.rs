@@ -1,7 +1,7 @@
 //! What a preparation makes of totals with noise ([NOI-7]).
 
 use super::{Phase, Preparing, Scale};
-use crate::MethodError;
+use crate::Error;
 use crate::algorithm::describe::counted;
 use crate::shape::triangle;
 use crate::totals_check::check_values;
@@ -9,7 +9,7 @@ use crate::totals_check::check_values;
 impl Preparing {
     /// Under noise, the totals that rows could have given and that are nearest to these: no count is negative, all brackets of whole
     /// columns have the same rows, sums are those of values in the box, variances at most a quarter of its square.
-    pub(super) fn plausible(&self, values: &[f64]) -> Result<Vec<f64>, MethodError> {
+    pub(super) fn plausible(&self, values: &[f64]) -> Result<Vec<f64>, Error> {
         let whitens = self.preparation.scale == Scale::Whiten;
         let d = self.domain.columns();
         if let Phase::Quantiles(_) = self.phase {

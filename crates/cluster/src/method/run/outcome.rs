@@ -8,7 +8,7 @@ use crate::method::{Algorithm, ClusterSizes, CurvePoint, Fit, Outcome, Shapes, S
 use crate::privacy::Noise;
 use crate::shape::{extents, stretched};
 use crate::validity::Verdict;
-use crate::{Centres, Indices, MethodError, distance, metrics};
+use crate::{Centres, Error, Indices, distance, metrics};
 
 /// Restarts agree whose centres are all within this part of the least distance between two centres.
 const AGREE: f64 = 0.1;
@@ -83,10 +83,10 @@ impl Run {
     }
 
     /// The place of the K and restart that [`Run::stop_here`] hands over; it is the same in every copy of the run.
-    pub(crate) fn ends_with(&self) -> Result<usize, MethodError> {
+    pub(crate) fn ends_with(&self) -> Result<usize, Error> {
         let moved = |member: &Member| member.over || !member.iteration.fit().history.is_empty();
         match self.best.is_empty() {
-            true => self.members.iter().position(moved).ok_or(MethodError::NoCentresYet),
+            true => self.members.iter().position(moved).ok_or(Error::NoCentresYet),
             false => Ok(self.chosen_at()),
         }
     }
@@ -101,10 +101,10 @@ impl Run {
         self.judged_over.is_some()
     }
 
-    pub(super) fn outcome(&self) -> Result<Outcome, MethodError> {
+    pub(super) fn outcome(&self) -> Result<Outcome, Error> {
         let member = self.chosen();
         if member.verdict.is_none() && self.recipe.algorithm.describes().is_none() {
-            return Err(MethodError::implausible("a run has not been judged"));
+            return Err(Error::implausible("a run has not been judged"));
         }
         self.outcome_of(member)
     }
@@ -116,8 +116,8 @@ impl Run {
     /// its first restart, and a note says so.
     ///
     /// # Errors
-    /// [`MethodError::NoCentresYet`] where no round has moved a centre.
-    pub fn stop_here(&self) -> Result<Outcome, MethodError> {
+    /// [`Error::NoCentresYet`] where no round has moved a centre.
+    pub fn stop_here(&self) -> Result<Outcome, Error> {
         let member = &self.members[self.ends_with()?];
         let mut outcome = self.outcome_of(member)?;
         if !member.over {
@@ -138,13 +138,13 @@ impl Run {
     /// What the run may end with where somebody else judges: the result that each K and restart is.
     ///
     /// # Errors
-    /// [`MethodError`] where centres are none in working units.
-    pub fn candidates(&self) -> Result<Vec<Outcome>, MethodError> {
+    /// [`Error`] where centres are none in working units.
+    pub fn candidates(&self) -> Result<Vec<Outcome>, Error> {
         self.members.iter().map(|member| self.outcome_of(member)).collect()
     }
 
     /// The result that one member is.
-    fn outcome_of(&self, member: &Member) -> Result<Outcome, MethodError> {
+    fn outcome_of(&self, member: &Member) -> Result<Outcome, Error> {
         let fit = member.iteration.fit();
         let verdict = member.verdict.as_ref();
         let centres = self.working(&fit.centres)?;
@@ -263,10 +263,10 @@ impl Run {
     }
 
     /// Centres of the questions in working units.
-    pub(super) fn working(&self, centres: &Centres) -> Result<Centres, MethodError> {
+    pub(super) fn working(&self, centres: &Centres) -> Result<Centres, Error> {
         match &self.transform {
             Some(transform) => {
-                let back = transform.back(centres).map_err(|error| MethodError::implausible(error.to_string()))?;
+                let back = transform.back(centres).map_err(Error::implausible)?;
                 // Noise may leave a centre in the box of mixed columns, and outside that of the plan's.
                 Ok(if self.is_noisy() { confined(&back, &self.public) } else { back })
             }
