@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Stage};
+use super::family::{Block, Family};
 use super::local::LocalSteps;
 use crate::distance::usable_fuzzifier;
 use crate::kernel::{Form, Sums};
@@ -84,10 +84,6 @@ impl LocalChoice {
 }
 
 impl Family for LocalChoice {
-    fn stage(&self) -> Stage {
-        Stage::Ranging
-    }
-
     fn check(&self, _: &Domain) -> Result<(), Error> {
         if !usable_fuzzifier(self.m) {
             return Err(Error::Fuzzifier);

@@ -14,19 +14,12 @@ pub(crate) const MAX_WORDS: usize = 1 << 24;
 
 /// One family of questions.
 pub(crate) trait Family: Any {
-    /// In which part of a run it is asked.
-    fn stage(&self) -> Stage;
     /// Whether a site may answer; it bounds every number that the answer's size or time depends on.
     fn check(&self, domain: &Domain) -> Result<(), Error>;
     /// The blocks of the answer; for a question that passes `check`.
     fn layout(&self, domain: &Domain) -> Vec<Block>;
     /// One site's statistic in a form that has an entry for each of the layout's; for a question that passes `check`.
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error>;
-
-    /// The point sets that it holds, what it asks about first: centres, anchors, means.
-    fn points(&self) -> Vec<&Centres> {
-        Vec::new()
-    }
 
     /// Its round, where rounds are counted.
     fn round(&self) -> Option<u32> {
@@ -37,17 +30,6 @@ pub(crate) trait Family: Any {
     fn follows(&self, before: &dyn Family) -> bool {
         let _ = before;
         true
-    }
-
-    /// Whether what a site adds to the entries that count rows ([`Per::Row`]) is the sum of what each of its rows would add
-    /// if it were alone: no local steps, no groups that a site leaves out, no labels.
-    fn adds_up_over_rows(&self) -> bool {
-        false
-    }
-
-    /// Whether the words of parts of a site's rows add up to the words of all; every block is then one of [`Per::Row`].
-    fn comes_in_parts(&self) -> bool {
-        self.adds_up_over_rows()
     }
 
     /// Which block tells how many rows there are at least.
@@ -67,16 +49,6 @@ pub(crate) trait Family: Any {
     /// centres in the box. ∎
     fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
         let _ = domain;
-        None
-    }
-
-    /// Whether the answer counts labels.
-    fn reads_labels(&self) -> bool {
-        false
-    }
-
-    /// The centres that indices are computed at, for a question that somebody else than the coordinator may judge.
-    fn judged_centres(&mut self) -> Option<&mut Centres> {
         None
     }
 

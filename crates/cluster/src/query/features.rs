@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Stage, same_columns};
+use super::family::{Block, Family, same_columns};
 use crate::kernel::{Form, Sums};
 use crate::offline::features::{FeatureParams, Rules, features, usable_params};
 use crate::{Centres, Domain, Error, Prepared, distance};
@@ -20,10 +20,6 @@ pub struct Features {
 }
 
 impl Family for Features {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         same_columns(&self.anchors, domain)?;
         usable_params(&self.params).map_err(|what| Error::Question { what })
@@ -49,10 +45,6 @@ impl Family for Features {
             q[at] += feature.square();
         }
         Ok(form.whole([ls, m, q].concat()))
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.anchors]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, ShowsRows, Stage, fuzzy_centres};
+use super::family::{Block, Family, Sensitivity, ShowsRows, fuzzy_centres};
 use crate::kernel::{Form, Sums};
 use crate::scale::{farthest, reach};
 use crate::validity::{self, Geometry, Verdict};
@@ -40,10 +40,6 @@ pub(super) fn answer_together<'f>(
 }
 
 impl Family for FuzzySums {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         fuzzy_centres(&self.centres, self.m, domain)
     }
@@ -60,14 +56,6 @@ impl Family for FuzzySums {
         Ok(kernel::fuzzy_form(rows.packed(), &self.centres, self.m, form)?)
     }
 
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
-    }
-
     fn shows_rows(&self) -> Option<ShowsRows> {
         Some(ShowsRows { block: "weights", blocks: Some(2) })
     }
@@ -79,10 +67,6 @@ impl Family for FuzzySums {
 }
 
 impl Family for FuzzyValidation {
-    fn stage(&self) -> Stage {
-        Stage::Validating
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         fuzzy_centres(&self.centres, self.m, domain)
     }
@@ -103,14 +87,6 @@ impl Family for FuzzyValidation {
         Ok(kernel::validation_form(rows.packed(), &self.centres, self.m, form)?)
     }
 
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
-    }
-
     fn shows_rows(&self) -> Option<ShowsRows> {
         Some(ShowsRows { block: "memberships", blocks: Some(3) })
     }
@@ -120,10 +96,6 @@ impl Family for FuzzyValidation {
     fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
         let (k, far) = (self.centres.k() as f64, 2.0 * reach(domain));
         Some(Sensitivity::Blocks(vec![k.sqrt() * far, 1.0, far * far * k.powf(1.0 - self.m)]))
-    }
-
-    fn judged_centres(&mut self) -> Option<&mut Centres> {
-        Some(&mut self.centres)
     }
 
     fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {

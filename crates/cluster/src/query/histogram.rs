@@ -4,7 +4,7 @@ use std::any::Any;
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, MAX_WORDS, Sensitivity, Stage};
+use super::family::{Block, Family, MAX_WORDS, Sensitivity};
 use crate::kernel::{Form, Sums};
 use crate::{Domain, Error, Prepared, kernel};
 
@@ -84,10 +84,6 @@ impl Histogram {
 }
 
 impl Family for Histogram {
-    fn stage(&self) -> Stage {
-        Stage::Preparing
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         let refuse = |what| Err(Error::Question { what });
         if !(2..=MAX_BINS).contains(&self.bins) {
@@ -126,10 +122,6 @@ impl Family for Histogram {
     fn follows(&self, before: &dyn Family) -> bool {
         let last = (before as &dyn Any).downcast_ref::<Self>();
         last.is_some_and(|last| self.brackets.iter().all(|bracket| last.has_bin(bracket)))
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
     }
 }
 

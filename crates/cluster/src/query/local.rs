@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, ShowsRows, Stage, fuzzy_centres, same_columns};
+use super::family::{Block, Family, Sensitivity, ShowsRows, fuzzy_centres, same_columns};
 use crate::kernel::{self, Assigned, Bounds, Form, HardSums, Sums};
 use crate::scale::{farthest, reach};
 use crate::{Centres, Domain, Error, Packed, Prepared, distance};
@@ -80,10 +80,6 @@ pub struct LocalMeans {
 }
 
 impl Family for LocalFuzzy {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         fuzzy_centres(&self.centres, self.m, domain)?;
         self.local.check()
@@ -130,10 +126,6 @@ impl Family for LocalFuzzy {
         }
         let distance = (self.pull == Pull::Nearest).then_some(found.distance);
         Ok(form.whole(found.weights.into_iter().chain(found.sums).chain(distance).collect()))
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
     }
 
     fn shows_rows(&self) -> Option<ShowsRows> {
@@ -184,10 +176,6 @@ impl LocalFuzzy {
 }
 
 impl Family for LocalMeans {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         same_columns(&self.centres, domain)?;
         self.local.check()?;
@@ -241,14 +229,6 @@ impl Family for LocalMeans {
         Ok(form.whole(weights.into_iter().chain(sums).chain([distance]).collect()))
     }
 
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        self.is_exact()
-    }
-
     fn shows_rows(&self) -> Option<ShowsRows> {
         Some(ShowsRows { block: "rows", blocks: None })
     }
@@ -256,7 +236,7 @@ impl Family for LocalMeans {
 
 impl LocalMeans {
     /// Whether a round of it is a step of exact Lloyd.
-    fn is_exact(&self) -> bool {
+    pub(super) fn is_exact(&self) -> bool {
         self.local.most == 1 && self.min_rows == 1 && !self.nearest
     }
 

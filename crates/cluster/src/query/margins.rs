@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, Stage};
+use super::family::{Block, Family, Sensitivity};
 use super::{Bracket, Histogram};
 use crate::kernel::{Form, Sums};
 use crate::{Domain, Error, Prepared};
@@ -26,10 +26,6 @@ impl Margins {
 }
 
 impl Family for Margins {
-    fn stage(&self) -> Stage {
-        Stage::Seeding
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         self.histogram(domain).check(domain)
     }
@@ -45,9 +41,5 @@ impl Family for Margins {
     /// A row counts once in every column.
     fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
         self.histogram(domain).sensitivity(domain)
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
     }
 }

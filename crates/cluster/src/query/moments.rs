@@ -7,7 +7,7 @@ use std::any::Any;
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, Stage};
+use super::family::{Block, Family, Sensitivity};
 use crate::kernel::{Form, Sums};
 use crate::{Domain, Error, Prepared, kernel};
 
@@ -19,10 +19,6 @@ pub struct Moments {
 }
 
 impl Family for Moments {
-    fn stage(&self) -> Stage {
-        Stage::Preparing
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         let Some(around) = &self.around else { return Ok(()) };
         if around.len() != domain.columns() {
@@ -62,10 +58,6 @@ impl Family for Moments {
     fn follows(&self, before: &dyn Family) -> bool {
         let means = (before as &dyn Any).downcast_ref::<Self>().map(|before| before.around.is_none());
         means.map_or(self.around.is_none(), |means| means && self.around.is_some())
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
     }
 
     /// Every column is a block of its own, and its bound is that of a row's value.

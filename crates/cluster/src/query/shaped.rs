@@ -13,7 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, ShowsRows, Stage, same_columns};
+use super::family::{Block, Family, Sensitivity, ShowsRows, same_columns};
 use crate::kernel::{Form, Sums};
 use crate::scale::farthest;
 use crate::scale::inside;
@@ -239,10 +239,6 @@ fn refuse(what: &'static str) -> Error {
 }
 
 impl Family for ShapedSums {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         same_columns(&self.centres, domain)?;
         let (k, d) = (self.centres.k(), domain.columns());
@@ -319,10 +315,6 @@ impl Family for ShapedSums {
         }))
     }
 
-    fn comes_in_parts(&self) -> bool {
-        true
-    }
-
     /// A row's weights add up to 1 at most, a product `z zᵀ` has the norm of `|z|²`, which is largest in the corner that lies farthest from
     /// some centre, and the fit is bounded from the question. Nobody needs the fit under noise: it gets what is hardly a share.
     fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
@@ -337,10 +329,6 @@ impl Family for ShapedSums {
         let product = self.centres.rows().map(corner).fold(0.0, f64::max);
         let fit = self.layout(domain).last().map_or(0.0, |block| block.bound);
         Some(Sensitivity::Shared(vec![(1.0, 0.2), (farthest(domain), 0.29), (product, 0.5), (fit, 0.01)]))
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
     }
 
     fn shows_rows(&self) -> Option<ShowsRows> {

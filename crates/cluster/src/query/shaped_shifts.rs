@@ -7,11 +7,11 @@ use std::any::Any;
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, Stage};
+use super::family::{Block, Family, Sensitivity};
 use super::shaped::{Clusters, NOT_DEFINITE, ShapedSums};
 use crate::kernel::{Form, Sums};
 use crate::shape::{add_square, triangle};
-use crate::{Centres, Domain, Error, Prepared, kernel};
+use crate::{Domain, Error, Prepared, kernel};
 
 /// Shares of weights, sums and products: covariances need the most.
 const SHARES: [f64; 3] = [0.15, 0.3, 0.55];
@@ -71,10 +71,6 @@ impl ShapedShifts {
 }
 
 impl Family for ShapedShifts {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         self.clusters.check(domain)?;
         if !(self.clip.is_finite() && self.clip > 0.0) {
@@ -96,14 +92,6 @@ impl Family for ShapedShifts {
         let adding = self.adding(rows.domain()).ok_or(NOT_DEFINITE)?;
         let width = Self::width(self.clusters.centres.k(), self.clusters.centres.columns());
         Ok(kernel::each_row(rows.packed(), form, width, |x, own| adding.add_row(x, own)))
-    }
-
-    fn comes_in_parts(&self) -> bool {
-        true
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.clusters.centres]
     }
 
     fn round(&self) -> Option<u32> {

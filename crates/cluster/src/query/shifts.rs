@@ -8,7 +8,7 @@ use std::any::Any;
 use serde::{Deserialize, Serialize};
 
 use super::Typical;
-use super::family::{Block, Family, MAX_WORDS, Sensitivity, Stage, same_columns};
+use super::family::{Block, Family, MAX_WORDS, Sensitivity, same_columns};
 use crate::distance::usable_fuzzifier;
 use crate::kernel::{Form, Sums};
 use crate::{Centres, Domain, Error, Prepared, distance, kernel};
@@ -95,10 +95,6 @@ impl Shifts {
 }
 
 impl Family for Shifts {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         same_columns(&self.centres, domain)?;
         if self.m.is_some_and(|m| !usable_fuzzifier(m)) || (self.m.is_none() && self.typical.is_some()) {
@@ -127,14 +123,6 @@ impl Family for Shifts {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let references = self.references(rows.domain());
         Ok(kernel::each_row(rows.packed(), form, Self::width(k, d), |x, own| self.add_row(x, &references, own)))
-    }
-
-    fn comes_in_parts(&self) -> bool {
-        true
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
     }
 
     fn round(&self) -> Option<u32> {

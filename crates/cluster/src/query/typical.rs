@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, Stage, fuzzy_centres};
+use super::family::{Block, Family, Sensitivity, fuzzy_centres};
 use crate::kernel::{Form, Sums};
 use crate::scale::farthest;
 use crate::{Centres, Domain, Error, Prepared, Rows, distance, kernel};
@@ -111,10 +111,6 @@ impl TypicalSums {
 }
 
 impl Family for TypicalSums {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         self.typical().check()?;
         fuzzy_centres(&self.centres, self.m, domain)
@@ -146,13 +142,5 @@ impl Family for TypicalSums {
     fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
         let most = self.typicality.most(self.centres.k());
         Some(Sensitivity::Blocks(vec![most * farthest(domain), most]))
-    }
-
-    fn comes_in_parts(&self) -> bool {
-        true
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
     }
 }

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, MAX_WORDS, Sensitivity, Stage, fuzzy_centres, same_columns};
+use super::family::{Block, Family, MAX_WORDS, Sensitivity, fuzzy_centres, same_columns};
 use crate::kernel::{Form, Sums};
 use crate::scale::{MARGIN, farthest, reach};
 use crate::validity::{self, Geometry, Verdict};
@@ -58,10 +58,6 @@ pub struct Contingency {
 }
 
 impl Family for Validation {
-    fn stage(&self) -> Stage {
-        Stage::Validating
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         fuzzy_centres(&self.centres, self.m, domain)
     }
@@ -102,14 +98,6 @@ impl Family for Validation {
         Ok(kernel::validity_sums(rows.packed(), &self.centres, self.m, self.vectors, form)?)
     }
 
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
-    }
-
     /// Own rows are those of one centre, so that one entry of a block by cluster moves; memberships and their powers add up to 1 at most.
     fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
         let (k, far) = (self.centres.k() as f64, 2.0 * reach(domain));
@@ -124,10 +112,6 @@ impl Family for Validation {
             }));
         }
         Some(Sensitivity::Blocks(blocks))
-    }
-
-    fn judged_centres(&mut self) -> Option<&mut Centres> {
-        Some(&mut self.centres)
     }
 
     fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
@@ -170,10 +154,6 @@ fn over_all_rows(centres: &Centres, domain: &Domain) -> [Block; 5] {
 }
 
 impl Family for Silhouette {
-    fn stage(&self) -> Stage {
-        Stage::Silhouettes
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         same_columns(&self.centres, domain)?;
         same_columns(&self.means, domain)?;
@@ -217,25 +197,13 @@ impl Family for Silhouette {
         }))
     }
 
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres, &self.means]
-    }
-
     /// Both widths lie between -1 and 1.
     fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {
         Some(Sensitivity::Blocks(vec![1.0, 1.0]))
     }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
-    }
 }
 
 impl Family for Contingency {
-    fn stage(&self) -> Stage {
-        Stage::Counting
-    }
-
     fn check(&self, domain: &Domain) -> Result<(), Error> {
         if !(1..=MAX_CLASSES).contains(&self.classes) || self.centres.k() > MAX_WORDS / self.classes as usize {
             return Err(Error::Question { what: "rows are counted by 1 to 4096 labels" });
@@ -263,20 +231,8 @@ impl Family for Contingency {
         }))
     }
 
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
-    }
-
-    fn comes_in_parts(&self) -> bool {
-        true
-    }
-
     /// A row has one centre and one label.
     fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {
         Some(Sensitivity::Blocks(vec![1.0]))
-    }
-
-    fn reads_labels(&self) -> bool {
-        true
     }
 }
