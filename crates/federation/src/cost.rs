@@ -231,7 +231,7 @@ impl Cost {
         let (recipe, d) = (&federation.work.recipe, federation.work.names().len() as u64);
         let all_k = recipe.clusters.count() as u64 * u64::from(recipe.clusters.min + recipe.clusters.max) / 2;
         let numbers = all_k.saturating_mul(u64::from(recipe.restarts)).saturating_mul(d + 1);
-        let rounds = u64::from(recipe.algorithm.max_questions());
+        let rounds = u64::from(recipe.algorithm.traits().max_questions());
         let (one, all) = (numbers.div_ceil(d), numbers.saturating_mul(rounds).div_ceil(d));
         let floor = federation.terms.min_total_rows;
         if recipe.noise.is_some() {
@@ -351,7 +351,7 @@ pub fn blocks_mean(terms: &Terms, sites: usize) -> String {
 
 /// Where the first centres of a recipe come from, in a sentence.
 pub fn first_centres(recipe: &Recipe) -> String {
-    if recipe.algorithm.describes().is_some() {
+    if recipe.algorithm.traits().describes.is_some() {
         return "first centres are not needed: a description has no clusters".to_owned();
     }
     let from = match &recipe.seeding {
@@ -408,7 +408,7 @@ fn merged(blocks: impl Iterator<Item = BlockCost>) -> Vec<BlockCost> {
 fn warn_method(federation: &Federation) -> Vec<String> {
     let (work, recipe) = (&federation.work, &federation.work.recipe);
     let mut out = Vec::new();
-    if recipe.algorithm.sums_groups() && recipe.noise.is_none() {
+    if !recipe.algorithm.traits().shares_rows && recipe.noise.is_none() {
         out.push("a cluster that only one site contributes to shows that site's mean".into());
     }
     if work.sampling.is_some() {

@@ -138,7 +138,7 @@ impl Privacy {
 
 /// What a forecast is for: sites, rows, columns, K and budget.
 fn setting(work: &PlanSpec, form: &SumBounds, noise: &Noise) -> String {
-    let clusters = match work.recipe.algorithm.describes() {
+    let clusters = match work.recipe.algorithm.traits().describes {
         Some(_) => String::new(),
         None => format!("K = {}, ", work.recipe.clusters.max),
     };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
-    Algorithm, Centres, Domain, Error, Outcome, Rows, Scaling, Transform, assign,
+    Centres, Domain, Error, Outcome, Rows, Scaling, Transform, assign,
     method::Extrapolation,
     query::{Query, ShapeModel, ShapedSums, TypicalSums, Typicality},
 };
@@ -181,10 +181,7 @@ impl Model {
     ) -> Result<Model, Failure> {
         let (k, m) = (u32::try_from(working.k()).unwrap_or(u32::MAX), work.recipe.judge_m());
         let (centres, _) = work.units(working)?;
-        let distance = match work.recipe.algorithm {
-            Algorithm::FcmNoise { distance, .. } | Algorithm::Pcm { distance, .. } => Some(distance),
-            _ => None,
-        };
+        let distance = work.recipe.algorithm.traits().typical.map(|typical| typical.distance);
         Ok(Model {
             format: FORMAT.into(),
             method: work.method_name().into(),

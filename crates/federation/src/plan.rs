@@ -152,7 +152,7 @@ impl PlanSpec {
             return Err(invalid(format!("it has {count} columns; 1 to {MAX_COLUMNS} are possible")));
         }
         columns::check(&self.columns, &self.categorical).map_err(invalid)?;
-        if self.recipe.algorithm.has_covariances() && !self.categorical.is_empty() {
+        if self.recipe.algorithm.traits().has_covariances() && !self.categorical.is_empty() {
             return Err(invalid(format!(
                 "{} is for numbers: the indicators of categories add up to 1, so they have no covariance that can be inverted",
                 self.method_name()
@@ -162,7 +162,8 @@ impl PlanSpec {
         self.check_labels()?;
         self.check_noise()?;
         self.check_metric()?;
-        if self.recipe.algorithm.describes().is_some() && (self.sampling.is_some() || self.judge != Judge::Coordinator)
+        if self.recipe.algorithm.traits().describes.is_some()
+            && (self.sampling.is_some() || self.judge != Judge::Coordinator)
         {
             let why = "a description is over all sites, and has no validity totals for the intermediary to judge";
             return Err(invalid(why));
@@ -208,7 +209,7 @@ impl PlanSpec {
         }
         let name = if direction { "cosine" } else { "mahalanobis" };
         let refuse = |what: &str| Err(invalid(format!("the metric {name} {what}")));
-        if !matches!(self.recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::Kmeans { .. }) {
+        if !self.recipe.algorithm.traits().takes_any_metric {
             return refuse("is for fcm and kmeans");
         }
         if !self.categorical.is_empty() {

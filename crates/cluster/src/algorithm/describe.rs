@@ -19,7 +19,7 @@
 use super::description::Description;
 use super::gmm::even;
 use super::shaped::first;
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use super::update::{Fit, Round, Walls, moved};
 use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, Moments, tamed};
 use crate::shape::{add_square, extents, stretched, triangle};
@@ -90,9 +90,15 @@ impl Named for DescribeSpec {
 }
 
 impl Spec for DescribeSpec {
-    /// The mean is found once; what is asked before is preparation.
-    fn rounds(&self) -> u32 {
-        1
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: 1,
+            tolerance_under_noise: Some(0.0),
+            shares_rows: true,
+            is_exact: true,
+            describes: Some(self.bins),
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
@@ -120,22 +126,6 @@ impl Spec for DescribeSpec {
         let (domain, fit) = (at.domain.clone(), Fit::at(at.start.clone()));
         let (walls, noisy) = (Walls::fine(&domain), at.noisy);
         Ok(Box::new(Describing { bins: self.bins, walls, domain, phase, fit, shift: 0.0, found, noisy }))
-    }
-
-    fn sums_groups(&self) -> bool {
-        false
-    }
-
-    fn is_exact(&self) -> bool {
-        true
-    }
-
-    fn tolerance_under_noise(&self) -> Option<f64> {
-        Some(0.0)
-    }
-
-    fn describes(&self) -> Option<u32> {
-        Some(self.bins)
     }
 }
 

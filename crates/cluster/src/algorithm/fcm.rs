@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use super::update::{Fit, Round, Walls, check_rounds, clear, hash, moved};
 use crate::distance::usable_fuzzifier;
 use crate::totals_check::{check_values, check_weights};
@@ -58,12 +58,18 @@ impl Named for FcmSpec {
 }
 
 impl Spec for FcmSpec {
-    fn fuzzifier(&self) -> Option<f64> {
-        Some(self.m)
-    }
-
-    fn rounds(&self) -> u32 {
-        self.max_rounds
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: self.max_rounds,
+            fuzzifier: Some(self.m),
+            epsilon: Some(self.epsilon),
+            tolerance_under_noise: Some(self.epsilon),
+            shares_rows: true,
+            is_exact: true,
+            has_gap: true,
+            takes_any_metric: true,
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
@@ -75,18 +81,6 @@ impl Spec for FcmSpec {
             return Err(Error::Fuzzifier);
         }
         Updates::begin(*self, self.epsilon, self.max_rounds, true, at.start)
-    }
-
-    fn sums_groups(&self) -> bool {
-        false
-    }
-
-    fn is_exact(&self) -> bool {
-        true
-    }
-
-    fn tolerance_under_noise(&self) -> Option<f64> {
-        Some(self.epsilon)
     }
 }
 

@@ -35,7 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use super::update::{Fit, Round, Walls, confined};
 use crate::distance::usable_fuzzifier;
 use crate::offline::features::{Feature, Radius, Rules, merge_pass, usable_params};
@@ -77,12 +77,14 @@ impl Named for FfcfSpec {
 }
 
 impl Spec for FfcfSpec {
-    fn fuzzifier(&self) -> Option<f64> {
-        Some(self.m)
-    }
-
-    fn rounds(&self) -> u32 {
-        1
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: 1,
+            fuzzifier: Some(self.m),
+            anchors: Some(self.anchors),
+            features: Some(self.features.max),
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, anchors: &Centres) -> Vec<Query> {
@@ -101,14 +103,6 @@ impl Spec for FfcfSpec {
         }
         let fit = Fit::at(Centres::finite(anchors.columns(), &anchors.as_slice()[..k * anchors.columns()]));
         Ok(Box::new(Ffcf { spec: *self, anchors, k, seed: at.seed, fit, walls: None }))
-    }
-
-    fn anchors(&self, clusters: u32) -> Option<u32> {
-        Some(if self.anchors == 0 { clusters.saturating_mul(4).max(8) } else { self.anchors })
-    }
-
-    fn comparisons(&self, _: f64) -> f64 {
-        f64::from(self.features.max).powi(2)
     }
 }
 

@@ -47,7 +47,7 @@
 //! ```
 
 use super::rounds::{Averaging, Weights};
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use super::update::{Fit, Trail, Walls, clear};
 use crate::distance::usable_fuzzifier;
 use crate::query::{LocalFuzzy, LocalSteps, Pull};
@@ -86,12 +86,16 @@ impl Named for Average1Spec {
 }
 
 impl Spec for Average1Spec {
-    fn fuzzifier(&self) -> Option<f64> {
-        Some(self.m)
-    }
-
-    fn rounds(&self) -> u32 {
-        self.max_rounds
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: self.max_rounds,
+            fuzzifier: Some(self.m),
+            epsilon: Some(self.epsilon),
+            shares_rows: true,
+            is_exact: self.powers && self.local.most == 1,
+            local_steps: self.local.most,
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
@@ -102,18 +106,6 @@ impl Spec for Average1Spec {
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         check(self.m, self.local)?;
         Ok(Box::new(Average1 { spec: *self, trail: Trail::new(at.start, self.epsilon, self.max_rounds)? }))
-    }
-
-    fn sums_groups(&self) -> bool {
-        false
-    }
-
-    fn is_exact(&self) -> bool {
-        self.powers && self.local.most == 1
-    }
-
-    fn comparisons(&self, all_k: f64) -> f64 {
-        all_k * f64::from(self.local.most)
     }
 }
 
@@ -179,12 +171,15 @@ impl Named for Average2Spec {
 }
 
 impl Spec for Average2Spec {
-    fn fuzzifier(&self) -> Option<f64> {
-        Some(self.m)
-    }
-
-    fn rounds(&self) -> u32 {
-        self.max_rounds
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: self.max_rounds,
+            fuzzifier: Some(self.m),
+            epsilon: Some(self.epsilon),
+            counts_local_centres: true,
+            local_steps: self.local.most,
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
@@ -194,10 +189,6 @@ impl Spec for Average2Spec {
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         check(self.m, self.local)?;
         Averaging::begin(self, at, Weights::LocalCentres, self.epsilon)
-    }
-
-    fn comparisons(&self, all_k: f64) -> f64 {
-        all_k * f64::from(self.local.most)
     }
 }
 

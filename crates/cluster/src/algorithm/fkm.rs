@@ -36,7 +36,7 @@
 
 use super::kmeans::lloyd;
 use super::rounds::{Rounds, Weights};
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use super::update::{Fit, Walls, check_rounds};
 use crate::query::{LocalMeans, LocalSteps};
 use crate::{Centres, Error, Query};
@@ -77,8 +77,14 @@ impl Named for FkmSpec {
 }
 
 impl Spec for FkmSpec {
-    fn rounds(&self) -> u32 {
-        self.max_rounds.saturating_add(self.finish)
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: self.max_rounds.saturating_add(self.finish),
+            epsilon: Some(self.epsilon),
+            has_gap: true,
+            local_steps: self.local_steps,
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
@@ -93,13 +99,9 @@ impl Spec for FkmSpec {
         if self.min_rows == 0 {
             return Err(Error::parameter("a site's own min_rows must be at least 1"));
         }
-        check_rounds(self.epsilon, self.rounds())?;
+        check_rounds(self.epsilon, self.traits().rounds)?;
         let rounds = Rounds::new(at.start, Weights::Rows, self.epsilon, self.max_rounds)?;
         Ok(Box::new(Fkm { spec: *self, rounds, finishing: false }))
-    }
-
-    fn comparisons(&self, all_k: f64) -> f64 {
-        all_k * f64::from(self.local_steps)
     }
 }
 

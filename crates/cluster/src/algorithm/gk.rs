@@ -16,7 +16,7 @@
 //! Validity indices are in plain distances, as for every other method.
 
 use super::shaped::{Limits, Shaped, first};
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use crate::distance::usable_fuzzifier;
 use crate::query::ShapeModel;
 use crate::{Centres, Error, Query};
@@ -50,16 +50,17 @@ impl Named for GkSpec {
 }
 
 impl Spec for GkSpec {
-    fn fuzzifier(&self) -> Option<f64> {
-        Some(self.m)
-    }
-
-    fn rounds(&self) -> u32 {
-        self.max_rounds
-    }
-
-    fn closing_rounds(&self) -> u32 {
-        1
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: self.max_rounds,
+            closing_rounds: 1,
+            fuzzifier: Some(self.m),
+            epsilon: Some(self.epsilon),
+            tolerance_under_noise: Some(self.epsilon),
+            is_exact: true,
+            covariance_floor: Some(self.regularisation),
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
@@ -72,17 +73,5 @@ impl Spec for GkSpec {
         }
         let limits = Limits { epsilon: self.epsilon, max_rounds: self.max_rounds, floor: self.regularisation };
         Shaped::begin(at, ShapeModel::GustafsonKessel { m: self.m }, limits)
-    }
-
-    fn is_exact(&self) -> bool {
-        true
-    }
-
-    fn tolerance_under_noise(&self) -> Option<f64> {
-        Some(self.epsilon)
-    }
-
-    fn has_covariances(&self) -> bool {
-        true
     }
 }

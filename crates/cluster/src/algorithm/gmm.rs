@@ -21,7 +21,7 @@
 //! what a mixture finds.
 
 use super::shaped::{Limits, Shaped, first};
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use crate::query::ShapeModel;
 use crate::{Centres, Error, Query};
 
@@ -61,12 +61,16 @@ impl Named for GmmSpec {
 }
 
 impl Spec for GmmSpec {
-    fn rounds(&self) -> u32 {
-        self.max_rounds
-    }
-
-    fn closing_rounds(&self) -> u32 {
-        1
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: self.max_rounds,
+            closing_rounds: 1,
+            tolerance_under_noise: Some(self.epsilon),
+            is_exact: true,
+            has_likelihood: true,
+            covariance_floor: Some(self.regularisation),
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
@@ -75,21 +79,5 @@ impl Spec for GmmSpec {
 
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         Shaped::begin(at, even(at.start.k()), self.limits())
-    }
-
-    fn has_likelihood(&self) -> bool {
-        true
-    }
-
-    fn is_exact(&self) -> bool {
-        true
-    }
-
-    fn tolerance_under_noise(&self) -> Option<f64> {
-        Some(self.epsilon)
-    }
-
-    fn has_covariances(&self) -> bool {
-        true
     }
 }

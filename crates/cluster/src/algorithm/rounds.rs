@@ -62,7 +62,10 @@ impl<S: Spec + Clone + Send + 'static> Averaging<S> {
         weights: Weights,
         epsilon: f64,
     ) -> Result<Box<dyn Iteration>, Error> {
-        Ok(Box::new(Self { spec: spec.clone(), rounds: Rounds::new(at.start, weights, epsilon, spec.rounds())? }))
+        Ok(Box::new(Self {
+            spec: spec.clone(),
+            rounds: Rounds::new(at.start, weights, epsilon, spec.traits().rounds)?,
+        }))
     }
 }
 

@@ -17,7 +17,7 @@
 //! Validity indices and the objective are those of fuzzy c-means at the final centres, in which every row counts.
 
 use super::fcm::Updates;
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use crate::distance::usable_fuzzifier;
 use crate::query::{Typical, TypicalSums, Typicality};
 use crate::{Centres, Error, Query};
@@ -66,12 +66,17 @@ macro_rules! typical {
         }
 
         impl Spec for $spec {
-            fn fuzzifier(&self) -> Option<f64> {
-                Some(self.m)
-            }
-
-            fn rounds(&self) -> u32 {
-                self.max_rounds
+            fn traits(&self) -> Traits {
+                Traits {
+                    rounds: self.max_rounds,
+                    fuzzifier: Some(self.m),
+                    epsilon: Some(self.epsilon),
+                    tolerance_under_noise: Some(self.epsilon),
+                    shares_rows: true,
+                    is_exact: true,
+                    typical: Some(Typical { distance: self.distance, typicality: $typicality }),
+                    ..Traits::default()
+                }
             }
 
             fn asks(&self, centres: &Centres) -> Vec<Query> {
@@ -87,22 +92,6 @@ macro_rules! typical {
                     return Err(Error::parameter("the distance of noise or of typical rows must be above 0"));
                 }
                 Updates::begin(*self, self.epsilon, self.max_rounds, $rows, at.start)
-            }
-
-            fn sums_groups(&self) -> bool {
-                false
-            }
-
-            fn tolerance_under_noise(&self) -> Option<f64> {
-                Some(self.epsilon)
-            }
-
-            fn typical(&self) -> Option<Typical> {
-                Some(Typical { distance: self.distance, typicality: $typicality })
-            }
-
-            fn is_exact(&self) -> bool {
-                true
             }
         }
     };

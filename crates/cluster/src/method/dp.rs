@@ -13,7 +13,7 @@ use last::Last;
 
 use super::choice::Pick;
 use super::recipe::{MOST_DESCRIBING, Recipe, Seeding};
-use crate::algorithm::{Algorithm, Fit, Iteration, Pulled, Round, Walls, check_rounds, confined};
+use crate::algorithm::{Algorithm, Fit, Iteration, Pulled, Round, Traits, Walls, check_rounds, confined};
 use crate::distance::usable_fuzzifier;
 use crate::privacy::{Extent, Levels, MOST_ROWS_OF_A_PERSON, Unit};
 use crate::query::{Shifts, Typical};
@@ -66,8 +66,9 @@ impl Recipe {
                 "there is one start: restarts would share the budget, and only pay if first centres are bad (--restarts 1)",
             );
         }
-        let Some((epsilon, max_rounds)) = self.algorithm.under_noise() else {
-            return refuse(match self.algorithm.is_exact() {
+        let traits = self.algorithm.traits();
+        let Some(epsilon) = traits.tolerance_under_noise else {
+            return refuse(match traits.is_exact {
                 true => "only fcm, kmeans, fcm-noise, pcm, gmm, gk and describe can be run",
                 false => {
                     "only fcm, kmeans, fcm-noise, pcm, gmm, gk and describe can be run: what a site finds by a run of its own may move by any amount \
@@ -75,7 +76,7 @@ impl Recipe {
                 }
             });
         };
-        if epsilon != 0.0 || max_rounds > 1_000 {
+        if epsilon != 0.0 || traits.rounds > 1_000 {
             return refuse(
                 "the number of rounds is fixed, at most 1000, and nothing stops before (epsilon of the method 0)",
             );
@@ -96,7 +97,7 @@ impl Recipe {
 
     /// Whether the last round may clip how far a row pulls, so that the centres are not those of the plain method.
     pub fn clips(&self) -> bool {
-        let rounds = self.algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
+        let rounds = self.algorithm.traits().rounds;
         self.noise.is_some_and(|noise| noise.tau > 0.0 && rounds > noise.absolute_rounds)
     }
 
@@ -106,9 +107,11 @@ impl Recipe {
     /// [`Error`] for a method that cannot be run under noise.
     pub fn levels(&self, domain: &Domain) -> Result<Option<Levels>, Error> {
         let Some(noise) = &self.noise else { return Ok(None) };
-        let rounds = self.algorithm.under_noise().map(|(_, rounds)| rounds);
-        let rounds = rounds.ok_or_else(|| Error::parameter("this method cannot be run under noise"))?;
-        let describes = self.algorithm.describes().is_some();
+        let traits = self.algorithm.traits();
+        if traits.tolerance_under_noise.is_none() {
+            return Err(Error::parameter("this method cannot be run under noise"));
+        }
+        let describes = traits.describes.is_some();
         let preparing = match describes {
             true => MOST_DESCRIBING,
             false if self.prepares() => self.preparation.max_questions(true),
@@ -118,7 +121,7 @@ impl Recipe {
         let extent = Extent {
             preparing,
             seeding: self.seeding.questions(),
-            rounds: if describes { 0 } else { rounds },
+            rounds: if describes { 0 } else { traits.rounds },
             members: self.members() as u32,
             judging: if describes { 0 } else { after },
             clusters: self.clusters.count() as u32,
@@ -130,10 +133,10 @@ impl Recipe {
 
     /// The iteration of one K under noise, if there is any.
     pub(crate) fn noisy(&self, start: Centres, domain: &Domain) -> Result<Option<Box<dyn Iteration>>, Error> {
-        let Some(levels) = self.levels(domain)?.filter(|_| self.algorithm.describes().is_none()) else {
+        let Some(levels) = self.levels(domain)?.filter(|_| self.algorithm.traits().describes.is_none()) else {
             return Ok(None);
         };
-        Ok(Some(match self.algorithm.has_covariances() {
+        Ok(Some(match self.algorithm.traits().has_covariances() {
             true => Box::new(shaped::Noisy::new(&start, &self.algorithm, levels, domain)?),
             false => Box::new(Noisy::new(0, start, &self.algorithm, levels, domain)?),
         }))
@@ -172,12 +175,11 @@ impl Noisy {
         levels: Levels,
         domain: &Domain,
     ) -> Result<Self, Error> {
-        let max_rounds = algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
+        let Traits { rounds: max_rounds, fuzzifier: m, typical, .. } = algorithm.traits();
         check_rounds(0.0, max_rounds)?;
         let (last, pulled) = (Last::of(start.as_slice().len()), Last::of(2));
         let mut fit = Fit::at(start);
         fit.history = (1..=round).map(|round| Round { round, shift: 0.0 }).collect();
-        let (m, typical) = (algorithm.fuzzifier(), algorithm.typical());
         Ok(Self { fit, m, typical, max_rounds, levels, domain: domain.clone(), last, pulled, radius: None })
     }
 

@@ -111,7 +111,7 @@ struct Mechanism<'a> {
 impl<'a> Mechanism<'a> {
     fn of(recipe: &'a Recipe, domain: &'a Domain, excess: f64) -> Result<Option<Self>, Error> {
         let Some(levels) = recipe.levels(domain)? else { return Ok(None) };
-        let rounds = recipe.algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
+        let rounds = recipe.algorithm.traits().rounds;
         let judge_m = recipe.judge_m();
         Ok(Some(Self { recipe, judge_m, rounds, levels, excess, domain }))
     }
@@ -156,7 +156,7 @@ impl<'a> Mechanism<'a> {
     fn run(&self, cloud: &Cloud, start: Centres, from: u32, mut noise: Option<&mut Stream>) -> Result<Fit, Error> {
         let (k, d) = (start.k(), start.columns());
         let (algorithm, levels, domain) = (&self.recipe.algorithm, self.levels, self.domain);
-        let mut noisy: Box<dyn Iteration> = match algorithm.has_covariances() {
+        let mut noisy: Box<dyn Iteration> = match algorithm.traits().has_covariances() {
             true => Box::new(shaped::Noisy::new(&start, algorithm, levels, domain)?),
             false => Box::new(Noisy::new(from, start, algorithm, levels, domain)?),
         };
@@ -284,7 +284,7 @@ impl<'a> Mechanism<'a> {
 
     /// What a round around the centres tells of a cloud as [`Pulled`](super::Pulled) does.
     fn square(&self, cloud: &Cloud, centres: &Centres, clip: f64) -> f64 {
-        let (m, typical) = (self.recipe.algorithm.fuzzifier(), self.recipe.algorithm.typical());
+        let (m, typical) = (self.recipe.algorithm.traits().fuzzifier, self.recipe.algorithm.traits().typical);
         let shifts = Shifts { centres: centres.clone(), m, typical, middle: false, clip, round: 0 };
         let (k, d) = (centres.k(), centres.columns());
         let sums = Self::sum(cloud, d, Shifts::width(k, d), |x, sums| shifts.add_row(x, centres.as_slice(), sums));
@@ -328,7 +328,7 @@ pub fn lost(found: &Centres, truth: &Centres, domain: &Domain) -> usize {
 /// [`Error`] where the outcome is none of this recipe.
 pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) -> Result<Option<Errors>, Error> {
     let algorithm = &recipe.algorithm;
-    if algorithm.has_covariances() || algorithm.describes().is_some() {
+    if algorithm.traits().has_covariances() || algorithm.traits().describes.is_some() {
         return Ok(None);
     }
     let Some(transform) = &outcome.transform else { return errors_over(recipe, domain, outcome, excess) };

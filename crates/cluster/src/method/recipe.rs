@@ -153,8 +153,8 @@ impl Recipe {
     /// Whether the validation asks more than fuzzy Davies-Bouldin and the objective need. Under noise it does if the plan says so, because
     /// every number more costs accuracy; without, methods with hard groups always do.
     pub fn judges_fully(&self) -> bool {
-        let hard = self.noise.is_none() && self.algorithm.fuzzifier().is_none();
-        self.algorithm.describes().is_none() && (self.validity.full || hard)
+        let hard = self.noise.is_none() && self.algorithm.traits().fuzzifier.is_none();
+        self.algorithm.traits().describes.is_none() && (self.validity.full || hard)
     }
 
     /// Whether a run can start on this box.
@@ -193,7 +193,7 @@ impl Recipe {
         // The parameters of the algorithm itself: its constructor says what is wrong, for any first centres.
         let probe = |k: u32| crate::Start::Uniform { seed: 0 }.centres(domain, k as usize);
         // Covariances are limited by the largest K; in few columns, as the smallest K has shown by then.
-        let largest = self.algorithm.has_covariances().then_some(max);
+        let largest = self.algorithm.traits().has_covariances().then_some(max);
         for k in std::iter::once(min.min(8)).chain(largest) {
             let start = probe(k)?;
             let _ = self.algorithm.begin(Beginning { domain, start: &start, anchors: None, seed: 0, noisy: false })?;
@@ -215,7 +215,7 @@ impl Recipe {
             && matches!(self.seeding, Seeding::Uniform { .. })
             && self.range.is_none()
             && self.preparation.is_none();
-        if self.algorithm.describes().is_none() || (plain && !full && !vectors && !silhouette && classes == 0) {
+        if self.algorithm.traits().describes.is_none() || (plain && !full && !vectors && !silhouette && classes == 0) {
             return Ok(());
         }
         Err(Error::parameter(
@@ -245,7 +245,9 @@ impl Recipe {
             }
             Seeding::Candidates(params) => params.check()?,
         }
-        if self.algorithm.anchors(self.clusters.max).is_some() && !matches!(self.seeding, Seeding::Candidates(_)) {
+        if self.algorithm.traits().anchors(self.clusters.max).is_some()
+            && !matches!(self.seeding, Seeding::Candidates(_))
+        {
             let name = self.algorithm.name();
             return Err(Error::parameter(format!(
                 "{name} needs first centres from totals: its anchors are candidates that hold rows"
@@ -266,7 +268,7 @@ impl Recipe {
             let by = self.choice.by;
             let full = self.judges_fully();
             let silhouette = by != Pick::SilhouetteSquared || validity.silhouette;
-            let likelihood = by != Pick::Bic || self.algorithm.has_likelihood();
+            let likelihood = by != Pick::Bic || self.algorithm.traits().has_likelihood;
             if !likelihood || (by.needs_full() && !full) || (by.needs_vectors() && !validity.vectors) || !silhouette {
                 return Err(Error::parameter("the index that chooses K is not among those that are asked"));
             }
@@ -279,15 +281,14 @@ impl Recipe {
         if self.choice.by != Pick::Gap || self.clusters.min == self.clusters.max {
             return Ok(());
         }
-        use Algorithm::{Fcm, Fkm, Kmeans};
-        if !matches!(self.algorithm, Fcm { .. } | Kmeans { .. } | Fkm { .. }) {
+        if !self.algorithm.traits().has_gap {
             return Err(Error::parameter("the gap chooses K for fcm, kmeans and fkm: it compares their inertia"));
         }
         if self.choice.elbow {
             return Err(Error::parameter("the gap has a rule of its own, and no elbow"));
         }
         let all_k = self.clusters.each().map(u64::from).sum::<u64>().saturating_mul(u64::from(self.restarts));
-        let rounds = u64::from(self.algorithm.max_questions());
+        let rounds = u64::from(self.algorithm.traits().max_questions());
         let rows = REFERENCES * REFERENCE_ROWS;
         let work = [domain.columns() as u64, rounds, rows].into_iter().fold(all_k, u64::saturating_mul);
         if work > MAX_REFERENCE_WORK {
@@ -308,7 +309,7 @@ impl Recipe {
 
     /// Questions that a whole run asks at most.
     pub fn max_questions(&self) -> u32 {
-        if self.algorithm.describes().is_some() {
+        if self.algorithm.traits().describes.is_some() {
             return MOST_DESCRIBING;
         }
         let after = 1
@@ -318,18 +319,18 @@ impl Recipe {
         let prepare = if self.preparation.is_none() { 0 } else { self.preparation.max_questions(self.noise.is_some()) };
         prepare
             .saturating_add(self.seeding.questions())
-            .saturating_add(self.algorithm.max_questions())
+            .saturating_add(self.algorithm.traits().max_questions())
             .saturating_add(after)
     }
 
     /// Centres or anchors that are wanted at most.
     pub fn most_points(&self) -> u32 {
-        self.algorithm.most_points(self.clusters.max)
+        self.algorithm.traits().anchors(self.clusters.max).unwrap_or(self.clusters.max)
     }
 
     /// The fuzzifier that results are judged with.
     pub fn judge_m(&self) -> f64 {
-        self.algorithm.fuzzifier().unwrap_or(self.validity.judge_m)
+        self.algorithm.traits().fuzzifier.unwrap_or(self.validity.judge_m)
     }
 }
 

@@ -254,7 +254,7 @@ impl Run {
     /// The points that an algorithm asks about in place of centres, as many as it wants or as hold rows.
     fn anchors(&self, k: u32) -> Result<Option<Centres>, Error> {
         let (Some(most), Some(candidates), Seeding::Candidates(Candidates { seed, tries, .. })) =
-            (self.recipe.algorithm.anchors(self.recipe.clusters.max), &self.candidates, &self.recipe.seeding)
+            (self.recipe.algorithm.traits().anchors(self.recipe.clusters.max), &self.candidates, &self.recipe.seeding)
         else {
             return Ok(None);
         };
@@ -387,12 +387,12 @@ impl Run {
                     member.cohort = self.cohort;
                 }
                 if next.members.iter().all(|member| member.over) {
-                    next.state = match next.recipe.algorithm.describes() {
+                    next.state = match next.recipe.algorithm.traits().describes {
                         // It has no clusters to judge.
                         Some(_) => State::Finished,
                         None => State::Validating,
                     };
-                    if next.recipe.algorithm.describes().is_some() {
+                    if next.recipe.algorithm.traits().describes.is_some() {
                         next.best = vec![0];
                     }
                 }

@@ -112,6 +112,7 @@ impl Family for ShapedShifts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Centres;
     use crate::query::ShapeModel;
     use crate::shape::round;
     use crate::{Batch, OutOfBox, Query, Rows, Scaling, answer};

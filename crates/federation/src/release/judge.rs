@@ -1,7 +1,7 @@
 //! What a site's door says to a whole plan ([PRO-2], [POL-8], [POL-9]): one function for the answer to a proposal, for the checks that
 //! an operator runs, and for the start of a run. It reads roster, plan, policy and ledger, and no row.
 
-use veilsum_cluster::{Algorithm, method::Seeding};
+use veilsum_cluster::method::Seeding;
 use veilsum_proto::{
     Error, Rule,
     plan::Terms,
@@ -120,15 +120,11 @@ pub fn may_agree(about: About<'_>, policy: &Policy, account: &Account) -> Result
     if u64::from(work.most_clusters()).saturating_mul(ROWS_A_CLUSTER) > terms.min_total_rows {
         return no("the plan has more clusters than a twentieth of the rows that it is sure of (min_total_rows)");
     }
-    if recipe.algorithm.fuzzifier().is_some_and(|m| m < LEAST_FUZZIFIER) {
+    if recipe.algorithm.traits().fuzzifier.is_some_and(|m| m < LEAST_FUZZIFIER) {
         return no("the plan's fuzzifier is below 1.1");
     }
-    let width = match recipe.algorithm {
-        Algorithm::FcmNoise { distance, .. } | Algorithm::Pcm { distance, .. } => Some(distance),
-        // A floor of variances, in parts of the squared range.
-        Algorithm::Gmm { regularisation, .. } | Algorithm::Gk { regularisation, .. } => Some(regularisation.sqrt()),
-        _ => None,
-    };
+    let traits = recipe.algorithm.traits();
+    let width = traits.typical.map(|typical| typical.distance).or(traits.covariance_floor.map(f64::sqrt));
     if width.is_some_and(|width| width < LEAST_WIDTH) {
         return no("the plan's distance, or its floor of covariances, is below 2 % of a range");
     }

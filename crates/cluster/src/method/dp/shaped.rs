@@ -33,7 +33,7 @@ impl Noisy {
         levels: Levels,
         domain: &Domain,
     ) -> Result<Self, Error> {
-        let max_rounds = algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
+        let max_rounds = algorithm.traits().rounds;
         check_rounds(0.0, max_rounds)?;
         let Some(Query::ShapedSums(clusters)) = algorithm.asks(start).pop() else {
             return Err(Error::parameter("this method has no covariances"));

@@ -79,7 +79,7 @@ impl Forecast {
 pub fn forecast(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<Forecast>, Error> {
     let Some(noise) = &recipe.noise else { return Ok(None) };
     let with = |rows: u64| Recipe { noise: Some(Noise { expected_rows: rows, ..*noise }), ..recipe.clone() };
-    let of = |rows: u64, most: usize| match recipe.algorithm.describes() {
+    let of = |rows: u64, most: usize| match recipe.algorithm.traits().describes {
         Some(_) => described(&with(rows), domain, excess),
         None => played(&with(rows), domain, excess, most),
     };

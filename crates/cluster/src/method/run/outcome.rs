@@ -4,7 +4,7 @@ use super::{Member, Run};
 use ndarray::Array2;
 
 use crate::algorithm::confined;
-use crate::method::{Algorithm, ClusterSizes, CurvePoint, Fit, Outcome, Shapes, Stability, mechanism};
+use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Shapes, Stability, mechanism};
 use crate::privacy::Noise;
 use crate::shape::{extents, stretched};
 use crate::validity::Verdict;
@@ -49,7 +49,7 @@ impl Run {
     }
 
     fn objective_of(&self, verdict: &Verdict) -> f64 {
-        match (self.recipe.algorithm.fuzzifier(), verdict.indices.inertia) {
+        match (self.recipe.algorithm.traits().fuzzifier, verdict.indices.inertia) {
             (None, Some(inertia)) => inertia,
             _ => verdict.objective,
         }
@@ -103,7 +103,7 @@ impl Run {
 
     pub(super) fn outcome(&self) -> Result<Outcome, Error> {
         let member = self.chosen();
-        if member.verdict.is_none() && self.recipe.algorithm.describes().is_none() {
+        if member.verdict.is_none() && self.recipe.algorithm.traits().describes.is_none() {
             return Err(Error::implausible("a run has not been judged"));
         }
         self.outcome_of(member)
@@ -179,6 +179,7 @@ impl Run {
             fit.centres.rows().zip(clusters.means.rows()).map(apart).fold(0.0, f64::max)
         });
         let objective = verdict.map_or(f64::INFINITY, |verdict| self.objective_of(verdict));
+        let traits = self.recipe.algorithm.traits();
         Ok(Outcome {
             centres,
             m: self.recipe.judge_m(),
@@ -205,12 +206,9 @@ impl Run {
             },
             candidates: self.candidates.as_ref().map(|points| points.count() as u32),
             off_means,
-            weight_of_a_row: matches!(self.recipe.algorithm, Algorithm::FcmNoise { .. } | Algorithm::Pcm { .. })
-                .then(|| verdict.map(|verdict| fit.weights.iter().sum::<f64>() / verdict.rows as f64))
-                .flatten(),
-            local_centres: matches!(self.recipe.algorithm, Algorithm::FfcmAvg2 { .. })
-                .then(|| fit.weights.clone())
-                .filter(|weights| !weights.is_empty()),
+            weight_of_a_row: (traits.typical.and(verdict))
+                .map(|verdict| fit.weights.iter().sum::<f64>() / verdict.rows as f64),
+            local_centres: (traits.counts_local_centres && !fit.weights.is_empty()).then(|| fit.weights.clone()),
             pulled: fit.pulled,
             stability: self.stability(member),
             description: fit.description,
@@ -221,7 +219,7 @@ impl Run {
     /// What the clusters hold.
     fn clusters(&self, member: &Member) -> ClusterSizes {
         let k = member.k as usize;
-        if self.recipe.algorithm.describes().is_some() {
+        if self.recipe.algorithm.traits().describes.is_some() {
             return ClusterSizes::unknown(k, "a description has no clusters");
         }
         let Some(verdict) = &member.verdict else {
