@@ -124,8 +124,7 @@ impl Spec for DescribeSpec {
             histograms: Vec::new(),
         };
         let (domain, fit) = (at.domain.clone(), Fit::at(at.start.clone()));
-        let (walls, noisy) = (Walls::fine(&domain), at.noisy);
-        Ok(Box::new(Describing { bins: self.bins, walls, domain, phase, fit, shift: 0.0, found, noisy }))
+        Ok(Box::new(Describing { bins: self.bins, domain, phase, fit, shift: 0.0, found, noisy: at.noisy }))
     }
 }
 
@@ -145,7 +144,6 @@ enum Phase {
 struct Describing {
     bins: u32,
     domain: Domain,
-    walls: Walls,
     phase: Phase,
     /// Its one centre is the mean of all rows, once that is known.
     fit: Fit,
@@ -242,23 +240,23 @@ impl Describing {
         Ok(())
     }
 
-    fn take_sums(&mut self, values: &[f64], known: Option<u64>) -> Result<(), Error> {
+    fn take_sums(&mut self, values: &[f64], known: Option<u64>, walls: &Walls) -> Result<(), Error> {
         check_values(values, 1 + self.domain.columns())?;
         self.found.rows = whole(values[0], known)?;
-        self.mean(&values[1..], values[0])?;
+        self.mean(&values[1..], values[0], walls)?;
         self.phase = Phase::Spread;
         Ok(())
     }
 
     /// Takes the mean that these sums give.
-    fn mean(&mut self, sums: &[f64], rows: f64) -> Result<(), Error> {
-        let (centres, shift) = moved(&self.fit.centres, sums, &[rows], Some(&self.walls))?;
+    fn mean(&mut self, sums: &[f64], rows: f64, walls: &Walls) -> Result<(), Error> {
+        let (centres, shift) = moved(&self.fit.centres, sums, &[rows], walls)?;
         self.found.means = centres.row(0).to_vec();
         (self.fit.centres, self.fit.weights, self.shift) = (centres, vec![rows], self.shift.max(shift));
         Ok(())
     }
 
-    fn take_spread(&mut self, values: &[f64], known: Option<u64>) -> Result<(), Error> {
+    fn take_spread(&mut self, values: &[f64], known: Option<u64>, walls: &Walls) -> Result<(), Error> {
         let d = self.domain.columns();
         let rows = values.first().copied().unwrap_or_default();
         if !correlates(&self.domain) {
@@ -269,7 +267,7 @@ impl Describing {
             check_values(values, 1 + d + triangle(d) + 1)?;
             let all = whole(rows, known)?;
             let around = self.fit.centres.row(0).to_vec();
-            self.mean(&values[1..=d], rows)?;
+            self.mean(&values[1..=d], rows, walls)?;
             let by = extents(&self.domain);
             let pairs = self.found.means.iter().zip(&around).zip(&by);
             let delta: Vec<f64> = pairs.map(|((new, old), by)| (new - old) / by).collect();
@@ -303,14 +301,14 @@ impl Iteration for Describing {
         }
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         let mut next = self.clone();
         let plausible = if self.noisy { Some(self.plausible(values)?) } else { None };
         let (values, rows) = plausible.as_deref().map_or((values, rows), |values| (values, None));
         match self.phase {
             Phase::Counts => next.take_counts(values, rows)?,
-            Phase::Sums => next.take_sums(values, rows)?,
-            Phase::Spread => next.take_spread(values, rows)?,
+            Phase::Sums => next.take_sums(values, rows, walls)?,
+            Phase::Spread => next.take_spread(values, rows, walls)?,
         }
         *self = next;
         Ok(self.fit.converged)
@@ -318,13 +316,5 @@ impl Iteration for Describing {
 
     fn fit(&self) -> Fit {
         self.fit.clone()
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.walls = walls.clone();
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }

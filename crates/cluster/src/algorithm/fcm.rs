@@ -95,7 +95,6 @@ pub(super) struct Updates<S> {
     fit: Fit,
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
-    walls: Option<Walls>,
 }
 
 impl<S: Spec + Clone + Send + 'static> Updates<S> {
@@ -109,7 +108,7 @@ impl<S: Spec + Clone + Send + 'static> Updates<S> {
     ) -> Result<Box<dyn Iteration>, Error> {
         check_rounds(epsilon, max_rounds)?;
         let fit = Fit::at(start.clone());
-        Ok(Box::new(Self { spec, epsilon, max_rounds, shared, asked: vec![hash(&fit.centres)], fit, walls: None }))
+        Ok(Box::new(Self { spec, epsilon, max_rounds, shared, asked: vec![hash(&fit.centres)], fit }))
     }
 }
 
@@ -119,12 +118,12 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
     }
 
     /// Algorithm 1, the server's update: `V'_k = WS_k / U_k`, then the stop test on the shift.
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         let (k, columns) = (self.fit.centres.k(), self.fit.centres.columns());
         check_values(values, k * columns + k)?;
         let (sums, weights) = values.split_at(k * columns);
         check_weights(weights, rows.filter(|_| self.shared), "U")?;
-        let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), self.walls.as_ref())?;
+        let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), walls)?;
 
         // Nothing changes before everything has been checked: the caller may repeat the round after an error.
         self.fit.centres = moved;
@@ -149,13 +148,5 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
 
     fn fit(&self) -> Fit {
         self.fit.clone()
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.walls = Some(walls.clone());
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }

@@ -102,7 +102,7 @@ impl Spec for FfcfSpec {
             return Err(Error::TooFewAnchors { k, anchors: anchors.k() });
         }
         let fit = Fit::at(Centres::finite(anchors.columns(), &anchors.as_slice()[..k * anchors.columns()]));
-        Ok(Box::new(Ffcf { spec: *self, anchors, k, seed: at.seed, fit, walls: None }))
+        Ok(Box::new(Ffcf { spec: *self, anchors, k, seed: at.seed, fit }))
     }
 }
 
@@ -113,12 +113,11 @@ struct Ffcf {
     k: usize,
     seed: u64,
     fit: Fit,
-    walls: Option<Walls>,
 }
 
 impl Ffcf {
     /// Clusters one feature vector for each anchor that has any. Nothing changes unless it succeeds.
-    fn cluster(&mut self, mut all: Vec<Feature>) -> Result<(), Error> {
+    fn cluster(&mut self, mut all: Vec<Feature>, walls: &Walls) -> Result<(), Error> {
         if all.len() < self.k {
             return Err(Error::TooFewAnchors { k: self.k, anchors: all.len() });
         }
@@ -130,8 +129,7 @@ impl Ffcf {
         let weights: Vec<f64> = all.iter().map(|feature| feature.m).collect();
         let found = wfcm::best_of(&points, &weights, self.k, self.spec.m, &mut Stream::new(self.seed, LABEL));
         let history = vec![Round { round: 1, shift: found.shift }];
-        let centres =
-            self.walls.as_ref().map_or_else(|| found.centres.clone(), |walls| confined(&found.centres, &walls.domain));
+        let centres = confined(&found.centres, &walls.domain);
         self.fit = Fit { weights: found.weights, history, converged: found.converged, ..Fit::at(centres) };
         Ok(())
     }
@@ -162,7 +160,7 @@ impl Iteration for Ffcf {
         self.spec.asks(&self.anchors).swap_remove(0)
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         let (b, d) = (self.anchors.k(), self.anchors.columns());
         check_values(values, b * (d + 2))?;
         let (ls, rest) = values.split_at(b * d);
@@ -171,19 +169,11 @@ impl Iteration for Ffcf {
         // A feature vector has the mass of a row at least.
         let some = (0..b).filter(|at| m[*at] > 0.5);
         let all = some.map(|at| Self::feature(&ls[at * d..(at + 1) * d], m[at], q[at])).collect::<Result<_, _>>()?;
-        self.cluster(all)?;
+        self.cluster(all, walls)?;
         Ok(true)
     }
 
     fn fit(&self) -> Fit {
         self.fit.clone()
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.walls = Some(walls.clone());
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }

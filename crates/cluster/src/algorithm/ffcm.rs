@@ -121,24 +121,16 @@ impl Iteration for Average1 {
     }
 
     /// Eq. 7.
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         let (k, d) = (self.trail.fit.centres.k(), self.trail.fit.centres.columns());
         check_values(values, k * (d + 1))?;
         let (weights, sums) = values.split_at(k);
         check_weights(weights, rows, "W")?;
-        self.trail.step(sums, &clear(weights), weights)
+        self.trail.step(sums, &clear(weights), weights, walls)
     }
 
     fn fit(&self) -> Fit {
         self.trail.fit.clone()
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.trail.walls = Some(walls.clone());
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }
 

@@ -125,8 +125,8 @@ impl Iteration for Fkm {
         if self.finishing { lloyd(centres) } else { self.spec.asks(centres).swap_remove(0) }
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
-        if !self.rounds.take(values, rows)? {
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
+        if !self.rounds.take(values, rows, walls)? {
             return Ok(false);
         }
         if self.finishing || self.spec.finish == 0 || self.at_rest() {
@@ -139,13 +139,5 @@ impl Iteration for Fkm {
 
     fn fit(&self) -> Fit {
         self.rounds.trail.fit.clone()
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.rounds.trail.walls = Some(walls.clone());
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }

@@ -28,7 +28,7 @@ impl Rounds {
 
     /// Takes the totals of a round, in the blocks of `LocalMeans` and of `LocalFuzzy` with `Pull::Nearest`. True when the rounds
     /// are over. After an error nothing has changed.
-    pub(super) fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
+    pub(super) fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         let (k, d) = (self.trail.fit.centres.k(), self.trail.fit.centres.columns());
         check_values(values, k * (d + 1) + 1)?;
         let (weights, rest) = values.split_at(k);
@@ -43,7 +43,7 @@ impl Rounds {
             self.trail.fit.weights = weights.to_vec();
             return Ok(true);
         }
-        self.trail.step(sums, &clear, weights)
+        self.trail.step(sums, &clear, weights, walls)
     }
 }
 
@@ -74,20 +74,12 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Averaging<S> {
         self.spec.asks(&self.rounds.trail.fit.centres).swap_remove(0)
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
-        self.rounds.take(values, rows)
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
+        self.rounds.take(values, rows, walls)
     }
 
     fn fit(&self) -> Fit {
         self.rounds.trail.fit.clone()
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.rounds.trail.walls = Some(walls.clone());
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }
 
@@ -99,6 +91,10 @@ mod tests {
         Centres::known(vec![[0.0], [1.0]])
     }
 
+    fn walls() -> Walls {
+        Walls::fine(&crate::Domain::known(vec![-1.0], vec![2.0], crate::Scaling::None))
+    }
+
     fn rounds() -> Rounds {
         Rounds::new(&start(), Weights::Rows, 0.0, 5).unwrap()
     }
@@ -106,16 +102,16 @@ mod tests {
     #[test]
     fn a_cluster_without_rows_keeps_its_place() {
         let mut rounds = rounds();
-        assert_eq!(rounds.take(&[1.0, 0.0, 0.25, 0.0, 0.1], Some(1)), Ok(false));
+        assert_eq!(rounds.take(&[1.0, 0.0, 0.25, 0.0, 0.1], Some(1), &walls()), Ok(false));
         assert_eq!(rounds.trail.fit.centres.as_slice(), [0.25, 1.0]);
-        assert_eq!(rounds.take(&[1.0, 0.0, 0.25, 0.0, 0.1], Some(1)), Ok(true));
+        assert_eq!(rounds.take(&[1.0, 0.0, 0.25, 0.0, 0.1], Some(1), &walls()), Ok(true));
         assert!(rounds.trail.fit.converged && rounds.trail.fit.weights == [1.0, 0.0]);
     }
 
     #[test]
     fn without_rows_it_is_over_and_has_not_converged() {
         let mut rounds = rounds();
-        assert_eq!(rounds.take(&[0.0; 5], None), Ok(true));
+        assert_eq!(rounds.take(&[0.0; 5], None, &walls()), Ok(true));
         assert!(
             !rounds.trail.fit.converged && rounds.trail.fit.history.is_empty() && rounds.trail.fit.centres == start()
         );
@@ -124,8 +120,8 @@ mod tests {
     #[test]
     fn a_cycle_is_not_walked_twice() {
         let mut rounds = rounds();
-        assert_eq!(rounds.take(&[1.0, 1.0, 0.5, 1.0, 0.0], None), Ok(false));
-        assert_eq!(rounds.take(&[1.0, 1.0, 0.0, 1.0, 0.0], None), Ok(true));
+        assert_eq!(rounds.take(&[1.0, 1.0, 0.5, 1.0, 0.0], None, &walls()), Ok(false));
+        assert_eq!(rounds.take(&[1.0, 1.0, 0.0, 1.0, 0.0], None, &walls()), Ok(true));
         assert!(!rounds.trail.fit.converged && rounds.trail.fit.history.len() == 2);
     }
 
@@ -141,7 +137,7 @@ mod tests {
         ];
         for (values, rows) in whole {
             let mut rounds = rounds();
-            assert!(matches!(rounds.take(values, rows), Err(Error::Implausible { .. })), "{values:?}");
+            assert!(matches!(rounds.take(values, rows, &walls()), Err(Error::Implausible { .. })), "{values:?}");
             assert!(rounds.trail.fit.centres == start() && rounds.trail.fit.history.is_empty());
         }
     }

@@ -28,7 +28,6 @@ pub(super) struct Shaped {
     model: ShapeModel,
     /// Lower triangles in parts of the box.
     covariances: Vec<f64>,
-    walls: Option<Walls>,
     /// The fit for each row in the round before.
     before: f64,
     /// Hashes of all parameters that have been asked about.
@@ -66,7 +65,6 @@ impl Shaped {
             fit: Fit::at(at.start.clone()),
             model: first.model,
             covariances: first.covariances,
-            walls: None,
             before: f64::NEG_INFINITY,
             asked: Vec::new(),
             closing: false,
@@ -111,10 +109,11 @@ impl Shaped {
         sums: &[f64],
         scatter: &[f64],
         fit: f64,
+        walls: &Walls,
     ) -> Result<bool, Error> {
         let d = self.fit.centres.columns();
-        let (centres, shift) = moved(&self.fit.centres, sums, clear, self.walls.as_ref())?;
-        let by = self.walls.as_ref().map_or_else(|| vec![1.0; d], |walls| extents(&walls.domain));
+        let (centres, shift) = moved(&self.fit.centres, sums, clear, walls)?;
+        let by = extents(&walls.domain);
         let mut covariances = self.covariances.clone();
         let own = covariances.chunks_exact_mut(triangle(d)).zip(scatter.chunks_exact(triangle(d)));
         for (c, (covariance, scatter)) in own.enumerate().filter(|(c, _)| clear[*c] > 0.0) {
@@ -174,7 +173,7 @@ impl Iteration for Shaped {
         ShapedSums { centres, covariances, model, floor: limits.floor }.into()
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         let (k, d) = (self.fit.centres.k(), self.fit.centres.columns());
         let triangle = triangle(d);
         check_values(values, k * (1 + d + triangle) + 1)?;
@@ -190,7 +189,7 @@ impl Iteration for Shaped {
         if self.closing || clear.iter().all(|weight| *weight <= 0.0) {
             return Ok(self.close(weights, fit[0]));
         }
-        self.update((&clear, weights), sums, scatter, fit[0])
+        self.update((&clear, weights), sums, scatter, fit[0], walls)
     }
 
     fn fit(&self) -> Fit {
@@ -202,13 +201,5 @@ impl Iteration for Shaped {
         let (log_likelihood, objective) = if self.is_mixture() { (self.closed, None) } else { (None, self.closed) };
         let covariances = triangles.map(<[f64]>::to_vec).collect();
         Fit { shapes: Some(Shapes { weights, covariances, log_likelihood, objective }), ..self.fit.clone() }
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.walls = Some(walls.clone());
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }

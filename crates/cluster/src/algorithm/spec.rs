@@ -151,18 +151,32 @@ pub struct Beginning<'a> {
 
 /// One algorithm's iteration from given first centres for one K: what it asks in each round and how it takes the answer.
 /// What comes before and after (standardisation, seeding, validity) is the [`Run`](crate::Run)'s.
-pub trait Iteration: Send {
+pub trait Iteration: Copied + Send {
     /// The open question.
     fn ask(&self) -> Query;
-    /// Takes the totals of the open question. True when it is over.
+    /// Takes the totals of the open question; the centres that they give are inside the walls. True when it is over.
     ///
     /// # Errors
     /// [`Error::Implausible`], and nothing has changed then.
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error>;
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error>;
     /// Where it stands.
     fn fit(&self) -> Fit;
-    /// Keeps the centres of all further rounds inside these.
-    fn confine(&mut self, walls: &Walls);
-    /// A copy, so that a batch can be taken whole or not at all.
+}
+
+/// Copies an iteration, so that a batch can be taken whole or not at all.
+pub trait Copied {
+    /// The copy.
     fn copy(&self) -> Box<dyn Iteration>;
+}
+
+impl<T: Iteration + Clone + 'static> Copied for T {
+    fn copy(&self) -> Box<dyn Iteration> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Iteration> {
+    fn clone(&self) -> Self {
+        (**self).copy()
+    }
 }

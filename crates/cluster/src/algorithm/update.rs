@@ -156,12 +156,7 @@ pub(super) fn hash(centres: &Centres) -> u64 {
 /// Moves every centre to `sums / weights`; one without weight stays. A mean of rows lies in their box, so what rounding
 /// leaves outside goes back to its edge (sites refuse centres outside), and what is farther off is no mean of rows. With
 /// the Frobenius norm of the move.
-pub(super) fn moved(
-    centres: &Centres,
-    sums: &[f64],
-    weights: &[f64],
-    walls: Option<&Walls>,
-) -> Result<(Centres, f64), Error> {
+pub(super) fn moved(centres: &Centres, sums: &[f64], weights: &[f64], walls: &Walls) -> Result<(Centres, f64), Error> {
     let (k, columns) = (centres.k(), centres.columns());
     let mut values = centres.as_slice().to_vec();
     for ((centre, sum), weight) in values.chunks_exact_mut(columns).zip(sums.chunks_exact(columns)).zip(weights) {
@@ -172,13 +167,8 @@ pub(super) fn moved(
         }
     }
     let moved = Centres::new(k, columns, values).map_err(Error::implausible)?;
-    let moved = match walls {
-        Some(walls) => {
-            check_means(&moved, weights, walls)?;
-            confined(&moved, &walls.domain)
-        }
-        None => moved,
-    };
+    check_means(&moved, weights, walls)?;
+    let moved = confined(&moved, &walls.domain);
     let shift = moved
         .frobenius_distance(centres)
         .ok()
@@ -196,7 +186,6 @@ pub(super) struct Trail {
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
     /// Where centres are kept.
-    pub(super) walls: Option<Walls>,
     /// Whether the last update moved nothing at all.
     pub(super) still: bool,
 }
@@ -205,7 +194,7 @@ impl Trail {
     pub(super) fn new(start: &Centres, epsilon: f64, max_rounds: u32) -> Result<Self, Error> {
         check_rounds(epsilon, max_rounds)?;
         let fit = Fit::at(start.clone());
-        Ok(Self { asked: vec![hash(start)], fit, epsilon, max_rounds, walls: None, still: false })
+        Ok(Self { asked: vec![hash(start)], fit, epsilon, max_rounds, still: false })
     }
 
     /// Goes on for another kind of question, at most `max_rounds` more rounds.
@@ -216,8 +205,8 @@ impl Trail {
     }
 
     /// Moves the centres whose weight can be divided by, one not 0 in `clear`. True when it is over; after an error nothing has changed.
-    pub(super) fn step(&mut self, sums: &[f64], clear: &[f64], weights: &[f64]) -> Result<bool, Error> {
-        let (next, shift) = moved(&self.fit.centres, sums, clear, self.walls.as_ref())?;
+    pub(super) fn step(&mut self, sums: &[f64], clear: &[f64], weights: &[f64], walls: &Walls) -> Result<bool, Error> {
+        let (next, shift) = moved(&self.fit.centres, sums, clear, walls)?;
         self.still = next == self.fit.centres;
         self.fit.converged = self.still || shift < self.epsilon;
         self.fit.centres = next;

@@ -226,7 +226,7 @@ impl Iteration for Noisy {
         Query::Shifts(self.shifts())
     }
 
-    fn take(&mut self, values: &[f64], _: Option<u64>) -> Result<bool, Error> {
+    fn take(&mut self, values: &[f64], _: Option<u64>, _: &Walls) -> Result<bool, Error> {
         let (k, d) = (self.fit.centres.k(), self.fit.centres.columns());
         check_values(values, Shifts::width(k, d))?;
         let (weights, rest) = values.split_at(k);
@@ -270,14 +270,6 @@ impl Iteration for Noisy {
     fn fit(&self) -> Fit {
         self.fit.clone()
     }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.domain = walls.domain.clone();
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
-    }
 }
 
 #[cfg(test)]
@@ -295,6 +287,10 @@ mod tests {
         let levels = recipe.levels(&domain).unwrap().unwrap();
         let noisy = Noisy::new(0, start, &recipe.algorithm, levels, &domain).unwrap();
         (noisy, levels.of_round(1.0, levels.pull(0, 2, None))[0].deviation)
+    }
+
+    fn walls(run: &Noisy) -> Walls {
+        Walls::fine(&run.domain)
     }
 
     /// One cluster over a skewed column, totals without noise: clipped pulls stop short of the mean, and how far a row may pull grows
@@ -321,11 +317,11 @@ mod tests {
     fn what_noise_drowns_stays() {
         let (mut run, noise) = noisy();
         // Cluster 0 is drowned; 1 is floored at twice the noise and moved into the box.
-        assert_eq!(run.take(&[0.9 * noise, 1.5 * noise, 7.0, 0.2 * noise, 0.0], None), Ok(false));
+        assert_eq!(run.take(&[0.9 * noise, 1.5 * noise, 7.0, 0.2 * noise, 0.0], None, &walls(&run)), Ok(false));
         let centres = run.fit().centres;
         assert_eq!(centres.row(0), [0.2]);
         assert!((centres.row(1)[0] - 0.6).abs() < 1e-12, "{centres:?}");
-        assert_eq!(run.take(&[-5.0, 100.0 * noise, -1e9, 1e9, 0.0], None), Ok(false));
+        assert_eq!(run.take(&[-5.0, 100.0 * noise, -1e9, 1e9, 0.0], None, &walls(&run)), Ok(false));
         assert_eq!(run.fit().centres.as_slice(), [0.2, 1.0]);
         assert_eq!(run.fit().weights, [0.0, 100.0 * noise]);
     }
@@ -351,13 +347,13 @@ mod tests {
         for (square, last) in [(9.0, false), (9.0, false), (9.0, false), (10.0, false), (-1.0, false), (0.0, true)] {
             let Query::Shifts(shifts) = run.ask() else { panic!("shifts") };
             asked.push((shifts.round, shifts.middle, (shifts.clip * 1000.0).round()));
-            assert_eq!(run.take(&[500.0, 500.0, 0.0, 0.0, square], None), Ok(last));
+            assert_eq!(run.take(&[500.0, 500.0, 0.0, 0.0, square], None, &walls(&run)), Ok(last));
         }
         let around: Vec<f64> =
             asked.split_off(3).into_iter().map(|(_, middle, clip)| if middle { 0.0 } else { clip }).collect();
         assert_eq!(asked, [(0, true, 500.0), (1, true, 500.0), (2, true, 500.0)]);
         assert!(around[0] == 125.0 && around[1] == 150.0 && around[2] > 30.0, "{around:?}");
-        assert!(run.take(&[1.0; 4], None).is_err() && !run.fit().converged);
-        assert!(run.take(&[1.0, f64::NAN, 0.0, 0.0, 0.0], None).is_err());
+        assert!(run.take(&[1.0; 4], None, &walls(&run)).is_err() && !run.fit().converged);
+        assert!(run.take(&[1.0, f64::NAN, 0.0, 0.0, 0.0], None, &walls(&run)).is_err());
     }
 }

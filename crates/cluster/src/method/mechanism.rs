@@ -16,7 +16,7 @@ pub use forecast::{Forecast, KEPT, USEFUL, forecast};
 use super::dp::{Noisy, shaped};
 use super::recipe::Recipe;
 use super::seed::{CandidateSearch, Candidates};
-use crate::algorithm::{Fit, Iteration};
+use crate::algorithm::{Fit, Iteration, Walls};
 use crate::privacy::{Levels, settled};
 use crate::query::{ShapedShifts, Shifts};
 use crate::random::Stream;
@@ -160,6 +160,7 @@ impl<'a> Mechanism<'a> {
             true => Box::new(shaped::Noisy::new(&start, algorithm, levels, domain)?),
             false => Box::new(Noisy::new(from, start, algorithm, levels, domain)?),
         };
+        let walls = Walls::fine(domain);
         loop {
             let query = noisy.ask();
             let mut values = match &query {
@@ -171,7 +172,7 @@ impl<'a> Mechanism<'a> {
                 _ => return Ok(noisy.fit()),
             };
             self.add_noise(&query, &mut values, noise.as_deref_mut());
-            if noisy.take(&values, None)? {
+            if noisy.take(&values, None, &walls)? {
                 return Ok(noisy.fit());
             }
         }

@@ -17,6 +17,7 @@ use crate::validity::{self, Geometry, Verdict};
 use crate::{Batch, Centres, Domain, Error, Query, Start, Totals, Transform};
 
 /// One K and restart.
+#[derive(Clone)]
 struct Member {
     k: u32,
     restart: u32,
@@ -25,14 +26,6 @@ struct Member {
     verdict: Option<Verdict>,
     /// The cohort of the last totals that it took.
     cohort: u32,
-}
-
-impl Clone for Member {
-    fn clone(&self) -> Self {
-        let Self { k, restart, iteration, over, verdict, cohort } = self;
-        let (iteration, verdict, cohort) = (iteration.copy(), verdict.clone(), *cohort);
-        Self { k: *k, restart: *restart, iteration, over: *over, verdict, cohort }
-    }
 }
 
 impl std::fmt::Debug for Member {
@@ -127,8 +120,6 @@ impl Run {
     #[must_use]
     pub fn coarse(mut self, step: f64) -> Self {
         self.rounding = self.rounding.max(f64::from(self.sites) * step);
-        let walls = Walls { domain: self.domain.clone(), rounding: self.rounding };
-        self.members.iter_mut().for_each(|member| member.iteration.confine(&walls));
         self
     }
 
@@ -239,7 +230,7 @@ impl Run {
     /// One K and restart at its beginning.
     fn member(&self, k: u32, restart: u32) -> Result<Member, Error> {
         let (seed, start) = self.start(k, restart)?;
-        let mut iteration = match self.recipe.noisy(start.clone(), &self.domain)? {
+        let iteration = match self.recipe.noisy(start.clone(), &self.domain)? {
             Some(iteration) => iteration,
             None => {
                 let anchors = self.anchors(k)?;
@@ -247,7 +238,6 @@ impl Run {
                 self.recipe.algorithm.begin(Beginning { domain: &self.domain, start: &start, anchors, seed, noisy })?
             }
         };
-        iteration.confine(&Walls { domain: self.domain.clone(), rounding: self.rounding });
         Ok(Member { k, restart, iteration, over: false, verdict: None, cohort: self.cohort })
     }
 
@@ -380,10 +370,11 @@ impl Run {
                 }
             }
             State::Iterating => {
+                let walls = Walls { domain: self.domain.clone(), rounding: self.rounding };
                 for member in next.members.iter_mut().filter(|member| !member.over) {
                     let query = member.iteration.ask();
                     let at = batch.queries.iter().position(|asked| *asked == query).unwrap_or(0);
-                    member.over = member.iteration.take(parts[at], rows)?;
+                    member.over = member.iteration.take(parts[at], rows, &walls)?;
                     member.cohort = self.cohort;
                 }
                 if next.members.iter().all(|member| member.over) {

@@ -99,7 +99,7 @@ impl Iteration for Noisy {
         self.question().into()
     }
 
-    fn take(&mut self, values: &[f64], _: Option<u64>) -> Result<bool, Error> {
+    fn take(&mut self, values: &[f64], _: Option<u64>, _: &Walls) -> Result<bool, Error> {
         let (k, d) = (self.clusters.centres.k(), self.clusters.centres.columns());
         check_values(values, ShapedShifts::width(k, d))?;
         let asked = self.question();
@@ -132,14 +132,6 @@ impl Iteration for Noisy {
         let shapes = Some(Shapes { weights, covariances, log_likelihood: None, objective: None });
         let (weights, history) = (self.weights.clone(), self.history.clone());
         Fit { weights, history, shapes, ..Fit::at(clusters.centres.clone()) }
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.domain = walls.domain.clone();
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }
 
