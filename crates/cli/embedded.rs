@@ -149,7 +149,7 @@ pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Co
     let columns = federation.work.domain()?.columns();
     let site = |(name, values): (&String, Vec<f64>)| {
         let wrong =
-            |e: veilsum_node::release::DataError| Failure::input(format!("{name}: {e}"), Failure::from(e).advice);
+            |e: veilsum_node::release::ClusterError| Failure::input(format!("{name}: {e}"), Failure::from(e).advice);
         let rows = Rows::new(values, columns).map_err(wrong)?;
         let site = LoopbackSite::new(name.clone(), rows);
         site.prepare(&federation.work.domain()?, federation.work.out_of_box)

@@ -76,7 +76,7 @@ impl Admission {
         }
         let again = self.last.as_ref().is_some_and(|(_, last)| is_same(last, batch));
         if asked.rounds == 1 && self.last.is_none() {
-            if !is_same(&work.first_question(n).map_err(|e| e.0)?, batch) {
+            if !is_same(&work.first_question(n).map_err(|e| e.message)?, batch) {
                 return Err("the first question is not the plan's".into());
             }
             self.whole = true;

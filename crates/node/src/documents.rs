@@ -58,7 +58,7 @@ use crate::{
     foreign::Foreign,
     plan::OutOfBox,
     question::Question,
-    release::{DataError, Origin, Precision, Prepared, Rows},
+    release::{ClusterError, Origin, Precision, Prepared, Rows},
     table::{self, Batches, Checked, OwnRows, Reader, Table, TableSpec},
 };
 
@@ -171,7 +171,7 @@ fn ready(
     let domain = work.domain()?;
     let (values, labels) = table.drain();
     let named = work.labels.as_ref().zip(labels);
-    let fault = |e: DataError| in_file(&from.data, e.into());
+    let fault = |e: ClusterError| in_file(&from.data, e.into());
     let rows = Rows::new(values, domain.columns()).map_err(fault)?;
     let room = room(from, rows.as_slice().len() as u64, number);
     let mut prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?.with_room(room);

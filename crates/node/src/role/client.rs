@@ -35,7 +35,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         ));
     }
     if config.rows.rows() > config.party.federation.terms.max_rows {
-        return Err(question::RoundError::TooManyRows { max_rows: config.party.federation.terms.max_rows }.into());
+        return Err(question::too_many_rows(config.party.federation.terms.max_rows));
     }
     config.party.tell(status::begins(&config.party, config.party.federation.whoami(&config.party.identity)?));
     let (stop, stopped) = watch::channel(Stop::Not);
