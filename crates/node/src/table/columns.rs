@@ -18,8 +18,8 @@ use arrow_schema::{DataType, Schema};
 
 use super::{
     cell::Cell,
-    error::{Place, TableError},
-    limits::{MAX_CELL, MAX_COLUMNS},
+    error::{Fault, Place, TableError},
+    limits::MAX_CELL,
     row::{Row, take},
     source::Table,
     wanted::{Numbers, Use, Wanted},
@@ -27,8 +27,12 @@ use super::{
 use crate::release::Scaling;
 
 /// Runs a library's decoder. Whatever a damaged file makes of it is an error about that file, which quotes nothing of it.
-pub(super) fn guarded<T, E>(file: &str, what: &str, decode: impl FnOnce() -> Result<T, E>) -> Result<T, TableError> {
-    let damaged = || TableError::Damaged { file: file.to_owned(), what: what.to_owned() };
+pub(super) fn guarded<T, E>(
+    file: &str,
+    what: &'static str,
+    decode: impl FnOnce() -> Result<T, E>,
+) -> Result<T, TableError> {
+    let damaged = || Fault::Damaged(what).of(file);
     catch_unwind(AssertUnwindSafe(decode)).map_err(|_| damaged())?.map_err(|_| damaged())
 }
 
@@ -37,33 +41,16 @@ pub(super) fn names_of(schema: &Schema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
-/// Whether columns can be told apart by their names.
-pub(super) fn check_names(file: &str, names: &[String]) -> Result<(), TableError> {
-    if names.len() > MAX_COLUMNS {
-        return Err(TableError::TooManyColumns { file: file.to_owned(), line: Place::Row(1) });
-    }
-    let mut seen = std::collections::HashSet::new();
-    for (at, column) in names.iter().enumerate() {
-        if column.is_empty() {
-            return Err(TableError::UnnamedColumn { file: file.to_owned(), position: at + 1 });
-        }
-        if !seen.insert(column) {
-            return Err(TableError::DuplicateColumn { file: file.to_owned(), column: column.clone() });
-        }
-    }
-    Ok(())
-}
-
 /// Whether the wanted columns are of types that can be read.
 ///
 /// # Errors
-/// [`TableError::WrongType`] with what to do.
+/// [`Fault::WrongType`] with what to do.
 pub(super) fn check_types(file: &str, schema: &Schema, wanted: &Wanted) -> Result<(), TableError> {
     for (at, of) in wanted.places() {
         let field = schema.field(at);
         if let Err((why, next)) = readable(field.data_type(), of) {
             let (column, kind) = (field.name().clone(), field.data_type().to_string());
-            return Err(TableError::WrongType { file: file.to_owned(), column, kind, why, next });
+            return Err(Fault::WrongType { column, kind, why, next }.of(file));
         }
     }
     Ok(())
@@ -319,7 +306,7 @@ impl Columns {
         let row = RowOf(self, row);
         let long = |at: &&usize| matches!(row.cell(**at), Cell::Text(text) if text.len() > MAX_CELL);
         if let Some(at) = self.texts.iter().find(long) {
-            return Err(TableError::CellTooLong { file: place.0.to_owned(), line: place.1, position: at + 1 });
+            return Err(Fault::CellTooLong(at + 1).of_row(place));
         }
         take(place, header, &row, wanted, table)
     }

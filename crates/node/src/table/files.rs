@@ -3,27 +3,23 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    error::TableError,
+    error::{Fault, TableError},
     input::open_one,
     limits::MAX_FILES,
-    source::{RowReader, RowSource, Table},
+    source::{RowReader, Table},
     wanted::{Wanted, list},
 };
 
-/// Files of any form that is known. All files of one source have the same columns.
-pub(super) struct Files;
-
-impl RowSource for Files {
-    fn knows(&self, _name: &Path) -> bool {
-        true
-    }
-
-    fn open(&self, name: &Path) -> Result<Box<dyn RowReader>, TableError> {
-        let files = files_of(name)?;
-        match &files[..] {
-            [one] => open_one(one),
-            _ => Ok(Box::new(Parts::new(files)?)),
-        }
+/// Opens a table: a file of any form that is known, a folder or a pattern of such files, or standard input. All files of one table have
+/// the same columns.
+///
+/// # Errors
+/// A [`TableError`] that names it.
+pub fn open(name: &Path) -> Result<Box<dyn RowReader>, TableError> {
+    let files = files_of(name)?;
+    match &files[..] {
+        [one] => open_one(one),
+        _ => Ok(Box::new(Parts::new(files)?)),
     }
 }
 
@@ -33,8 +29,8 @@ impl RowSource for Files {
 /// A [`TableError`] where there is none.
 pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
     let shown = name.display().to_string();
-    let failed = |source| TableError::Open { file: shown.clone(), source };
-    let form = |what, next| TableError::Form { file: shown.clone(), what, next };
+    let failed = |source| Fault::Open(source).of(&shown);
+    let form = |what, next| Fault::Form(what, next).of(&shown);
     let mut files = Vec::new();
     if name.is_dir() {
         for entry in std::fs::read_dir(name).map_err(failed)? {
@@ -67,7 +63,7 @@ pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
         return Ok(vec![name.to_owned()]);
     }
     files.sort_unstable();
-    if files.is_empty() { Err(TableError::NoFiles { file: shown }) } else { Ok(files) }
+    if files.is_empty() { Err(Fault::NoFiles.of(&shown)) } else { Ok(files) }
 }
 
 fn is_pattern(name: &Path) -> bool {
@@ -128,8 +124,8 @@ impl RowReader for Parts {
         let Some(next) = self.files.next() else { return Ok(false) };
         self.now = open_one(&next)?;
         if self.now.columns() != self.columns {
-            let (file, first) = (self.now.name().to_owned(), self.first.clone());
-            return Err(TableError::OtherColumns { file, first, known: list(&self.columns) });
+            let (first, known) = (self.first.clone(), list(&self.columns));
+            return Err(Fault::OtherColumns { first, known }.of(self.now.name()));
         }
         Ok(true)
     }

@@ -1,11 +1,16 @@
 //! What is wanted of a table: which columns, under which names, and how their cells are read.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use super::{
     cell::{Cell, Parsed, parse},
-    error::TableError,
-    person::{Cut, PersonKey},
+    error::{Fault, Place, TableError},
+    limits::MAX_COLUMNS,
+    person::{Cut, PersonKey, Persons},
     rules::{Condition, Meaning, RowRules, Unit, nearest},
 };
 use crate::{
@@ -156,6 +161,23 @@ pub struct Names {
     pub values: BTreeMap<String, String>,
 }
 
+/// Whether columns can be told apart by their names.
+pub(super) fn check_names(file: &str, names: &[String]) -> Result<(), TableError> {
+    if names.len() > MAX_COLUMNS {
+        return Err(Fault::TooManyColumns.of_row((file, Place::Row(1))));
+    }
+    let mut seen = HashSet::new();
+    for (at, column) in names.iter().enumerate() {
+        if column.is_empty() {
+            return Err(Fault::UnnamedColumn(at + 1).of_header(file));
+        }
+        if !seen.insert(column) {
+            return Err(Fault::DuplicateColumn(column.clone()).of_header(file));
+        }
+    }
+    Ok(())
+}
+
 /// A header with the names that everybody knows: those that the site maps, then those of the schema.
 ///
 /// # Errors
@@ -169,11 +191,8 @@ pub fn known_as(
     let none = BTreeMap::new();
     let mapped = rules.map_or(&none, |rules| &rules.columns);
     if let Some((column, own)) = mapped.iter().find(|(_, own)| !header.contains(own)) {
-        return Err(TableError::Rule {
-            file: file.to_owned(),
-            what: format!("no column is called {own:?}, which site.toml says is {column:?}"),
-            next: format!("correct [rows.columns]; the file has {}", list(header)),
-        });
+        let what = format!("no column is called {own:?}, which site.toml says is {column:?}");
+        return Err(Fault::Rule(what, format!("correct [rows.columns]; the file has {}", list(header))).of(file));
     }
     let of_schema = match schema {
         None => header.to_vec(),
@@ -184,7 +203,7 @@ pub fn known_as(
                 .map(|own| if mapped.values().any(|of| of == own) { "" } else { own }.to_owned())
                 .collect();
             let named = schema.named(&free.iter().filter(|own| !own.is_empty()).cloned().collect::<Vec<_>>());
-            let named = named.map_err(|column| TableError::TwiceNamed { file: file.to_owned(), column })?;
+            let named = named.map_err(|column| Fault::TwiceNamed(column).of(file))?;
             let mut named = named.into_iter();
             free.iter()
                 .map(|own| if own.is_empty() { String::new() } else { named.next().unwrap_or_default() })
@@ -204,22 +223,19 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     let header = known_as(file, own, schema, rules)?;
     let shown: Vec<String> = header.iter().filter(|name| !name.is_empty()).cloned().collect();
     let find = |column: &String| {
-        header.iter().position(|known| known == column).ok_or_else(|| TableError::UnknownColumn {
-            file: file.to_owned(),
-            column: column.clone(),
-            known: list(&shown),
-        })
+        let unknown = || Fault::UnknownColumn { column: column.clone(), known: list(&shown) }.of(file);
+        header.iter().position(|known| known == column).ok_or_else(unknown)
     };
     let label = spec.label.as_ref().map(find).transpose()?;
     let persons = rules.and_then(|rules| rules.persons.as_ref());
-    let person = match persons {
-        None => None,
-        Some(of) => Some(own.iter().position(|name| *name == of.column).ok_or_else(|| TableError::Rule {
-            file: file.to_owned(),
-            what: format!("no column is called {:?}, which site.toml says is that of persons (rows.person)", of.column),
-            next: format!("correct person under [rows]; the file has {}", list(own)),
-        })?),
+    let of_persons = |of: &Persons| {
+        own.iter().position(|name| *name == of.column).ok_or_else(|| {
+            let what =
+                format!("no column is called {:?}, which site.toml says is that of persons (rows.person)", of.column);
+            Fault::Rule(what, format!("correct person under [rows]; the file has {}", list(own))).of(file)
+        })
     };
+    let person = persons.map(of_persons).transpose()?;
     let mut taken = vec![false; header.len()];
     if let Some(at) = label {
         taken[at] = true;
@@ -227,7 +243,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     let mut take = |column: &String| {
         let at = find(column)?;
         if std::mem::replace(&mut taken[at], true) {
-            return Err(TableError::ChosenTwice { file: file.to_owned(), column: column.clone() });
+            return Err(Fault::ChosenTwice(column.clone()).of(file));
         }
         Ok(at)
     };
@@ -239,17 +255,15 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         columns.extend((0..header.len()).filter(free));
     }
     if let Some(at) = person.filter(|at| taken[*at]) {
-        return Err(TableError::Rule {
-            file: file.to_owned(),
-            what: format!(
-                "{:?} is wanted, and site.toml says that it is the column of persons, which never leaves (rows.person)",
-                own[at]
-            ),
-            next: "ask for a plan without this column, or correct person under [rows]".to_owned(),
-        });
+        let what = format!(
+            "{:?} is wanted, and site.toml says that it is the column of persons, which never leaves (rows.person)",
+            own[at]
+        );
+        let next = "ask for a plan without this column, or correct person under [rows]".to_owned();
+        return Err(Fault::Rule(what, next).of(file));
     }
     if columns.is_empty() && categorical.is_empty() {
-        return Err(TableError::NoColumns { file: file.to_owned() });
+        return Err(Fault::NoColumns.of(file));
     }
     let own_rules = OwnRules { file, header: &header, schema, rules };
     own_rules.check()?;
@@ -294,10 +308,9 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
             let agreed = kind(at).into_iter().flat_map(Kind::words);
             agreed.chain(own_rules.words(at).map(|(word, _)| word)).chain(condition.texts()).cloned().collect()
         };
-        at.map(|at| (at, condition.clone(), known(at))).ok_or_else(|| TableError::Rule {
-            file: file.to_owned(),
-            what: format!("no column is called {:?}, which the filter of site.toml compares", condition.column),
-            next: format!("the file has {}", list(own)),
+        at.map(|at| (at, condition.clone(), known(at))).ok_or_else(|| {
+            let what = format!("no column is called {:?}, which the filter of site.toml compares", condition.column);
+            Fault::Rule(what, format!("the file has {}", list(own))).of(file)
         })
     });
     let label_words = match (label, spec.classes.is_empty()) {
@@ -340,7 +353,7 @@ struct OwnRules<'a> {
 
 impl OwnRules<'_> {
     fn wrong(&self, what: String, next: impl Into<String>) -> TableError {
-        TableError::Rule { file: self.file.to_owned(), what, next: next.into() }
+        Fault::Rule(what, next.into()).of(self.file)
     }
 
     fn check(&self) -> Result<(), TableError> {

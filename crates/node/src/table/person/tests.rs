@@ -9,9 +9,8 @@ use super::*;
 use crate::{
     documents::tests::Folder,
     table::{
-        RowRules, TableSpec, batches,
-        forms::{named, parquet, refused},
-        read,
+        RowRules, TableSpec, batches, read,
+        tests::forms::{named, parquet, refused},
     },
 };
 

@@ -6,8 +6,8 @@ use ::parquet::basic::Compression;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 
 use super::{
+    super::*,
     forms::{named, parquet, refused},
-    *,
 };
 use crate::{documents::tests::Folder, plan::Categorical};
 
