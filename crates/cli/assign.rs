@@ -127,7 +127,13 @@ impl AssignArgs {
         let schema = documents::schema_beside(&self.model)?
             .map(|schema| Arc::new(Schema { missing: Missing::Refuse, ..schema }));
         let rules = self.policy.as_deref().map(documents::load_policy).transpose()?.map(|site| {
-            Arc::new(RowRules { missing: None, filter: Filter::default(), persons: None, ..(*site.rows).clone() })
+            Arc::new(RowRules {
+                missing: None,
+                filter: Filter::default(),
+                person: None,
+                rows_per_person: None,
+                ..(*site.rows).clone()
+            })
         });
         let (categorical, label) = (model.categorical.clone(), self.id.clone());
         Ok(TableSpec { columns, categorical, schema, rules, label, ..TableSpec::default() })
@@ -201,7 +207,7 @@ impl Verb for AssignArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let args = self;
         args.keeps_what_it_reads()?;
-        let model = documents::read_model(&args.model)?;
+        let model = documents::read_model(&args.model)?.0;
         if model.method == "describe" {
             return Err(Failure::input(
                 format!("{}: it is the mean of all rows, and has no clusters", args.model.display()),

@@ -5,7 +5,7 @@
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{
     CarrierError, FrameFault, HeaderCheck, PeerKey, REASON_LIMIT,
@@ -15,6 +15,9 @@ use crate::egress::Egress;
 
 /// Bytes that are read at once: more than a packet, little beside the window of a thousand links.
 const READ_SIZE: usize = 16 * 1024;
+
+/// How often it is looked whether the other end was heard.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// What a carrier does in its own time.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -56,6 +59,20 @@ pub trait Connection: Send + Sync {
     }
     /// What the bytes travel on, for people.
     fn over(&self) -> &'static str;
+}
+
+/// Whether `heard` becomes another number within `limit`, before the connection is `over`. The number is that of when it is first asked.
+pub(super) async fn hears<T>(heard: impl Fn() -> u64, limit: Duration, over: impl Future<Output = T>) -> bool {
+    let before = heard();
+    let sign = async {
+        while heard() == before {
+            sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        heard = timeout(limit, sign) => heard.is_ok(),
+        _ = over => false,
+    }
 }
 
 /// The outgoing bytes of a connection.

@@ -4,30 +4,32 @@ use std::{
     collections::VecDeque,
     io::{self, Read},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use rustls::{AlertDescription, Error as TlsError};
+use rustls::{AlertDescription, ClientConfig, CommonState, Error as TlsError};
+use rustls_pki_types::ServerName;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, split},
     sync::{Semaphore, mpsc, watch},
     time::{sleep, timeout},
 };
+use tokio_rustls::{TlsConnector, TlsStream, server};
 
 use super::{
-    ANSWER_LIMIT, CLOSE_GRACE, CarrierError, IDLE_TIMEOUT, KEEP_ALIVE, WINDOW,
-    link::{Closing, Connection, Incoming, Outgoing, Pending, ReadError, shorten},
+    ANSWER_LIMIT, CLOSE_GRACE, CarrierError, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE, PeerKey, WINDOW,
+    link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, hears, shorten},
+    listener::Guest,
+    pinned::{self, Pinned, UNUSED_NAME},
+    places::held,
     record::{self, Record},
 };
 
 /// Pieces of a frame that wait to be written. The window limits what is under way; this limits how much of it is copied ahead.
 const QUEUE: usize = 4;
-
-/// How often it is looked whether the other end was heard.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// How an end shows that it is there, and how soon one that does not is gone.
 #[derive(Clone, Copy)]
@@ -51,7 +53,7 @@ pub(super) type Shutting = watch::Receiver<Option<String>>;
 
 /// Why a connection is over.
 #[derive(Clone)]
-pub(super) enum Ended {
+enum Ended {
     /// This end closed it.
     Here,
     /// The other end said so, and why.
@@ -69,7 +71,7 @@ pub(super) enum Ended {
 }
 
 impl Ended {
-    pub(super) fn error(&self) -> CarrierError {
+    fn error(&self) -> CarrierError {
         match self {
             Self::Here => CarrierError::closed("this end closed it"),
             Self::There(reason) => CarrierError::closed(&format!("the other end says: {}", shorten(reason))),
@@ -83,7 +85,7 @@ impl Ended {
 }
 
 /// What TLS said. `unheard`: we dialled and have nothing from the server yet.
-pub(super) fn failed(error: &TlsError, unheard: bool) -> Ended {
+fn failed(error: &TlsError, unheard: bool) -> Ended {
     match error {
         TlsError::AlertReceived(AlertDescription::NoApplicationProtocol) | TlsError::NoApplicationProtocol => {
             Ended::OtherProtocol
@@ -91,6 +93,50 @@ pub(super) fn failed(error: &TlsError, unheard: bool) -> Ended {
         TlsError::AlertReceived(_) if unheard => Ended::NotAccepted,
         other => Ended::Handshake(other.to_string()),
     }
+}
+
+/// The key that the other end has proven to hold.
+pub(super) fn identity(tls: &CommonState) -> Option<PeerKey> {
+    pinned::peer_key(tls.peer_certificates()?.first()?).ok()
+}
+
+/// A dialler's link over `bytes`, with these settings of TLS, to the peer with this key. `over` is what it travels on, for people; the last
+/// two are what is said where the other end holds another key, and where it lets go before a word.
+pub(super) async fn dial<S>(
+    bytes: S,
+    (tls, verifier): (ClientConfig, Arc<Pinned>),
+    (peer, check): (PeerKey, HeaderCheck),
+    (over, signs): (&'static str, Signs),
+    (wrong, cut): (CarrierError, &str),
+) -> Result<Link, CarrierError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let name = ServerName::try_from(UNUSED_NAME).map_err(CarrierError::setup)?;
+    let stream = match TlsConnector::from(Arc::new(tls)).connect(name, bytes).await {
+        Ok(stream) if identity(stream.get_ref().1) == Some(peer) => stream,
+        Err(error) if !verifier.saw_wrong_key() => {
+            let said = tls_error(&error).map(|error| failed(error, true).error());
+            return Err(said.unwrap_or_else(|| CarrierError::closed(cut)));
+        }
+        // The verifier has refused another key; were it not so, this is no link to use.
+        Ok(_) | Err(_) => return Err(wrong),
+    };
+    let (way, out, into) = begin(TlsStream::from(stream), Some(over), None, signs);
+    Ok(Link::new(way, peer, (Box::new(out), Box::new(into)), check))
+}
+
+/// A peer that dialled, after its handshake.
+pub(super) fn guest<S>(stream: server::TlsStream<S>, peer: PeerKey, shutting: Option<Shutting>, signs: Signs) -> Guest
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (connection, out, mut into) = begin(TlsStream::from(stream), None, shutting, signs);
+    let opening = async move {
+        into.piece().await?;
+        Some((Box::new(out) as Box<dyn Outgoing>, Box::new(into) as Box<dyn Incoming>))
+    };
+    Guest { peer, connection, opening: Box::pin(opening) }
 }
 
 pub(super) fn tls_error(error: &io::Error) -> Option<&TlsError> {
@@ -139,7 +185,7 @@ enum Order {
 }
 
 /// A connection, as long as somebody holds it.
-pub(super) struct Way {
+struct Way {
     shared: Arc<Shared>,
     orders: mpsc::UnboundedSender<Order>,
     /// Ends with the connection's task.
@@ -175,19 +221,8 @@ impl Connection for Way {
     /// A process that ends tells its peer, or its system does. Of one whose machine or network is gone nothing tells, but it gives
     /// no more signs of life.
     fn answers(&self) -> Pending<'_, bool> {
-        Box::pin(async {
-            let heard = || self.shared.heard.load(Ordering::Acquire);
-            let before = heard();
-            let sign = async {
-                while heard() == before {
-                    sleep(LOOK).await;
-                }
-            };
-            tokio::select! {
-                heard = timeout(KEEP_ALIVE + ANSWER_LIMIT, sign) => heard.is_ok(),
-                _ = self.shared.over() => false,
-            }
-        })
+        let heard = || self.shared.heard.load(Ordering::Acquire);
+        Box::pin(hears(heard, KEEP_ALIVE + ANSWER_LIMIT, self.shared.over()))
     }
 
     fn over(&self) -> &'static str {
@@ -202,12 +237,7 @@ fn close(shared: &Shared, orders: &mpsc::UnboundedSender<Order>, why: Closing, r
 }
 
 /// Both directions of a fresh connection, and the task that moves its bytes.
-pub(super) fn begin<S>(
-    stream: S,
-    dialled: Option<&'static str>,
-    shutting: Option<Shutting>,
-    signs: Signs,
-) -> (Arc<Way>, Out, In)
+fn begin<S>(stream: S, dialled: Option<&'static str>, shutting: Option<Shutting>, signs: Signs) -> (Arc<Way>, Out, In)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
@@ -308,7 +338,7 @@ async fn reading(
                 if *inbox.ended.borrow() {
                     return broken("bytes came after the end");
                 }
-                inbox.bytes.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
+                held(&inbox.bytes).extend(bytes);
                 inbox.ended.send_modify(|_| {});
             }
             Record::Alive => {}
@@ -383,7 +413,7 @@ async fn writing(
     let _ = to.shutdown().await;
 }
 
-pub(super) struct Out {
+struct Out {
     way: Arc<Way>,
     /// Gone once this direction has ended.
     pieces: Option<mpsc::Sender<Vec<u8>>>,
@@ -419,7 +449,7 @@ impl Outgoing for Out {
     }
 }
 
-pub(super) struct In {
+struct In {
     way: Arc<Way>,
     bytes: Arc<Mutex<VecDeque<u8>>>,
     /// Changes where bytes have come; true where no more follow.
@@ -430,11 +460,11 @@ pub(super) struct In {
 
 impl In {
     fn bytes(&self) -> MutexGuard<'_, VecDeque<u8>> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+        held(&self.bytes)
     }
 
     /// Waits until there is something to read; nothing where the connection ends before.
-    pub(super) async fn piece(&mut self) -> Option<()> {
+    async fn piece(&mut self) -> Option<()> {
         loop {
             let ended = *self.arrived.borrow_and_update();
             if ended || !self.bytes().is_empty() {

@@ -9,16 +9,11 @@ use veilsum_federation::{
 
 use crate::files;
 
-/// Reads and checks a model file.
+/// Reads and checks a model file: the model, and the bytes of its file, by which a result names it.
 ///
 /// # Errors
 /// A [`Failure`] that names the file and what is wrong.
-pub fn read_model(path: impl AsRef<Path>) -> Result<Model, Failure> {
-    read_model_with_bytes(path.as_ref()).map(|(model, _)| model)
-}
-
-/// The same, and the bytes of its file, by which a result names it.
-pub(crate) fn read_model_with_bytes(path: &Path) -> Result<(Model, Vec<u8>), Failure> {
+pub fn read_model(path: &Path) -> Result<(Model, Vec<u8>), Failure> {
     let bytes = files::read_limited(path, MAX_FILE)?;
     let model = Model::from_bytes(&bytes).map_err(|why| {
         let next = "take the model.json that the run wrote, whole and unchanged";

@@ -102,7 +102,11 @@ enum Column {
 }
 
 impl Column {
-    fn new(array: &ArrayRef) -> Column {
+    /// `of_persons` has every integer in its own digits: not all of them are doubles.
+    fn new(array: &ArrayRef, of_persons: bool) -> Column {
+        fn digits<T: ArrowPrimitiveType<Native: ToString>>(array: &ArrayRef) -> Column {
+            Column::Words(array.as_primitive::<T>().iter().map(|x| x.map(|x| x.to_string())).collect())
+        }
         fn converted<T: ArrowPrimitiveType>(array: &ArrayRef, to: impl Fn(T::Native) -> f64) -> Column {
             let array = array.as_primitive::<T>();
             Column::Numbers(array.values().iter().map(|x| to(*x)).collect(), array.nulls().cloned())
@@ -120,6 +124,8 @@ impl Column {
             DataType::UInt8 => converted::<UInt8Type>(array, f64::from),
             DataType::UInt16 => converted::<UInt16Type>(array, f64::from),
             DataType::UInt32 => converted::<UInt32Type>(array, f64::from),
+            DataType::Int64 if of_persons => digits::<Int64Type>(array),
+            DataType::UInt64 if of_persons => digits::<UInt64Type>(array),
             // The nearest double, as of the same digits in a text.
             DataType::Int64 => converted::<Int64Type>(array, |x| x as f64),
             DataType::UInt64 => converted::<UInt64Type>(array, |x| x as f64),
@@ -135,31 +141,11 @@ impl Column {
                 Some(codes) if !codes.values().is_empty() => Column::Codes(
                     codes.normalized_keys(),
                     codes.nulls().cloned(),
-                    Box::new(Column::new(codes.values())),
+                    Box::new(Column::new(codes.values(), of_persons)),
                 ),
                 _ => Column::There(Some(NullBuffer::new_null(array.len()))),
             },
             _ => Column::There(array.logical_nulls()),
-        }
-    }
-
-    /// Every integer in its own digits: not all of them are doubles.
-    fn of_persons(array: &ArrayRef) -> Column {
-        fn digits<T: ArrowPrimitiveType<Native: ToString>>(array: &ArrayRef) -> Column {
-            Column::Words(array.as_primitive::<T>().iter().map(|x| x.map(|x| x.to_string())).collect())
-        }
-        match array.data_type() {
-            DataType::Int64 => digits::<Int64Type>(array),
-            DataType::UInt64 => digits::<UInt64Type>(array),
-            DataType::Dictionary(..) => match array.as_any_dictionary_opt() {
-                Some(codes) if !codes.values().is_empty() => Column::Codes(
-                    codes.normalized_keys(),
-                    codes.nulls().cloned(),
-                    Box::new(Column::of_persons(codes.values())),
-                ),
-                _ => Column::new(array),
-            },
-            _ => Column::new(array),
         }
     }
 
@@ -226,10 +212,7 @@ impl Columns {
             let mut columns: Vec<Option<Column>> = (0..all).map(|_| None).collect();
             let mut texts = Vec::new();
             for (at, array) in places.iter().zip(arrays) {
-                let column = match Some(*at) == person {
-                    true => Column::of_persons(array),
-                    false => Column::new(array),
-                };
+                let column = Column::new(array, Some(*at) == person);
                 if !matches!(column, Column::Numbers(..) | Column::Bools(_) | Column::There(_)) {
                     texts.push(*at);
                 }

@@ -93,8 +93,9 @@ impl Row for ByteRecord {
 
 /// Reads a CSV file of numbers without a header, such as starting centres: rows of `columns` numbers each.
 pub fn read_matrix(path: impl AsRef<Path>, columns: usize) -> Result<Vec<Vec<f64>>, TableError> {
-    let (reader, name) = open_file(path.as_ref())?;
-    read_matrix_from(reader, &name, columns)
+    let name = path.as_ref().display().to_string();
+    let file = File::open(&path).map_err(|source| Fault::Open(source).of(&name))?;
+    read_matrix_from(file, &name, columns)
 }
 
 /// Like [`read_matrix`], from text that errors call `name`.
@@ -169,14 +170,6 @@ fn column_names(file: &str, line: Place, header: &ByteRecord) -> Result<Vec<Stri
 }
 
 // ---- Rows within limits ---------------------------------------------------------------------------------------------
-
-fn open_file(path: &Path) -> Result<(File, String), TableError> {
-    let name = path.display().to_string();
-    match File::open(path) {
-        Ok(file) => Ok((file, name)),
-        Err(source) => Err(Fault::Open(source).of(&name)),
-    }
-}
 
 /// The records of a CSV text, each within the limits.
 struct Records<R: Read> {

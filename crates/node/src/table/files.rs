@@ -1,6 +1,9 @@
 //! Files as a source: one, all of a folder, all that a pattern names, or standard input.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use super::{
     error::{Fault, TableError},
@@ -31,36 +34,31 @@ pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
     let shown = name.display().to_string();
     let failed = |source| Fault::Open(source).of(&shown);
     let form = |what, next| Fault::Form(what, next).of(&shown);
-    let mut files = Vec::new();
-    if name.is_dir() {
-        for entry in std::fs::read_dir(name).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if is_hidden(&path) {
-                continue;
-            }
-            if path.is_dir() {
-                let what = "there are folders in it, whose names may be values of a column";
-                return Err(form(what, "give a folder of files alone, or a pattern such as 'FOLDER/*/*.parquet'"));
-            }
-            files.push(path);
-            if files.len() > MAX_FILES {
-                return Err(form("it has more than 65,536 files", "write the rows into fewer, larger files"));
-            }
-        }
+    let is_folder = name.is_dir();
+    let found: Box<dyn Iterator<Item = io::Result<PathBuf>>> = if is_folder {
+        Box::new(std::fs::read_dir(name).map_err(failed)?.map(|entry| Ok(entry?.path())))
     } else if is_pattern(name) {
         let wrong = "it is no pattern: * and ? stand for what may differ, and ** for folders";
         let found = glob::glob(&shown).map_err(|_| form(wrong, "correct the pattern"))?;
-        for path in found {
-            let path = path.map_err(|e| failed(e.into()))?;
-            if !path.is_dir() && !is_hidden(&path) {
-                files.push(path);
-            }
-            if files.len() > MAX_FILES {
-                return Err(form("it names more than 65,536 files", "write the rows into fewer, larger files"));
-            }
-        }
+        Box::new(found.map(|path| path.map_err(io::Error::from)))
     } else {
         return Ok(vec![name.to_owned()]);
+    };
+    let mut files = Vec::new();
+    for path in found {
+        let path = path.map_err(failed)?;
+        match (is_hidden(&path), path.is_dir()) {
+            (true, _) => {}
+            (false, true) if is_folder => {
+                let what = "there are folders in it, whose names may be values of a column";
+                return Err(form(what, "give a folder of files alone, or a pattern such as 'FOLDER/*/*.parquet'"));
+            }
+            (false, true) => {}
+            (false, false) => files.push(path),
+        }
+        if files.len() > MAX_FILES {
+            return Err(form("these are more than 65,536 files", "write the rows into fewer, larger files"));
+        }
     }
     files.sort_unstable();
     if files.is_empty() { Err(Fault::NoFiles.of(&shown)) } else { Ok(files) }

@@ -10,7 +10,7 @@ use super::{
     cell::{Cell, Parsed, parse},
     error::{Fault, Place, TableError},
     limits::MAX_COLUMNS,
-    person::{Cut, PersonKey, Persons},
+    person::{Cut, PersonKey},
     rules::{Condition, Meaning, RowRules, Unit, nearest},
 };
 use crate::{
@@ -227,15 +227,13 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         header.iter().position(|known| known == column).ok_or_else(unknown)
     };
     let label = spec.label.as_ref().map(find).transpose()?;
-    let persons = rules.and_then(|rules| rules.persons.as_ref());
-    let of_persons = |of: &Persons| {
-        own.iter().position(|name| *name == of.column).ok_or_else(|| {
-            let what =
-                format!("no column is called {:?}, which site.toml says is that of persons (rows.person)", of.column);
+    let of_persons = |column: &String| {
+        own.iter().position(|name| name == column).ok_or_else(|| {
+            let what = format!("no column is called {column:?}, which site.toml says is that of persons (rows.person)");
             Fault::Rule(what, format!("correct person under [rows]; the file has {}", list(own))).of(file)
         })
     };
-    let person = persons.map(of_persons).transpose()?;
+    let person = rules.and_then(|rules| rules.person.as_ref()).map(of_persons).transpose()?;
     let mut taken = vec![false; header.len()];
     if let Some(at) = label {
         taken[at] = true;
@@ -333,10 +331,11 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         mark_numbers: marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
         marks,
         total: spec.total.clone(),
-        cut: person.zip(persons).zip(spec.person_key.clone()).map(|((at, of), key)| {
+        cut: person.zip(spec.person_key.clone()).map(|(at, key)| {
             let mut order: Vec<usize> = (0..own.len()).filter(|other| *other != at).collect();
             order.sort_unstable_by_key(|at| &own[*at]);
-            Cut { at, order, rows: usize::try_from(of.rows).unwrap_or(usize::MAX), key }
+            let rows = rules.and_then(|rules| rules.rows_per_person).unwrap_or(1);
+            Cut { at, order, rows: usize::try_from(rows).unwrap_or(usize::MAX), key }
         }),
         filter: filter.collect::<Result<_, _>>()?,
         known: header,

@@ -67,7 +67,13 @@ impl Own {
         let schema =
             documents::schema_beside(&of.of)?.map(|schema| Arc::new(Schema { missing: Missing::Refuse, ..schema }));
         let rules = policy.map(documents::load_policy).transpose()?.map(|site| {
-            Arc::new(RowRules { missing: None, filter: Filter::default(), persons: None, ..(*site.rows).clone() })
+            Arc::new(RowRules {
+                missing: None,
+                filter: Filter::default(),
+                person: None,
+                rows_per_person: None,
+                ..(*site.rows).clone()
+            })
         });
         let spec = TableSpec { columns, categorical: model.categorical.clone(), schema, rules, ..TableSpec::default() };
         let rows = table::read(data, &spec)?.values;

@@ -62,14 +62,7 @@ pub(super) fn who(page: &mut Page, all: &Reported) {
                 .map(|name| [Cell::Text(name.clone()), Cell::Good("to the end".to_owned()), Cell::Text(String::new())]),
         )
         .collect();
-    let table = |page: &mut Page| {
-        page.cells(&["site", "in the totals", "why not"], rows);
-    };
-    if n > LISTED {
-        page.folded(&format!("All {n} sites"), table);
-    } else {
-        table(page);
-    }
+    listed(page, &format!("All {n} sites"), &["site", "in the totals", "why not"], rows);
     if let Some(of) = &all.federation {
         page.paragraph(&format!(
             "{} coordinated and saw totals; {} counted rows and saw no centre.",
@@ -307,13 +300,17 @@ fn signers(page: &mut Page, all: &Reported, signatures: &Signatures) {
             "Whether these signatures hold, this page does not say: veilsum verify does, and names what no signature covers."
         }
     });
-    let n = rows.len();
-    let table = |page: &mut Page| {
-        page.cells(&["party", "signed the result", "its ledger ended at"], rows);
-    };
-    if n > LISTED {
-        page.folded(&format!("All {n} signatures"), table);
+    let title = format!("All {} signatures", rows.len());
+    listed(page, &title, &["party", "signed the result", "its ledger ended at"], rows);
+}
+
+/// A table, folded up under a title where it is long.
+fn listed(page: &mut Page, title: &str, heads: &[&str], rows: Vec<[Cell; 3]>) {
+    if rows.len() > LISTED {
+        page.folded(title, |page| {
+            page.cells(heads, rows);
+        });
     } else {
-        table(page);
+        page.cells(heads, rows);
     }
 }

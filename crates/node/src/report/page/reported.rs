@@ -65,7 +65,7 @@ impl Reported {
         };
         let mut unused = Vec::new();
         let model = match beside.is_file() {
-            true => documents::read_model_with_bytes(&beside).map_err(|failure| unused.push(failure.message)).ok(),
+            true => documents::read_model(&beside).map_err(|failure| unused.push(failure.message)).ok(),
             false => None,
         };
         let told = match (is_model, &model) {

@@ -19,8 +19,8 @@ const PERSONS: usize = 12;
 const ROWS: usize = 5;
 
 fn spec(rows: u64, key: u8) -> TableSpec {
-    let persons = Some(Persons { column: "patient".into(), rows });
-    let rules = Some(Arc::new(RowRules { persons, ..RowRules::default() }));
+    let person = Some("patient".to_owned());
+    let rules = Some(Arc::new(RowRules { person, rows_per_person: Some(rows), ..RowRules::default() }));
     TableSpec { rules, person_key: Some(PersonKey::test(key)), ..named(&["x", "y"]) }
 }
 
