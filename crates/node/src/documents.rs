@@ -33,7 +33,7 @@ pub use guests::{Guest, GuestList, Knocked, Run, Said, Stage};
 pub use invitation::{invitation_line, parse_invitation};
 pub use key::{Card, check_address, load_card, load_identity, load_rekey, write_card, write_key, write_rekey};
 pub use meeting::Begun;
-pub use model::{read_model, write_model};
+pub use model::{read_model, rows_of, write_model};
 pub use offered::Offered;
 pub use plan::{load_plan, write_plan};
 pub use roster::{load_roster, load_roster_document, sign_next, write_roster, write_roster_document};
@@ -260,7 +260,7 @@ fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Failur
         schema: federation.schema.clone(),
         ranges: false,
         within,
-        rules: Some(from.rules.clone()),
+        rules: from.rules.clone(),
         list: from.list.clone(),
         person_key: from.person_key()?,
         total: work.recipe.noise.is_some().then_some(domain),

@@ -35,12 +35,18 @@ pub enum Closing {
 }
 
 /// How reading ended, where it did not end well.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum ReadError {
     /// The connection is over for this reason.
     Over(CarrierError),
     /// The other end let go without a word. Within a frame, that the frame is cut says more than this reason.
     LetGo(CarrierError),
+}
+
+impl From<ReadError> for CarrierError {
+    fn from((ReadError::Over(error) | ReadError::LetGo(error)): ReadError) -> CarrierError {
+        error
+    }
 }
 
 /// A connection to one peer. It stays open for as long as one of its halves or handles exists.

@@ -162,7 +162,7 @@ pub const CLOSE_GRACE: Duration = Duration::from_secs(1);
 pub const REASON_LIMIT: usize = 200;
 
 /// Why a link could not be made or used. [`CarrierError::advice`] says what to try next.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CarrierError {
     /// The local address can't be used.
@@ -173,7 +173,7 @@ pub enum CarrierError {
         /// What was asked for.
         addr: SocketAddr,
         /// What the system said.
-        source: io::Error,
+        source: Arc<io::Error>,
     },
     /// A name is not known.
     #[error("the name in {addr} cannot be looked up: {reason}")]
@@ -250,6 +250,11 @@ impl CarrierError {
     /// The connection is over for this reason.
     pub fn closed(reason: &str) -> CarrierError {
         CarrierError::Closed { reason: reason.to_owned() }
+    }
+
+    /// The system does not give this address.
+    fn bind(kind: &'static str, addr: SocketAddr) -> impl Fn(io::Error) -> CarrierError {
+        move |source| CarrierError::Bind { kind, addr, source: Arc::new(source) }
     }
 
     /// A library refused our own settings.

@@ -70,11 +70,11 @@ pub(super) fn open(
     let mut tokens = ValidationTokenConfig::default();
     tokens.sent(0);
     config.validation_token_config(tokens);
-    let bind = |source| CarrierError::Bind { kind: "UDP", addr, source };
+    let bind = CarrierError::bind("UDP", addr);
     let endpoint = std::net::UdpSocket::bind(addr)
         .and_then(|socket| Endpoint::new(afresh(credentials), Some(config), socket, Arc::new(quinn::TokioRuntime)))
-        .map_err(bind)?;
-    let address = endpoint.local_addr().map_err(bind)?;
+        .map_err(&bind)?;
+    let address = endpoint.local_addr().map_err(&bind)?;
     let welcome = tokio::spawn(welcome(endpoint.clone(), door));
     Ok(Box::new(UdpPort { endpoint, address, welcome }))
 }
@@ -217,8 +217,7 @@ pub(super) fn attempt(
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
         };
-        let bind = |source| CarrierError::Bind { kind: "UDP", addr: local, source };
-        let endpoint = Endpoint::client(local).map_err(bind)?;
+        let endpoint = Endpoint::client(local).map_err(CarrierError::bind("UDP", local))?;
         let begun = Instant::now();
         let unreachable = || CarrierError::Unreachable { addr: addr.clone(), waited: begun.elapsed().min(limit) };
         let connecting = endpoint.connect_with(config, at, pinned::UNUSED_NAME).map_err(|error| match error {

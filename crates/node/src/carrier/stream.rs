@@ -51,47 +51,24 @@ impl Signs {
 /// Why everything that came through a port is to end, once it is.
 pub(super) type Shutting = watch::Receiver<Option<String>>;
 
-/// Why a connection is over.
-#[derive(Clone)]
-enum Ended {
-    /// This end closed it.
-    Here,
-    /// The other end said so, and why.
-    There(String),
-    /// The other end is gone without a word.
-    LetGo,
-    /// Nothing came for too long.
-    Silent,
-    /// The server did not let us in.
-    NotAccepted,
-    /// The ends have no protocol in common.
-    OtherProtocol,
-    /// TLS failed for another reason.
-    Handshake(String),
+/// This end closed it.
+fn here() -> ReadError {
+    ReadError::Over(CarrierError::closed("this end closed it"))
 }
 
-impl Ended {
-    fn error(&self) -> CarrierError {
-        match self {
-            Self::Here => CarrierError::closed("this end closed it"),
-            Self::There(reason) => CarrierError::closed(&format!("the other end says: {}", shorten(reason))),
-            Self::LetGo => CarrierError::closed("the other end dropped it without a word"),
-            Self::Silent => CarrierError::TimedOut { what: "nothing was heard from the other end any more" },
-            Self::NotAccepted => CarrierError::NotAccepted,
-            Self::OtherProtocol => CarrierError::OtherProtocol,
-            Self::Handshake(reason) => CarrierError::Handshake { reason: shorten(reason) },
-        }
-    }
+/// The other end is gone without a word.
+fn let_go() -> ReadError {
+    ReadError::LetGo(CarrierError::closed("the other end dropped it without a word"))
 }
 
 /// What TLS said. `unheard`: we dialled and have nothing from the server yet.
-fn failed(error: &TlsError, unheard: bool) -> Ended {
+fn failed(error: &TlsError, unheard: bool) -> CarrierError {
     match error {
         TlsError::AlertReceived(AlertDescription::NoApplicationProtocol) | TlsError::NoApplicationProtocol => {
-            Ended::OtherProtocol
+            CarrierError::OtherProtocol
         }
-        TlsError::AlertReceived(_) if unheard => Ended::NotAccepted,
-        other => Ended::Handshake(other.to_string()),
+        TlsError::AlertReceived(_) if unheard => CarrierError::NotAccepted,
+        other => CarrierError::Handshake { reason: shorten(&other.to_string()) },
     }
 }
 
@@ -116,7 +93,7 @@ where
     let stream = match TlsConnector::from(Arc::new(tls)).connect(name, bytes).await {
         Ok(stream) if identity(stream.get_ref().1) == Some(peer) => stream,
         Err(error) if !verifier.saw_wrong_key() => {
-            let said = tls_error(&error).map(|error| failed(error, true).error());
+            let said = tls_error(&error).map(|error| failed(error, true));
             return Err(said.unwrap_or_else(|| CarrierError::closed(cut)));
         }
         // The verifier has refused another key; were it not so, this is no link to use.
@@ -145,7 +122,7 @@ pub(super) fn tls_error(error: &io::Error) -> Option<&TlsError> {
 
 /// What both halves, all handles and the task of a connection share.
 struct Shared {
-    ended: watch::Sender<Option<Ended>>,
+    ended: watch::Sender<Option<ReadError>>,
     /// For a connection that we dialled, how.
     dialled: Option<&'static str>,
     /// Records of the peer: until there is one, a dialler's alert means "not accepted".
@@ -160,7 +137,7 @@ struct Shared {
 
 impl Shared {
     /// The first reason counts.
-    fn end(&self, why: Ended) {
+    fn end(&self, why: ReadError) {
         self.ended.send_if_modified(|ended| {
             let first = ended.is_none();
             if first {
@@ -171,9 +148,9 @@ impl Shared {
         });
     }
 
-    async fn over(&self) -> CarrierError {
+    async fn over(&self) -> ReadError {
         let ended = self.ended.subscribe().wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
-        ended.unwrap_or(Ended::LetGo).error()
+        ended.unwrap_or_else(let_go)
     }
 }
 
@@ -195,7 +172,7 @@ struct Way {
 impl Drop for Way {
     fn drop(&mut self) {
         // Also where the peer reads nothing and the writing half waits for it: it has a moment left.
-        self.shared.end(Ended::Here);
+        self.shared.end(here());
     }
 }
 
@@ -205,7 +182,7 @@ impl Connection for Way {
     }
 
     fn closed(&self) -> Pending<'_, CarrierError> {
-        Box::pin(self.shared.over())
+        Box::pin(async { self.shared.over().await.into() })
     }
 
     fn settled(&self) -> Pending<'_, ()> {
@@ -233,7 +210,7 @@ impl Connection for Way {
 fn close(shared: &Shared, orders: &mpsc::UnboundedSender<Order>, why: Closing, reason: &str) {
     // The order stands before the end is known, so that the writing half finds it.
     let _ = orders.send(Order::Close(record::close(why, reason)));
-    shared.end(Ended::Here);
+    shared.end(here());
 }
 
 /// Both directions of a fresh connection, and the task that moves its bytes.
@@ -278,7 +255,7 @@ where
             () = late => {}
             () = shut => {}
         }
-        its.end(Ended::LetGo);
+        its.end(let_go());
     });
     let way = Arc::new(Way { shared, orders, task });
     let out = Out { way: way.clone(), pieces: Some(pieces) };
@@ -324,9 +301,13 @@ async fn reading(
             Ok(Ok(Err(fault))) => return broken(fault),
             Ok(Err(error)) => {
                 let unheard = shared.dialled.is_some() && shared.heard.load(Ordering::Acquire) == 0;
-                return shared.end(tls_error(&error).map_or(Ended::LetGo, |error| failed(error, unheard)));
+                return shared
+                    .end(tls_error(&error).map_or_else(let_go, |error| ReadError::Over(failed(error, unheard))));
             }
-            Err(_) => return shared.end(Ended::Silent),
+            Err(_) => {
+                let what = "nothing was heard from the other end any more";
+                return shared.end(ReadError::Over(CarrierError::TimedOut { what }));
+            }
         };
         shared.heard.fetch_add(1, Ordering::AcqRel);
         match record {
@@ -358,7 +339,10 @@ async fn reading(
             Record::EndSeen => {
                 shared.end_seen.send_replace(true);
             }
-            Record::Close(reason) => return shared.end(Ended::There(reason)),
+            Record::Close(reason) => {
+                let said = format!("the other end says: {}", shorten(&reason));
+                return shared.end(ReadError::Over(CarrierError::closed(&said)));
+            }
         }
     }
 }
@@ -387,7 +371,7 @@ async fn writing(
                     while let Ok(piece) = pieces.try_recv() {
                         let _ = to.write_all(&piece).await;
                     }
-                    shared.end(Ended::Here);
+                    shared.end(here());
                     break;
                 }
             },
@@ -426,10 +410,10 @@ impl Outgoing for Out {
             for piece in bytes.chunks(record::MOST) {
                 match self.way.shared.credit.acquire_many(piece.len() as u32).await {
                     Ok(used) => used.forget(),
-                    Err(_) => return Err(self.way.shared.over().await),
+                    Err(_) => return Err(self.way.shared.over().await.into()),
                 }
                 if pieces.send(record::data(piece)).await.is_err() {
-                    return Err(self.way.shared.over().await);
+                    return Err(self.way.shared.over().await.into());
                 }
             }
             Ok(())
@@ -443,7 +427,7 @@ impl Outgoing for Out {
             tokio::select! {
                 biased;
                 _ = seen.wait_for(|seen| *seen) => Ok(()),
-                over = self.way.shared.over() => Err(over),
+                over = self.way.shared.over() => Err(over.into()),
             }
         })
     }
@@ -482,9 +466,7 @@ impl Incoming for In {
     fn read<'a>(&'a mut self, into: &'a mut [u8]) -> Pending<'a, Result<Option<usize>, ReadError>> {
         Box::pin(async {
             if self.piece().await.is_none() {
-                let over = self.way.shared.over().await;
-                let let_go = matches!(*self.way.shared.ended.borrow(), Some(Ended::LetGo));
-                return Err(if let_go { ReadError::LetGo(over) } else { ReadError::Over(over) });
+                return Err(self.way.shared.over().await);
             }
             // Reading from a deque takes its front, at least a byte, and cannot fail.
             let got = self.bytes().read(into).unwrap_or_default();

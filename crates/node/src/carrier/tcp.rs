@@ -46,9 +46,9 @@ pub(super) async fn open(
     door: Arc<Door>,
 ) -> Result<Box<dyn Port>, CarrierError> {
     let tls = TlsAcceptor::from(Arc::new(pinned::server_config(credentials, door.clone())?));
-    let bind = |source| CarrierError::Bind { kind: "TCP", addr, source };
-    let listener = TcpListener::bind(addr).await.map_err(bind)?;
-    let address = listener.local_addr().map_err(bind)?;
+    let bind = CarrierError::bind("TCP", addr);
+    let listener = TcpListener::bind(addr).await.map_err(&bind)?;
+    let address = listener.local_addr().map_err(&bind)?;
     let (shut, shutting) = watch::channel(None);
     let welcome = tokio::spawn(welcome(listener, tls, door, shutting));
     Ok(Box::new(TcpPort { address, welcome, shut }))

@@ -281,7 +281,7 @@ pub fn header_of(from: &RowsFrom, schema: Option<&Schema>) -> Result<(Vec<String
         return Err(Failure::input(what, "look at its view in the database, or name a file: --data FILE"));
     }
     let header = table::read_header(&from.data)?;
-    let known = table::known_as(&from.data.display().to_string(), &header, schema, Some(&from.rules))?;
+    let known = table::known_as(&from.data.display().to_string(), &header, schema, &from.rules)?;
     Ok((header, known))
 }
 
@@ -387,7 +387,7 @@ pub fn fit_of(schema: &Schema, from: &RowsFrom, ranges: bool) -> Result<Fit, Fai
         let columns = schema.numbers().into_iter().map(|column| column.name).collect();
         let categorical = schema.categorical(1.0);
         let schema = Some(Arc::new(schema.clone()));
-        let (rules, list) = (Some(from.rules.clone()), from.list.clone());
+        let (rules, list) = (from.rules.clone(), from.list.clone());
         let spec = TableSpec { columns, categorical, schema, ranges, rules, list, ..TableSpec::default() };
         match table::look(&from.data, &spec) {
             Ok(left_out) => fit.left_out = left_out,

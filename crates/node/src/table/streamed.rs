@@ -251,7 +251,7 @@ impl Checked {
 
 impl Streamed {
     fn precision(&self) -> Precision {
-        self.reading.spec.rules.as_ref().map_or(Precision::Double, |rules| rules.precision)
+        self.reading.spec.rules.precision
     }
 
     fn prepared(&self, (values, labels): Part) -> Result<Prepared, Failure> {

@@ -41,7 +41,7 @@ pub struct TableSpec {
     /// The labels that the plan lists; empty where any will do.
     pub classes: Vec<String>,
     /// What the site says of its rows.
-    pub rules: Option<Arc<RowRules>>,
+    pub rules: Arc<RowRules>,
     /// Where every row that cannot be used is listed.
     pub list: Option<PathBuf>,
     /// The site's secret where at most so many rows of a person count, as its rules say; without it all do.
@@ -186,10 +186,9 @@ pub fn known_as(
     file: &str,
     header: &[String],
     schema: Option<&Schema>,
-    rules: Option<&RowRules>,
+    rules: &RowRules,
 ) -> Result<Vec<String>, TableError> {
-    let none = BTreeMap::new();
-    let mapped = rules.map_or(&none, |rules| &rules.columns);
+    let mapped = &rules.columns;
     if let Some((column, own)) = mapped.iter().find(|(_, own)| !header.contains(own)) {
         let what = format!("no column is called {own:?}, which site.toml says is {column:?}");
         return Err(Fault::Rule(what, format!("correct [rows.columns]; the file has {}", list(header))).of(file));
@@ -219,7 +218,7 @@ pub fn known_as(
 }
 
 pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wanted, TableError> {
-    let (schema, rules) = (spec.schema.as_deref(), spec.rules.as_deref());
+    let (schema, rules) = (spec.schema.as_deref(), &*spec.rules);
     let header = known_as(file, own, schema, rules)?;
     let shown: Vec<String> = header.iter().filter(|name| !name.is_empty()).cloned().collect();
     let find = |column: &String| {
@@ -233,7 +232,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
             Fault::Rule(what, format!("correct person under [rows]; the file has {}", list(own))).of(file)
         })
     };
-    let person = rules.and_then(|rules| rules.person.as_ref()).map(of_persons).transpose()?;
+    let person = rules.person.as_ref().map(of_persons).transpose()?;
     let mut taken = vec![false; header.len()];
     if let Some(at) = label {
         taken[at] = true;
@@ -274,33 +273,25 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         _ => None,
     };
     let numbers = |(i, at): (usize, usize)| -> Result<Numbers, TableError> {
-        let agreed = match kind(at) {
-            Some(Kind::Number { values, .. }) => values.clone(),
-            _ => BTreeMap::new(),
-        };
-        let unit = rules.and_then(|rules| rules.units.get(&header[at])).copied();
-        Ok(Numbers { at, values: own_rules.numbers(at, agreed)?, unit, limit: limit((i, at)) })
+        let unit = rules.units.get(&header[at]).copied();
+        Ok(Numbers { at, values: own_rules.numbers(at, kind(at))?, unit, limit: limit((i, at)) })
     };
     let names = |(at, categories): (usize, Vec<String>)| -> Result<Names, TableError> {
-        let agreed = match kind(at) {
-            Some(Kind::Category { values, .. }) => values.clone(),
-            _ => BTreeMap::new(),
-        };
-        Ok(Names { at, values: own_rules.names(at, &categories, agreed)?, categories })
+        Ok(Names { at, values: own_rules.names(at, &categories, kind(at))?, categories })
     };
     let complete: Vec<(usize, Vec<String>)> = match schema {
         Some(schema) if schema.missing == Missing::LeaveOut => {
             (0..header.len()).filter_map(|at| Some((at, kind(at)?.words().cloned().collect()))).collect()
         }
-        None if rules.is_some_and(|rules| rules.missing == Some(Missing::LeaveOut)) => {
-            let mapped = |at: &usize| rules.is_some_and(|rules| rules.columns.contains_key(&header[*at]));
+        None if rules.missing == Some(Missing::LeaveOut) => {
+            let mapped = |at: &usize| rules.columns.contains_key(&header[*at]);
             (0..header.len()).filter(mapped).map(|at| (at, Vec::new())).collect()
         }
         _ => Vec::new(),
     };
     let mut marks = schema.map_or(Vec::new(), |schema| schema.marks.clone());
-    marks.extend(rules.iter().flat_map(|rules| rules.marks.clone()));
-    let filter = rules.map_or(&[][..], |rules| rules.filter.conditions()).iter().map(|condition| {
+    marks.extend(rules.marks.iter().cloned());
+    let filter = rules.filter.conditions().iter().map(|condition| {
         let at = own.iter().position(|name| *name == condition.column);
         let known = |at: usize| {
             let agreed = kind(at).into_iter().flat_map(Kind::words);
@@ -312,7 +303,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         })
     });
     let label_words = match (label, spec.classes.is_empty()) {
-        (Some(at), false) => own_rules.names(at, &spec.classes, BTreeMap::new())?,
+        (Some(at), false) => own_rules.names(at, &spec.classes, None)?,
         (Some(at), true) => own_rules
             .words(at)
             .filter_map(|(word, meaning)| match meaning {
@@ -334,7 +325,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         cut: person.zip(spec.person_key.clone()).map(|(at, key)| {
             let mut order: Vec<usize> = (0..own.len()).filter(|other| *other != at).collect();
             order.sort_unstable_by_key(|at| &own[*at]);
-            let rows = rules.and_then(|rules| rules.rows_per_person).unwrap_or(1);
+            let rows = rules.rows_per_person.unwrap_or(1);
             Cut { at, order, rows: usize::try_from(rows).unwrap_or(usize::MAX), key }
         }),
         filter: filter.collect::<Result<_, _>>()?,
@@ -347,7 +338,7 @@ struct OwnRules<'a> {
     file: &'a str,
     header: &'a [String],
     schema: Option<&'a Schema>,
-    rules: Option<&'a RowRules>,
+    rules: &'a RowRules,
 }
 
 impl OwnRules<'_> {
@@ -356,7 +347,7 @@ impl OwnRules<'_> {
     }
 
     fn check(&self) -> Result<(), TableError> {
-        let Some(rules) = self.rules else { return Ok(()) };
+        let rules = self.rules;
         let agreed = |name: &str| self.schema.is_none_or(|schema| schema.get(name).is_some());
         for (table, column) in (rules.columns.keys().map(|name| ("columns", name)))
             .chain(rules.values.keys().map(|name| ("values", name)))
@@ -403,11 +394,15 @@ impl OwnRules<'_> {
     }
 
     fn words(&self, at: usize) -> impl Iterator<Item = (&String, &Meaning)> {
-        self.rules.into_iter().filter_map(move |rules| rules.values.get(&self.header[at])).flatten()
+        self.rules.values.get(&self.header[at]).into_iter().flatten()
     }
 
     /// The words of a column of numbers: those that were agreed on, and the site's own.
-    fn numbers(&self, at: usize, agreed: BTreeMap<String, f64>) -> Result<BTreeMap<String, f64>, TableError> {
+    fn numbers(&self, at: usize, kind: Option<&Kind>) -> Result<BTreeMap<String, f64>, TableError> {
+        let agreed = match kind {
+            Some(Kind::Number { values, .. }) => values.clone(),
+            _ => BTreeMap::new(),
+        };
         let column = &self.header[at];
         let mut all = agreed.clone();
         for (word, meaning) in self.words(at) {
@@ -436,10 +431,14 @@ impl OwnRules<'_> {
         &self,
         at: usize,
         categories: &[String],
-        agreed: BTreeMap<String, String>,
+        kind: Option<&Kind>,
     ) -> Result<BTreeMap<String, String>, TableError> {
+        let agreed = match kind {
+            Some(Kind::Category { values, .. }) => values.clone(),
+            _ => BTreeMap::new(),
+        };
         let column = &self.header[at];
-        if self.rules.is_some_and(|rules| rules.units.contains_key(column)) {
+        if self.rules.units.contains_key(column) {
             let what = format!("[rows.units] names {column:?}, which has no numbers");
             return Err(self.wrong(what, "take it out"));
         }

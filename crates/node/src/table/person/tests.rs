@@ -20,7 +20,7 @@ const ROWS: usize = 5;
 
 fn spec(rows: u64, key: u8) -> TableSpec {
     let person = Some("patient".to_owned());
-    let rules = Some(Arc::new(RowRules { person, rows_per_person: Some(rows), ..RowRules::default() }));
+    let rules = Arc::new(RowRules { person, rows_per_person: Some(rows), ..RowRules::default() });
     TableSpec { rules, person_key: Some(PersonKey::test(key)), ..named(&["x", "y"]) }
 }
 
@@ -132,8 +132,8 @@ fn rows_without_a_person_count_for_nothing() {
     let folder = Folder::new("persons-none");
     let path = folder.at("rows.csv");
     fs::write(&path, "patient,x,y\na,1,0\n,2,0\nNA,3,0\n-9,4,0\nb,5,0\n a ,6,0\n").unwrap();
-    let rules = RowRules { marks: vec!["-9".into()], ..spec(5, 1).rules.as_deref().unwrap().clone() };
-    let of = TableSpec { rules: Some(Arc::new(rules)), ..spec(5, 1) };
+    let rules = RowRules { marks: vec!["-9".into()], ..(*spec(5, 1).rules).clone() };
+    let of = TableSpec { rules: Arc::new(rules), ..spec(5, 1) };
     let table = read(&path, &of).unwrap();
     assert_eq!(table.values, [1.0, 0.0, 5.0, 0.0, 6.0, 0.0]);
     assert!(

@@ -55,7 +55,7 @@ fn spec() -> TableSpec {
         ..RowRules::default()
     };
     let categorical = vec![of("smoker", ["no", "yes"]), of("ill", ["false", "true"])];
-    TableSpec { columns, categorical, rules: Some(Arc::new(rules)), ..TableSpec::default() }
+    TableSpec { columns, categorical, rules: Arc::new(rules), ..TableSpec::default() }
 }
 
 pub(in crate::table) fn parquet(batches: &[RecordBatch], packing: Compression) -> Vec<u8> {
@@ -366,7 +366,7 @@ fn numbers_that_are_copied_at_once_are_those_of_the_text() {
     let spec = TableSpec {
         columns: ["c", "b", "a"].map(str::to_owned).to_vec(),
         within: vec![(0.0, 4.0), (1.0, 1.5), (0.0, 1e4)],
-        rules: Some(Arc::new(rules)),
+        rules: Arc::new(rules),
         ..TableSpec::default()
     };
     let path = folder.0.join("rows");
