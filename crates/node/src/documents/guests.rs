@@ -227,15 +227,11 @@ impl GuestList {
     /// # Errors
     /// A [`Failure`] where the name is in use, or there are as many as a roster takes.
     pub fn invite(&mut self, party: &str, role: Role, invitation: Hash, expires: u64) -> Result<(), Failure> {
-        check_name(party).map_err(|why| {
-            Failure::input(why, "give each party a name of its own, of letters, digits, `-`, `_` and `.`")
-        })?;
+        let names = "give each party a name of its own, of letters, digits, `-`, `_` and `.`";
+        check_name(party).map_err(|why| Failure::input(why, names))?;
         let taken = |why: String, next: &str| Err(Failure::input(why, next));
         if party == self.coordinator.name {
-            return taken(
-                format!("{party} is the coordinator [JOI-3]"),
-                "give each party a name of its own, of letters, digits, `-`, `_` and `.`",
-            );
+            return taken(format!("{party} is the coordinator [JOI-3]"), names);
         }
         if self.guest(party).is_some_and(|guest| guest.stage != Stage::Rejected) {
             return taken(

@@ -17,6 +17,7 @@ use super::change::RekeyPart;
 use super::digits;
 use super::file::{read_document, refused, text_of};
 use crate::{
+    carrier::Address,
     error::Failure,
     files::{self, Existing},
 };
@@ -238,12 +239,8 @@ pub fn load_rekey(path: impl AsRef<Path>) -> Result<Rekey, Failure> {
 /// # Errors
 /// A [`Failure`] that quotes it.
 pub fn check_address(address: &str) -> Result<(), Failure> {
-    let usable = |(host, port): (&str, &str)| {
-        !host.is_empty()
-            && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b))
-            && port.parse::<u16>().is_ok_and(|p| p > 0)
-    };
-    if address.is_empty() || (address.len() <= 256 && address.rsplit_once(':').is_some_and(usable)) {
+    let usable = || address.len() <= 256 && address.parse::<Address>().is_ok_and(|at| at.port() > 0);
+    if address.is_empty() || usable() {
         return Ok(());
     }
     let shown: String = address.chars().take(80).collect();

@@ -44,13 +44,13 @@ pub(super) fn names_of(schema: &Schema) -> Vec<String> {
 /// Whether the wanted columns are of types that can be read.
 ///
 /// # Errors
-/// [`Fault::WrongType`] with what to do.
+/// A [`TableError`] with what to do.
 pub(super) fn check_types(file: &str, schema: &Schema, wanted: &Wanted) -> Result<(), TableError> {
     for (at, of) in wanted.places() {
         let field = schema.field(at);
         if let Err((why, next)) = readable(field.data_type(), of) {
-            let (column, kind) = (field.name().clone(), field.data_type().to_string());
-            return Err(Fault::WrongType { column, kind, why, next }.of(file));
+            let what = format!("the column {:?} is of the type {}, {why}", field.name(), field.data_type());
+            return Err(Fault::said(what, next).of(file));
         }
     }
     Ok(())

@@ -48,7 +48,7 @@ impl<R: Read> CsvReader<R> {
     pub(super) fn new(reader: R, name: &str) -> Result<Self, TableError> {
         let mut records = Records::new(reader, name)?;
         let Some((last_line, header)) = records.next_row()? else {
-            return Err(Fault::Empty.of(name));
+            return Err(Fault::empty().of(name));
         };
         let columns = column_names(name, Place::Line(last_line), header)?;
         Ok(CsvReader { records, columns, last_line })
@@ -105,7 +105,8 @@ pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result
     while let Some((line, row)) = rows.next_row()? {
         let spot = (name, Place::Line(line));
         if matrix.is_empty() && row.iter().all(|cell| matches!(parse(cell), Parsed::Words)) {
-            return Err(Fault::UnwantedHeader.of_row(spot));
+            let what = "this looks like a header, and the file must hold numbers only";
+            return Err(Fault::said(what, "remove that line").of_row(spot));
         }
         if row.len() != columns {
             return Err(Fault::Ragged { got: row.len(), expected: columns }.of_row(spot));
@@ -117,7 +118,7 @@ pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result
         matrix.push(numbers.collect::<Result<_, _>>()?);
     }
     if matrix.is_empty() {
-        return Err(Fault::Empty.of(name));
+        return Err(Fault::empty().of(name));
     }
     Ok(matrix)
 }
@@ -157,7 +158,9 @@ fn column_names(file: &str, line: Place, header: &ByteRecord) -> Result<Vec<Stri
     // All cells are looked at for numbers before any of them may be quoted.
     for (at, cell) in header.iter().enumerate() {
         if matches!(parse(cell), Parsed::Number(_) | Parsed::NotFinite | Parsed::DecimalComma) {
-            return Err(Fault::NoHeader(at + 1).of_header(file));
+            let what = format!("column {} is headed by a number, so the first line looks like data", at + 1);
+            let next = "add a header line with a name for every column (a column that is really called by a number needs a letter in its name)";
+            return Err(Fault::said(what, next).of_header(file));
         }
     }
     for cell in header {

@@ -1,6 +1,6 @@
 //! What can be wrong with a table: file, line and column, and never what a cell holds.
 
-use std::{fmt, io};
+use std::{borrow::Cow, fmt, io};
 
 use crate::{cost::counted, error::OUTSIDE_BOX};
 
@@ -140,6 +140,9 @@ pub struct TableError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
+    /// Of the whole table or its header: what it is, and what to do.
+    #[error("{0}")]
+    Said(Cow<'static, str>, Cow<'static, str>),
     /// The file can't be opened.
     #[error("cannot be opened ({0})")]
     Open(io::Error),
@@ -157,38 +160,6 @@ pub enum Fault {
         /// Names in the header.
         expected: usize,
     },
-    /// Nothing is in the file.
-    #[error("the file is empty")]
-    Empty,
-    /// A header and nothing else.
-    #[error("no rows follow the header")]
-    NoRows,
-    /// The first line has numbers where names belong, the first in this column, from 1.
-    #[error("column {0} is headed by a number, so the first line looks like data")]
-    NoHeader(usize),
-    /// The first line has names where numbers belong.
-    #[error("this looks like a header, and the file must hold numbers only")]
-    UnwantedHeader,
-    /// A column without a name: the how manieth, from 1.
-    #[error("column {0} has no name")]
-    UnnamedColumn(usize),
-    /// Two columns have this name.
-    #[error("two columns are called {0:?}")]
-    DuplicateColumn(String),
-    /// A wanted column is not there.
-    #[error("no column is called {column:?}")]
-    UnknownColumn {
-        /// The wanted name.
-        column: String,
-        /// The names that the file has.
-        known: String,
-    },
-    /// The specification names this column twice.
-    #[error("the column {0:?} is asked for twice")]
-    ChosenTwice(String),
-    /// Nothing is left to be clustered.
-    #[error("there is no column beside the label")]
-    NoColumns,
     /// A row with more or fewer cells than the header.
     #[error("{} where {expected} belong", counted(*got, "cell"))]
     Ragged {
@@ -223,47 +194,9 @@ pub enum Fault {
     /// A label, in this column, that the plan does not list.
     #[error("its label is not among those of the plan")]
     UnknownLabel(String),
-    /// A column of a type that is no number and no name.
-    #[error("the column {column:?} is of the type {kind}, {why}")]
-    WrongType {
-        /// The column.
-        column: String,
-        /// Its type, as the file says it.
-        kind: String,
-        /// Why it cannot be read.
-        why: &'static str,
-        /// What to do.
-        next: &'static str,
-    },
     /// A file that does not hold what it says of itself: what does not fit.
     #[error("the file is damaged or was cut short: {0}")]
     Damaged(&'static str),
-    /// A file of a form that cannot be read from where it is: what cannot be read, and what to do.
-    #[error("{0}")]
-    Form(&'static str, &'static str),
-    /// A folder or pattern without files.
-    #[error("there is no file of rows here")]
-    NoFiles,
-    /// A file of a source that has other columns than its first.
-    #[error("its columns are others than those of {first}")]
-    OtherColumns {
-        /// The first file of the source.
-        first: String,
-        /// Its columns.
-        known: String,
-    },
-    /// What `site.toml` says of the rows does not fit to them: why, and what to do.
-    #[error("{0}")]
-    Rule(String, String),
-    /// No row is left by the filter.
-    #[error("the filter of site.toml leaves no row")]
-    AllFiltered,
-    /// Every row lacks a value of the schema's columns.
-    #[error("every row lacks a value in a column of the schema, which leaves such rows out")]
-    AllLeftOut,
-    /// The column of this name in the schema stands in a file under two names.
-    #[error("two columns are both {0:?} by the schema (also_called)")]
-    TwiceNamed(String),
     /// A text in another encoding.
     #[error("the text is not UTF-8")]
     NotUtf8,
@@ -292,6 +225,16 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// What is wrong with a table, and what to do.
+    pub(super) fn said(what: impl Into<Cow<'static, str>>, next: impl Into<Cow<'static, str>>) -> Fault {
+        Fault::Said(what.into(), next.into())
+    }
+
+    /// Nothing is in the file.
+    pub(super) fn empty() -> Fault {
+        Fault::said("the file is empty", "it needs a header line and rows")
+    }
+
     /// Of a table.
     pub(super) fn of(self, file: &str) -> TableError {
         self.at(file, Spot::Table)
@@ -329,37 +272,17 @@ impl Fault {
             Self::Read(_) => "check that it is a regular file on a healthy disk",
             Self::Write(_) => "check the free space and the folder's permissions",
             Self::WriteRagged { .. } => "",
-            Self::Empty => "it needs a header line and rows",
-            Self::NoRows => "check that the export went through",
-            Self::NoHeader(_) => {
-                "add a header line with a name for every column (a column that is really called by a number needs a letter in its name)"
-            }
-            Self::UnwantedHeader => "remove that line",
-            Self::UnnamedColumn(_) => {
-                "give it one (some exports put row numbers into an unnamed first column: name it, and leave it out of the chosen columns)"
-            }
-            Self::DuplicateColumn(_) => "rename one",
-            Self::UnknownColumn { known, .. } => return format!("the file has {known}"),
-            Self::ChosenTwice(_) => "name every column once, and the label not among them",
-            Self::NoColumns => "add at least one numeric column",
             Self::Ragged { .. } => "look for a missing or an extra delimiter, or a quotation mark without its partner",
             Self::EmptyCell => "remove such rows, or fill them in before clustering",
-            Self::NotANumber(next) | Self::WrongType { next, .. } | Self::Form(_, next) => next,
+            Self::Said(_, next) => next,
+            Self::NotANumber(next) => next,
             Self::UnknownCategory(known) => {
                 return format!("correct the row, or agree on a plan that lists its category: this one has {known}");
             }
             Self::OutsideBox => OUTSIDE_BOX,
             Self::UnknownLabel(_) => "correct the row, or agree on a plan that lists its label",
             Self::Damaged(_) => "export or copy the file again",
-            Self::NoFiles => "check the path; files whose names begin with \"_\" or \".\" are not looked at",
-            Self::OtherColumns { known, .. } => {
-                return format!("give every file of the source the same columns in the same order: {known}");
-            }
-            Self::Rule(_, next) => next,
-            Self::AllFiltered => "look at `filter` in site.toml: it names columns and values as the file has them",
             Self::OutsideRange { .. } => "correct the row, or agree on a schema with a wider range",
-            Self::AllLeftOut => "look at the columns that are empty: `veilsum schema check` names them",
-            Self::TwiceNamed(_) => "leave one of them out of the file",
             Self::NotFinite => "remove such rows or correct them",
             Self::NotUtf8 => "save the file as \"CSV UTF-8\", or convert it with iconv",
             Self::Rows { first, list: Some(list), .. } => return format!("{}; {list} lists them all", first.advice()),

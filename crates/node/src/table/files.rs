@@ -33,7 +33,7 @@ pub fn open(name: &Path) -> Result<Box<dyn RowReader>, TableError> {
 pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
     let shown = name.display().to_string();
     let failed = |source| Fault::Open(source).of(&shown);
-    let form = |what, next| Fault::Form(what, next).of(&shown);
+    let form = |what, next| Fault::said(what, next).of(&shown);
     let is_folder = name.is_dir();
     let found: Box<dyn Iterator<Item = io::Result<PathBuf>>> = if is_folder {
         Box::new(std::fs::read_dir(name).map_err(failed)?.map(|entry| Ok(entry?.path())))
@@ -61,7 +61,14 @@ pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
         }
     }
     files.sort_unstable();
-    if files.is_empty() { Err(Fault::NoFiles.of(&shown)) } else { Ok(files) }
+    if files.is_empty() {
+        Err(form(
+            "there is no file of rows here",
+            "check the path; files whose names begin with \"_\" or \".\" are not looked at",
+        ))
+    } else {
+        Ok(files)
+    }
 }
 
 fn is_pattern(name: &Path) -> bool {
@@ -122,8 +129,10 @@ impl RowReader for Parts {
         let Some(next) = self.files.next() else { return Ok(false) };
         self.now = open_one(&next)?;
         if self.now.columns() != self.columns {
-            let (first, known) = (self.first.clone(), list(&self.columns));
-            return Err(Fault::OtherColumns { first, known }.of(self.now.name()));
+            let what = format!("its columns are others than those of {}", self.first);
+            let known = list(&self.columns);
+            let next = format!("give every file of the source the same columns in the same order: {known}");
+            return Err(Fault::said(what, next).of(self.now.name()));
         }
         Ok(true)
     }

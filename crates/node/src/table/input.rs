@@ -50,6 +50,12 @@ const FORMS: [(&[u8], Form, &str); 10] = [
     (b"SQLite f", Form::Other, "this is an SQLite database"),
 ];
 
+/// The form that begins with these bytes, and what is said of it where it is not read.
+fn told(head: &[u8]) -> (Form, &'static str) {
+    let known = FORMS.into_iter().find(|(magic, ..)| head.starts_with(magic));
+    known.map_or((Form::Text, ""), |(_, form, what)| (form, what))
+}
+
 enum From {
     /// What can be read from its end.
     File(File),
@@ -99,9 +105,8 @@ fn form_of(mut from: From, name: &str, may_be_packed: bool) -> Result<Box<dyn Ro
             stream.take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
         }
     }
-    let wrong = |what, next| Err(Fault::Form(what, next).of(name));
-    let known = FORMS.into_iter().find(|(magic, ..)| head.starts_with(magic));
-    let (_, form, what) = known.unwrap_or((b"", Form::Text, ""));
+    let wrong = |what, next| Err(Fault::said(what, next).of(name));
+    let (form, what) = told(&head);
     let rest: Box<dyn Read> = match from {
         #[cfg(feature = "columnar")]
         From::File(file) if head.starts_with(b"PAR1") => return Ok(Box::new(ParquetReader::new(file, name)?)),
@@ -136,5 +141,18 @@ fn form_of(mut from: From, name: &str, may_be_packed: bool) -> Result<Box<dyn Ro
         #[cfg(feature = "columnar")]
         Form::Zstd => wrong("it is packed twice", "unpack it once"),
         Form::Gzip => wrong("it is packed twice", "unpack it once"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the feature `columnar` reads is known without it, and no text is taken for it.
+    #[test]
+    fn what_another_build_reads_is_told_from_text() {
+        let others = [&b"PAR1"[..], b"PARE", b"ARROW1\0\0", &[0xff; 8], &[0x28, 0xb5, 0x2f, 0xfd]];
+        assert!(others.iter().all(|head| told(head).1.ends_with("does not read")));
+        assert!([&b"x,y\n1,2"[..], b"", b"PAR", b"ARROW,1"].iter().all(|head| told(head).0 == Form::Text));
     }
 }

@@ -97,13 +97,19 @@ impl<'a> Batches<'a> {
         }
         self.seen += (self.table.rows - before) as u64;
         self.table.spoilt.take(self.list.as_deref())?;
-        let fault = match (self.table.left_out.rows(), self.table.filtered) {
+        let (what, next) = match (self.table.left_out.rows(), self.table.filtered) {
             _ if self.seen > 0 || self.table.total => return Ok(false),
-            (0, 0) => Fault::NoRows,
-            (0, _) => Fault::AllFiltered,
-            _ => Fault::AllLeftOut,
+            (0, 0) => ("no rows follow the header", "check that the export went through"),
+            (0, _) => (
+                "the filter of site.toml leaves no row",
+                "look at `filter` in site.toml: it names columns and values as the file has them",
+            ),
+            _ => (
+                "every row lacks a value in a column of the schema, which leaves such rows out",
+                "look at the columns that are empty: `veilsum schema check` names them",
+            ),
         };
-        Err(fault.of(self.source.name()))
+        Err(Fault::said(what, next).of(self.source.name()))
     }
 
     /// The rows that were read and not dropped.

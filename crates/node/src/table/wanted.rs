@@ -1,6 +1,7 @@
 //! What is wanted of a table: which columns, under which names, and how their cells are read.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, HashSet},
     path::PathBuf,
     sync::Arc,
@@ -169,10 +170,11 @@ pub(super) fn check_names(file: &str, names: &[String]) -> Result<(), TableError
     let mut seen = HashSet::new();
     for (at, column) in names.iter().enumerate() {
         if column.is_empty() {
-            return Err(Fault::UnnamedColumn(at + 1).of_header(file));
+            let next = "give it one (some exports put row numbers into an unnamed first column: name it, and leave it out of the chosen columns)";
+            return Err(Fault::said(format!("column {} has no name", at + 1), next).of_header(file));
         }
         if !seen.insert(column) {
-            return Err(Fault::DuplicateColumn(column.clone()).of_header(file));
+            return Err(Fault::said(format!("two columns are called {column:?}"), "rename one").of_header(file));
         }
     }
     Ok(())
@@ -191,7 +193,7 @@ pub fn known_as(
     let mapped = &rules.columns;
     if let Some((column, own)) = mapped.iter().find(|(_, own)| !header.contains(own)) {
         let what = format!("no column is called {own:?}, which site.toml says is {column:?}");
-        return Err(Fault::Rule(what, format!("correct [rows.columns]; the file has {}", list(header))).of(file));
+        return Err(Fault::said(what, format!("correct [rows.columns]; the file has {}", list(header))).of(file));
     }
     let of_schema = match schema {
         None => header.to_vec(),
@@ -202,7 +204,10 @@ pub fn known_as(
                 .map(|own| if mapped.values().any(|of| of == own) { "" } else { own }.to_owned())
                 .collect();
             let named = schema.named(&free.iter().filter(|own| !own.is_empty()).cloned().collect::<Vec<_>>());
-            let named = named.map_err(|column| Fault::TwiceNamed(column).of(file))?;
+            let named = named.map_err(|column| {
+                let what = format!("two columns are both {column:?} by the schema (also_called)");
+                Fault::said(what, "leave one of them out of the file").of(file)
+            })?;
             let mut named = named.into_iter();
             free.iter()
                 .map(|own| if own.is_empty() { String::new() } else { named.next().unwrap_or_default() })
@@ -222,14 +227,15 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     let header = known_as(file, own, schema, rules)?;
     let shown: Vec<String> = header.iter().filter(|name| !name.is_empty()).cloned().collect();
     let find = |column: &String| {
-        let unknown = || Fault::UnknownColumn { column: column.clone(), known: list(&shown) }.of(file);
+        let what = || format!("no column is called {column:?}");
+        let unknown = || Fault::said(what(), format!("the file has {}", list(&shown))).of(file);
         header.iter().position(|known| known == column).ok_or_else(unknown)
     };
     let label = spec.label.as_ref().map(find).transpose()?;
     let of_persons = |column: &String| {
         own.iter().position(|name| name == column).ok_or_else(|| {
             let what = format!("no column is called {column:?}, which site.toml says is that of persons (rows.person)");
-            Fault::Rule(what, format!("correct person under [rows]; the file has {}", list(own))).of(file)
+            Fault::said(what, format!("correct person under [rows]; the file has {}", list(own))).of(file)
         })
     };
     let person = rules.person.as_ref().map(of_persons).transpose()?;
@@ -240,7 +246,8 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     let mut take = |column: &String| {
         let at = find(column)?;
         if std::mem::replace(&mut taken[at], true) {
-            return Err(Fault::ChosenTwice(column.clone()).of(file));
+            let next = "name every column once, and the label not among them";
+            return Err(Fault::said(format!("the column {column:?} is asked for twice"), next).of(file));
         }
         Ok(at)
     };
@@ -256,11 +263,12 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
             "{:?} is wanted, and site.toml says that it is the column of persons, which never leaves (rows.person)",
             own[at]
         );
-        let next = "ask for a plan without this column, or correct person under [rows]".to_owned();
-        return Err(Fault::Rule(what, next).of(file));
+        let next = "ask for a plan without this column, or correct person under [rows]";
+        return Err(Fault::said(what, next).of(file));
     }
     if columns.is_empty() && categorical.is_empty() {
-        return Err(Fault::NoColumns.of(file));
+        let what = "there is no column beside the label";
+        return Err(Fault::said(what, "add at least one numeric column").of(file));
     }
     let own_rules = OwnRules { file, header: &header, schema, rules };
     own_rules.check()?;
@@ -299,7 +307,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         };
         at.map(|at| (at, condition.clone(), known(at))).ok_or_else(|| {
             let what = format!("no column is called {:?}, which the filter of site.toml compares", condition.column);
-            Fault::Rule(what, format!("the file has {}", list(own))).of(file)
+            Fault::said(what, format!("the file has {}", list(own))).of(file)
         })
     });
     let label_words = match (label, spec.classes.is_empty()) {
@@ -342,8 +350,8 @@ struct OwnRules<'a> {
 }
 
 impl OwnRules<'_> {
-    fn wrong(&self, what: String, next: impl Into<String>) -> TableError {
-        Fault::Rule(what, next.into()).of(self.file)
+    fn wrong(&self, what: String, next: impl Into<Cow<'static, str>>) -> TableError {
+        Fault::said(what, next).of(self.file)
     }
 
     fn check(&self) -> Result<(), TableError> {

@@ -113,16 +113,12 @@ pub(super) fn traffic(page: &mut Page, told: &Told) {
         let mut whole = Sent::default();
         for (phase, count) in sent {
             for into in [&mut whole, phases.entry(phase).or_default()] {
-                into.messages = into.messages.saturating_add(count.messages);
-                into.bytes = into.bytes.saturating_add(count.bytes);
+                *into = into.and(*count);
             }
         }
         parties.push((party, whole));
     }
-    let all = parties.iter().fold(Sent::default(), |all, (_, sent)| Sent {
-        messages: all.messages.saturating_add(sent.messages),
-        bytes: all.bytes.saturating_add(sent.bytes),
-    });
+    let all = parties.iter().fold(Sent::default(), |all, (_, sent)| all.and(*sent));
     page.paragraph(&format!(
         "{} in {}, as the party counted them that wrote the result: masked words, keys, shares, signatures and openings.",
         bytes(all.bytes),
