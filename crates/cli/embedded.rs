@@ -71,7 +71,7 @@ fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
         ("missing_marks", !rules.marks.is_empty()),
         ("filter", !rules.filter.conditions().is_empty()),
         ("precision", rules.precision == Precision::Single),
-        ("person", rules.persons.is_some()),
+        ("person", rules.person.is_some()),
     ];
     let said: Vec<&str> = said.into_iter().filter(|(_, said)| *said).map(|(key, _)| key).collect();
     if said.is_empty() {

@@ -193,7 +193,7 @@ fn lines(args: &ProposeArgs, federation: &Federation) -> Result<Vec<Line>, Failu
     let sites = federation.roster.sites.iter().filter(|site| !args.without.contains(&site.name));
     let line = |member: &Member| {
         let guest = list.guests.iter().find(|guest| guest.party == member.name && guest.stage == Stage::Approved);
-        let said = guest.and_then(|guest| guest.said.as_ref()).filter(|said| said.to == documents);
+        let said = guest.and_then(|guest| guest.said.as_ref()).filter(|said| [said.roster, said.plan] == documents);
         Line { party: member.name.clone(), answer: said.map(|said| said.answer.clone()) }
     };
     Ok(sites.chain([&federation.roster.intermediary]).map(line).collect())

@@ -16,7 +16,8 @@ const MIN_GROUPS: usize = 128;
 const PART: usize = 4096;
 
 /// How the numbers of rows are held in memory. What is computed from them is in doubles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Precision {
     /// 8 bytes a number.
     #[default]

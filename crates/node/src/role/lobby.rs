@@ -465,8 +465,8 @@ impl Lobby {
     }
 
     /// [PRO-2].
-    fn said(&self, party: &str, Stands { to, answer }: Stands) -> Result<(), Over> {
-        let said = Said { to, answer: answer.clone() };
+    fn said(&self, party: &str, Stands { to: [roster, plan], answer }: Stands) -> Result<(), Over> {
+        let said = Said { roster, plan, answer: answer.clone() };
         let is_new = self.change(|list| {
             let guest = list.guest(party).ok_or("this party was taken out")?;
             Ok(guest.said.replace(said.clone()).is_none_or(|before| before != said))

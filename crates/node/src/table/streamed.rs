@@ -131,6 +131,13 @@ impl Reader {
         }
     }
 
+    fn same(&self, before: Print, now: Print) -> Result<(), Failure> {
+        match before == now {
+            true => Ok(()),
+            false => Err(changed(&self.data, "holds others than at its start")),
+        }
+    }
+
     fn look(&self, (values, labels): &Part) -> Print {
         let some = |(at, values): (usize, &[f64])| {
             let (mut print, mut bytes) = (Print::default(), vec![0; 8 * self.columns]);
@@ -251,7 +258,7 @@ impl Checked {
 
 impl Streamed {
     fn precision(&self) -> Precision {
-        self.reading.spec.rules.as_ref().map_or(Precision::Double, |rules| rules.precision)
+        self.reading.spec.rules.precision
     }
 
     fn prepared(&self, (values, labels): Part) -> Result<Prepared, Failure> {
@@ -276,10 +283,7 @@ impl Streamed {
     }
 
     fn same(&self, print: Print) -> Result<(), Failure> {
-        match print == self.print {
-            true => Ok(()),
-            false => Err(changed(&self.reading.data, "holds others than at its start")),
-        }
+        self.reading.same(self.print, print)
     }
 }
 
@@ -341,9 +345,6 @@ impl Passes for OwnRows {
             each(&rows, &self.label.clone().into_iter().zip(labels).collect());
             Ok::<(), Failure>(())
         })?;
-        match self.print.is_none_or(|before| before == print) {
-            true => Ok(()),
-            false => Err(changed(&self.reading.data, "holds others than at its start")),
-        }
+        self.reading.same(self.print.unwrap_or(print), print)
     }
 }
