@@ -21,12 +21,11 @@ use veilsum_node::{
         status::{self, Peer, Phase, Status},
     },
     store::{
-        Journal,
+        HubEntry, Journal,
         ledger::{self, FILE},
     },
 };
 use veilsum_proto::{
-    aggregator,
     journal::{Record, RecordKind},
     message::{self, Disclosure},
     roster::PartyId,
@@ -113,7 +112,8 @@ impl StatusArgs {
         let id = federation.whoami(&identity).ok()?;
         let session = |of| message::session(&federation.terms.hash(), &federation.roster.hash(), of);
         if id == PartyId::Coordinator || id == PartyId::Intermediary {
-            let (records, at) = Journal::<aggregator::Record>::look(folder, &session(id)).ok()??;
+            let (entries, at) = Journal::<HubEntry>::look(folder, &session(id)).ok()??;
+            let records: Vec<_> = entries.into_iter().filter_map(HubEntry::machine).collect();
             let totals = records.iter().filter(|record| record.is_total()).count();
             let totals = (!records.is_empty()).then_some(totals);
             return Some(Last { totals, in_run: false, answered: None, written: seconds(at) });

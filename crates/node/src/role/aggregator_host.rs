@@ -33,7 +33,7 @@ use crate::{
     app_messages,
     carrier::{self, Credentials},
     error::Failure,
-    store::{Journal, Said, openings_to_bytes},
+    store::{HubJournal, Said, openings_to_bytes},
     traffic::Traffic,
 };
 
@@ -105,7 +105,7 @@ pub struct AggregatorHost {
     put_off: VecDeque<aggregator::Event>,
     started: Instant,
     session: Hash,
-    journal: Option<Journal<aggregator::Record>>,
+    pub(super) journal: HubJournal,
     /// Totals that a process before this one had.
     pub known: usize,
     /// Whether a process before this one had a deck.
@@ -135,11 +135,7 @@ impl AggregatorHost {
         let entrance = Opened::new(entrance, door, &*config.party.carrier, &credentials, allowed).await?;
         let started = Instant::now();
         let session = config.party.session(config.role);
-        let (journal, records) = match &config.state {
-            Some(folder) => Journal::<aggregator::Record>::of(folder, &session)
-                .map(|(journal, records)| (Some(journal), records))?,
-            None => (None, Vec::new()),
-        };
+        let (journal, records) = HubJournal::open(config.state.as_deref(), &session)?;
         let begun = records.iter().any(aggregator::Record::is_deck);
         let machine = machine(&config, begun);
         let known = records.iter().filter(|r| r.is_total()).count();
@@ -179,9 +175,7 @@ impl AggregatorHost {
     /// # Errors
     /// A [`Failure`] where the journal cannot be emptied.
     pub(super) fn begin_anew(&mut self) -> Result<(), Failure> {
-        if let Some(journal) = &mut self.journal {
-            journal.rewrite(&[])?;
-        }
+        self.journal.clear()?;
         self.aggregator = Aggregator::new(machine(&self.config, false), Millis(0), &mut system_rng())?;
         (self.known, self.begun, self.said) = (0, false, unsaid(&self.config));
         self.standing = None;
@@ -532,9 +526,7 @@ impl AggregatorHost {
 
     /// The run is over for good: there is nothing to take up.
     pub fn forget(&mut self) {
-        if let Some(journal) = &mut self.journal
-            && let Err(e) = journal.rewrite(&[])
-        {
+        if let Err(e) = self.journal.clear() {
             tracing::warn!("{e}; remove it before the next run");
         }
     }

@@ -7,8 +7,6 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -30,15 +28,11 @@ use super::{
     validity_oracle::judge,
 };
 use crate::{
-    app_messages::{
-        Aborted, CentreDistances, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest,
-        clean,
-    },
+    app_messages::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
     cost::{slots_of, some_of},
     error::{Code, Failure},
     plan::Judge,
     question::Question,
-    store::counting::{self, Counting},
     traffic::Traffic,
 };
 
@@ -141,9 +135,6 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     link.finish().await;
     if result.as_ref().err().is_none_or(|failure| Code::ends_a_run(failure.code as u8)) {
         hub.forget();
-        if let Some(folder) = &config.state {
-            counting::forget(folder, &hub.session());
-        }
     }
     let traffic = hub.close(|_| Some(last.clone())).await;
     result.map(|mut counted| {
@@ -156,70 +147,16 @@ async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, F
     Line::connect(&config.party, PartyId::Coordinator, &config.coordinator, patience).await
 }
 
-/// What is counted for, here and beside the journal.
-struct Kept<'a> {
-    counting: Mutex<Counting>,
-    place: Option<(&'a Path, Hash)>,
-}
-
-impl Kept<'_> {
-    fn counting(&self) -> MutexGuard<'_, Counting> {
-        self.counting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn run(&self) -> Hash {
-        self.counting().run
-    }
-
-    /// What this process, or one before it, was asked to judge.
-    fn judged(&self) -> Option<JudgeRequest> {
-        self.counting().judged.clone()
-    }
-
-    /// [APP-5]: whether this is the question that is judged in this run: the first that is asked, which is on disk before a site is
-    /// asked for it. None is taken once the count has left, which would show the rows of the sites that a verdict leaves out.
-    fn takes(&self, request: &JudgeRequest) -> Result<bool, Failure> {
-        if let Some(before) = self.judged() {
-            return Ok(before == *request);
-        }
-        if self.counting().handed {
-            return Ok(false);
-        }
-        self.keep(|counting| counting.judged = Some(request.clone()))?;
-        tracing::info!("the coordinator asks to have its result judged");
-        Ok(true)
-    }
-
-    /// What sites handed over to judge by.
-    fn distances(&self) -> Option<CentreDistances> {
-        self.counting().distances.clone()
-    }
-
-    /// Changes it, here and on disk.
-    fn keep(&self, change: impl FnOnce(&mut Counting)) -> Result<(), Failure> {
-        let mut counting = self.counting();
-        change(&mut counting);
-        self.place.as_ref().map_or(Ok(()), |(folder, session)| counting::save(&counting, folder, session))
-    }
-}
-
 /// Counts for the coordinator's run, and anew where it begins another one.
 async fn of_runs(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, End> {
-    let place = config.state.as_deref().map(|folder| (folder, hub.session()));
-    let mut before = place.and_then(|(folder, session)| counting::load(folder, &session));
     let mut count = told_to_count(hub, link, config).await?;
     loop {
-        let counting = match before.take().filter(|before| before.run == count.run) {
-            Some(before) => before,
-            // A journal that is of another run, or of none that is known.
-            None => {
-                hub.begin_anew()?;
-                Counting { run: count.run, judged: None, distances: None, handed: false }
-            }
-        };
-        let kept = Kept { counting: Mutex::new(counting), place };
-        kept.keep(|_| {})?;
-        match of_run(hub, link, config, &kept, count.cohort).await? {
+        // A journal that is of another run, or of none that is known.
+        if hub.journal.counting.run != count.run {
+            hub.begin_anew()?;
+            hub.journal.count(|counting| counting.run = count.run)?;
+        }
+        match of_run(hub, link, config, count).await? {
             Ok(counted) => return Ok(counted),
             Err(another) => count = another,
         }
@@ -231,8 +168,7 @@ async fn of_run(
     hub: &mut AggregatorHost,
     link: &mut Line,
     config: &IntermediaryConfig,
-    kept: &Kept<'_>,
-    asked: Vec<u16>,
+    Count { run, cohort: asked }: Count,
 ) -> Result<Result<Counted, Count>, End> {
     let (mut values, mut cohort) = (Vec::new(), Vec::new());
     // What the coordinator says meanwhile, and what sites hand over before they are asked.
@@ -255,7 +191,7 @@ async fn of_run(
             frame = link.recv() => match frame {
                 Ok(Some(bytes)) if message::kind_of(&bytes) == Some(Kind::Count) => {
                     let count: Count = link.open(&bytes, Kind::Count)?;
-                    if count.run != kept.run() {
+                    if count.run != run {
                         return Ok(Err(count));
                     }
                     continue;
@@ -295,7 +231,7 @@ async fn of_run(
     let total = total.max(0.0).round() as u64;
     enough(config, total, cohort.len())?;
     // Where this does not arrive, the coordinator asks for it again, and a site connects again.
-    let counted = CountReady { run: kept.run(), cohort: cohort.clone() };
+    let counted = CountReady { run: run, cohort: cohort.clone() };
     hub.stand_by(Kind::CountReady, &counted);
     link.tell(Kind::CountReady, &counted).await;
     // The rest of the run is the coordinator's; sites may hang up here in the meantime.
@@ -303,13 +239,10 @@ async fn of_run(
     let mut handed: Option<CountReply> = None;
     loop {
         // What a process before this one was asked to judge is judged before the count leaves: the two must cover the same sites.
-        let open = kept.judged().filter(|_| verdicts.is_none());
+        let open = hub.journal.counting.judged.clone().filter(|_| verdicts.is_none());
         if let Some(request) = open {
-            let distances = (kept.distances(), |found: &CentreDistances| {
-                kept.keep(|counting| counting.distances = Some(found.clone()))
-            });
-            let judging = judge(hub, config, &request, (&cohort, total), &early, distances);
-            match meanwhile(judging, link, config, kept, &mut later).await? {
+            let judging = judge(hub, config, &request, (&cohort, total), &early);
+            match meanwhile(judging, link, config, run, &mut later).await? {
                 Ok(reply) => {
                     told_round(config, (2, "Judge"), reply.cohort.len());
                     link.tell(Kind::JudgeReply, &reply).await;
@@ -337,7 +270,7 @@ async fn of_run(
                             let of_all = verdicts.as_ref().is_none_or(|reply| reply.cohort == cohort);
                             let leaves = of_all && request.cohort == cohort;
                             if leaves {
-                                kept.keep(|counting| counting.handed = true)?;
+                                hub.journal.count(|counting| counting.handed = true)?;
                             }
                             handed = Some(CountReply { total: leaves.then_some(total) });
                         }
@@ -348,7 +281,7 @@ async fn of_run(
                     // One question a run, and only where the plan says so.
                     Some(Kind::JudgeRequest) if config.party.federation.work.judge == Judge::Intermediary => {
                         let request: JudgeRequest = link.open(&bytes, Kind::JudgeRequest)?;
-                        if !kept.takes(&request)? {
+                        if !hub.journal.takes_to_judge(&request)? {
                             tracing::warn!(
                                 "the coordinator asks to have another question judged, or one after the count; it is one a run, before the \
                                  count [APP-5]"
@@ -360,7 +293,7 @@ async fn of_run(
                     }
                     Some(Kind::Count) => {
                         let count: Count = link.open(&bytes, Kind::Count)?;
-                        if count.run != kept.run() {
+                        if count.run != run {
                             return Ok(Err(count));
                         }
                         link.tell(Kind::CountReady, &counted).await;
@@ -394,7 +327,7 @@ async fn meanwhile(
     judging: impl Future<Output = Result<JudgeReply, Failure>>,
     link: &mut Line,
     config: &IntermediaryConfig,
-    kept: &Kept<'_>,
+    run: Hash,
     later: &mut VecDeque<Vec<u8>>,
 ) -> Result<Result<JudgeReply, Count>, End> {
     tokio::pin!(judging);
@@ -408,7 +341,7 @@ async fn meanwhile(
         };
         if message::kind_of(&bytes) == Some(Kind::Count) {
             let count: Count = link.open(&bytes, Kind::Count)?;
-            if count.run != kept.run() {
+            if count.run != run {
                 return Ok(Err(count));
             }
         }
@@ -560,37 +493,4 @@ fn ended(gone: Result<Option<Vec<u8>>, crate::carrier::CarrierError>, when: &str
         Ok(Some(_)) => "it sent something out of order".into(),
     };
     Failure::new(Code::Network, format!("lost the coordinator {when}: {why}"), "start the run again")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::documents::tests::Folder;
-
-    /// [APP-5]: the question that is judged is one a run, also for a process that was started again, and another run has another.
-    #[test]
-    fn after_a_restart_no_other_question_is_judged_in_the_same_run() {
-        let folder = Folder::new("judged");
-        let session = Hash([3; 32]);
-        let request = |digest| JudgeRequest { digest: Hash([digest; 32]), clusters: vec![2], exponents: vec![1] };
-        let of = |run| {
-            let none = Counting { run: Hash([run; 32]), judged: None, distances: None, handed: false };
-            let before = counting::load(&folder.0, &session).filter(|before| before.run == none.run);
-            Kept { counting: Mutex::new(before.unwrap_or(none)), place: Some((&folder.0, session)) }
-        };
-        let first = of(1);
-        assert!(first.takes(&request(7)).unwrap() && first.takes(&request(7)).unwrap());
-        assert!(!first.takes(&request(8)).unwrap());
-        drop(first);
-        let again = of(1);
-        assert_eq!(again.judged(), Some(request(7)));
-        assert!(!again.takes(&request(8)).unwrap() && again.takes(&request(7)).unwrap());
-        drop(again);
-        assert!(of(2).takes(&request(8)).unwrap());
-        // [APP-5]: nor any where the count has left.
-        let handed = of(3);
-        handed.keep(|counting| counting.handed = true).unwrap();
-        drop(handed);
-        assert!(!of(3).takes(&request(7)).unwrap());
-    }
 }

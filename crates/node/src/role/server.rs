@@ -40,7 +40,7 @@ use crate::{
     model::{Early, Model},
     report,
     signed::is_recomputed,
-    store::{Journal, Said},
+    store::{HubEntry, Journal, Said},
 };
 
 /// What the coordinator is given.
@@ -212,7 +212,7 @@ pub async fn run_and_write(mut config: ServerConfig, out: &Path) -> Result<(RunR
     })?;
     written.extend(report::page::kept_beside(&out.join("result.json"), &writer.federation));
     if let Some(state) = state {
-        let (mut journal, _) = Journal::<aggregator::Record>::of(&state, &session)?;
+        let (mut journal, _) = Journal::<HubEntry>::open(&state, &session)?;
         journal.rewrite(&[])?;
     }
     Ok((result, written))

@@ -1,5 +1,5 @@
-//! The journal of a site or of the coordinator: a file of mode 0600, every entry checksummed and on disk before bytes leave. It
-//! grows at its end; a site's is replaced with every answer, so that nothing of a closed slot stays in it ([JRN-4]).
+//! What a role keeps of a run: a file of mode 0600, every entry checksummed and on disk before what rests on it leaves. It grows at
+//! its end; a site's secrets are replaced with every answer, so that nothing of a closed slot stays in them ([JRN-4]).
 //!
 //! A torn last entry was not followed by a send, so it is dropped. Anything else that does not read back whole is
 //! refused, because guessing could mean masking two vectors with one key.
@@ -13,7 +13,7 @@ use std::{
 };
 
 use veilsum_proto::{
-    Error, aggregator,
+    Error,
     journal::Record,
     suite::{self, Hash},
 };
@@ -31,6 +31,10 @@ const HEAD: usize = 16;
 
 /// The entries of a journal.
 pub trait Entry: Sized {
+    /// How the name of the file ends.
+    const ENDING: &str;
+    /// What to do about a damaged file.
+    const DAMAGED: &str;
     /// Bytes of the largest entry.
     const MAX_ENTRY: usize;
     /// Bytes of the largest file that is read back.
@@ -46,6 +50,9 @@ pub trait Entry: Sized {
 
 /// The entries of a site. The largest is a deck of 1,000 members and 256 slots.
 impl Entry for Record {
+    const ENDING: &str = "journal";
+    const DAMAGED: &str =
+        "never put an older copy in its place: the site needs a new plan, as it can no longer tell what it answered";
     const MAX_ENTRY: usize = 16 << 20;
     const MAX_FILE: u64 = 256 << 20;
 
@@ -55,20 +62,6 @@ impl Entry for Record {
 
     fn read(bytes: &[u8]) -> Result<Self, Error> {
         Record::from_bytes(bytes)
-    }
-}
-
-/// The entries of the coordinator. The largest is the opening of a total of 8 MiB; a run has some hundreds of totals.
-impl Entry for aggregator::Record {
-    const MAX_ENTRY: usize = 64 << 20;
-    const MAX_FILE: u64 = 16 << 30;
-
-    fn bytes(&self) -> Zeroizing<Vec<u8>> {
-        Zeroizing::new(self.to_bytes())
-    }
-
-    fn read(bytes: &[u8]) -> Result<Self, Error> {
-        aggregator::Record::from_bytes(bytes)
     }
 }
 
@@ -97,6 +90,8 @@ pub enum JournalError {
         path: PathBuf,
         /// Where.
         what: &'static str,
+        /// What to do next.
+        next: &'static str,
     },
 }
 
@@ -105,10 +100,7 @@ impl From<JournalError> for Failure {
         let next = match e {
             JournalError::Io { .. } => "check free space and permissions of the folder (--state)",
             JournalError::Locked { .. } => "stop the other process",
-            JournalError::Damaged { .. } => {
-                "never put an older copy in its place: a site needs a new plan, as it can no longer tell what it answered, and a \
-                 coordinator moves the file away and begins anew"
-            }
+            JournalError::Damaged { next, .. } => next,
         };
         Failure::input(e, next)
     }
@@ -121,27 +113,17 @@ pub struct Journal<R = Record> {
     entries: PhantomData<R>,
 }
 
-impl Journal {
-    /// Opens (or makes) a site's journal of `session` in `folder` and reads its entries.
-    ///
-    /// # Errors
-    /// [`JournalError`].
-    pub fn open(folder: &Path, session: &Hash) -> Result<(Journal, Vec<Record>), JournalError> {
-        Journal::of(folder, session)
-    }
-}
-
 impl<R: Entry> Journal<R> {
     /// Opens (or makes) the journal of `session` in `folder` and reads its entries.
     ///
     /// # Errors
     /// [`JournalError`].
-    pub fn of(folder: &Path, session: &Hash) -> Result<(Journal<R>, Vec<R>), JournalError> {
-        let path = file_of(folder, session);
+    pub fn open(folder: &Path, session: &Hash) -> Result<(Journal<R>, Vec<R>), JournalError> {
+        let path = file_of::<R>(folder, session);
         let io = |source| JournalError::Io { path: path.clone(), source };
         log::make_private_folder(folder).map_err(|source| JournalError::Io { path: folder.to_owned(), source })?;
         // The lock is a file of its own, because the journal's file is replaced when it is rewritten.
-        let lock = log::lock(&path.with_extension("lock"), "").map_err(|why| match why {
+        let lock = log::lock(&path.with_added_extension("lock"), "").map_err(|why| match why {
             NoLock::Held(_) => JournalError::Locked { path: path.clone() },
             NoLock::Io(source) => io(source),
         })?;
@@ -155,9 +137,9 @@ impl<R: Entry> Journal<R> {
     /// # Errors
     /// [`JournalError`].
     pub fn look(folder: &Path, session: &Hash) -> Result<Option<(Vec<R>, SystemTime)>, JournalError> {
-        let path = file_of(folder, session);
+        let path = file_of::<R>(folder, session);
         let io = |source| JournalError::Io { path: path.clone(), source };
-        let damaged = |what| JournalError::Damaged { path: path.clone(), what };
+        let damaged = |what| JournalError::Damaged { path: path.clone(), what, next: R::DAMAGED };
         let file = match File::open(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(io)?,
@@ -188,6 +170,7 @@ impl<R: Entry> Journal<R> {
             self.rewrite(&[])?;
             return Ok(Vec::new());
         }
+        let damaged = |what| JournalError::Damaged { path: path.clone(), what, next: R::DAMAGED };
         match (entries(bytes.as_deref()), left) {
             (Ok((records, good)), left) => {
                 self.log.keep(good).map_err(io)?;
@@ -198,16 +181,14 @@ impl<R: Entry> Journal<R> {
             // These entries were being overwritten when the process ended, and all that replaces them was on disk by then.
             (Err(what), Some(left)) => {
                 let bytes = all(&left.file, R::MAX_FILE).map_err(io)?;
-                match entries(bytes.as_deref()) {
-                    Ok((records, good)) if bytes.as_ref().is_some_and(|bytes| bytes.len() as u64 == good) => {
-                        let old = self.log.take(left, R::MAX_FILE).map_err(io)?;
-                        self.log.sync_folder().and_then(|()| old.wipe()).map_err(io)?;
-                        Ok(records)
-                    }
-                    _ => Err(JournalError::Damaged { path, what }),
-                }
+                let whole =
+                    entries(bytes.as_deref()).ok().filter(|(_, good)| bytes.is_some_and(|b| b.len() as u64 == *good));
+                let (records, _) = whole.ok_or_else(|| damaged(what))?;
+                let old = self.log.take(left, R::MAX_FILE).map_err(io)?;
+                self.log.sync_folder().and_then(|()| old.wipe()).map_err(io)?;
+                Ok(records)
             }
-            (Err(what), None) => Err(JournalError::Damaged { path, what }),
+            (Err(what), None) => Err(damaged(what)),
         }
     }
 
@@ -254,6 +235,11 @@ impl<R: Entry> Journal<R> {
     /// Puts it in the place of all entries, which are still to be overwritten.
     pub(crate) fn take(&mut self, fresh: Fresh) -> Result<Old, JournalError> {
         self.log.take(fresh, R::MAX_FILE).map_err(|e| self.io(e))
+    }
+
+    /// Whether entries may not be on disk yet.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.log.is_dirty()
     }
 
     /// Waits until the names in its folder are on disk.
@@ -315,8 +301,8 @@ fn whole<R: Entry>(mut rest: &[u8]) -> Result<(Vec<R>, u64), &'static str> {
     Ok((records, good))
 }
 
-fn file_of(folder: &Path, session: &Hash) -> PathBuf {
-    folder.join(format!("{}.journal", &session.to_string()[..16]))
+fn file_of<R: Entry>(folder: &Path, session: &Hash) -> PathBuf {
+    folder.join(format!("{}.{}", &session.to_string()[..16], R::ENDING))
 }
 
 /// The entries as the file has them, after `first`.

@@ -1,17 +1,18 @@
 //! Files that a role keeps between processes.
 
-pub(crate) mod admission;
-pub(crate) mod counting;
+mod hub;
 mod journal;
 pub mod ledger;
 mod log;
 mod new_key;
 mod transcript;
 
+pub(crate) use hub::HubJournal;
+pub use hub::{Counting, HubEntry};
 pub use journal::{Entry, Journal, JournalError};
 pub use ledger::{Ledger, LedgerError};
 pub use new_key::{Place, follow, identity_for, next_of};
-pub use transcript::{Said, Transcript, openings_from_bytes, openings_to_bytes};
+pub use transcript::{Said, Told, openings_from_bytes, openings_to_bytes};
 
 use std::{
     sync::{Mutex, PoisonError},

@@ -12,7 +12,7 @@ impl AggregatorHost {
     pub(super) fn carry_out(&mut self, output: aggregator::Output) -> Option<aggregator::Event> {
         match output {
             aggregator::Output::Persist(record) => {
-                let written = self.journal.as_mut()?.write(&record);
+                let written = self.journal.write(record);
                 self.kept(written)
             }
             aggregator::Output::Send { to, bytes } => {
@@ -36,14 +36,14 @@ impl AggregatorHost {
 
     /// Every entry of the journal is on disk; otherwise the event that ends the run, after which nothing leaves but the word that it ended.
     pub(in crate::role) fn sync(&mut self) -> Option<aggregator::Event> {
-        let synced = self.journal.as_mut()?.sync();
+        let synced = self.journal.sync();
         self.kept(synced)
     }
 
     /// Where an entry may not be on disk, nothing that it was to protect leaves.
     fn kept(&mut self, written: Result<(), JournalError>) -> Option<aggregator::Event> {
         let failed = written.err()?;
-        self.journal = None;
+        self.journal.give_up();
         let why = failed.to_string();
         self.broken = Some(failed.into());
         Some(aggregator::Event::Failed(Error::Journal(why)))
