@@ -31,7 +31,6 @@ use super::{
 };
 use crate::{
     app_messages,
-    carrier::{self, Credentials},
     error::Failure,
     store::{HubJournal, Said, openings_to_bytes},
     traffic::Traffic,
@@ -128,11 +127,9 @@ impl AggregatorHost {
     /// # Errors
     /// `CarrierError` where the port cannot be opened; `Error` where the configuration does not fit.
     pub async fn open(config: HostConfig, entrance: Entrance) -> Result<AggregatorHost, Failure> {
-        let credentials = Credentials::from_seed(&config.party.identity.seed())?;
-        let allowed = carrier::only(config.party.federation.roster.members().map(|m| m.key.0).collect());
         let (sender, events) = mpsc::channel(1024);
         let door = Door::new(config.party.clone(), config.role, sender);
-        let entrance = Opened::new(entrance, door, &*config.party.carrier, &credentials, allowed).await?;
+        let entrance = Opened::new(entrance, door, &config.party).await?;
         let started = Instant::now();
         let session = config.party.session(config.role);
         let (journal, records) = HubJournal::open(config.state.as_deref(), &session)?;

@@ -232,8 +232,11 @@ fn why(e: &CarrierError) -> String {
     }
 }
 
-enum Attempt {
+/// How an attempt to reach somebody ended.
+pub(super) enum Attempt {
+    /// Another one may do.
     Again(CarrierError),
+    /// None will.
     Final(Failure),
 }
 

@@ -19,7 +19,7 @@ use veilsum_proto::{
 use super::config::Party;
 use crate::{
     app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
-    carrier::{CarrierError, Link, LinkHandle, LinkReceiver, LinkSender, Listener},
+    carrier::{CarrierError, LinkHandle, LinkReceiver, LinkSender},
     egress::Egress,
 };
 
@@ -29,8 +29,6 @@ const QUEUE: usize = 64;
 const ROOM: usize = 256 << 10;
 /// A peer that takes longer over one frame loses its link.
 const SEND_LIMIT: Duration = Duration::from_secs(30);
-/// A peer that has connected must greet within this time.
-const HELLO_LIMIT: Duration = Duration::from_secs(10);
 /// How long the last frames may take to be acknowledged.
 pub(super) const FINISH_LIMIT: Duration = Duration::from_secs(5);
 
@@ -117,29 +115,6 @@ struct Place<'a> {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.door.clear(self.party, self.id);
-    }
-}
-
-/// Runs for as long as the listener, and greets each link in a task of its own.
-pub(super) async fn accept(mut listener: Listener, door: Arc<Door>) {
-    loop {
-        match listener.accept().await {
-            Ok(link) => drop(tokio::spawn(come_in(link, door.clone()))),
-            Err(e) => {
-                tracing::error!("the listener is closed: {e}");
-                return;
-            }
-        }
-    }
-}
-
-/// Waits for a link's first frame.
-async fn come_in(link: Link, door: Arc<Door>) {
-    let handle = link.handle();
-    let (sender, mut receiver) = link.split();
-    match tokio::time::timeout(HELLO_LIMIT, receiver.recv()).await {
-        Ok(Ok(Some(first))) => greet(Visit { handle, sender, receiver, first }, door).await,
-        _ => tracing::warn!("somebody connected and did not greet"),
     }
 }
 

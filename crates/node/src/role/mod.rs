@@ -12,6 +12,7 @@ pub mod join;
 mod keeper;
 pub mod lobby;
 mod lobby_frames;
+mod lobby_line;
 mod notice;
 pub mod progress;
 pub mod reception;

@@ -92,6 +92,7 @@ pub async fn run(mut config: ServiceConfig) -> Result<(), Failure> {
         let _ = bound.send(reception.address());
     }
     let window = Window::open(&config.state, &list.coordinator.name, "coordinator");
+    let reception = Arc::new(reception);
     let mut service = Service { config, lobby, window, reception, running: None, unusable: None, seen: None, looks: 0 };
     let mut look = tokio::time::interval(LOOK);
     let mut told = std::pin::pin!(stop::told());
