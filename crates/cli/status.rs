@@ -13,6 +13,7 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
+    clock::seconds_since_1970,
     cost::counted,
     documents::{load_federation, load_identity},
     error::Failure,
@@ -141,7 +142,7 @@ impl Last {
             lines.push(format!("{} answered under this plan", counted(answered, "question")));
         }
         if let Some(written) = self.written {
-            lines.push(format!("last written {} ago", ago(now().saturating_sub(written))));
+            lines.push(format!("last written {} ago", ago(seconds_since_1970().saturating_sub(written))));
         }
         lines
     }
@@ -154,10 +155,6 @@ impl Last {
 
 fn seconds(time: SystemTime) -> Option<u64> {
     time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
-}
-
-fn now() -> u64 {
-    seconds(SystemTime::now()).unwrap_or(0)
 }
 
 /// One fact a line, and no columns: it is read on any terminal.

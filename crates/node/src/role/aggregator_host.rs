@@ -433,17 +433,24 @@ impl AggregatorHost {
     fn frame_of_round(&mut self, event: LinkEvent, frames: &mut Vec<FromSite>) -> Option<LinkEvent> {
         match event {
             LinkEvent::Frame { party: PartyId::Site(from), id, bytes, room } if is_of_round(&bytes) => {
-                let party = PartyId::Site(from);
-                if self.peers.get(&party).is_some_and(|p| p.id == id) {
-                    self.traffic.sent(&self.config.party.name_of(party), &bytes);
-                    self.config.party.bytes.received(bytes.len());
-                    self.config.party.received(party, &bytes);
+                if self.is_heard(PartyId::Site(from), id, &bytes) {
                     frames.push((from, bytes, room));
                 }
                 None
             }
             other => Some(other),
         }
+    }
+
+    /// Notes a frame of a party; false where it came over a link that is not its any more.
+    fn is_heard(&mut self, party: PartyId, id: u64, bytes: &[u8]) -> bool {
+        let heard = self.peers.get(&party).is_some_and(|peer| peer.id == id);
+        if heard {
+            self.traffic.sent(&self.config.party.name_of(party), bytes);
+            self.config.party.bytes.received(bytes.len());
+            self.config.party.received(party, bytes);
+        }
+        heard
     }
 
     fn hear(&mut self, frames: &mut Vec<FromSite>) {
@@ -480,13 +487,8 @@ impl AggregatorHost {
                 None
             }
             LinkEvent::Frame { party, id, bytes, room: _room } => {
-                if self.peers.get(&party).is_none_or(|p| p.id != id) {
-                    return None;
-                }
-                self.traffic.sent(&self.config.party.name_of(party), &bytes);
-                self.config.party.bytes.received(bytes.len());
-                self.config.party.received(party, &bytes);
-                let kind = message::kind_of(&bytes)?;
+                let heard = self.is_heard(party, id, &bytes);
+                let kind = message::kind_of(&bytes).filter(|_| heard)?;
                 Some(HostEvent::Control { from: party, kind, bytes })
             }
         }

@@ -253,6 +253,7 @@ async fn ended_by_operator(state: Option<&Path>) -> Failure {
 
 mod absent;
 mod counting;
+pub(crate) use absent::with_reasons;
 
 struct Run<'a> {
     hub: &'a mut AggregatorHost,
