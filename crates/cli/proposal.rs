@@ -11,7 +11,7 @@ use veilsum_node::{
     documents::{self, Federation, Federations, Offered, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     error::Failure,
     release::{Account, Data, Known},
-    role::standby::Judged,
+    role::standby::Opinion,
     store::{
         Ledger, LedgerError,
         ledger::{self, KEPT_FOR_A_PROPOSAL},
@@ -110,7 +110,7 @@ impl Judge {
     }
 
     /// What it says, and why.
-    pub(crate) fn judge(&self, federation: &Federation) -> Judged {
+    pub(crate) fn judge(&self, federation: &Federation) -> Opinion {
         if let Err(failure) = self.offered(&federation.roster).passes(None) {
             return no(PlanAnswer::Roster, &failure);
         }
@@ -124,13 +124,13 @@ impl Judge {
             Err(failure) => return no(PlanAnswer::Refuses { rule: Some(Rule::Sch1) }, failure),
         };
         if !self.is_site {
-            return Judged { answer: PlanAnswer::Would { runs: None }, words: "this party counts rows".into() };
+            return Opinion { answer: PlanAnswer::Would { runs: None }, words: "this party counts rows".into() };
         }
         self.of_plan(federation).unwrap_or_else(|failure| no(PlanAnswer::NotReady, &failure))
     }
 
     /// The plan first, by public facts and the ledger; only a plan that is answered makes this site look whether it is ready.
-    fn of_plan(&self, federation: &Federation) -> Result<Judged, Failure> {
+    fn of_plan(&self, federation: &Federation) -> Result<Opinion, Failure> {
         let (site, from) = self.rows()?;
         let noisy = federation.work.recipe.noise.is_some();
         let plan = federation.terms.hash();
@@ -149,7 +149,7 @@ impl Judge {
             if let Ok(ledger) = self.ledger(&site, plan) {
                 self.free(ledger, |_| true);
             }
-            return Ok(Judged { answer: judged.proposal(), words: judged.sentence() });
+            return Ok(Opinion { answer: judged.proposal(), words: judged.sentence() });
         }
         // [REL-5]: a block that is not whole on this roster answers nothing.
         let history = self.offered(&federation.roster).history()?;
@@ -162,13 +162,13 @@ impl Judge {
             let answer = PlanAnswer::Refuses { rule: Some(Rule::Rel5) };
             let words = "a site with which these rows were answered together is on the roster no more [REL-5]; if other rows take \
                          their place, say so: veilsum ledger separate";
-            return Ok(Judged { answer, words: words.into() });
+            return Ok(Opinion { answer, words: words.into() });
         }
         documents::keep_policy(policy_of(self.policy.as_deref(), Some(&self.key))?.1.as_deref(), &self.key)?;
         documents::keep_schema(&self.roster)?;
         self.ready(federation, &site, &from, &account)?;
         if !noisy {
-            return Ok(Judged { answer: judged.proposal(), words: judged.sentence() });
+            return Ok(Opinion { answer: judged.proposal(), words: judged.sentence() });
         }
         let judged = match self.ledger(&site, plan).and_then(|mut ledger| keep(&mut ledger, federation, &site.policy)) {
             Ok(judged) => judged,
@@ -176,7 +176,7 @@ impl Judge {
             Err(other) => return Err(other.into()),
         };
         self.holds().plan = judged.is_yes().then_some(plan);
-        Ok(Judged { answer: judged.proposal(), words: judged.sentence() })
+        Ok(Opinion { answer: judged.proposal(), words: judged.sentence() })
     }
 
     fn holds(&self) -> MutexGuard<'_, Holds> {
@@ -184,10 +184,10 @@ impl Judge {
     }
 
     /// A yes is kept, so that none is given while another process has the ledger, whose run could have the same part of the account.
-    fn waits(&self, held: &LedgerError) -> Judged {
+    fn waits(&self, held: &LedgerError) -> Opinion {
         self.holds().waits = true;
         let words = format!("No: {held} [LED-6]; it is tried again");
-        Judged { answer: PlanAnswer::Refuses { rule: Some(Rule::Led6) }, words }
+        Opinion { answer: PlanAnswer::Refuses { rule: Some(Rule::Led6) }, words }
     }
 
     /// What was kept for such a plan is free again, unless its run has begun; where that cannot be noted, it lapses.
@@ -237,8 +237,8 @@ impl Judge {
     }
 }
 
-fn no(answer: PlanAnswer, failure: &Failure) -> Judged {
-    Judged { answer, words: format!("{}\n  ({})", failure.message, failure.advice) }
+fn no(answer: PlanAnswer, failure: &Failure) -> Opinion {
+    Opinion { answer, words: format!("{}\n  ({})", failure.message, failure.advice) }
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use veilsum_proto::{
 use super::{
     config::{Party, returning},
     door::{Door, LinkEvent, Outgoing},
-    notice::{Heard, Notice},
+    notice::{Heard, Notice, What},
     progress::{Awaited, Progress},
     reception::{Entrance, Opened},
     system_rng,
@@ -312,11 +312,6 @@ impl AggregatorHost {
         sites.iter().map(|s| self.config.party.name_of(PartyId::Site(*s))).collect()
     }
 
-    /// Sites that have a link now.
-    pub fn connected(&self) -> usize {
-        self.peers.keys().filter(|p| matches!(p, PartyId::Site(_))).count()
-    }
-
     /// Asks the cohort; the total comes as an event.
     pub fn ask(&mut self, query: Vec<u8>, words: usize) {
         let now = self.now();
@@ -497,7 +492,7 @@ impl AggregatorHost {
     fn up(&mut self, party: PartyId, id: u64, over: &'static str, frames: mpsc::Sender<Outgoing>) {
         // A newer link replaces an older one whose other end is gone; its sender is dropped here and ends it.
         self.peers.insert(party, Peer { id, frames });
-        self.heard.insert(party, Heard::connected());
+        self.heard.insert(party, Heard::now(What::Connected, ""));
         let name = self.config.party.name_of(party);
         self.config.party.tell(Progress::Came { party: name, over });
         self.stand_towards(party);
@@ -509,7 +504,7 @@ impl AggregatorHost {
             return false;
         }
         self.peers.remove(&party);
-        self.heard.insert(party, Heard::left(why));
+        self.heard.insert(party, Heard::now(What::Left, why));
         let name = self.config.party.name_of(party);
         self.config.party.tell(Progress::Left { party: name, why: why.into() });
         true
@@ -517,7 +512,7 @@ impl AggregatorHost {
 
     fn turned_away(&mut self, party: PartyId, why: &str) {
         if !self.is_connected(party) {
-            self.heard.insert(party, Heard::turned_away(why));
+            self.heard.insert(party, Heard::now(What::TurnedAway, why));
             let party = self.config.party.name_of(party);
             self.config.party.tell(Progress::TurnedAway { party, why: why.into() });
         }

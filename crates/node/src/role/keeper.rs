@@ -1,6 +1,6 @@
 //! The ledger that both conversations of a site share, and the door through it ([`crate::release::decide`]).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use veilsum_proto::{
     Error,
@@ -11,7 +11,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::config::ClientConfig;
+use super::{config::ClientConfig, door::held};
 use crate::{
     clock::seconds_since_1970,
     error::Failure,
@@ -99,7 +99,7 @@ impl Keeper {
     /// Does something with the ledger alone.
     pub(super) fn with<T>(&self, what: impl FnOnce(&mut Ledger) -> T) -> T {
         // What a conversation that panicked has written down is on disk like any other entry.
-        what(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
+        what(&mut held(&self.ledger))
     }
 }
 

@@ -62,7 +62,9 @@ const SETTLED: Duration = Duration::from_secs(30);
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
 /// Both directions of a connection.
-type Line = (LinkSender, LinkReceiver);
+type Ends = (LinkSender, LinkReceiver);
+
+/// The lobby of a coordinator that serves.
 pub(super) struct Lobby {
     identity: Arc<Identity>,
     folder: PathBuf,
@@ -227,7 +229,7 @@ impl Lobby {
         key: &PublicKey,
         session: &Hash,
         first: &[u8],
-        line: &mut Line,
+        line: &mut Ends,
         (handle, place): (&LinkHandle, OnTheWay),
     ) -> Result<(), Over> {
         let greeting: StandBy = frames::open(first, session, key).map_err(Over::Refused)?;
@@ -248,7 +250,7 @@ impl Lobby {
         key: &PublicKey,
         session: &Hash,
         first: &[u8],
-        (sender, receiver): &mut Line,
+        (sender, receiver): &mut Ends,
     ) -> Result<Hash, Over> {
         let knock: Knock = frames::open(first, session, key).map_err(Over::Refused)?;
         let token = knock.token.hash();
@@ -278,7 +280,7 @@ impl Lobby {
     }
 
     /// Waits with a guest for the operator, and hands over what there is ([JOI-6]).
-    async fn attend(&self, key: &PublicKey, invitation: &Hash, session: &Hash, line: &mut Line) -> Result<(), Over> {
+    async fn attend(&self, key: &PublicKey, invitation: &Hash, session: &Hash, line: &mut Ends) -> Result<(), Over> {
         self.refresh();
         let mut states = self.state.subscribe();
         let (mut has, mut schema) = ([Hash::default(); 2], None);
@@ -321,7 +323,7 @@ impl Lobby {
         (key, party): (&PublicKey, &str),
         session: &Hash,
         StandBy { mut has, done }: StandBy,
-        (line, handle): (&mut Line, &LinkHandle),
+        (line, handle): (&mut Ends, &LinkHandle),
     ) -> Result<(), Over> {
         let mut states = self.state.subscribe();
         let party = party.to_owned();
@@ -441,7 +443,7 @@ impl Lobby {
         state: &State,
         (has, schema): (&mut [Hash; 2], &mut Option<String>),
         session: &Hash,
-        line: &mut Line,
+        line: &mut Ends,
     ) -> Result<(), Over> {
         let same = |mine: Option<Hash>, theirs: Hash| mine.is_none_or(|mine| mine == theirs);
         let roster = same(state.roster.as_ref().map(|document| document.signed.roster.hash()), has[0]);

@@ -149,7 +149,7 @@ impl RunState {
     /// # Errors
     /// A [`Failure`] if it cannot be written.
     pub(super) fn sync(&mut self) -> Result<(), Failure> {
-        Ok(self.transcript.as_mut().map_or(Ok(()), Journal::sync)?)
+        self.transcript.as_mut().map_or(Ok(()), Journal::sync)
     }
 
     /// Whether what was said may not be on disk yet.
@@ -158,7 +158,7 @@ impl RunState {
     }
 
     fn keep(&mut self, told: Told) -> Result<(), Failure> {
-        Ok(self.transcript.as_mut().map_or(Ok(()), |transcript| transcript.write(&told))?)
+        self.transcript.as_mut().map_or(Ok(()), |transcript| transcript.write(&told))
     }
 
     /// Whether a question belongs to the plan and comes in its place ([POL-3], [APP-6]). Whether this site, number `me`, was drawn.
@@ -225,7 +225,7 @@ impl RunState {
     /// A sentence for the operator.
     pub(super) fn judged(&mut self, batch: &Batch) -> Result<(), String> {
         self.admission.take_judged(&self.config.party.federation.work, batch)?;
-        self.replay.held(batch)?;
+        self.replay.judges(batch)?;
         self.keep(Told::Judged(batch.clone())).and_then(|()| self.sync()).map_err(|failure| failure.message)
     }
 

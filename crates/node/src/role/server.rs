@@ -15,7 +15,7 @@ use veilsum_proto::{
     codec,
     evidence::Documents,
     identity::from_hex,
-    message::{self, Kind},
+    message::Kind,
     roster::{PartyId, Roster},
     suite::Hash,
 };
@@ -562,9 +562,4 @@ pub(crate) fn log(roster: &Roster, event: &aggregator::Event) {
         aggregator::Event::Failed(e) => tracing::debug!("{e}"),
         _ => {}
     }
-}
-
-/// The kind of a frame, for those who look at views.
-pub fn kind(frame: &[u8]) -> Option<Kind> {
-    message::kind_of(frame)
 }

@@ -250,7 +250,7 @@ impl SiteSession {
 
     /// Nothing of the deck stays on disk ([RND-8], [JRN-4]).
     fn wipe(&mut self) -> Result<(), Failure> {
-        Ok(self.journal.as_mut().map_or(Ok(()), |journal| journal.rewrite(&[]))?)
+        self.journal.as_mut().map_or(Ok(()), |journal| journal.rewrite(&[]))
     }
 
     /// [JRN-4]: whether nobody takes up this run with this site: the aggregator ended it, broke a rule, or was refused. An

@@ -35,7 +35,7 @@ const STAND_BY: Errand = Errand {
 const LOOK: Duration = Duration::from_secs(1);
 
 /// What this party makes of a roster and a plan.
-pub struct Judged {
+pub struct Opinion {
     /// What the coordinator is told.
     pub answer: PlanAnswer,
     /// What this party's own operator is told.
@@ -59,7 +59,7 @@ pub struct StandbyConfig {
     /// Runs up to this one are done with.
     pub done: u64,
     /// What it makes of what it was handed.
-    pub judge: Arc<dyn Fn(&Federation) -> Judged + Send + Sync>,
+    pub judge: Arc<dyn Fn(&Federation) -> Opinion + Send + Sync>,
     /// Another value whenever something may have changed that [`StandbyConfig::judge`] looks at.
     pub stamp: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// Whether anything was answered from this party's rows.
@@ -152,7 +152,7 @@ struct Own {
     federation: Option<Federation>,
     answer: Option<PlanAnswer>,
     /// It is being looked at, while the coordinator is listened to.
-    judging: Option<JoinHandle<Judged>>,
+    judging: Option<JoinHandle<Opinion>>,
 }
 
 impl Own {
@@ -175,7 +175,7 @@ impl Own {
     }
 
     /// What came of [`Own::judge`]; never where nothing is looked at. Cancel-safe.
-    async fn judged(&mut self) -> Result<Judged, Failure> {
+    async fn judged(&mut self) -> Result<Opinion, Failure> {
         let Some(judging) = &mut self.judging else { return std::future::pending().await };
         let judged = judging.await;
         self.judging = None;
@@ -203,7 +203,7 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>) -> Result<Next
         let bytes = tokio::select! {
             bytes = line.recv() => bytes?,
             judged = own.judged() => {
-                let Judged { answer, words } = judged?;
+                let Opinion { answer, words } = judged?;
                 // [PRO-2]: once for every answer.
                 if own.answer.as_ref() != Some(&answer) {
                     line.send(&Stands { to: own.has(), answer: answer.clone() }).await?;
@@ -265,7 +265,7 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>) -> Result<Next
                 }
                 // Whether rows may be looked at for this plan is known first: taking part or not would be an answer, too.
                 if own.judging.is_some() {
-                    let Judged { answer, words } = own.judged().await?;
+                    let Opinion { answer, words } = own.judged().await?;
                     (config.news)(News::Answered { answer: answer.clone(), words });
                     own.answer = Some(answer);
                 }

@@ -4,7 +4,7 @@
 
 use std::{
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Instant,
 };
 
@@ -13,7 +13,7 @@ use veilsum_proto::roster::PartyId;
 
 use super::{
     config::Party,
-    door::short,
+    door::{held, short},
     progress::{Awaited, Progress},
 };
 use crate::{
@@ -364,31 +364,19 @@ impl Status {
     }
 }
 
-#[derive(Clone)]
-struct Board(Arc<Mutex<Status>>);
-
-impl Board {
-    fn status(&self) -> MutexGuard<'_, Status> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn now(&self) -> Status {
-        let (now, status) = (seconds_since_1970(), self.status().clone());
-        // A question that takes longer than all of the rest would have says that the pace is another.
-        let silent = status.round.as_ref().map_or(0, |round| now.saturating_sub(round.at));
-        Status { now, left: status.left.filter(|left| silent <= *left), ..status }
-    }
-
-    #[cfg(unix)]
-    fn document(&self) -> Vec<u8> {
-        // Text and numbers always have a JSON form.
-        serde_json::to_vec(&self.now()).unwrap_or_default()
-    }
+/// As it is handed out now: text and numbers always have a JSON form.
+#[cfg(unix)]
+fn document(board: &Mutex<Status>) -> Vec<u8> {
+    let (now, status) = (seconds_since_1970(), held(board).clone());
+    // A question that takes longer than all of the rest would have says that the pace is another.
+    let silent = status.round.as_ref().map_or(0, |round| now.saturating_sub(round.at));
+    let status = Status { now, left: status.left.filter(|left| silent <= *left), ..status };
+    serde_json::to_vec(&status).unwrap_or_default()
 }
 
 /// What shows how this process stands, as long as it is kept.
 pub struct Window {
-    board: Board,
+    board: Arc<Mutex<Status>>,
     #[cfg(unix)]
     _socket: Option<socket::Socket>,
 }
@@ -397,11 +385,11 @@ impl Window {
     /// For a process that may run one plan after another: `veilsum status` sees it from now on. Where that cannot be, a warning says why,
     /// and nothing else depends on it.
     pub fn open(folder: &Path, party: &str, role: &str) -> Window {
-        let board = Board(Arc::new(Mutex::new(Status::new(party, role))));
+        let board = Arc::new(Mutex::new(Status::new(party, role)));
         #[cfg(unix)]
         let shown = board.clone();
         #[cfg(unix)]
-        let _socket = socket::Socket::open(folder, Arc::new(move || shown.document()))
+        let _socket = socket::Socket::open(folder, Arc::new(move || document(&shown)))
             .map_err(|why| tracing::warn!("`veilsum status` will not see this process: {why}"))
             .ok();
         #[cfg(not(unix))]
@@ -415,22 +403,22 @@ impl Window {
 
     /// From now on it shows the run of this party, which also tells whomever it told before.
     pub fn watch(&self, party: &mut Party, id: PartyId) {
-        self.board.status().fold(&begins(party, id), seconds_since_1970());
+        held(&self.board).fold(&begins(party, id), seconds_since_1970());
         let (board, told) = (self.board.clone(), party.progress.clone());
         party.progress = Arc::new(move |progress| {
-            board.status().fold(&progress, seconds_since_1970());
+            held(&board).fold(&progress, seconds_since_1970());
             told(progress);
         });
     }
 
     /// No plan is run any more, and the next one is waited for. The links of the run are gone with it, and nobody is missing.
     pub fn rest(&self) {
-        self.board.status().rest(seconds_since_1970());
+        held(&self.board).rest(seconds_since_1970());
     }
 
     /// What it shows.
     pub fn status(&self) -> Status {
-        self.board.status().clone()
+        held(&self.board).clone()
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use veilsum_proto::{Error, aggregator::Record, codec, suite::Hash};
 use zeroize::Zeroizing;
 
-use super::{Entry, Journal, JournalError};
+use super::{Entry, Journal};
 use crate::{
     app_messages::{CentreDistances, JudgeRequest},
     error::Failure,
@@ -73,8 +73,8 @@ impl HubJournal {
     /// Opens the journal of `session` in the state folder, and gives the entries of the machine.
     ///
     /// # Errors
-    /// [`JournalError`].
-    pub(crate) fn open(state: Option<&Path>, session: &Hash) -> Result<(HubJournal, Vec<Record>), JournalError> {
+    /// As [`Journal::open`].
+    pub(crate) fn open(state: Option<&Path>, session: &Hash) -> Result<(HubJournal, Vec<Record>), Failure> {
         let mut hub = HubJournal { journal: None, counting: Counting::default() };
         let Some(folder) = state else { return Ok((hub, Vec::new())) };
         let (journal, entries) = Journal::open(folder, session)?;
@@ -90,12 +90,12 @@ impl HubJournal {
     }
 
     /// Writes an entry of the machine, which is on disk after the next [`HubJournal::sync`].
-    pub(crate) fn write(&mut self, record: Record) -> Result<(), JournalError> {
+    pub(crate) fn write(&mut self, record: Record) -> Result<(), Failure> {
         self.journal.as_mut().map_or(Ok(()), |journal| journal.write(&HubEntry::Machine(record)))
     }
 
     /// Waits until every entry is on disk.
-    pub(crate) fn sync(&mut self) -> Result<(), JournalError> {
+    pub(crate) fn sync(&mut self) -> Result<(), Failure> {
         self.journal.as_mut().map_or(Ok(()), Journal::sync)
     }
 
@@ -105,13 +105,13 @@ impl HubJournal {
     }
 
     /// Another run begins, or none.
-    pub(crate) fn clear(&mut self) -> Result<(), JournalError> {
+    pub(crate) fn clear(&mut self) -> Result<(), Failure> {
         self.counting = Counting::default();
         self.journal.as_mut().map_or(Ok(()), |journal| journal.rewrite(&[]))
     }
 
     /// Changes what is counted for, here and on disk.
-    pub(crate) fn count(&mut self, change: impl FnOnce(&mut Counting)) -> Result<(), JournalError> {
+    pub(crate) fn count(&mut self, change: impl FnOnce(&mut Counting)) -> Result<(), Failure> {
         change(&mut self.counting);
         let entry = HubEntry::Counting(self.counting.clone());
         self.journal.as_mut().map_or(Ok(()), |journal| journal.append(&entry))

@@ -9,8 +9,9 @@ mod transcript;
 
 pub(crate) use hub::HubJournal;
 pub use hub::{Counting, HubEntry};
-pub use journal::{Entry, Journal, JournalError};
+pub use journal::{Entry, Journal};
 pub use ledger::{Ledger, LedgerError};
+pub(crate) use log::make_private_folder;
 pub use new_key::{Place, follow, identity_for, next_of};
 pub use transcript::{Said, Told, openings_from_bytes, openings_to_bytes};
 

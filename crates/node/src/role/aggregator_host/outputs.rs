@@ -3,7 +3,7 @@
 use veilsum_proto::{Error, aggregator, roster::PartyId};
 
 use super::AggregatorHost;
-use crate::store::JournalError;
+use crate::error::Failure;
 
 impl AggregatorHost {
     /// Does what the machine wants, and gives what it reports. An entry is on disk before anything that comes after it leaves, or is
@@ -41,11 +41,11 @@ impl AggregatorHost {
     }
 
     /// Where an entry may not be on disk, nothing that it was to protect leaves.
-    fn kept(&mut self, written: Result<(), JournalError>) -> Option<aggregator::Event> {
+    fn kept(&mut self, written: Result<(), Failure>) -> Option<aggregator::Event> {
         let failed = written.err()?;
         self.journal.give_up();
-        let why = failed.to_string();
-        self.broken = Some(failed.into());
+        let why = failed.message.clone();
+        self.broken = Some(failed);
         Some(aggregator::Event::Failed(Error::Journal(why)))
     }
 }

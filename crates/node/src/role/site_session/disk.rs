@@ -69,7 +69,7 @@ impl SiteSession {
     /// The journal is replaced where that waited for a frame that does not come.
     pub(super) fn replace_journal(&mut self) -> Result<(), Failure> {
         match (&mut self.journal, self.rewrite.take()) {
-            (Some(journal), Some(records)) => Ok(journal.rewrite(&records)?),
+            (Some(journal), Some(records)) => journal.rewrite(&records),
             _ => Ok(()),
         }
     }
@@ -94,8 +94,8 @@ fn together(
         journal.map(|(journal, records)| Ok::<_, Failure>((journal.fresh(&records)?, journal))).transpose()?;
     let mut bytes: Vec<Write<'_>> = question.into_iter().collect();
     if let Some((fresh, journal)) = &journal {
-        bytes.push(Box::new(move || Ok(journal.step(fresh.sync())?)));
-        bytes.push(Box::new(move || Ok(journal.sync_folder()?)));
+        bytes.push(Box::new(move || journal.step(fresh.sync())));
+        bytes.push(Box::new(move || journal.sync_folder()));
     }
     if let Some(replacement) = &head {
         bytes.push(Box::new(move || Ok(replacement.sync()?)));
@@ -111,8 +111,8 @@ fn together(
     if let Some((fresh, journal)) = journal {
         let old = journal.take(fresh)?;
         let journal: &Journal = journal;
-        names.push(Box::new(move || Ok(journal.step(old.wipe())?)));
-        names.push(Box::new(move || Ok(journal.sync_folder()?)));
+        names.push(Box::new(move || journal.step(old.wipe())));
+        names.push(Box::new(move || journal.sync_folder()));
     }
     if let Some(folder) = &folder {
         names.push(Box::new(move || Ok(folder.sync()?)));

@@ -117,7 +117,9 @@ fn what_is_appended_comes_back_and_restores_a_site() {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(journal.log.path()).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    assert!(matches!(Journal::<Record>::open(&dir, &session), Err(JournalError::Locked { .. })));
+    assert!(
+        matches!(Journal::<Record>::open(&dir, &session), Err(failure) if failure.message.contains("in use by another process"))
+    );
     drop(journal);
     let (mut journal, back) = Journal::<Record>::open(&dir, &session).unwrap();
     assert!(back == records);
@@ -210,7 +212,7 @@ fn a_torn_end_is_dropped_and_damage_is_refused() {
         bad[at] ^= 0x40;
         fs::write(&path, &bad).unwrap();
         let opened = Journal::<Record>::open(&dir, &session).map(|(_, back)| back.len());
-        assert!(matches!(opened, Err(JournalError::Damaged { .. })), "byte {at}: {opened:?}");
+        assert!(matches!(opened, Err(failure) if failure.message.contains(" is damaged (")), "byte {at}: {opened:?}");
     }
     fs::remove_dir_all(dir).unwrap();
 }
@@ -236,7 +238,7 @@ fn a_journal_that_was_being_overwritten_is_found_under_the_new_one_s_other_name(
         let again = fs::read(journal.log.path()).unwrap();
         drop(journal);
         assert!(Journal::<Record>::open(&dir, &session).unwrap().1 == back && fs::read(&path).unwrap() == again);
-        Ok::<_, JournalError>(back)
+        Ok::<_, Failure>(back)
     };
     // The new one is on its way, up to any byte: the old one holds.
     for there in [0, 7, 16, 40, new_bytes.len() / 2, new_bytes.len() - 1, new_bytes.len()] {
@@ -257,7 +259,10 @@ fn a_journal_that_was_being_overwritten_is_found_under_the_new_one_s_other_name(
         for left in [None, Some(&new_bytes[..new_bytes.len() - 1])] {
             fs::write(&path, &bytes).unwrap();
             left.map_or(Ok(()), |left| fs::write(&other, left)).unwrap();
-            assert!(matches!(Journal::<Record>::open(&dir, &session), Err(JournalError::Damaged { .. })), "{gone:?}");
+            assert!(
+                matches!(Journal::<Record>::open(&dir, &session), Err(failure) if failure.message.contains(" is damaged (")),
+                "{gone:?}"
+            );
             let _ = fs::remove_file(&other);
         }
     }
