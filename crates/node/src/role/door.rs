@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -21,6 +21,7 @@ use crate::{
     app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
     carrier::{CarrierError, LinkHandle, LinkReceiver, LinkSender, PeerKey},
     egress::Egress,
+    store::held,
 };
 
 /// Frames that may wait for one slow link; more are dropped and sent again later.
@@ -123,11 +124,6 @@ impl Places {
     fn links(&self) -> MutexGuard<'_, HashMap<PeerKey, LinkHandle>> {
         held(&self.0)
     }
-}
-
-/// What a mutex holds, also after somebody has panicked who held it.
-pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A party's place, for as long as its link lasts.

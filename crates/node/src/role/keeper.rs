@@ -11,13 +11,13 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::{config::ClientConfig, door::held};
+use super::config::ClientConfig;
 use crate::{
     clock::seconds_since_1970,
     error::Failure,
     release::{About, Answering, Data, Known, Left, Offer, Origin, decide},
     store::{
-        Ledger,
+        Ledger, held,
         ledger::{KEPT_FOR_A_RUN, LedgerError},
     },
 };

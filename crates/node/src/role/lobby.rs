@@ -24,7 +24,7 @@ use veilsum_proto::{
 };
 
 use super::{
-    door::{Places, TAKEN, Visit, held},
+    door::{Places, TAKEN, Visit},
     folder::State,
     lobby_frames::{
         self as frames, Answer, Begin, Knock, Message, Noted, Received, SchemaText, Shown, StandBy, Stands, TurnedAway,
@@ -37,6 +37,7 @@ use crate::{
     clock::seconds_since_1970,
     documents::{self, GuestList, Knocked, Said, Stage, fingerprint},
     error::{Code, Failure},
+    store::held,
 };
 
 mod news;

@@ -13,7 +13,7 @@ use veilsum_proto::roster::PartyId;
 
 use super::{
     config::Party,
-    door::{held, short},
+    door::short,
     progress::{Awaited, Progress},
 };
 use crate::{
@@ -22,6 +22,7 @@ use crate::{
     error::Failure,
     method_session::{Judged, Moved},
     plan::Judge,
+    store::held,
 };
 
 /// What a party does.

@@ -52,7 +52,7 @@ pub trait Entry: Sized {
 impl Entry for Record {
     const ENDING: &str = "journal";
     const DAMAGED: &str =
-        "never put an older copy in its place: the site needs a new plan, as it can no longer tell what it answered";
+        "never put an older copy in its place: a site needs a new plan, as it can no longer tell what it answered";
     const MAX_ENTRY: usize = 16 << 20;
     const MAX_FILE: u64 = 256 << 20;
 

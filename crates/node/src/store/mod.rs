@@ -15,7 +15,10 @@ pub(crate) use log::make_private_folder;
 pub use new_key::{Place, follow, identity_for, next_of};
 pub use transcript::{Said, Told, openings_from_bytes, openings_to_bytes};
 
-use std::thread;
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -52,6 +55,11 @@ pub(crate) fn aside_from<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
 
 /// Bytes of a frame that take a millisecond or two: some hundred signatures, or the keys of a dozen sites.
 const SHORT: usize = 16 << 10;
+
+/// What a mutex holds, also after somebody has panicked who held it.
+pub(crate) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A write that waits for the disk.
 pub(crate) type Write<'a> = Box<dyn FnOnce() -> Result<(), Failure> + Send + 'a>;
