@@ -8,12 +8,13 @@ use std::{
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use veilsum_node::{
+    clock::seconds_since_1970,
     documents::{
         GuestList, Stage, adopt_schema, check_address, fingerprint, invitation_line, load_identity, roster_fingerprint,
         schema_text, sign_next,
     },
     error::{Code, Failure},
-    role::{lobby, system_rng},
+    role::system_rng,
 };
 use veilsum_proto::{
     identity::Identity,
@@ -208,7 +209,7 @@ fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
 
 /// Prints a line for each party; in the folder there is a hash of its token alone ([JOI-1]).
 fn invite(folder: &Path, parties: &[(&str, joining::Role)], days: u64, json: bool) -> Result<(), Failure> {
-    let expires = lobby::now() + days * DAY;
+    let expires = seconds_since_1970() + days * DAY;
     let invitations = GuestList::change(folder, |list| {
         let mut made = Vec::new();
         for (party, role) in parties {
@@ -390,7 +391,7 @@ fn stage_of(stage: Stage) -> &'static str {
 }
 
 fn show(list: &GuestList, json: bool) -> Result<(), Failure> {
-    let now = lobby::now();
+    let now = seconds_since_1970();
     let (mut values, mut text) =
         (Vec::new(), format!("{}, coordinated by {}\n", list.federation, list.coordinator.name));
     for guest in &list.guests {

@@ -106,7 +106,7 @@ impl<'a> Batches<'a> {
             ),
             _ => (
                 "every row lacks a value in a column of the schema, which leaves such rows out",
-                "look at the columns that are empty: `veilsum schema check` names them",
+                "look at the columns that are empty: `veilsum check` names them",
             ),
         };
         Err(Fault::said(what, next).of(self.source.name()))
