@@ -222,7 +222,7 @@ fn sampled_sites_are_those_that_everybody_can_compute() {
     let sites = prepared(&work);
     let plain = pooled::sampled(&mut work.run(SITES).unwrap(), &sites, sampling).unwrap();
     same("sampled", &plain, &masked(&work, &sites));
-    let (run, sizes) = federate(named(), &work, Vec::new(), false);
+    let (run, sizes) = federate(named(), &work, &[]);
     let result = run.result.unwrap();
     assert_eq!(sizes, vec![SITES; 13], "nobody sees who was drawn");
     let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
@@ -242,7 +242,7 @@ fn every_method_over_quic() {
         work.labels = None;
         let sites = prepared(&work);
         let plain = plain(&work, &sites);
-        let (run, _) = federate(named(), &work, Vec::new(), false);
+        let (run, _) = federate(named(), &work, &[]);
         let result = run.result.unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(
             (result.rounds, result.converged, result.questions),
@@ -277,7 +277,7 @@ fn app_5_the_intermediary_judges_and_the_coordinator_chooses() {
         let plain = plain(&work, &sites);
         work.judge = Judge::Intermediary;
         work.check().unwrap();
-        let (run, _) = federate(named(), &work, Vec::new(), true);
+        let (run, _) = federate(named(), &work, &[]);
         let result = run.result.unwrap();
         assert_eq!((result.k, result.questions), (4, plain.questions));
         same_indices("judged", &plain.indices, &result.indices);

@@ -135,7 +135,6 @@ impl ClientArgs {
             head: Some(head_of(&key)),
             patience: waiting(args.join_timeout),
             agreed: false,
-            vanish: None,
         })
     }
 

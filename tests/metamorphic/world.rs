@@ -179,7 +179,6 @@ impl World<'_> {
             head: self.death.map(|death| death.state.with_extension("head")),
             patience: Duration::from_secs(5),
             agreed: self.case.agreed && self.case.cast.federation.work.recipe.noise.is_none(),
-            vanish: None,
         };
         self.site = Some(tokio::spawn(client::run(config)));
         let mut greeted = Step { told: None, frame: Vec::new(), sent: Vec::new() };

@@ -1,28 +1,24 @@
-//! A federation whose roles are real and whose coordinator or intermediary the test plays: identities, documents, and the
-//! configurations of the others on loopback.
+//! A federation whose roles are real and whose coordinator or intermediary the test plays.
 
 use std::{
     net::SocketAddr,
+    ops::Deref,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use tokio::{sync::oneshot, task::JoinHandle};
-use veilsum_cluster::{Prepared, Rows};
+use veilsum_cluster::Rows;
+pub use veilsum_node::loopback::ANY;
 use veilsum_node::{
-    agreed::Federation,
     app_messages::Count,
     error::Failure,
-    loopback::toy_policy,
+    loopback::{self, LoopbackSite},
     plan::PlanSpec,
-    release::Origin,
     role::{
         aggregator_host::{AggregatorHost, HostConfig, HostEvent},
         client::ClientConfig,
-        config::Party,
-        intermediary::{self, Counted, IntermediaryConfig},
-        server::{OnLoss, ServerConfig},
-        system_rng,
+        intermediary::{self, Counted},
     },
 };
 use veilsum_proto::{
@@ -30,11 +26,9 @@ use veilsum_proto::{
     identity::Identity,
     message::Kind,
     plan::Terms,
-    roster::{Member, PartyId, Roster},
+    roster::PartyId,
+    suite::Hash,
 };
-
-/// A free port on this machine.
-pub const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
 /// Has the intermediary count the rows of these sites, without which no site answers ([APP-2]), and waits for its word so long; it may
 /// come later. Whether it came.
@@ -51,11 +45,14 @@ pub async fn counted(hub: &mut AggregatorHost, cohort: Vec<u16>, patience: Durat
 }
 
 /// Who takes part: coordinator, intermediary, then the sites.
-pub struct Cast {
-    /// The identities of all parties, in that order.
-    pub identities: Vec<Arc<Identity>>,
-    /// What they agreed on.
-    pub federation: Federation,
+pub struct Cast(loopback::Cast);
+
+impl Deref for Cast {
+    type Target = loopback::Cast;
+
+    fn deref(&self) -> &loopback::Cast {
+        &self.0
+    }
 }
 
 impl Cast {
@@ -64,9 +61,7 @@ impl Cast {
     /// # Errors
     /// A [`Failure`] where the plan cannot be agreed on.
     pub fn new(work: &PlanSpec, sites: &[&str], change: impl FnOnce(&mut Terms)) -> Result<Cast, Failure> {
-        let mut rng = system_rng();
-        let identities = (0..sites.len() + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
-        Cast::of(identities, work, sites, change)
+        Cast::of(loopback::Cast::identities(sites.len()), work, sites, change)
     }
 
     /// The same with identities that live longer than one run.
@@ -79,19 +74,8 @@ impl Cast {
         sites: &[&str],
         change: impl FnOnce(&mut Terms),
     ) -> Result<Cast, Failure> {
-        let member = |i: usize, name: &str, address: &str| Member {
-            name: name.into(),
-            key: identities[i].public(),
-            address: address.into(),
-        };
-        let roster = Roster {
-            name: "loopback".into(),
-            coordinator: member(0, "coordinator", "127.0.0.1:0"),
-            intermediary: member(1, "intermediary", "127.0.0.1:0"),
-            sites: sites.iter().enumerate().map(|(i, name)| member(i + 2, name, "")).collect(),
-        };
         let mut terms = Terms {
-            roster: roster.hash(),
+            roster: Hash::default(),
             min_cohort: 3,
             threshold: 0,
             colluders: 0,
@@ -102,13 +86,7 @@ impl Cast {
             application: work.to_bytes(),
         };
         change(&mut terms);
-        let federation = Federation::new(roster, terms)?;
-        Ok(Cast { identities, federation })
-    }
-
-    /// Party `i`: coordinator, intermediary, then the sites.
-    pub fn party(&self, i: usize) -> Party {
-        Party::new(self.identities[i].clone(), self.federation.clone())
+        loopback::Cast::of(identities, sites, terms).map(Cast)
     }
 
     /// The host that a test drives as this aggregator.
@@ -118,21 +96,6 @@ impl Cast {
     pub async fn host(&self, role: PartyId, timing: Timing, slots: u16) -> Result<AggregatorHost, Failure> {
         let party = self.party(usize::from(role == PartyId::Intermediary));
         AggregatorHost::open(HostConfig { party, role, timing, slots, state: None }, ANY.into()).await
-    }
-
-    /// The real coordinator, which tells its address through `bound`.
-    pub fn server(&self, timing: Timing, bound: oneshot::Sender<SocketAddr>) -> ServerConfig {
-        ServerConfig {
-            party: self.party(0),
-            entrance: ANY.into(),
-            without: Vec::new(),
-            timing,
-            on_loss: OnLoss::Stop,
-            state: None,
-            evidence: None,
-            out: None,
-            bound: Some(bound),
-        }
     }
 
     /// Starts the real intermediary, and says where it listens.
@@ -145,16 +108,7 @@ impl Cast {
         timing: Timing,
     ) -> (SocketAddr, JoinHandle<Result<Counted, Failure>>) {
         let (bound, address) = oneshot::channel();
-        let config = IntermediaryConfig {
-            party: self.party(1),
-            listen: ANY,
-            coordinator: coordinator.into(),
-            timing,
-            on_loss: OnLoss::Stop,
-            state: None,
-            bound: Some(bound),
-        };
-        let task = tokio::spawn(intermediary::run(config));
+        let task = tokio::spawn(intermediary::run(self.counter(coordinator, timing, bound)));
         (address.await.expect("the intermediary's address"), task)
     }
 
@@ -163,22 +117,7 @@ impl Cast {
     /// # Panics
     /// Where the rows do not fit the plan's box.
     pub fn site(&self, i: usize, rows: &Rows, coordinator: SocketAddr, intermediary: SocketAddr) -> ClientConfig {
-        let work = &self.federation.work;
-        let domain = work.domain().expect("a box");
-        let prepared = Prepared::new(rows, &domain, work.out_of_box).expect("rows inside the box");
-        let names = work.names();
-        ClientConfig {
-            party: self.party(i + 2),
-            site: toy_policy(),
-            rows: Arc::new(prepared),
-            origin: Arc::new(Origin::new(names, rows.clone(), None)),
-            coordinator: coordinator.into(),
-            intermediary: intermediary.into(),
-            state: None,
-            head: None,
-            patience: Duration::from_secs(20),
-            agreed: true,
-            vanish: None,
-        }
+        let site = LoopbackSite::new("", rows.clone());
+        self.0.site(i, &site, coordinator, intermediary).expect("rows inside the box")
     }
 }

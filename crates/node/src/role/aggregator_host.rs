@@ -446,7 +446,7 @@ impl AggregatorHost {
                 if self.peers.get(&party).is_some_and(|p| p.id == id) {
                     self.traffic.sent(&self.config.party.name_of(party), &bytes);
                     self.config.party.bytes.received(bytes.len());
-                    self.config.party.received(party, &bytes);
+                    (self.config.party.heard)(party, &bytes);
                     frames.push((from, bytes, room));
                 }
                 None
@@ -494,7 +494,7 @@ impl AggregatorHost {
                 }
                 self.traffic.sent(&self.config.party.name_of(party), &bytes);
                 self.config.party.bytes.received(bytes.len());
-                self.config.party.received(party, &bytes);
+                (self.config.party.heard)(party, &bytes);
                 let kind = message::kind_of(&bytes)?;
                 Some(HostEvent::Control { from: party, kind, bytes })
             }

@@ -66,7 +66,7 @@ impl AggregatorHost {
                         && message::kind_of(&bytes) == Some(Kind::Countersigned) =>
                 {
                     self.traffic.sent(&self.config.party.name_of(party), &bytes);
-                    self.config.party.received(party, &bytes);
+                    (self.config.party.heard)(party, &bytes);
                     match self.open_control(party, &self.session, Kind::Countersigned, &bytes) {
                         Ok(message) => take(number, message),
                         Err(e) => tracing::warn!("a signature on the result was not taken: {e}"),
