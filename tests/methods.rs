@@ -12,10 +12,7 @@ use veilsum_cluster::{
     random::Stream,
     sampling::Sampling,
 };
-use veilsum_node::{
-    plan::{Judge, Labels, PlanSpec},
-    simulate,
-};
+use veilsum_node::plan::{Judge, Labels, PlanSpec};
 use veilsum_testkit::in_process::{federate, unit_square};
 
 const SITES: usize = 5;
@@ -70,7 +67,7 @@ fn plain(work: &PlanSpec, sites: &[Prepared]) -> Outcome {
 
 fn masked(work: &PlanSpec, sites: &[Prepared]) -> Outcome {
     let domain = work.domain().unwrap();
-    simulate::masked(&work.recipe, &domain, sites, work.sampling).unwrap()
+    veilsum_testkit::in_process::masked(&work.recipe, &domain, sites, work.sampling).unwrap()
 }
 
 fn relative(a: f64, b: f64) -> f64 {

@@ -221,26 +221,10 @@ impl Cast {
     /// # Errors
     /// A [`Failure`] where they cannot be agreed on.
     pub fn of(identities: Vec<Arc<Identity>>, names: &[&str], terms: Terms) -> Result<Cast, Failure> {
-        let member = |i: usize, name: &str, address: &str| Member {
-            name: name.into(),
-            key: identities[i].public(),
-            address: address.into(),
-        };
-        let roster = Roster {
-            name: "loopback".into(),
-            coordinator: member(0, "coordinator", "127.0.0.1:0"),
-            intermediary: member(1, "intermediary", "127.0.0.1:0"),
-            sites: names.iter().enumerate().map(|(i, name)| member(i + 2, name, "")).collect(),
-        };
+        let roster = roster_of(&identities, names);
         let terms = Terms { roster: roster.hash(), ..terms };
         let federation = Federation::new(roster, terms)?;
         Ok(Cast { identities, federation })
-    }
-
-    /// Identities for so many sites and the two aggregators.
-    pub fn identities(sites: usize) -> Vec<Arc<Identity>> {
-        let mut rng = system_rng();
-        (0..sites + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect()
     }
 
     /// Party `i`.
@@ -308,6 +292,27 @@ impl Cast {
     }
 }
 
+/// Identities for the two aggregators and so many sites.
+pub fn fresh(sites: usize) -> Vec<Arc<Identity>> {
+    let mut rng = system_rng();
+    (0..sites + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect()
+}
+
+/// Coordinator, intermediary, and sites of these names.
+pub(crate) fn roster_of(identities: &[Arc<Identity>], names: &[impl AsRef<str>]) -> Roster {
+    let member = |i: usize, name: &str, address: &str| Member {
+        name: name.into(),
+        key: identities[i].public(),
+        address: address.into(),
+    };
+    Roster {
+        name: "loopback".into(),
+        coordinator: member(0, "coordinator", "127.0.0.1:0"),
+        intermediary: member(1, "intermediary", "127.0.0.1:0"),
+        sites: names.iter().enumerate().map(|(i, name)| member(i + 2, name.as_ref(), "")).collect(),
+    }
+}
+
 /// Makes identities, roster and plan, runs every role to its end.
 ///
 /// # Errors
@@ -316,7 +321,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     let mut terms = default_terms(&config.sites, &config.work);
     (config.terms)(&mut terms);
     let names: Vec<&str> = config.sites.iter().map(|site| &*site.name).collect();
-    let cast = Cast::of(Cast::identities(names.len()), &names, terms)?;
+    let cast = Cast::of(fresh(names.len()), &names, terms)?;
     cast.federation.roster.check()?;
     cast.federation.terms.check(&cast.federation.roster)?;
     let (coordinator_view, intermediary_view) = (View::default(), View::default());

@@ -61,7 +61,7 @@ impl Cast {
     /// # Errors
     /// A [`Failure`] where the plan cannot be agreed on.
     pub fn new(work: &PlanSpec, sites: &[&str], change: impl FnOnce(&mut Terms)) -> Result<Cast, Failure> {
-        Cast::of(loopback::Cast::identities(sites.len()), work, sites, change)
+        Cast::of(loopback::fresh(sites.len()), work, sites, change)
     }
 
     /// The same with identities that live longer than one run.

@@ -6,12 +6,16 @@ use std::{
 };
 
 use veilsum_cluster::{
-    Algorithm, Method, Outcome, Prepared, Rows, Step, Totals, method::Seeding, pooled, random::Stream,
+    Algorithm, Domain, Method, Outcome, Prepared, Recipe, Rows, Step, Totals, method::Seeding, pooled, random::Stream,
+    sampling::Sampling,
 };
 use veilsum_node::{
     carrier::Carrier,
+    error::Failure,
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
-    plan::{Column, PlanSpec},
+    method_session::{self, MethodSession, Turn},
+    plan::{Column, Judge, PlanSpec},
+    question::{self, Question, SumBounds},
     role::progress::Progress,
     split,
 };
@@ -19,6 +23,7 @@ use veilsum_proto::plan::Terms;
 
 use crate::{
     data::DataSet,
+    federation::{Kit, World},
     memory::{Memory, Point},
 };
 
@@ -150,4 +155,48 @@ pub fn replay(work: &PlanSpec, sites: &[Prepared], cohort: impl Fn(u32) -> Vec<u
         step = method.next(Some(&totals)).expect("a next question");
     }
     unreachable!("every method ends")
+}
+
+/// Runs a recipe masked over the real protocol, in memory and in virtual time, nobody missing: three sites or more.
+///
+/// # Errors
+/// A [`Failure`] from the protocol or the method.
+///
+/// # Panics
+/// Where a site cannot answer.
+pub fn masked(
+    recipe: &Recipe,
+    domain: &Domain,
+    sites: &[Prepared],
+    sampling: Option<Sampling>,
+) -> Result<Outcome, Failure> {
+    let n = sites.len();
+    let max_rows = sites.iter().map(|s| s.len() as u64).max().unwrap_or(1).next_power_of_two();
+    let form = SumBounds::new(n, max_rows);
+    let mut kit = Kit::new(n, |t| (t.min_cohort, t.slots, t.max_rows) = (n as u16, 64, max_rows));
+    kit.floor.max_rounds = u32::MAX;
+    let mut world = World::new(kit, 1);
+    (world.keeps, world.together) = (false, true);
+    let rows = sites.to_vec();
+    world.answer = Box::new(move |site, asked| {
+        let question = Question::from_bytes(&asked.query).expect("a question");
+        let drawn = match (&question, sampling) {
+            (Question::Drawn { number, .. }, Some(sampling)) => sampling.drawn(*number, n)[usize::from(site)],
+            _ => true,
+        };
+        let terms = question::Terms { form, drawn, judged: None, noise: None };
+        question::contribute(&question, &rows[usize::from(site)], &terms).expect("an answer")
+    });
+    let run = recipe.run(domain, n as u32).map_err(|e| Failure::input(e, ""))?;
+    let terms = method_session::Terms { domain: domain.clone(), form, sampling, judge: Judge::Coordinator };
+    let mut conversation = MethodSession::begin(run, terms)?;
+    loop {
+        let (question, words) = match conversation.turn() {
+            Turn::Done(outcome) => return Ok((**outcome).clone()),
+            Turn::Ask(question, layout) => (question.to_bytes(), layout.words()),
+            Turn::Judge(_) => unreachable!("the coordinator judges"),
+        };
+        let (values, cohort, _) = world.ask(&question, words)?;
+        conversation.take(&values, &cohort)?;
+    }
 }

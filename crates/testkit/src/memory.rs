@@ -110,6 +110,9 @@ impl Carrier for Memory {
         _limit: Duration,
     ) -> Pending<'a, Result<Link, CarrierError>> {
         Box::pin(async move {
+            if self.cut.as_ref().is_some_and(|cut| *cut.gone.borrow()) {
+                return Err(CarrierError::NotAccepted);
+            }
             let at = format!("{to}").parse().ok();
             let port = at.and_then(|at| self.ports.lock().unwrap_or_else(PoisonError::into_inner).get(&at).cloned());
             let nobody = || CarrierError::Unreachable { addr: to.clone(), waited: Duration::ZERO };
@@ -120,9 +123,6 @@ impl Carrier for Memory {
             let place = door.place().ok_or(CarrierError::Busy { addr: to.clone() })?;
             let peer = credentials.public_key();
             if !door.lets_in(&peer) {
-                return Err(CarrierError::NotAccepted);
-            }
-            if self.cut.as_ref().is_some_and(|cut| *cut.gone.borrow()) {
                 return Err(CarrierError::NotAccepted);
             }
             let way = Arc::new(Way { closing: watch::channel(None).0, cut: self.cut.clone() });
