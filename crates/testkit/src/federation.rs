@@ -16,7 +16,6 @@ use std::{
 
 use chacha20::ChaCha20Rng;
 use rand_core::Rng;
-pub use veilsum_proto::testing::Kit;
 use veilsum_proto::{
     Error,
     aggregator::{self, Aggregator, Event, Millis},
@@ -28,6 +27,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
+pub use crate::kit::Kit;
 use crate::wire::{WORDS, sum, value};
 
 mod hub;
