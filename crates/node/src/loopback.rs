@@ -4,7 +4,7 @@
 
 use std::{
     collections::BTreeSet,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     path::PathBuf,
     sync::{Arc, Mutex, OnceLock},
     time::Duration,
@@ -204,94 +204,6 @@ pub struct LoopbackRun {
     pub coordinator: Arc<Identity>,
 }
 
-/// Who takes part on this machine: coordinator, intermediary, then the sites.
-pub struct Cast {
-    /// The identities of all parties, in that order.
-    pub identities: Vec<Arc<Identity>>,
-    /// What they agreed on.
-    pub federation: Federation,
-}
-
-/// A free port of this machine.
-pub const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
-impl Cast {
-    /// Sites of these names under these terms, whose roster is replaced.
-    ///
-    /// # Errors
-    /// A [`Failure`] where they cannot be agreed on.
-    pub fn of(identities: Vec<Arc<Identity>>, names: &[&str], terms: Terms) -> Result<Cast, Failure> {
-        let roster = roster_of(&identities, names);
-        let terms = Terms { roster: roster.hash(), ..terms };
-        let federation = Federation::new(roster, terms)?;
-        Ok(Cast { identities, federation })
-    }
-
-    /// Party `i`.
-    pub fn party(&self, i: usize) -> Party {
-        Party::new(self.identities[i].clone(), self.federation.clone())
-    }
-
-    /// The coordinator, which tells its address through `bound`.
-    pub fn server(&self, timing: Timing, bound: oneshot::Sender<SocketAddr>) -> ServerConfig {
-        ServerConfig {
-            party: self.party(0),
-            entrance: ANY.into(),
-            without: Vec::new(),
-            timing,
-            on_loss: OnLoss::Stop,
-            evidence: None,
-            out: None,
-            state: None,
-            bound: Some(bound),
-        }
-    }
-
-    /// The intermediary, which tells its address through `bound`.
-    pub fn counter(
-        &self,
-        coordinator: SocketAddr,
-        timing: Timing,
-        bound: oneshot::Sender<SocketAddr>,
-    ) -> IntermediaryConfig {
-        IntermediaryConfig {
-            party: self.party(1),
-            listen: ANY,
-            coordinator: coordinator.into(),
-            timing,
-            on_loss: OnLoss::Stop,
-            state: None,
-            bound: Some(bound),
-        }
-    }
-
-    /// Site `i` under the toys' policy.
-    ///
-    /// # Errors
-    /// A [`Failure`] where its rows do not fit the plan's box.
-    pub fn site(
-        &self,
-        i: usize,
-        site: &LoopbackSite,
-        coordinator: SocketAddr,
-        intermediary: SocketAddr,
-    ) -> Result<ClientConfig, Failure> {
-        let work = &self.federation.work;
-        Ok(ClientConfig {
-            party: self.party(i + 2),
-            site: toy_policy(),
-            rows: Arc::new(site.prepare(&work.domain()?, work.out_of_box)?),
-            origin: Arc::new(site.origin(work)),
-            coordinator: coordinator.into(),
-            intermediary: intermediary.into(),
-            state: None,
-            head: None,
-            patience: Duration::from_millis(LOOPBACK_TIMING.join),
-            agreed: true,
-        })
-    }
-}
-
 /// Identities for the two aggregators and so many sites.
 pub fn fresh(sites: usize) -> Vec<Arc<Identity>> {
     let mut rng = system_rng();
@@ -299,7 +211,7 @@ pub fn fresh(sites: usize) -> Vec<Arc<Identity>> {
 }
 
 /// Coordinator, intermediary, and sites of these names.
-pub(crate) fn roster_of(identities: &[Arc<Identity>], names: &[impl AsRef<str>]) -> Roster {
+pub fn roster_of(identities: &[Arc<Identity>], names: &[impl AsRef<str>]) -> Roster {
     let member = |i: usize, name: &str, address: &str| Member {
         name: name.into(),
         key: identities[i].public(),
@@ -318,14 +230,22 @@ pub(crate) fn roster_of(identities: &[Arc<Identity>], names: &[impl AsRef<str>])
 /// # Errors
 /// A [`Failure`] where the federation cannot be set up; failures of roles are in the result.
 pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
+    let identities = fresh(config.sites.len());
+    let names: Vec<&str> = config.sites.iter().map(|site| &*site.name).collect();
+    let roster = roster_of(&identities, &names);
+    roster.check()?;
     let mut terms = default_terms(&config.sites, &config.work);
     (config.terms)(&mut terms);
-    let names: Vec<&str> = config.sites.iter().map(|site| &*site.name).collect();
-    let cast = Cast::of(fresh(names.len()), &names, terms)?;
-    cast.federation.roster.check()?;
-    cast.federation.terms.check(&cast.federation.roster)?;
+    let terms = Terms { roster: roster.hash(), ..terms };
+    terms.check(&roster)?;
+    let federation = Federation::new(roster, terms)?;
+    let work = &federation.work;
+    let domain = work.domain()?;
+    let prepared: Vec<Prepared> =
+        config.sites.iter().map(|site| site.prepare(&domain, work.out_of_box)).collect::<Result<_, _>>()?;
     let (coordinator_view, intermediary_view) = (View::default(), View::default());
-    let party = |i: usize| Party { carrier: (config.carrier)(i), ..cast.party(i) };
+    let party =
+        |i: usize| Party { carrier: (config.carrier)(i), ..Party::new(identities[i].clone(), federation.clone()) };
     let recorded = |view: &View| {
         let view = view.clone();
         move |from: PartyId, frame: &[u8]| {
@@ -334,37 +254,51 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
             }
         }
     };
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
 
     let running: Arc<OnceLock<Vec<AbortHandle>>> = Arc::default();
     let (record, dropped) = (recorded(&coordinator_view), dropping(config.drops, running.clone()));
-    let (bound, address) = oneshot::channel();
     let heard = Arc::new(move |from: PartyId, frame: &[u8]| {
         record(from, frame);
         dropped(from, frame);
     });
+    let (bound, address) = oneshot::channel();
     let server = tokio::spawn(server::run(ServerConfig {
         party: Party { progress: config.progress, heard, ..party(0) },
+        entrance: any.into(),
+        without: Vec::new(),
+        timing: config.timing,
         on_loss: config.on_loss,
-        ..cast.server(config.timing, bound)
+        evidence: None,
+        out: None,
+        state: None,
+        bound: Some(bound),
     }));
     let coordinator = address.await.map_err(not_bound)?;
     let (bound, address) = oneshot::channel();
     let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
         party: Party { heard: Arc::new(recorded(&intermediary_view)), ..party(1) },
+        listen: any,
+        coordinator: coordinator.into(),
+        timing: config.timing,
         on_loss: config.on_loss,
-        ..cast.counter(coordinator, config.timing, bound)
+        state: None,
+        bound: Some(bound),
     }));
     let intermediary = address.await.map_err(not_bound)?;
     let mut clients = Vec::new();
-    for (i, site) in config.sites.iter().enumerate() {
+    for (i, (site, rows)) in config.sites.iter().zip(prepared).enumerate() {
         clients.push(tokio::spawn(client::run(ClientConfig {
             party: party(i + 2),
             site: config.site.clone(),
+            rows: Arc::new(rows),
+            origin: Arc::new(site.origin(work)),
+            coordinator: coordinator.into(),
+            intermediary: intermediary.into(),
             state: config.state.as_ref().map(|folder| folder.join(format!("site-{i}"))),
             head: config.state.as_ref().map(|folder| folder.join(format!("site-{i}.head"))),
             patience: Duration::from_millis(config.timing.join),
             agreed: config.work.recipe.noise.is_none(),
-            ..cast.site(i, site, coordinator, intermediary)?
         })));
     }
     let _ = running.set(clients.iter().map(JoinHandle::abort_handle).collect());
@@ -374,7 +308,6 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     for c in clients {
         sites.push(joined(c).await);
     }
-    let Cast { identities, federation } = cast;
     let coordinator = identities[0].clone();
     Ok(LoopbackRun { result, counted, sites, coordinator_view, intermediary_view, federation, coordinator })
 }

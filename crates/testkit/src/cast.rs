@@ -1,24 +1,27 @@
-//! A federation whose roles are real and whose coordinator or intermediary the test plays.
+//! A federation whose roles are real and whose coordinator or intermediary the test plays: identities, documents, and the
+//! configurations of the others on loopback.
 
 use std::{
     net::SocketAddr,
-    ops::Deref,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use tokio::{sync::oneshot, task::JoinHandle};
-use veilsum_cluster::Rows;
-pub use veilsum_node::loopback::ANY;
+use veilsum_cluster::{Prepared, Rows};
 use veilsum_node::{
+    agreed::Federation,
     app_messages::Count,
     error::Failure,
-    loopback::{self, LoopbackSite},
+    loopback::{self, toy_policy},
     plan::PlanSpec,
+    release::Origin,
     role::{
         aggregator_host::{AggregatorHost, HostConfig, HostEvent},
         client::ClientConfig,
-        intermediary::{self, Counted},
+        config::Party,
+        intermediary::{self, Counted, IntermediaryConfig},
+        server::{OnLoss, ServerConfig},
     },
 };
 use veilsum_proto::{
@@ -27,8 +30,10 @@ use veilsum_proto::{
     message::Kind,
     plan::Terms,
     roster::PartyId,
-    suite::Hash,
 };
+
+/// A free port on this machine.
+pub const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
 /// Has the intermediary count the rows of these sites, without which no site answers ([APP-2]), and waits for its word so long; it may
 /// come later. Whether it came.
@@ -45,14 +50,11 @@ pub async fn counted(hub: &mut AggregatorHost, cohort: Vec<u16>, patience: Durat
 }
 
 /// Who takes part: coordinator, intermediary, then the sites.
-pub struct Cast(loopback::Cast);
-
-impl Deref for Cast {
-    type Target = loopback::Cast;
-
-    fn deref(&self) -> &loopback::Cast {
-        &self.0
-    }
+pub struct Cast {
+    /// The identities of all parties, in that order.
+    pub identities: Vec<Arc<Identity>>,
+    /// What they agreed on.
+    pub federation: Federation,
 }
 
 impl Cast {
@@ -74,8 +76,9 @@ impl Cast {
         sites: &[&str],
         change: impl FnOnce(&mut Terms),
     ) -> Result<Cast, Failure> {
+        let roster = loopback::roster_of(&identities, sites);
         let mut terms = Terms {
-            roster: Hash::default(),
+            roster: roster.hash(),
             min_cohort: 3,
             threshold: 0,
             colluders: 0,
@@ -86,7 +89,13 @@ impl Cast {
             application: work.to_bytes(),
         };
         change(&mut terms);
-        loopback::Cast::of(identities, sites, terms).map(Cast)
+        let federation = Federation::new(roster, terms)?;
+        Ok(Cast { identities, federation })
+    }
+
+    /// Party `i`: coordinator, intermediary, then the sites.
+    pub fn party(&self, i: usize) -> Party {
+        Party::new(self.identities[i].clone(), self.federation.clone())
     }
 
     /// The host that a test drives as this aggregator.
@@ -96,6 +105,21 @@ impl Cast {
     pub async fn host(&self, role: PartyId, timing: Timing, slots: u16) -> Result<AggregatorHost, Failure> {
         let party = self.party(usize::from(role == PartyId::Intermediary));
         AggregatorHost::open(HostConfig { party, role, timing, slots, state: None }, ANY.into()).await
+    }
+
+    /// The real coordinator, which tells its address through `bound`.
+    pub fn server(&self, timing: Timing, bound: oneshot::Sender<SocketAddr>) -> ServerConfig {
+        ServerConfig {
+            party: self.party(0),
+            entrance: ANY.into(),
+            without: Vec::new(),
+            timing,
+            on_loss: OnLoss::Stop,
+            state: None,
+            evidence: None,
+            out: None,
+            bound: Some(bound),
+        }
     }
 
     /// Starts the real intermediary, and says where it listens.
@@ -108,7 +132,16 @@ impl Cast {
         timing: Timing,
     ) -> (SocketAddr, JoinHandle<Result<Counted, Failure>>) {
         let (bound, address) = oneshot::channel();
-        let task = tokio::spawn(intermediary::run(self.counter(coordinator, timing, bound)));
+        let config = IntermediaryConfig {
+            party: self.party(1),
+            listen: ANY,
+            coordinator: coordinator.into(),
+            timing,
+            on_loss: OnLoss::Stop,
+            state: None,
+            bound: Some(bound),
+        };
+        let task = tokio::spawn(intermediary::run(config));
         (address.await.expect("the intermediary's address"), task)
     }
 
@@ -117,7 +150,21 @@ impl Cast {
     /// # Panics
     /// Where the rows do not fit the plan's box.
     pub fn site(&self, i: usize, rows: &Rows, coordinator: SocketAddr, intermediary: SocketAddr) -> ClientConfig {
-        let site = LoopbackSite::new("", rows.clone());
-        self.0.site(i, &site, coordinator, intermediary).expect("rows inside the box")
+        let work = &self.federation.work;
+        let domain = work.domain().expect("a box");
+        let prepared = Prepared::new(rows, &domain, work.out_of_box).expect("rows inside the box");
+        let names = work.names();
+        ClientConfig {
+            party: self.party(i + 2),
+            site: toy_policy(),
+            rows: Arc::new(prepared),
+            origin: Arc::new(Origin::new(names, rows.clone(), None)),
+            coordinator: coordinator.into(),
+            intermediary: intermediary.into(),
+            state: None,
+            head: None,
+            patience: Duration::from_secs(20),
+            agreed: true,
+        }
     }
 }
