@@ -16,7 +16,7 @@ use veilsum_cluster::{Algorithm, Method, Prepared, Rows, Step, method::Seeding, 
 use veilsum_node::{
     carrier::{self, Carrier, Credentials, HEADER_LEN, Network, Transport},
     egress::Egress,
-    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
+    loopback::{self, LoopbackConfig, LoopbackSite},
     plan::{Column, PlanSpec},
     question::{Question, SumBounds, Terms, contribute},
     role::{server::Progress, system_rng},
@@ -173,22 +173,12 @@ async fn masked_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
     let marks = Marks::default();
     let seen = marks.clone();
     let config = LoopbackConfig {
-        site: loopback::toy_policy(),
-        sites: sites.iter().cloned().map(LoopbackSite::from).collect(),
-        work: work.clone(),
-        terms: Box::new(|_| {}),
-        vanish: Vec::new(),
-        record: false,
-        state: None,
-        carrier: None,
-        way: None,
-        timing: LOOPBACK_TIMING,
-        on_loss: veilsum_node::role::server::OnLoss::Stop,
         progress: Arc::new(move |p| {
             if matches!(p, Progress::Round { .. }) {
                 mark(&seen);
             }
         }),
+        ..LoopbackConfig::new(sites.iter().cloned().map(LoopbackSite::from).collect(), work.clone())
     };
     let began = Instant::now();
     let run = loopback::run(config).await.expect("a federation");

@@ -14,12 +14,12 @@ use std::{
 use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
 use veilsum_node::{
     documents::SitePolicy,
-    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
+    loopback::{self, LoopbackConfig, LoopbackSite},
     plan::{Column, PlanSpec},
     role::server::Progress,
 };
 use veilsum_testkit::{
-    distance,
+    distance::Far,
     measure::{Spread, for_real, print_machine},
 };
 
@@ -73,24 +73,18 @@ fn run(sites: usize, rounds: u32, form: SumBounds, one_way: Duration) -> Vec<f64
     let told = seen.clone();
     let folder = std::env::temp_dir().join(format!("veilsum-overhead-{}", std::process::id()));
     let config = LoopbackConfig {
-        sites,
-        work: PlanSpec { step_bits: Some(20), ..work },
         site: if form == SumBounds::Kept { SitePolicy::default() } else { loopback::toy_policy() },
         terms: Box::new(move |terms| {
             terms.min_total_rows = rows_in_all;
         }),
-        vanish: Vec::new(),
-        record: false,
-        timing: LOOPBACK_TIMING,
-        on_loss: veilsum_node::role::server::OnLoss::Stop,
         state: Some(folder.clone()),
-        carrier: None,
-        way: (!one_way.is_zero()).then(|| -> loopback::Way { Box::new(move |to| distance::away(to, one_way)) }),
+        carrier: Box::new(move |_| Arc::new(Far::new(one_way))),
         progress: Arc::new(move |progress| {
             if let Progress::Round { .. } = progress {
                 told.lock().expect("nobody panicked").push(Instant::now());
             }
         }),
+        ..LoopbackConfig::new(sites, PlanSpec { step_bits: Some(20), ..work })
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let run = runtime.block_on(loopback::run(config)).expect("a federation");

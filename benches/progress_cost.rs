@@ -14,12 +14,11 @@ use std::{
 use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
 use veilsum_node::{
     clock::seconds_since_1970,
-    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
+    loopback::{self, LoopbackConfig, LoopbackSite},
     plan::{Column, PlanSpec},
     role::{
         progress::{Progress, Watcher},
-        server::OnLoss,
-        status::Status,
+        status::{self, Status},
     },
 };
 use veilsum_testkit::measure::{Spread, for_real, print_machine};
@@ -90,18 +89,9 @@ fn run(sites: usize, rounds: u32, progress: Watcher) -> f64 {
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: rounds };
     let work = PlanSpec::plain(vec![column("x"), column("y")], fcm, 3, Seeding::Uniform { seed: 1 });
     let config = LoopbackConfig {
-        sites,
-        work,
-        site: loopback::toy_policy(),
         terms: Box::new(move |terms| terms.min_total_rows = rows_in_all),
-        vanish: Vec::new(),
-        record: false,
-        timing: LOOPBACK_TIMING,
-        on_loss: OnLoss::Stop,
-        state: None,
-        carrier: None,
-        way: None,
         progress,
+        ..LoopbackConfig::new(sites, work)
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let began = Instant::now();

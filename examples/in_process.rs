@@ -4,11 +4,9 @@
 //! cargo run --release --example in_process
 //! ```
 
-use std::sync::Arc;
-
 use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
 use veilsum_node::{
-    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
+    loopback::{self, LoopbackConfig, LoopbackSite},
     plan::{Column, PlanSpec},
 };
 
@@ -29,21 +27,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let column = |name: &str| Column { name: name.into(), lower: 0.0, upper: 1.0 };
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 50 };
     let work = PlanSpec::plain(vec![column("x"), column("y")], fcm, 2, Seeding::Uniform { seed: 3 });
-    let run = loopback::run(LoopbackConfig {
-        site: loopback::toy_policy(),
-        sites,
-        work,
-        terms: Box::new(|_| {}),
-        vanish: Vec::new(),
-        record: true,
-        state: None,
-        carrier: None,
-        way: None,
-        timing: LOOPBACK_TIMING,
-        on_loss: veilsum_node::role::server::OnLoss::Stop,
-        progress: Arc::new(|_| {}),
-    })
-    .await?;
+    let run = loopback::run(LoopbackConfig { record: true, ..LoopbackConfig::new(sites, work) }).await?;
     let result = run.result?;
     println!("{} rounds, converged: {}", result.rounds, result.converged);
     for (centre, mass) in result.centres.iter().zip(result.clusters.mass.iter().flatten()) {

@@ -44,8 +44,7 @@ async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
     let cast = Cast::new(&work(), &["site-2", "site-3", "site-4"], small).expect("a federation");
     let (bound, address) = oneshot::channel();
     tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, bound)));
-    let Cast { identities, federation } = cast;
-    (identities, federation, address.await.expect("an address"))
+    (cast.identities.clone(), cast.federation.clone(), address.await.expect("an address"))
 }
 
 /// The first answer to a first frame, and whether the connection ends after it.

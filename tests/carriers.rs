@@ -24,8 +24,9 @@ async fn a_federation_without_a_socket_comes_to_the_centres_of_plain_sums() {
     let (work, sites) = (fcm(unit_square(), 3, 0.0, 5, Seeding::Uniform { seed: 11 }), made_up(&SIZES, 0.2, 5));
     let plain = replay(&work, &prepared(&work, &sites), |_| (0..SIZES.len()).collect());
     let memory = Memory::default();
-    let run =
-        loopback::run(LoopbackConfig { record: true, carrier: Some(Arc::new(memory.clone())), ..config(sites, &work) });
+    let shared = memory.clone();
+    let of_memory = move |_| -> Arc<dyn Carrier> { Arc::new(shared.clone()) };
+    let run = loopback::run(LoopbackConfig { record: true, carrier: Box::new(of_memory), ..config(sites, &work) });
     let run = run.await.expect("a federation");
     let result = run.result.expect("a result");
     let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();

@@ -15,20 +15,20 @@ const SECRET: &str = "7.3313371";
 const ROWS: &str = "x,y,label\n7.3313371,0.5,a\n1.5,-2.25,b\n9.0,4.0,a\n";
 
 /// A folder of its own for one test, removed at its end.
-struct World(PathBuf);
+struct Place(PathBuf);
 
-impl World {
-    fn empty() -> World {
+impl Place {
+    fn empty() -> Place {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let unique = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("veilsum-cli-{}-{unique}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
-        World(path)
+        Place(path)
     }
 
     /// Five parties, a roster, a plan and rows.
-    fn ready() -> World {
-        let w = World::empty();
+    fn ready() -> Place {
+        let w = Place::empty();
         w.ok("keygen --name hub --address 127.0.0.1:7700");
         w.ok("keygen --name counter --address 127.0.0.1:7701");
         (1..=3).for_each(|i| drop(w.ok(&format!("keygen --name site-{i}"))));
@@ -98,7 +98,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -113,7 +113,7 @@ const OWN: &str = "check --offline --roster roster.toml --plan plan.toml --key s
 
 #[test]
 fn a_key_is_private_and_never_overwritten() {
-    let w = World::empty();
+    let w = Place::empty();
     w.ok("keygen --name a --out .");
     let before = fs::read(w.0.join("a.key")).unwrap();
     #[cfg(unix)]
@@ -136,7 +136,7 @@ fn a_key_is_private_and_never_overwritten() {
 
 #[test]
 fn from_keys_to_memberships() {
-    let w = World::ready();
+    let w = Place::ready();
     let shown = w.json("verify roster.toml");
     assert_eq!((shown["valid"].as_bool(), shown["sites"].as_u64()), (Some(true), Some(3)));
     // Who is to agree sees the same members, and once more when it is done.
@@ -226,7 +226,7 @@ const MODEL: &str = r#"{ "format": "veilsum-model/1", "method": "fcm", "k": 2, "
 
 #[test]
 fn more_sites_make_another_roster_and_void_the_plan() {
-    let w = World::ready();
+    let w = Place::ready();
     let before = w.json("verify roster.toml")["fingerprint"].clone();
     w.ok("keygen --name site-4");
     let after = w.json("roster change --roster roster.toml --site site-4.card --key hub.key");
@@ -241,7 +241,7 @@ fn more_sites_make_another_roster_and_void_the_plan() {
 
 #[test]
 fn changed_documents_are_refused() {
-    let w = World::ready();
+    let w = Place::ready();
     w.change("plan.toml", "max = 3", "max = 4");
     w.fails(CHECK, 3, &["plan.toml", "changed after it was signed"]);
     w.change("plan.toml", "max = 4", "max = 3");
@@ -260,7 +260,7 @@ fn changed_documents_are_refused() {
 
 #[test]
 fn only_the_coordinator_signs() {
-    let w = World::ready();
+    let w = Place::ready();
     w.fails(&MAKE_ROSTER.replace("hub.key", "site-1.key"), 3, &["site-1.key", "hub"]);
     w.fails(&format!("{MAKE_PLAN} --k 3").replace("hub.key", "counter.key"), 3, &["counter.key", "hub"]);
     // A roster that another key signed: the signature of one under the other's name.
@@ -276,7 +276,7 @@ fn only_the_coordinator_signs() {
 #[test]
 fn more_than_a_thousand_sites_are_refused_with_the_page_that_says_why() {
     const WHY: [&str; 4] = ["1001 sites", "at most 1000", "docs/src/decisions.md", "ROS-1"];
-    let w = World::ready();
+    let w = Place::ready();
     // One card many times: the number is looked at before whose cards they are.
     let add = |times: usize| {
         format!("roster change --roster roster.toml --key hub.key{}", " --site site-1.card".repeat(times))
@@ -293,7 +293,7 @@ fn more_than_a_thousand_sites_are_refused_with_the_page_that_says_why() {
 
 #[test]
 fn keys_must_be_known_single_and_private() {
-    let w = World::ready();
+    let w = Place::ready();
     w.ok("keygen --name stranger");
     w.fails(&OWN.replace("site-2.key", "stranger.key"), 3, &["not on the roster", "fed", "hub"]);
     // A card is open to everybody, and that is not what is wrong with it.
@@ -316,7 +316,7 @@ fn keys_must_be_known_single_and_private() {
 
 #[test]
 fn plans_that_cannot_be_used_are_not_made() {
-    let w = World::ready();
+    let w = Place::ready();
     let before = fs::read(w.0.join("plan.toml")).unwrap();
     let make = |options: &str, code, culprits: &[&str]| w.fails(&format!("{MAKE_PLAN} {options}"), code, culprits);
     make("--k 201", 2, &["K = 201", "--min-total-rows"]);
@@ -344,7 +344,7 @@ fn plans_that_cannot_be_used_are_not_made() {
 /// [POL-4], [NOI-9]: a plan that hides persons is for sites that say whose rows are whose, and count no more of one than it allows.
 #[test]
 fn a_plan_that_hides_persons_is_for_sites_that_cut_their_rows() {
-    let w = World::ready();
+    let w = Place::ready();
     let make = format!("{} --k 2 --expected-rows 100000", MAKE_PLAN.trim_end_matches("--exact"));
     w.fails(&format!("{make} --rows-per-person 3"), 2, &["say --dp-unit person"]);
     w.ok(&format!("{make} --dp-unit person --rows-per-person 3"));
@@ -369,7 +369,7 @@ fn a_plan_that_hides_persons_is_for_sites_that_cut_their_rows() {
 
 #[test]
 fn every_method_makes_a_plan_that_says_what_it_asks() {
-    let w = World::ready();
+    let w = Place::ready();
     for (options, method, said) in [
         ("--method fcm --k 2..5 --restarts 2 --elbow", "fcm", vec!["K = 2 to 5", "restarts        2"]),
         ("--method ffcm-avg1 --k 3 --powers", "ffcm-avg1", vec!["uniform in the box", "\"local\""]),
@@ -408,7 +408,7 @@ fn every_method_makes_a_plan_that_says_what_it_asks() {
 
 #[test]
 fn methods_that_cannot_be_planned_are_named() {
-    let w = World::ready();
+    let w = Place::ready();
     let make = |options: &str, code, culprits: &[&str]| w.fails(&format!("{MAKE_PLAN} {options}"), code, culprits);
     make("--k 3 --method k-fed", 2, &["k-fed", "comparison", "centres"]);
     make("--k 3 --method dbscan", 2, &["dbscan", "ffcf"]);
@@ -440,7 +440,7 @@ fn methods_that_cannot_be_planned_are_named() {
 
 #[test]
 fn rows_that_cannot_be_used_are_named_without_their_values() {
-    let w = World::ready();
+    let w = Place::ready();
     let bad = |rows: &str, culprits: &[&str]| {
         w.write("rows.csv", rows);
         w.fails(OWN, 3, culprits);
@@ -472,7 +472,7 @@ fn rows_that_cannot_be_used_are_named_without_their_values() {
 
 #[test]
 fn help_documents_the_exit_codes() {
-    let w = World::empty();
+    let w = Place::empty();
     assert!(w.ok("--help").contains("--help-all"));
     let help = w.ok("--help-all");
     for line in ["0    done", "3    a file", "6    too few sites", "130  interrupted", "143  told to stop"] {

@@ -222,7 +222,7 @@ fn iris(out: &Folder, more: &[&str]) -> Ended {
 }
 
 fn sites_that_vanish() {
-    for drop in ["3@5", "3@5:before", "3@5:after", "site-3@5:unmask"] {
+    for drop in ["3@5", "site-3@5"] {
         let out = Folder::fresh();
         let ended = iris(&out, &["--sites", "7", "--epsilon", "0", "--max-rounds", "8", "--drop", drop]).expect(0);
         let result = out.json("out/result.json");
@@ -230,15 +230,14 @@ fn sites_that_vanish() {
         assert_eq!(result["missing"], serde_json::json!(["site-3"]), "{drop}");
         assert_eq!((&result["rounds"], &result["n_total_from"]), (&8.into(), &"sum of memberships".into()), "{drop}");
         let phases = &result["traffic"]["site-3"];
-        // Questions 1 to 4 or 5, and the intermediary's.
-        let inputs = if drop.ends_with("before") { 5 } else { 6 };
-        assert_eq!(phases["masked_input"]["messages"], inputs, "{drop}");
+        // Questions 1 to 5, and the intermediary's.
+        assert_eq!(phases["masked_input"]["messages"], 6, "{drop}");
         assert_eq!(result["traffic"]["site-1"]["masked_input"]["messages"], 10, "{drop}");
         assert!(result["traffic"]["site-1"]["consistency_check"]["messages"].as_u64().expect("a count") >= 1);
         assert!(ended.stdout.contains("missing at the end: site-3"), "{}", ended.stdout);
     }
     let out = Folder::fresh();
-    let two = ["--sites", "7", "--epsilon", "0", "--max-rounds", "6", "--drop", "1@2", "--drop", "7@4:before"];
+    let two = ["--sites", "7", "--epsilon", "0", "--max-rounds", "6", "--drop", "1@2", "--drop", "7@4"];
     iris(&out, &two).expect(0);
     assert_eq!(out.json("out/result.json")["missing"], serde_json::json!(["site-1", "site-7"]));
 }
@@ -257,15 +256,13 @@ fn a_site_that_was_never_dropped_is_named() {
 
 #[test]
 fn too_few_sites_have_a_code_of_their_own() {
-    // Three sites have threshold three: none may vanish.
-    for drop in ["2@1:before", "2@1:unmask"] {
-        let out = Folder::fresh();
-        let ended = demo(&out, &["--drop", drop]).expect(6);
-        assert!(ended.stderr.contains("nothing was revealed"), "{drop}: {}", ended.stderr);
-        assert!(!out.0.join("out/result.json").exists(), "{drop}");
-    }
+    // Three sites have threshold three: none may be missing.
     let out = Folder::fresh();
-    let ended = demo(&out, &["--json", "--drop", "2@1:unmask"]).expect(6);
+    let ended = demo(&out, &["--drop", "2@1"]).expect(6);
+    assert!(ended.stderr.contains("nothing was revealed"), "{}", ended.stderr);
+    assert!(!out.0.join("out/result.json").exists());
+    let out = Folder::fresh();
+    let ended = demo(&out, &["--json", "--drop", "2@1"]).expect(6);
     let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
     assert_eq!(value["error"]["code"], 6);
 }
@@ -273,7 +270,7 @@ fn too_few_sites_have_a_code_of_their_own() {
 /// Once a total is out there is a result, under a code of its own; also where all sites are one block.
 #[test]
 fn a_run_that_ends_early_has_a_code_of_its_own() {
-    for more in [&["--drop", "2@3"][..], &["--drop", "2@3:before"], &["--drop", "2@3:before", "--on-loss", "stop"]] {
+    for more in [&["--drop", "2@3"][..], &["--drop", "2@3", "--on-loss", "stop"]] {
         let out = Folder::fresh();
         let ended = demo(&out, &[&["--init", "uniform"][..], more].concat()).expect(9);
         assert!(ended.stderr.contains("ended early"), "{more:?}: {}", ended.stderr);
@@ -392,7 +389,7 @@ fn wrong_arguments() {
         &["--columns label", "holds the labels", "--split iid"],
     );
     says(on_rows(&[&label[..], &["label"]].concat()).expect(2), &["--columns label", "split by it"]);
-    for bad in ["3", "3@", "@3", "3@0", "4@1", "0@1", "nobody@1", "3@5:late", "3@-1", "3@5:", "3@99999999999"] {
+    for bad in ["3", "3@", "@3", "3@0", "4@1", "0@1", "nobody@1", "3@5:after", "3@-1", "3@5:", "3@99999999999"] {
         says(demo(&out, &["--drop", bad]).expect(2), &["--drop", "SITE@ROUND"]);
     }
 }

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 use veilsum_cluster::{Algorithm, Prepared, Rows, method::Seeding, pooled, random::Stream};
-use veilsum_node::{plan::PlanSpec, simulate};
+use veilsum_node::plan::PlanSpec;
 use veilsum_testkit::{
-    in_process::unit_square,
+    in_process::{masked, unit_square},
     program::{Ended, Folder, Parties, start, veilsum},
 };
 
@@ -44,7 +44,7 @@ fn masked_is_pooled_to_the_step() {
     work.check().unwrap();
     let domain = work.domain().unwrap();
     let sites = [60, 20, 90].map(|rows| Prepared::new(&site(rows), &domain, work.out_of_box).unwrap());
-    let masked = simulate::masked(&work.recipe, &domain, &sites, None).unwrap().description.unwrap();
+    let masked = masked(&work.recipe, &domain, &sites, None).unwrap().description.unwrap();
     let all = Prepared::pooled(&sites).unwrap();
     let known = pooled::run(&mut work.run(1).unwrap(), &all).unwrap().description.unwrap();
     assert_eq!((masked.rows, &masked.histograms), (170, &known.histograms));

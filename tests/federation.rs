@@ -2,20 +2,15 @@
 //! centres that plain sums over them give; or it ends where too few are left, and nothing was opened.
 
 use veilsum_cluster::{Rows, method::Seeding, random::Stream};
-use veilsum_node::{
-    error::Code,
-    loopback::LoopbackRun,
-    plan::PlanSpec,
-    role::{
-        client::{Step, Vanish},
-        server::RunResult,
-    },
-};
+use veilsum_node::{error::Code, loopback::LoopbackRun, plan::PlanSpec, role::server::RunResult};
 use veilsum_proto::{
     message::{Kind, kind_of},
     roster::PartyId,
 };
-use veilsum_testkit::in_process::{fcm, federate_under, made_up, max_difference, prepared, replay, unit_square};
+use veilsum_testkit::{
+    in_process::{Lost, fcm, federate_under, made_up, max_difference, prepared, replay, unit_square},
+    memory::Point,
+};
 
 const SIZES: [usize; 7] = [31, 44, 58, 37, 92, 63, 49];
 const THRESHOLD: usize = 5;
@@ -28,17 +23,18 @@ fn work() -> PlanSpec {
 }
 
 /// Who is in the total of each question, from 1.
-fn cohorts(drops: &[(usize, Vanish)]) -> Vec<Vec<usize>> {
+fn cohorts(drops: &[Lost]) -> Vec<Vec<usize>> {
     let mut asked: Vec<usize> = (0..SIZES.len()).collect();
     (1..=ROUNDS + 1)
         .map(|question| {
-            let leaves = |site: usize, at: Step| {
-                drops.iter().any(|(s, v)| *s == site && (v.round < question || v.round == question && v.at == at))
+            let leaves = |site: usize, point: Point| {
+                let by_now = |at: &Point, round: u32| round < question || round == question && *at == point;
+                drops.iter().any(|(s, at, round)| *s == site && by_now(at, *round))
             };
-            let mut alive: Vec<usize> = asked.iter().copied().filter(|s| !leaves(*s, Step::BeforeInput)).collect();
+            let mut alive: Vec<usize> = asked.iter().copied().filter(|s| !leaves(*s, Point::BeforeInput)).collect();
             if alive.len() < asked.len() {
                 // Somebody is missing, so the survivors sign, and who left after its input is not there to do it.
-                alive.retain(|s| !leaves(*s, Step::AfterInput));
+                alive.retain(|s| !leaves(*s, Point::AfterInput));
             }
             // Who leaves now without being missed is asked the next question, and missed then.
             asked = alive.clone();
@@ -51,25 +47,18 @@ fn name(site: usize) -> String {
     format!("site-{}", site + 1)
 }
 
-/// A federation in which every site is a block by itself, so that a run goes on without those that vanish.
-fn alone(
-    sites: Vec<(String, Rows)>,
-    work: &PlanSpec,
-    vanish: Vec<(usize, Vanish)>,
-    record: bool,
-) -> (LoopbackRun, Vec<usize>) {
-    federate_under(sites, work, vanish, record, |terms| terms.block_size = 1)
+/// A federation in which every site is a block by itself, so that a run goes on without those that are lost.
+fn alone(sites: Vec<(String, Rows)>, work: &PlanSpec, drops: &[Lost]) -> (LoopbackRun, Vec<usize>) {
+    federate_under(sites, work, drops, |terms| terms.block_size = 1)
 }
 
 /// Runs masked with these drops and compares with plain sums over the same sites.
-fn against_plain_sums(drops: &[(usize, Step, u32)]) -> (LoopbackRun, RunResult) {
-    let drops: Vec<(usize, Vanish)> =
-        drops.iter().map(|(site, at, round)| (*site, Vanish { round: *round, at: *at })).collect();
+fn against_plain_sums(drops: &[Lost]) -> (LoopbackRun, RunResult) {
     let (work, sites) = (work(), made_up(&SIZES, 0.2, 5));
-    let expected = cohorts(&drops);
+    let expected = cohorts(drops);
     let plain = replay(&work, &prepared(&work, &sites), |question| expected[question as usize - 1].clone());
 
-    let (run, sizes) = alone(sites, &work, drops.clone(), false);
+    let (run, sizes) = alone(sites, &work, drops);
     let result = run.result.as_ref().expect("a result").clone();
     assert_eq!(sizes, expected.iter().map(Vec::len).collect::<Vec<_>>(), "sizes of the totals with {drops:?}");
     let last = expected.last().expect("a last question");
@@ -84,7 +73,7 @@ fn against_plain_sums(drops: &[(usize, Step, u32)]) -> (LoopbackRun, RunResult) 
     let off = max_difference(&result.centres_box, &centres);
     assert!(off <= 1e-9, "{drops:?}: off by {off:e}");
     assert_eq!((result.rounds, plain.rounds), (ROUNDS, ROUNDS));
-    if drops.iter().any(|(_, v)| v.round < ROUNDS) {
+    if drops.iter().any(|(.., round)| *round < ROUNDS) {
         // The comparison can fail: with everybody to the end, the centres would be others.
         let whole = replay(&work, &prepared(&work, &made_up(&SIZES, 0.2, 5)), |_| (0..SIZES.len()).collect());
         assert!(whole.centres.frobenius_distance(&plain.centres).expect("one shape") > 1e-6, "{drops:?}");
@@ -107,9 +96,11 @@ fn against_plain_sums(drops: &[(usize, Step, u32)]) -> (LoopbackRun, RunResult) 
     let from = if counted.handed_over { "intermediary" } else { "sum of memberships" };
     assert_eq!(result.n_total_from, Some(from), "{drops:?}");
     for (site, report) in run.sites.iter().enumerate() {
-        let report = report.as_ref().unwrap_or_else(|e| panic!("{}: {e}", name(site)));
-        let left = drops.iter().any(|(s, _)| *s == site);
-        assert_eq!((report.vanished, report.model.is_some()), (left, !left), "{}", name(site));
+        let left = drops.iter().any(|(s, ..)| *s == site);
+        match report {
+            Ok(report) => assert!(!left && report.model.is_some(), "{}", name(site)),
+            Err(failure) => assert!(left && failure.code == Code::Denied, "{}: {failure}", name(site)),
+        }
     }
     (run, result)
 }
@@ -144,7 +135,7 @@ fn nobody_is_missing_and_a_round_costs_two_messages() {
 /// Also [APP-3]: the count is handed over where all counted sites are there to the end, and only then.
 #[test]
 fn app_3_one_site_vanishes() {
-    for at in [Step::BeforeInput, Step::AfterInput, Step::BeforeUnmask] {
+    for at in [Point::BeforeInput, Point::AfterInput, Point::BeforeUnmask] {
         for round in [1, 4, ROUNDS, ROUNDS + 1] {
             let site = round as usize % SIZES.len();
             against_plain_sums(&[(site, at, round)]);
@@ -154,7 +145,7 @@ fn app_3_one_site_vanishes() {
 
 #[test]
 fn as_many_vanish_as_may() {
-    use Step::{AfterInput, BeforeInput, BeforeUnmask};
+    use Point::{AfterInput, BeforeInput, BeforeUnmask};
     assert_eq!(SIZES.len() - THRESHOLD, 2);
     // In one round, at every pair of steps.
     for (a, b) in [
@@ -183,10 +174,10 @@ fn some_vanish_somewhere() {
     for _ in 0..4 {
         let mut sites: Vec<usize> = (0..SIZES.len()).collect();
         stream.shuffle(&mut sites);
-        let drops: Vec<(usize, Step, u32)> = sites[..SIZES.len() - THRESHOLD]
+        let drops: Vec<Lost> = sites[..SIZES.len() - THRESHOLD]
             .iter()
             .map(|site| {
-                let at = [Step::BeforeInput, Step::AfterInput, Step::BeforeUnmask][stream.below(3) as usize];
+                let at = [Point::BeforeInput, Point::AfterInput, Point::BeforeUnmask][stream.below(3) as usize];
                 (*site, at, 1 + stream.below(u64::from(ROUNDS) + 1) as u32)
             })
             .collect();
@@ -198,10 +189,9 @@ fn some_vanish_somewhere() {
 /// Three of seven gone: no total over four is opened, whatever the three had sent.
 #[test]
 fn too_few_are_left() {
-    for at in [Step::BeforeInput, Step::AfterInput, Step::BeforeUnmask] {
+    for at in [Point::BeforeInput, Point::AfterInput, Point::BeforeUnmask] {
         let round = 3;
-        let drops = [0, 2, 4].map(|site| (site, Vanish { round, at })).to_vec();
-        let (run, sizes) = alone(made_up(&SIZES, 0.2, 5), &work(), drops, true);
+        let (run, sizes) = alone(made_up(&SIZES, 0.2, 5), &work(), &[0, 2, 4].map(|site| (site, at, round)));
         let result = run.result.expect("what is out");
         let early = result.ended_early.clone().expect("it ended early");
         assert_eq!((early.round, early.failure().code), (round - 1, Code::Early), "{at:?}: {early:?}");
@@ -214,7 +204,7 @@ fn too_few_are_left() {
         // Who is left hears why; who left does not.
         for (site, outcome) in run.sites.iter().enumerate() {
             match outcome {
-                Ok(report) if report.vanished => assert!(report.model.is_none(), "{}", name(site)),
+                Err(failure) if [0, 2, 4].contains(&site) => assert_eq!(failure.code, Code::Denied, "{failure}"),
                 Ok(report) => assert_eq!(report.model, result.model, "{}", name(site)),
                 Err(f) => panic!("{}: {f}", name(site)),
             }
@@ -240,9 +230,9 @@ fn too_few_are_left() {
             }
         }
         assert_eq!(questions.len(), round as usize, "{at:?}: a context for every question");
-        assert_eq!(questions[2].1, if at == Step::BeforeInput { 4 } else { 7 }, "{at:?}");
+        assert_eq!(questions[2].1, if at == Point::BeforeInput { 4 } else { 7 }, "{at:?}");
         let shares = lists.get(2).map_or(0, |(_, count)| *count);
         assert!(shares < THRESHOLD && lists.len() <= 3, "{at:?}: {shares}");
-        assert_eq!(shares, if at == Step::BeforeInput { 0 } else { 4 }, "{at:?}");
+        assert_eq!(shares, if at == Point::BeforeInput { 0 } else { 4 }, "{at:?}");
     }
 }

@@ -14,11 +14,10 @@ use veilsum_cluster::{
 };
 use veilsum_node::{
     app_messages::{Count, CountReady, JudgeRequest},
-    loopback::LOOPBACK_TIMING,
+    loopback::{LOOPBACK_TIMING, View},
     plan::{Column, Judge, PlanSpec},
     question::Question,
     role::{
-        View,
         aggregator_host::{AggregatorHost, HostConfig, HostEvent},
         client::{self, ClientConfig},
         dial::Line,
@@ -101,7 +100,7 @@ fn a_plan_whose_indices_take_80_gb_at_the_coordinator_is_refused() {
 fn seeding_is_answered_by_real_sites() {
     let mut work = fcm(5);
     work.recipe.seeding = Seeding::Candidates(Candidates { tries: 5, ..Candidates::usual(1) });
-    federate(made_up(&SIZES, 0.2, 3), &work, Vec::new(), false).0.result.expect("a result");
+    federate(made_up(&SIZES, 0.2, 3), &work, &[]).0.result.expect("a result");
 }
 
 // ---- a coordinator that asks what it likes --------------------------------------------------------------------------
@@ -109,9 +108,11 @@ fn seeding_is_answered_by_real_sites() {
 /// The real sites; what the first one receives goes to `view`.
 fn sites(cast: &Cast, coordinator: SocketAddr, intermediary: SocketAddr, view: &View) -> Vec<AbortHandle> {
     let site = |(i, (_, rows)): (usize, (String, Rows))| {
-        let view = (i == 0).then(|| view.clone());
         let mut config = cast.site(i, &rows, coordinator, intermediary);
-        config.party.view = view;
+        if i == 0 {
+            let view = view.clone();
+            config.party.heard = Arc::new(move |from, frame| view.lock().unwrap().push((from, frame.to_vec())));
+        }
         tokio::spawn(client::run(config)).abort_handle()
     };
     made_up(&SIZES, 0.2, 3).into_iter().enumerate().map(site).collect()

@@ -14,14 +14,14 @@ use veilsum_node::{
     documents::SitePolicy,
     error::Code,
     loopback::{LoopbackConfig, LoopbackRun},
-    role::client::{Step, Vanish},
 };
 use veilsum_proto::{
     plan::Terms,
     policy::{Floor, Policy},
 };
 use veilsum_testkit::{
-    in_process::{config, fcm, made_up, run, unit_square},
+    in_process::{config, fcm, losing, made_up, run, unit_square},
+    memory::Point,
     program::{Ended, Folder, Parties, Running, agree, start, veilsum},
 };
 
@@ -366,13 +366,9 @@ fn stopped(
     terms: impl FnOnce(&mut Terms) + Send + 'static,
 ) -> LoopbackRun {
     let work = fcm(unit_square(), 3, 0.0, 40, Seeding::Uniform { seed: 3 });
-    run(LoopbackConfig {
-        site,
-        terms: Box::new(terms),
-        vanish: vec![(lost, Vanish { round, at: Step::BeforeInput })],
-        state: Some(folder.0.clone()),
-        ..config(sites, &work)
-    })
+    let state = Some(folder.0.clone());
+    let config = LoopbackConfig { site, terms: Box::new(terms), state, ..config(sites, &work) };
+    run(losing(&[(lost, Point::BeforeInput, round)], config))
 }
 
 /// One site is lost near the end; gives over whom site 1 let totals become readable.

@@ -100,7 +100,6 @@ impl Cast {
                 head: None,
                 patience: Duration::from_secs(20),
                 agreed: true,
-                vanish: None,
             };
             post.extend(role.begin(client::run(config)));
             role

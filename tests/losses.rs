@@ -5,33 +5,20 @@ use veilsum_cluster::{
     Algorithm, Outcome, Rows,
     method::{Seeding, Validity},
 };
-use veilsum_node::{
-    error::Code,
-    loopback::{LoopbackConfig, LoopbackRun},
-    plan::PlanSpec,
-    role::client::{Step, Vanish},
-};
+use veilsum_node::{error::Code, loopback::LoopbackRun, plan::PlanSpec};
 use veilsum_proto::plan::Terms;
 use veilsum_testkit::{
     data::DataSet,
-    in_process::{columns_of, config, counted, dealt, fcm, made_up, max_difference, prepared, replay, unit_square},
+    in_process::{
+        Lost, columns_of, dealt, fcm, federate_under, made_up, max_difference, prepared, replay, unit_square,
+    },
+    memory::Point,
 };
 
 const SIZES: [usize; 5] = [60, 75, 81, 68, 90];
 
 fn work(epsilon: f64, rounds: u32) -> PlanSpec {
     fcm(unit_square(), 3, epsilon, rounds, Seeding::Uniform { seed: 11 })
-}
-
-/// A federation in which these sites vanish for good, and the sizes of its totals.
-fn lose(
-    sites: Vec<(String, Rows)>,
-    work: &PlanSpec,
-    vanish: &[(usize, Step, u32)],
-    change: impl FnOnce(&mut Terms) + Send + 'static,
-) -> (LoopbackRun, Vec<usize>) {
-    let vanish = vanish.iter().map(|(site, at, round)| (*site, Vanish { round: *round, at: *at })).collect();
-    counted(LoopbackConfig { terms: Box::new(change), vanish, ..config(sites, work) })
 }
 
 /// Coordinator and all sites but the lost one have the same early result, marked as such; the centres in the box.
@@ -43,11 +30,11 @@ fn ended_early(run: &LoopbackRun, lost: usize, round: u32) -> Vec<Vec<f64>> {
     assert!(early.reason.contains("REL-4") && early.reason.contains(&name), "{early:?}");
     assert!(!result.converged && result.model.as_ref().is_some_and(|m| m.converged == Some(false)));
     for (i, site) in run.sites.iter().enumerate() {
-        let report = site.as_ref().unwrap_or_else(|f| panic!("site {i}: {f}"));
-        assert_eq!(report.vanished, i == lost);
         if i == lost {
+            assert!(site.as_ref().is_err_and(|failure| failure.code == Code::Denied));
             continue;
         }
+        let report = site.as_ref().unwrap_or_else(|f| panic!("site {i}: {f}"));
         let (model, own) = (report.model.as_ref().expect("a model"), report.result.as_ref().expect("a result"));
         assert_eq!(Some(model), result.model.as_ref(), "one model everywhere");
         assert_eq!((own.ended_early.as_ref(), own.converged), (Some(early), false));
@@ -72,8 +59,8 @@ fn box_of(work: &PlanSpec, outcome: &Outcome) -> Vec<Vec<f64>> {
 fn a_site_that_is_lost_does_not_cost_the_result() {
     let (sites, work) = (made_up(&SIZES, 0.2, 5), work(0.0, 8));
     // Whoever leaves after its input is in that total, and missed in the next.
-    for (at, round) in [(Step::BeforeInput, 5), (Step::AfterInput, 4), (Step::BeforeUnmask, 4)] {
-        let (run, sizes) = lose(sites.clone(), &work, &[(2, at, round)], |_| {});
+    for (at, round) in [(Point::BeforeInput, 5), (Point::AfterInput, 4), (Point::BeforeUnmask, 4)] {
+        let (run, sizes) = federate_under(sites.clone(), &work, &[(2, at, round)], |_| {});
         // No total over fewer: what the lost one sent cannot be computed.
         assert_eq!(sizes, [5; 4], "{at:?}");
         let centres = ended_early(&run, 2, 4);
@@ -95,7 +82,7 @@ fn the_rest_of_a_smooth_run_is_estimated() {
         let data = DataSet::read(name);
         let sites = dealt(&data, 10, 3);
         let work = fcm(columns_of(&data), k, 1e-9, 300, Seeding::Uniform { seed: 7 });
-        let (run, sizes) = lose(sites.clone(), &work, &[(4, Step::BeforeInput, 12)], |_| {});
+        let (run, sizes) = federate_under(sites.clone(), &work, &[(4, Point::BeforeInput, 12)], |_| {});
         assert_eq!(sizes, [10; 11], "{name}");
         let result = run.result.as_ref().expect("a result");
         let early = result.ended_early.as_ref().expect("marked as early");
@@ -120,7 +107,7 @@ fn what_cannot_be_estimated_stays_at_the_last_totals() {
     let data = DataSet::read("pendigits");
     let sites = dealt(&data, 10, 3);
     let work = |rounds| fcm(columns_of(&data), 10, 0.0, rounds, Seeding::Uniform { seed: 7 });
-    let (run, sizes) = lose(sites.clone(), &work(12), &[(4, Step::BeforeInput, 7)], |_| {});
+    let (run, sizes) = federate_under(sites.clone(), &work(12), &[(4, Point::BeforeInput, 7)], |_| {});
     assert_eq!(sizes, [10; 6]);
     let result = run.result.as_ref().expect("a result");
     assert!(result.extrapolated.is_none() && !result.converged, "{result:?}");
@@ -132,7 +119,7 @@ fn what_cannot_be_estimated_stays_at_the_last_totals() {
 #[test]
 fn a_loss_in_the_count_makes_a_smaller_block() {
     let (sites, work) = (made_up(&[60, 75, 81, 68, 90, 55], 0.2, 5), work(0.0, 6));
-    let (run, sizes) = lose(sites.clone(), &work, &[(3, Step::BeforeInput, 0)], |_| {});
+    let (run, sizes) = federate_under(sites.clone(), &work, &[(3, Point::BeforeInput, 0)], |_| {});
     let result = run.result.as_ref().expect("a result");
     assert_eq!(sizes, [5; 7]);
     assert!(result.ended_early.is_none() && result.rounds == 6, "{:?}", result.ended_early);
@@ -147,12 +134,12 @@ fn a_loss_in_the_count_makes_a_smaller_block() {
 #[test]
 fn app_2_a_loss_between_count_and_first_question_takes_the_block() {
     let (sites, work) = (made_up(&[60, 75, 81, 68, 90, 55], 0.2, 5), work(0.0, 6));
-    let lost = [(3, Step::BeforeInput, 1)];
-    let (run, sizes) = lose(sites.clone(), &work, &lost, |_| {});
+    let lost = [(3, Point::BeforeInput, 1)];
+    let (run, sizes) = federate_under(sites.clone(), &work, &lost, |_| {});
     let failure = run.result.as_ref().expect_err("no total over fewer");
     assert_eq!((failure.code, sizes), (Code::Quorum, Vec::new()), "{failure}");
     let blocks = |terms: &mut Terms| (terms.block_size, terms.min_cohort) = (3, 3);
-    let (run, sizes) = lose(sites, &work, &lost, blocks);
+    let (run, sizes) = federate_under(sites, &work, &lost, blocks);
     let result = run.result.as_ref().expect("a result");
     assert_eq!((sizes, result.missing.len()), (vec![3; 7], 3));
     assert!(run.counted.as_ref().is_ok_and(|counted| counted.cohort.len() == 6 && !counted.handed_over));
@@ -177,7 +164,8 @@ fn every_number_of_a_result_is_over_one_named_cohort() {
     // The last question but one asks for the validity totals, the last one for silhouettes.
     for lost_at in [whole.questions, whole.questions - 1, whole.questions - 2] {
         let plain = replay(&work, &parts, |question| if question < lost_at { all.clone() } else { left.clone() });
-        let (run, sizes) = lose(sites.clone(), &work, &[(2, Step::BeforeInput, lost_at)], |terms| terms.block_size = 1);
+        let (run, sizes) =
+            federate_under(sites.clone(), &work, &[(2, Point::BeforeInput, lost_at)], |terms| terms.block_size = 1);
         assert_eq!(sizes.iter().filter(|n| **n == 4).count() as u32, plain.questions + 1 - lost_at, "{sizes:?}");
         let result = run.result.as_ref().expect("a result");
         assert!(max_difference(&result.centres_box, &box_of(&work, &plain)) < 1e-9);
@@ -214,7 +202,7 @@ fn centres_at_rest_stay_so_where_only_the_indices_are_missing() {
     let whole = replay(&work, &prepared(&work, &sites), |_| all.clone());
     assert!(whole.converged);
     for (at, rest) in [(whole.questions, true), (whole.questions - 1, false)] {
-        let (run, _) = lose(sites.clone(), &work, &[(2, Step::BeforeInput, at)], |_| {});
+        let (run, _) = federate_under(sites.clone(), &work, &[(2, Point::BeforeInput, at)], |_| {});
         ended_early(&run, 2, at - 1);
         let result = run.result.as_ref().expect("a result");
         assert_eq!(result.ended_early.as_ref().map(|early| early.at_rest), Some(rest), "{result:?}");
@@ -241,7 +229,7 @@ fn app_8_an_early_result_of_too_few_rows_is_none() {
         Seeding::Uniform { seed: 11 },
     );
     // One site goes, and the run goes on; then two more, which is too many.
-    let vanish = [(2, Step::BeforeInput, 2), (0, Step::BeforeInput, 3), (1, Step::BeforeInput, 3)];
+    let lost: [Lost; 3] = [(2, Point::BeforeInput, 2), (0, Point::BeforeInput, 3), (1, Point::BeforeInput, 3)];
     let left = SIZES.iter().sum::<usize>() as u64 - SIZES[2] as u64;
     // Hard groups add up to the rows; the sums of u^2 of K = 3 to a third of them at least.
     for (what, work, floor, enough) in [
@@ -251,7 +239,7 @@ fn app_8_an_early_result_of_too_few_rows_is_none() {
         ("fcm", &work(0.0, 8), left, false),
     ] {
         let terms = move |terms: &mut Terms| (terms.block_size, terms.min_total_rows) = (1, floor);
-        let (run, sizes) = lose(sites.clone(), work, &vanish, terms);
+        let (run, sizes) = federate_under(sites.clone(), work, &lost, terms);
         assert_eq!(sizes, [5, 4], "{what}");
         assert!(!run.counted.as_ref().is_ok_and(|counted| counted.handed_over), "{what}");
         let models = run.sites.iter().flatten().filter(|site| site.model.is_some()).count();
@@ -277,7 +265,7 @@ fn a_run_over_three_blocks_goes_on_without_one() {
     let blocks = |terms: &mut Terms| {
         (terms.block_size, terms.threshold, terms.colluders, terms.min_cohort) = (3, 6, 1, 6);
     };
-    let (run, totals) = lose(sites, &work, &[(4, Step::BeforeInput, 3)], blocks);
+    let (run, totals) = federate_under(sites, &work, &[(4, Point::BeforeInput, 3)], blocks);
     let result = run.result.as_ref().expect("a result");
     assert!(result.ended_early.is_none(), "{:?}", result.ended_early);
     assert_eq!((totals[..2].to_vec(), totals[2..].to_vec()), (vec![9; 2], vec![6; 5]));

@@ -12,10 +12,7 @@ use veilsum_cluster::{
     random::Stream,
     sampling::Sampling,
 };
-use veilsum_node::{
-    plan::{Judge, Labels, PlanSpec},
-    simulate,
-};
+use veilsum_node::plan::{Judge, Labels, PlanSpec};
 use veilsum_testkit::in_process::{federate, unit_square};
 
 const SITES: usize = 5;
@@ -70,7 +67,7 @@ fn plain(work: &PlanSpec, sites: &[Prepared]) -> Outcome {
 
 fn masked(work: &PlanSpec, sites: &[Prepared]) -> Outcome {
     let domain = work.domain().unwrap();
-    simulate::masked(&work.recipe, &domain, sites, work.sampling).unwrap()
+    veilsum_testkit::in_process::masked(&work.recipe, &domain, sites, work.sampling).unwrap()
 }
 
 fn relative(a: f64, b: f64) -> f64 {
@@ -222,7 +219,7 @@ fn sampled_sites_are_those_that_everybody_can_compute() {
     let sites = prepared(&work);
     let plain = pooled::sampled(&mut work.run(SITES).unwrap(), &sites, sampling).unwrap();
     same("sampled", &plain, &masked(&work, &sites));
-    let (run, sizes) = federate(named(), &work, Vec::new(), false);
+    let (run, sizes) = federate(named(), &work, &[]);
     let result = run.result.unwrap();
     assert_eq!(sizes, vec![SITES; 13], "nobody sees who was drawn");
     let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
@@ -242,7 +239,7 @@ fn every_method_over_quic() {
         work.labels = None;
         let sites = prepared(&work);
         let plain = plain(&work, &sites);
-        let (run, _) = federate(named(), &work, Vec::new(), false);
+        let (run, _) = federate(named(), &work, &[]);
         let result = run.result.unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(
             (result.rounds, result.converged, result.questions),
@@ -277,7 +274,7 @@ fn app_5_the_intermediary_judges_and_the_coordinator_chooses() {
         let plain = plain(&work, &sites);
         work.judge = Judge::Intermediary;
         work.check().unwrap();
-        let (run, _) = federate(named(), &work, Vec::new(), true);
+        let (run, _) = federate(named(), &work, &[]);
         let result = run.result.unwrap();
         assert_eq!((result.k, result.questions), (4, plain.questions));
         same_indices("judged", &plain.indices, &result.indices);

@@ -16,7 +16,6 @@ use veilsum_node::{
     loopback::LoopbackRun,
     plan::PlanSpec,
     question::{self, Question, Shared, SumBounds, Terms},
-    role::client::{Step as At, Vanish},
 };
 use veilsum_proto::{
     Rule, fixed,
@@ -29,6 +28,7 @@ use veilsum_proto::{
 };
 use veilsum_testkit::{
     in_process::{fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square},
+    memory::Point,
     program::Folder,
 };
 
@@ -502,7 +502,7 @@ fn a_federation_with_noise() {
     exact.recipe.seeding = Seeding::Given { centres: shifts.centres.clone() };
     let plain = replay(&exact, &prepared(&exact, &sites), |_| (0..SIZES.len()).collect());
     let plain: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
-    let (run, sizes) = federate(sites, &work, Vec::new(), true);
+    let (run, sizes) = federate(sites, &work, &[]);
     let result = run.result.as_ref().expect("a result");
     assert_eq!(sizes, [SIZES.len(); ROUNDS as usize + 1]);
     let off = max_difference(&result.centres_box, &plain);
@@ -544,8 +544,8 @@ fn sent(run: &LoopbackRun, kind: Kind) -> usize {
 #[test]
 fn noi_3_a_site_may_be_lost_where_the_plan_says_so() {
     let work = work(50.0);
-    let vanish = || vec![(3, Vanish { round: 2, at: At::AfterInput })];
-    let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &work, vanish(), true, |terms| {
+    let lost = [(3, Point::AfterInput, 2)];
+    let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &work, &lost, |terms| {
         (terms.min_cohort, terms.block_size) = (4, 1);
     });
     assert_eq!((sizes[0], sizes.len()), (5, ROUNDS as usize + 1));
@@ -572,8 +572,7 @@ fn noi_3_a_site_may_be_lost_where_the_plan_says_so() {
 #[test]
 fn noi_3_too_few_survivors_open_nothing() {
     let work = work(50.0);
-    let vanish = vec![(3, Vanish { round: 2, at: At::BeforeInput })];
-    let (run, sizes) = federate(made_up(&SIZES, 0.2, 5), &work, vanish, true);
+    let (run, sizes) = federate(made_up(&SIZES, 0.2, 5), &work, &[(3, Point::BeforeInput, 2)]);
     assert_eq!(sizes, [SIZES.len()], "one total, of everybody, and none after it");
     let result = run.result.as_ref().expect("what is out");
     let early = result.ended_early.as_ref().expect("too few are left");

@@ -80,7 +80,7 @@ fn against(
         found
     });
     runtime.shutdown_background();
-    (cast.federation, found)
+    (cast.federation.clone(), found)
 }
 
 async fn lie(hub: &mut AggregatorHost, mut conversation: MethodSession, change: impl Fn(u32, &mut Question)) {
@@ -193,7 +193,7 @@ fn an_honest_run_leaves_no_evidence_and_no_transcript_and_gives_every_site_its_o
     for i in 0..SIZES.len() {
         assert!(evidence_in(&folder.0.join(format!("site-{i}"))).is_empty());
     }
-    let (run, _) = federate(made_up(&SIZES, 0.2, 3), &federation.work, Vec::new(), false);
+    let (run, _) = federate(made_up(&SIZES, 0.2, 3), &federation.work, &[]);
     let result = run.result.unwrap();
     for site in run.sites {
         assert_eq!(site.unwrap().model, result.model);

@@ -18,7 +18,7 @@ fn work(data: &DataSet, name: &str, start: u32, epsilon: f64, rounds: u32) -> Pl
 }
 
 fn masked(data: &DataSet, work: &PlanSpec) -> RunResult {
-    let (run, sizes) = federate(dealt(data, SITES, 0), work, Vec::new(), false);
+    let (run, sizes) = federate(dealt(data, SITES, 0), work, &[]);
     let result = run.result.expect("a result");
     assert!(sizes.iter().all(|n| *n == SITES) && result.missing.is_empty(), "{sizes:?} {:?}", result.missing);
     assert_eq!((result.n_total, result.n_total_from), (Some(data.rows.len() as u64), Some("intermediary")));

@@ -16,13 +16,13 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 use veilsum_cluster::method::Seeding;
-use veilsum_node::role::client::{Step, Vanish};
 use veilsum_proto::{
     message::{COMMITMENT, Kind, kind_of},
     roster::PartyId,
 };
 use veilsum_testkit::{
     in_process::{fcm, federate, made_up, unit_square},
+    memory::Point,
     program::{Ended, Parties, Running, free_port, start, veilsum},
 };
 
@@ -287,8 +287,7 @@ fn masked_words_and_shares_are_not_logged() {
     tracing_subscriber::registry().with(lines.with_filter(filter)).try_init().expect("the only log of this process");
     let work = fcm(unit_square(), 3, 0.0, 6, Seeding::Uniform { seed: 3 });
     let sites = made_up(&SIZES, 0.2, 77);
-    let vanish = vec![(1, Vanish { round: 3, at: Step::BeforeInput })];
-    let (run, _) = federate(sites.clone(), &work, vanish, true);
+    let (run, _) = federate(sites.clone(), &work, &[(1, Point::BeforeInput, 3)]);
     run.result.as_ref().expect("a result");
     let log = String::from_utf8(log.0.lock().expect("a log").clone()).expect("text");
     assert!(log.contains("MaskedWords") && log.contains("SelfMaskShares"), "{log}");

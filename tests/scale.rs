@@ -97,7 +97,6 @@ fn a_run_of_many_sites_as_real_connections() {
                 head: None,
                 patience: Duration::from_secs(600),
                 agreed: true,
-                vanish: None,
             }));
             (runtime, client)
         })

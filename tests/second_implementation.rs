@@ -22,7 +22,7 @@ use veilsum_node::{
     loopback::LOOPBACK_TIMING,
     plan::PlanSpec,
     role::{
-        client::{self, ClientConfig, Step, Vanish},
+        client::{self, ClientConfig},
         server::{self, Progress, RunResult},
     },
     table,
@@ -30,6 +30,7 @@ use veilsum_node::{
 use veilsum_testkit::cast::Cast;
 use veilsum_testkit::{
     in_process::{fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square},
+    memory::Point,
     program::Folder,
 };
 
@@ -148,7 +149,7 @@ fn lines(said: &str, with: &str) -> usize {
 fn agrees(work: &PlanSpec) {
     let Some(python) = python() else { return };
     let ours = run(&python, work, None);
-    let (alone, sizes) = federate(made_up(&SIZES, 0.2, 5), work, Vec::new(), false);
+    let (alone, sizes) = federate(made_up(&SIZES, 0.2, 5), work, &[]);
     let alone = alone.result.expect("a result of Rust alone");
     assert_eq!((&ours.sizes, ours.result.rounds), (&sizes, alone.rounds));
     assert!(ours.sizes.iter().all(|n| *n == SIZES.len()), "{:?}", ours.sizes);
@@ -188,8 +189,8 @@ fn a_python_site_that_vanishes() {
     let Some(python) = python() else { return };
     let work = fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 11 });
     let ours = run(&python, &work, Some(4));
-    let vanish = vec![(PYTHON, Vanish { round: 4, at: Step::BeforeInput })];
-    let (alone, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &work, vanish, false, |terms| terms.block_size = 1);
+    let lost = [(PYTHON, Point::BeforeInput, 4)];
+    let (alone, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &work, &lost, |terms| terms.block_size = 1);
     let alone = alone.result.expect("a result of Rust alone");
     assert_eq!(ours.sizes, sizes);
     assert_eq!((ours.sizes[2], ours.sizes[3]), (SIZES.len(), SIZES.len() - 1));

@@ -14,7 +14,6 @@ use veilsum_node::{
     loopback::LoopbackRun,
     plan::PlanSpec,
     question::{self, Question},
-    role::client::{Step as At, Vanish},
 };
 use veilsum_proto::{
     codec,
@@ -25,6 +24,7 @@ use veilsum_proto::{
 use veilsum_testkit::{
     federation::{Kit, Verdict, World},
     in_process::{fcm, federate, federate_under, made_up, prepared, unit_square},
+    memory::Point,
 };
 
 /// Sizes that no length or number of the protocol has.
@@ -45,7 +45,7 @@ struct Frame {
     length: usize,
 }
 
-fn frames(view: &veilsum_node::role::View) -> Vec<Frame> {
+fn frames(view: &veilsum_node::loopback::View) -> Vec<Frame> {
     let take = |(from, bytes): &(PartyId, Vec<u8>)| {
         let (kind, length) = parse_header(bytes[..HEADER].try_into().unwrap()).expect("a header");
         assert_eq!(HEADER + length, bytes.len(), "{kind:?}");
@@ -195,7 +195,7 @@ fn the_views_hold_nothing_of_one_site() {
     let (work, sites) = (work(), made_up(&SIZES, 0.2, 17));
     let secret = secrets(&work, &prepared(&work, &sites));
     assert_eq!(secret.words.len(), ROUNDS as usize + 1);
-    let (run, _) = federate(sites.clone(), &work, Vec::new(), true);
+    let (run, _) = federate(sites.clone(), &work, &[]);
     let result = run.result.as_ref().expect("a result");
     assert_eq!(run.federation.terms.max_rows, terms_rows());
     let forbidden = forbidden(&run, &sites, &secret);
@@ -271,8 +271,8 @@ fn the_views_hold_nothing_of_one_site() {
 /// With a site missing, seeds of that one round come too: one for every survivor, and none twice.
 #[test]
 fn the_seeds_of_a_missing_site_are_those_of_one_round() {
-    let vanish = vec![(2, Vanish { round: 3, at: At::BeforeInput })];
-    let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 17), &work(), vanish, true, |terms| terms.block_size = 1);
+    let lost = [(2, Point::BeforeInput, 3)];
+    let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 17), &work(), &lost, |terms| terms.block_size = 1);
     assert_eq!(run.result.as_ref().expect("a result").missing, ["site-3"]);
     assert_eq!(sizes, [5, 5, 4, 4, 4, 4, 4]);
     let frames = frames(&run.coordinator_view);
@@ -296,7 +296,7 @@ fn exchanged_rows_leave_every_total_as_it_was() {
     let sites = made_up(&SIZES, 0.2, 23);
     let mut swapped = sites.clone();
     (swapped[1].1, swapped[3].1) = (sites[3].1.clone(), sites[1].1.clone());
-    let [a, b] = [sites, swapped].map(|s| federate(s, &work(), Vec::new(), false).0.result.expect("a result"));
+    let [a, b] = [sites, swapped].map(|s| federate(s, &work(), &[]).0.result.expect("a result"));
     let bits = |rows: &[Vec<f64>]| rows.iter().flatten().map(|x| x.to_bits()).collect::<Vec<_>>();
     assert_eq!(bits(&a.centres_box), bits(&b.centres_box));
     assert!(a.clusters.mass.iter().all(Option::is_some) && a.clusters == b.clusters);

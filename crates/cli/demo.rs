@@ -32,7 +32,6 @@ use veilsum_node::{
     release::{self, Prepared},
     report,
     result::RunResult,
-    role::client::{Step, Vanish},
     signed,
     signing::Writer,
 };
@@ -91,16 +90,15 @@ pub(crate) struct DemoArgs {
     /// Example rows, split and first centres. The noise of differential privacy is always fresh.
     #[arg(long, value_name = "S", help_heading = heading::ROWS)]
     pub seed: Option<u64>,
-    /// A site vanishes in a round; may be repeated
+    /// A site leaves in a round; may be repeated
     ///
-    /// It vanishes after its masked input arrived, as with SITE@ROUND:after. It vanishes before that with SITE@ROUND:before, and
-    /// before it helps to remove masks with SITE@ROUND:unmask.
+    /// It is gone as in a crash, once its masked input of that round has arrived.
     #[arg(long, value_name = "SITE@ROUND", help_heading = heading::COHORT)]
     pub drop: Vec<String>,
     /// Make all sites one block, and say what a loss does
     ///
     /// The parts of a block are released together. A run that loses a site of the block waits for it, or stops, and is then finished from what is out [default: every site is
-    /// a block by itself, so that a run goes on without those that vanish, and what they sent can be computed].
+    /// a block by itself, so that a run goes on without those that leave, and what they sent can be computed].
     #[arg(long, value_name = "WHAT", value_enum, help_heading = heading::COHORT)]
     pub on_loss: Option<Loss>,
     /// Seconds to wait for a site that is lost, with --on-loss wait
@@ -154,7 +152,7 @@ impl Verb for DemoArgs {
             None => source::example(&wish),
         };
         let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
-        let vanish = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
+        let drops = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
         let mut method = args.method.clone();
         // Here everybody's rows are known.
         method.noise.expected_rows.get_or_insert(source.sites.iter().map(|site| site.rows.len() as u64).sum());
@@ -179,7 +177,7 @@ impl Verb for DemoArgs {
                 "choose a smaller --k",
             ));
         }
-        let demo = Demo::of(&source.sites, &work, &vanish, args.on_loss.is_some());
+        let demo = Demo::of(&source.sites, &work, &drops, args.on_loss.is_some());
         if let Some(sampling) = work.sampling {
             let sites = source.sites.len();
             agreed::prove_sampling(sites, &demo.terms, sampling.count(sites)).map_err(|f| {
@@ -194,18 +192,12 @@ impl Verb for DemoArgs {
         }
         let terms = demo.terms;
         let run = block_on(loopback::run(LoopbackConfig {
-            sites: source.sites,
-            work: work.clone(),
             site,
-            terms: Box::new(move |t| *t = Terms { roster: t.roster, ..terms }),
-            vanish: vanish.clone(),
-            record: false,
-            state: None,
-            carrier: None,
-            way: None,
-            timing: loopback::timing_of(demo.rows.len()),
+            terms: Box::new(move |t| *t = terms),
+            drops: drops.clone(),
             on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),
             progress: Watch::default().watcher(json)?,
+            ..LoopbackConfig::new(source.sites, work.clone())
         }))?;
         let LoopbackRun { result, counted, sites, federation, coordinator, .. } = run;
         let mut result = result?;
@@ -215,13 +207,14 @@ impl Verb for DemoArgs {
         }
         for (name, outcome) in names.iter().zip(&sites) {
             if let Err(failure) = outcome
+                && failure.code != Code::Interrupted
                 && !result.missing.contains(name)
             {
                 result.warnings.push(format!("{name}: {}", failure.message));
             }
         }
-        for (site, Vanish { round, .. }) in vanish {
-            let gone = sites[site].as_ref().is_ok_and(|report| report.vanished);
+        for (site, round) in drops {
+            let gone = sites[site].as_ref().is_err_and(|failure| failure.code == Code::Interrupted);
             if !gone && !result.missing.contains(&names[site]) {
                 let (name, last) = (&names[site], result.questions);
                 result
@@ -273,7 +266,7 @@ impl Verb for DemoArgs {
         let sampling = result.privacy.as_ref().map(|privacy| privacy.sampling_error);
         crate::say!("\n{}", pooled::told(&pooled, sampling));
         if !result.missing.is_empty() {
-            crate::say!("(it has the rows of the sites that vanished, so it differs)");
+            crate::say!("(it has the rows of the sites that left, so it differs)");
         }
         crate::say!("traffic: {} kB in all", result.traffic.bytes() / 1000);
         for path in &written {
@@ -334,13 +327,13 @@ impl Demo<'_> {
     }
 
     /// Here everybody's rows are known, so the plan can promise what is true.
-    fn of<'a>(sites: &[LoopbackSite], work: &'a PlanSpec, vanish: &[(usize, Vanish)], blocks: bool) -> Demo<'a> {
+    fn of<'a>(sites: &[LoopbackSite], work: &'a PlanSpec, drops: &[(usize, u32)], blocks: bool) -> Demo<'a> {
         let rows: Vec<u64> = sites.iter().map(|site| site.rows.len() as u64).collect();
         let mut terms = loopback::default_terms(sites, work);
         loopback::sampled_terms(work, sites.len())(&mut terms);
         terms.max_rows = rows.iter().copied().max().unwrap_or(1);
-        let stay = rows.iter().enumerate().filter(|(site, _)| !vanish.iter().any(|(gone, _)| gone == site));
-        if !vanish.is_empty() && !blocks {
+        let stay = rows.iter().enumerate().filter(|(site, _)| !drops.iter().any(|(gone, _)| gone == site));
+        if !drops.is_empty() && !blocks {
             terms.block_size = 1;
         }
         // A count with noise may fall below any of them.
@@ -382,28 +375,17 @@ impl Demo<'_> {
     }
 }
 
-/// `SITE@ROUND[:before|:after|:unmask]`, SITE a name or a number from 1.
-fn parse_drop(text: &str, names: &[String]) -> Result<(usize, Vanish), Failure> {
+/// `SITE@ROUND`, SITE a name or a number from 1.
+fn parse_drop(text: &str, names: &[String]) -> Result<(usize, u32), Failure> {
     let bad = |why: String| {
-        Failure::new(
-            Code::Usage,
-            format!("--drop {text}: {why}"),
-            "write it as SITE@ROUND, for example 3@5 or 3@5:before",
-        )
+        Failure::new(Code::Usage, format!("--drop {text}: {why}"), "write it as SITE@ROUND, for example 3@5")
     };
-    let (site, when) = text.split_once('@').ok_or_else(|| bad("there is no @ in it".into()))?;
-    let (round, at) = when.split_once(':').unwrap_or((when, "after"));
-    let at = match at {
-        "before" => Step::BeforeInput,
-        "after" => Step::AfterInput,
-        "unmask" => Step::BeforeUnmask,
-        other => return Err(bad(format!("{other:?} is not before, after or unmask"))),
-    };
+    let (site, round) = text.split_once('@').ok_or_else(|| bad("there is no @ in it".into()))?;
     let round: u32 =
         round.parse().ok().filter(|r| *r > 0).ok_or_else(|| bad("the round is not a number from 1".into()))?;
     let by_name = names.iter().position(|n| n == site);
     let by_number = site.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|i| *i < names.len());
     let site =
         by_name.or(by_number).ok_or_else(|| bad(format!("there is no site {site:?}; there are {}", names.len())))?;
-    Ok((site, Vanish { round, at }))
+    Ok((site, round))
 }

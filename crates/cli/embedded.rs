@@ -12,7 +12,7 @@ use veilsum_node::{
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
     release::{Origin, Precision, Prepared, Rows},
     report,
-    role::{client::ClientConfig, intermediary::IntermediaryConfig, server::OnLoss, server::ServerConfig},
+    role::{client::ClientConfig, intermediary::IntermediaryConfig, server::ServerConfig},
     table::RowRules,
 };
 use veilsum_proto::{plan::Terms, roster::Roster};
@@ -160,18 +160,9 @@ pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Co
     let (site, told) = consent.policy(federation, &sites)?;
     let terms = Terms::clone(&federation.terms);
     let LoopbackRun { result, counted, sites, .. } = loopback::run(LoopbackConfig {
-        timing: loopback::timing_of(sites.len()),
-        sites,
-        work: federation.work.as_ref().clone(),
         site,
-        terms: Box::new(move |t| *t = Terms { roster: t.roster, ..terms }),
-        vanish: Vec::new(),
-        record: false,
-        state: None,
-        carrier: None,
-        way: None,
-        on_loss: OnLoss::Stop,
-        progress: Arc::new(|_| {}),
+        terms: Box::new(move |t| *t = terms),
+        ..LoopbackConfig::new(sites, federation.work.as_ref().clone())
     })
     .await?;
     let refused = sites.iter().zip(&names).find_map(|(site, name)| {

@@ -286,7 +286,7 @@ mod tests {
         let ids: Vec<Arc<Identity>> = (1..=5).map(|seed| Arc::new(Identity::from_seed(&[seed; 32]))).collect();
         let of = |work: &PlanSpec, max_rows| {
             let cast = Cast::of(ids.clone(), work, &["one", "two", "three"], |terms| terms.max_rows = max_rows);
-            cast.expect("a plan").federation
+            cast.expect("a plan").federation.clone()
         };
         let data = folder.0.join("rows.csv");
         let judge = Judge {

@@ -93,7 +93,7 @@ pub(crate) fn read(case: &Case, file: &PathBuf) -> Result<Rows, Failure> {
     Ok((rows, Arc::new(origin)))
 }
 
-struct World<'a> {
+struct Play<'a> {
     case: &'a Case,
     death: Option<&'a Death<'a>>,
     /// Answers to the coordinator.
@@ -143,7 +143,7 @@ fn run_with(case: &Case, rows: &[Rows], (like, death): (Option<&Seen>, Option<&D
     let standing = Standing { answered: Answered { number, ..Answered::default() }, ..Standing::default() };
     let standing = vec![standing; case.cast.federation.roster.sites.len()];
     let (judged, seen, site) = (None, Seen::default(), None);
-    let mut world = World { case, death, answered: 0, rows, like, talks, standing, twin_rng, rng, judged, seen, site };
+    let mut world = Play { case, death, answered: 0, rows, like, talks, standing, twin_rng, rng, judged, seen, site };
     runtime.block_on(async {
         world.begin().await;
         world.course().await;
@@ -153,7 +153,7 @@ fn run_with(case: &Case, rows: &[Rows], (like, death): (Option<&Seen>, Option<&D
     world.seen
 }
 
-impl World<'_> {
+impl Play<'_> {
     /// The real site starts, dials and is let in.
     async fn begin(&mut self) {
         let memory = Memory::default();
@@ -179,7 +179,6 @@ impl World<'_> {
             head: self.death.map(|death| death.state.with_extension("head")),
             patience: Duration::from_secs(5),
             agreed: self.case.agreed && self.case.cast.federation.work.recipe.noise.is_none(),
-            vanish: None,
         };
         self.site = Some(tokio::spawn(client::run(config)));
         let mut greeted = Step { told: None, frame: Vec::new(), sent: Vec::new() };

@@ -13,7 +13,6 @@ use veilsum_proto::{
     identity::Identity,
     message::{Kind, frame_encoded},
     suite::Hash,
-    testing::Kit,
 };
 pub use veilsum_testkit::{
     hub::Answer,
@@ -21,6 +20,7 @@ pub use veilsum_testkit::{
 };
 use veilsum_testkit::{
     hub::{Accepted, Hub},
+    kit::Kit,
     wire::{Directory, Keys, directory_hash, parts, round_context},
 };
 

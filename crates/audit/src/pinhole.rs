@@ -13,7 +13,7 @@ use veilsum_node::{
     question::{Question, SumBounds, Terms, contribute},
     replay::Replay,
 };
-use veilsum_proto::testing::Kit;
+use veilsum_testkit::kit::Kit;
 
 use crate::{
     finding::{Attack, Found, Limit, Measure, Rate},

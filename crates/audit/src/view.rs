@@ -10,9 +10,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail, ensure};
 use veilsum_cluster::{Batch, Method, Prepared, Rows, Statistic, Step};
 use veilsum_node::{
-    loopback::{self, LoopbackConfig},
+    loopback::{self, LoopbackConfig, View},
     question::{Layout, Question, Terms, contribute},
-    role::View,
 };
 use veilsum_proto::{
     fixed,

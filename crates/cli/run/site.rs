@@ -79,7 +79,6 @@ pub(crate) fn prepare_with(
         head: Some(head_of(&key)),
         patience: waiting(args.patience.join_timeout),
         agreed: false,
-        vanish: None,
     })
 }
 

@@ -149,7 +149,7 @@ mod tests {
     use veilsum_cluster::{Centres, Query, method::Scale, query::Moments};
 
     use super::*;
-    use crate::testing::work;
+    use crate::tests::work;
 
     fn question(x: f64) -> Batch {
         let centres = Centres::from_rows(&[vec![x, 0.5], vec![0.5, x]]).unwrap();

@@ -441,7 +441,7 @@ mod tests {
     use veilsum_cluster::sampling::Sampling;
 
     use super::*;
-    use crate::testing::{kit, terms, work};
+    use crate::tests::{kit, terms, work};
 
     #[test]
     fn many_names_are_a_short_line() {

@@ -14,7 +14,6 @@
 //! 6. [`release`], [`replay`], [`admission`]: the one door through which a site's answer leaves, from the inside out: may the answer
 //!    leave, does the site's own copy of the method ask it, does the question belong to the plan and come in its turn;
 //! 7. [`cost`], [`forecast`]: what a whole plan costs in bytes, and what it gives away;
-//! 8. `testing` (with the feature of that name): plans for tests.
 
 pub mod admission;
 pub mod agreed;
@@ -38,6 +37,8 @@ pub mod replay;
 pub mod result;
 pub mod schema;
 pub mod signed;
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;
+#[cfg(test)]
+extern crate self as veilsum_federation;
+#[cfg(test)]
+mod tests;
 pub mod traffic;

@@ -360,7 +360,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::testing::work;
+    use crate::tests::work;
 
     /// [FIX-4]: what coarse steps do to a mean at the wall of the box is nobody's lie.
     #[test]

@@ -426,7 +426,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::work;
+    use crate::tests::work;
 
     fn sample() -> Model {
         let centres = Centres::from_rows(&[vec![0.1, 0.2], vec![1.0 / 3.0, 0.9]]).unwrap();

@@ -179,7 +179,7 @@ mod tests {
     use veilsum_cluster::{Algorithm, Centres, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
 
     use super::*;
-    use crate::{plan::Judge, question, testing};
+    use crate::{plan::Judge, question, tests as testing};
 
     /// A copy that has been given the first `totals` totals, or all of them, over three sites of six rows.
     fn copy(judge: Judge, min_total_rows: u64, totals: usize) -> Replay {

@@ -4,15 +4,12 @@ use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
-use veilsum_proto::{
-    aggregator,
-    plan::Terms,
-    policy::Asked,
-    roster::{PartyId, check_sites},
-};
-
 use veilsum_node::error::{Code, Failure};
-use veilsum_node::simulate::{Spent, Stage};
+use veilsum_proto::roster::check_sites;
+use veilsum_testkit::{
+    cost::{Cost, Timed},
+    measure::cpu,
+};
 
 /// `veilsum-lab simulate`. Times are processor time, but for a whole round, which is time on the wall.
 #[derive(Args, Debug, Clone)]
@@ -34,7 +31,7 @@ pub(crate) struct SimulateArgs {
 /// Runs the state machines and says what they cost.
 ///
 /// # Errors
-/// A [`Failure`] for numbers that the protocol does not allow, too few sites left, or a wrong total, which is a defect.
+/// A [`Failure`] for numbers that the protocol does not allow, or too few sites left. A wrong total is a defect, and ends it.
 pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
     let n = args.sites;
     check_sites(n).map_err(|e| Failure::input(e, "simulate 3 to 1,000 --sites"))?;
@@ -48,55 +45,24 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
             "see `veilsum-lab simulate --help`",
         ));
     }
-    let terms = Terms {
-        roster: veilsum_proto::suite::Hash::default(),
-        min_cohort: 3,
-        threshold: 0,
-        colluders: 0,
-        block_size: 1,
-        // Twice as many as are used, so that no further deck is made ready in the last round that is measured.
-        slots: (2 * args.rounds).min(256) as u16,
-        max_rows: 1_000,
-        min_total_rows: 0,
-        application: Vec::new(),
-    };
-    // Any numbers do: masks hide them all alike. The same ones for every site make the total easy to check.
-    let number = |place: usize| (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let answer = |_: u16, asked: &Asked| Ok((0..asked.words).map(number).collect());
-    let mut stage = Stage::new(n, PartyId::Coordinator, terms, Box::new(answer))?;
-    stage.until(|e| matches!(e, aggregator::Event::DeckReady { .. }))?;
-    let deck = stage.spent;
+    // Twice as many slots as are used, so that no further deck is made ready in the last round that is measured.
+    let slots = (2 * args.rounds).min(256) as u16;
+    let mut timed = Timed::by(Some(|| cpu().unwrap_or_default()), n, slots);
     let lost = (args.drop * n as f64).round() as u16;
-    let mut before = stage.spent;
+    // The last ones of the roster; whoever is gone stays away.
+    let (first, half) = (n as u16 - lost, n as u16 - lost + lost / 2);
     let mut rounds = Vec::new();
-    for round in 0..args.rounds {
-        if round == 0 {
-            // The last ones of the roster; whoever is gone stays away.
-            let first = n as u16 - lost;
-            stage.gone.extend(first..first + lost / 2);
-            stage.leaving.extend(first + lost / 2..n as u16);
-        }
+    for round in 1..=args.rounds {
         let begun = Instant::now();
-        stage.ask(round.to_le_bytes().to_vec(), args.length);
-        let event = stage.until(|e| matches!(e, aggregator::Event::Total { .. }))?;
-        if let aggregator::Event::Total { values, cohort, .. } = event {
-            let sites = cohort.len() as u64;
-            if values.iter().enumerate().any(|(place, v)| *v != number(place).wrapping_mul(sites)) {
-                return Err(Failure::new(Code::Internal, "a total is wrong", "this is a defect, please report it"));
-            }
-            if round + 1 == args.rounds {
-                stage.close()?;
-            }
-            rounds.push((cohort.len(), since(before, stage.spent), begun.elapsed()));
-            before = stage.spent;
-        }
+        let cost = timed.lossy(args.length, first..half, half..n as u16, round == args.rounds)?;
+        rounds.push((cost, begun.elapsed()));
     }
     let value = json!({
         "sites": n, "length": args.length, "missing": lost,
-        "deck": cost(&deck, n),
-        "rounds": rounds.iter().map(|(sites, spent, whole)| {
+        "deck": cost(timed.deck(), n),
+        "rounds": rounds.iter().map(|(spent, whole)| {
             let mut value = cost(spent, n);
-            value["sites_in_total"] = json!(sites);
+            value["sites_in_total"] = json!(spent.alive);
             value["whole_ms"] = json!(1e3 * whole.as_secs_f64());
             value
         }).collect::<Vec<_>>(),
@@ -105,21 +71,12 @@ pub(crate) fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
     crate::print(json, &value, &format!("{value:#}"))
 }
 
-fn since(before: Spent, now: Spent) -> Spent {
-    Spent {
-        aggregator: now.aggregator - before.aggregator,
-        sites: now.sites - before.sites,
-        upload: now.upload - before.upload,
-        download: now.download - before.download,
-    }
-}
-
-fn cost(spent: &Spent, n: usize) -> serde_json::Value {
+fn cost(cost: &Cost, n: usize) -> serde_json::Value {
     json!({
-        "aggregator_ms": 1e3 * spent.aggregator.as_secs_f64(),
-        "site_ms": 1e3 * spent.sites.as_secs_f64() / n as f64,
-        "upload_bytes_per_site": spent.upload / n as u64,
-        "download_bytes": spent.download,
+        "aggregator_ms": 1e3 * cost.aggregator_total().as_secs_f64(),
+        "site_ms": 1e3 * cost.sites_total().as_secs_f64() / n as f64,
+        "upload_bytes_per_site": cost.sent / n as u64,
+        "download_bytes": cost.received,
     })
 }
 

@@ -29,7 +29,7 @@
 //! 5. [`role`]: site, coordinator and intermediary as programs over links.
 //! 6. [`checkup`]: what can be known of the way to the others before a run.
 //! 7. [`by_hand`]: a role without I/O, for a program that carries its letters.
-//! 8. [`simulate`], [`rehearsal`], [`split`], [`loopback`]: whole federations in one process.
+//! 8. [`loopback`], [`rehearsal`], [`split`]: whole federations in one process.
 //!
 //! The modules of [`veilsum_federation`] are here under their own names.
 
@@ -49,7 +49,6 @@ pub mod rehearsal;
 pub mod report;
 pub mod role;
 pub mod signing;
-pub mod simulate;
 pub mod split;
 pub mod store;
 pub mod table;

@@ -2,15 +2,25 @@
 //!
 //! For the demonstration, for tests, and for auditors who want to record what a party really receives.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex, OnceLock},
+    time::Duration,
+};
 
-use tokio::{sync::oneshot, task::JoinHandle};
+use tokio::{
+    sync::oneshot,
+    task::{AbortHandle, JoinHandle},
+};
 use veilsum_proto::{
     aggregator::Timing,
     identity::Identity,
+    message::{Kind, context_of, kind_of},
     plan::Terms,
     policy::{Floor, Policy},
-    roster::{Member, Roster},
+    roster::{Member, PartyId, Roster},
     suite::Hash,
 };
 
@@ -21,8 +31,7 @@ use crate::{
     plan::{OutOfBox, PlanSpec},
     release::{Domain, Origin, Prepared, Rows},
     role::{
-        View,
-        client::{self, ClientConfig, ClientReport, Vanish},
+        client::{self, ClientConfig, ClientReport},
         config::Party,
         intermediary::{self, Counted, IntermediaryConfig},
         progress::Watcher,
@@ -116,8 +125,8 @@ pub struct LoopbackConfig {
     pub site: SitePolicy,
     /// Changes the default terms.
     pub terms: Box<dyn FnOnce(&mut Terms) + Send>,
-    /// Sites that vanish, by place.
-    pub vanish: Vec<(usize, Vanish)>,
+    /// Sites, by place, whose process ends as in a crash once the coordinator has their masked input of this round, counted from 1.
+    pub drops: Vec<(usize, u32)>,
     /// Whether to record what every aggregator receives.
     pub record: bool,
     /// How long to wait.
@@ -126,16 +135,34 @@ pub struct LoopbackConfig {
     pub on_loss: OnLoss,
     /// Folder under which every site keeps its journals and its ledger; without one, nothing is kept.
     pub state: Option<PathBuf>,
-    /// The address at which sites reach an aggregator that listens at another; at that one itself where there is none.
-    pub way: Option<Way>,
-    /// What links run on; the usual carrier where there is none.
-    pub carrier: Option<Arc<dyn Carrier>>,
+    /// What the links of a party run on: coordinator, intermediary, then the sites.
+    pub carrier: Box<dyn Fn(usize) -> Arc<dyn Carrier> + Send + Sync>,
     /// Told how the run goes.
     pub progress: Watcher,
 }
 
-/// From the address of an aggregator to the one at which sites reach it, such as a relay's.
-pub type Way = Box<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
+impl LoopbackConfig {
+    /// On QUIC, under the toys' policy and the default terms; nobody is missing, and nothing is kept.
+    pub fn new(sites: Vec<LoopbackSite>, work: PlanSpec) -> LoopbackConfig {
+        let network = Arc::new(Network::new(Transport::Quic, None));
+        LoopbackConfig {
+            timing: timing_of(sites.len()),
+            sites,
+            work,
+            site: toy_policy(),
+            terms: Box::new(|_| {}),
+            drops: Vec::new(),
+            record: false,
+            on_loss: OnLoss::Stop,
+            state: None,
+            carrier: Box::new(move |_| network.clone()),
+            progress: Arc::new(|_| {}),
+        }
+    }
+}
+
+/// Every frame that an aggregator received, in order: the view that an auditor attacks.
+pub type View = Arc<Mutex<Vec<(PartyId, Vec<u8>)>>>;
 
 /// The policy of sites whose data are made up: the protocol's own floor, and nothing else; what a site that leaves sent may
 /// be computed, where the plan lets it.
@@ -177,56 +204,67 @@ pub struct LoopbackRun {
     pub coordinator: Arc<Identity>,
 }
 
-/// Makes identities, roster and plan, runs every role to its end.
-///
-/// # Errors
-/// A [`Failure`] where the federation cannot be set up; failures of roles are in the result.
-pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
+/// Identities for the two aggregators and so many sites.
+pub fn fresh(sites: usize) -> Vec<Arc<Identity>> {
     let mut rng = system_rng();
-    let identities: Vec<Arc<Identity>> =
-        (0..config.sites.len() + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
+    (0..sites + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect()
+}
+
+/// Coordinator, intermediary, and sites of these names.
+pub fn roster_of(identities: &[Arc<Identity>], names: &[impl AsRef<str>]) -> Roster {
     let member = |i: usize, name: &str, address: &str| Member {
         name: name.into(),
         key: identities[i].public(),
         address: address.into(),
     };
-    let roster = Roster {
+    Roster {
         name: "loopback".into(),
         coordinator: member(0, "coordinator", "127.0.0.1:0"),
         intermediary: member(1, "intermediary", "127.0.0.1:0"),
-        sites: config.sites.iter().enumerate().map(|(i, site)| member(i + 2, &site.name, "")).collect(),
-    };
+        sites: names.iter().enumerate().map(|(i, name)| member(i + 2, name.as_ref(), "")).collect(),
+    }
+}
+
+/// Makes identities, roster and plan, runs every role to its end.
+///
+/// # Errors
+/// A [`Failure`] where the federation cannot be set up; failures of roles are in the result.
+pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
+    let identities = fresh(config.sites.len());
+    let names: Vec<&str> = config.sites.iter().map(|site| &*site.name).collect();
+    let roster = roster_of(&identities, &names);
     roster.check()?;
-    let mut terms = Terms { roster: roster.hash(), ..default_terms(&config.sites, &config.work) };
+    let mut terms = default_terms(&config.sites, &config.work);
     (config.terms)(&mut terms);
+    let terms = Terms { roster: roster.hash(), ..terms };
     terms.check(&roster)?;
     let federation = Federation::new(roster, terms)?;
     let work = &federation.work;
     let domain = work.domain()?;
-    let rows: Vec<(Arc<Prepared>, Arc<Origin>)> = config
-        .sites
-        .iter()
-        .map(|site| {
-            let prepared = site.prepare(&domain, work.out_of_box)?;
-            Ok((Arc::new(prepared), Arc::new(site.origin(work))))
-        })
-        .collect::<Result<_, Failure>>()?;
-
+    let prepared: Vec<Prepared> =
+        config.sites.iter().map(|site| site.prepare(&domain, work.out_of_box)).collect::<Result<_, _>>()?;
     let (coordinator_view, intermediary_view) = (View::default(), View::default());
-    let carrier = config.carrier.unwrap_or_else(|| Arc::new(Network::new(Transport::Quic, None)));
-    let party = |i: usize, view: Option<&View>| Party {
-        identity: identities[i].clone(),
-        federation: federation.clone(),
-        carrier: carrier.clone(),
-        progress: Arc::new(|_| {}),
-        bytes: Arc::default(),
-        view: view.filter(|_| config.record).cloned(),
+    let party =
+        |i: usize| Party { carrier: (config.carrier)(i), ..Party::new(identities[i].clone(), federation.clone()) };
+    let recorded = |view: &View| {
+        let view = view.clone();
+        move |from: PartyId, frame: &[u8]| {
+            if let Some(mut view) = config.record.then(|| view.lock().ok()).flatten() {
+                view.push((from, frame.to_vec()));
+            }
+        }
     };
-    let any: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0));
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
 
-    let (bound, coordinator) = oneshot::channel();
+    let running: Arc<OnceLock<Vec<AbortHandle>>> = Arc::default();
+    let (record, dropped) = (recorded(&coordinator_view), dropping(config.drops, running.clone()));
+    let heard = Arc::new(move |from: PartyId, frame: &[u8]| {
+        record(from, frame);
+        dropped(from, frame);
+    });
+    let (bound, address) = oneshot::channel();
     let server = tokio::spawn(server::run(ServerConfig {
-        party: Party { progress: config.progress, ..party(0, Some(&coordinator_view)) },
+        party: Party { progress: config.progress, heard, ..party(0) },
         entrance: any.into(),
         without: Vec::new(),
         timing: config.timing,
@@ -236,10 +274,10 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
         state: None,
         bound: Some(bound),
     }));
-    let coordinator = coordinator.await.map_err(not_bound)?;
+    let coordinator = address.await.map_err(not_bound)?;
     let (bound, address) = oneshot::channel();
     let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
-        party: party(1, Some(&intermediary_view)),
+        party: Party { heard: Arc::new(recorded(&intermediary_view)), ..party(1) },
         listen: any,
         coordinator: coordinator.into(),
         timing: config.timing,
@@ -248,27 +286,22 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
         bound: Some(bound),
     }));
     let intermediary = address.await.map_err(not_bound)?;
-    let way = |address| config.way.as_ref().map_or(address, |way| way(address));
-    let (near_coordinator, near_intermediary) = (way(coordinator), way(intermediary));
-    let clients: Vec<JoinHandle<Result<ClientReport, Failure>>> = rows
-        .into_iter()
-        .enumerate()
-        .map(|(i, (rows, origin))| {
-            tokio::spawn(client::run(ClientConfig {
-                party: party(i + 2, None),
-                site: config.site.clone(),
-                rows,
-                origin,
-                coordinator: near_coordinator.into(),
-                intermediary: near_intermediary.into(),
-                state: config.state.as_ref().map(|folder| folder.join(format!("site-{i}"))),
-                head: config.state.as_ref().map(|folder| folder.join(format!("site-{i}.head"))),
-                patience: Duration::from_millis(config.timing.join),
-                agreed: config.work.recipe.noise.is_none(),
-                vanish: config.vanish.iter().find(|(site, _)| *site == i).map(|(_, v)| *v),
-            }))
-        })
-        .collect();
+    let mut clients = Vec::new();
+    for (i, (site, rows)) in config.sites.iter().zip(prepared).enumerate() {
+        clients.push(tokio::spawn(client::run(ClientConfig {
+            party: party(i + 2),
+            site: config.site.clone(),
+            rows: Arc::new(rows),
+            origin: Arc::new(site.origin(work)),
+            coordinator: coordinator.into(),
+            intermediary: intermediary.into(),
+            state: config.state.as_ref().map(|folder| folder.join(format!("site-{i}"))),
+            head: config.state.as_ref().map(|folder| folder.join(format!("site-{i}.head"))),
+            patience: Duration::from_millis(config.timing.join),
+            agreed: config.work.recipe.noise.is_none(),
+        })));
+    }
+    let _ = running.set(clients.iter().map(JoinHandle::abort_handle).collect());
     let result = joined(server).await;
     let counted = joined(counter).await;
     let mut sites = Vec::with_capacity(clients.len());
@@ -279,10 +312,30 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     Ok(LoopbackRun { result, counted, sites, coordinator_view, intermediary_view, federation, coordinator })
 }
 
+/// Looks at what reaches the coordinator, and ends the task of a site whose masked input of its last round is there.
+fn dropping(drops: Vec<(usize, u32)>, running: Arc<OnceLock<Vec<AbortHandle>>>) -> impl Fn(PartyId, &[u8]) {
+    // An input that is sent again has the context of its round.
+    let inputs: Mutex<Vec<BTreeSet<Hash>>> = Mutex::new(vec![BTreeSet::new(); drops.len()]);
+    move |from, frame| {
+        let (Some(Kind::MaskedInput), Some(context)) = (kind_of(frame), context_of(frame)) else { return };
+        let (Ok(mut inputs), Some(running)) = (inputs.lock(), running.get()) else { return };
+        for ((site, round), inputs) in drops.iter().zip(&mut *inputs) {
+            if from == PartyId::Site(*site as u16) && inputs.insert(context) && inputs.len() == *round as usize {
+                running[*site].abort();
+            }
+        }
+    }
+}
+
 fn not_bound(_: oneshot::error::RecvError) -> Failure {
     Failure::new(Code::Network, "a port on 127.0.0.1 could not be opened", "check that loopback UDP is allowed")
 }
 
 async fn joined<T>(task: JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
-    task.await.unwrap_or_else(|e| Err(Failure::new(Code::Internal, e, "this is a defect, please report it")))
+    task.await.unwrap_or_else(|e| {
+        Err(match e.is_cancelled() {
+            true => Failure::new(Code::Interrupted, "its process was ended in mid-run", "start again without --drop"),
+            false => Failure::new(Code::Internal, e, "this is a defect, please report it"),
+        })
+    })
 }

@@ -3,17 +3,38 @@
 //! Every party of the rehearsal, this site included, has a throwaway identity; so nothing that comes out of it could be
 //! used in the real run, and the real key signs nothing.
 
-use veilsum_proto::{aggregator, roster::PartyId};
+use std::sync::Arc;
 
-pub use crate::simulate::Sent;
+use veilsum_proto::{
+    aggregator::{self, Aggregator, AggregatorConfig, Event, Millis, Timing},
+    message::{Disclosure, Kind, kind_of},
+    plan::Terms,
+    policy::{self, Floor, Policy, Request},
+    roster::PartyId,
+    site::{self, Site, SiteConfig},
+};
+
 use crate::{
     cost::slots_of,
+    documents::Federation,
     error::{Code, Failure},
+    loopback::{fresh, roster_of},
+    role::system_rng,
 };
-use crate::{documents::Federation, simulate::Stage};
 
 /// Parties of a rehearsal at most. A deck costs the square of this; sizes beyond it follow from the layouts.
 pub const MAX_REHEARSED: usize = 24;
+
+/// A frame that this site sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sent {
+    /// Its kind.
+    pub kind: Kind,
+    /// All of it.
+    pub bytes: usize,
+    /// What it gives away.
+    pub discloses: Disclosure,
+}
 
 /// What this site sent, step by step.
 pub struct Rehearsal {
@@ -34,41 +55,147 @@ pub struct Rehearsal {
 /// # Errors
 /// A [`Failure`] where the protocol itself refuses, which is then a defect.
 pub fn rehearse(federation: &Federation, role: PartyId, query: &[u8], answer: Vec<u64>) -> Result<Rehearsal, Failure> {
-    let is_total = |e: &aggregator::Event| matches!(e, aggregator::Event::Total { .. });
-    let words = answer.len();
-    let (mut stage, deck) = set_up(federation, role, &answer)?;
-    stage.ask(query.to_vec(), words);
-    stage.until(is_total)?;
-    let round = of_round(stage.take_sent());
-    // On a stage of its own: the same question may not be asked twice over different cohorts.
-    let (mut stage, _) = set_up(federation, role, &answer)?;
-    stage.gone.insert(1);
-    stage.ask(query.to_vec(), words);
-    let goes_on = match stage.until(is_total) {
-        Ok(_) => true,
+    let is_total = |e: &Event| matches!(e, Event::Total { .. });
+    let (mut parties, deck) = Parties::with_a_deck(federation, role, &answer)?;
+    parties.ask(query);
+    parties.until(is_total)?;
+    let round = of_round(parties.sent);
+    // Among others: the same question may not be asked twice over different cohorts.
+    let (mut parties, _) = Parties::with_a_deck(federation, role, &answer)?;
+    parties.missing = Some(1);
+    parties.ask(query);
+    let goes_on = match parties.until(is_total) {
+        Ok(()) => true,
         Err(f) if f.code == Code::Quorum => false,
         Err(f) => return Err(f),
     };
-    Ok(Rehearsal { sites: stage.sites(), deck, round, missing: of_round(stage.take_sent()), goes_on })
+    Ok(Rehearsal { sites: parties.sites.len(), deck, round, missing: of_round(parties.sent), goes_on })
 }
 
-/// A stage with its deck, and what the first site, which is this one, sent for that.
-fn set_up<'a>(federation: &Federation, role: PartyId, answer: &'a [u64]) -> Result<(Stage<'a>, Vec<Sent>), Failure> {
-    let n = federation.roster.sites.len();
-    let small = n.min(MAX_REHEARSED);
-    let mut terms = federation.terms.as_ref().clone();
-    terms.slots = slots_of(&terms, role);
-    if small < n {
-        // Numbers for the real cohort may not fit the smaller one; none of them changes what is sent.
-        (terms.min_cohort, terms.threshold, terms.colluders) = (3, 0, 0);
+/// An aggregator and its sites in memory and in virtual time; the first site is this one.
+struct Parties<'a> {
+    terms: Arc<Terms>,
+    aggregator: Aggregator,
+    sites: Vec<Site>,
+    answer: &'a [u64],
+    /// A site that gets no more frames.
+    missing: Option<u16>,
+    now: Millis,
+    sent: Vec<Sent>,
+}
+
+impl<'a> Parties<'a> {
+    /// With a deck, and what this site sent for that.
+    fn with_a_deck(
+        federation: &Federation,
+        role: PartyId,
+        answer: &'a [u64],
+    ) -> Result<(Parties<'a>, Vec<Sent>), Failure> {
+        let n = federation.roster.sites.len();
+        let small = n.min(MAX_REHEARSED);
+        let names: Vec<String> = (0..small).map(|i| format!("party-{i}")).collect();
+        let identities = fresh(small);
+        let roster = Arc::new(roster_of(&identities, &names));
+        let slots = slots_of(&federation.terms, role);
+        let mut terms = Terms { roster: roster.hash(), slots, ..federation.terms.as_ref().clone() };
+        if small < n {
+            // Numbers for the real cohort may not fit the smaller one; none of them changes what is sent.
+            (terms.min_cohort, terms.threshold, terms.colluders) = (3, 0, 0);
+        }
+        terms.check(&roster)?;
+        let terms = Arc::new(terms);
+        let site = |identity: &Arc<_>| {
+            Site::new(SiteConfig {
+                identity: Arc::clone(identity),
+                roster: roster.clone(),
+                terms: terms.clone(),
+                floor: rehearsing(),
+                aggregator: role,
+            })
+        };
+        let sites = identities[2..].iter().map(site).collect::<Result<Vec<_>, _>>()?;
+        let config = AggregatorConfig {
+            identity: identities[usize::from(role == PartyId::Intermediary)].clone(),
+            roster,
+            terms: terms.clone(),
+            role,
+            timing: Timing { join: 1_000, phase: 1_000, grace: 1_000, resend: 1_000_000 },
+            slots,
+        };
+        let now = Millis(0);
+        let mut aggregator = Aggregator::new(config, now, &mut system_rng())?;
+        (0..small as u16).for_each(|i| aggregator.handle(aggregator::Input::Attached(i), now));
+        let mut parties = Parties { terms, aggregator, sites, answer, missing: None, now, sent: Vec::new() };
+        parties.until(|e| matches!(e, Event::DeckReady { .. }))?;
+        let deck = std::mem::take(&mut parties.sent);
+        Ok((parties, deck))
     }
-    let values = move |site, asked: &veilsum_proto::policy::Asked| {
-        Ok(if site == 0 { answer.to_vec() } else { vec![0; asked.words] })
-    };
-    let mut stage = Stage::new(small, role, terms, Box::new(values))?;
-    stage.until(|e| matches!(e, aggregator::Event::DeckReady { .. }))?;
-    let deck = stage.take_sent();
-    Ok((stage, deck))
+
+    fn ask(&mut self, query: &[u8]) {
+        let input = aggregator::Input::Ask { query: query.to_vec(), words: self.answer.len() };
+        self.aggregator.handle(input, self.now);
+    }
+
+    /// Carries frames until the aggregator reports what is wanted; where nothing moves, time passes.
+    fn until(&mut self, wanted: impl Fn(&Event) -> bool) -> Result<(), Failure> {
+        loop {
+            let (mut replies, mut reached) = (Vec::new(), false);
+            while let Some(output) = self.aggregator.poll() {
+                match output {
+                    aggregator::Output::Send { to, bytes } if self.missing != Some(to) => {
+                        replies.extend(self.replies(to, &bytes)?.into_iter().map(|reply| (to, reply)));
+                    }
+                    aggregator::Output::Event(Event::Failed(e)) => return Err(e.into()),
+                    aggregator::Output::Event(event) => reached |= wanted(&event),
+                    _ => {}
+                }
+            }
+            for (from, bytes) in &replies {
+                self.aggregator.handle(aggregator::Input::Message { from: *from, bytes }, self.now);
+            }
+            if reached {
+                return Ok(());
+            }
+            if replies.is_empty() {
+                let stands_still = || Failure::new(Code::Internal, "the rehearsal stands still", "please report it");
+                self.now = Millis(self.aggregator.next_wake().ok_or_else(stands_still)?.0.max(self.now.0) + 1);
+                self.aggregator.handle(aggregator::Input::Tick, self.now);
+            }
+        }
+    }
+
+    /// What a site sends on this frame.
+    fn replies(&mut self, to: u16, frame: &[u8]) -> Result<Vec<Arc<Vec<u8>>>, Failure> {
+        let site = &mut self.sites[usize::from(to)];
+        site.handle(site::Input::Message(frame), &mut system_rng())?;
+        let mut replies = Vec::new();
+        while let Some(output) = site.poll() {
+            match output {
+                site::Output::Send { bytes, discloses } => {
+                    if let (0, Some(kind)) = (to, kind_of(&bytes)) {
+                        self.sent.push(Sent { kind, bytes: bytes.len(), discloses });
+                    }
+                    replies.push(bytes);
+                }
+                site::Output::Event(site::Event::Asked(asked)) => {
+                    // Nothing leaves this process, so the account has no part in it.
+                    let policy = Policy { floor: rehearsing(), ..Policy::default() };
+                    let request = Request { agreed: true, ..Request::default() };
+                    let consent = policy::decide(&self.terms, &policy, &asked, &request, &policy::Spent::default())?;
+                    let values = if to == 0 { self.answer.to_vec() } else { vec![0; asked.words] };
+                    site.handle(site::Input::Contribute { consent, values }, &mut system_rng())?;
+                }
+                // It is never continued, so nothing is kept.
+                _ => {}
+            }
+        }
+        Ok(replies)
+    }
+}
+
+/// The floor of sites that rehearse.
+fn rehearsing() -> Floor {
+    Floor { max_rounds: u32::MAX, contributors: 1, ..Floor::default() }
 }
 
 /// What was sent for a round. A deck that was refilled meanwhile is no part of it.
@@ -78,8 +205,6 @@ fn of_round(sent: Vec<Sent>) -> Vec<Sent> {
 
 #[cfg(test)]
 mod tests {
-    use veilsum_proto::{message::Kind, plan::Terms};
-
     use super::*;
     use crate::{
         cost::{DECK, frame_bytes},

@@ -18,8 +18,8 @@
 //! 6. [`policy`], [`ledger`], [`met`]: how much may be answered, the account of it, and how others' accounts are watched.
 //! 7. [`journal`], `opening`, [`evidence`]: what survives a crash, how a total is recomputed, and what convicts a liar.
 //! 8. [`site`], [`aggregator`]: the two state machines.
-//! 9. `testing`, `vectors_api` (with the feature `testing`): a small federation's identities, roster and terms, and the steps
-//!    that test vectors need. A whole federation in virtual time is in `crates/testkit`.
+//! 9. `vectors_api` (with the feature `testing`): the steps that test vectors need. A whole federation in virtual time is in
+//!    `crates/testkit`.
 //!
 //! # In short
 //!
@@ -54,7 +54,10 @@ pub mod site;
 #[cfg_attr(not(feature = "parallel"), path = "spread_serial.rs")]
 mod spread;
 pub mod suite;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
+extern crate self as veilsum_proto;
+#[cfg(test)]
+#[path = "../../testkit/src/kit.rs"]
 pub mod testing;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]

@@ -13,7 +13,7 @@ use crate::{
     mask::{self, Sign},
     message::{self, Kind},
     shamir::{self, Polynomial, Powers, Share},
-    site,
+    site::{self, Site},
     suite::{self, Hash, Secret},
 };
 
@@ -247,4 +247,9 @@ fn scalar(bytes: &Bytes) -> Scalar {
 
 fn scalars(bytes: &[Bytes]) -> Vec<Scalar> {
     bytes.iter().map(scalar).collect()
+}
+
+/// For tests that say every word of a coordinator by hand: this site commits to nothing and awaits no opening.
+pub fn await_no_opening(site: &mut Site) {
+    site.env.opening = false;
 }

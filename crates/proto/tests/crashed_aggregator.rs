@@ -15,11 +15,11 @@ use veilsum_testkit::{crashes::*, federation::*, wire::*};
 
 #[test]
 fn the_run_ends_as_if_nothing_had_been() {
-    for scene in &SCENES {
-        let calm = scene.live(&[]);
+    for ordeal in &ORDEALS {
+        let calm = ordeal.live(&[]);
         // A site that vanishes in the round that is taken up is missed again, so the totals stay the same there, too.
         for boundary in (0..calm.hub_boundaries).step_by(if all() { 1 } else { 3 }) {
-            let lived = scene.live_with_hub(&[], &[boundary]);
+            let lived = ordeal.live_with_hub(&[], &[boundary]);
             lived.fits(&calm);
             let other = |e: &Error| e.rule().is_none_or(|r| r != Rule::Frm7);
             assert!(!lived.errors.iter().any(|(_, e)| other(e)), "{lived:?}");
@@ -30,17 +30,17 @@ fn the_run_ends_as_if_nothing_had_been() {
 /// The aggregator twice, or once and a site.
 #[test]
 fn two_crashes() {
-    pairs(|scene, calm, below| {
+    pairs(|ordeal, calm, below| {
         let first = below(calm.hub_boundaries);
         if below(2) == 0 {
-            scene.live_with_hub(&[], &[first, first + 1 + below(40)]).fits(calm);
+            ordeal.live_with_hub(&[], &[first, first + 1 + below(40)]).fits(calm);
             return;
         }
-        let site = below(scene.sites);
+        let site = below(ordeal.sites);
         let away = [Some(1), Some(1_000), Some(10_000), None][below(4)];
         let crash = Crash { site: site as u16, boundary: below(calm.boundaries[site] + 8), away };
         // A site lost while the coordinator is away, in a round whose shares may be out, ends the run.
-        scene.live_with_hub(&[crash], &[first]).ended_well();
+        ordeal.live_with_hub(&[crash], &[first]).ended_well();
     });
 }
 

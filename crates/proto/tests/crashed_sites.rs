@@ -24,19 +24,19 @@ fn boundaries(calm: &Lived, away: Option<u64>, every: usize) -> Vec<Crash> {
     of(1, every).chain(of(3, 5 * every)).collect()
 }
 
-fn calm(scene: &Scene) -> Lived {
-    let calm = scene.live(&[]);
-    assert_eq!((calm.totals.len(), &calm.failed), (scene.rounds, &None), "{}", scene.name);
+fn calm(ordeal: &Ordeal) -> Lived {
+    let calm = ordeal.live(&[]);
+    assert_eq!((calm.totals.len(), &calm.failed), (ordeal.rounds, &None), "{}", ordeal.name);
     assert!(calm.errors.is_empty(), "{calm:?}");
     calm
 }
 
 #[test]
 fn back_at_once_the_run_ends_as_if_nothing_had_been() {
-    for scene in &SCENES {
-        let calm = calm(scene);
+    for ordeal in &ORDEALS {
+        let calm = calm(ordeal);
         for crash in boundaries(&calm, AT_ONCE, 1) {
-            let lived = scene.live(&[crash]);
+            let lived = ordeal.live(&[crash]);
             lived.fits(&calm);
             // A frame that was under way to the process before is all that a site may stumble over.
             assert!(lived.errors.iter().all(|(_, e)| e.rule().is_some_and(|r| r == Rule::Frm7)), "{lived:?}");
@@ -46,19 +46,19 @@ fn back_at_once_the_run_ends_as_if_nothing_had_been() {
 
 #[test]
 fn too_late_or_never_back_the_run_goes_on_without_it() {
-    for scene in &SCENES {
-        let calm = calm(scene);
+    for ordeal in &ORDEALS {
+        let calm = calm(ordeal);
         for away in [TOO_LATE, None] {
             for crash in boundaries(&calm, away, 5) {
-                let lived = scene.live(&[crash]);
-                if scene.may_lose_one() {
-                    assert_eq!((lived.totals.len(), &lived.failed), (scene.rounds, &None), "{lived:?}");
+                let lived = ordeal.live(&[crash]);
+                if ordeal.may_lose_one() {
+                    assert_eq!((lived.totals.len(), &lived.failed), (ordeal.rounds, &None), "{lived:?}");
                 } else {
                     lived.ended_well();
                 }
                 // It takes nobody with it.
                 let others = lived.totals.iter().flat_map(|(_, _, missing)| missing).filter(|s| **s != crash.site);
-                assert!(others.clone().all(|s| scene.vanish.iter().any(|(_, v, _)| v == s)), "{lived:?}");
+                assert!(others.clone().all(|s| ordeal.vanish.iter().any(|(_, v, _)| v == s)), "{lived:?}");
             }
         }
     }
@@ -66,16 +66,16 @@ fn too_late_or_never_back_the_run_goes_on_without_it() {
 
 #[test]
 fn two_crashes() {
-    pairs(|scene, calm, below| {
+    pairs(|ordeal, calm, below| {
         let mut crash = || {
-            let site = below(scene.sites);
+            let site = below(ordeal.sites);
             // A little more than in a calm run: a set-up that begins anew has boundaries of its own.
             let boundary = below(calm.boundaries[site] + 8);
             let away = [AT_ONCE, AT_ONCE, Some(1_000), TOO_LATE, None][below(5)];
             Crash { site: site as u16, boundary, away }
         };
         let crashes = [crash(), crash()];
-        let lived = scene.live(&crashes);
+        let lived = ordeal.live(&crashes);
         if crashes.iter().all(|c| c.away == AT_ONCE) {
             lived.fits(calm);
         }
@@ -86,11 +86,11 @@ fn two_crashes() {
 /// The shares of a round left, the process died, and the coordinator tells the next one of fewer survivors.
 #[test]
 fn no_seed_leaves_after_the_shares_whatever_process_gave_them() {
-    let scene = &SCENES[0];
-    let calm = calm(scene);
+    let ordeal = &ORDEALS[0];
+    let calm = calm(ordeal);
     let mut lied_to = 0;
     for crash in boundaries(&calm, AT_ONCE, 2) {
-        let (lived, broken) = scene.live_with_a_liar(&[crash]);
+        let (lived, broken) = ordeal.live_with_a_liar(&[crash]);
         assert!(broken.is_empty(), "{broken:?}: {lived:?}");
         lied_to += usize::from(lived.errors.iter().any(|(_, e)| e.rule().is_some_and(|r| r == Rule::Sur4)));
     }
@@ -101,12 +101,12 @@ fn no_seed_leaves_after_the_shares_whatever_process_gave_them() {
 /// a masked vector is lost once, so that the site is asked again.
 #[test]
 fn a_journal_that_was_set_back() {
-    let scene = &SCENES[0];
-    let calm = calm(scene);
+    let ordeal = &ORDEALS[0];
+    let calm = calm(ordeal);
     let (mut refused, mut unnoticed) = (0, 0);
     for forgets in 1..6 {
         for crash in boundaries(&calm, AT_ONCE, 2) {
-            let (lived, broken) = scene.live_forgetful(&[crash], forgets);
+            let (lived, broken) = ordeal.live_forgetful(&[crash], forgets);
             lived.ended_well();
             // The rounds are a chain: a copy from before the last round does not fit what the coordinator asks next.
             let noticed = |e: &Error| e.rule().is_some_and(|r| [Rule::Rnd6, Rule::Kex1, Rule::Frm7].contains(&r));

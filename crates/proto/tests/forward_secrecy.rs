@@ -67,7 +67,7 @@ fn answered(hub: &mut Hub, site: u16, frame: &[u8]) -> ([u64; 4], Vec<u8>) {
     let place = usize::from(site);
     let noise = words(&hub.sites[place].noise_key().expect("the question is open"));
     let asked = hub.asked[place].last().expect("the question").clone();
-    let consent = veilsum_proto::testing::decide_by_floor(&hub.kit.terms, &hub.kit.floor, &asked).unwrap();
+    let consent = veilsum_testkit::kit::decide_by_floor(&hub.kit.terms, &hub.kit.floor, &asked).unwrap();
     let values = values(site, &asked.query);
     hub.sites[place].handle(Input::Contribute { consent, values }, &mut hub.rng).expect("an answer");
     assert!(hub.sites[place].noise_key().is_none(), "no noise is drawn after the answer");

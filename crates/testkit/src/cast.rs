@@ -13,7 +13,7 @@ use veilsum_node::{
     agreed::Federation,
     app_messages::Count,
     error::Failure,
-    loopback::toy_policy,
+    loopback::{self, toy_policy},
     plan::PlanSpec,
     release::Origin,
     role::{
@@ -22,7 +22,6 @@ use veilsum_node::{
         config::Party,
         intermediary::{self, Counted, IntermediaryConfig},
         server::{OnLoss, ServerConfig},
-        system_rng,
     },
 };
 use veilsum_proto::{
@@ -30,7 +29,7 @@ use veilsum_proto::{
     identity::Identity,
     message::Kind,
     plan::Terms,
-    roster::{Member, PartyId, Roster},
+    roster::PartyId,
 };
 
 /// A free port on this machine.
@@ -64,9 +63,7 @@ impl Cast {
     /// # Errors
     /// A [`Failure`] where the plan cannot be agreed on.
     pub fn new(work: &PlanSpec, sites: &[&str], change: impl FnOnce(&mut Terms)) -> Result<Cast, Failure> {
-        let mut rng = system_rng();
-        let identities = (0..sites.len() + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
-        Cast::of(identities, work, sites, change)
+        Cast::of(loopback::fresh(sites.len()), work, sites, change)
     }
 
     /// The same with identities that live longer than one run.
@@ -79,17 +76,7 @@ impl Cast {
         sites: &[&str],
         change: impl FnOnce(&mut Terms),
     ) -> Result<Cast, Failure> {
-        let member = |i: usize, name: &str, address: &str| Member {
-            name: name.into(),
-            key: identities[i].public(),
-            address: address.into(),
-        };
-        let roster = Roster {
-            name: "loopback".into(),
-            coordinator: member(0, "coordinator", "127.0.0.1:0"),
-            intermediary: member(1, "intermediary", "127.0.0.1:0"),
-            sites: sites.iter().enumerate().map(|(i, name)| member(i + 2, name, "")).collect(),
-        };
+        let roster = loopback::roster_of(&identities, sites);
         let mut terms = Terms {
             roster: roster.hash(),
             min_cohort: 3,
@@ -178,7 +165,6 @@ impl Cast {
             head: None,
             patience: Duration::from_secs(20),
             agreed: true,
-            vanish: None,
         }
     }
 }

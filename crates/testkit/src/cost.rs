@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use veilsum_proto::{aggregator::Event, message::Kind};
+use veilsum_proto::{Error, aggregator::Event, message::Kind};
 
 use crate::federation::{Kit, Took, Verdict, World};
 
@@ -46,7 +46,14 @@ pub struct Timed {
 impl Timed {
     /// `n` sites with a finished deck of `slots` slots.
     pub fn new(n: usize, slots: u16) -> Timed {
+        Timed::by(None, n, slots)
+    }
+
+    /// The same by another clock than that on the wall.
+    pub fn by(clock: Option<fn() -> Duration>, n: usize, slots: u16) -> Timed {
         let mut world = World::new(Kit::new(n, |terms| terms.slots = slots), 1);
+        world.clock = clock.unwrap_or(world.clock);
+        world.keeps = false;
         world.answer = Box::new(|_, asked| (0..asked.words as u64).collect());
         world.together = true;
         world.until(|e| matches!(e, Event::DeckReady { .. })).expect("a deck");
@@ -61,20 +68,37 @@ impl Timed {
 
     /// One round over vectors of `words` words; the `absent` sites vanish when the question comes.
     pub fn round(&mut self, words: usize, absent: impl IntoIterator<Item = u16>) -> Cost {
+        self.lossy(words, absent, [], false).expect("a total")
+    }
+
+    /// As [`Timed::round`], and more sites vanish once their masked inputs have arrived; no question follows the `last` one.
+    ///
+    /// # Errors
+    /// Where too few sites are left.
+    pub fn lossy(
+        &mut self,
+        words: usize,
+        absent: impl IntoIterator<Item = u16>,
+        leaving: impl IntoIterator<Item = u16>,
+        last: bool,
+    ) -> Result<Cost, Error> {
         let w = &mut self.world;
-        let absent: Vec<u16> = absent.into_iter().collect();
+        let [absent, leaving] = [absent.into_iter().collect::<Vec<u16>>(), leaving.into_iter().collect()];
         w.hook = Box::new(move |wire| {
-            let goes = wire.kind == Kind::Ask && absent.contains(&wire.site);
-            if goes { Verdict::Vanish } else { Verdict::Pass }
+            let goes = if wire.kind == Kind::Ask { &absent } else { &leaving };
+            if !wire.from_site && goes.contains(&wire.site) { Verdict::Vanish } else { Verdict::Pass }
         });
         (w.sites_took, w.hub_took, w.received) = (Took::new(), Took::new(), 0);
         w.sent_by_sites.clear();
         // As long as the centres of a round, and never twice the same.
         self.asked += 1;
-        let (total, cohort, _) = w.ask(&vec![self.asked; 8 * words], words).expect("a total");
+        let (total, cohort, _) = w.ask(&vec![self.asked; 8 * words], words)?;
         let n = cohort.len() as u64;
         assert!(total.iter().zip(0u64..).all(|(t, v)| *t == v.wrapping_mul(n)), "a wrong total");
-        cost(w, cohort.len())
+        if last {
+            w.close();
+        }
+        Ok(cost(w, cohort.len()))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A federation and what befalls it besides.
-pub struct Scene {
+pub struct Ordeal {
     pub name: &'static str,
     pub sites: usize,
     pub slots: u16,
@@ -27,17 +27,17 @@ pub struct Scene {
     pub vanish: &'static [(usize, u16, Kind)],
 }
 
-pub const SCENES: [Scene; 4] = [
-    Scene { name: "nobody missing", sites: 4, slots: 5, rounds: 3, vanish: &[] },
-    Scene { name: "a dropout", sites: 5, slots: 5, rounds: 3, vanish: &[(1, 4, Kind::MaskedInput)] },
-    Scene {
+pub const ORDEALS: [Ordeal; 4] = [
+    Ordeal { name: "nobody missing", sites: 4, slots: 5, rounds: 3, vanish: &[] },
+    Ordeal { name: "a dropout", sites: 5, slots: 5, rounds: 3, vanish: &[(1, 4, Kind::MaskedInput)] },
+    Ordeal {
         name: "two dropouts, one after the other",
         sites: 7,
         slots: 4,
         rounds: 2,
         vanish: &[(0, 6, Kind::MaskedInput), (0, 2, Kind::ConsistencyCheck)],
     },
-    Scene { name: "the deck is refilled", sites: 4, slots: 2, rounds: 4, vanish: &[] },
+    Ordeal { name: "the deck is refilled", sites: 4, slots: 2, rounds: 4, vanish: &[] },
 ];
 
 /// What a coordinator could learn from all that ever left the sites.
@@ -160,7 +160,7 @@ impl Lived {
     }
 }
 
-impl Scene {
+impl Ordeal {
     /// Whether a site more than those that vanish may be missing.
     pub fn may_lose_one(&self) -> bool {
         self.sites - self.vanish.len() > 2 * self.sites / 3 + 1
@@ -262,17 +262,17 @@ pub fn all() -> bool {
     std::env::var("VEILSUM_CRASHES").is_ok_and(|v| v == "all")
 }
 
-/// Plays pairs of crashes in every scene: what `play` does with a scene, its run without a crash, and numbers below a bound
+/// Plays pairs of crashes in every ordeal: what `play` does with a ordeal, its run without a crash, and numbers below a bound
 /// drawn from `VEILSUM_SEED`, which is printed.
-pub fn pairs(mut play: impl FnMut(&Scene, &Lived, &mut dyn FnMut(usize) -> usize)) {
+pub fn pairs(mut play: impl FnMut(&Ordeal, &Lived, &mut dyn FnMut(usize) -> usize)) {
     let seed = std::env::var("VEILSUM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
     println!("VEILSUM_SEED={seed}");
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut below = |n: usize| rng.next_u32() as usize % n;
-    for scene in &SCENES {
-        let calm = scene.live(&[]);
+    for ordeal in &ORDEALS {
+        let calm = ordeal.live(&[]);
         for _ in 0..if all() { 1_000 } else { 12 } {
-            play(scene, &calm, &mut below);
+            play(ordeal, &calm, &mut below);
         }
     }
 }

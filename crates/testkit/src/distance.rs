@@ -1,4 +1,4 @@
-//! Distance between organisations: a relay that passes datagrams on after a while, in order.
+//! Distance between organisations: a carrier whose links go through a relay that passes datagrams on after a while, in order.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -13,14 +13,57 @@ use tokio::{
     sync::mpsc::{self, UnboundedReceiver},
     time::{Instant, sleep_until},
 };
+use veilsum_node::carrier::{
+    Address, Carrier, CarrierError, Credentials, HeaderCheck, Link, Network, PeerKey, Transport,
+    link::Pending,
+    listener::{Door, Port},
+};
 
 /// Larger than any datagram of QUIC, also of several in one.
 const LARGEST: usize = 65_536;
 
 type Queue = UnboundedReceiver<(Instant, Vec<u8>)>;
 
+/// QUIC to ports of this machine that are so far off, one way.
+pub struct Far {
+    near: Network,
+    one_way: Duration,
+}
+
+impl Far {
+    pub fn new(one_way: Duration) -> Far {
+        Far { near: Network::new(Transport::Quic, None), one_way }
+    }
+}
+
+impl Carrier for Far {
+    fn open<'a>(
+        &'a self,
+        at: SocketAddr,
+        credentials: &'a Credentials,
+        door: Arc<Door>,
+    ) -> Pending<'a, Result<Box<dyn Port>, CarrierError>> {
+        self.near.open(at, credentials, door)
+    }
+
+    fn dial<'a>(
+        &'a self,
+        to: &'a Address,
+        credentials: &'a Credentials,
+        expected: &'a PeerKey,
+        check: HeaderCheck,
+        limit: Duration,
+    ) -> Pending<'a, Result<Link, CarrierError>> {
+        Box::pin(async move {
+            let at = to.to_string().parse().expect("the address of a port");
+            let to = if self.one_way.is_zero() { at } else { away(at, self.one_way) };
+            self.near.dial(&to.into(), credentials, expected, check, limit).await
+        })
+    }
+}
+
 /// The address at which `to` is found `one_way` further off. The relay lasts as long as the runtime.
-pub fn away(to: SocketAddr, one_way: Duration) -> SocketAddr {
+fn away(to: SocketAddr, one_way: Duration) -> SocketAddr {
     let bound = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| {
         socket.set_nonblocking(true)?;
         UdpSocket::from_std(socket)

@@ -7,11 +7,15 @@
 //! Here is the one loop: whoever doubts a test reads in this file in which order time, loss and parties move. `parts` has what
 //! the loop moves, and `sites` and `hub` what the parties do when it is their turn.
 
-use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc};
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
 
 use chacha20::ChaCha20Rng;
 use rand_core::Rng;
-pub use veilsum_proto::testing::Kit;
 use veilsum_proto::{
     Error,
     aggregator::{self, Aggregator, Event, Millis},
@@ -23,6 +27,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
+pub use crate::kit::Kit;
 use crate::wire::{WORDS, sum, value};
 
 mod hub;
@@ -87,6 +92,10 @@ pub struct World {
     pub manner: Manner,
     /// The run, where it is written down.
     pub notes: Option<Notes>,
+    /// Whether what is written before it is sent is kept, to come back with.
+    pub keeps: bool,
+    /// Tells how much time parties have taken so far: on the wall, unless it is another clock.
+    pub clock: fn() -> Duration,
     /// What the aggregator took.
     pub hub_took: Took,
     /// What all sites took together.
@@ -111,6 +120,11 @@ pub struct World {
     asked: Vec<(Vec<u8>, usize)>,
     told: Vec<Event>,
     told_again: usize,
+}
+
+fn wall() -> Duration {
+    static BEGUN: OnceLock<Instant> = OnceLock::new();
+    BEGUN.get_or_init(Instant::now).elapsed()
 }
 
 /// Virtual milliseconds after which a run counts as hung.
@@ -151,6 +165,8 @@ impl World {
             together: false,
             manner: Box::new(|_, _| Reply::Answer),
             notes: None,
+            keeps: true,
+            clock: wall,
             hub_took: Took::new(),
             sites_took: Took::new(),
             received: 0,

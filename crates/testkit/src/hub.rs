@@ -15,10 +15,10 @@ use veilsum_proto::{
     roster::PartyId,
     site::{self, Site},
     suite::{self, Hash},
-    testing::{Kit, await_no_opening},
+    vectors_api::await_no_opening,
 };
 
-use crate::wire::*;
+use crate::{kit::Kit, wire::*};
 
 /// Computes a site's answer.
 pub type Answer = Box<dyn Fn(u16, &Asked) -> Vec<u64>>;

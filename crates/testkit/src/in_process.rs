@@ -6,20 +6,26 @@ use std::{
 };
 
 use veilsum_cluster::{
-    Algorithm, Method, Outcome, Prepared, Rows, Step, Totals, method::Seeding, pooled, random::Stream,
+    Algorithm, Domain, Method, Outcome, Prepared, Recipe, Rows, Step, Totals, method::Seeding, pooled, random::Stream,
+    sampling::Sampling,
 };
 use veilsum_node::{
-    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackRun, LoopbackSite},
-    plan::{Column, PlanSpec},
-    role::{
-        client::Vanish,
-        server::{OnLoss, Progress},
-    },
+    carrier::Carrier,
+    error::Failure,
+    loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
+    method_session::{self, MethodSession, Turn},
+    plan::{Column, Judge, PlanSpec},
+    question::{self, Question, SumBounds},
+    role::progress::Progress,
     split,
 };
 use veilsum_proto::plan::Terms;
 
-use crate::data::DataSet;
+use crate::{
+    data::DataSet,
+    federation::{Kit, World},
+    memory::{Memory, Point},
+};
 
 /// The columns of a data set with the pooled min-max box of the papers' tables.
 pub fn columns_of(data: &DataSet) -> Vec<Column> {
@@ -74,22 +80,20 @@ pub fn prepared(work: &PlanSpec, sites: &[(String, Rows)]) -> Vec<Prepared> {
     sites.iter().map(|(_, rows)| Prepared::new(rows, &domain, work.out_of_box).expect("rows inside the box")).collect()
 }
 
-/// A whole masked federation on loopback, with the sizes of its totals: how many sites are in each, in order.
-pub fn federate(
-    sites: Vec<(String, Rows)>,
-    work: &PlanSpec,
-    vanish: Vec<(usize, Vanish)>,
-    record: bool,
-) -> (LoopbackRun, Vec<usize>) {
-    federate_under(sites, work, vanish, record, |_| {})
+/// A site, the step at which it is cut off, and in which round of the method; 0 is the count of the rows.
+pub type Lost = (usize, Point, u32);
+
+/// A whole masked federation, recorded, without those that get lost; and how many sites are in each of its totals, in order. The links
+/// are QUIC where nobody gets lost.
+pub fn federate(sites: Vec<(String, Rows)>, work: &PlanSpec, lost: &[Lost]) -> (LoopbackRun, Vec<usize>) {
+    federate_under(sites, work, lost, |_| {})
 }
 
 /// As [`federate`] under terms that are changed further.
 pub fn federate_under(
     sites: Vec<(String, Rows)>,
     work: &PlanSpec,
-    vanish: Vec<(usize, Vanish)>,
-    record: bool,
+    lost: &[Lost],
     change: impl FnOnce(&mut Terms) + Send + 'static,
 ) -> (LoopbackRun, Vec<usize>) {
     let usual = loopback::sampled_terms(work, sites.len());
@@ -97,25 +101,24 @@ pub fn federate_under(
         usual(terms);
         change(terms);
     };
-    counted(LoopbackConfig { terms: Box::new(terms), vanish, record, ..config(sites, work) })
+    counted(losing(lost, LoopbackConfig { terms: Box::new(terms), record: true, ..config(sites, work) }))
 }
 
 /// A federation on loopback under the toys' policy and the usual terms, in which nobody is missing.
 pub fn config(sites: Vec<(String, Rows)>, work: &PlanSpec) -> LoopbackConfig {
-    LoopbackConfig {
-        site: loopback::toy_policy(),
-        terms: Box::new(|_| {}),
-        sites: sites.into_iter().map(LoopbackSite::from).collect(),
-        work: work.clone(),
-        vanish: Vec::new(),
-        record: false,
-        state: None,
-        carrier: None,
-        way: None,
-        timing: LOOPBACK_TIMING,
-        on_loss: OnLoss::Stop,
-        progress: Arc::new(|_| {}),
+    LoopbackConfig::new(sites.into_iter().map(LoopbackSite::from).collect(), work.clone())
+}
+
+/// In memory, without those that get lost.
+pub fn losing(lost: &[Lost], config: LoopbackConfig) -> LoopbackConfig {
+    if lost.is_empty() {
+        return config;
     }
+    let memory = Memory::default();
+    let cut = |i: usize| lost.iter().find(|(site, ..)| site + 2 == i).map(|(_, at, round)| memory.cut(*at, *round));
+    let parties: Vec<Memory> = (0..config.sites.len() + 2).map(|i| cut(i).unwrap_or_else(|| memory.clone())).collect();
+    let carrier = move |i: usize| -> Arc<dyn Carrier> { Arc::new(parties[i].clone()) };
+    LoopbackConfig { carrier: Box::new(carrier), ..config }
 }
 
 /// Runs a federation on a runtime of its own.
@@ -152,4 +155,48 @@ pub fn replay(work: &PlanSpec, sites: &[Prepared], cohort: impl Fn(u32) -> Vec<u
         step = method.next(Some(&totals)).expect("a next question");
     }
     unreachable!("every method ends")
+}
+
+/// Runs a recipe masked over the real protocol, in memory and in virtual time, nobody missing: three sites or more.
+///
+/// # Errors
+/// A [`Failure`] from the protocol or the method.
+///
+/// # Panics
+/// Where a site cannot answer.
+pub fn masked(
+    recipe: &Recipe,
+    domain: &Domain,
+    sites: &[Prepared],
+    sampling: Option<Sampling>,
+) -> Result<Outcome, Failure> {
+    let n = sites.len();
+    let max_rows = sites.iter().map(|s| s.len() as u64).max().unwrap_or(1).next_power_of_two();
+    let form = SumBounds::new(n, max_rows);
+    let mut kit = Kit::new(n, |t| (t.min_cohort, t.slots, t.max_rows) = (n as u16, 64, max_rows));
+    kit.floor.max_rounds = u32::MAX;
+    let mut world = World::new(kit, 1);
+    (world.keeps, world.together) = (false, true);
+    let rows = sites.to_vec();
+    world.answer = Box::new(move |site, asked| {
+        let question = Question::from_bytes(&asked.query).expect("a question");
+        let drawn = match (&question, sampling) {
+            (Question::Drawn { number, .. }, Some(sampling)) => sampling.drawn(*number, n)[usize::from(site)],
+            _ => true,
+        };
+        let terms = question::Terms { form, drawn, judged: None, noise: None };
+        question::contribute(&question, &rows[usize::from(site)], &terms).expect("an answer")
+    });
+    let run = recipe.run(domain, n as u32).map_err(|e| Failure::input(e, ""))?;
+    let terms = method_session::Terms { domain: domain.clone(), form, sampling, judge: Judge::Coordinator };
+    let mut conversation = MethodSession::begin(run, terms)?;
+    loop {
+        let (question, words) = match conversation.turn() {
+            Turn::Done(outcome) => return Ok((**outcome).clone()),
+            Turn::Ask(question, layout) => (question.to_bytes(), layout.words()),
+            Turn::Judge(_) => unreachable!("the coordinator judges"),
+        };
+        let (values, cohort, _) = world.ask(&question, words)?;
+        conversation.take(&values, &cohort)?;
+    }
 }

@@ -67,14 +67,13 @@ pub fn seconds<T>(work: impl FnOnce() -> T) -> f64 {
     began.elapsed().as_secs_f64()
 }
 
-/// Processor time of this process so far; `None` where the system does not tell.
+/// Processor time of all threads of this process so far; `None` where the system does not tell.
 pub fn cpu() -> Option<Duration> {
-    // Nanoseconds on a processor, summed over the threads that live.
-    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
-    let nanos = |task: std::fs::DirEntry| -> Option<u64> {
-        std::fs::read_to_string(task.path().join("schedstat")).ok()?.split(' ').next()?.parse().ok()
-    };
-    Some(Duration::from_nanos(tasks.flatten().filter_map(nanos).sum()))
+    #[cfg(target_os = "linux")]
+    let found = Some(rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime));
+    #[cfg(not(target_os = "linux"))]
+    let found = None;
+    found.map(|t| Duration::new(t.tv_sec as u64, t.tv_nsec as u32))
 }
 
 /// Microseconds of one signature and of checking one.

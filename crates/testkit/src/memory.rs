@@ -1,8 +1,8 @@
 //! A carrier within one process: links are channels, and no socket is opened. Keys are compared and not proven, so that it is of
-//! use to tests alone.
+//! use to tests alone. A party may be cut off from everybody at a step of a round.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -14,6 +14,10 @@ use veilsum_node::carrier::{
     link::{Bytes, Closing, Connection, Incoming, Outgoing, Pending, ReadError},
     listener::{Door, Guest, Port, Refused},
 };
+use veilsum_proto::{
+    message::{Kind, context_of, kind_of},
+    suite::Hash,
+};
 
 /// Writes that may wait for a peer that does not read.
 const QUEUE: usize = 64;
@@ -22,6 +26,52 @@ const QUEUE: usize = 64;
 #[derive(Clone, Default)]
 pub struct Memory {
     ports: Arc<Mutex<BTreeMap<SocketAddr, Listening>>>,
+    cut: Option<Arc<Cut>>,
+}
+
+/// A step of a round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Point {
+    /// Before its masked input leaves.
+    BeforeInput,
+    /// After its masked input has arrived.
+    AfterInput,
+    /// Before its shares leave.
+    BeforeUnmask,
+}
+
+/// Where a site is cut off, and how far it is.
+struct Cut {
+    at: Point,
+    round: usize,
+    /// The contexts of its masked inputs: of the count of the rows, then of every round.
+    inputs: Mutex<BTreeSet<Hash>>,
+    gone: watch::Sender<bool>,
+}
+
+impl Cut {
+    /// Whether a frame is the last thing that leaves the site, and arrives; none where it goes on.
+    fn falls(&self, frame: &[u8]) -> Option<bool> {
+        let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
+        match kind_of(frame)? {
+            Kind::MaskedInput => {
+                inputs.extend(context_of(frame));
+                (inputs.len() == self.round + 1 && self.at != Point::BeforeUnmask)
+                    .then_some(self.at == Point::AfterInput)
+            }
+            Kind::Unmask => (inputs.len() == self.round + 1 && self.at == Point::BeforeUnmask).then_some(false),
+            _ => None,
+        }
+    }
+}
+
+impl Memory {
+    /// The same ports for a site that is cut off from everybody in this round of the method, counted from 1, at this step of it; 0 is
+    /// the count of the rows.
+    pub fn cut(&self, at: Point, round: u32) -> Memory {
+        let (inputs, gone) = (Mutex::default(), watch::channel(false).0);
+        Memory { cut: Some(Arc::new(Cut { at, round: round as usize, inputs, gone })), ..self.clone() }
+    }
 }
 
 #[derive(Clone)]
@@ -60,6 +110,9 @@ impl Carrier for Memory {
         _limit: Duration,
     ) -> Pending<'a, Result<Link, CarrierError>> {
         Box::pin(async move {
+            if self.cut.as_ref().is_some_and(|cut| *cut.gone.borrow()) {
+                return Err(CarrierError::NotAccepted);
+            }
             let at = format!("{to}").parse().ok();
             let port = at.and_then(|at| self.ports.lock().unwrap_or_else(PoisonError::into_inner).get(&at).cloned());
             let nobody = || CarrierError::Unreachable { addr: to.clone(), waited: Duration::ZERO };
@@ -72,9 +125,8 @@ impl Carrier for Memory {
             if !door.lets_in(&peer) {
                 return Err(CarrierError::NotAccepted);
             }
-            let (closing, _) = watch::channel(None);
-            let way = Arc::new(Way(closing));
-            let ((near_out, far_in), (far_out, near_in)) = (pipe(&way), pipe(&way));
+            let way = Arc::new(Way { closing: watch::channel(None).0, cut: self.cut.clone() });
+            let ((near_out, far_in), (far_out, near_in)) = (pipe(&way, self.cut.clone()), pipe(&way, None));
             let connection = way.clone();
             tokio::spawn(async move {
                 let opening: Pending<'static, Option<Bytes>> = Box::pin(async { Some((far_out, far_in)) });
@@ -108,20 +160,33 @@ impl Drop for Open {
     }
 }
 
-/// Why a connection is closed, once it is.
-struct Way(watch::Sender<Option<String>>);
+/// A connection: why it is closed, once it is, and what may cut it.
+struct Way {
+    closing: watch::Sender<Option<String>>,
+    cut: Option<Arc<Cut>>,
+}
 
 impl Way {
     async fn shut(&self) -> CarrierError {
-        let mut closed = self.0.subscribe();
-        let why = closed.wait_for(Option::is_some).await.ok().and_then(|why| why.clone());
-        CarrierError::closed(&why.unwrap_or_default())
+        let mut closed = self.closing.subscribe();
+        let cut = async {
+            match &self.cut {
+                Some(cut) => drop(cut.gone.subscribe().wait_for(|gone| *gone).await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            why = closed.wait_for(Option::is_some) => {
+                CarrierError::closed(&why.ok().and_then(|why| why.clone()).unwrap_or_default())
+            }
+            () = cut => CarrierError::closed("cut off"),
+        }
     }
 }
 
 impl Connection for Way {
     fn close(&self, _why: Closing, reason: &str) {
-        self.0.send_replace(Some(reason.to_owned()));
+        self.closing.send_replace(Some(reason.to_owned()));
     }
 
     fn closed(&self) -> Pending<'_, CarrierError> {
@@ -137,14 +202,15 @@ impl Connection for Way {
     }
 }
 
-fn pipe(way: &Arc<Way>) -> (Box<dyn Outgoing>, Box<dyn Incoming>) {
+fn pipe(way: &Arc<Way>, cut: Option<Arc<Cut>>) -> (Box<dyn Outgoing>, Box<dyn Incoming>) {
     let (to, from) = mpsc::channel(QUEUE);
-    let out = Out { way: way.clone(), to: Some(to) };
+    let out = Out { way: way.clone(), cut, to: Some(to) };
     (Box::new(out), Box::new(In { way: way.clone(), from, rest: Vec::new() }))
 }
 
 struct Out {
     way: Arc<Way>,
+    cut: Option<Arc<Cut>>,
     to: Option<mpsc::Sender<Vec<u8>>>,
 }
 
@@ -152,6 +218,18 @@ impl Outgoing for Out {
     fn write<'a>(&'a mut self, bytes: &'a [u8]) -> Pending<'a, Result<(), CarrierError>> {
         Box::pin(async {
             let Some(to) = &self.to else { return Err(CarrierError::closed("this end has finished sending")) };
+            if let Some(cut) = &self.cut {
+                let last = cut.falls(bytes);
+                if *cut.gone.borrow() || last == Some(false) {
+                    cut.gone.send_replace(true);
+                    return Err(CarrierError::closed("cut off"));
+                }
+                if last == Some(true) {
+                    let _ = to.send(bytes.to_vec()).await;
+                    cut.gone.send_replace(true);
+                    return Ok(());
+                }
+            }
             tokio::select! {
                 sent = to.send(bytes.to_vec()) => sent.map_err(|_| CarrierError::closed("the other end is gone")),
                 why = self.way.shut() => Err(why),

@@ -13,12 +13,12 @@ use veilsum_proto::{
     policy::Asked,
     site::{self, Site},
     suite::Hash,
-    testing::Kit,
 };
 
 pub use crate::federation::{Heard, Told, rng_of};
 use crate::{
     federation::{HUB, Reply, Verdict, World},
+    kit::Kit,
     secrets::Secrets,
     wire::*,
 };
@@ -91,7 +91,7 @@ pub fn answer(kit: &Kit, me: u16, asked: &Asked) -> site::Input<'static> {
     if let Reply::Refuse(rule) = manner(kit.roster.sites.len() as u16, me, asked) {
         return site::Input::Refuse { context: asked.context, rule };
     }
-    let consent = veilsum_proto::testing::decide_by_floor(&kit.terms, &kit.floor, asked).unwrap();
+    let consent = crate::kit::decide_by_floor(&kit.terms, &kit.floor, asked).unwrap();
     // Values of so long a vector are not worth their time.
     let value = |k| if asked.words > 1_000 { k as u64 } else { value(me, &asked.query, k) };
     site::Input::Contribute { consent, values: (0..asked.words).map(value).collect() }

@@ -235,8 +235,8 @@ impl Player {
             site.handle(site::Input::Refuse { context, rule: rule.as_str().unwrap().parse().unwrap() }, draws)
         } else {
             let asked = asked.as_ref().expect("a question");
-            let consent = veilsum_proto::testing::decide_by_floor(&self.terms, &floor(&self.terms), asked)
-                .expect("its own question");
+            let consent =
+                crate::kit::decide_by_floor(&self.terms, &floor(&self.terms), asked).expect("its own question");
             site.handle(site::Input::Contribute { consent, values: words_of(&hex(&given["contribute"])) }, draws)
         };
         let mut out = Vec::new();

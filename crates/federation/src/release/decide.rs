@@ -150,10 +150,10 @@ mod tests {
     fn the_order_of_blocks_decides_no_draw() {
         use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows, Scaling, sampling::Sampling};
         use veilsum_proto::release::{Block, Blocks};
-        let (roster, ids) = crate::testing::kit(9);
-        let mut work = crate::testing::work(2);
+        let (roster, ids) = crate::tests::kit(9);
+        let mut work = crate::tests::work(2);
         work.sampling = Some(Sampling { share: 0.34, seed: 5 });
-        let terms = Terms { block_size: 3, ..crate::testing::terms(&roster, &work) };
+        let terms = Terms { block_size: 3, ..crate::tests::terms(&roster, &work) };
         let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
         let rows = Prepared::new(&Rows::new(vec![0.5], 1).unwrap(), &domain, OutOfBox::Refuse).unwrap();
         let policy = Policy::default();
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn labels_belong_to_what_is_asked() {
         use veilsum_cluster::{Batch, Centres, Domain, OutOfBox, Prepared, Rows, Scaling, query::Contingency};
-        let mut work = crate::testing::work(2);
+        let mut work = crate::tests::work(2);
         let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
         let rows = |of: [u32; 2]| {
             let rows = Rows::new(vec![0.1, 0.2, 0.7, 0.9], 2).unwrap();

@@ -2,7 +2,7 @@ use veilsum_cluster::Scaling;
 use veilsum_proto::plan::Terms;
 
 use super::*;
-use crate::testing;
+use crate::tests as testing;
 
 fn kit() -> (Roster, Terms, Vec<Identity>) {
     let (roster, identities) = testing::kit(3);

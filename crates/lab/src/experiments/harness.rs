@@ -37,7 +37,7 @@ pub(super) fn masked(
     sites: &[Prepared],
     sampling: Option<Sampling>,
 ) -> Result<Outcome, ExperimentError> {
-    veilsum_node::simulate::masked(recipe, domain, sites, sampling)
+    veilsum_testkit::in_process::masked(recipe, domain, sites, sampling)
         .map_err(|failure| ExperimentError::Masked(failure.to_string()))
 }
 

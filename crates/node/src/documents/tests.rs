@@ -14,7 +14,9 @@ use veilsum_proto::{
     roster::Member,
 };
 
-pub(crate) use veilsum_federation::testing::{fcm, kit, terms, work};
+#[path = "../../../federation/src/tests.rs"]
+mod small;
+pub(crate) use small::{fcm, kit, terms, work};
 
 use super::*;
 use crate::{agreed::prove, files::Existing, plan::PlanSpec};

@@ -8,7 +8,7 @@ use tokio::{
 };
 use veilsum_proto::{journal::Record, roster::PartyId};
 
-pub use super::config::{ClientConfig, ClientReport, Step, Vanish};
+pub use super::config::{ClientConfig, ClientReport};
 use super::{
     hand::{self, Hand},
     keeper::Keeper,
@@ -53,7 +53,6 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     let mut result = loop {
         tokio::select! {
             done = ended(&mut counting), if counting.is_some() => match done {
-                Ok(report) if report.vanished => break Ok(report),
                 Ok(report) => counted = Some(report),
                 // Whether the run goes on is the coordinator's to say, who is told the same.
                 Err(failure) if [Code::Network, Code::Quorum, Code::Denied].contains(&failure.code) => {

@@ -4,10 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::PartyId, suite::Hash};
 
-use super::{
-    View,
-    progress::{Bytes, Progress, Watcher},
-};
+use super::progress::{Bytes, Progress, Watcher};
 use crate::{
     agreed::Federation,
     answerer::Answerer,
@@ -31,8 +28,8 @@ pub struct Party {
     pub federation: Federation,
     /// What its links run on.
     pub carrier: Arc<dyn Carrier>,
-    /// Records the frames that it receives.
-    pub view: Option<View>,
+    /// Told of every frame that it receives, and from whom.
+    pub heard: Arc<dyn Fn(PartyId, &[u8]) + Send + Sync>,
     /// Told how the run goes.
     pub progress: Watcher,
     /// What went over its links.
@@ -40,7 +37,7 @@ pub struct Party {
 }
 
 impl Party {
-    /// On this machine's network, over any transport and through no proxy, without a record.
+    /// On this machine's network, over any transport and through no proxy, watched by nobody.
     pub fn new(identity: Arc<Identity>, federation: Federation) -> Party {
         Party {
             identity,
@@ -48,7 +45,7 @@ impl Party {
             carrier: Arc::new(Network::new(Transport::Auto, None)),
             progress: Arc::new(|_| {}),
             bytes: Arc::default(),
-            view: None,
+            heard: Arc::new(|_, _| {}),
         }
     }
 
@@ -82,15 +79,6 @@ impl Party {
         if *told != now {
             told.clone_from(&now);
             self.tell(Progress::Moved { clusters: now });
-        }
-    }
-
-    /// Records a frame that came from `from`, where frames are recorded.
-    pub(super) fn received(&self, from: PartyId, bytes: &[u8]) {
-        if let Some(view) = &self.view
-            && let Ok(mut view) = view.lock()
-        {
-            view.push((from, bytes.to_vec()));
         }
     }
 }
@@ -178,28 +166,6 @@ pub struct ClientConfig {
     /// The operator agrees, as this process starts, to a plan without noise ([POL-9]): of demonstrations and laboratories, whose rows are
     /// nobody's secret. Everybody else agrees in the ledger.
     pub agreed: bool,
-    /// For demonstrations and tests: leave at this point without a word.
-    pub vanish: Option<Vanish>,
-}
-
-/// Where a site vanishes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Vanish {
-    /// In this round of the method, counted from 1; 0 is the count of the rows, where only `BeforeInput` happens.
-    pub round: u32,
-    /// At this step of it.
-    pub at: Step,
-}
-
-/// A step of a round.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
-    /// Before its masked input leaves.
-    BeforeInput,
-    /// After its masked input has arrived.
-    AfterInput,
-    /// Before its shares leave.
-    BeforeUnmask,
 }
 
 /// What a site got out of a run.
@@ -213,8 +179,6 @@ pub struct ClientReport {
     pub answered: u32,
     /// Why the intermediary was not reached, where this site gave up and the run ended early or went on without it.
     pub unreached: Option<Arc<Failure>>,
-    /// Whether it left on purpose (see [`ClientConfig::vanish`]).
-    pub vanished: bool,
     /// Frames it sent to both aggregators, by phase, under its own name; after a restart those since.
     pub traffic: Traffic,
 }

@@ -27,14 +27,8 @@ pub mod status;
 pub mod stop;
 mod validity_oracle;
 
-use std::sync::{Arc, Mutex};
-
 #[cfg(not(feature = "testing"))]
 use rand_core::UnwrapErr;
-use veilsum_proto::roster::PartyId;
-
-/// Every frame that a party received, in order: the view that an auditor attacks.
-pub type View = Arc<Mutex<Vec<(PartyId, Vec<u8>)>>>;
 
 /// The operating system's randomness.
 #[cfg(not(feature = "testing"))]

@@ -7,14 +7,13 @@ use veilsum_proto::{
     Error, Rule,
     journal::{Record, RecordKind},
     message::{self, Disclosure, Kind},
-    policy::Asked,
     roster::PartyId,
     site::{Event, Input, Output, Site, SiteConfig},
     suite::Hash,
 };
 
 use super::{
-    config::{ClientConfig, ClientReport, Step},
+    config::{ClientConfig, ClientReport},
     dial::{self, Line},
     hand::Hand,
     keeper::Keeper,
@@ -194,9 +193,7 @@ impl SiteSession {
             };
             match ending {
                 Ok(Ending::Finished) => {
-                    if !self.report.vanished {
-                        line.finish().await;
-                    }
+                    line.finish().await;
                     return self.over();
                 }
                 // The journal stays as it is, to come back with; the other side sees at once that this site is gone.
@@ -239,11 +236,9 @@ impl SiteSession {
 
     /// The run is over for this site: the keys are of no more use. What was answered stands in the ledger.
     fn over(mut self) -> Result<ClientReport, Failure> {
-        if !self.report.vanished {
-            self.wipe()?;
-            if let Some(run) = self.run.as_mut().filter(|_| self.journal.is_some()) {
-                run.restart()?;
-            }
+        self.wipe()?;
+        if let Some(run) = self.run.as_mut().filter(|_| self.journal.is_some()) {
+            run.restart()?;
         }
         Ok(self.report)
     }
@@ -274,7 +269,7 @@ impl SiteSession {
                 Err(e @ CarrierError::Frame(_)) => return Err(e.into()),
                 Err(e) => return Ok(Ending::Lost(e)),
             };
-            self.config.party.received(self.aggregator, &bytes);
+            (self.config.party.heard)(self.aggregator, &bytes);
             match message::kind_of(&bytes) {
                 Some(Kind::Finished) => {
                     let finished: Finished = line.open(&bytes, Kind::Finished)?;
@@ -352,10 +347,7 @@ impl SiteSession {
                 self.tell_refusal(&e, &bytes, line).await?;
                 self.failed_message(e, &bytes)?;
             }
-            if self.drain(line, &bytes).await? {
-                self.report.vanished = true;
-                return Ok(Ending::Finished);
-            }
+            self.drain(line, &bytes).await?;
         }
     }
 
@@ -415,9 +407,8 @@ impl SiteSession {
         }
     }
 
-    /// Does what the state machine wants, in order. True where this site is to vanish.
-    /// `bytes` is the frame that it follows from.
-    async fn drain(&mut self, line: &mut Line, bytes: &[u8]) -> Result<bool, Failure> {
+    /// Does what the state machine wants, in order. `bytes` is the frame that it follows from.
+    async fn drain(&mut self, line: &mut Line, bytes: &[u8]) -> Result<(), Failure> {
         let mut refused = None;
         while let Some(output) = self.site.poll() {
             if !matches!(output, Output::Send { .. }) {
@@ -432,9 +423,6 @@ impl SiteSession {
                 // Together with what else must be on disk before the frame that comes next.
                 Output::Rewrite(records) => self.rewrite = Some(records),
                 Output::Send { bytes, discloses } => {
-                    if self.vanishes(Step::BeforeUnmask) && discloses == Disclosure::SelfMaskShares {
-                        return Ok(true);
-                    }
                     let frame = self.write_down(bytes, discloses)?;
                     let name = self.config.party.name_of(PartyId::Site(self.site.number()));
                     self.report.traffic.sent(&name, frame.bytes());
@@ -442,10 +430,6 @@ impl SiteSession {
                     // A broken link shows at the next receive; the state machine repeats what is asked for again.
                     let sent = line.send(&frame).await;
                     if sent && discloses == Disclosure::MaskedWords {
-                        if self.vanishes(Step::AfterInput) {
-                            line.finish().await;
-                            return Ok(true);
-                        }
                         let round = message::context_of(frame.bytes());
                         if self.answered != round {
                             self.answered = round;
@@ -460,12 +444,7 @@ impl SiteSession {
                     let left = self.left(None, None, Hash::default());
                     aside(|| self.keeper.meet(&self.config.party.federation.roster, &left, deck, &members))?;
                 }
-                Output::Event(Event::Asked(asked)) => {
-                    if self.vanish_now(&asked) {
-                        return Ok(true);
-                    }
-                    refused = self.answer(asked, line, bytes).await?;
-                }
+                Output::Event(Event::Asked(asked)) => refused = self.answer(asked, line, bytes).await?,
                 Output::Event(Event::Opened { directory, values, cohort, .. }) => {
                     if let Some(run) = &mut self.run {
                         aside_from(bytes.len(), || run.total(bytes, directory, &values, &cohort))?;
@@ -493,23 +472,8 @@ impl SiteSession {
             }
         }
         self.replace_journal()?;
-        if let Some(e) = refused {
-            return Err(e.into());
-        }
-        Ok(false)
+        refused.map_or(Ok(()), |e| Err(e.into()))
     }
 
-    fn vanishes(&self, at: Step) -> bool {
-        // The round under way is the one after those answered; the answer to it counts once it is sent.
-        self.aggregator == PartyId::Coordinator
-            && self.config.vanish.is_some_and(|v| {
-                let round = if at == Step::BeforeUnmask { self.report.answered } else { self.report.answered + 1 };
-                v.at == at && v.round == round
-            })
-    }
-
-    fn vanish_now(&self, asked: &Asked) -> bool {
-        let round = if self.aggregator == PartyId::Coordinator { asked.rounds } else { 0 };
-        self.config.vanish.is_some_and(|v| v.at == Step::BeforeInput && v.round == round)
     }
 }

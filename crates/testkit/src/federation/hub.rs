@@ -1,6 +1,6 @@
 //! The aggregator of the federation in memory: what it is told and sends, and how another process takes its run up.
 
-use std::{cmp::Reverse, sync::Arc, time::Instant};
+use std::{cmp::Reverse, sync::Arc};
 
 use veilsum_proto::{
     aggregator::{self, Aggregator, Event, Millis},
@@ -27,9 +27,9 @@ impl World {
             aggregator::Input::Messages(frames) => frames.first().and_then(|(_, bytes)| kind_of(bytes)),
             _ => None,
         };
-        let began = Instant::now();
+        let began = (self.clock)();
         self.aggregator.handle(input, Millis(self.now));
-        *self.hub_took.entry(kind).or_default() += began.elapsed();
+        *self.hub_took.entry(kind).or_default() += (self.clock)() - began;
     }
 
     pub(super) fn drain_aggregator(&mut self) {
@@ -61,7 +61,7 @@ impl World {
                         self.transmit(to, || Happening::ToSite(to, bytes.clone()));
                     }
                 }
-                aggregator::Output::Persist(record) => self.log.push(record),
+                aggregator::Output::Persist(record) => self.log.extend(self.keeps.then_some(record)),
                 aggregator::Output::Event(event) => {
                     if matches!(event, Event::Total { .. }) {
                         self.told_again += 1;

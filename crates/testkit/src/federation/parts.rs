@@ -127,7 +127,7 @@ pub fn rng_of(seed: u64, party: u16) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed << 16 | u64::from(party))
 }
 
-/// Time on the wall that parties took, by the kind of the frame that they worked on; nothing for anything else.
+/// Time that parties took, by the kind of the frame that they worked on; nothing for anything else.
 pub type Took = BTreeMap<Option<Kind>, Duration>;
 
 /// A total's words, the sites it covers, and those asked that it does not cover.

@@ -1,7 +1,7 @@
 //! The sites of the federation in memory: what each is told and sends, how its application answers, and how its process dies and
 //! comes back from its journal.
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use veilsum_proto::{
     Error,
@@ -150,8 +150,9 @@ impl World {
                 return;
             }
             match output {
-                site::Output::Persist(record) => self.journals[usize::from(i)].push(record),
-                site::Output::Rewrite(records) => self.journals[usize::from(i)] = records,
+                site::Output::Persist(record) => self.journals[usize::from(i)].extend(self.keeps.then_some(record)),
+                site::Output::Rewrite(records) if self.keeps => self.journals[usize::from(i)] = records,
+                site::Output::Rewrite(_) => {}
                 site::Output::Send { bytes, discloses } => {
                     let kind = kind_of(&bytes).expect("a site sends whole frames");
                     self.note(i, true, kind, &bytes);
@@ -207,10 +208,10 @@ impl World {
     fn feed_site(&mut self, i: u16, input: site::Input<'_>, kind: Option<Kind>) {
         let k = usize::from(i);
         let Some(site) = &mut self.sites[k] else { return };
-        let began = Instant::now();
+        let began = (self.clock)();
         if let Err(e) = site.handle(input, &mut self.rngs[k]) {
             self.site_errors.push((i, e));
         }
-        *self.sites_took.entry(kind).or_default() += began.elapsed();
+        *self.sites_took.entry(kind).or_default() += (self.clock)() - began;
     }
 }

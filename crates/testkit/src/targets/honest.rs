@@ -26,10 +26,10 @@ use veilsum_proto::{
     message::{HEADER, Kind},
     plan::Terms,
     suite::{self, Hash},
-    testing::Kit,
 };
 
 use crate::{
+    kit::Kit,
     recording::{ALL, Course, DROP, REFUSE, Victim, kind},
     wire::{BurnCertificate, parts, raw},
 };

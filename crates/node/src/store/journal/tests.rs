@@ -6,7 +6,7 @@ use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     identity::Identity,
     plan::Terms,
-    policy::Floor,
+    policy::{self, Floor, Policy, Request, Spent},
     roster::{Member, PartyId, Roster},
     site::{self, Site, SiteConfig},
 };
@@ -80,8 +80,9 @@ fn run(rounds: u8, mut written: impl FnMut(u8, site::Output)) -> SiteConfig {
                             hub.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(0));
                         }
                         site::Output::Event(site::Event::Asked(a)) => {
+                            let request = Request { agreed: true, ..Request::default() };
                             let consent =
-                                veilsum_proto::testing::decide_by_floor(&terms, &Floor::default(), &a).unwrap();
+                                policy::decide(&terms, &Policy::default(), &a, &request, &Spent::default()).unwrap();
                             let input = site::Input::Contribute { consent, values: vec![1; a.words] };
                             sites[usize::from(to)].handle(input, &mut rng).unwrap();
                         }

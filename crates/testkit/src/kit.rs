@@ -1,19 +1,18 @@
-//! Identities, roster and terms of a small federation, the same every time; for tests only. The federation itself, in virtual
-//! time, is in `crates/testkit`.
+//! Identities, roster and terms of a small federation, the same every time. The core's own unit tests have this file, too.
 
 use std::sync::Arc;
 
 use chacha20::ChaCha20Rng;
 use rand_core::SeedableRng;
 
-use crate::{
+use veilsum_proto::{
     Error,
     aggregator::{AggregatorConfig, Timing},
     identity::Identity,
     plan::Terms,
     policy::{Asked, Consent, Floor, Policy, Request, Spent, decide},
     roster::{Member, PartyId, Roster},
-    site::{Site, SiteConfig},
+    site::SiteConfig,
 };
 
 /// A roster, its identities and terms for `n` sites.
@@ -100,9 +99,4 @@ impl Kit {
 pub fn decide_by_floor(terms: &Terms, floor: &Floor, asked: &Asked) -> Result<Consent, Error> {
     let policy = Policy { floor: floor.clone(), ..Policy::default() };
     decide(terms, &policy, asked, &Request { agreed: true, ..Request::default() }, &Spent::default())
-}
-
-/// For tests that say every word of a coordinator by hand: this site commits to nothing and awaits no opening.
-pub fn await_no_opening(site: &mut Site) {
-    site.env.opening = false;
 }

@@ -7,10 +7,10 @@ use veilsum_proto::{
     roster::{Member, Roster},
 };
 
-use crate::plan::{Column, Judge, PlanSpec};
+use veilsum_federation::plan::{Column, Judge, PlanSpec};
 
 /// A roster of `n` sites, and the identities of all its parties: coordinator, intermediary, sites.
-pub fn kit(n: u8) -> (Roster, Vec<Identity>) {
+pub(crate) fn kit(n: u8) -> (Roster, Vec<Identity>) {
     let ids: Vec<Identity> = (0..n + 2).map(|i| Identity::from_seed(&[i + 1; 32])).collect();
     let member = |i: usize, name: String, address: &str| Member { name, key: ids[i].public(), address: address.into() };
     let roster = Roster {
@@ -23,7 +23,7 @@ pub fn kit(n: u8) -> (Roster, Vec<Identity>) {
 }
 
 /// A plan of fuzzy c-means in two columns.
-pub fn work(k: u32) -> PlanSpec {
+pub(crate) fn work(k: u32) -> PlanSpec {
     PlanSpec {
         columns: vec![
             Column { name: "x".into(), lower: -1.0, upper: 2.0 },
@@ -41,12 +41,12 @@ pub fn work(k: u32) -> PlanSpec {
 }
 
 /// A recipe of fuzzy c-means.
-pub fn fcm(k: u32, m: f64, epsilon: f64, max_rounds: u32, seeding: Seeding) -> Recipe {
+pub(crate) fn fcm(k: u32, m: f64, epsilon: f64, max_rounds: u32, seeding: Seeding) -> Recipe {
     Recipe::plain(Algorithm::Fcm { m, epsilon, max_rounds }, k, seeding)
 }
 
 /// Terms for a plan.
-pub fn terms(roster: &Roster, work: &PlanSpec) -> Terms {
+pub(crate) fn terms(roster: &Roster, work: &PlanSpec) -> Terms {
     Terms {
         roster: roster.hash(),
         min_cohort: 3,
