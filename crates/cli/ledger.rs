@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use clap::{Args, Subcommand};
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use veilsum_proto::{
     identity::Identity,
@@ -20,7 +20,7 @@ use crate::{
 };
 use veilsum_node::{
     documents::{fingerprint, header_of, load_identity, origin_of, policy_of, schema_beside},
-    error::Failure,
+    error::{Code, Failure},
     foreign::{self, Command},
     plan::Categorical,
     release::{Account, Data, Known, Left},
@@ -31,30 +31,12 @@ use veilsum_node::{
     table::TableSpec,
 };
 
-/// What this site ever gave away, and what became of its rows: show, changed, separate, adopt
+/// What this site ever gave away, entry by entry, and what became of its rows
 #[derive(Args, Debug)]
 pub(crate) struct LedgerArgs {
     /// What to do
-    #[command(subcommand)]
-    pub command: LedgerCommand,
-}
-
-/// What to do.
-#[derive(Subcommand, Debug)]
-pub(crate) enum LedgerCommand {
-    /// Print every entry
-    Show(OwnArgs),
-    /// Write a head for a ledger that has none, if you are sure that it is the newest
-    Adopt(OwnArgs),
-    /// Declare that rows were added to the data set, removed from it or corrected
-    Changed(RowsArgs),
-    /// Declare that other rows altogether take the place of the data set; what was given away before still counts
-    Separate(RowsArgs),
-}
-
-/// Which ledger of one's own.
-#[derive(Args, Debug)]
-pub(crate) struct OwnArgs {
+    #[arg(value_enum, default_value_t = What::Show)]
+    pub what: What,
     /// This site's secret key file
     #[arg(long, value_name = "FILE.key")]
     pub key: PathBuf,
@@ -64,17 +46,22 @@ pub(crate) struct OwnArgs {
     /// The policy [default: site.toml beside the key, else the default]
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-}
-
-/// `veilsum ledger changed` and `separate`
-#[derive(Args, Debug)]
-pub(crate) struct RowsArgs {
-    /// Which ledger.
-    #[command(flatten)]
-    pub own: OwnArgs,
     /// The rows as they are from now on, with the columns of before [default: as site.toml says]
     #[arg(long, value_name = "ROWS")]
     pub data: Option<PathBuf>,
+}
+
+/// What is done with a ledger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum What {
+    /// Print every entry
+    Show,
+    /// Declare that rows were added to the data set, removed from it or corrected
+    Changed,
+    /// Declare that other rows altogether take the place of the data set; what was given away before still counts
+    Separate,
+    /// Write a head for a ledger that has none, if you are sure that it is the newest
+    Adopt,
 }
 
 impl Verb for LedgerArgs {
@@ -83,31 +70,31 @@ impl Verb for LedgerArgs {
     /// # Errors
     /// A [`Failure`] that names file and entry.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        let args = self;
-        match &args.command {
-            LedgerCommand::Changed(a) => changed(a, json),
-            LedgerCommand::Separate(a) => separate(a, json),
-            LedgerCommand::Show(a) => {
-                let entries = own(a)?;
+        if self.data.is_some() && matches!(self.what, What::Show | What::Adopt) {
+            let what = "rows are looked at for a declaration alone";
+            return Err(Failure::new(Code::Usage, what, "leave --data out, or say `changed` or `separate`"));
+        }
+        match self.what {
+            What::Changed => changed(self, json),
+            What::Separate => separate(self, json),
+            What::Show => {
+                let entries = own(self)?;
                 crate::verb::print(json, &entries.iter().map(to_json).collect(), &table(&entries))
             }
-            LedgerCommand::Adopt(a) => {
-                let (identity, _) = load_identity(&a.key)?;
-                let (path, head) = (file(a), head_of(&a.key));
+            What::Adopt => {
+                let (identity, _) = load_identity(&self.key)?;
+                let (path, head) = (file(self), head_of(&self.key));
                 let checked = ledger::adopt(&path, &head, &identity)?;
                 let text =
                     format!("{}: {} entries; head written to {}", path.display(), checked.entries, head.display());
-                crate::verb::print(
-                    json,
-                    &json!({ "entries": checked.entries, "link": checked.link.to_string() }),
-                    &text,
-                )
+                let value = json!({ "entries": checked.entries, "link": checked.link.to_string() });
+                crate::verb::print(json, &value, &text)
             }
         }
     }
 }
 
-fn changed(args: &RowsArgs, json: bool) -> Result<(), Failure> {
+fn changed(args: &LedgerArgs, json: bool) -> Result<(), Failure> {
     let version = declare(args, Note::Changed)?;
     let text = format!(
         "noted: version {version} of the rows. This site answers from them once as many sites of its block have declared a change as \
@@ -116,7 +103,7 @@ fn changed(args: &RowsArgs, json: bool) -> Result<(), Failure> {
     crate::verb::print(json, &json!({ "version": version }), &text)
 }
 
-fn separate(args: &RowsArgs, json: bool) -> Result<(), Failure> {
+fn separate(args: &LedgerArgs, json: bool) -> Result<(), Failure> {
     let version = declare(args, Note::Separate)?;
     let text = "noted: these are other rows. This site joins a new block with them; what it gave away before still counts in its \
                 budget. If rows of before are among them, the totals of then and now can be subtracted";
@@ -124,9 +111,9 @@ fn separate(args: &RowsArgs, json: bool) -> Result<(), Failure> {
 }
 
 /// Notes the columns of the data set as they are now. The version from now on.
-fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u32, Failure> {
-    let (identity, _) = load_identity(&args.own.key)?;
-    let (state, head) = (state_of(&args.own.key, args.own.state.as_ref()), head_of(&args.own.key));
+fn declare(args: &LedgerArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u32, Failure> {
+    let (identity, _) = load_identity(&args.key)?;
+    let (state, head) = (state_of(&args.key, args.state.as_ref()), head_of(&args.key));
     let account = Ledger::look(&state, &head, &identity)?;
     let names: Vec<String> = account.columns().cloned().collect();
     if names.is_empty() {
@@ -137,8 +124,8 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     }
     let together = account.together();
     // As the rows were read that were answered from: the schema lies beside the key.
-    let (site, file) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
-    let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&args.own.key))?;
+    let (site, file) = policy_of(args.policy.as_deref(), Some(&args.key))?;
+    let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&args.key))?;
     if let Some(command) = &from.answerer {
         let (columns, same) = elsewhere(command, &account, &identity, &names)?;
         return write(
@@ -149,7 +136,7 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
             same.then(|| from.place()),
         );
     }
-    let (schema, rules) = (schema_beside(&args.own.key)?.map(Arc::new), from.rules.clone());
+    let (schema, rules) = (schema_beside(&args.key)?.map(Arc::new), from.rules.clone());
     let person_key = from.person_key()?;
     let spec = TableSpec { schema, rules, list: from.list.clone(), person_key, ..TableSpec::default() };
     let (_, header) = header_of(&from, spec.schema.as_deref())?;
@@ -239,12 +226,12 @@ fn from_indicators(names: &[String], header: &[String]) -> (Vec<String>, Vec<Cat
     (columns, categorical)
 }
 
-fn file(args: &OwnArgs) -> PathBuf {
+fn file(args: &LedgerArgs) -> PathBuf {
     state_of(&args.key, args.state.as_ref()).join(FILE)
 }
 
 /// The entries of one's own ledger; none where nothing ever left.
-fn own(args: &OwnArgs) -> Result<Vec<Entry>, Failure> {
+fn own(args: &LedgerArgs) -> Result<Vec<Entry>, Failure> {
     let (identity, _) = load_identity(&args.key)?;
     Ok(ledger::all(&file(args), &head_of(&args.key), &identity)?)
 }
