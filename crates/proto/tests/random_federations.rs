@@ -1,7 +1,7 @@
 //! Whole federations from a seed: loss, delay, reordering, duplication, slow sites, processes that die anywhere and come
 //! back at once, late or never, sites that vanish. No total is ever wrong, nothing leaves that may not, nothing hangs.
 //!
-//! By default 60 seeds, in CI 400. `VEILSUM_SEEDS=10000 cargo test --release -p veilsum-proto --test protocol random_federations` runs more;
+//! By default 60 seeds, in `.ci/long` 400. `VEILSUM_SEEDS=10000 cargo test --release -p veilsum-proto --test protocol random_federations` runs more;
 //! `VEILSUM_SEED=4711` replays one, and a failure names its own.
 
 use std::{cell::RefCell, rc::Rc};
