@@ -474,6 +474,4 @@ impl SiteSession {
         self.replace_journal()?;
         refused.map_or(Ok(()), |e| Err(e.into()))
     }
-
-    }
 }
