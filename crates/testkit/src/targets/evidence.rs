@@ -14,7 +14,7 @@ use veilsum_proto::{
     message::Kind,
     plan::Terms,
     roster::PartyId,
-    suite::{self, Hash},
+    suite::Hash,
 };
 
 use super::honest::{self, Kept, course};
