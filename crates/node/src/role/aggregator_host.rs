@@ -210,11 +210,6 @@ impl AggregatorHost {
         self.entrance.as_ref().map(Opened::address)
     }
 
-    /// The session that control frames of this run are signed for.
-    pub fn session(&self) -> Hash {
-        self.session
-    }
-
     fn now(&self) -> Millis {
         Millis(self.started.elapsed().as_millis() as u64)
     }
@@ -532,13 +527,12 @@ impl AggregatorHost {
     pub fn open_control<T: serde::Serialize + serde::de::DeserializeOwned>(
         &self,
         from: PartyId,
-        session: &Hash,
         kind: Kind,
         bytes: &[u8],
     ) -> Result<T, Error> {
         let member =
             self.config.party.federation.roster.member(from).ok_or(Error::ApiMisuse("a party of the roster"))?;
-        message::open(bytes, session, &member.key, &member.name, kind)
+        message::open(bytes, &self.session, &member.key, &member.name, kind)
     }
 }
 

@@ -62,9 +62,6 @@ const SETTLED: Duration = Duration::from_secs(30);
 /// Time for a roster and a plan to be taken.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
-/// Both directions of a connection.
-type Ends = (LinkSender, LinkReceiver);
-
 /// The lobby of a coordinator that serves.
 pub(super) struct Lobby {
     identity: Arc<Identity>,
@@ -110,6 +107,57 @@ enum Over {
     Refused(String),
     /// It hung up, or the folder cannot be written.
     Gone,
+}
+
+/// Somebody who has come in.
+struct Visitor {
+    identity: Arc<Identity>,
+    key: PublicKey,
+    session: Hash,
+    handle: LinkHandle,
+    sender: LinkSender,
+    receiver: LinkReceiver,
+    /// Which roster and which plan it has.
+    has: [Hash; 2],
+    /// The schema that it was handed.
+    schema: Option<String>,
+}
+
+impl Visitor {
+    async fn send<T: Message>(&mut self, message: &T, within: Duration) -> Result<(), Over> {
+        let frame = frames::frame(&self.identity, &self.session, message);
+        self.sender.send_within(&frame, within).await.map_err(|_| Over::Gone)
+    }
+
+    /// Its next frame. Cancel-safe.
+    async fn heard(&mut self) -> Result<Vec<u8>, Over> {
+        self.receiver.recv().await.ok().flatten().ok_or(Over::Gone)
+    }
+
+    fn open<T: Message>(&self, bytes: &[u8]) -> Result<T, Over> {
+        frames::open(bytes, &self.session, &self.key).map_err(Over::Refused)
+    }
+
+    /// Hands over roster and plan, where it has others; before them the schema that they are under ([SCH-3]).
+    async fn hand_over(&mut self, state: &State) -> Result<(), Over> {
+        let roster = state.roster.as_ref().map(|document| (document, document.signed.roster.hash()));
+        let roster = roster.filter(|(_, hash)| *hash != self.has[0]);
+        let plan = state.plan.as_ref().map(|signed| (signed, signed.terms.hash()));
+        let other = roster.is_some() || plan.is_some_and(|(_, hash)| hash != self.has[1]);
+        if let Some(text) = state.schema.as_ref().filter(|text| other && self.schema.as_ref() != Some(text)) {
+            self.send(&SchemaText { text: text.clone() }, SEND_LIMIT).await?;
+            self.schema = Some(text.clone());
+        }
+        if let Some((document, hash)) = roster {
+            self.send(document, SEND_LIMIT).await?;
+            self.has = [hash, Hash::default()];
+        }
+        if let Some((signed, hash)) = plan.filter(|(_, hash)| *hash != self.has[1]) {
+            self.send(signed, SEND_LIMIT).await?;
+            self.has[1] = hash;
+        }
+        Ok(())
+    }
 }
 
 impl Lobby {
@@ -168,23 +216,23 @@ impl Lobby {
     /// Whoever has sent the first frame of the lobby, to the end of its visit.
     pub(super) async fn visit(self: Arc<Self>, visit: Visit) {
         let Visit { handle, sender, receiver, first } = visit;
-        let peer = handle.peer();
-        let key = PublicKey(peer);
-        let session = frames::session(&self.identity.public(), &key);
-        let mut line = (sender, receiver);
+        let key = PublicKey(handle.peer());
+        let (identity, session) = (self.identity.clone(), frames::session(&self.identity.public(), &key));
+        let (has, schema) = ([Hash::default(); 2], None);
+        let mut visitor = Visitor { identity, key, session, handle: handle.clone(), sender, receiver, has, schema };
         let ended = match self.admitted(&handle) {
             None => return handle.close("too many knock at the same time; try again in a moment").await,
             Some(place) if frames::kind_of(&first) == Some(StandBy::KIND) => {
-                self.come_to_stand_by(&key, &session, &first, &mut line, (&handle, place)).await
+                self.come_to_stand_by(&mut visitor, &first, place).await
             }
-            Some(place) => match self.knock(&key, &session, &first, &mut line).await {
+            Some(place) => match self.knock(&mut visitor, &first).await {
                 Ok(invitation) => {
                     drop(place);
                     if let Some(older) = self.inside.replace(&handle) {
                         // A party that connects anew has lost its older connection, or runs twice.
                         tokio::spawn(async move { older.close("this party has connected again").await });
                     }
-                    self.attend(&key, &invitation, &session, &mut line).await
+                    self.attend(&mut visitor, &invitation).await
                 }
                 Err(over) => Err(over),
             },
@@ -200,13 +248,12 @@ impl Lobby {
             if count.is_power_of_two() {
                 (self.news)(News::TurnedAway { count, why: why.clone() });
             }
-            let frame = frames::frame(&self.identity, &session, &TurnedAway { why });
-            if line.0.send_within(&frame, STEP).await.is_ok() && line.0.finish(STEP).await.is_ok() {
+            if visitor.send(&TurnedAway { why }, STEP).await.is_ok() && visitor.sender.finish(STEP).await.is_ok() {
                 // What a closed connection holds is lost, so it hangs up that has read this.
-                let _ = timeout(STEP, async { while let Ok(Some(_)) = line.1.recv().await {} }).await;
+                let _ = timeout(STEP, async { while visitor.heard().await.is_ok() {} }).await;
             }
         }
-        let _ = line.0.finish(STEP).await;
+        let _ = visitor.sender.finish(STEP).await;
         handle.close("done").await;
     }
 
@@ -225,47 +272,35 @@ impl Lobby {
     }
 
     /// Whoever stands by is a member, and the only process with its key ([PRO-1]); a stranger leaves nothing behind.
-    async fn come_to_stand_by(
-        &self,
-        key: &PublicKey,
-        session: &Hash,
-        first: &[u8],
-        line: &mut Ends,
-        (handle, place): (&LinkHandle, OnTheWay),
-    ) -> Result<(), Over> {
-        let greeting: StandBy = frames::open(first, session, key).map_err(Over::Refused)?;
+    async fn come_to_stand_by(&self, visitor: &mut Visitor, first: &[u8], place: OnTheWay) -> Result<(), Over> {
+        let greeting: StandBy = visitor.open(first)?;
+        let key = visitor.key;
         if self.knows(&key.0) {
             self.refresh();
         }
-        let party = self.state.borrow().member(key).map(|guest| guest.party.clone()).ok_or_else(nobodys)?;
-        if !self.inside.take(handle).await {
+        let party = self.state.borrow().member(&key).map(|guest| guest.party.clone()).ok_or_else(nobodys)?;
+        if !self.inside.take(&visitor.handle).await {
             return Err(Over::Refused(TAKEN.into()));
         }
         drop(place);
-        self.stand_by((key, &party), session, greeting, (line, handle)).await
+        self.stand_by(visitor, party, greeting).await
     }
 
     /// Token, commitment, number, number ([JOI-3] to [JOI-5]). The hash of the token.
-    async fn knock(
-        &self,
-        key: &PublicKey,
-        session: &Hash,
-        first: &[u8],
-        (sender, receiver): &mut Ends,
-    ) -> Result<Hash, Over> {
-        let knock: Knock = frames::open(first, session, key).map_err(Over::Refused)?;
-        let token = knock.token.hash();
+    async fn knock(&self, visitor: &mut Visitor, first: &[u8]) -> Result<Hash, Over> {
+        let knock: Knock = visitor.open(first)?;
+        let (key, token) = (visitor.key, knock.token.hash());
         documents::check_address(&knock.address).map_err(|f| Over::Refused(f.message))?;
         let mut nonce: Nonce = [0; 32];
         rand_core::Rng::fill_bytes(&mut system_rng(), &mut nonce);
         let (commitment, address) = (knock.commitment, knock.address.clone());
-        let knocked = Knocked { key: *key, address, commitment, nonce, shown: None };
+        let knocked = Knocked { key, address, commitment, nonce, shown: None };
         let named = (knock.party.as_str(), knock.role);
         let answer = self.change(|list| list.knock(&token, knocked, named, seconds_since_1970()))?;
         held(&self.known).insert(key.0);
-        let answer = frames::frame(&self.identity, session, &Answer { nonce: answer });
-        sender.send_within(&answer, STEP).await.map_err(|_| Over::Gone)?;
-        let shown: Shown = self.next(receiver, session, key).await?;
+        visitor.send(&Answer { nonce: answer }, STEP).await?;
+        let shown = timeout(STEP, visitor.heard()).await.map_err(|_| Over::Gone)??;
+        let shown: Shown = visitor.open(&shown)?;
         // By the list as it is now: what was read of it last may be older than the invitation.
         let comes = self.change(|list| {
             let comes = list.guests.iter().any(|guest| guest.invitation == token && guest.stage == Stage::Invited);
@@ -275,32 +310,27 @@ impl Lobby {
             let key = fingerprint(&key.0);
             (self.news)(News::Waiting { party: clean(&knock.party), role: knock.role, key });
         }
-        let noted = frames::frame(&self.identity, session, &Noted {});
-        sender.send_within(&noted, STEP).await.map_err(|_| Over::Gone)?;
+        visitor.send(&Noted {}, STEP).await?;
         Ok(token)
     }
 
     /// Waits with a guest for the operator, and hands over what there is ([JOI-6]).
-    async fn attend(&self, key: &PublicKey, invitation: &Hash, session: &Hash, line: &mut Ends) -> Result<(), Over> {
+    async fn attend(&self, visitor: &mut Visitor, invitation: &Hash) -> Result<(), Over> {
         self.refresh();
         let mut states = self.state.subscribe();
-        let (mut has, mut schema) = ([Hash::default(); 2], None);
         loop {
             let state = states.borrow_and_update().clone();
             match state.guest(|guest| guest.invitation == *invitation).map(|guest| guest.stage) {
                 None | Some(Stage::Rejected) => {
                     return Err(Over::Refused("the coordinator's operator said no".into()));
                 }
-                Some(Stage::Approved) if state.lists(key) => {
-                    self.hand_over(&state, (&mut has, &mut schema), session, line).await?
-                }
+                Some(Stage::Approved) if state.lists(&visitor.key) => visitor.hand_over(&state).await?,
                 _ => {}
             }
             tokio::select! {
                 changed = states.changed() => changed.map_err(|_| Over::Gone)?,
-                bytes = line.1.recv() => {
-                    let Ok(Some(bytes)) = bytes else { return Err(Over::Gone) };
-                    let Received { has } = frames::open(&bytes, session, key).map_err(Over::Refused)?;
+                bytes = visitor.heard() => {
+                    let Received { has } = visitor.open(&bytes?)?;
                     if Some(has) != state.documents() {
                         continue;
                     }
@@ -319,17 +349,13 @@ impl Lobby {
 
     /// A member that waits for plans: is handed what is new, says what it would answer, and is told when a run begins ([PRO-1] to
     /// [PRO-4]).
-    async fn stand_by(
-        &self,
-        (key, party): (&PublicKey, &str),
-        session: &Hash,
-        StandBy { mut has, done }: StandBy,
-        (line, handle): (&mut Ends, &LinkHandle),
-    ) -> Result<(), Over> {
+    async fn stand_by(&self, visitor: &mut Visitor, party: String, greeting: StandBy) -> Result<(), Over> {
+        let StandBy { has, done } = greeting;
+        let key = &visitor.key.clone();
+        visitor.has = has;
         let mut states = self.state.subscribe();
-        let party = party.to_owned();
         (self.news)(News::Here { party: party.clone() });
-        let (mut schema, mut proposed) = (None, None);
+        let mut proposed = None;
         // At the end of a run everybody comes here, and for a moment the run is not over.
         let mut settled = Some(tokio::time::Instant::now() + SETTLED);
         let ended = async {
@@ -339,24 +365,23 @@ impl Lobby {
                 let now = state.list.as_ref().map(|list| list.proposed);
                 if proposed.replace(now).is_some_and(|before| before != now) {
                     // It is asked anew.
-                    has[1] = Hash::default();
+                    visitor.has[1] = Hash::default();
                 }
                 if state.lists(key) {
-                    self.hand_over(&state, (&mut has, &mut schema), session, line).await?;
+                    visitor.hand_over(&state).await?;
                 } else if state.now(*key) != *key {
                     // It waits for the roster that has its new key.
                     let roster = State { plan: None, schema: None, ..(*state).clone() };
-                    self.hand_over(&roster, (&mut has, &mut schema), session, line).await?;
+                    visitor.hand_over(&roster).await?;
                 }
                 let current = state.lists(key);
                 if let Some(run) = state.run().filter(|_| current)
-                    && (state.running && run.number > done && run.plan == has[1])
+                    && (state.running && run.number > done && run.plan == visitor.has[1])
                     && !run.without.contains(&party)
                 {
-                    let begin = Begin { number: run.number, plan: run.plan };
-                    self.hand(&mut line.0, session, &begin).await?;
+                    visitor.send(&Begin { number: run.number, plan: run.plan }, SEND_LIMIT).await?;
                     // It may be looking at its rows, and hangs up when it has read this. What a closed connection holds is lost.
-                    while let Ok(Some(_)) = line.1.recv().await {}
+                    while visitor.heard().await.is_ok() {}
                     return Ok(());
                 }
                 let due = settled.unwrap_or_else(tokio::time::Instant::now);
@@ -368,16 +393,16 @@ impl Lobby {
                         }
                     }
                     changed = states.changed() => changed.map_err(|_| Over::Gone)?,
-                    bytes = line.1.recv() => {
-                        let Ok(Some(bytes)) = bytes else { return Err(Over::Gone) };
+                    bytes = visitor.heard() => {
+                        let bytes = bytes?;
                         if !current {
                             // A key that was replaced, or one that the roster in force does not have, has nothing to say.
                             continue;
                         }
                         if frames::kind_of(&bytes) == Some(Rekey::KIND) {
-                            self.stated(&party, key, &frames::open(&bytes, session, key).map_err(Over::Refused)?)?;
+                            self.stated(&party, key, &visitor.open(&bytes)?)?;
                         } else {
-                            self.said(&party, frames::open(&bytes, session, key).map_err(Over::Refused)?)?;
+                            self.said(&party, visitor.open(&bytes)?)?;
                         }
                     }
                 }
@@ -385,7 +410,7 @@ impl Lobby {
         };
         let ended = ended.await;
         // Of another link of this member, or of the key that took this one's place, nothing is known here.
-        let is_last = self.inside.has(handle);
+        let is_last = self.inside.has(&visitor.handle);
         if ended.is_err() && is_last && states.borrow().now(*key) == *key {
             self.change(|list| {
                 list.guest(&party).into_iter().for_each(|guest| guest.said = None);
@@ -436,49 +461,6 @@ impl Lobby {
             (self.news)(News::Answers { party: party.to_owned(), answer });
         }
         Ok(())
-    }
-
-    /// Roster and plan, where the other end has others; before them the schema that they are under ([SCH-3]).
-    async fn hand_over(
-        &self,
-        state: &State,
-        (has, schema): (&mut [Hash; 2], &mut Option<String>),
-        session: &Hash,
-        line: &mut Ends,
-    ) -> Result<(), Over> {
-        let same = |mine: Option<Hash>, theirs: Hash| mine.is_none_or(|mine| mine == theirs);
-        let roster = same(state.roster.as_ref().map(|document| document.signed.roster.hash()), has[0]);
-        let plan = same(state.plan.as_ref().map(|signed| signed.terms.hash()), has[1]);
-        if let Some(text) = state.schema.as_ref().filter(|text| !(roster && plan) && schema.as_ref() != Some(text)) {
-            self.hand(&mut line.0, session, &SchemaText { text: text.clone() }).await?;
-            *schema = Some(text.clone());
-        }
-        if let Some(document) = state.roster.as_ref().filter(|document| document.signed.roster.hash() != has[0]) {
-            self.hand(&mut line.0, session, document).await?;
-            *has = [document.signed.roster.hash(), Hash::default()];
-        }
-        if let Some(signed) = state.plan.as_ref().filter(|signed| signed.terms.hash() != has[1]) {
-            self.hand(&mut line.0, session, signed).await?;
-            has[1] = signed.terms.hash();
-        }
-        Ok(())
-    }
-
-    async fn hand<T: frames::Message>(&self, to: &mut LinkSender, session: &Hash, document: &T) -> Result<(), Over> {
-        let frame = frames::frame(&self.identity, session, document);
-        to.send_within(&frame, SEND_LIMIT).await.map_err(|_| Over::Gone)
-    }
-
-    async fn next<T: frames::Message>(
-        &self,
-        from: &mut LinkReceiver,
-        session: &Hash,
-        key: &PublicKey,
-    ) -> Result<T, Over> {
-        match timeout(STEP, from.recv()).await {
-            Ok(Ok(Some(bytes))) => frames::open(&bytes, session, key).map_err(Over::Refused),
-            _ => Err(Over::Gone),
-        }
     }
 
     /// Changes the list. What the folder's disk does is not the visitor's business.

@@ -492,14 +492,13 @@ impl Run<'_> {
     }
 
     fn control(&mut self, from: PartyId, kind: Kind, bytes: &[u8]) -> Result<(), Failure> {
-        let session = self.hub.session();
         match (from, kind) {
             (PartyId::Intermediary, Kind::CountReady) => {
-                let ready: CountReady = self.hub.open_control(from, &session, kind, bytes)?;
+                let ready: CountReady = self.hub.open_control(from, kind, bytes)?;
                 self.is_counted(&ready)
             }
             (PartyId::Intermediary, Kind::Aborted) => {
-                let aborted: Aborted = self.hub.open_control(from, &session, kind, bytes)?;
+                let aborted: Aborted = self.hub.open_control(from, kind, bytes)?;
                 Err(super::dial::aborted(&self.config.party.federation.roster.intermediary.name, &aborted))
             }
             _ => {

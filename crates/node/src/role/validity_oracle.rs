@@ -78,7 +78,7 @@ fn take_distances(
     oracle: &Oracle,
     distances: &mut Option<CentreDistances>,
 ) -> Result<(), Failure> {
-    let found: CentreDistances = hub.open_control(from, &hub.session(), Kind::CentreDistances, bytes)?;
+    let found: CentreDistances = hub.open_control(from, Kind::CentreDistances, bytes)?;
     if !oracle.fits(&found) {
         let who = config.party.name_of(from);
         let what = "sent distances that do not fit the question".to_owned();

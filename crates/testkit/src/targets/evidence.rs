@@ -8,14 +8,7 @@ use veilsum_node::{
     evidence::verify,
     store::{Said, Told},
 };
-use veilsum_proto::{
-    Rule, codec,
-    evidence::Documents,
-    message::Kind,
-    plan::Terms,
-    roster::PartyId,
-    suite::{self, Hash},
-};
+use veilsum_proto::{Rule, codec, evidence::Documents, message::Kind, plan::Terms, roster::PartyId, suite::Hash};
 
 use super::honest::{self, Kept, course};
 use crate::{

@@ -64,7 +64,7 @@ impl AggregatorHost {
                 LinkEvent::Frame { party: party @ PartyId::Site(number), id, bytes, room: _room }
                     if message::kind_of(&bytes) == Some(Kind::Countersigned) && self.is_heard(party, id, &bytes) =>
                 {
-                    match self.open_control(party, &self.session, Kind::Countersigned, &bytes) {
+                    match self.open_control(party, Kind::Countersigned, &bytes) {
                         Ok(message) => take(number, message),
                         Err(e) => tracing::warn!("a signature on the result was not taken: {e}"),
                     }

@@ -123,8 +123,7 @@ impl Run<'_> {
             }
             match self.hub.next(Some(deadline.min(Instant::now() + LOOK))).await {
                 HostEvent::Control { from: PartyId::Intermediary, kind: Kind::JudgeReply, bytes } => {
-                    let session = self.hub.session();
-                    return Ok(self.hub.open_control(PartyId::Intermediary, &session, Kind::JudgeReply, &bytes)?);
+                    return Ok(self.hub.open_control(PartyId::Intermediary, Kind::JudgeReply, &bytes)?);
                 }
                 HostEvent::Deadline if Instant::now() >= deadline || seen.elapsed() > self.config.back_within() => {
                     return Err(gone());
@@ -178,9 +177,7 @@ impl Run<'_> {
             }
             match self.hub.next(Some(deadline.min(Instant::now() + LOOK))).await {
                 HostEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReply, bytes } => {
-                    let session = self.hub.session();
-                    let reply =
-                        self.hub.open_control::<CountReply>(PartyId::Intermediary, &session, Kind::CountReply, &bytes);
+                    let reply = self.hub.open_control::<CountReply>(PartyId::Intermediary, Kind::CountReply, &bytes);
                     return reply.ok().and_then(|r| r.total);
                 }
                 HostEvent::Control { from: PartyId::Intermediary, kind: Kind::Aborted, .. } => return None,

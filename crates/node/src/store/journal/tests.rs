@@ -213,7 +213,7 @@ fn a_torn_end_is_dropped_and_damage_is_refused() {
         bad[at] ^= 0x40;
         fs::write(&path, &bad).unwrap();
         let opened = Journal::<Record>::open(&dir, &session).map(|(_, back)| back.len());
-        assert!(matches!(opened, Err(failure) if failure.message.contains(" is damaged (")), "byte {at}: {opened:?}");
+        assert!(matches!(&opened, Err(failure) if failure.message.contains(" is damaged (")), "byte {at}: {opened:?}");
     }
     fs::remove_dir_all(dir).unwrap();
 }
