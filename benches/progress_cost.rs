@@ -13,12 +13,13 @@ use std::{
 
 use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
 use veilsum_node::{
+    clock::seconds_since_1970,
     loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
     plan::{Column, PlanSpec},
     role::{
         progress::{Progress, Watcher},
         server::OnLoss,
-        status::{self, Status},
+        status::Status,
     },
 };
 use veilsum_testkit::measure::{Spread, for_real, print_machine};
@@ -63,7 +64,7 @@ fn everything() -> (Watcher, Seen) {
     let watcher: Watcher = Arc::new(move |progress: Progress| {
         let began = Instant::now();
         let mut kept = kept.lock().expect("nobody panicked");
-        kept.0.fold(&progress, status::now());
+        kept.0.fold(&progress, seconds_since_1970());
         let line = format!("{}\n{progress}\n", serde_json::to_string(&progress).expect("a document"));
         kept.1.write_all(line.as_bytes()).expect("room");
         let mut seen = seen.lock().expect("nobody panicked");

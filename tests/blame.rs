@@ -129,7 +129,7 @@ fn a_name_that_nobody_knows_is_looked_up_until_the_time_is_over() {
 fn a_place_where_no_result_can_be_written_is_said_before_the_run() {
     let p = Parties::new(&SIZES, &PLAN);
     let below = p.folder.path("toy.toml/result");
-    for args in [p.server(&["--out", &below]), p.client(1, &["--model", &below])] {
+    for args in [p.server(&["--out", &below]), p.client(1, &["--out", &below])] {
         let told = veilsum(&args).expect(3);
         assert!(
             told.stderr.contains("nothing has been sent yet") && !told.stderr.contains("waiting"),

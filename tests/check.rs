@@ -145,7 +145,7 @@ fn a_key_that_others_can_read_and_one_of_nobody() {
     fails(&open, "key", 3, &["chmod 600", "site-1.key"], &[]);
     assert_eq!(check(&open.1, "network")["outcome"], "skip");
     p.keygen("stranger", None);
-    fails(&asked(&p, "stranger.key", &[]), "role", 3, &["not on the roster", "veilsum roster add"], &[]);
+    fails(&asked(&p, "stranger.key", &[]), "role", 3, &["not on the roster", "veilsum roster change"], &[]);
     fails(&asked(&p, "site-1.card", &[]), "key", 3, &["public card", "NAME.key"], &[]);
     // Text for people has the same verdict, an error with a next step, and says what was left out.
     let none = p.folder.path("nowhere");

@@ -229,14 +229,14 @@ fn more_sites_make_another_roster_and_void_the_plan() {
     let w = World::ready();
     let before = w.json("verify roster.toml")["fingerprint"].clone();
     w.ok("keygen --name site-4");
-    let after = w.json("roster add --roster roster.toml --site site-4.card --key hub.key");
+    let after = w.json("roster change --roster roster.toml --site site-4.card --key hub.key");
     assert_ne!(after["fingerprint"], before);
     assert!(after["note"].as_str().unwrap().contains("new one"));
     w.fails(CHECK, 3, &["plan.toml", "another roster"]);
     w.ok(&format!("{MAKE_PLAN} --k 2 --threshold 4 --colluders 1"));
     w.ok(CHECK);
     assert!(w.ok("plan show").contains("threshold       4\ncolluders       1\n"));
-    w.fails("roster add --roster roster.toml --site site-4.card --key hub.key", 3, &["site-4"]);
+    w.fails("roster change --roster roster.toml --site site-4.card --key hub.key", 3, &["site-4"]);
 }
 
 #[test]
@@ -278,8 +278,9 @@ fn more_than_a_thousand_sites_are_refused_with_the_page_that_says_why() {
     const WHY: [&str; 4] = ["1001 sites", "at most 1000", "docs/src/decisions.md", "ROS-1"];
     let w = World::ready();
     // One card many times: the number is looked at before whose cards they are.
-    let add =
-        |times: usize| format!("roster add --roster roster.toml --key hub.key{}", " --site site-1.card".repeat(times));
+    let add = |times: usize| {
+        format!("roster change --roster roster.toml --key hub.key{}", " --site site-1.card".repeat(times))
+    };
     w.fails(&add(998), 3, &WHY);
     w.fails(&add(997), 3, &["same key"]);
     w.fails(&format!("{MAKE_ROSTER}{}", " --site site-1.card".repeat(998)), 3, &WHY);

@@ -109,7 +109,7 @@ fn judge(p: &Parties, ended: &[Result<Ended, String>], right: &Right) -> (Came, 
         return (Came::Wrong, format!("code {:?} without a reason", ended.code));
     }
     let files =
-        std::iter::once("out/result.json".to_owned()).chain((1..=SIZES.len()).map(|i| format!("site-{i}.model")));
+        std::iter::once("out/result.json".to_owned()).chain((1..=SIZES.len()).map(|i| format!("site-{i}/model.json")));
     let results: Vec<(String, Value)> = files
         .filter(|file| p.folder.0.join(file).exists())
         .map(|file| {

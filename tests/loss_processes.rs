@@ -30,7 +30,7 @@ fn answered(client: &Running, n: usize) {
 /// A site's files say that the run ended early, and how; its centres.
 fn early_at(p: &Parties, site: usize, lost: &[&str], refused: &[&str]) -> serde_json::Value {
     let (model, result) =
-        (p.folder.json(&format!("site-{site}.model")), p.folder.json(&format!("site-{site}-result.json")));
+        (p.folder.json(&format!("site-{site}/model.json")), p.folder.json(&format!("site-{site}/result.json")));
     for file in [&model, &result] {
         assert_eq!(file["converged"], false, "{file}");
         let early = &file["ended_early"];
@@ -63,12 +63,12 @@ fn a_killed_site_costs_no_result() {
     assert!(known && at["question"].as_u64() >= Some(15), "{at}");
     for site in [1, 2, 4, 5] {
         assert_eq!(early_at(&p, site, &["site-3"], &[]), result["centres"], "site {site}");
-        let own = gone(&p.folder.json(&format!("site-{site}-result.json")));
+        let own = gone(&p.folder.json(&format!("site-{site}/result.json")));
         assert_eq!(own, json!({"site": "site-3", "question": at["question"], "why": null}));
     }
     let page = fs::read_to_string(p.folder.path("out/report.html")).unwrap();
     assert!(page.contains(&format!("to question {}", at["question"].as_u64().unwrap() - 1)) && page.contains(&why));
-    assert!(!p.folder.0.join("site-3.model").exists());
+    assert!(!p.folder.0.join("site-3/model.json").exists());
 }
 
 /// By default a site that is lost is waited for, and the coordinator says whom it waits for.
@@ -107,7 +107,7 @@ fn a_killed_coordinator_costs_the_sites_no_result() {
     let rounds: Vec<u64> = (1..=5)
         .map(|site| {
             early_at(&p, site, &["lead"], &[]);
-            p.folder.json(&format!("site-{site}-result.json"))["ended_early"]["round"].as_u64().expect("a round")
+            p.folder.json(&format!("site-{site}/result.json"))["ended_early"]["round"].as_u64().expect("a round")
         })
         .collect();
     let (least, most) = (rounds.iter().min().expect("sites"), rounds.iter().max().expect("sites"));
@@ -140,7 +140,7 @@ fn nothing_is_asked_before_the_intermediary_is_there() {
     assert!(told.stderr.contains("waiting for counter (intermediary, never connected)"), "{}", told.stderr);
     for (i, client) in (1..).zip(clients) {
         assert_ne!(client.wait(LIMIT).code, Some(0));
-        assert!(!p.folder.0.join(format!("site-{i}.model")).exists());
+        assert!(!p.folder.0.join(format!("site-{i}/model.json")).exists());
         let (key, state) = (p.folder.path(&format!("site-{i}.key")), p.folder.path(&format!("site-{i}.state")));
         let shown = veilsum(&["ledger", "show", "--key", &key, "--state", &state, "--json"]).expect(0);
         let left: serde_json::Value = serde_json::from_str(&shown.stdout).expect("JSON");

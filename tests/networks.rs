@@ -110,7 +110,7 @@ impl Run {
             assert_eq!(result[what], calm()[what], "{what}");
         }
         for site in SITES {
-            assert_eq!(self.p.folder.json(&format!("{site}.model"))["centres"], calm()["centres"], "{site}");
+            assert_eq!(self.p.folder.json(&format!("{site}/model.json"))["centres"], calm()["centres"], "{site}");
         }
         ended
     }
@@ -317,7 +317,7 @@ fn joining_through_a_proxy() {
     let (at, counter_at) = (network.at("lead", PORTS[0]), network.at("counter", PORTS[1]));
     let create = ["federation", "create", "three", "--listen", &at, "--site"];
     let lines = done("lead", &[&create[..], &SITES, &["--intermediary", "counter"]].concat());
-    let lobby = types("lead", &["federation", "serve"]);
+    let lobby = types("lead", &["run"]);
     lobby.until("an open lobby", LIMIT, |log| log.contains("is open"));
     let (mut joining, mut approve) = (Vec::new(), vec!["federation".to_owned(), "approve".to_owned()]);
     for who in &NAMES[1..5] {

@@ -47,7 +47,7 @@ fn the_example_of_a_schema_reads_the_example_of_rows() {
 
 #[test]
 fn units_and_container_shut_a_party_in() {
-    for unit in ["veilsum.service", "veilsum-coordinator.service"] {
+    for unit in ["veilsum.service"] {
         let text = fs::read_to_string(packaging("systemd").join(unit)).expect("a unit");
         for line in [
             "DynamicUser=yes",

@@ -200,7 +200,7 @@ impl Walk {
         let kind: Vec<&str> = words.split_whitespace().take(2).collect();
         match kind[..] {
             ["keygen", ..] => drop(self.here(&words)),
-            ["server" | "intermediary" | "client", ..] => self.roles.push(words),
+            ["run", ..] => self.roles.push(words),
             ["roster", "make"] => {
                 HOSPITALS.iter().for_each(|name| self.key(name));
                 self.here(&words);
@@ -240,8 +240,7 @@ impl Walk {
     fn after_a_run(&mut self, words: &str) {
         let own_model = words.contains("veilsum-out") && self.has("veilsum-out/model.json");
         if self.runs == 0 && self.roles.is_empty() && !own_model {
-            self.roles
-                .push("client --roster roster.toml --plan plan.toml --key hospital-a.key --data hospital-a.csv".into());
+            self.roles.push("run --plan plan.toml --key hospital-a.key --data hospital-a.csv".into());
         }
         self.run_roles();
     }
@@ -259,16 +258,15 @@ impl Walk {
                 self.accept(&name, &format!("roster accept --key {name}.key --fingerprint FINGERPRINT"));
             }
         }
-        let usual = [("server", "hub"), ("intermediary", "counter")];
-        for (role, key) in usual.into_iter().chain(HOSPITALS.map(|h| ("client", h))) {
+        for key in ["hub", "counter"].into_iter().chain(HOSPITALS) {
             let own = format!("--key {key}.key");
-            if !roles.iter().any(|words| words.starts_with(role) && words.contains(&own)) {
-                let more = if role == "client" {
-                    format!(" --data {key}.csv --model model-{key}.json")
-                } else {
-                    String::new()
-                };
-                roles.push(format!("{role} --roster roster.toml --plan plan.toml {own}{more}"));
+            if !roles.iter().any(|words| words.contains(&own)) {
+                let data = if HOSPITALS.contains(&key) { format!(" --data {key}.csv") } else { String::new() };
+                roles.push(format!("run --plan plan.toml {own}{data}"));
+            }
+            // All of them live in one folder here.
+            if let Some(words) = roles.iter_mut().find(|words| words.contains(&own) && key != "hospital-a") {
+                *words += &if key == "hub" { " --out veilsum-out".into() } else { format!(" --out of-{key}") };
             }
         }
         assert_eq!(roles.len(), 5, "{roles:?}");

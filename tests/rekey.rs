@@ -51,7 +51,7 @@ fn rekey(p: &Parties, name: &str) -> String {
 /// The coordinator applies what it was sent.
 fn apply(p: &Parties, statements: &[&str]) -> Ended {
     let (roster, key) = (p.folder.path("roster.toml"), p.folder.path("lead.key"));
-    veilsum(&[&["roster", "rekey", "--roster", &*roster, "--key", &*key][..], statements].concat())
+    veilsum(&[&["roster", "change", "--roster", &*roster, "--key", &*key, "--rekey"][..], statements].concat())
 }
 
 fn accept(p: &Parties, name: &str, more: &[&str]) -> Ended {

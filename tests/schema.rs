@@ -202,7 +202,7 @@ fn a_schema_is_handed_to_whoever_joins_and_its_rows_are_held_to_it() {
     assert_eq!(fs::read_to_string(hub.0.join("schema.toml")).expect("a copy"), SCHEMA);
     let lines: Vec<&str> =
         told.split("veilsum join '").skip(1).map(|rest| rest.split('\'').next().expect("a line")).collect();
-    let lobby = start_in(&hub.0, &["federation", "serve"]);
+    let lobby = start_in(&hub.0, &["run"]);
     lobby.until("an open lobby", LIMIT, |log| log.contains("is open"));
 
     let data = site.write("rows.csv", "x,y,note\n0.5,0.5,a\n0.5,2,a\n");

@@ -240,12 +240,12 @@ fn a_run_goes_on_whoever_is_started_again() {
     all.until("keys exchanged");
     all.serve.take().expect("it serves").kill();
     let told = all.hub(&["plan", "propose", "--start", "--wait", "0"]).expect(4);
-    assert!(told.stderr.contains("veilsum federation serve"), "{}", told.stderr);
+    assert!(told.stderr.contains("in another window: veilsum run"), "{}", told.stderr);
     let serve = all.founded.serve();
     serve.until("the run again", LIMIT, |log| log.contains("run 1 goes on"));
     all.serve = Some(serve);
     all.members[0].process.take().expect("it runs").kill();
-    let told = all.hub(&["federation", "serve", "--listen", "127.0.0.1:0"]).expect(3);
+    let told = all.hub(&["run", "--listen", "127.0.0.1:0"]).expect(3);
     assert!(told.stderr.contains("another process serves"), "{}", told.stderr);
     let told = all.hub(&["plan", "propose", "--start"]).expect(3);
     assert!(told.stderr.contains("run 1 has not ended"), "{}", told.stderr);
@@ -395,9 +395,9 @@ fn a_year_of_monthly_plans() {
                 b.house.run(&["rekey", "--key", "hospital-b.key"]).expect(0);
                 all.until("hospital-b states a new key");
                 let told = all.serves().heard();
-                let file = between(&told, "veilsum federation rekey ", "\n").to_owned();
+                let file = between(&told, "veilsum roster change --rekey ", "\n").to_owned();
                 assert!(file.starts_with("hospital-b-"), "{file}");
-                all.hub(&["federation", "rekey", &file]).expect(0);
+                all.hub(&["roster", "change", "--rekey", &file]).expect(0);
                 let b = all.member("hospital-b");
                 b.running().until("the new key", LIMIT, |log| log.contains("acts with its new key from now on"));
             }

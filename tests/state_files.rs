@@ -43,7 +43,6 @@ enum File {
     Ledger,
     Head,
     Journals,
-    Course,
     Transcripts,
     Rounds,
 }
@@ -64,7 +63,6 @@ impl File {
             File::Ledger => name == "ledger.jsonl",
             File::Head => name.ends_with(".head"),
             File::Journals => name.ends_with(".journal"),
-            File::Course => name.ends_with(".course"),
             File::Transcripts => name.ends_with(".transcript"),
             File::Rounds => name == "rounds",
         }
@@ -270,12 +268,7 @@ fn the_journals() {
 }
 
 #[test]
-fn how_far_the_questions_have_come() {
-    check(File::Course);
-}
-
-#[test]
-fn what_the_coordinator_said() {
+fn what_was_said_and_how_far_the_run_is() {
     check(File::Transcripts);
 }
 

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde_json::json;
 use veilsum_answerer::{Launch, conformance};
 use veilsum_node::{
@@ -12,45 +12,24 @@ use veilsum_node::{
 
 use crate::verb::{self, Verb};
 
-/// Try a program that answers from rows elsewhere: example, check
+/// Write the rows that a program that answers elsewhere is tried with; with a command behind `--`, try it
+///
+/// It is asked every kind of question that it lists, every word is compared, and it is sent lines that are none (exit code 0 or 3).
 #[derive(Args, Debug)]
 pub(crate) struct AnswererArgs {
-    /// What to do
-    #[command(subcommand)]
-    pub command: AnswererCommand,
-}
-
-/// What to do.
-#[derive(Subcommand, Debug)]
-pub(crate) enum AnswererCommand {
-    /// Write the rows that an answerer is tried with
-    Example(ExampleArgs),
-    /// Ask it every kind of question that it lists, compare every word, and send it lines that are none (exit code 0 or 3)
-    Check(CheckArgs),
-}
-
-/// `veilsum answerer example`
-#[derive(Args, Debug)]
-pub(crate) struct ExampleArgs {
-    /// Where to write the rows; a file that is there stays
-    #[arg(long, value_name = "FILE.csv", default_value = "answerer-example.csv")]
-    pub out: PathBuf,
-    /// How many rows
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(3..=10_000_000))]
-    pub rows: u32,
-}
-
-/// `veilsum answerer check`
-#[derive(Args, Debug)]
-pub(crate) struct CheckArgs {
-    /// The answerer's rows, as `answerer example` wrote them
+    /// The rows that it is tried with
+    ///
+    /// Without a command they are written here, unless the file is there.
     #[arg(long, value_name = "FILE.csv", default_value = "answerer-example.csv")]
     pub data: PathBuf,
+    /// How many rows are written
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(3..=10_000_000))]
+    pub rows: u32,
     /// Seconds that one answer may take
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     pub seconds: u64,
-    /// The answerer's command, behind `--`
-    #[arg(last = true, required = true, value_name = "CMD")]
+    /// The program's command, behind `--`
+    #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }
 
@@ -60,35 +39,32 @@ impl Verb for AnswererArgs {
     /// # Errors
     /// A [`Failure`] where the answerer does not keep to the contract.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        match &self.command {
-            AnswererCommand::Example(args) => example(args, json),
-            AnswererCommand::Check(args) => check(args, json),
-        }
+        if self.command.is_empty() { example(self, json) } else { check(self, json) }
     }
 }
 
-fn example(args: &ExampleArgs, json: bool) -> Result<(), Failure> {
-    let out = args.out.display();
-    if args.out.exists() {
-        return Err(Failure::new(Code::Usage, format!("{out}: it is there already"), "choose another --out"));
+fn example(args: &AnswererArgs, json: bool) -> Result<(), Failure> {
+    let out = args.data.display();
+    if args.data.exists() {
+        let next = "choose another --data, or try a program with these rows: its command behind `--`";
+        return Err(Failure::new(Code::Usage, format!("{out}: it is there already"), next));
     }
     let mut text = Vec::new();
     table::write_csv(&mut text, &conformance::header(), conformance::example(args.rows as usize))?;
-    files::write_atomic(&args.out, &text)?;
+    files::write_atomic(&args.data, &text)?;
     let header = conformance::header();
-    let value = json!({ "out": args.out, "rows": args.rows, "columns": header });
+    let value = json!({ "out": args.data, "rows": args.rows, "columns": header });
     let said = format!(
-        "wrote {out}: {} rows with the columns {}\nlet the answerer have these rows, then: veilsum answerer check --data {out} -- CMD",
+        "wrote {out}: {} rows with the columns {}\nlet the answerer have these rows, then: veilsum answerer --data {out} -- CMD",
         args.rows,
         header.join(", ")
     );
     verb::print(json, &value, &said)
 }
 
-fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
+fn check(args: &AnswererArgs, json: bool) -> Result<(), Failure> {
     let file = args.data.display();
-    let unusable =
-        |what: String| Failure::input(format!("{file}: {what}"), "write it anew with `veilsum answerer example`");
+    let unusable = |what: String| Failure::input(format!("{file}: {what}"), "write it anew with `veilsum answerer`");
     let mut reader = csv::Reader::from_path(&args.data).map_err(|_| unusable("it cannot be read".into()))?;
     let header = reader.headers().map_err(|_| unusable("it has no header".into()))?;
     if !header.iter().eq(conformance::header()) {

@@ -3,7 +3,6 @@
 use std::{
     io::{BufWriter, Write},
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use clap::Args;
@@ -18,8 +17,7 @@ use veilsum_node::{
     error::{Code, Failure},
     files::Growing,
     model::Model,
-    schema::{Missing, Schema},
-    table::{self, Batches, Filter, RowRules, TableSpec},
+    table::{self, Batches, TableSpec},
 };
 
 /// Numbers of rows that are held at a time.
@@ -122,15 +120,8 @@ impl AssignArgs {
     }
 
     fn spec(&self, model: &Model) -> Result<TableSpec, Failure> {
-        let columns = model.columns.iter().map(|c| c.name.clone()).collect();
-        // One line of memberships for every row: none is left out.
-        let schema = documents::schema_beside(&self.model)?
-            .map(|schema| Arc::new(Schema { missing: Missing::Refuse, ..schema }));
-        let rules = self.policy.as_deref().map(documents::load_policy).transpose()?.map(|site| {
-            Arc::new(RowRules { missing: None, filter: Filter::default(), persons: None, ..(*site.rows).clone() })
-        });
-        let (categorical, label) = (model.categorical.clone(), self.id.clone());
-        Ok(TableSpec { columns, categorical, schema, rules, label, ..TableSpec::default() })
+        let spec = documents::rows_of(model, &self.model, self.policy.as_deref())?;
+        Ok(TableSpec { label: self.id.clone(), ..spec })
     }
 
     /// Reads the rows part by part, and hands each part over with what it was assigned.
@@ -201,7 +192,7 @@ impl Verb for AssignArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let args = self;
         args.keeps_what_it_reads()?;
-        let model = documents::read_model(&args.model)?;
+        let model = documents::read_model(&args.model)?.0;
         if model.method == "describe" {
             return Err(Failure::input(
                 format!("{}: it is the mean of all rows, and has no clusters", args.model.display()),

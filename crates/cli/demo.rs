@@ -159,7 +159,7 @@ impl Verb for DemoArgs {
         // Here everybody's rows are known.
         method.noise.expected_rows.get_or_insert(source.sites.iter().map(|site| site.rows.len() as u64).sum());
         let work = work(args, &method, &source)?;
-        work.check().map_err(|e| Failure::new(Code::Usage, e.0, SEE_HELP))?;
+        work.check().map_err(|e| Failure::new(Code::Usage, e.message, SEE_HELP))?;
         args.method.noise.check_unit(source.sites.len())?;
         if args.method.noise.hides_persons() {
             let what = "the demonstration does not know which rows are of one person (--dp-unit person)";

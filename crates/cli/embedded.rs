@@ -18,11 +18,9 @@ use veilsum_node::{
 use veilsum_proto::{plan::Terms, roster::Roster};
 
 use crate::{
-    client::ClientArgs,
     demo::Demo,
-    intermediary::IntermediaryArgs,
     plan::{MakeArgs, made},
-    server::ServerArgs,
+    run::{self, RunArgs},
 };
 
 /// Options as they stand behind a command's name.
@@ -47,16 +45,16 @@ pub fn planned(options: Options, roster: Roster) -> Result<Federation, Failure> 
     made(&options, roster, None).map(|(federation, _)| federation)
 }
 
-/// What the site of `veilsum client` with these options is given; `rows` in place of `--data`, n x d in the plan's columns
+/// What the site of `veilsum run` with these options is given; `rows` in place of `--data`, n x d in the plan's columns
 /// and original units, indicators of categories behind the numbers.
 ///
 /// # Errors
 /// A [`Failure`] that names the file, or the row, at fault.
 pub fn site(options: Options, rows: Option<Vec<f64>>) -> Result<ClientConfig, Failure> {
-    let args: ClientArgs = parsed("client", options)?;
+    let args: RunArgs = parsed("run", options)?;
     match rows {
-        None => args.prepare_with(true, |of, site, file| args.rows(of, site, file)),
-        Some(values) => args.prepare_with(true, |of, site, _| {
+        None => run::site::prepare_with(&args, true, |of, site, file| run::site::rows(&args, of, site, file)),
+        Some(values) => run::site::prepare_with(&args, true, |of, site, _| {
             as_they_are(&site.rows)?;
             in_memory(of, values)
         }),
@@ -73,7 +71,7 @@ fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
         ("missing_marks", !rules.marks.is_empty()),
         ("filter", !rules.filter.conditions().is_empty()),
         ("precision", rules.precision == Precision::Single),
-        ("person", rules.persons.is_some()),
+        ("person", rules.person.is_some()),
     ];
     let said: Vec<&str> = said.into_iter().filter(|(_, said)| *said).map(|(key, _)| key).collect();
     if said.is_empty() {
@@ -100,22 +98,21 @@ fn in_memory(federation: &Federation, values: Vec<f64>) -> Result<(Arc<dyn Answe
     Ok((Arc::new(Prepared::new(&rows, &domain, work.out_of_box)?), Origin::new(work.names(), rows, None)))
 }
 
-/// What the intermediary of `veilsum intermediary` with these options is given.
+/// What the intermediary of `veilsum run` with these options is given.
 ///
 /// # Errors
 /// A [`Failure`] that names the file at fault.
 pub fn intermediary(options: Options) -> Result<IntermediaryConfig, Failure> {
-    let args: IntermediaryArgs = parsed("intermediary", options)?;
-    args.prepare(true)
+    run::intermediary::prepare(&parsed("run", options)?, true)
 }
 
-/// What the coordinator of `veilsum server` with these options is given, and the folder for its result.
+/// What the coordinator of `veilsum run` with these options is given, and the folder for its result.
 ///
 /// # Errors
 /// A [`Failure`] that names the file at fault.
 pub fn coordinator(options: Options) -> Result<(ServerConfig, PathBuf), Failure> {
-    let args: ServerArgs = parsed("server", options)?;
-    Ok((args.prepare(true)?, args.out))
+    let args: RunArgs = parsed("run", options)?;
+    Ok((run::coordinator::prepare(&args, true)?, args.out))
 }
 
 /// Under which policy the sites of a simulation answer.
@@ -152,7 +149,7 @@ pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Co
     let columns = federation.work.domain()?.columns();
     let site = |(name, values): (&String, Vec<f64>)| {
         let wrong =
-            |e: veilsum_node::release::DataError| Failure::input(format!("{name}: {e}"), Failure::from(e).advice);
+            |e: veilsum_node::release::ClusterError| Failure::input(format!("{name}: {e}"), Failure::from(e).advice);
         let rows = Rows::new(values, columns).map_err(wrong)?;
         let site = LoopbackSite::new(name.clone(), rows);
         site.prepare(&federation.work.domain()?, federation.work.out_of_box)

@@ -9,10 +9,7 @@ use std::{
 
 use serde::Serialize;
 use serde_json::json;
-use veilsum_node::{
-    error::Failure,
-    role::{progress::Progress, status::exactly_now},
-};
+use veilsum_node::{clock::since_1970, error::Failure, role::progress::Progress};
 
 /// The form of a line.
 pub(crate) const FORMAT: &str = "veilsum-events/1";
@@ -78,7 +75,7 @@ impl<W: Write> Kept<W> {
     }
 
     fn add(&mut self, progress: &Progress) {
-        let at = exactly_now();
+        let at = since_1970().as_millis() as f64 / 1e3;
         let mut text = String::new();
         if self.torn {
             text.push('\n');

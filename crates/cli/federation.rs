@@ -1,25 +1,20 @@
-//! `veilsum federation`: create, invite, serve, approve, reject, remove, rekey, show. The coordinator's side of joining by one line.
+//! `veilsum federation`: create, invite, approve, remove, show. The coordinator's side of joining by one line.
 
 use std::{
     io::{self, BufRead, Write},
-    net::SocketAddr,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use veilsum_node::{
+    clock::seconds_since_1970,
     documents::{
         GuestList, Stage, adopt_schema, check_address, fingerprint, invitation_line, load_identity, roster_fingerprint,
         schema_text, sign_next,
     },
     error::{Code, Failure},
-    role::{
-        lobby::{self, News},
-        service::{self, ServiceConfig},
-        system_rng,
-    },
+    role::system_rng,
 };
 use veilsum_proto::{
     identity::Identity,
@@ -27,17 +22,11 @@ use veilsum_proto::{
     roster::{Member, check_name},
 };
 
-use crate::{
-    agree::somebody_is_there,
-    keygen::key_of,
-    party::{Patience, Reach, block_on, elsewhere, listen_at, state_of},
-    verb::Verb,
-    watch::Watch,
-};
+use crate::{agree::somebody_is_there, keygen::key_of, verb::Verb};
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// Found a federation and let parties join: create, invite, serve, approve, reject, remove, rekey, show
+/// Found a federation and let parties join: create, invite, approve, remove, show
 #[derive(Args, Debug)]
 pub(crate) struct FederationArgs {
     /// What to do with it
@@ -52,16 +41,12 @@ pub(crate) enum FederationCommand {
     Create(CreateArgs),
     /// Print an invitation for each party: one line, for one use, to be sent to that party alone
     Invite(InviteArgs),
-    /// Stay open for parties that join and members that stand by, and run what `plan propose` begins
-    Serve(ServeArgs),
     /// Let a party in, once its operator has read its 12 digits to you by telephone
     Approve(ApproveArgs),
-    /// Say no to a party that waits, or take its invitation back
-    Reject(PartyArgs),
-    /// Take a party that was approved out of the roster, and sign the roster again; every party has to accept it
+    /// Say no to a party that waits, take an invitation back, or take a member out of the roster
+    ///
+    /// A roster without a member is signed again, and every party has to accept it.
     Remove(PartyArgs),
-    /// Give members the new keys that they stated with `veilsum rekey`, and sign the roster again
-    Rekey(RekeyArgs),
     /// Print who was invited, who waits, and who is in
     Show(FolderArgs),
 }
@@ -133,26 +118,6 @@ pub(crate) struct InviteArgs {
     pub at: FolderArgs,
 }
 
-/// `veilsum federation serve`
-#[derive(Args, Debug)]
-pub(crate) struct ServeArgs {
-    /// Address to listen on [default: the port of `create --listen` on all interfaces]
-    #[arg(long, value_name = "ADDR:PORT")]
-    pub listen: Option<SocketAddr>,
-    /// Which way links take.
-    #[command(flatten)]
-    pub reach: Reach,
-    /// Timeouts of runs.
-    #[command(flatten)]
-    pub patience: Patience,
-    /// What shows how runs go.
-    #[command(flatten)]
-    pub watch: Watch,
-    /// Where.
-    #[command(flatten)]
-    pub at: FolderArgs,
-}
-
 /// `veilsum federation approve`
 #[derive(Args, Debug)]
 pub(crate) struct ApproveArgs {
@@ -167,23 +132,12 @@ pub(crate) struct ApproveArgs {
     pub at: FolderArgs,
 }
 
-/// `veilsum federation reject` and `remove`
+/// `veilsum federation remove`
 #[derive(Args, Debug)]
 pub(crate) struct PartyArgs {
     /// Name of the party
     #[arg(value_name = "PARTY")]
     pub party: String,
-    /// Where.
-    #[command(flatten)]
-    pub at: FolderArgs,
-}
-
-/// `veilsum federation rekey`
-#[derive(Args, Debug)]
-pub(crate) struct RekeyArgs {
-    /// What members sent: statements of new keys, each signed with the old key and the new one
-    #[arg(value_name = "FILE.rekey", required = true)]
-    pub files: Vec<PathBuf>,
     /// Where.
     #[command(flatten)]
     pub at: FolderArgs,
@@ -205,14 +159,8 @@ impl Verb for FederationArgs {
                 let parties: Vec<_> = args.parties.iter().map(|party| (party.as_str(), role)).collect();
                 invite(&args.at.folder, &parties, args.days, json)
             }
-            FederationCommand::Serve(args) => serve(args, json),
             FederationCommand::Approve(args) => approve(args, json),
-            FederationCommand::Reject(args) => reject(args, json),
             FederationCommand::Remove(args) => remove(args, json),
-            FederationCommand::Rekey(RekeyArgs { files, at: FolderArgs { folder } }) => {
-                let key = folder.join(format!("{}.key", GuestList::load(folder)?.coordinator.name));
-                crate::roster::rekey(&folder.join("roster.toml"), &key, files, json)
-            }
             FederationCommand::Show(args) => show(&GuestList::load(&args.folder)?, json),
         }
     }
@@ -261,7 +209,7 @@ fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
 
 /// Prints a line for each party; in the folder there is a hash of its token alone ([JOI-1]).
 fn invite(folder: &Path, parties: &[(&str, joining::Role)], days: u64, json: bool) -> Result<(), Failure> {
-    let expires = lobby::now() + days * DAY;
+    let expires = seconds_since_1970() + days * DAY;
     let invitations = GuestList::change(folder, |list| {
         let mut made = Vec::new();
         for (party, role) in parties {
@@ -289,82 +237,19 @@ fn invite(folder: &Path, parties: &[(&str, joining::Role)], days: u64, json: boo
     }
     text += &format!(
         "Send each line to its party alone: whoever uses it first waits in that party's place. It is good for {days} days and one use.\n\
-         next: veilsum federation serve"
+         next: veilsum run"
     );
     crate::verb::print(json, &json!({ "invitations": values }), &text)
 }
 
 /// The coordinator's identity, from its key in the folder.
-fn identity_of(folder: &Path, list: &GuestList) -> Result<Identity, Failure> {
+pub(crate) fn identity_of(folder: &Path, list: &GuestList) -> Result<Identity, Failure> {
     let (identity, _) = load_identity(folder.join(format!("{}.key", list.coordinator.name)))?;
     if identity.public() == list.coordinator.key {
         return Ok(identity);
     }
     let what = format!("{}.key is not the key with which the federation was founded", list.coordinator.name);
     Err(Failure::input(what, "put that key back: every invitation names it"))
-}
-
-/// Until it is told to stop, which is how this command ends in good order.
-fn serve(args: &ServeArgs, json: bool) -> Result<(), Failure> {
-    let folder = &args.at.folder;
-    let list = GuestList::load(folder)?;
-    let identity = Arc::new(identity_of(folder, &list)?);
-    let listen = listen_at(args.listen, &list.coordinator)?;
-    let key = folder.join(format!("{}.key", list.coordinator.name));
-    if let Some(warning) = elsewhere(listen, &list.coordinator) {
-        crate::tell!("{warning}");
-    }
-    let (federation, protocols) = (list.federation, args.reach.transport.protocols());
-    let (bound, opened) = tokio::sync::oneshot::channel();
-    let config = ServiceConfig {
-        identity,
-        folder: folder.clone(),
-        state: state_of(&key, None),
-        carrier: args.reach.carrier()?,
-        listen,
-        timing: args.patience.timing(),
-        on_loss: args.patience.on_loss.within(args.patience.loss_wait),
-        news: Arc::new(move |news| told(&news)),
-        progress: args.watch.watcher(json)?,
-        bound: Some(bound),
-    };
-    block_on(async {
-        let told = async {
-            if let Ok(at) = opened.await {
-                crate::tell!("the lobby of {federation} is open on {at} ({protocols})");
-            }
-            std::future::pending().await
-        };
-        tokio::select! { ended = service::run(config) => ended, never = told => never }
-    })
-}
-
-fn told(news: &News) {
-    match news {
-        News::Waiting { party, role, key } => crate::tell!(
-            "{party} ({}) waits, with the key {key}: let its operator read 12 digits to you, on a number that you know, then: veilsum \
-             federation approve {party}=DIGITS",
-            role.name()
-        ),
-        News::Has { party } => crate::tell!("{party} has roster and plan"),
-        News::Here { party } => crate::tell!("{party} stands by"),
-        News::Past { party, number } => crate::tell!(
-            "{party} takes no part in run {number} any more, as its own operator was told, and stands by for the next one: where the run waits for \
-             it, `veilsum plan stop` ends it"
-        ),
-        News::Gone { party } => crate::tell!("{party} does not stand by any more"),
-        News::Answers { party, answer } => crate::tell!("{party}: {answer}"),
-        News::Stated { party, key, file } => crate::tell!(
-            "{party} states a new key, {key}, signed with its old one: call its operator, on a number that you know, then: veilsum federation \
-             rekey {file}"
-        ),
-        News::Begins { number, folder } => {
-            crate::tell!("run {number} goes on; its result will be in {}", folder.display())
-        }
-        News::Ended { number, how } => crate::tell!("run {number} has ended: {how}"),
-        News::TurnedAway { count, why } => crate::tell!("turned away so far: {count}; the last one because: {why}"),
-        News::Unusable { why } => crate::tell!("not handed out: {why}"),
-    }
 }
 
 fn approve(args: &ApproveArgs, json: bool) -> Result<(), Failure> {
@@ -395,7 +280,7 @@ fn approve(args: &ApproveArgs, json: bool) -> Result<(), Failure> {
                         "{name}: these are not the digits of whoever waits here under this name [JOI-5]; nobody was let in"
                     ),
                     format!(
-                        "listen to them once more; if they are others again, somebody stands between you: veilsum federation reject \
+                        "listen to them once more; if they are others again, somebody stands between you: veilsum federation remove \
                          {name}, and invite it anew on another way"
                     ),
                 ));
@@ -433,48 +318,30 @@ fn ask(party: &str) -> Result<String, Failure> {
     Ok(line.trim().to_owned())
 }
 
-fn reject(args: &PartyArgs, json: bool) -> Result<(), Failure> {
-    let (folder, party) = (&args.at.folder, &args.party);
-    GuestList::change(folder, |list| {
-        let guest = list.guest(party).ok_or_else(|| nobody(party))?;
-        if guest.stage == Stage::Approved {
-            return Err(Failure::input(
-                format!("{party} was approved already, and may be on the roster"),
-                format!("to take it out of the federation: veilsum federation remove {party}"),
-            ));
-        }
-        guest.stage = Stage::Rejected;
-        Ok(())
-    })?;
-    let (roster, more) = roster_of(folder)?;
-    let text = format!("{party} is not let in, and its invitation is void\n{more}");
-    crate::verb::print(json, &json!({ "rejected": party, "roster": roster }), &text)
-}
-
-/// A member leaves. Its invitation stays void, so that it does not come back by itself.
+/// A party is not let in, or leaves. Its invitation stays void, so that it does not come back by itself.
 fn remove(args: &PartyArgs, json: bool) -> Result<(), Failure> {
     let (folder, party) = (&args.at.folder, &args.party);
-    GuestList::change(folder, |list| {
+    let was_member = GuestList::change(folder, |list| {
         let guest = list.guest(party).ok_or_else(|| nobody(party))?;
-        if guest.stage != Stage::Approved {
-            let what = format!("{party} is no member: {}", stage_of(guest.stage));
-            return Err(Failure::input(what, format!("to say no to it: veilsum federation reject {party}")));
-        }
+        let was_member = guest.stage == Stage::Approved;
         guest.stage = Stage::Rejected;
-        if let Some(Err(e)) = list.roster().map(|roster| roster.check()) {
+        if was_member && let Some(Err(e)) = list.roster().map(|roster| roster.check()) {
             return Err(Failure::input(
                 format!("{party} cannot be taken out: {e}"),
                 "let another party join first: veilsum federation invite PARTY",
             ));
         }
-        Ok(())
+        Ok(was_member)
     })?;
     let (roster, more) = roster_of(folder)?;
-    let text = format!(
-        "{party} is a member no more. Every party fetches the changed roster with its `veilsum join` and accepts it.\n\
-         Sites that have answered in one block with {party} answer with the same rows only together with it [REL-4].\n{more}"
-    );
-    crate::verb::print(json, &json!({ "removed": party, "roster": roster }), &text)
+    let text = match was_member {
+        false => format!("{party} is not let in, and its invitation is void\n{more}"),
+        true => format!(
+            "{party} is a member no more. Every party fetches the changed roster with its `veilsum join` and accepts it.\n\
+             Sites that have answered in one block with {party} answer with the same rows only together with it [REL-4].\n{more}"
+        ),
+    };
+    crate::verb::print(json, &json!({ "removed": party, "was_member": was_member, "roster": roster }), &text)
 }
 
 fn nobody(party: &str) -> Failure {
@@ -524,7 +391,7 @@ fn stage_of(stage: Stage) -> &'static str {
 }
 
 fn show(list: &GuestList, json: bool) -> Result<(), Failure> {
-    let now = lobby::now();
+    let now = seconds_since_1970();
     let (mut values, mut text) =
         (Vec::new(), format!("{}, coordinated by {}\n", list.federation, list.coordinator.name));
     for guest in &list.guests {

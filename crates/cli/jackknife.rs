@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 use serde_json::{Value, from_value, json};
 use veilsum_cluster::{
-    Centres, MetricError,
+    Centres, Error,
     metrics::{Jackknife, LEAST_BLOCKS, Without, jackknife},
 };
 
@@ -153,7 +153,7 @@ impl JackknifeArgs {
         }
         let jackknife =
             jackknife(&centres(&all.centres_box, &self.all)?, rows, &runs).map_err(|error| match error {
-                MetricError::Blocks => Failure::input(
+                Error::Blocks => Failure::input(
                     format!(
                         "a jackknife takes {LEAST_BLOCKS} blocks or more, whose rows are together those of all: {error}"
                     ),

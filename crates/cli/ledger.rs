@@ -149,7 +149,7 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
             same.then(|| from.place()),
         );
     }
-    let (schema, rules) = (schema_beside(&args.own.key)?.map(Arc::new), Some(from.rules.clone()));
+    let (schema, rules) = (schema_beside(&args.own.key)?.map(Arc::new), from.rules.clone());
     let person_key = from.person_key()?;
     let spec = TableSpec { schema, rules, list: from.list.clone(), person_key, ..TableSpec::default() };
     let (_, header) = header_of(&from, spec.schema.as_deref())?;

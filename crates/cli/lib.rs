@@ -15,14 +15,12 @@ mod assign;
 mod bundle;
 mod categories;
 mod check;
-mod client;
 mod demo;
 pub mod embedded;
 mod events;
 mod federation;
 #[cfg(test)]
 mod help;
-mod intermediary;
 mod jackknife;
 mod join;
 mod keygen;
@@ -41,7 +39,6 @@ mod roster;
 mod run;
 mod schema;
 mod screen;
-mod server;
 mod status;
 mod verb;
 mod verify;
@@ -128,12 +125,9 @@ pub(crate) enum Command {
 
 verbs! {
     Demo(demo::DemoArgs),
-    Server(server::ServerArgs),
-    Intermediary(intermediary::IntermediaryArgs),
-    Client(client::ClientArgs),
+    Run(run::RunArgs),
     Federation(federation::FederationArgs),
     Join(join::JoinArgs),
-    Run(run::RunArgs),
     Keygen(keygen::KeygenArgs),
     Rekey(rekey::RekeyArgs),
     Roster(roster::RosterArgs),

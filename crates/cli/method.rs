@@ -168,8 +168,8 @@ impl MethodArgs {
         // From anywhere, three rounds pass before centres are near.
         let few = given.is_some() || init == Init::Totals;
         let algorithm = self.algorithm_of(self.noise.rounds(if few { clusters.max } else { 0 }));
-        let describes = algorithm.describes().is_some();
-        let hard = algorithm.fuzzifier().is_none() && !noisy && !describes;
+        let describes = algorithm.traits().describes.is_some();
+        let hard = algorithm.traits().fuzzifier.is_none() && !noisy && !describes;
         let seeding = match (given, init) {
             (Some(_), Init::Totals) if self.init.is_some() => {
                 return Err(usage("--start and --init totals contradict each other".into(), "leave one of them out"));
@@ -207,7 +207,7 @@ impl MethodArgs {
 
     /// Whether columns are described, and no clusters found.
     pub(crate) fn describes(&self) -> bool {
-        self.algorithm().describes().is_some()
+        self.algorithm().traits().describes.is_some()
     }
 
     /// Which K are tried, as `--k` says. A description has no clusters, and everything else needs a number of them.
@@ -230,7 +230,7 @@ impl MethodArgs {
     /// Whether first centres come from totals, if no file gives them: under noise no start is tried again, and from random centres some
     /// groups have no rows.
     fn seeds_from_totals(&self) -> bool {
-        let usual = !self.describes() && (self.noise.asked() || self.algorithm().sums_groups());
+        let usual = !self.describes() && (self.noise.asked() || !self.algorithm().traits().shares_rows);
         self.init.map_or(usual, |init| init == Init::Totals)
     }
 

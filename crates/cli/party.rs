@@ -200,22 +200,14 @@ impl Documents {
         key_beside(self.key.as_ref(), &self.roster)
     }
 
-    /// Reads everything and checks that the key belongs to `role`.
+    /// Reads everything and checks that the key is that of `role`. A party with a ledger in `state` takes up its new key if the roster
+    /// has it.
     pub(super) fn load(
         &self,
         role: &str,
         fits: impl Fn(PartyId) -> bool,
-    ) -> Result<(Federation, Arc<Identity>, PartyId), Failure> {
-        self.load_with(role, fits, None)
-    }
-
-    /// The same for a party with a ledger in `state`, which takes up its new key where the roster has it.
-    pub(super) fn load_with(
-        &self,
-        role: &str,
-        fits: impl Fn(PartyId) -> bool,
         state: Option<&PathBuf>,
-    ) -> Result<(Federation, Arc<Identity>, PartyId), Failure> {
+    ) -> Result<(Federation, Arc<Identity>), Failure> {
         let federation = documents::load_federation(&self.roster, &self.plan)?;
         let place = place_of(&self.key()?, state);
         let (identity, name, told) = store::identity_for(&place, &self.roster, &federation.roster)?;
@@ -223,14 +215,13 @@ impl Documents {
             crate::tell!("the roster of {} is another than before: {told}", federation.roster.name);
         }
         let offered = Offered { file: &self.roster, roster: &federation.roster, key: &place.key, identity: &identity };
-        let id = offered.whoami()?;
-        if !fits(id) {
+        if !fits(offered.whoami()?) {
             return Err(Failure::input(
-                format!("the key of {name} is not that of the roster's {role}"),
-                "use the command of the role that the roster gives this key, or the key of that role",
+                format!("the key of {name} is not that of {role}"),
+                "name the key of that party",
             ));
         }
-        Ok((federation, Arc::new(identity), id))
+        Ok((federation, Arc::new(identity)))
     }
 
     /// Asks whether this party agreed to the roster, for these rows. Nothing is resolved or dialled before.
@@ -253,11 +244,6 @@ pub(super) fn waiting(limit: Option<u64>) -> Duration {
 }
 
 impl Patience {
-    /// What the options say where none is given.
-    pub(super) fn usual() -> Patience {
-        Patience { join_timeout: None, phase_timeout: 60, grace: 5, on_loss: Loss::Wait, loss_wait: LOSS_WAIT }
-    }
-
     /// What the state machine waits.
     pub(super) fn timing(&self) -> Timing {
         let ms = |s: u64| s.clamp(1, 1_000_000) * 1_000;
@@ -340,9 +326,9 @@ pub(crate) fn place_for(file: &Path) -> Result<(), Failure> {
 }
 
 /// Warns where the result of another plan lies where this one's will be written.
-pub(crate) fn warn_of_replacing(result: &Path, terms: &Terms, option: &str) {
+pub(crate) fn warn_of_replacing(result: &Path, terms: &Terms) {
     if let Some(what) = report::replaces(result, &terms.hash().to_string()) {
-        crate::tell!("warning: {what}; name another place with {option} to keep it");
+        crate::tell!("warning: {what}; name another place with --out to keep it");
     }
 }
 

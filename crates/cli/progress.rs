@@ -3,9 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use veilsum_node::role::{
-    progress::{Progress, size},
-    status::{self, Phase, Status},
+use veilsum_node::{
+    clock::seconds_since_1970,
+    role::{
+        progress::{Progress, size},
+        status::{Phase, Status},
+    },
 };
 
 use crate::screen::{self, ago};
@@ -56,7 +59,7 @@ impl Display {
         if matches!(progress, Progress::Begins { .. }) {
             self.began = Instant::now();
         }
-        self.status.fold(progress, status::now());
+        self.status.fold(progress, seconds_since_1970());
         if is_told(progress) {
             crate::tell!("{progress}");
         }

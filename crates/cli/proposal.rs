@@ -11,7 +11,7 @@ use veilsum_node::{
     documents::{self, Federation, Federations, Offered, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     error::Failure,
     release::{Account, Data, Known, Yes, verdict},
-    role::standby::Judged,
+    role::standby::Opinion,
     store::{
         Ledger, LedgerError,
         ledger::{self, KEPT_FOR_A_PROPOSAL},
@@ -107,7 +107,7 @@ impl Judge {
     }
 
     /// What it says, and why.
-    pub(crate) fn judge(&self, federation: &Federation) -> Judged {
+    pub(crate) fn judge(&self, federation: &Federation) -> Opinion {
         if let Err(failure) = self.offered(&federation.roster).passes(None) {
             return no(PlanAnswer::Roster, &failure);
         }
@@ -121,13 +121,13 @@ impl Judge {
             Err(failure) => return no(PlanAnswer::Refuses { rule: Some(Rule::Sch1) }, failure),
         };
         if !self.is_site {
-            return Judged { answer: PlanAnswer::Would { runs: None }, words: "this party counts rows".into() };
+            return Opinion { answer: PlanAnswer::Would { runs: None }, words: "this party counts rows".into() };
         }
         self.of_plan(federation).unwrap_or_else(|failure| no(PlanAnswer::NotReady, &failure))
     }
 
     /// The plan first, by public facts and the ledger; only a plan that is answered makes this site look whether it is ready.
-    fn of_plan(&self, federation: &Federation) -> Result<Judged, Failure> {
+    fn of_plan(&self, federation: &Federation) -> Result<Opinion, Failure> {
         let (site, from) = self.rows()?;
         let noisy = federation.work.recipe.noise.is_some();
         let plan = federation.terms.hash();
@@ -173,10 +173,10 @@ impl Judge {
     }
 
     /// A yes is kept, so that none is given while another process has the ledger, whose run could have the same part of the account.
-    fn waits(&self, held: &LedgerError) -> Judged {
+    fn waits(&self, held: &LedgerError) -> Opinion {
         self.holds().waits = true;
         let words = format!("No: {held} [LED-6]; it is tried again");
-        Judged { answer: PlanAnswer::Refuses { rule: Some(Rule::Led6) }, words }
+        Opinion { answer: PlanAnswer::Refuses { rule: Some(Rule::Led6) }, words }
     }
 
     /// What was kept for such a plan is free again, unless its run has begun; where that cannot be noted, it lapses.
@@ -227,18 +227,18 @@ impl Judge {
 }
 
 /// What the door says to a whole plan, for the coordinator and in words for this party's operator.
-fn said(verdict: Result<Yes, Error>) -> Judged {
+fn said(verdict: Result<Yes, Error>) -> Opinion {
     match verdict {
-        Ok(yes) => Judged { answer: PlanAnswer::Would { runs: yes.runs }, words: format!("Yes: {yes}") },
-        Err(refused) => Judged {
+        Ok(yes) => Opinion { answer: PlanAnswer::Would { runs: yes.runs }, words: format!("Yes: {yes}") },
+        Err(refused) => Opinion {
             answer: PlanAnswer::refusal(&refused),
             words: format!("No: this site does not answer this plan: {refused}"),
         },
     }
 }
 
-fn no(answer: PlanAnswer, failure: &Failure) -> Judged {
-    Judged { answer, words: format!("{}\n  ({})", failure.message, failure.advice) }
+fn no(answer: PlanAnswer, failure: &Failure) -> Opinion {
+    Opinion { answer, words: format!("{}\n  ({})", failure.message, failure.advice) }
 }
 
 #[cfg(test)]

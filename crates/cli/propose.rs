@@ -97,7 +97,7 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
         return Err(Failure::new(
             Code::Network,
             "nobody serves this federation, so nobody can answer",
-            "start it in another window: veilsum federation serve",
+            "start it in another window: veilsum run",
         ));
     }
     if let Some(run) = GuestList::load(&args.folder)?.run.filter(|run| run.ended.is_none()) {
@@ -159,7 +159,7 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
     if args.start {
         let run = service::start(&args.folder, &federation, args.without.clone())?;
         value["run"] = json!(run.number);
-        shown += &format!("run {} begins; `veilsum federation serve` shows how it goes\n", run.number);
+        shown += &format!("run {} begins; `veilsum run` shows how it goes\n", run.number);
     } else {
         shown += "next: veilsum plan propose --start\n";
     }
@@ -193,7 +193,7 @@ fn lines(args: &ProposeArgs, federation: &Federation) -> Result<Vec<Line>, Failu
     let sites = federation.roster.sites.iter().filter(|site| !args.without.contains(&site.name));
     let line = |member: &Member| {
         let guest = list.guests.iter().find(|guest| guest.party == member.name && guest.stage == Stage::Approved);
-        let said = guest.and_then(|guest| guest.said.as_ref()).filter(|said| said.to == documents);
+        let said = guest.and_then(|guest| guest.said.as_ref()).filter(|said| [said.roster, said.plan] == documents);
         Line { party: member.name.clone(), answer: said.map(|said| said.answer.clone()) }
     };
     Ok(sites.chain([&federation.roster.intermediary]).map(line).collect())

@@ -71,9 +71,8 @@ impl Verb for RekeyArgs {
         let mut text = format!("the next key of {name} waits in {} (mode 0600): {short}\n", waiting.display());
         for (roster, path) in &written {
             let (coordinator, file) = (&roster.coordinator.name, path.display());
-            text += &format!(
-                "send {file} to {coordinator}, and call its operator: veilsum federation rekey FILE (or veilsum roster rekey FILE)\n"
-            );
+            text +=
+                &format!("send {file} to {coordinator}, and call its operator: veilsum roster change --rekey FILE\n");
         }
         text += "nothing has changed yet: start this party as before; with the roster that has the new key it takes that key up";
         crate::verb::print(json, &value, &text)

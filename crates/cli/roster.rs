@@ -1,4 +1,4 @@
-//! `veilsum roster`: make, add, rekey; accept, agreed.
+//! `veilsum roster`: make, change; accept, agreed.
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +11,17 @@ use veilsum_proto::{
     roster::{Member, Roster, SignedRoster},
 };
 
-use crate::{party::place_of, verb::Verb};
+use crate::{
+    party::{key_beside, place_of},
+    verb::Verb,
+};
 use veilsum_node::documents::{
     Card, Changes, Federations, Fingerprint, Offered, Standing, fingerprint, load_card, load_identity, load_rekey,
     load_roster, load_roster_document, roster_fingerprint, sign_next, whoami, write_roster,
 };
 use veilsum_node::{error::Failure, store};
 
-/// Say who takes part: make, add, rekey; agree to it: accept, agreed
+/// Say who takes part: make, change; agree to it: accept, agreed
 #[derive(Args, Debug)]
 pub(crate) struct RosterArgs {
     /// What to do with it
@@ -31,10 +34,8 @@ pub(crate) struct RosterArgs {
 pub(crate) enum RosterCommand {
     /// Make a roster from cards and sign it with the coordinator's key
     Make(MakeArgs),
-    /// Add sites and sign again; every party needs the new file, and a new plan
-    Add(AddArgs),
-    /// Give members the new keys that they stated with `veilsum rekey`, and sign again
-    Rekey(RekeyArgs),
+    /// Sign the next roster, with more sites or with members' new keys; every party needs it, and a new plan
+    Change(ChangeArgs),
     /// Agree to a roster with this party's key: the first one of a federation, or another than before
     Accept(AcceptArgs),
     /// Print every roster that was agreed to with a key, and the data sets used with it
@@ -64,32 +65,21 @@ pub(crate) struct MakeArgs {
     pub out: PathBuf,
 }
 
-/// `veilsum roster add`
+/// `veilsum roster change`
 #[derive(Args, Debug)]
-pub(crate) struct AddArgs {
-    /// The roster; it is replaced
-    #[arg(long, value_name = "FILE")]
-    pub roster: PathBuf,
+pub(crate) struct ChangeArgs {
     /// A new site's card; repeat for more
-    #[arg(long = "site", value_name = "FILE.card", num_args = 1.., required = true)]
+    #[arg(long = "site", value_name = "FILE.card", num_args = 1.., required_unless_present = "rekeys", conflicts_with = "rekeys")]
     pub sites: Vec<PathBuf>,
-    /// The coordinator's secret key file
-    #[arg(long, value_name = "FILE.key")]
-    pub key: PathBuf,
-}
-
-/// `veilsum roster rekey`
-#[derive(Args, Debug)]
-pub(crate) struct RekeyArgs {
+    /// What members sent: statements of new keys, each signed with the old key and the new one (`veilsum rekey`)
+    #[arg(long = "rekey", value_name = "FILE.rekey", num_args = 1..)]
+    pub rekeys: Vec<PathBuf>,
     /// The roster; it is replaced
     #[arg(long, value_name = "FILE", default_value = "roster.toml")]
     pub roster: PathBuf,
-    /// The coordinator's secret key file
+    /// The coordinator's secret key file [default: the only *.key file beside the roster]
     #[arg(long, value_name = "FILE.key")]
-    pub key: PathBuf,
-    /// What members sent: statements of new keys, each signed with the old key and the new one
-    #[arg(value_name = "FILE.rekey", required = true)]
-    pub files: Vec<PathBuf>,
+    pub key: Option<PathBuf>,
 }
 
 /// `veilsum roster accept`
@@ -132,8 +122,13 @@ impl Verb for RosterArgs {
         let args = self;
         match &args.command {
             RosterCommand::Make(a) => make(a, json),
-            RosterCommand::Add(a) => add(a, json),
-            RosterCommand::Rekey(a) => rekey(&a.roster, &a.key, &a.files, json),
+            RosterCommand::Change(a) => {
+                let key = key_beside(a.key.as_ref(), &a.roster)?;
+                match a.rekeys.is_empty() {
+                    true => add(&a.roster, &key, &a.sites, json),
+                    false => rekey(&a.roster, &key, &a.rekeys, json),
+                }
+            }
             RosterCommand::Accept(a) => accept(a, json),
             RosterCommand::Agreed(a) => agreed(a, json),
         }
@@ -183,19 +178,19 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     done(json, &args.out, &signed.roster, "send it to every party")
 }
 
-fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
-    let mut roster = load_roster(&args.roster)?;
-    roster.sites.extend(sites(&args.sites)?);
-    let signed = sign_next(&args.roster, roster.clone(), Vec::new(), &signer_of(&roster, &args.key)?)?.signed;
+fn add(path: &Path, key: &Path, cards: &[PathBuf], json: bool) -> Result<(), Failure> {
+    let mut roster = load_roster(path)?;
+    roster.sites.extend(sites(cards)?);
+    let signed = sign_next(path, roster.clone(), Vec::new(), &signer_of(&roster, key)?)?.signed;
     let note = "send it to every party; plans made for the old roster are void: make a new one";
-    done(json, &args.roster, &signed.roster, note)
+    done(json, path, &signed.roster, note)
 }
 
 /// Gives members the keys that they stated, in a roster that follows the one at `path` ([ROS-11], [ROS-12]).
 ///
 /// # Errors
 /// A [`Failure`] that names the statement at fault; nothing is signed then.
-pub(crate) fn rekey(path: &Path, key: &Path, files: &[PathBuf], json: bool) -> Result<(), Failure> {
+fn rekey(path: &Path, key: &Path, files: &[PathBuf], json: bool) -> Result<(), Failure> {
     let before = load_roster_document(path)?;
     let roster = &before.signed.roster;
     let mut rekeys = Vec::new();

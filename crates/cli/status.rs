@@ -13,6 +13,7 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
+    clock::seconds_since_1970,
     cost::counted,
     documents::{load_federation, load_identity},
     error::Failure,
@@ -21,12 +22,11 @@ use veilsum_node::{
         status::{self, Peer, Phase, Status},
     },
     store::{
-        Journal,
+        HubEntry, Journal,
         ledger::{self, FILE},
     },
 };
 use veilsum_proto::{
-    aggregator,
     journal::{Record, RecordKind},
     message::{self, Disclosure},
     roster::PartyId,
@@ -107,7 +107,8 @@ impl StatusArgs {
         let id = federation.whoami(&identity).ok()?;
         let session = |of| message::session(&federation.terms.hash(), &federation.roster.hash(), of);
         if id == PartyId::Coordinator || id == PartyId::Intermediary {
-            let (records, at) = Journal::<aggregator::Record>::look(folder, &session(id)).ok()??;
+            let (entries, at) = Journal::<HubEntry>::look(folder, &session(id)).ok()??;
+            let records: Vec<_> = entries.into_iter().filter_map(HubEntry::machine).collect();
             let totals = records.iter().filter(|record| record.is_total()).count();
             let totals = (!records.is_empty()).then_some(totals);
             return Some(Last { totals, in_run: false, answered: None, written: seconds(at) });
@@ -135,7 +136,7 @@ impl Last {
             lines.push(format!("{} answered under this plan", counted(answered, "question")));
         }
         if let Some(written) = self.written {
-            lines.push(format!("last written {} ago", ago(now().saturating_sub(written))));
+            lines.push(format!("last written {} ago", ago(seconds_since_1970().saturating_sub(written))));
         }
         lines
     }
@@ -148,10 +149,6 @@ impl Last {
 
 fn seconds(time: SystemTime) -> Option<u64> {
     time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
-}
-
-fn now() -> u64 {
-    seconds(SystemTime::now()).unwrap_or(0)
 }
 
 /// One fact a line, and no columns: it is read on any terminal.

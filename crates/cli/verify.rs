@@ -61,6 +61,12 @@ enum Kind {
     Evidence,
     Roster,
     Ledger,
+    Other,
+}
+
+/// Whether this is the text of a document, whatever may be wrong with it: the loader of rosters says what.
+fn is_document(bytes: &[u8]) -> bool {
+    bytes.windows(9).any(|part| part == b"\"veilsum-")
 }
 
 impl Kind {
@@ -75,7 +81,13 @@ impl Kind {
         }
         let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
             let json = bytes.trim_ascii_start().first() == Some(&b'{');
-            return if json { Kind::Result } else { Kind::Roster };
+            return if json {
+                Kind::Result
+            } else if is_document(bytes) {
+                Kind::Roster
+            } else {
+                Kind::Other
+            };
         };
         match value.get("format").and_then(Value::as_str).and_then(|format| format.split('/').next()) {
             Some("veilsum-model") => Kind::Model,
@@ -208,6 +220,11 @@ impl Verb for VerifyArgs {
             Kind::Bundle | Kind::Model | Kind::Result => {}
             Kind::Evidence => return self.evidence(json),
             Kind::Roster => return roster::verify(&self.file, json),
+            Kind::Other => {
+                let what = format!("{}: this is no file that veilsum signs", self.file.display());
+                let next = "name a result.json, model.json, bundle, roster, evidence or ledger";
+                return Err(Failure::new(Code::Input, what, next));
+            }
             Kind::Ledger => {
                 let what = format!("{}: a ledger is checked against its owner's public key", self.file.display());
                 return Err(Failure::new(Code::Usage, what, "name the owner's card: --key FILE.card"));

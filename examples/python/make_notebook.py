@@ -70,7 +70,7 @@ else:
     plt.show()"""),
     (WORDS, """## In earnest
 
-Every hospital makes its key where it lives and runs `veilsum client`, or, inside another framework, `veilsum.Site(key, roster, plan, rows)`, whose frames that framework carries. The page *Python* of the book says how."""),
+Every hospital makes its key where it lives and runs `veilsum run`, or, inside another framework, `veilsum.Site(key, roster, plan, rows)`, whose frames that framework carries. The page *Python* of the book says how."""),
 ]
 
 

@@ -35,16 +35,16 @@ for party in counter hospital-a hospital-b hospital-c; do
 done
 
 docs=(--roster roster.toml --plan plan.toml)
-"$veilsum" server "${docs[@]}" --key hub.key --listen "127.0.0.1:$hub_port" --out result & server=$!; pids+=("$server")
-"$veilsum" intermediary "${docs[@]}" --key counter.key --listen "127.0.0.1:$counter_port" & pids+=($!)
+"$veilsum" run "${docs[@]}" --key hub.key --listen "127.0.0.1:$hub_port" --out result & server=$!; pids+=("$server")
+"$veilsum" run "${docs[@]}" --key counter.key --listen "127.0.0.1:$counter_port" & pids+=($!)
 for h in a b c; do
-  "$veilsum" client "${docs[@]}" --key "hospital-$h.key" --data "$here/hospital-$h/rows.csv" \
-    --model "model-$h.json" & pids+=($!)
+  "$veilsum" run "${docs[@]}" --key "hospital-$h.key" --data "$here/hospital-$h/rows.csv" \
+    --out "result-$h" & pids+=($!)
 done
 for p in "${pids[@]}"; do wait "$p"; done
 pids=()
 
 # Each hospital assigns its own patients, at home.
-"$veilsum" assign --model model-a.json --data "$here/hospital-a/rows.csv" --out memberships-a.csv
+"$veilsum" assign --model result-a/model.json --data "$here/hospital-a/rows.csv" --out memberships-a.csv
 head -3 memberships-a.csv
 echo "everything is in $work"

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use veilsum_cluster::{Batch, Domain, OutOfBox, Query, QueryError, Scaling};
+use veilsum_cluster::{Batch, Domain, Error, OutOfBox, Query, Scaling};
 
 /// The version of this contract.
 pub const PROTOCOL: u32 = 1;
@@ -130,8 +130,8 @@ impl Hello {
     /// The public box.
     ///
     /// # Errors
-    /// [`veilsum_cluster::DataError`] where there is none.
-    pub fn domain(&self) -> Result<Domain, veilsum_cluster::DataError> {
+    /// [`Error`] where there is none.
+    pub fn domain(&self) -> Result<Domain, Error> {
         let (lower, upper) = self.columns.iter().map(|c| (c.lower, c.upper)).unzip();
         let ones: Vec<Vec<f64>> = self.categorical.iter().map(|c| vec![c.one; c.categories.len()]).collect();
         Domain::mixed(lower, upper, self.scaling, &ones)
@@ -314,16 +314,11 @@ impl Refusal {
 /// The blocks of a question for `rows` rows, with words of these lengths and fraction bits.
 ///
 /// # Errors
-/// [`QueryError`] where the question does not fit the box; also where `steps` are not those of its layout.
-pub fn blocks_of(
-    batch: &Batch,
-    domain: &Domain,
-    steps: &[(usize, i32)],
-    rows: u64,
-) -> Result<Vec<AskedBlock>, QueryError> {
+/// [`Error`] where the question does not fit the box; also where `steps` are not those of its layout.
+pub fn blocks_of(batch: &Batch, domain: &Domain, steps: &[(usize, i32)], rows: u64) -> Result<Vec<AskedBlock>, Error> {
     let layout = batch.layout(domain)?;
     if layout.len() != steps.len() || layout.iter().zip(steps).any(|(block, (len, _))| block.len != *len) {
-        return Err(QueryError::Parameter { what: "the steps are not those of the question's blocks" });
+        return Err(Error::Question { what: "the steps are not those of the question's blocks" });
     }
     let one = |(block, (len, fraction_bits)): (&veilsum_cluster::Block, &(usize, i32))| {
         let contributors = if block.per == veilsum_cluster::Per::Site { 1 } else { rows };

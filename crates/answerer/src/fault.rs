@@ -100,18 +100,18 @@ impl Fault {
         match self {
             Fault::Start { .. } => "check the command of `answerer`: its program has to be installed and executable here",
             Fault::Ended { .. } => {
-                "read what it said (run with -v for all of it), and try it alone: `veilsum answerer check --data FILE -- CMD`"
+                "read what it said (run with -v for all of it), and try it alone: `veilsum answerer --data FILE -- CMD`"
             }
             Fault::Silent { .. } => {
                 "see why it takes so long (a lock, a plan of the database that runs away); where it only needs more time, give it \
                  more with `answerer_seconds`"
             }
             Fault::Contract { .. } => {
-                "this is the answerer's defect: tell its author, who finds it with `veilsum answerer check --data FILE -- CMD`"
+                "this is the answerer's defect: tell its author, who finds it with `veilsum answerer --data FILE -- CMD`"
             }
             Fault::Wrong { .. } => {
                 "nothing of this answer was sent; take the answerer out of service until its author knows why, and check it with \
-                 `veilsum answerer check --data FILE -- CMD`"
+                 `veilsum answerer --data FILE -- CMD`"
             }
             Fault::Changed { .. } => {
                 "nothing of this answer was sent; let it answer from rows that stay as they are (a snapshot, a table of a fixed date), \

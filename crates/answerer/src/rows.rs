@@ -1,6 +1,6 @@
 //! Answers from rows in memory, by the same code as a site's own: whoever reads rows from somewhere needs no more.
 
-use veilsum_cluster::{AnswerError, Batch, Domain, Prepared, SumStep};
+use veilsum_cluster::{Batch, Domain, Error, Prepared, SumStep};
 
 use crate::contract::{AskedBlock, Refusal, RefusalCode};
 
@@ -37,12 +37,16 @@ fn steps_of(blocks: &[AskedBlock]) -> Vec<SumStep> {
 /// # Errors
 /// [`Refusal`].
 pub fn merge(batch: &Batch, domain: &Domain, words: &mut [i64], more: &[i64]) -> Result<(), Refusal> {
-    batch.merge(domain, words, more).map_err(|e| unanswered(&AnswerError::Query(e)))
+    batch.merge(domain, words, more).map_err(|e| unanswered(&e))
 }
 
-fn unanswered(e: &AnswerError) -> Refusal {
+fn unanswered(e: &Error) -> Refusal {
     match e {
-        AnswerError::Query(_) => Refusal::new(RefusalCode::Protocol, e, "ask a question that fits the box"),
+        Error::Fuzzifier
+        | Error::ColumnMismatch { .. }
+        | Error::Transform
+        | Error::Batch { .. }
+        | Error::Question { .. } => Refusal::new(RefusalCode::Protocol, e, "ask a question that fits the box"),
         _ => Refusal::new(
             RefusalCode::Rows,
             e,

@@ -1,6 +1,6 @@
 //! The federations under attack: made-up rows and a plan, from a seed.
 
-use veilsum_cluster::{Algorithm, DataError, Rows, Scaling, method::Seeding, random::Stream};
+use veilsum_cluster::{Algorithm, Error, Rows, Scaling, method::Seeding, random::Stream};
 use veilsum_node::plan::{Column, PlanSpec};
 
 const LABEL: &[u8; 24] = b"veilsum audit scene   v1";
@@ -28,13 +28,13 @@ impl Scene {
     /// than by chance. The same seed gives the same rows and the same first centres.
     ///
     /// # Errors
-    /// `DataError` never happens for these sizes.
-    pub fn sweep(seed: u64) -> Result<Scene, DataError> {
+    /// `Error` never happens for these sizes.
+    pub fn sweep(seed: u64) -> Result<Scene, Error> {
         let mut stream = Stream::new(seed, LABEL);
         let mut uniform = || (0..50 * COLUMNS).map(|_| EDGE * (1.9 * stream.unit() - 0.95)).collect();
         let sites = (0..VICTIMS)
             .map(|s| Ok((format!("clinic-{}", s + 1), Rows::new(uniform(), COLUMNS)?)))
-            .collect::<Result<Vec<_>, DataError>>()?;
+            .collect::<Result<Vec<_>, Error>>()?;
         let mut scene = Scene::of(sites, 2, 3, seed);
         scene.work.recipe.clusters.max = 9;
         Ok(scene)
@@ -44,7 +44,7 @@ impl Scene {
     ///
     /// # Errors
     /// As [`Scene::sweep`].
-    pub fn clumps(seed: u64, sites: usize, rows: usize, rounds: u32) -> Result<Scene, DataError> {
+    pub fn clumps(seed: u64, sites: usize, rows: usize, rounds: u32) -> Result<Scene, Error> {
         let mut stream = Stream::new(seed, LABEL);
         let site = |stream: &mut Stream| {
             let values = (0..rows).flat_map(|_| around(&CLUMPS[stream.below(3) as usize], 0.11, stream)).collect();
@@ -52,7 +52,7 @@ impl Scene {
         };
         let sites = (0..sites)
             .map(|s| Ok((format!("site-{}", s + 1), site(&mut stream)?)))
-            .collect::<Result<Vec<_>, DataError>>()?;
+            .collect::<Result<Vec<_>, Error>>()?;
         Ok(Scene::of(sites, CLUMPS.len(), rounds, seed))
     }
 

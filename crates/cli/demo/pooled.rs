@@ -20,7 +20,7 @@ pub(super) fn compare(work: &PlanSpec, sites: &[Prepared], result: &RunResult) -
     // What the noise costs is seen beside a run without it.
     let (noisy, clips) = (work.recipe.noise.is_some(), work.recipe.clips());
     let work = &PlanSpec { recipe: Recipe { noise: None, ..work.recipe.clone() }, ..work.clone() };
-    let anywhere = work.recipe.algorithm.is_exact();
+    let anywhere = work.recipe.algorithm.traits().is_exact;
     let (what, whole) = match (work.sampling, anywhere) {
         (Some(_), _) => ("the same code on plain sums over the same sampled sites", None),
         (None, false) => ("the same code on plain sums over the same sites", None),

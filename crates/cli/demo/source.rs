@@ -3,14 +3,14 @@
 use std::path::Path;
 
 pub(super) use veilsum_cluster::synthetic::DEFAULT_START_SEED;
-use veilsum_cluster::{Start, synthetic};
+use veilsum_cluster::{Centres, synthetic};
 use veilsum_node::{
     agreed::{check_sites, numbered},
     cost::counted,
     error::{Code, Failure},
     loopback::LoopbackSite,
     plan::{Categorical, Column, Labels, Scaling},
-    release::{DataError, Domain, Rows},
+    release::{ClusterError, Domain, Rows},
     split,
     table::{self, Table, TableSpec},
 };
@@ -150,8 +150,8 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
     let constant = if wish.columns.is_empty() { leave_out_constant(&mut table, ones) } else { Vec::new() };
     let d = table.columns.len();
     let rows = Rows::new(table.values, d)?;
-    let unusable = |e: DataError| match e {
-        DataError::ConstantColumn { column } => Failure::input(
+    let unusable = |e: ClusterError| match e {
+        ClusterError::ConstantColumn { column } => Failure::input(
             format!(
                 "{}: the column {:?} is constant and says nothing about clusters",
                 path.display(),
@@ -159,7 +159,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
             ),
             "name the other columns with --columns",
         ),
-        DataError::BoundNotUsable { column } => Failure::input(
+        ClusterError::BoundNotUsable { column } => Failure::input(
             format!("{}: the column {:?} has a value beyond 10^150", path.display(), table.columns[column]),
             "give the column in another unit, or name the other columns with --columns",
         ),
@@ -183,7 +183,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         Way::Dirichlet(alpha) => split::dirichlet(&found, wanted, *alpha, seed),
         Way::Observers(beta) => {
             let around = Domain::around(&rows, Scaling::None).map_err(unusable)?;
-            let places = Start::Uniform { seed }.centres(&around, wanted.max(1))?;
+            let places = Centres::uniform(&around, wanted.max(1), seed)?;
             split::observers(&rows, &Rows::new(places.as_slice().to_vec(), d)?, *beta, seed)
         }
         Way::Seen(labels) => split::lacking(&found, wanted, *labels, seed),

@@ -211,7 +211,7 @@ fn clusters(work: &PlanSpec) -> String {
 
 /// What there is to a method beside its name: clusters and fuzzifier, or the bins of a description.
 fn parameters(work: &PlanSpec) -> String {
-    match work.recipe.algorithm.describes() {
+    match work.recipe.algorithm.traits().describes {
         Some(bins) => format!("{bins} bins a column"),
         None => format!("K = {}, m = {}", clusters(work), work.recipe.judge_m()),
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::{Form, Step, Sums};
 use crate::query::{Block, Per, Query};
-use crate::{AnswerError, Domain, Prepared, QueryError, Transform};
+use crate::{Domain, Error, Prepared, Transform};
 
 /// Questions that one batch may hold.
 pub const MAX_BATCH: usize = 4096;
@@ -30,8 +30,8 @@ impl Batch {
     /// The box in the units of the questions.
     ///
     /// # Errors
-    /// [`QueryError::Transform`] where the transform does not fit the box.
-    pub fn domain(&self, domain: &Domain) -> Result<Domain, QueryError> {
+    /// [`Error::Transform`] where the transform does not fit the box.
+    pub fn domain(&self, domain: &Domain) -> Result<Domain, Error> {
         match &self.transform {
             None => Ok(domain.clone()),
             Some(transform) => transform.domain(domain),
@@ -41,10 +41,10 @@ impl Batch {
     /// Whether a site may answer all of it (specification, QRY-3).
     ///
     /// # Errors
-    /// [`QueryError`] naming what is wrong.
-    pub fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    /// [`Error`] naming what is wrong.
+    pub fn check(&self, domain: &Domain) -> Result<(), Error> {
         if self.queries.is_empty() || self.queries.len() > MAX_BATCH {
-            return Err(QueryError::Batch { most: MAX_BATCH });
+            return Err(Error::Batch { most: MAX_BATCH });
         }
         let domain = self.domain(domain)?;
         self.queries.iter().try_for_each(|query| query.check(&domain))
@@ -54,7 +54,7 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Batch::domain`].
-    pub fn layout(&self, domain: &Domain) -> Result<Vec<Block>, QueryError> {
+    pub fn layout(&self, domain: &Domain) -> Result<Vec<Block>, Error> {
         let domain = self.domain(domain)?;
         Ok(self.queries.iter().flat_map(|query| query.layout(&domain)).collect())
     }
@@ -74,11 +74,11 @@ impl Batch {
     /// Adds the words of other rows of the same site, for a batch that [comes in parts](Batch::comes_in_parts).
     ///
     /// # Errors
-    /// [`QueryError::Parameter`] if there are not as many words as the batch has entries.
-    pub fn merge(&self, domain: &Domain, words: &mut [i64], more: &[i64]) -> Result<(), QueryError> {
+    /// [`Error::Question`] if there are not as many words as the batch has entries.
+    pub fn merge(&self, domain: &Domain, words: &mut [i64], more: &[i64]) -> Result<(), Error> {
         let len: usize = self.layout(domain)?.iter().map(|block| block.len).sum();
         if words.len() != len || more.len() != len {
-            return Err(QueryError::Parameter { what: "words that are not those of the question" });
+            return Err(Error::Question { what: "words that are not those of the question" });
         }
         words.iter_mut().zip(more).for_each(|(word, more)| *word = word.wrapping_add(*more));
         Ok(())
@@ -89,9 +89,9 @@ impl Batch {
     fn each(
         &self,
         rows: &Prepared,
-        mut form: impl FnMut(&[Block], u64) -> Result<Form, AnswerError>,
-        mut take: impl FnMut(&[Block], Sums<'_>) -> Result<(), AnswerError>,
-    ) -> Result<(), AnswerError> {
+        mut form: impl FnMut(&[Block], u64) -> Result<Form, Error>,
+        mut take: impl FnMut(&[Block], Sums<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         self.check(rows.domain())?;
         let moved;
         let rows = match &self.transform {
@@ -146,15 +146,15 @@ pub struct Totals {
 /// QRY-6).
 ///
 /// # Errors
-/// [`AnswerError::Query`] if the question does not fit the box, [`AnswerError::NotFinite`] if a sum overflows.
-pub fn answer(batch: &Batch, rows: &Prepared) -> Result<Statistic, AnswerError> {
+/// [`Error::Query`] if the question does not fit the box, [`Error::Overflow`] if a sum overflows.
+pub fn answer(batch: &Batch, rows: &Prepared) -> Result<Statistic, Error> {
     let mut values = Vec::new();
     let plain = |_: &[Block], _| Ok(Form::PLAIN);
     batch.each(rows, plain, |blocks, sums| {
         let first = values.len();
         values.extend(sums.into_plain());
         match values[first..].iter().position(|value| !value.is_finite()) {
-            Some(at) => Err(AnswerError::NotFinite { block: block_of(blocks, at) }),
+            Some(at) => Err(Error::Overflow { block: block_of(blocks, at) }),
             None => Ok(()),
         }
     })?;
@@ -170,14 +170,14 @@ const MOST_IN_ALL: f64 = (1u64 << 63) as f64;
 /// added as integers (specification, SUM-1). `steps` are those of the blocks of [`Batch::layout`], in their order.
 ///
 /// # Errors
-/// As [`answer`]; [`AnswerError::TooFine`] where a row could have 2^51 steps or all rows 2^63, which the steps of a plan never allow;
-/// [`AnswerError::Steps`] where they are not those of as many blocks and entries.
-pub fn words(batch: &Batch, rows: &Prepared, steps: &[Step]) -> Result<Vec<i64>, AnswerError> {
+/// As [`answer`]; [`Error::TooFine`] where a row could have 2^51 steps or all rows 2^63, which the steps of a plan never allow;
+/// [`Error::Steps`] where they are not those of as many blocks and entries.
+pub fn words(batch: &Batch, rows: &Prepared, steps: &[Step]) -> Result<Vec<i64>, Error> {
     let (mut words, mut rest) = (Vec::new(), steps);
     let form = |blocks: &[Block], rows: u64| {
-        let (own, next) = rest.split_at_checked(blocks.len()).ok_or(AnswerError::Steps)?;
+        let (own, next) = rest.split_at_checked(blocks.len()).ok_or(Error::Steps)?;
         if own.iter().zip(blocks).any(|(step, block)| step.len != block.len) {
-            return Err(AnswerError::Steps);
+            return Err(Error::Steps);
         }
         rest = next;
         // Below these the integers are those of the rounded contributions, and no sum of them wraps.
@@ -187,15 +187,15 @@ pub fn words(batch: &Batch, rows: &Prepared, steps: &[Step]) -> Result<Vec<i64>,
             !(steps <= MOST_STEPS && all < MOST_IN_ALL)
         });
         if let Some(at) = too_fine {
-            return Err(AnswerError::TooFine { block: blocks[at].name });
+            return Err(Error::TooFine { block: blocks[at].name });
         }
         Ok(Form::steps(own))
     };
     batch.each(rows, form, |blocks, sums| {
-        words.extend(sums.into_words().map_err(|at| AnswerError::NotFinite { block: block_of(blocks, at) })?);
+        words.extend(sums.into_words().map_err(|at| Error::Overflow { block: block_of(blocks, at) })?);
         Ok(())
     })?;
-    if rest.is_empty() { Ok(words) } else { Err(AnswerError::Steps) }
+    if rest.is_empty() { Ok(words) } else { Err(Error::Steps) }
 }
 
 /// The name of the block in which an entry is.

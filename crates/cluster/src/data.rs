@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
-use crate::DataError;
+use crate::Error;
 
 /// The rows of one site, n x d, row-major, all finite.
 ///
@@ -18,22 +18,22 @@ impl Rows {
     /// Takes n x d values, row by row. No rows at all (n = 0) is allowed.
     ///
     /// # Errors
-    /// [`DataError::NoColumns`], [`DataError::Ragged`], or [`DataError::NotFinite`] naming row and column from 0.
-    pub fn new(values: Vec<f64>, columns: usize) -> Result<Self, DataError> {
+    /// [`Error::NoColumns`], [`Error::Ragged`], or [`Error::NotFinite`] naming row and column from 0.
+    pub fn new(values: Vec<f64>, columns: usize) -> Result<Self, Error> {
         Self::check(&values, columns)?;
         Ok(Self { values, columns })
     }
 
     /// Whether these are finite numbers that fill whole rows.
-    pub(crate) fn check(values: &[f64], columns: usize) -> Result<(), DataError> {
+    pub(crate) fn check(values: &[f64], columns: usize) -> Result<(), Error> {
         if columns == 0 {
-            return Err(DataError::NoColumns);
+            return Err(Error::NoColumns);
         }
         if !values.len().is_multiple_of(columns) {
-            return Err(DataError::Ragged { columns });
+            return Err(Error::Ragged { columns });
         }
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            return Err(DataError::NotFinite { row: at / columns, column: at % columns });
+            return Err(Error::NotFinite { row: at / columns, column: at % columns });
         }
         Ok(())
     }
@@ -80,13 +80,13 @@ impl Rows {
     /// All rows of several sites, one after the other: what a pooled run would see.
     ///
     /// # Errors
-    /// [`DataError::NoRows`] for an empty list, [`DataError::ColumnMismatch`].
-    pub fn pooled<'a>(sites: impl IntoIterator<Item = &'a Rows>) -> Result<Self, DataError> {
+    /// [`Error::NoRows`] for an empty list, [`Error::ColumnMismatch`].
+    pub fn pooled<'a>(sites: impl IntoIterator<Item = &'a Rows>) -> Result<Self, Error> {
         let mut sites = sites.into_iter();
-        let mut all = sites.next().ok_or(DataError::NoRows)?.clone();
+        let mut all = sites.next().ok_or(Error::NoRows)?.clone();
         for site in sites {
             if site.columns != all.columns {
-                return Err(DataError::ColumnMismatch { expected: all.columns, found: site.columns });
+                return Err(Error::ColumnMismatch { expected: all.columns, found: site.columns });
             }
             all.values.extend_from_slice(&site.values);
         }
@@ -129,30 +129,30 @@ impl Centres {
     /// Takes K x d values, centre by centre.
     ///
     /// # Errors
-    /// [`DataError::NoCentres`], [`DataError::NoColumns`], [`DataError::CentreShape`], [`DataError::CentreNotFinite`].
-    pub fn new(k: usize, columns: usize, values: Vec<f64>) -> Result<Self, DataError> {
+    /// [`Error::NoCentres`], [`Error::NoColumns`], [`Error::CentreShape`], [`Error::CentreNotFinite`].
+    pub fn new(k: usize, columns: usize, values: Vec<f64>) -> Result<Self, Error> {
         if k == 0 {
-            return Err(DataError::NoCentres);
+            return Err(Error::NoCentres);
         }
         if columns == 0 {
-            return Err(DataError::NoColumns);
+            return Err(Error::NoColumns);
         }
         // The wire form holds the shape in 32 bits each; a larger one cannot be real and is refused here, once.
         if u32::try_from(k).is_err() || u32::try_from(columns).is_err() {
-            return Err(DataError::CentreShape { k, columns });
+            return Err(Error::CentreShape { k, columns });
         }
-        let array = Array2::from_shape_vec((k, columns), values).map_err(|_| DataError::CentreShape { k, columns })?;
+        let array = Array2::from_shape_vec((k, columns), values).map_err(|_| Error::CentreShape { k, columns })?;
         Self::from_array(array)
     }
 
     /// Takes one vector of d coordinates for each centre.
     ///
     /// # Errors
-    /// As [`Centres::new`]; centres of unequal length are a [`DataError::ColumnMismatch`].
-    pub fn from_rows(rows: &[Vec<f64>]) -> Result<Self, DataError> {
-        let columns = rows.first().ok_or(DataError::NoCentres)?.len();
+    /// As [`Centres::new`]; centres of unequal length are a [`Error::ColumnMismatch`].
+    pub fn from_rows(rows: &[Vec<f64>]) -> Result<Self, Error> {
+        let columns = rows.first().ok_or(Error::NoCentres)?.len();
         if let Some(odd) = rows.iter().find(|row| row.len() != columns) {
-            return Err(DataError::ColumnMismatch { expected: columns, found: odd.len() });
+            return Err(Error::ColumnMismatch { expected: columns, found: odd.len() });
         }
         Self::new(rows.len(), columns, rows.concat())
     }
@@ -161,14 +161,14 @@ impl Centres {
     ///
     /// # Errors
     /// As [`Centres::new`].
-    pub fn from_array(array: Array2<f64>) -> Result<Self, DataError> {
+    pub fn from_array(array: Array2<f64>) -> Result<Self, Error> {
         match array.dim() {
-            (0, _) => return Err(DataError::NoCentres),
-            (_, 0) => return Err(DataError::NoColumns),
+            (0, _) => return Err(Error::NoCentres),
+            (_, 0) => return Err(Error::NoColumns),
             _ => {}
         }
         if let Some(((centre, column), _)) = array.indexed_iter().find(|(_, value)| !value.is_finite()) {
-            return Err(DataError::CentreNotFinite { centre, column });
+            return Err(Error::CentreNotFinite { centre, column });
         }
         // Row slices below need the standard layout; an array in another one is copied.
         Ok(Self(if array.is_standard_layout() { array } else { array.as_standard_layout().into_owned() }))
@@ -224,22 +224,22 @@ impl Centres {
     /// Frobenius norm of the difference, centre by centre (no permutation).
     ///
     /// # Errors
-    /// [`DataError::CentreCount`] or [`DataError::ColumnMismatch`] for another shape.
-    pub fn frobenius_distance(&self, other: &Self) -> Result<f64, DataError> {
+    /// [`Error::CentreCount`] or [`Error::ColumnMismatch`] for another shape.
+    pub fn frobenius_distance(&self, other: &Self) -> Result<f64, Error> {
         if self.k() != other.k() {
-            return Err(DataError::CentreCount { expected: self.k(), found: other.k() });
+            return Err(Error::CentreCount { expected: self.k(), found: other.k() });
         }
         if self.columns() != other.columns() {
-            return Err(DataError::ColumnMismatch { expected: self.columns(), found: other.columns() });
+            return Err(Error::ColumnMismatch { expected: self.columns(), found: other.columns() });
         }
         Ok(self.as_slice().iter().zip(other.as_slice()).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt())
     }
 }
 
 impl TryFrom<Flat> for Centres {
-    type Error = DataError;
+    type Error = Error;
 
-    fn try_from(flat: Flat) -> Result<Self, DataError> {
+    fn try_from(flat: Flat) -> Result<Self, Error> {
         Self::new(flat.k as usize, flat.columns as usize, flat.values)
     }
 }
@@ -259,11 +259,11 @@ mod tests {
 
     #[test]
     fn rows_refuse_what_they_cannot_hold() {
-        assert_eq!(Rows::new(vec![1.0], 0), Err(DataError::NoColumns));
-        assert_eq!(Rows::new(vec![1.0, 2.0, 3.0], 2), Err(DataError::Ragged { columns: 2 }));
+        assert_eq!(Rows::new(vec![1.0], 0), Err(Error::NoColumns));
+        assert_eq!(Rows::new(vec![1.0, 2.0, 3.0], 2), Err(Error::Ragged { columns: 2 }));
         let bad = Rows::new(vec![1.0, 2.0, 3.0, f64::NAN], 2).unwrap_err();
-        assert_eq!(bad, DataError::NotFinite { row: 1, column: 1 });
-        assert_eq!(Rows::new(vec![f64::INFINITY, 2.0], 2), Err(DataError::NotFinite { row: 0, column: 0 }));
+        assert_eq!(bad, Error::NotFinite { row: 1, column: 1 });
+        assert_eq!(Rows::new(vec![f64::INFINITY, 2.0], 2), Err(Error::NotFinite { row: 0, column: 0 }));
         let rows = Rows::new(vec![], 3).unwrap();
         assert!(rows.is_empty() && rows.iter().next().is_none());
     }
@@ -289,7 +289,7 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<Centres>(bad).is_err(), "{bad}");
         }
-        assert_eq!(Centres::new(1, 2, vec![0.0, f64::NAN]), Err(DataError::CentreNotFinite { centre: 0, column: 1 }));
+        assert_eq!(Centres::new(1, 2, vec![0.0, f64::NAN]), Err(Error::CentreNotFinite { centre: 0, column: 1 }));
         assert!(Centres::from_rows(&[vec![0.0], vec![1.0, 2.0]]).is_err());
         assert!(Centres::from_rows(&[]).is_err());
     }

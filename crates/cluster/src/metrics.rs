@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use ndarray::Array2;
 
-use crate::{Centres, MetricError, distance};
+use crate::{Centres, Error, distance};
 
 pub use gap::{gap_by_permutation, gap_to_nearest, gap_to_nearest_standardised};
 pub use jackknife::{Jackknife, LEAST_BLOCKS, Without, jackknife};
@@ -20,10 +20,10 @@ pub use spread::{Spread, adjusted_rand_over_sites};
 /// Two trivial partitions that agree (n < 2, one cluster each, all singletons) score 1.
 ///
 /// # Errors
-/// [`MetricError::LabelCount`].
-pub fn adjusted_rand_index(a: &[usize], b: &[usize]) -> Result<f64, MetricError> {
+/// [`Error::LabelCount`].
+pub fn adjusted_rand_index(a: &[usize], b: &[usize]) -> Result<f64, Error> {
     if a.len() != b.len() {
-        return Err(MetricError::LabelCount);
+        return Err(Error::LabelCount);
     }
     let (mut cells, mut in_a, mut in_b) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for (x, y) in a.iter().zip(b) {
@@ -70,10 +70,10 @@ pub struct Matched {
 /// Compares `found` with `truth`, both K x d.
 ///
 /// # Errors
-/// [`MetricError::CentreShape`], or [`MetricError::Cost`] if a squared distance overflows.
-pub fn matched_distance(found: &Centres, truth: &Centres) -> Result<Matched, MetricError> {
+/// [`Error::CentreShapes`], or [`Error::Cost`] if a squared distance overflows.
+pub fn matched_distance(found: &Centres, truth: &Centres) -> Result<Matched, Error> {
     if found.as_array().dim() != truth.as_array().dim() {
-        return Err(MetricError::CentreShape);
+        return Err(Error::CentreShapes);
     }
     let cost = Array2::from_shape_fn((found.k(), found.k()), |(i, j)| distance::squared(found.row(i), truth.row(j)));
     let permutation = assignment(&cost)?;
@@ -87,11 +87,11 @@ pub fn matched_distance(found: &Centres, truth: &Centres) -> Result<Matched, Met
 /// of costs is smallest. O(K^3).
 ///
 /// # Errors
-/// [`MetricError::Cost`] for a matrix that is not square or not finite.
-pub fn assignment(cost: &Array2<f64>) -> Result<Vec<usize>, MetricError> {
+/// [`Error::Cost`] for a matrix that is not square or not finite.
+pub fn assignment(cost: &Array2<f64>) -> Result<Vec<usize>, Error> {
     let n = cost.nrows();
     if cost.ncols() != n || cost.iter().any(|value| !value.is_finite()) {
-        return Err(MetricError::Cost);
+        return Err(Error::Cost);
     }
     // Rows enter one by one. Potentials keep all reduced costs >= 0 and those of assigned pairs = 0; a shortest path in
     // reduced costs from the new row to a free column then keeps the assignment optimal.
@@ -116,7 +116,7 @@ pub fn assignment(cost: &Array2<f64>) -> Result<Vec<usize>, MetricError> {
                 }
             }
             // There are as many columns as rows, so a free column is found before the columns run out.
-            let Some(column) = next else { return Err(MetricError::Cost) };
+            let Some(column) = next else { return Err(Error::Cost) };
             settled[column] = true;
             length = reach[column];
             last = Some(column);

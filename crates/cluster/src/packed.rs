@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::{Centres, DataError, Domain, OutOfBox, Rows, Scaling};
+use crate::{Centres, Domain, Error, OutOfBox, Rows, Scaling};
 
 /// Points in a group. Fixed, whatever the processor's vectors hold: it decides the order of every sum.
 pub(crate) const LANES: usize = 8;
@@ -16,7 +16,8 @@ const MIN_GROUPS: usize = 128;
 const PART: usize = 4096;
 
 /// How the numbers of rows are held in memory. What is computed from them is in doubles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Precision {
     /// 8 bytes a number.
     #[default]
@@ -169,7 +170,7 @@ impl Packed {
     }
 
     /// Packs rows (n x d, original units) in working units, as [`Domain::to_working`] makes them, of which this is the quick form.
-    pub(crate) fn working(rows: &Rows, domain: &Domain, out_of_box: OutOfBox) -> Result<Self, DataError> {
+    pub(crate) fn working(rows: &Rows, domain: &Domain, out_of_box: OutOfBox) -> Result<Self, Error> {
         domain.same_columns(rows.columns())?;
         let slow = || Ok(Self::new(&domain.to_working(rows, out_of_box)?));
         if domain.scaling() == Scaling::Direction {
@@ -207,10 +208,10 @@ impl Packed {
     /// of each.
     ///
     /// # Errors
-    /// [`DataError::ColumnMismatch`].
-    pub fn nearest(&self, centres: &Centres) -> Result<Vec<u32>, DataError> {
+    /// [`Error::ColumnMismatch`].
+    pub fn nearest(&self, centres: &Centres) -> Result<Vec<u32>, Error> {
         if centres.columns() != self.columns {
-            return Err(DataError::ColumnMismatch { expected: self.columns, found: centres.columns() });
+            return Err(Error::ColumnMismatch { expected: self.columns, found: centres.columns() });
         }
         let (lanes, d) = (self.lanes(), self.columns);
         let mut labels = vec![0; self.len.next_multiple_of(LANES)];

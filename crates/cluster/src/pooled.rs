@@ -7,21 +7,21 @@
 
 use crate::method::Stage;
 use crate::sampling::Sampling;
-use crate::{Batch, DriveError, Method, Outcome, Prepared, Run, Step, Totals, answer};
+use crate::{Batch, Error, Method, Outcome, Prepared, Run, Step, Totals, answer};
 
 /// Runs `method` to its end on the rows of one place; the number of rows is known.
 ///
 /// # Errors
-/// [`DriveError`] from either side.
-pub fn run(method: &mut dyn Method, rows: &Prepared) -> Result<Outcome, DriveError> {
+/// [`Error`] from either side.
+pub fn run(method: &mut dyn Method, rows: &Prepared) -> Result<Outcome, Error> {
     plain_federated(method, std::slice::from_ref(rows))
 }
 
 /// Runs `method` to its end on the plain sums over `sites`, added in the order of the list.
 ///
 /// # Errors
-/// [`DriveError::NoSites`], or an error from either side.
-pub fn plain_federated(method: &mut dyn Method, sites: &[Prepared]) -> Result<Outcome, DriveError> {
+/// [`Error::NoSites`], or an error from either side.
+pub fn plain_federated(method: &mut dyn Method, sites: &[Prepared]) -> Result<Outcome, Error> {
     let mut step = method.next(None)?;
     loop {
         match step {
@@ -36,7 +36,7 @@ pub fn plain_federated(method: &mut dyn Method, sites: &[Prepared]) -> Result<Ou
 ///
 /// # Errors
 /// As [`plain_federated`].
-pub fn sampled(run: &mut Run, sites: &[Prepared], sampling: Sampling) -> Result<Outcome, DriveError> {
+pub fn sampled(run: &mut Run, sites: &[Prepared], sampling: Sampling) -> Result<Outcome, Error> {
     beside(run, sites, None, Some(sampling))
 }
 
@@ -50,7 +50,7 @@ pub fn beside(
     sites: &[Prepared],
     whole: Option<&Prepared>,
     sampling: Option<Sampling>,
-) -> Result<Outcome, DriveError> {
+) -> Result<Outcome, Error> {
     let mut number = 0;
     let all = vec![true; sites.len()];
     let mut step = run.next(None)?;
@@ -80,12 +80,12 @@ pub fn beside(
 /// The plain sum of all sites' answers to one question, with the number of rows.
 ///
 /// # Errors
-/// [`DriveError::NoSites`], or the error of a site.
-pub fn totals(batch: &Batch, sites: &[Prepared]) -> Result<Totals, DriveError> {
+/// [`Error::NoSites`], or the error of a site.
+pub fn totals(batch: &Batch, sites: &[Prepared]) -> Result<Totals, Error> {
     some_totals(batch, sites, &vec![true; sites.len()])
 }
 
-fn some_totals(batch: &Batch, sites: &[Prepared], drawn: &[bool]) -> Result<Totals, DriveError> {
+fn some_totals(batch: &Batch, sites: &[Prepared], drawn: &[bool]) -> Result<Totals, Error> {
     let mut values: Option<Vec<f64>> = None;
     for (site, _) in sites.iter().zip(drawn).filter(|(_, drawn)| **drawn) {
         let part = answer(batch, site)?.values;
@@ -95,5 +95,5 @@ fn some_totals(batch: &Batch, sites: &[Prepared], drawn: &[bool]) -> Result<Tota
         }
     }
     let rows = sites.iter().map(|site| site.len() as u64).sum();
-    Ok(Totals { values: values.ok_or(DriveError::NoSites)?, rows: Some(rows) })
+    Ok(Totals { values: values.ok_or(Error::NoSites)?, rows: Some(rows) })
 }

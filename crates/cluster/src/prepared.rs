@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::kernel::Bounds;
-use crate::{AnswerError, Centres, DataError, Domain, OutOfBox, Packed, Precision, Rows, Scaling, Transform};
+use crate::{Centres, Domain, Error, OutOfBox, Packed, Precision, Rows, Scaling, Transform};
 
 /// A transform and the rows under it.
 type Moved = (Transform, Arc<Prepared>);
@@ -64,7 +64,7 @@ impl Prepared {
     ///
     /// # Errors
     /// Those of [`Domain::to_working`].
-    pub fn new(rows: &Rows, domain: &Domain, out_of_box: OutOfBox) -> Result<Self, DataError> {
+    pub fn new(rows: &Rows, domain: &Domain, out_of_box: OutOfBox) -> Result<Self, Error> {
         let packed = Packed::working(rows, domain, out_of_box)?;
         Ok(Self::of(packed, domain.clone()))
     }
@@ -73,16 +73,16 @@ impl Prepared {
     /// outside the box where that is refused. The values are read where they lie.
     ///
     /// # Errors
-    /// [`DataError::Ragged`], and those of [`Domain::to_working`] but for [`DataError::OutsideBox`].
+    /// [`Error::Ragged`], and those of [`Domain::to_working`] but for [`Error::OutsideBox`].
     pub fn usable(
         values: &[f64],
         columns: usize,
         domain: &Domain,
         out_of_box: OutOfBox,
-    ) -> Result<(Self, usize), DataError> {
+    ) -> Result<(Self, usize), Error> {
         domain.same_columns(columns)?;
         if !values.len().is_multiple_of(columns) {
-            return Err(DataError::Ragged { columns });
+            return Err(Error::Ragged { columns });
         }
         let clip = out_of_box == OutOfBox::Clip;
         if domain.scaling() != Scaling::Direction {
@@ -117,12 +117,12 @@ impl Prepared {
     /// values are read where they lie; only the kernel's layout is a copy.
     ///
     /// # Errors
-    /// Those of [`Rows::new`], and [`DataError::OutsideBox`] for a value beyond 1e150.
-    pub fn alone(values: &[f64], columns: usize) -> Result<Self, DataError> {
+    /// Those of [`Rows::new`], and [`Error::OutsideBox`] for a value beyond 1e150.
+    pub fn alone(values: &[f64], columns: usize) -> Result<Self, Error> {
         Rows::check(values, columns)?;
         let far = 1e150;
         if let Some(at) = values.iter().position(|value| value.abs() > far) {
-            return Err(DataError::OutsideBox { row: at / columns, column: at % columns });
+            return Err(Error::OutsideBox { row: at / columns, column: at % columns });
         }
         let domain = Domain::known(vec![-far; columns], vec![far; columns], Scaling::None);
         Ok(Self::of(Packed::of(values, columns), domain))
@@ -136,8 +136,8 @@ impl Prepared {
     /// No rows yet, and room for so many that are held in this precision.
     ///
     /// # Errors
-    /// [`DataError::TooCoarse`] where single precision cannot tell enough numbers of a column apart.
-    pub fn room(rows: usize, domain: &Domain, precision: Precision) -> Result<Self, DataError> {
+    /// [`Error::TooCoarse`] where single precision cannot tell enough numbers of a column apart.
+    pub fn room(rows: usize, domain: &Domain, precision: Precision) -> Result<Self, Error> {
         if precision == Precision::Single {
             domain.fits_singles()?;
         }
@@ -147,8 +147,8 @@ impl Prepared {
     /// Appends rows of the same box, without labels.
     ///
     /// # Errors
-    /// [`DataError::ColumnMismatch`].
-    pub fn append(&mut self, more: &Self) -> Result<(), DataError> {
+    /// [`Error::ColumnMismatch`].
+    pub fn append(&mut self, more: &Self) -> Result<(), Error> {
         self.domain.same_columns(more.domain.columns())?;
         more.packed.parts().for_each(|part| self.packed.append(&part, &self.domain));
         (self.moved, self.kept) = Default::default();
@@ -159,7 +159,7 @@ impl Prepared {
     ///
     /// # Errors
     /// As [`Prepared::room`].
-    pub fn held_in(self, precision: Precision) -> Result<Self, DataError> {
+    pub fn held_in(self, precision: Precision) -> Result<Self, Error> {
         if precision == Precision::Double {
             return Ok(self);
         }
@@ -171,10 +171,10 @@ impl Prepared {
     /// With one label for each row, in the order of the rows.
     ///
     /// # Errors
-    /// [`DataError::LabelCount`] where there are more or fewer labels than rows.
-    pub fn with_labels(mut self, labels: Vec<u32>) -> Result<Self, DataError> {
+    /// [`Error::LabelCount`] where there are more or fewer labels than rows.
+    pub fn with_labels(mut self, labels: Vec<u32>) -> Result<Self, Error> {
         if labels.len() != self.len() {
-            return Err(DataError::LabelCount);
+            return Err(Error::LabelCount);
         }
         self.labels = Some(Arc::new(labels));
         self.moved = Arc::default();
@@ -184,9 +184,9 @@ impl Prepared {
     /// All rows in one place, in the order of the sites: the yardstick of tests and demonstrations. All sites share a box.
     ///
     /// # Errors
-    /// [`DataError::NoRows`] where there are no sites, and those of [`Rows::pooled`].
-    pub fn pooled(sites: &[Self]) -> Result<Self, DataError> {
-        let domain = sites.first().ok_or(DataError::NoRows)?.domain.clone();
+    /// [`Error::NoRows`] where there are no sites, and those of [`Rows::pooled`].
+    pub fn pooled(sites: &[Self]) -> Result<Self, Error> {
+        let domain = sites.first().ok_or(Error::NoRows)?.domain.clone();
         let rows: Vec<Rows> = sites.iter().map(|site| site.packed.to_rows()).collect();
         let packed = Packed::new(&Rows::pooled(&rows)?);
         let labels: Option<Vec<u32>> =
@@ -222,8 +222,8 @@ impl Prepared {
     /// The rows under a transform, with the transformed box; kept for the next question of the same run.
     ///
     /// # Errors
-    /// [`AnswerError::Query`] where the transform does not fit the box.
-    pub fn transformed(&self, transform: &Transform) -> Result<Arc<Self>, AnswerError> {
+    /// [`Error::Query`] where the transform does not fit the box.
+    pub fn transformed(&self, transform: &Transform) -> Result<Arc<Self>, Error> {
         let domain = transform.domain(&self.domain)?;
         let mut moved = locked(&self.moved);
         if let Some((known, rows)) = &*moved
@@ -270,12 +270,12 @@ impl Prepared {
     /// nothing.
     ///
     /// # Errors
-    /// [`DataError::ColumnMismatch`], and those of `answer`.
+    /// [`Error::ColumnMismatch`], and those of `answer`.
     pub(crate) fn with_bounds<T>(
         &self,
         centres: &Centres,
-        answer: impl FnOnce(&mut Bounds) -> Result<Option<T>, AnswerError>,
-    ) -> Result<Option<T>, AnswerError> {
+        answer: impl FnOnce(&mut Bounds) -> Result<Option<T>, Error>,
+    ) -> Result<Option<T>, Error> {
         let rows = &self.packed;
         let bytes = Bounds::bytes(rows.len(), rows.columns(), centres.k());
         let Some((bytes, kept)) = locked(&self.kept).take(centres, bytes) else { return Ok(None) };
@@ -284,7 +284,7 @@ impl Prepared {
             Some(mut bounds) => bounds.move_to(rows, centres).map(|()| bounds),
             None => Bounds::new(rows, centres),
         };
-        let found = found.map_err(AnswerError::from).and_then(|mut bounds| Ok((answer(&mut bounds)?, bounds)));
+        let found = found.map_err(Error::from).and_then(|mut bounds| Ok((answer(&mut bounds)?, bounds)));
         let mut kept = locked(&self.kept);
         let (found, bounds) = match found {
             Ok((Some(found), bounds)) => (Ok(Some(found)), Some(bounds)),
@@ -338,8 +338,8 @@ mod tests {
         (0..3).for_each(|_| site.next_batch());
         assert_eq!((ask(&two), counted(1)), (Ok(plain(&two)), true));
         site.next_batch();
-        let failed = site.with_bounds(&two, |_| Err::<Option<()>, _>(AnswerError::Steps));
-        assert_eq!((failed, counted(0)), (Err(AnswerError::Steps), true));
+        let failed = site.with_bounds(&two, |_| Err::<Option<()>, _>(Error::Steps));
+        assert_eq!((failed, counted(0)), (Err(Error::Steps), true));
         assert_eq!(Prepared::alone(&values, d).unwrap().with_bounds(&two, |_| Ok(Some(()))), Ok(None));
     }
 
@@ -385,7 +385,7 @@ mod tests {
             (values[2000 * 5 + 1], values[2900 * 5]) = (0.8, -4.0);
             let rows = Rows::new(values.clone(), 5).unwrap();
             let error = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap_err();
-            assert!(matches!(error, DataError::OutsideBox { row: 2000, column: 1 }), "{error}");
+            assert!(matches!(error, Error::OutsideBox { row: 2000, column: 1 }), "{error}");
             let clipped = domain.to_working(&rows, OutOfBox::Clip).unwrap();
             assert_eq!(Prepared::new(&rows, &domain, OutOfBox::Clip).unwrap().packed().to_rows(), clipped);
             let usable = |values: &[f64], out_of_box| {
@@ -407,18 +407,18 @@ mod tests {
             assert_eq!(usable(&[], OutOfBox::Refuse).0.len(), 0);
             assert!(matches!(
                 Prepared::usable(&[0.0; 4], 5, &domain, OutOfBox::Clip),
-                Err(DataError::Ragged { columns: 5 })
+                Err(Error::Ragged { columns: 5 })
             ));
         }
     }
 
     #[test]
     fn rows_alone_are_checked_where_they_lie() {
-        assert!(matches!(Prepared::alone(&[], 0), Err(DataError::NoColumns)));
-        assert!(matches!(Prepared::alone(&[1.0; 3], 2), Err(DataError::Ragged { columns: 2 })));
+        assert!(matches!(Prepared::alone(&[], 0), Err(Error::NoColumns)));
+        assert!(matches!(Prepared::alone(&[1.0; 3], 2), Err(Error::Ragged { columns: 2 })));
         let bad = [1.0, 2.0, f64::NAN, 1.0];
-        assert!(matches!(Prepared::alone(&bad, 2), Err(DataError::NotFinite { row: 1, column: 0 })));
+        assert!(matches!(Prepared::alone(&bad, 2), Err(Error::NotFinite { row: 1, column: 0 })));
         let far = [1.0, 2.0, 1.0, -1e151];
-        assert!(matches!(Prepared::alone(&far, 2), Err(DataError::OutsideBox { row: 1, column: 1 })));
+        assert!(matches!(Prepared::alone(&far, 2), Err(Error::OutsideBox { row: 1, column: 1 })));
     }
 }

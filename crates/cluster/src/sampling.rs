@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{MethodError, random::Stream};
+use crate::{Error, random::Stream};
 
 const LABEL: &[u8; 24] = b"veilsum site sampling v1";
 
@@ -23,12 +23,12 @@ impl Sampling {
     /// Whether it can be used.
     ///
     /// # Errors
-    /// [`MethodError::Parameter`].
-    pub fn check(&self) -> Result<(), MethodError> {
+    /// [`Error::Parameter`].
+    pub fn check(&self) -> Result<(), Error> {
         if self.share > 0.0 && self.share < 1.0 {
             return Ok(());
         }
-        Err(MethodError::parameter("the share of sites that is sampled must lie between 0 and 1"))
+        Err(Error::parameter("the share of sites that is sampled must lie between 0 and 1"))
     }
 
     /// How many of `sites` are drawn.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Centres, DataError, Rows};
+use crate::{Centres, Error, Rows};
 
 /// Bounds up to this size: the square of an extent then stays far inside `f64`, so no distance can overflow.
 const MAX_BOUND: f64 = 1e150;
@@ -63,25 +63,25 @@ impl Domain {
     /// A box of d columns, bounds in original units.
     ///
     /// # Errors
-    /// [`DataError::BoundCount`], [`DataError::NoColumns`], [`DataError::BoundNotUsable`] (not finite or beyond 1e150),
-    /// [`DataError::ConstantColumn`] (`lower == upper`), [`DataError::CrossedBounds`].
-    pub fn new(lower: Vec<f64>, upper: Vec<f64>, scaling: Scaling) -> Result<Self, DataError> {
+    /// [`Error::BoundCount`], [`Error::NoColumns`], [`Error::BoundNotUsable`] (not finite or beyond 1e150),
+    /// [`Error::ConstantColumn`] (`lower == upper`), [`Error::CrossedBounds`].
+    pub fn new(lower: Vec<f64>, upper: Vec<f64>, scaling: Scaling) -> Result<Self, Error> {
         if lower.len() != upper.len() {
-            return Err(DataError::BoundCount { lower: lower.len(), upper: upper.len() });
+            return Err(Error::BoundCount { lower: lower.len(), upper: upper.len() });
         }
         if lower.is_empty() {
-            return Err(DataError::NoColumns);
+            return Err(Error::NoColumns);
         }
         for (column, (low, high)) in lower.iter().zip(&upper).enumerate() {
             let usable = |bound: f64| bound.abs() <= MAX_BOUND; // false for NaN
             if !usable(*low) || !usable(*high) {
-                return Err(DataError::BoundNotUsable { column });
+                return Err(Error::BoundNotUsable { column });
             }
             if low == high {
-                return Err(DataError::ConstantColumn { column });
+                return Err(Error::ConstantColumn { column });
             }
             if low > high {
-                return Err(DataError::CrossedBounds { column });
+                return Err(Error::CrossedBounds { column });
             }
         }
         Ok(Self { lower, upper, scaling, indicators: Vec::new(), categories: Vec::new() })
@@ -92,18 +92,18 @@ impl Domain {
     /// (specification, QRY-1).
     ///
     /// # Errors
-    /// Those of [`Domain::new`], and [`DataError::BoundNotUsable`] where an indicator is not a number above 0 and up to 1e150.
+    /// Those of [`Domain::new`], and [`Error::BoundNotUsable`] where an indicator is not a number above 0 and up to 1e150.
     pub fn mixed(
         mut lower: Vec<f64>,
         mut upper: Vec<f64>,
         scaling: Scaling,
         categorical: &[Vec<f64>],
-    ) -> Result<Self, DataError> {
+    ) -> Result<Self, Error> {
         let (numbers, indicators) = (lower.len(), categorical.concat());
         let categories = categorical.iter().map(Vec::len).filter(|count| *count > 0).collect();
         let usable = |one: &f64| *one > 0.0 && *one <= MAX_BOUND; // false for NaN
         if let Some(bad) = indicators.iter().position(|one| !usable(one)) {
-            return Err(DataError::BoundNotUsable { column: numbers + bad });
+            return Err(Error::BoundNotUsable { column: numbers + bad });
         }
         lower.extend(indicators.iter().map(|_| 0.0));
         upper.extend(indicators.iter().map(|_| 1.0));
@@ -121,10 +121,10 @@ impl Domain {
     /// A federation must not use it: the bounds would be records.
     ///
     /// # Errors
-    /// [`DataError::NoRows`], and those of [`Domain::new`].
-    pub fn around(rows: &Rows, scaling: Scaling) -> Result<Self, DataError> {
+    /// [`Error::NoRows`], and those of [`Domain::new`].
+    pub fn around(rows: &Rows, scaling: Scaling) -> Result<Self, Error> {
         if rows.is_empty() {
-            return Err(DataError::NoRows);
+            return Err(Error::NoRows);
         }
         let mut lower = vec![f64::INFINITY; rows.columns()];
         let mut upper = vec![f64::NEG_INFINITY; rows.columns()];
@@ -175,23 +175,23 @@ impl Domain {
     /// Rows (n x d, original units) in working units, every value inside the working box (specification, QRY-1).
     ///
     /// # Errors
-    /// [`DataError::ColumnMismatch`]; with [`OutOfBox::Refuse`] also [`DataError::OutsideBox`], which names row and
-    /// column but never the value; under [`Scaling::Direction`] [`DataError::NoDirection`], which names the row.
-    pub fn to_working(&self, rows: &Rows, out_of_box: OutOfBox) -> Result<Rows, DataError> {
+    /// [`Error::ColumnMismatch`]; with [`OutOfBox::Refuse`] also [`Error::OutsideBox`], which names row and
+    /// column but never the value; under [`Scaling::Direction`] [`Error::NoDirection`], which names the row.
+    pub fn to_working(&self, rows: &Rows, out_of_box: OutOfBox) -> Result<Rows, Error> {
         self.same_columns(rows.columns())?;
         let mut working = Vec::with_capacity(rows.as_slice().len());
         for (i, row) in rows.iter().enumerate() {
             for (column, value) in row.iter().enumerate() {
                 let (low, high) = (self.lower[column], self.upper[column]);
                 if out_of_box == OutOfBox::Refuse && !(low..=high).contains(value) {
-                    return Err(DataError::OutsideBox { row: i, column });
+                    return Err(Error::OutsideBox { row: i, column });
                 }
                 working.push(self.scale(column, value.clamp(low, high)));
             }
             if self.scaling == Scaling::Direction {
                 let at = working.len() - row.len();
                 if !unit(&mut working[at..]) {
-                    return Err(DataError::NoDirection { row: i });
+                    return Err(Error::NoDirection { row: i });
                 }
             }
         }
@@ -201,16 +201,16 @@ impl Domain {
     /// Centres (K x d) from original into working units; centres outside the box stay outside.
     ///
     /// # Errors
-    /// [`DataError::ColumnMismatch`], or [`DataError::CentreNotFinite`] if scaling leaves the range of `f64`.
-    pub fn centres_to_box(&self, centres: &Centres) -> Result<Centres, DataError> {
+    /// [`Error::ColumnMismatch`], or [`Error::CentreNotFinite`] if scaling leaves the range of `f64`.
+    pub fn centres_to_box(&self, centres: &Centres) -> Result<Centres, Error> {
         self.map_centres(centres, |column, value| self.scale(column, value))
     }
 
     /// Centres (K x d) from working into original units.
     ///
     /// # Errors
-    /// [`DataError::ColumnMismatch`], or [`DataError::CentreNotFinite`] if scaling leaves the range of `f64`.
-    pub fn centres_to_original(&self, centres: &Centres) -> Result<Centres, DataError> {
+    /// [`Error::ColumnMismatch`], or [`Error::CentreNotFinite`] if scaling leaves the range of `f64`.
+    pub fn centres_to_original(&self, centres: &Centres) -> Result<Centres, Error> {
         self.map_centres(centres, |column, value| match (self.indicator(column), self.scaling) {
             (Some(one), _) => value / one,
             (None, Scaling::Box) => self.lower[column] + value * (self.upper[column] - self.lower[column]),
@@ -223,7 +223,7 @@ impl Domain {
     ///
     /// # Errors
     /// As [`Domain::centres_to_original`].
-    pub fn reported(&self, centres: &Centres) -> Result<Centres, DataError> {
+    pub fn reported(&self, centres: &Centres) -> Result<Centres, Error> {
         let original = self.centres_to_original(centres)?;
         if self.scaling != Scaling::Direction {
             return Ok(original);
@@ -307,7 +307,7 @@ impl Domain {
         inside
     }
 
-    fn map_centres(&self, centres: &Centres, map: impl Fn(usize, f64) -> f64) -> Result<Centres, DataError> {
+    fn map_centres(&self, centres: &Centres, map: impl Fn(usize, f64) -> f64) -> Result<Centres, Error> {
         self.same_columns(centres.columns())?;
         let mut array = centres.as_array().to_owned();
         for ((_, column), value) in array.indexed_iter_mut() {
@@ -317,41 +317,37 @@ impl Domain {
     }
 
     /// Whether numbers of single precision are near enough to each other in every column: within 2^-20 of its width, in working units.
-    pub(crate) fn fits_singles(&self) -> Result<(), DataError> {
+    pub(crate) fn fits_singles(&self) -> Result<(), Error> {
         let fits = |column: &usize| {
             let ((low, high), most) = (self.working_interval(*column), self.max_abs(*column));
             high - low >= 1e-30 && most <= 1e30 && most <= 16.0 * (high - low)
         };
-        (0..self.columns()).find(|column| !fits(column)).map_or(Ok(()), |column| Err(DataError::TooCoarse { column }))
+        (0..self.columns()).find(|column| !fits(column)).map_or(Ok(()), |column| Err(Error::TooCoarse { column }))
     }
 
-    pub(crate) fn same_columns(&self, found: usize) -> Result<(), DataError> {
-        if found == self.columns() {
-            Ok(())
-        } else {
-            Err(DataError::ColumnMismatch { expected: self.columns(), found })
-        }
+    pub(crate) fn same_columns(&self, found: usize) -> Result<(), Error> {
+        if found == self.columns() { Ok(()) } else { Err(Error::ColumnMismatch { expected: self.columns(), found }) }
     }
 }
 
 impl TryFrom<Unchecked> for Domain {
-    type Error = DataError;
+    type Error = Error;
 
-    fn try_from(raw: Unchecked) -> Result<Self, DataError> {
+    fn try_from(raw: Unchecked) -> Result<Self, Error> {
         let Unchecked { mut lower, mut upper, scaling, indicators, categories } = raw;
-        let numbers = lower.len().checked_sub(indicators.len()).ok_or(DataError::NoColumns)?;
+        let numbers = lower.len().checked_sub(indicators.len()).ok_or(Error::NoColumns)?;
         lower.truncate(numbers);
         upper.truncate(numbers);
         let categories = if categories.is_empty() { vec![indicators.len()] } else { categories };
         let mut rest = indicators.as_slice();
         let mut categorical = Vec::with_capacity(categories.len());
         for count in categories {
-            let (own, others) = rest.split_at_checked(count).ok_or(DataError::NoColumns)?;
+            let (own, others) = rest.split_at_checked(count).ok_or(Error::NoColumns)?;
             categorical.push(own.to_vec());
             rest = others;
         }
         if !rest.is_empty() {
-            return Err(DataError::NoColumns);
+            return Err(Error::NoColumns);
         }
         Self::mixed(lower, upper, scaling, &categorical)
     }
@@ -425,11 +421,11 @@ mod tests {
     #[test]
     fn a_box_must_have_an_inside() {
         let new = |lower: f64, upper: f64| Domain::new(vec![0.0, lower], vec![1.0, upper], Scaling::Box).unwrap_err();
-        assert_eq!(new(2.0, 2.0), DataError::ConstantColumn { column: 1 });
+        assert_eq!(new(2.0, 2.0), Error::ConstantColumn { column: 1 });
         assert!(new(2.0, 2.0).to_string().contains("constant column"));
-        assert_eq!(new(3.0, 2.0), DataError::CrossedBounds { column: 1 });
-        assert_eq!(new(f64::NAN, 2.0), DataError::BoundNotUsable { column: 1 });
-        assert_eq!(new(0.0, 1e200), DataError::BoundNotUsable { column: 1 });
+        assert_eq!(new(3.0, 2.0), Error::CrossedBounds { column: 1 });
+        assert_eq!(new(f64::NAN, 2.0), Error::BoundNotUsable { column: 1 });
+        assert_eq!(new(0.0, 1e200), Error::BoundNotUsable { column: 1 });
         assert!(Domain::new(vec![], vec![], Scaling::Box).is_err());
         assert!(Domain::new(vec![0.0], vec![], Scaling::Box).is_err());
     }
@@ -438,7 +434,7 @@ mod tests {
     fn rows_outside_are_refused_without_their_value_or_clipped() {
         let rows = Rows::new(vec![1.0, 20.0, 1.0, 987.5], 2).unwrap();
         let error = domain(Scaling::Box).to_working(&rows, OutOfBox::Refuse).unwrap_err();
-        assert_eq!(error, DataError::OutsideBox { row: 1, column: 1 });
+        assert_eq!(error, Error::OutsideBox { row: 1, column: 1 });
         assert!(!error.to_string().contains("987"));
         let clipped = domain(Scaling::Box).to_working(&rows, OutOfBox::Clip).unwrap();
         assert_eq!(clipped.as_slice(), &[0.5, 0.5, 0.5, 1.0]);
@@ -491,7 +487,7 @@ mod tests {
         assert!(serde_json::from_str::<Domain>(&text.replace("[2,3]", "[2,4]")).is_err());
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let error = Domain::mixed(vec![0.0], vec![1.0], Scaling::Box, &[vec![1.0, bad]]).unwrap_err();
-            assert_eq!(error, DataError::BoundNotUsable { column: 2 });
+            assert_eq!(error, Error::BoundNotUsable { column: 2 });
         }
     }
 

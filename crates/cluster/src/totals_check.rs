@@ -1,15 +1,15 @@
 //! What everybody asks of totals before believing them: their number, and bounds that no rows can break.
 
-use crate::MethodError;
+use crate::Error;
 
 /// The right number of entries, all finite.
-pub(crate) fn check_values(values: &[f64], expected: usize) -> Result<(), MethodError> {
+pub(crate) fn check_values(values: &[f64], expected: usize) -> Result<(), Error> {
     let found = values.len();
     if found != expected {
-        return Err(MethodError::implausible(format!("expected {expected} entries, found {found}")));
+        return Err(Error::implausible(format!("expected {expected} entries, found {found}")));
     }
     if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-        return Err(MethodError::implausible(format!("entry {at} is not a finite number")));
+        return Err(Error::implausible(format!("entry {at} is not a finite number")));
     }
     Ok(())
 }
@@ -18,13 +18,26 @@ pub(crate) fn check_values(values: &[f64], expected: usize) -> Result<(), Method
 pub(crate) const SLACK: f64 = 1e-5;
 
 /// Weights of clusters are never negative, and those of one row add up to at most 1.
-pub(crate) fn check_weights(weights: &[f64], rows: Option<u64>, name: &str) -> Result<(), MethodError> {
+pub(crate) fn check_weights(weights: &[f64], rows: Option<u64>, name: &str) -> Result<(), Error> {
     if let Some(k) = weights.iter().position(|weight| *weight < 0.0) {
-        return Err(MethodError::implausible(format!("{name} of cluster {k} is negative")));
+        return Err(Error::implausible(format!("{name} of cluster {k} is negative")));
     }
     let all = weights.iter().sum::<f64>();
     if rows.is_some_and(|rows| all > rows as f64 * (1.0 + SLACK)) {
-        return Err(MethodError::implausible(format!("the sum of {name} exceeds the number of rows")));
+        return Err(Error::implausible(format!("the sum of {name} exceeds the number of rows")));
     }
     Ok(())
+}
+
+/// Noisy sums of columns, or of squares around a point in their box, as the rows that they begin with could have given them: one row
+/// at least, and means between the ends of each column, variances between 0 and a quarter of its square.
+pub(crate) fn plausible_moments(values: &[f64], ends: &[(f64, f64)], squares: bool) -> Vec<f64> {
+    let mut values = values.to_vec();
+    let rows = values[0].round().max(1.0);
+    values[0] = rows;
+    for (value, (low, high)) in values[1..].iter_mut().zip(ends) {
+        let ends = if squares { (0.0, (high - low) * (high - low) / 4.0) } else { (*low, *high) };
+        *value = value.clamp(rows * ends.0, rows * ends.1);
+    }
+    values
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::shape::triangle;
-use crate::{Centres, DataError, Domain, QueryError, Rows, Scaling};
+use crate::{Centres, Domain, Error, Rows, Scaling};
 
 /// From working units to standardised ones: clip, shift, multiply (`F (clip(x) - shift)`). F is diagonal, or a lower triangle that
 /// whitens the columns, so that squared distances are those of Mahalanobis (1936).
@@ -34,13 +34,13 @@ impl Transform {
     /// The box in transformed units (specification, QRY-2).
     ///
     /// # Errors
-    /// [`QueryError::Transform`] where shapes do not fit, a clip interval is empty or leaves the box, a shift leaves it, or
+    /// [`Error::Transform`] where shapes do not fit, a clip interval is empty or leaves the box, a shift leaves it, or
     /// a factor is not a finite number above 0.
-    pub fn domain(&self, domain: &Domain) -> Result<Domain, QueryError> {
+    pub fn domain(&self, domain: &Domain) -> Result<Domain, Error> {
         let d = domain.columns();
         let shapes = [&self.lower, &self.upper, &self.shift];
         if shapes.iter().any(|list| list.len() != d) || ![d, triangle(d)].contains(&self.factor.len()) {
-            return Err(QueryError::Transform);
+            return Err(Error::Transform);
         }
         let (mut low, mut high) = (Vec::with_capacity(d), Vec::with_capacity(d));
         for column in 0..d {
@@ -52,7 +52,7 @@ impl Transform {
             let shifts = (shift == 0.0 && factor == 1.0) || (from..=to).contains(&shift);
             let usable = shifts && factor > 0.0 && factor <= MAX_FACTOR / (to - from).max(1.0);
             if !inside || !usable {
-                return Err(QueryError::Transform);
+                return Err(Error::Transform);
             }
         }
         for column in 0..d {
@@ -61,13 +61,13 @@ impl Transform {
                 part.abs() <= MAX_FACTOR / (to - from).max(1.0)
             };
             if !self.line(column).all(usable) {
-                return Err(QueryError::Transform);
+                return Err(Error::Transform);
             }
             let (least, most) = self.interval(column);
             low.push(least);
             high.push(most);
         }
-        Domain::new(low, high, Scaling::None).map_err(|_| QueryError::Transform)
+        Domain::new(low, high, Scaling::None).map_err(|_| Error::Transform)
     }
 
     /// Whether F is a triangle, and mixes columns.
@@ -103,11 +103,11 @@ impl Transform {
     /// Rows (n x d, working units) in transformed units.
     ///
     /// # Errors
-    /// [`DataError::ColumnMismatch`].
-    pub fn rows(&self, rows: &Rows) -> Result<Rows, DataError> {
+    /// [`Error::ColumnMismatch`].
+    pub fn rows(&self, rows: &Rows) -> Result<Rows, Error> {
         let d = rows.columns();
         if d != self.shift.len() {
-            return Err(DataError::ColumnMismatch { expected: self.shift.len(), found: d });
+            return Err(Error::ColumnMismatch { expected: self.shift.len(), found: d });
         }
         let ends: Vec<(f64, f64)> = (0..d).map(|column| self.interval(column)).collect();
         let mut values = Vec::with_capacity(rows.as_slice().len());
@@ -123,8 +123,8 @@ impl Transform {
     /// Centres (K x d) from working into transformed units; nothing is clipped.
     ///
     /// # Errors
-    /// [`DataError`] where shapes do not fit or a number leaves `f64`.
-    pub fn centres(&self, centres: &Centres) -> Result<Centres, DataError> {
+    /// [`Error`] where shapes do not fit or a number leaves `f64`.
+    pub fn centres(&self, centres: &Centres) -> Result<Centres, Error> {
         self.map(centres, |centre| self.point(centre))
     }
 
@@ -132,7 +132,7 @@ impl Transform {
     ///
     /// # Errors
     /// As [`Transform::centres`].
-    pub fn back(&self, centres: &Centres) -> Result<Centres, DataError> {
+    pub fn back(&self, centres: &Centres) -> Result<Centres, Error> {
         // F is triangular: every column follows from those before it.
         self.map(centres, |centre| {
             let mut off: Vec<f64> = Vec::with_capacity(centre.len());
@@ -144,10 +144,10 @@ impl Transform {
         })
     }
 
-    fn map(&self, centres: &Centres, map: impl Fn(&[f64]) -> Vec<f64>) -> Result<Centres, DataError> {
+    fn map(&self, centres: &Centres, map: impl Fn(&[f64]) -> Vec<f64>) -> Result<Centres, Error> {
         let d = centres.columns();
         if d != self.shift.len() {
-            return Err(DataError::ColumnMismatch { expected: self.shift.len(), found: d });
+            return Err(Error::ColumnMismatch { expected: self.shift.len(), found: d });
         }
         Centres::new(centres.k(), d, centres.rows().flat_map(map).collect())
     }
@@ -204,7 +204,7 @@ mod tests {
             Transform { lower: vec![0.5, -5.0], upper: vec![0.5, 5.0], ..good.clone() },
             Transform { upper: vec![f64::INFINITY, 5.0], ..good.clone() },
         ] {
-            assert_eq!(bad.domain(&domain), Err(QueryError::Transform));
+            assert_eq!(bad.domain(&domain), Err(Error::Transform));
         }
     }
 }

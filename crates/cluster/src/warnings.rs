@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::algorithm::{Algorithm, Round};
+use crate::algorithm::Round;
 use crate::method::{Choice, CurvePoint, Pick, Seeding, Stability};
 use crate::{Centres, Domain, Outcome, Recipe, Scaling};
 
@@ -52,7 +52,7 @@ impl Warning {
 /// Everything to doubt about this outcome of a run of `recipe` on `domain`, whose columns have these names.
 pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
     let mut found = Vec::new();
-    if recipe.algorithm.describes().is_some() {
+    if recipe.algorithm.traits().describes.is_some() {
         found.extend(flat_columns(domain, names, outcome));
         return found;
     }
@@ -67,7 +67,7 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
     found.extend(close_centres(outcome));
     found.extend(fuzzifier(recipe, outcome));
     found.extend(off_means(recipe, outcome));
-    found.extend(uneven(recipe, outcome));
+    found.extend(uneven(outcome));
     found.extend(mostly_noise(recipe, outcome));
     found.extend(flat_columns(domain, names, outcome));
     found.extend(coarse(recipe, domain, outcome));
@@ -110,7 +110,7 @@ fn first_centres(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
 /// The stop rule did not hold within the plan's rounds.
 fn unfinished(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     let last = outcome.history.last()?;
-    let epsilon = tolerance(&recipe.algorithm).unwrap_or(0.0);
+    let epsilon = recipe.algorithm.traits().epsilon.unwrap_or(0.0);
     // Where no tolerance is given, a run that stands still for all practical purposes is done.
     if outcome.converged || last.shift <= epsilon.max(1e-9) {
         return None;
@@ -219,7 +219,7 @@ fn close_centres(outcome: &Outcome) -> Option<Warning> {
 /// largest eigenvalue of the scatter of the rows' directions from their mean (Yu, Cheng & Huang 2004). It is at least 1/d. Where
 /// the columns' variances were asked for, it is estimated from them and from the scatter of the centres.
 fn fuzzifier(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
-    let m = recipe.algorithm.fuzzifier()?;
+    let m = recipe.algorithm.traits().fuzzifier?;
     let centres = in_questions(outcome)?;
     let d = centres.columns() as f64;
     let least = 1.0 / d;
@@ -273,7 +273,7 @@ fn between(centres: &Centres) -> f64 {
 
 /// A hard method that ended beside the means of its clusters: its sites left out small groups.
 fn off_means(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
-    let off = outcome.off_means.filter(|_| recipe.algorithm.fuzzifier().is_none())?;
+    let off = outcome.off_means.filter(|_| recipe.algorithm.traits().fuzzifier.is_none())?;
     let spread = outcome.objective_per_row.max(0.0).sqrt();
     (spread.is_finite() && off > OFF_MEAN * spread).then(|| {
         let text = format!(
@@ -286,8 +286,8 @@ fn off_means(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
 }
 
 /// FFCM's second average: the sites' own centres do not match one another.
-fn uneven(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
-    let behind = outcome.local_centres.as_ref().filter(|_| matches!(recipe.algorithm, Algorithm::FfcmAvg2 { .. }))?;
+fn uneven(outcome: &Outcome) -> Option<Warning> {
+    let behind = outcome.local_centres.as_ref()?;
     let each = behind.iter().sum::<f64>() / behind.len() as f64;
     let (least, most) = behind.iter().fold((f64::MAX, 0.0_f64), |(a, b), w| (a.min(*w), b.max(*w)));
     (most - each > 0.5 || each - least > 0.5).then(|| {
@@ -301,7 +301,7 @@ fn uneven(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
 
 /// The distance is so small that hardly a row moves a centre: they rest where they began.
 fn mostly_noise(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
-    let (m, weight) = (recipe.algorithm.fuzzifier()?, outcome.weight_of_a_row?);
+    let (m, weight) = (recipe.algorithm.traits().fuzzifier?, outcome.weight_of_a_row?);
     let least = NOISE * (outcome.centres.k() as f64).powf(1.0 - m);
     (weight < least).then(|| {
         let text = format!(
@@ -334,7 +334,7 @@ fn flat_columns(domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<War
 
 /// A stop rule that holds long before the centres rest.
 fn coarse(recipe: &Recipe, domain: &Domain, outcome: &Outcome) -> Option<Warning> {
-    let epsilon = tolerance(&recipe.algorithm)?;
+    let epsilon = recipe.algorithm.traits().epsilon?;
     let side = |column: usize| {
         let (low, high) = domain.working_interval(column);
         let factor = outcome.transform.as_ref().map_or(1.0, |transform| transform.diagonal(column));
@@ -366,21 +366,6 @@ fn in_questions(outcome: &Outcome) -> Option<Centres> {
     match &outcome.transform {
         Some(transform) => transform.centres(&outcome.centres).ok(),
         None => Some(outcome.centres.clone()),
-    }
-}
-
-/// The movement below which a method stops.
-fn tolerance(algorithm: &Algorithm) -> Option<f64> {
-    match algorithm {
-        Algorithm::Fcm { epsilon, .. }
-        | Algorithm::FfcmAvg1 { epsilon, .. }
-        | Algorithm::FfcmAvg2 { epsilon, .. }
-        | Algorithm::Fkm { epsilon, .. }
-        | Algorithm::Gk { epsilon, .. }
-        | Algorithm::FcmNoise { epsilon, .. }
-        | Algorithm::Pcm { epsilon, .. }
-        | Algorithm::Kmeans { epsilon, .. } => Some(*epsilon),
-        _ => None,
     }
 }
 

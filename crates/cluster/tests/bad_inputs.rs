@@ -13,8 +13,8 @@ use veilsum_cluster::method::{Candidates, LocalRange, Preparation, Scale, Seedin
 use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
-    Algorithm, Batch, Clusters, Domain, Method, MethodError, Outcome, Prepared, Recipe, Rows, Scaling, Step, Totals,
-    answer, metrics, pooled,
+    Algorithm, Batch, Clusters, Domain, Error, Method, Outcome, Prepared, Recipe, Rows, Scaling, Step, Totals, answer,
+    metrics, pooled,
 };
 use veilsum_testkit::data::{max_difference, prepare_all};
 
@@ -41,7 +41,7 @@ fn totals(batch: &Batch, sites: &[Prepared], sums: Sums) -> Totals {
 }
 
 /// Drives a run to its end, and looks at every question on the way.
-fn drive(recipe: &Recipe, domain: &Domain, sites: &[Prepared], sums: Sums) -> Result<Outcome, MethodError> {
+fn drive(recipe: &Recipe, domain: &Domain, sites: &[Prepared], sums: Sums) -> Result<Outcome, Error> {
     let cohort = sites.len() as u32;
     let mut run = recipe.run(domain, cohort)?;
     let most_words = recipe.most_words(domain.columns());
@@ -115,11 +115,8 @@ fn walk(name: &str, value: &Value) {
 }
 
 /// What may end a run early: only what the text explains.
-fn explained(error: &MethodError) {
-    let known = matches!(
-        error,
-        MethodError::TooFewRows { .. } | MethodError::TooFewAnchors { .. } | MethodError::Parameter { .. }
-    );
+fn explained(error: &Error) {
+    let known = matches!(error, Error::TooFewRows { .. } | Error::TooFewAnchors { .. } | Error::Parameter { .. });
     assert!(known && !error.to_string().contains("NaN"), "{error}");
 }
 

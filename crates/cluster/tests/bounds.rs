@@ -5,8 +5,8 @@ use veilsum_cluster::method::{Preparation, Scale, Seeding};
 use veilsum_cluster::query::{LocalMeans, LocalSteps};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
-    Algorithm, AnswerError, Batch, Centres, Clusters, Domain, Method, OutOfBox, Prepared, Query, Recipe, Rows, Scaling,
-    Step, SumStep, Totals, words,
+    Algorithm, Batch, Centres, Clusters, Domain, Error, Method, OutOfBox, Prepared, Query, Recipe, Rows, Scaling, Step,
+    SumStep, Totals, words,
 };
 
 fn means(centres: &Centres) -> Query {
@@ -22,7 +22,7 @@ fn steps(batch: &Batch, domain: &Domain, bits: i32) -> Vec<SumStep> {
     batch.layout(domain).expect("a layout").iter().map(one).collect()
 }
 
-fn ask(batch: &Batch, site: &Prepared, bits: i32) -> Result<Vec<i64>, AnswerError> {
+fn ask(batch: &Batch, site: &Prepared, bits: i32) -> Result<Vec<i64>, Error> {
     words(batch, site, &steps(batch, site.domain(), bits))
 }
 

@@ -2,8 +2,7 @@
 
 use veilsum_cluster::method::{Scale, Seeding, Stage, Validity};
 use veilsum_cluster::{
-    Algorithm, Centres, Domain, DriveError, Method, MethodError, Outcome, Query, Recipe, Rows, Run, Scaling, Step,
-    Totals, pooled,
+    Algorithm, Centres, Domain, Error, Method, Outcome, Query, Recipe, Rows, Run, Scaling, Step, Totals, pooled,
 };
 use veilsum_testkit::data::prepare;
 
@@ -22,7 +21,7 @@ fn domain() -> Domain {
     Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap()
 }
 
-fn asked(step: Result<Step, MethodError>) -> Query {
+fn asked(step: Result<Step, Error>) -> Query {
     match step.unwrap() {
         Step::Ask(batch) => {
             let [query] = batch.queries.try_into().unwrap();
@@ -38,22 +37,22 @@ fn totals(values: &[f64], rows: Option<u64>) -> Totals {
 
 #[test]
 fn parameters_are_checked() {
-    assert_eq!(plain_fcm(0, 2.0, 0.0, 3, &start()).unwrap_err(), MethodError::NoClusters);
+    assert_eq!(plain_fcm(0, 2.0, 0.0, 3, &start()).unwrap_err(), Error::NoClusters);
     for m in [1.0, 0.5, f64::NAN, f64::INFINITY] {
-        assert_eq!(plain_fcm(2, m, 0.0, 3, &start()).unwrap_err(), MethodError::Fuzzifier);
+        assert_eq!(plain_fcm(2, m, 0.0, 3, &start()).unwrap_err(), Error::Fuzzifier);
     }
     for epsilon in [-1e-9, f64::NAN, f64::INFINITY] {
-        assert_eq!(plain_fcm(2, 2.0, epsilon, 3, &start()).unwrap_err(), MethodError::Epsilon);
+        assert_eq!(plain_fcm(2, 2.0, epsilon, 3, &start()).unwrap_err(), Error::Epsilon);
     }
-    assert_eq!(plain_fcm(2, 2.0, 0.0, 0, &start()).unwrap_err(), MethodError::NoRounds);
+    assert_eq!(plain_fcm(2, 2.0, 0.0, 0, &start()).unwrap_err(), Error::NoRounds);
     let error = plain_fcm(3, 2.0, 0.0, 3, &start()).unwrap_err();
-    assert_eq!(error, MethodError::StartCount { expected: 3, found: 2 });
+    assert_eq!(error, Error::CentreCount { expected: 3, found: 2 });
 }
 
 #[test]
 fn the_open_question_is_repeated_until_it_is_answered() {
     let mut fcm = rounds(3);
-    assert_eq!(fcm.next(Some(&totals(&[0.3, 0.7, 1.0, 1.0], None))), Err(MethodError::NotAsked));
+    assert_eq!(fcm.next(Some(&totals(&[0.3, 0.7, 1.0, 1.0], None))), Err(Error::NotAsked));
     let first = asked(fcm.next(None));
     assert_eq!(first, Query::fuzzy_sums(start(), 2.0));
     assert_eq!(asked(fcm.next(None)), first);
@@ -82,7 +81,7 @@ fn implausible_totals_are_refused_and_change_nothing() {
         assert!(fcm.fits()[0].history.is_empty());
     }
     let few = fcm.next(Some(&totals(&[0.3, 0.7, 0.5, 0.5], Some(1))));
-    assert_eq!(few, Err(MethodError::TooFewRows { k: 2 }));
+    assert_eq!(few, Err(Error::TooFewRows { k: 2 }));
 }
 
 #[test]
@@ -129,8 +128,8 @@ fn the_outcome_without_a_known_number_of_rows() {
     let text = serde_json::to_string(&outcome).unwrap();
     assert_eq!(serde_json::from_str::<Outcome>(&text).unwrap(), outcome);
 
-    assert_eq!(fcm.next(None), Err(MethodError::Finished));
-    assert_eq!(fcm.next(Some(&totals(&[], None))), Err(MethodError::Finished));
+    assert_eq!(fcm.next(None), Err(Error::Finished));
+    assert_eq!(fcm.next(Some(&totals(&[], None))), Err(Error::Finished));
 }
 
 #[test]
@@ -150,11 +149,11 @@ fn epsilon_stops_and_zero_runs_all_rounds() {
 fn more_clusters_than_rows_and_no_sites_are_errors() {
     let site = prepare(&Rows::new(vec![0.5], 1).unwrap(), &domain());
     let error = pooled::run(&mut rounds(3), &site).unwrap_err();
-    assert_eq!(error, DriveError::Method(MethodError::TooFewRows { k: 2 }));
-    assert_eq!(pooled::plain_federated(&mut rounds(3), &[]), Err(DriveError::NoSites));
+    assert_eq!(error, Error::TooFewRows { k: 2 });
+    assert_eq!(pooled::plain_federated(&mut rounds(3), &[]), Err(Error::NoSites));
     let wide = Centres::from_rows(&[vec![0.2, 0.1], vec![0.8, 0.1]]).unwrap();
     let mut fcm = plain_fcm(2, 2.0, 0.0, 3, &wide).unwrap();
-    assert!(matches!(pooled::run(&mut fcm, &site), Err(DriveError::Answer(_))));
+    assert!(matches!(pooled::run(&mut fcm, &site), Err(Error::ColumnMismatch { .. })));
 }
 
 #[test]
@@ -177,7 +176,7 @@ fn centres_that_rest_exactly_are_not_asked_about_again() {
     assert_eq!(next, Query::fuzzy_validation(start(), 2.0));
     assert_eq!(fcm.fits()[0].history.len(), 10);
     assert!(fcm.fits()[0].history.iter().enumerate().all(|(i, r)| r.round as usize == i + 1 && r.shift == 0.0));
-    assert!(matches!(plain_fcm(2, 2.0, 0.0, u32::MAX, &start()), Err(MethodError::TooManyRounds { .. })));
+    assert!(matches!(plain_fcm(2, 2.0, 0.0, u32::MAX, &start()), Err(Error::TooManyRounds { .. })));
 }
 
 /// Sites may be lost between any two questions: what would mix two cohorts is left out, the rest says which one it is over.

@@ -1,8 +1,8 @@
 //! Descriptions against sums over the pooled rows, and what a description does not ask, answer or believe.
 
 use veilsum_cluster::{
-    Algorithm, Batch, Clusters, Domain, Method, MethodError, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Scaling,
-    Step, Totals,
+    Algorithm, Batch, Clusters, Domain, Error, Method, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Scaling, Step,
+    Totals,
     method::{Description, Preparation, Scale, Seeding, Validity},
     pooled,
     query::{Bracket, Histogram, Moments},
@@ -202,7 +202,7 @@ fn totals_of_no_rows_are_not_believed_and_change_nothing() {
         };
         for lie in lies {
             let found = run.next(Some(&lie));
-            assert!(matches!(found, Err(MethodError::Implausible { .. })), "round {round}: {found:?}");
+            assert!(matches!(found, Err(Error::Implausible { .. })), "round {round}: {found:?}");
         }
         assert!(run.stop_here().is_err(), "half a description is none");
         step = run.next(Some(&good)).unwrap();

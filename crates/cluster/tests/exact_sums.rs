@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use veilsum_cluster::query::*;
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
-    AnswerError, Batch, Centres, Domain, OutOfBox, Precision, Prepared, Query, Rows, Scaling, SumStep, Transform,
+    Batch, Centres, Domain, Error, OutOfBox, Precision, Prepared, Query, Rows, Scaling, SumStep, Transform,
 };
 use veilsum_cluster::{answer, words};
 
@@ -241,12 +241,12 @@ fn steps_of_another_question_are_refused() {
     let rows = prepared(vec![0.5; D]);
     let one = |len| SumStep { len, fraction_bits: 20 };
     for steps in [vec![], vec![one(6)], vec![one(6), one(3)], vec![one(6), one(2), one(1)]] {
-        assert_eq!(words(&batch, &rows, &steps), Err(AnswerError::Steps));
+        assert_eq!(words(&batch, &rows, &steps), Err(Error::Steps));
     }
     // Rounded contributions would not be exact beyond this, and could wrap.
     for (fraction_bits, rows) in [(54, &rows), (52, &rows), (50, &prepared(vec![0.5; D << 14])), (2000, &rows)] {
         let too_fine = [one(6), SumStep { len: 2, fraction_bits }];
-        assert_eq!(words(&batch, rows, &too_fine), Err(AnswerError::TooFine { block: "weights" }));
+        assert_eq!(words(&batch, rows, &too_fine), Err(Error::TooFine { block: "weights" }));
     }
     assert!(words(&batch, &rows, &[one(6), SumStep { len: 2, fraction_bits: 51 }]).is_ok());
 }

@@ -20,10 +20,10 @@ mod single;
 mod spread;
 mod vectors_indices;
 
-use veilsum_cluster::{Algorithm, Centres, Domain, MethodError, Recipe, Run, Scaling, method::Seeding};
+use veilsum_cluster::{Algorithm, Centres, Domain, Error, Recipe, Run, Scaling, method::Seeding};
 
 /// Fuzzy c-means for `k` centres from given ones, in working units and without a box: no bound is as good as one that nothing reaches.
-fn plain_fcm(k: usize, m: f64, epsilon: f64, max_rounds: u32, start: &Centres) -> Result<Run, MethodError> {
+fn plain_fcm(k: usize, m: f64, epsilon: f64, max_rounds: u32, start: &Centres) -> Result<Run, Error> {
     let d = start.columns();
     let domain = Domain::new(vec![-1e150; d], vec![1e150; d], Scaling::None).expect("a box");
     let seeding = Seeding::Given { centres: start.clone() };

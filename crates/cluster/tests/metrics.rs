@@ -1,8 +1,8 @@
 //! Distances of Mahalanobis and of cosine against plain loops over the pooled rows, and what a site does not do under them.
 
 use veilsum_cluster::{
-    Algorithm, Batch, Centres, DataError, Domain, Method, MethodError, OutOfBox, Outcome, Prepared, Recipe, Rows,
-    Scaling, Step, Transform,
+    Algorithm, Batch, Centres, Domain, Error, Method, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Step,
+    Transform,
     method::{Preparation, Scale, Seeding},
     pooled,
     random::Stream,
@@ -133,7 +133,7 @@ fn columns_that_follow_from_each_other_are_named_as_such() {
         step = run.next(Some(&pooled::totals(&batch, &sites).unwrap()));
     }
     let error = step.unwrap_err();
-    assert!(matches!(&error, MethodError::Parameter { .. }) && error.to_string().contains("leave it out"), "{error}");
+    assert!(matches!(&error, Error::Parameter { .. }) && error.to_string().contains("leave it out"), "{error}");
 }
 
 /// [QRY-2], [QRY-10]: no plan mixes columns but one that whitens them.
@@ -182,7 +182,7 @@ fn a_row_of_zeros_has_no_direction_and_is_named_without_values() {
     let domain = Domain::new(vec![-1.0; 2], vec![1.0; 2], Scaling::Direction).unwrap();
     let rows = Rows::new(vec![0.5, 0.5, 0.0, 0.0, 1e-300, 0.0], 2).unwrap();
     let error = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap_err();
-    assert_eq!(error, DataError::NoDirection { row: 1 });
+    assert_eq!(error, Error::NoDirection { row: 1 });
     assert!(error.to_string().contains("row 1"));
     // However short a row is.
     let short = Rows::new(vec![1e-300, 0.0, 1e-310, -1e-310], 2).unwrap();

@@ -36,7 +36,7 @@ pub(crate) fn run(recipe: &Recipe, rows: &Prepared, stream: &mut Stream) -> Outc
 /// The objective at the centres of a run, over all rows.
 fn objective(algorithm: &Algorithm, outcome: &Outcome, rows: &Prepared) -> f64 {
     let packed = rows.packed();
-    match algorithm.fuzzifier() {
+    match algorithm.traits().fuzzifier {
         Some(m) => veilsum_cluster::kernel::fuzzy_sums(packed, &outcome.centres, m).unwrap().objective,
         None => packed.to_rows().iter().map(|x| veilsum_cluster::distance::nearest(x, outcome.centres.rows()).1).sum(),
     }

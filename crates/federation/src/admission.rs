@@ -1,55 +1,34 @@
-//! A site's memory of a run: whether the coordinator's next question belongs to the plan, comes in its place ([POL-3]) and,
-//! where the plan samples sites, under the right draw ([APP-6]).
+//! How far a coordinator's questions have come: whether the next one belongs to the plan, comes in its place ([POL-3]) and, if the
+//! plan samples sites, under the right draw ([APP-6]).
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
 use veilsum_cluster::{Batch, method::Stage};
-use veilsum_proto::{Error, codec, limits::MAX_QUERY, policy::Asked, suite::Hash};
+use veilsum_proto::{codec, policy::Asked, suite::Hash};
 
 use crate::{
     agreed,
     plan::{Judge, PlanSpec},
-    question,
+    question::{self, Question},
     release::{self, Answering},
 };
 
-/// How far a coordinator's questions have come: a run never goes back. It is kept beside the journal, so that a restart of
-/// this process does not forget it; nothing of the rows is in it.
-#[derive(Default, Serialize, Deserialize)]
+/// How far a coordinator's questions have come: a run never goes back. It follows from the questions, so a restart asks them again of
+/// a new one ([`Admission::take`]).
+#[derive(Default)]
 pub struct Admission {
     /// The last question and the part of the run that it belonged to.
     last: Option<(Stage, Batch)>,
     /// Different questions of that part.
     asked: u32,
-    /// Whether this process saw the first question of the run.
-    whole: bool,
     /// Number of the last drawn question.
     drawn: Option<u32>,
     /// Digests of all drawn questions.
     seen: BTreeSet<Hash>,
-    /// The sites over whom the intermediary says that the floor is reached ([APP-2]).
-    pub counted: Option<Vec<u16>>,
 }
 
-/// Bytes of a course on disk: the largest question and the digests of a long run.
-pub const MAX_BYTES: usize = 2 * MAX_QUERY;
-
 impl Admission {
-    /// From what a process before this one left ([`Admission::to_bytes`]).
-    ///
-    /// # Errors
-    /// What is wrong with the bytes.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Admission, Error> {
-        codec::decode("admission", bytes, MAX_BYTES)
-    }
-
-    /// For a process after this one. Nothing of the rows is in it.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        codec::encode(self)
-    }
-
-    /// Takes the next question, whose draw has `number` where it names one. Whether this site, number `me`, was drawn.
+    /// Takes the next question. Whether this site, number `me`, was drawn for it.
     ///
     /// # Errors
     /// A sentence for the site's operator.
@@ -57,16 +36,11 @@ impl Admission {
         &mut self,
         site: &Answering<'_>,
         me: u16,
-        batch: &Batch,
-        number: Option<u32>,
+        question: &Question,
         asked: &Asked,
         of_plan: u64,
     ) -> Result<bool, String> {
         let (work, n) = (site.work, site.roster.sites.len());
-        let stage = work.admits(batch)?;
-        if stage == Stage::Validating && work.judge == Judge::Intermediary {
-            return Err("by the plan the intermediary opens the validity totals".into());
-        }
         // A question whose slot was burned comes again, and counts once.
         let planned = u64::from(work.max_questions());
         if of_plan > planned {
@@ -74,24 +48,9 @@ impl Admission {
                 "this would be question {of_plan} under a plan of {planned}, over all its runs: agree on a new plan"
             ));
         }
-        let again = self.last.as_ref().is_some_and(|(_, last)| is_same(last, batch));
-        if asked.rounds == 1 && self.last.is_none() {
-            if !is_same(&work.first_question(n).map_err(|e| e.0)?, batch) {
-                return Err("the first question is not the plan's".into());
-            }
-            self.whole = true;
-        }
-        self.advance(work, stage, batch)?;
-        let sampled = work.sampling.filter(|_| stage == Stage::Iterating);
-        let (sampling, number) = match (sampled, number) {
-            (None, None) => return Ok(true),
-            (Some(sampling), Some(number)) => (sampling, number),
-            (Some(_), None) => return Err("the plan samples sites in this part of the run".into()),
-            (None, Some(_)) => return Err("the plan does not sample sites in this part of the run".into()),
-        };
-        self.turn(batch, number, again, asked.rounds)?;
-        debug_assert_eq!(Some(sampling), site.work.sampling);
-        let drawn = release::drawn(site, asked, number).unwrap_or_default();
+        self.take(work, n, question)?;
+        let Question::Drawn { number, .. } = question else { return Ok(true) };
+        let drawn = release::drawn(site, asked, *number).unwrap_or_default();
         let (live, needed) =
             (drawn.len(), agreed::drawn_at_least(site.terms, &site.policy.floor, asked.cohort.len(), n)?);
         if live < needed {
@@ -100,12 +59,38 @@ impl Admission {
         Ok(drawn.contains(&me))
     }
 
+    /// Takes the next question of a run over so many `sites`, as far as the plan and the questions before say whether it comes now.
+    ///
+    /// # Errors
+    /// A sentence for the site's operator.
+    pub fn take(&mut self, work: &PlanSpec, sites: usize, question: &Question) -> Result<(), String> {
+        let (batch, number) = match question {
+            Question::Cluster(batch) => (batch, None),
+            Question::Drawn { number, batch } => (batch, Some(*number)),
+            _ => return Err(format!("{} is not the coordinator's to ask", question.name())),
+        };
+        let stage = work.admits(batch)?;
+        if stage == Stage::Validating && work.judge == Judge::Intermediary {
+            return Err("by the plan the intermediary opens the validity totals".into());
+        }
+        let again = self.last.as_ref().is_some_and(|(_, last)| is_same(last, batch));
+        if self.last.is_none() && !is_same(&work.first_question(sites).map_err(|e| e.message)?, batch) {
+            return Err("the first question is not the plan's".into());
+        }
+        self.advance(work, stage, batch)?;
+        match (work.sampling.filter(|_| stage == Stage::Iterating), number) {
+            (None, None) => Ok(()),
+            (Some(_), Some(number)) => self.turn(batch, number, again),
+            (Some(_), None) => Err("the plan samples sites in this part of the run".into()),
+            (None, Some(_)) => Err("the plan does not sample sites in this part of the run".into()),
+        }
+    }
+
     /// Takes the final centres that the intermediary will ask about.
     ///
     /// # Errors
     /// A sentence for the site's operator.
-    pub fn check_held(&mut self, site: &Answering<'_>, batch: &Batch) -> Result<(), String> {
-        let work = site.work;
+    pub fn take_judged(&mut self, work: &PlanSpec, batch: &Batch) -> Result<(), String> {
         if work.judge != Judge::Intermediary {
             return Err("by the plan the coordinator opens the validity totals".into());
         }
@@ -118,14 +103,12 @@ impl Admission {
 
     /// [APP-6]: each draw serves one question, and each question one draw. A coordinator that could choose would compare draws
     /// that differ in one site.
-    fn turn(&mut self, batch: &Batch, number: u32, again: bool, rounds: u32) -> Result<(), String> {
+    fn turn(&mut self, batch: &Batch, number: u32, again: bool) -> Result<(), String> {
         let fresh = self.seen.insert(question::digest(batch));
         let in_turn = match self.drawn {
             Some(last) if again => number == last,
             Some(last) => last.checked_add(1) == Some(number) && fresh,
-            None if self.whole => number == 1,
-            // Where the course was lost this process does not know the last number; the state machine knows how many were put.
-            None => (1..=rounds).contains(&number),
+            None => number == 1,
         };
         if !in_turn {
             return Err("the question's draw is out of turn".into());
@@ -201,12 +184,12 @@ mod tests {
     #[test]
     fn app_6_draws_begin_at_one_and_no_question_is_put_to_two_draws() {
         let turns = |draws: &[(f64, u32)]| {
-            let mut admission = Admission { whole: true, ..Admission::default() };
+            let mut admission = Admission::default();
             let mut last = None;
             draws.iter().all(|&(x, number)| {
                 let again = last == Some(x);
                 last = Some(x);
-                admission.turn(&question(x), number, again, 9).is_ok()
+                admission.turn(&question(x), number, again).is_ok()
             })
         };
         assert!(turns(&[(0.1, 1), (0.2, 2), (0.2, 2), (0.3, 3)]));
@@ -214,19 +197,5 @@ mod tests {
         assert!(!turns(&[(0.1, 1), (0.2, 3)]), "a draw is left out");
         assert!(!turns(&[(0.1, 1), (0.1, 2)]), "one question put to two draws");
         assert!(!turns(&[(0.1, 1), (0.2, 2), (0.1, 3)]), "the difference is that of two draws");
-    }
-
-    #[test]
-    fn a_restart_does_not_forget_what_was_asked() {
-        let mut admission = Admission::default();
-        admission.advance(&work(2), Stage::Iterating, &question(0.1)).unwrap();
-        admission.whole = true;
-        admission.turn(&question(0.1), 2, false, 1).unwrap_err();
-        admission.turn(&question(0.2), 1, false, 1).unwrap();
-        let mut back = Admission::from_bytes(&admission.to_bytes()).unwrap();
-        assert_eq!((back.asked, back.drawn, back.seen.len()), (1, Some(1), 2));
-        assert!(back.turn(&question(0.3), 1, false, 9).is_err(), "a draw again, for another question");
-        assert!(back.turn(&question(0.4), 2, false, 9).is_ok());
-        assert!(Admission::from_bytes(b"damaged").is_err());
     }
 }

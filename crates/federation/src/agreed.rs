@@ -99,7 +99,7 @@ pub fn whoami(roster: &Roster, identity: &Identity) -> Result<PartyId, Failure> 
                 roster_fingerprint(&roster.hash())
             ),
             format!(
-                "check --key, or send your card to {}, who adds it with `veilsum roster add`",
+                "check --key, or send your card to {}, who adds it with `veilsum roster change`",
                 roster.coordinator.name
             ),
         )

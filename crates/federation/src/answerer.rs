@@ -1,9 +1,11 @@
 //! Where a site's answers come from: rows in memory, rows that are read anew for every question, or another process that has the
 //! rows.
 
-use veilsum_cluster::{AnswerError, Batch, Domain, Prepared, Rows, SumStep, words};
+use veilsum_cluster::{Batch, Domain, Prepared, Rows, SumStep, words};
 pub use veilsum_proto::suite::Hash;
 use veilsum_proto::suite::{self, LongHash};
+
+use crate::error::Failure;
 
 /// What a site has instead of its rows when it answers: somebody who knows them.
 ///
@@ -28,24 +30,13 @@ pub trait Answerer: Send + Sync {
     /// those of the layout's blocks.
     ///
     /// # Errors
-    /// [`AnswererError`].
-    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, AnswererError>;
+    /// What is wrong with the question or the rows, or fails in the place where they are.
+    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure>;
 }
 
-/// Why there are no words.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum AnswererError {
-    /// The clustering side refuses.
-    #[error(transparent)]
-    Answer(#[from] AnswerError),
-    /// The place where the rows are failed, or holds other rows than before.
-    #[error("{what}")]
-    Source {
-        /// What happened, and whose fault it is.
-        what: String,
-        /// What to do next.
-        next: String,
-    },
+/// Rows that do not answer a question.
+pub fn misfit(e: impl std::fmt::Display) -> Failure {
+    Failure::input(e, "check the data against the plan's public box; if they fit, report a defect")
 }
 
 impl Answerer for Prepared {
@@ -67,8 +58,8 @@ impl Answerer for Prepared {
         self.labels()
     }
 
-    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, AnswererError> {
-        Ok(words(batch, self, steps)?)
+    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure> {
+        words(batch, self, steps).map_err(misfit)
     }
 }
 

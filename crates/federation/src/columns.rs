@@ -8,7 +8,7 @@
 //! the shares.
 
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{DataError, Domain, Scaling};
+use veilsum_cluster::{Domain, Error, Scaling};
 
 /// Categories that a column may have at most: each is a coordinate of every centre.
 pub const MAX_CATEGORIES: usize = 64;
@@ -104,7 +104,7 @@ pub fn check(columns: &[Column], categorical: &[Categorical]) -> Result<(), Stri
     for Column { name, lower, upper } in columns {
         let range = Domain::new(vec![*lower], vec![*upper], Scaling::None);
         let numbers = !lower.is_nan() && !upper.is_nan();
-        if numbers && matches!(range, Err(DataError::BoundNotUsable { .. })) {
+        if numbers && matches!(range, Err(Error::BoundNotUsable { .. })) {
             return Err(format!(
                 "the range of the column {name:?} reaches beyond 10^150: give the column in another unit"
             ));
@@ -131,8 +131,8 @@ pub fn widths(columns: &[Column], categorical: &[Categorical]) -> Vec<usize> {
 /// The public box ([QRY-1]).
 ///
 /// # Errors
-/// [`DataError`] naming the column whose range is unusable.
-pub fn domain(columns: &[Column], categorical: &[Categorical], scaling: Scaling) -> Result<Domain, DataError> {
+/// [`Error`] naming the column whose range is unusable.
+pub fn domain(columns: &[Column], categorical: &[Categorical], scaling: Scaling) -> Result<Domain, Error> {
     let (lower, upper) = columns.iter().map(|c| (c.lower, c.upper)).unzip();
     let ones: Vec<Vec<f64>> = categorical.iter().map(|c| vec![c.one(); c.categories.len()]).collect();
     Domain::mixed(lower, upper, scaling, &ones)

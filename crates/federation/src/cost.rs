@@ -23,28 +23,36 @@ use crate::{
 const FEW_BITS: i32 = 34;
 
 /// The numbers of one plan.
+#[derive(Serialize)]
 pub struct Cost {
     /// Sites on the roster.
     pub sites: usize,
     /// Shares that open a self-mask.
     pub threshold: usize,
     /// Colluding sites that the plan assumes.
+    #[serde(rename = "colluders_assumed")]
     pub colluders: usize,
     /// Colluding sites, with the coordinator, that no single site's part is shown to.
+    #[serde(rename = "colluders_withstood")]
     pub withstands: usize,
     /// Sites that a total covers at least, over all decks that a run can shrink to.
+    #[serde(rename = "total_covers_at_least")]
     pub covers: usize,
     /// Sites whose rows are in a total at least: fewer than it covers where sites are drawn.
+    #[serde(skip)]
     pub drawn: usize,
     /// Totals hold noise.
+    #[serde(skip)]
     pub noisy: bool,
     /// Rounds that one deck of the coordinator is good for.
     pub slots: usize,
     /// Bytes that one site uploads for one deck, to the coordinator.
+    #[serde(rename = "upload_bytes_per_deck")]
     pub deck_bytes: usize,
     /// Rounds that the intermediary's deck is good for.
     pub count_slots: usize,
     /// Bytes that one site uploads for it.
+    #[serde(rename = "upload_bytes_per_count_deck")]
     pub count_deck_bytes: usize,
     /// Which sites are released together, in words.
     pub blocks: String,
@@ -238,7 +246,7 @@ impl Cost {
         let (recipe, d) = (&federation.work.recipe, federation.work.names().len() as u64);
         let all_k = recipe.clusters.count() as u64 * u64::from(recipe.clusters.min + recipe.clusters.max) / 2;
         let numbers = all_k.saturating_mul(u64::from(recipe.restarts)).saturating_mul(d + 1);
-        let rounds = u64::from(recipe.algorithm.max_questions());
+        let rounds = u64::from(recipe.algorithm.traits().max_questions());
         let (one, all) = (numbers.div_ceil(d), numbers.saturating_mul(rounds).div_ceil(d));
         let floor = federation.terms.min_total_rows;
         if recipe.noise.is_some() {
@@ -257,25 +265,12 @@ impl Cost {
         out
     }
 
-    /// For --json.
+    /// The same for programs.
     pub fn to_json(&self) -> Value {
-        json!({
-            "sites": self.sites,
-            "threshold": self.threshold,
-            "colluders_assumed": self.colluders,
-            "colluders_withstood": self.withstands,
-            "sites_mean": self.sites_mean(),
-            "blocks": self.blocks,
-            "first_centres": self.first_centres,
-            "total_covers_at_least": self.covers,
-            "may_be_missing": self.may_be_missing(),
-            "slots": self.slots,
-            "upload_bytes_per_deck": self.deck_bytes,
-            "count_slots": self.count_slots,
-            "upload_bytes_per_count_deck": self.count_deck_bytes,
-            "questions": self.questions,
-            "warnings": self.warnings,
-        })
+        let mut value = json!(self);
+        value["sites_mean"] = json!(self.sites_mean());
+        value["may_be_missing"] = json!(self.may_be_missing());
+        value
     }
 
     /// For a terminal.
@@ -350,7 +345,7 @@ pub fn blocks_mean(terms: &Terms, sites: usize) -> String {
 
 /// Where the first centres of a recipe come from, in a sentence.
 pub fn first_centres(recipe: &Recipe) -> String {
-    if recipe.algorithm.describes().is_some() {
+    if recipe.algorithm.traits().describes.is_some() {
         return "first centres are not needed: a description has no clusters".to_owned();
     }
     let from = match &recipe.seeding {
@@ -407,7 +402,7 @@ fn merged(blocks: impl Iterator<Item = BlockCost>) -> Vec<BlockCost> {
 fn warn_method(federation: &Federation) -> Vec<String> {
     let (work, recipe) = (&federation.work, &federation.work.recipe);
     let mut out = Vec::new();
-    if recipe.algorithm.sums_groups() && recipe.noise.is_none() {
+    if !recipe.algorithm.traits().shares_rows && recipe.noise.is_none() {
         out.push("a cluster that only one site contributes to shows that site's mean".into());
     }
     if work.sampling.is_some() {

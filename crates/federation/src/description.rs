@@ -1,7 +1,7 @@
 //! The description of a cohort's columns, as a result has it: names, original units, bins and quantiles.
 
 use serde::Serialize;
-use veilsum_cluster::{DataError, method};
+use veilsum_cluster::{Error, method};
 
 use crate::plan::{Column, PlanSpec};
 
@@ -93,13 +93,13 @@ impl Description {
     /// What `found` is in the plan's own units.
     ///
     /// # Errors
-    /// [`DataError`] where it is none of this plan's columns.
-    pub fn of(work: &PlanSpec, found: &method::Description) -> Result<Description, DataError> {
+    /// [`Error`] where it is none of this plan's columns.
+    pub fn of(work: &PlanSpec, found: &method::Description) -> Result<Description, Error> {
         let extents = work.extents();
         let fits = [found.means.len(), found.variances.len()] == [extents.len(); 2]
             && found.histograms.len() == work.columns.len();
         if !fits {
-            return Err(DataError::ColumnMismatch { expected: extents.len(), found: found.means.len() });
+            return Err(Error::ColumnMismatch { expected: extents.len(), found: found.means.len() });
         }
         let domain = crate::columns::domain(&work.columns, &work.categorical, work.scaling)?;
         let means = veilsum_cluster::Centres::new(1, extents.len(), found.means.clone())?;

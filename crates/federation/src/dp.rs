@@ -12,7 +12,7 @@ use veilsum_cluster::{
 use veilsum_proto::policy::rho_text;
 
 use crate::{
-    error::{Failure, bad_method},
+    error::Failure,
     plan::PlanSpec,
     question::{Layout, Question, SumBounds},
 };
@@ -138,7 +138,7 @@ impl Privacy {
 
 /// What a forecast is for: sites, rows, columns, K and budget.
 fn setting(work: &PlanSpec, form: &SumBounds, noise: &Noise) -> String {
-    let clusters = match work.recipe.algorithm.describes() {
+    let clusters = match work.recipe.algorithm.traits().describes {
         Some(_) => String::new(),
         None => format!("K = {}, ", work.recipe.clusters.max),
     };
@@ -209,12 +209,12 @@ pub fn spent(work: &PlanSpec, form: &SumBounds) -> Result<Option<f64>, Failure> 
     let mut spent = cost(&Question::CountRows.layout(&domain, form)?);
     // The layouts of a run do not depend on what its totals are.
     let mut run = work.run(form.sites)?;
-    let mut step = run.next(None).map_err(bad_method)?;
+    let mut step = run.next(None)?;
     while let Step::Ask(batch) = step {
         let layout = Question::Cluster(batch).layout(&domain, form)?;
         spent += cost(&layout);
         let zeros = layout.decode(&vec![0; layout.words()], 0, None)?;
-        step = run.next(Some(&zeros)).map_err(bad_method)?;
+        step = run.next(Some(&zeros))?;
     }
     Ok(Some(spent))
 }

@@ -96,19 +96,24 @@ impl std::error::Error for Failure {}
 pub const OUTSIDE_BOX: &str =
     "correct the row, or agree on a new plan with a wider box, or with `veilsum plan make --out-of-box clip`";
 
-impl From<veilsum_cluster::DataError> for Failure {
-    fn from(e: veilsum_cluster::DataError) -> Self {
+impl From<veilsum_cluster::Error> for Failure {
+    fn from(e: veilsum_cluster::Error) -> Self {
+        use veilsum_cluster::Error as E;
+        let code = if matches!(e, E::Implausible { .. }) { Code::Peer } else { Code::Input };
         let next = match e {
-            veilsum_cluster::DataError::OutsideBox { .. } => OUTSIDE_BOX,
-            veilsum_cluster::DataError::TooCoarse { .. } => {
+            E::OutsideBox { .. } => OUTSIDE_BOX,
+            E::TooCoarse { .. } => {
                 "leave out precision = \"single\" under [rows] in site.toml, or agree on a plan that scales its columns to the box"
             }
-            veilsum_cluster::DataError::NoDirection { .. } => {
-                "leave rows of zeros out, or agree on a plan with another --metric"
+            E::NoDirection { .. } => "leave rows of zeros out, or agree on a plan with another --metric",
+            E::Implausible { .. } => {
+                "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again"
             }
+            E::TooFewRows { .. } => "agree on a smaller K",
+            E::TooFewAnchors { .. } => "agree on a smaller K, or on a method without anchors, such as fcm",
             _ => "",
         };
-        Failure::input(e, next)
+        Failure::new(code, e, next)
     }
 }
 
@@ -156,22 +161,5 @@ fn after_refusal(rule: Rule) -> &'static str {
             "agree with the sites of the block on one run from which the changed rows of enough of them count"
         }
         _ => "agree on a plan that this site's policy allows (`veilsum check`)",
-    }
-}
-
-/// A method that failed on totals.
-pub fn bad_method(e: veilsum_cluster::MethodError) -> Failure {
-    use veilsum_cluster::MethodError as M;
-    match e {
-        M::Implausible { .. } => Failure::new(
-            Code::Peer,
-            e,
-            "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again",
-        ),
-        M::TooFewRows { .. } => Failure::input(e, "agree on a smaller K"),
-        M::TooFewAnchors { .. } => {
-            Failure::input(e, "agree on a smaller K, or on a method without anchors, such as fcm")
-        }
-        other => Failure::input(other, ""),
     }
 }

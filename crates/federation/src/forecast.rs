@@ -66,7 +66,7 @@ fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u
     let Some(stage) = batch.queries.first().map(|query| recipe.place_of(query)) else { return (1, one) };
     match stage {
         // Its questions are all in the list, and each is asked once.
-        _ if recipe.algorithm.describes().is_some() => (1, one),
+        _ if recipe.algorithm.traits().describes.is_some() => (1, one),
         // The products that whiten columns, and the sums before them.
         Stage::Preparing | Stage::Iterating
             if recipe.whitens() && matches!(question.name(), "moments" | "shaped_sums") =>

@@ -13,7 +13,7 @@ use veilsum_cluster::{
 };
 
 use crate::{
-    error::{Code, Failure, bad_method},
+    error::{Code, Failure},
     near::Units,
     plan::{Judge, PlanSpec},
     question::{Layout, Question, ScaledBlock, SumBounds},
@@ -107,7 +107,7 @@ impl MethodSession {
     /// # Errors
     /// As [`MethodSession::of`].
     pub fn begin(mut method: Run, terms: Terms) -> Result<MethodSession, Failure> {
-        let step = method.next(None).map_err(bad_method)?;
+        let step = method.next(None)?;
         let (questions, draws) = (0, 0);
         let placeholder = Turn::Judge(Box::new(Batch { transform: None, queries: Vec::new() }));
         let (cohorts, cohort, released, counted) = (Vec::new(), None, Vec::new(), Vec::new());
@@ -164,7 +164,7 @@ impl MethodSession {
         let shown = rows_shown(question, layout, values, cohort.len(), &self.terms.form);
         let number = number_of(&mut self.cohorts, cohort, shown, self.questions);
         self.method.over(number);
-        let step = self.method.next(Some(&totals)).map_err(bad_method)?;
+        let step = self.method.next(Some(&totals))?;
         if self.cohort.replace(number) != Some(number) {
             self.released.clear();
         }
@@ -217,7 +217,7 @@ impl MethodSession {
     /// centres had come to rest before, and only indices are missing. `None` before a round has moved a centre, and where the
     /// run has its result.
     pub fn finish(&self) -> Option<Outcome> {
-        Some(finish(&self.method, &self.released).ok()?.outcome)
+        finish(&self.method, &self.released).ok()
     }
 
     /// What the run may end with where the intermediary judges, one outcome for each K and restart.
@@ -278,7 +278,7 @@ impl MethodSession {
         let shown = verdicts.iter().map(|verdict| verdict.rows).max().unwrap_or_default();
         let number = number_of(&mut self.cohorts, cohort, shown, self.questions);
         self.method.over(number);
-        let step = self.method.judged(verdicts).map_err(bad_method)?;
+        let step = self.method.judged(verdicts)?;
         self.go_on(step)
     }
 

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
-    Algorithm, Centres, DataError, Domain, Outcome, QueryError, Rows, Scaling, Transform, assign,
-    method::Extrapolation,
+    Centres, Domain, Error, Outcome, Rows, Scaling, Transform, assign,
+    method::{ALGORITHMS, Belonging, Extrapolation},
     query::{Query, ShapeModel, ShapedSums, TypicalSums, Typicality},
 };
 use veilsum_proto::suite::Hash;
@@ -12,7 +12,7 @@ use crate::{
     app_messages::clean,
     columns,
     error::{Code, Failure},
-    plan::{Categorical, Column, PlanSpec, PlanSpecError},
+    plan::{Categorical, Column, PlanSpec},
 };
 
 /// First line of every model file.
@@ -153,13 +153,8 @@ impl Model {
     /// The model of a run's outcome, and of how it ended early, where it did.
     ///
     /// # Errors
-    /// [`PlanSpecError`] where the centres do not fit the plan's columns.
-    pub fn of(
-        work: &PlanSpec,
-        plan: &Hash,
-        outcome: &Outcome,
-        ended_early: Option<Early>,
-    ) -> Result<Model, PlanSpecError> {
+    /// [`Failure`] where the centres do not fit the plan's columns.
+    pub fn of(work: &PlanSpec, plan: &Hash, outcome: &Outcome, ended_early: Option<Early>) -> Result<Model, Failure> {
         let model = Model::new(work, plan, &outcome.centres, outcome.transform.clone())?;
         let converged = Some(outcome.converged && ended_early.is_none());
         let (k, d) = (outcome.centres.k(), outcome.centres.columns());
@@ -177,19 +172,16 @@ impl Model {
     /// The model of final centres (working units), without covariances.
     ///
     /// # Errors
-    /// [`PlanSpecError`] where the centres do not fit the plan's columns.
+    /// [`Failure`] where the centres do not fit the plan's columns.
     pub fn new(
         work: &PlanSpec,
         plan: &Hash,
         working: &Centres,
         standardisation: Option<Transform>,
-    ) -> Result<Model, PlanSpecError> {
+    ) -> Result<Model, Failure> {
         let (k, m) = (u32::try_from(working.k()).unwrap_or(u32::MAX), work.recipe.judge_m());
         let (centres, _) = work.units(working)?;
-        let distance = match work.recipe.algorithm {
-            Algorithm::FcmNoise { distance, .. } | Algorithm::Pcm { distance, .. } => Some(distance),
-            _ => None,
-        };
+        let distance = work.recipe.algorithm.traits().typical.map(|typical| typical.distance);
         Ok(Model {
             format: FORMAT.into(),
             method: work.method_name().into(),
@@ -285,7 +277,7 @@ impl Model {
 
     /// Whether rows may belong to a noise cluster, which has no centre.
     pub fn has_noise(&self) -> bool {
-        self.method == "fcm-noise"
+        self.belonging() == Belonging::Typical(Typicality::Noise)
     }
 
     /// The model, ready to be used on rows.
@@ -303,8 +295,8 @@ impl Model {
             return Ok(Assignment { model: self, rule });
         }
         let method = &self.method;
-        let (lacking, advice) = match method.as_str() {
-            "gk" | "gmm" => (
+        let (lacking, advice) = match self.belonging() {
+            Belonging::Mixture | Belonging::GustafsonKessel => (
                 "covariances",
                 "models of earlier versions, and of very many clusters and columns, keep none: make the run again, or take `shapes` of \
                  its result.json",
@@ -315,6 +307,11 @@ impl Model {
         Err(Failure::input(what, advice))
     }
 
+    /// The rule of its method; a method that this version does not know has that of fuzzy c-means.
+    fn belonging(&self) -> Belonging {
+        ALGORITHMS.iter().find(|about| about.name == self.method).map_or(Belonging::Fuzzy, |about| about.belonging)
+    }
+
     /// What memberships follow from; `None` where the model has not kept it.
     fn rule(&self) -> Result<Option<Rule>, String> {
         let public = self.domain()?;
@@ -323,21 +320,17 @@ impl Model {
             Some(standardisation) => standardisation.domain(&public).map_err(|e| format!("standardisation: {e}"))?,
         };
         let (centres, m, method) = (self.centres()?, self.m, self.method.as_str());
-        let mixture = method == "gmm";
-        let shaped = mixture || method == "gk";
-        let typicality = match method {
-            "fcm-noise" => Some(Typicality::Noise),
-            "pcm" => Some(Typicality::Possibilistic),
-            _ => None,
-        };
+        let mixture = self.belonging() == Belonging::Mixture;
+        let shaped = mixture || self.belonging() == Belonging::GustafsonKessel;
+        let typicality = if let Belonging::Typical(typicality) = self.belonging() { Some(typicality) } else { None };
         if self.covariances_working.is_some() && !shaped
             || self.weights.is_some() && !(mixture && self.covariances_working.is_some())
             || self.distance.is_some() && typicality.is_none()
         {
             return Err(format!("covariances, weights or a distance are not for {method}"));
         }
-        let plain = |e: QueryError| match e {
-            QueryError::Parameter { what } => what.to_owned(),
+        let plain = |e: Error| match e {
+            Error::Question { what } => what.to_owned(),
             other => other.to_string(),
         };
         if let Some(typicality) = typicality {
@@ -411,7 +404,7 @@ impl Model {
         if self.scaling == Scaling::Direction {
             for (row, values) in values.chunks_exact_mut(d).enumerate() {
                 if !veilsum_cluster::unit(values) {
-                    return Err(DataError::NoDirection { row }.to_string());
+                    return Err(Error::NoDirection { row }.to_string());
                 }
             }
         }

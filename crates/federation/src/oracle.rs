@@ -9,7 +9,7 @@ use veilsum_cluster::{
 
 use crate::{
     app_messages::{CentreDistances, JudgeRequest},
-    error::{Code, Failure, bad_method},
+    error::{Code, Failure},
     plan::PlanSpec,
     question::{self, Layout, Question, SumBounds},
 };
@@ -113,7 +113,7 @@ impl Oracle {
             let (head, tail) = rest.split_at_checked(length).unwrap_or((rest, &[]));
             rest = tail;
             let verdict = query.verdict(Geometry::Apart(matrix, self.columns), head, rows);
-            verdicts.push(verdict.map_err(bad_method)?);
+            verdicts.push(verdict?);
         }
         Ok(verdicts)
     }

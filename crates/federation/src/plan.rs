@@ -75,29 +75,20 @@ pub struct Labels {
 /// K rows of d numbers.
 pub type Matrix = Vec<Vec<f64>>;
 
-/// A plan's method part that cannot be used; the text says what to change.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the plan's method part is not valid: {0}")]
-pub struct PlanSpecError(pub String);
-
-impl PlanSpecError {
-    fn new(why: impl std::fmt::Display) -> Self {
-        PlanSpecError(why.to_string())
-    }
-}
-
-impl From<PlanSpecError> for Failure {
-    fn from(e: PlanSpecError) -> Self {
-        Failure::input(e, "change the plan with `veilsum plan make` and send it to everybody again")
-    }
+/// A method part that is not valid.
+fn invalid(why: impl std::fmt::Display) -> Failure {
+    Failure::input(
+        format!("the plan's method part is not valid: {why}"),
+        "change the plan with `veilsum plan make` and send it to everybody again",
+    )
 }
 
 impl SumBounds {
     /// The form that a plan gives to the answers of a roster of `sites` sites.
     ///
     /// # Errors
-    /// [`PlanSpecError`] where the method part cannot be used.
-    pub fn of(work: &PlanSpec, terms: &Terms, sites: usize) -> Result<SumBounds, PlanSpecError> {
+    /// [`Failure`] where the method part cannot be used.
+    pub fn of(work: &PlanSpec, terms: &Terms, sites: usize) -> Result<SumBounds, Failure> {
         let covered = usize::from(terms.min_cohort).max(MIN_SITES);
         work.form(sites, terms.max_rows, covered.saturating_sub(curious(terms, sites)))
     }
@@ -154,15 +145,15 @@ impl PlanSpec {
     /// Checks every parameter, and that a first question can be asked and laid out.
     ///
     /// # Errors
-    /// [`PlanSpecError`] naming the parameter.
-    pub fn check(&self) -> Result<(), PlanSpecError> {
+    /// [`Failure`] naming the parameter.
+    pub fn check(&self) -> Result<(), Failure> {
         let count: usize = self.widths().iter().sum();
         if !(1..=MAX_COLUMNS).contains(&count) {
-            return Err(PlanSpecError(format!("it has {count} columns; 1 to {MAX_COLUMNS} are possible")));
+            return Err(invalid(format!("it has {count} columns; 1 to {MAX_COLUMNS} are possible")));
         }
-        columns::check(&self.columns, &self.categorical).map_err(PlanSpecError)?;
-        if self.recipe.algorithm.has_covariances() && !self.categorical.is_empty() {
-            return Err(PlanSpecError(format!(
+        columns::check(&self.columns, &self.categorical).map_err(invalid)?;
+        if self.recipe.algorithm.traits().has_covariances() && !self.categorical.is_empty() {
+            return Err(invalid(format!(
                 "{} is for numbers: the indicators of categories add up to 1, so they have no covariance that can be inverted",
                 self.method_name()
             )));
@@ -171,54 +162,54 @@ impl PlanSpec {
         self.check_labels()?;
         self.check_noise()?;
         self.check_metric()?;
-        if self.recipe.algorithm.describes().is_some() && (self.sampling.is_some() || self.judge != Judge::Coordinator)
+        if self.recipe.algorithm.traits().describes.is_some()
+            && (self.sampling.is_some() || self.judge != Judge::Coordinator)
         {
             let why = "a description is over all sites, and has no validity totals for the intermediary to judge";
-            return Err(PlanSpecError(why.into()));
+            return Err(invalid(why));
         }
         if let Some(sampling) = &self.sampling {
-            sampling.check().map_err(PlanSpecError::new)?;
+            sampling.check().map_err(invalid)?;
         }
         if let Some(bits) = self.step_bits.filter(|bits| !STEP_BITS.contains(bits)) {
             let (least, most) = (STEP_BITS.start(), STEP_BITS.end());
-            return Err(PlanSpecError(format!("step_bits is {bits}; {least} to {most} are possible")));
+            return Err(invalid(format!("step_bits is {bits}; {least} to {most} are possible")));
         }
         if self.judge == Judge::Intermediary && self.step_bits.is_some_and(|bits| bits < COARSEST_JUDGED) {
-            return Err(PlanSpecError(format!(
+            return Err(invalid(format!(
                 "where the intermediary judges, step_bits is {COARSEST_JUDGED} or more: it compares totals with the row count"
             )));
         }
         if self.judge == Judge::Intermediary
             && (self.recipe.validity.vectors || self.recipe.validity.silhouette || self.recipe.validity.classes > 0)
         {
-            return Err(PlanSpecError(
+            return Err(invalid(
                 "where the intermediary judges, no sums of coordinates, silhouettes or labels are asked: it must not \
-                 learn where the centres are"
-                    .into(),
+                 learn where the centres are",
             ));
         }
         // Before anything of that size is made: the sums of one round must fit into one vector.
         let words = self.recipe.most_words(domain.columns());
         if words > MAX_WORDS as u64 {
-            return Err(PlanSpecError(format!(
+            return Err(invalid(format!(
                 "K = {} gives rounds of up to {words} numbers; {MAX_WORDS} fit a vector: fewer K, restarts or \
                  columns",
                 self.recipe.clusters.max
             )));
         }
-        self.working_recipe()?.check(&domain).map_err(PlanSpecError::new)?;
-        self.first_question(3)?.check(&domain).map_err(PlanSpecError::new)
+        self.working_recipe()?.check(&domain).map_err(invalid)?;
+        self.first_question(3)?.check(&domain).map_err(invalid)
     }
 
     /// Directions and whitened columns are for distances between rows and centres in all columns.
-    fn check_metric(&self) -> Result<(), PlanSpecError> {
+    fn check_metric(&self) -> Result<(), Failure> {
         let (direction, whiten) = (self.scaling == Scaling::Direction, self.recipe.preparation.scale == Scale::Whiten);
         if !direction && !whiten {
             return Ok(());
         }
         let name = if direction { "cosine" } else { "mahalanobis" };
-        let refuse = |what: &str| Err(PlanSpecError(format!("the metric {name} {what}")));
-        if !matches!(self.recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::Kmeans { .. }) {
+        let refuse = |what: &str| Err(invalid(format!("the metric {name} {what}")));
+        if !self.recipe.algorithm.traits().takes_any_metric {
             return refuse("is for fcm and kmeans");
         }
         if !self.categorical.is_empty() {
@@ -230,23 +221,20 @@ impl PlanSpec {
         Ok(())
     }
 
-    fn check_labels(&self) -> Result<(), PlanSpecError> {
+    fn check_labels(&self) -> Result<(), Failure> {
         let asked = self.recipe.validity.classes as usize;
         let Some(labels) = &self.labels else {
-            return if asked == 0 { Ok(()) } else { Err(PlanSpecError("counts by label need a label column".into())) };
+            return if asked == 0 { Ok(()) } else { Err(invalid("counts by label need a label column")) };
         };
         if labels.classes.len() != asked {
-            return Err(PlanSpecError(format!(
-                "{} labels are listed, counts of {asked} are asked",
-                labels.classes.len()
-            )));
+            return Err(invalid(format!("{} labels are listed, counts of {asked} are asked", labels.classes.len())));
         }
         if self.headers().any(|name| name == labels.column) {
-            return Err(PlanSpecError(format!("the label column {:?} is also clustered", labels.column)));
+            return Err(invalid(format!("the label column {:?} is also clustered", labels.column)));
         }
         for (i, class) in labels.classes.iter().enumerate() {
             if class.len() > 256 || labels.classes[..i].contains(class) {
-                return Err(PlanSpecError(format!("label {} is too long or stands twice", i + 1)));
+                return Err(invalid(format!("label {} is too long or stands twice", i + 1)));
             }
         }
         Ok(())
@@ -255,25 +243,25 @@ impl PlanSpec {
     /// The public box.
     ///
     /// # Errors
-    /// [`PlanSpecError`] naming the column whose range is unusable.
-    pub fn domain(&self) -> Result<Domain, PlanSpecError> {
-        columns::domain(&self.columns, &self.categorical, self.scaling).map_err(PlanSpecError::new)
+    /// [`Failure`] naming the column whose range is unusable.
+    pub fn domain(&self) -> Result<Domain, Failure> {
+        columns::domain(&self.columns, &self.categorical, self.scaling).map_err(invalid)
     }
 
     /// The recipe with given centres in working units.
-    fn working_recipe(&self) -> Result<Recipe, PlanSpecError> {
+    fn working_recipe(&self) -> Result<Recipe, Failure> {
         let (mut recipe, domain) = (self.recipe.clone(), self.domain()?);
         if let Seeding::Given { centres } = &mut recipe.seeding {
             let (got, want) = (centres.columns(), domain.columns());
             if got != want {
-                return Err(PlanSpecError(format!("a starting centre has {got} coordinates, the plan {want} columns")));
+                return Err(invalid(format!("a starting centre has {got} coordinates, the plan {want} columns")));
             }
             let inside = |(column, part): (usize, &f64)| {
                 let (low, high) = domain.working_interval(column);
                 low + part * (high - low)
             };
             let rows: Matrix = centres.rows().map(|row| row.iter().enumerate().map(inside).collect()).collect();
-            *centres = Centres::from_rows(&rows).map_err(PlanSpecError::new)?;
+            *centres = Centres::from_rows(&rows).map_err(invalid)?;
         }
         Ok(recipe)
     }
@@ -281,10 +269,10 @@ impl PlanSpec {
     /// The run at its beginning, for a roster of `sites` sites.
     ///
     /// # Errors
-    /// [`PlanSpecError`] naming the parameter that is outside its domain.
-    pub fn run(&self, sites: usize) -> Result<Run, PlanSpecError> {
+    /// [`Failure`] naming the parameter that is outside its domain.
+    pub fn run(&self, sites: usize) -> Result<Run, Failure> {
         let sites = u32::try_from(sites).unwrap_or(u32::MAX);
-        let run = self.working_recipe()?.run(&self.domain()?, sites).map_err(PlanSpecError::new)?;
+        let run = self.working_recipe()?.run(&self.domain()?, sites).map_err(invalid)?;
         Ok(match self.step_bits {
             Some(bits) => run.coarse(2f64.powi(-i32::from(bits))),
             None => run,
@@ -295,10 +283,10 @@ impl PlanSpec {
     ///
     /// # Errors
     /// As [`PlanSpec::run`].
-    pub fn first_question(&self, sites: usize) -> Result<Batch, PlanSpecError> {
-        match self.run(sites)?.next(None).map_err(PlanSpecError::new)? {
+    pub fn first_question(&self, sites: usize) -> Result<Batch, Failure> {
+        match self.run(sites)?.next(None).map_err(invalid)? {
             Step::Ask(batch) => Ok(batch),
-            Step::Done(_) => Err(PlanSpecError("the method asks nothing".into())),
+            Step::Done(_) => Err(invalid("the method asks nothing")),
         }
     }
 
@@ -306,17 +294,17 @@ impl PlanSpec {
     ///
     /// # Errors
     /// As [`PlanSpec::run`].
-    pub fn sample(&self) -> Result<Vec<Batch>, PlanSpecError> {
-        self.working_recipe()?.sample(&self.domain()?).map_err(PlanSpecError::new)
+    pub fn sample(&self) -> Result<Vec<Batch>, Failure> {
+        self.working_recipe()?.sample(&self.domain()?).map_err(invalid)
     }
 
     /// Centres in original units and in box units, from working units.
     ///
     /// # Errors
-    /// [`PlanSpecError`] where they do not fit the columns.
-    pub fn units(&self, working: &Centres) -> Result<(Matrix, Matrix), PlanSpecError> {
+    /// [`Failure`] where they do not fit the columns.
+    pub fn units(&self, working: &Centres) -> Result<(Matrix, Matrix), Failure> {
         let domain = self.domain()?;
-        let original = domain.reported(working).map_err(PlanSpecError::new)?;
+        let original = domain.reported(working).map_err(invalid)?;
         let original: Vec<Vec<f64>> = original.rows().map(<[f64]>::to_vec).collect();
         let part = |(column, value): (usize, &f64)| {
             let (low, high) = domain.working_interval(column);
@@ -367,7 +355,7 @@ impl PlanSpec {
     /// # Errors
     /// A sentence for the site's operator.
     pub fn admits(&self, batch: &Batch) -> Result<Stage, String> {
-        let domain = self.domain().map_err(|e| e.to_string())?;
+        let domain = self.domain().map_err(|e| e.message)?;
         self.recipe.admits(batch, &domain)
     }
 
@@ -376,7 +364,7 @@ impl PlanSpec {
     /// # Errors
     /// A sentence for the site's operator.
     pub fn admits_centres(&self, centres: &Centres) -> Result<(), String> {
-        let domain = self.domain().map_err(|e| e.to_string())?;
+        let domain = self.domain().map_err(|e| e.message)?;
         let clusters = self.recipe.clusters;
         if centres.columns() != domain.columns() || !clusters.each().any(|k| k as usize == centres.k()) {
             return Err("the centres have another K or other columns than the plan".into());
@@ -387,27 +375,27 @@ impl PlanSpec {
     /// The form of all answers, for a roster of `sites` sites of at most `max_rows` rows. Every total covers `honest` sites that collude with nobody.
     ///
     /// # Errors
-    /// [`PlanSpecError`] where the plan cannot be used.
-    pub fn form(&self, sites: usize, max_rows: u64, honest: usize) -> Result<SumBounds, PlanSpecError> {
-        let levels = self.recipe.levels(&self.domain()?).map_err(PlanSpecError::new)?;
+    /// [`Failure`] where the plan cannot be used.
+    pub fn form(&self, sites: usize, max_rows: u64, honest: usize) -> Result<SumBounds, Failure> {
+        let levels = self.recipe.levels(&self.domain()?).map_err(invalid)?;
         if let Some(noise) = &self.recipe.noise {
             if honest == 0 {
                 let why = "under noise a total covers more sites than may collude: raise min_sites, or win more sites";
-                return Err(PlanSpecError(why.into()));
+                return Err(invalid(why));
             }
             if matches!(noise.unit, Unit::Site { rows } if rows != max_rows) {
-                return Err(PlanSpecError(format!("noise that hides a site is for its max_rows, here {max_rows}")));
+                return Err(invalid(format!("noise that hides a site is for its max_rows, here {max_rows}")));
             }
         }
         let noise = levels.map(|levels| Shared { levels, honest });
         Ok(SumBounds { step_bits: self.step_bits, noise, ..SumBounds::new(sites, max_rows) })
     }
 
-    fn check_noise(&self) -> Result<(), PlanSpecError> {
+    fn check_noise(&self) -> Result<(), Failure> {
         if self.recipe.noise.is_none() {
             return Ok(());
         }
-        let refuse = |what: &str| Err(PlanSpecError(format!("under noise {what}")));
+        let refuse = |what: &str| Err(invalid(format!("under noise {what}")));
         if self.step_bits.is_none_or(|bits| bits > MOST_NOISY_BITS) {
             return refuse("totals have steps that noise can be a whole number of: step_bits 8 to 32 (--step-bits 20)");
         }
@@ -432,9 +420,9 @@ impl PlanSpec {
     /// Reads and checks them.
     ///
     /// # Errors
-    /// [`PlanSpecError`] where they are damaged or hold parameters outside their domain.
-    pub fn from_bytes(bytes: &[u8]) -> Result<PlanSpec, PlanSpecError> {
-        let work: PlanSpec = codec::decode("plan", bytes, MAX_APPLICATION).map_err(PlanSpecError::new)?;
+    /// [`Failure`] where they are damaged or hold parameters outside their domain.
+    pub fn from_bytes(bytes: &[u8]) -> Result<PlanSpec, Failure> {
+        let work: PlanSpec = codec::decode("plan", bytes, MAX_APPLICATION).map_err(invalid)?;
         work.check()?;
         Ok(work)
     }
@@ -468,7 +456,7 @@ mod tests {
         let change = |f: &dyn Fn(&mut PlanSpec)| {
             let mut w = sample();
             f(&mut w);
-            w.check().unwrap_err().0
+            w.check().unwrap_err().message
         };
         let fcm = |k, m, epsilon, max_rounds| {
             Recipe::plain(Algorithm::Fcm { m, epsilon, max_rounds }, k, Seeding::Uniform { seed: 0 })

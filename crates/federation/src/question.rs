@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What a method asks at a time: the content of a [`Question`].
 pub use veilsum_cluster::Batch;
 use veilsum_cluster::{
-    Block, Centres, Domain, Per, Query, QueryError, Statistic, SumStep, Totals, finish::Rounding, privacy::Level,
+    Block, Centres, Domain, Per, Query, Statistic, SumStep, Totals, finish::Rounding, privacy::Level,
 };
 use veilsum_proto::{
     Error, Rule, codec,
@@ -26,7 +26,7 @@ pub use share::{Share, Shared};
 use share::{head_room, power, share_of};
 
 use crate::{
-    answerer::{Answerer, AnswererError},
+    answerer::{Answerer, misfit},
     error::{Code, Failure},
 };
 
@@ -60,75 +60,20 @@ pub fn digest(batch: &Batch) -> Hash {
     suite::hash("judged question", &[&codec::encode(batch)])
 }
 
-/// Why a question has no answer, or a total no meaning.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RoundError {
-    /// The bytes or numbers of the protocol.
-    #[error(transparent)]
-    Protocol(#[from] Error),
-    /// The clustering side refuses.
-    #[error(transparent)]
-    Answer(#[from] veilsum_cluster::AnswerError),
-    /// The place where this site's rows are fails.
-    #[error("{what}")]
-    Source {
-        /// What happened.
-        what: String,
-        /// What to do next.
-        next: String,
-    },
-    /// A site holds more rows than the plan allows any one site.
-    #[error("this site has more rows than the {max_rows} that the plan allows one site (max_rows)")]
-    TooManyRows {
-        /// The plan's number.
-        max_rows: u64,
-    },
-    /// An entry is larger than its proved bound. With rows inside the box this cannot happen.
-    #[error("an entry of {block:?} exceeds the bound that the plan proves for it: this is a defect, please report it")]
-    OverBound {
-        /// Block of the layout.
-        block: &'static str,
-    },
-    /// A total that lies outside what the cohort can have sent.
-    #[error(
-        "the total of {block:?} exceeds what this cohort can add up to: a site sent something else than it was asked"
-    )]
-    Implausible {
-        /// Block of the layout.
-        block: &'static str,
-    },
+/// A site with more rows than the plan allows it.
+pub fn too_many_rows(max_rows: u64) -> Failure {
+    Failure::input(
+        format!("this site has more rows than the {max_rows} that the plan allows one site (max_rows)"),
+        "check that the file holds the rows of this plan and no others; if it does, agree on a new plan whose --max-rows is \
+         what the largest site has, and no more",
+    )
 }
 
-impl From<AnswererError> for RoundError {
-    fn from(e: AnswererError) -> Self {
-        match e {
-            AnswererError::Answer(e) => e.into(),
-            AnswererError::Source { what, next } => RoundError::Source { what, next },
-        }
-    }
-}
-
-impl From<RoundError> for Failure {
-    fn from(e: RoundError) -> Self {
-        match e {
-            RoundError::Protocol(e) => e.into(),
-            RoundError::Source { what, next } => Failure::input(what, next),
-            RoundError::Implausible { .. } => Failure::new(
-                Code::Peer,
-                e,
-                "the total does not say who; ask the sites to check their versions and data, then run again",
-            ),
-            RoundError::TooManyRows { .. } => Failure::input(
-                e,
-                "check that the file holds the rows of this plan and no others; if it does, agree on a new plan whose --max-rows is \
-                 what the largest site has, and no more",
-            ),
-            other => {
-                Failure::input(other, "check the data against the plan's public box; if they fit, report a defect")
-            }
-        }
-    }
+/// An entry that is larger than its proved bound. With rows inside the box this cannot happen.
+fn over_bound(block: &str) -> Failure {
+    misfit(format!(
+        "an entry of {block:?} exceeds the bound that the plan proves for it: this is a defect, please report it"
+    ))
 }
 
 /// What the form of every answer follows from, besides the question: the plan and its roster.
@@ -253,7 +198,7 @@ impl Layout {
     /// # Errors
     /// As [`Question::layout`].
     pub fn of_batch(batch: &Batch, domain: &Domain, form: &SumBounds) -> Result<Layout, Error> {
-        let invalid = |e: QueryError| unusable(e, Rule::App4);
+        let invalid = |e: veilsum_cluster::Error| unusable(e, Rule::App4);
         batch.check(domain).map_err(invalid)?;
         let levels = match &form.noise {
             None => None,
@@ -337,8 +282,8 @@ impl Layout {
     /// A site's words as they are masked: in the plan's steps; `noisy` ones are moved to their bound in place of being refused.
     ///
     /// # Errors
-    /// [`RoundError::OverBound`] where one is larger than its bound.
-    fn checked(&self, words: &[i64], noisy: bool) -> Result<Vec<u64>, RoundError> {
+    /// [`Failure`] where one is larger than its bound.
+    fn checked(&self, words: &[i64], noisy: bool) -> Result<Vec<u64>, Failure> {
         if words.len() != self.words() {
             return Err(Error::ApiMisuse("an answer of another length than its layout").into());
         }
@@ -350,7 +295,7 @@ impl Layout {
                 // [NOI-8]: no row ends a run; nobody's sums come here as long as the bounds hold.
                 let coarse = if noisy { coarse.clamp(-most, most) } else { coarse };
                 if coarse.unsigned_abs() > b.scale.limit {
-                    return Err(RoundError::OverBound { block: b.block.name });
+                    return Err(over_bound(b.block.name));
                 }
                 out.push(fixed::to_ring(coarse));
             }
@@ -361,8 +306,8 @@ impl Layout {
     /// A statistic in fixed point, every entry rounded once.
     ///
     /// # Errors
-    /// [`RoundError::OverBound`] where an entry is larger than its bound.
-    pub fn encode(&self, statistic: &Statistic) -> Result<Vec<u64>, RoundError> {
+    /// [`Failure`] where an entry is larger than its bound.
+    pub fn encode(&self, statistic: &Statistic) -> Result<Vec<u64>, Failure> {
         let mut entries = statistic.values.iter();
         let mut out = Vec::with_capacity(self.words());
         for b in &self.blocks {
@@ -371,7 +316,7 @@ impl Layout {
                 // Scaling by a power of two is exact; only the rounding to an integer loses anything.
                 let v = (x * factor).round_ties_even();
                 if v.is_nan() || v.abs() > b.scale.limit as f64 || v.abs() >= power(63) {
-                    return Err(RoundError::OverBound { block: b.block.name });
+                    return Err(over_bound(b.block.name));
                 }
                 out.push(fixed::to_ring(v as i64));
             }
@@ -385,8 +330,8 @@ impl Layout {
     /// A total over `cohort` sites back in working units.
     ///
     /// # Errors
-    /// [`RoundError::Implausible`] where it is larger than all sites together can have sent.
-    pub fn decode(&self, values: &[u64], cohort: usize, rows: Option<u64>) -> Result<Totals, RoundError> {
+    /// [`Failure`] where it is larger than all sites together can have sent.
+    pub fn decode(&self, values: &[u64], cohort: usize, rows: Option<u64>) -> Result<Totals, Failure> {
         if values.len() != self.words() {
             return Err(Error::ApiMisuse("a total of another length than its layout").into());
         }
@@ -397,7 +342,14 @@ impl Layout {
             for w in words.by_ref().take(b.block.len) {
                 let v = fixed::from_ring(*w);
                 if u128::from(v.unsigned_abs()) > u128::from(b.scale.limit) * cohort as u128 {
-                    return Err(RoundError::Implausible { block: b.block.name });
+                    return Err(Failure::new(
+                        Code::Peer,
+                        format!(
+                            "the total of {:?} exceeds what this cohort can add up to: a site sent something else than it was asked",
+                            b.block.name
+                        ),
+                        "the total does not say who; ask the sites to check their versions and data, then run again",
+                    ));
                 }
                 out.push(v as f64 * unit);
             }
@@ -411,7 +363,7 @@ const BEYOND: f64 = 2e-6;
 
 /// The same questions with every centre just beyond the lower corner of the box: farther from rows than any centre inside it.
 fn stand_in(batch: &Batch, domain: &Domain) -> Result<Batch, Error> {
-    let invalid = |e: QueryError| unusable(e, Rule::App5);
+    let invalid = |e: veilsum_cluster::Error| unusable(e, Rule::App5);
     batch.check(domain).map_err(invalid)?;
     let inner = batch.domain(domain).map_err(invalid)?;
     let beyond = |column| {
@@ -455,11 +407,11 @@ impl Terms<'_> {
 /// A site's answer in fixed point, ready to be masked.
 ///
 /// # Errors
-/// [`RoundError`] naming what does not fit.
-pub fn contribute(question: &Question, rows: &dyn Answerer, terms: &Terms<'_>) -> Result<Vec<u64>, RoundError> {
+/// [`Failure`] naming what does not fit.
+pub fn contribute(question: &Question, rows: &dyn Answerer, terms: &Terms<'_>) -> Result<Vec<u64>, Failure> {
     let form = &terms.form;
     if rows.rows() > form.max_rows {
-        return Err(RoundError::TooManyRows { max_rows: form.max_rows });
+        return Err(too_many_rows(form.max_rows));
     }
     let batch = match question {
         Question::CountRows => {
@@ -489,7 +441,7 @@ mod tests {
     use proptest::prelude::*;
     use veilsum_cluster::{OutOfBox, Prepared, Rows, Scaling, pooled};
 
-    fn contributed(question: &Question, rows: &Prepared, form: SumBounds) -> Result<Vec<u64>, RoundError> {
+    fn contributed(question: &Question, rows: &Prepared, form: SumBounds) -> Result<Vec<u64>, Failure> {
         contribute(question, rows, &Terms::everybody(form))
     }
 
@@ -537,13 +489,11 @@ mod tests {
     fn more_rows_than_planned_and_foreign_totals_are_errors() {
         let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
         let rows = Prepared::new(&Rows::new(vec![0.5; 11], 1).unwrap(), &domain, OutOfBox::Refuse).unwrap();
-        assert_eq!(
-            contributed(&Question::CountRows, &rows, SumBounds::new(3, 10)),
-            Err(RoundError::TooManyRows { max_rows: 10 })
-        );
+        let many = contributed(&Question::CountRows, &rows, SumBounds::new(3, 10)).unwrap_err();
+        assert!(many.message.contains("more rows than the 10"), "{many}");
         assert!(contributed(&Question::CountRows, &rows, SumBounds::new(3, 11)).is_ok());
         let layout = Question::CountRows.layout(&domain, &SumBounds::new(3, 10)).unwrap();
-        assert!(matches!(layout.decode(&[u64::MAX / 3], 3, None), Err(RoundError::Implausible { .. })));
+        assert_eq!(layout.decode(&[u64::MAX / 3], 3, None).unwrap_err().code, Code::Peer);
         assert!(Question::CountRows.layout(&domain, &SumBounds::new(1000, u64::MAX)).is_err());
     }
 
@@ -561,7 +511,7 @@ mod tests {
         let rounded =
             coarse.checked(&[3 << 41, 1 << 41, (1 << 41) + 1, -(3 << 41), -(1 << 41), 5 << 42], false).unwrap();
         let far = [i64::MAX, i64::MIN, 0, 0, 0, 0];
-        assert_eq!(coarse.checked(&far, false), Err(RoundError::OverBound { block: coarse.blocks[0].block.name }));
+        assert!(coarse.checked(&far, false).unwrap_err().message.contains(coarse.blocks[0].block.name));
         let moved = coarse.checked(&far, true).unwrap();
         assert_eq!(moved.iter().map(|w| fixed::from_ring(*w)).collect::<Vec<_>>()[..2], [151 << 8, -(151 << 8)]);
         assert_eq!(rounded.iter().map(|w| fixed::from_ring(*w)).collect::<Vec<_>>(), [2, 0, 1, -2, 0, 5]);

@@ -34,15 +34,6 @@ impl Replay {
         Ok(Replay { roster, terms, work, session })
     }
 
-    /// Another run begins.
-    ///
-    /// # Errors
-    /// As [`Replay::new`].
-    pub fn restart(&mut self) -> Result<(), Failure> {
-        *self = Replay::new(self.roster.clone(), self.terms.clone(), self.work.clone())?;
-        Ok(())
-    }
-
     /// As [`MethodSession::is_counted`].
     pub fn is_counted(&mut self, sites: &[u16]) {
         self.session.is_counted(sites);
@@ -56,13 +47,12 @@ impl Replay {
         if self.session.expects(question) {
             return Ok(());
         }
-        Err(match self.session.turn() {
-            Turn::Ask(expected, _) => format!(
-                "the coordinator asked {} where the method, run on the totals it opened, asks {}, or asks it elsewhere",
-                question.name(),
-                expected.name()
+        let asked = question.name();
+        Err(match self.asks().map(Question::name) {
+            Some(asks) => format!(
+                "the coordinator asked {asked} where the method, run on the totals it opened, asks {asks}, or asks it elsewhere"
             ),
-            _ => format!("the coordinator asked {} after the method's last question", question.name()),
+            None => format!("the coordinator asked {asked} after the method's last question"),
         })
     }
 
@@ -96,7 +86,7 @@ impl Replay {
     ///
     /// # Errors
     /// A sentence for the operator.
-    pub fn held(&self, batch: &Batch) -> Result<(), String> {
+    pub fn judges(&self, batch: &Batch) -> Result<(), String> {
         if self.session.expects_judged(batch) {
             return Ok(());
         }

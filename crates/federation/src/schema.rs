@@ -82,7 +82,7 @@ pub enum Kind {
 }
 
 /// What is done about a row with a missing value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
     /// It is an error at that site.

@@ -64,7 +64,7 @@ pub(crate) fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Fail
                 let _ = writeln!(std::io::stderr(), "SKIPPED {}: {absent}", experiment.name);
                 skipped.push(experiment.name);
             }
-            Err(error @ (ExperimentError::File { .. } | ExperimentError::Data(_))) => {
+            Err(error @ (ExperimentError::File { .. } | ExperimentError::Cluster(_))) => {
                 let message = format!("experiment {}: {error}", experiment.name);
                 return Err(Failure::input(
                     message,

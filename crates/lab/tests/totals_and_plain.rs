@@ -7,8 +7,7 @@ use veilsum_cluster::offline::kmeans::weighted_lloyd;
 use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
-    Algorithm, Centres, Domain, Method, MethodError, Outcome, Prepared, Recipe, Rows, Run, Scaling, Step, Totals,
-    pooled,
+    Algorithm, Centres, Domain, Error, Method, Outcome, Prepared, Recipe, Rows, Run, Scaling, Step, Totals, pooled,
 };
 use veilsum_lab::comparison::{central, ffcm, fkm};
 use veilsum_testkit::data::{max_difference, prepare_all};
@@ -107,7 +106,7 @@ fn more_clusters_than_rows_is_an_error() {
     let start = Centres::from_rows(&[vec![0.0, 0.0], vec![1.0, 1.0]]).unwrap();
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: ROUNDS };
     let error = pooled::plain_federated(&mut recipe(fcm, &start).run(&domain(), 2).unwrap(), &sites).unwrap_err();
-    assert!(matches!(error, veilsum_cluster::DriveError::Method(MethodError::TooFewRows { k: 2 })), "{error}");
+    assert!(matches!(error, Error::TooFewRows { k: 2 }), "{error}");
 }
 
 proptest! {
@@ -302,10 +301,7 @@ fn duplicates_constant_columns_and_more_clusters_than_rows() {
                 // Too few distinct rows for three anchors or three feature vectors is a plain error, not a panic.
                 match pooled::plain_federated(&mut begin(algorithm, &start, sites.len() as u32), &sites) {
                     Ok(outcome) => sensible(&outcome),
-                    Err(error) => assert!(
-                        matches!(error, veilsum_cluster::DriveError::Method(MethodError::TooFewAnchors { .. })),
-                        "{error}"
-                    ),
+                    Err(error) => assert!(matches!(error, Error::TooFewAnchors { .. }), "{error}"),
                 }
             }
         }

@@ -6,6 +6,7 @@
 
 mod answer;
 mod change;
+pub(crate) mod digits;
 mod federations;
 mod file;
 mod guests;
@@ -32,13 +33,10 @@ pub use guests::{Guest, GuestList, Knocked, Run, Said, Stage};
 pub use invitation::{invitation_line, parse_invitation};
 pub use key::{Card, check_address, load_card, load_identity, load_rekey, write_card, write_key, write_rekey};
 pub use meeting::Begun;
-pub(crate) use model::read_model_with_bytes;
-pub use model::{read_model, write_model};
+pub use model::{read_model, rows_of, write_model};
 pub use offered::Offered;
 pub use plan::{load_plan, write_plan};
-pub use roster::{
-    load_roster, load_roster_document, load_signed_roster, sign_next, write_roster, write_roster_document,
-};
+pub use roster::{load_roster, load_roster_document, sign_next, write_roster, write_roster_document};
 pub use rows::{DEFAULT_MEMORY, RowsFrom};
 pub use schema::{
     Fit, MAX_SCHEMA, Reading, Taken, adopt_schema, fit_of, header_of, keep_schema, load_schema, other_schema,
@@ -58,8 +56,8 @@ use crate::{
     foreign::Foreign,
     plan::OutOfBox,
     question::Question,
-    release::{DataError, Origin, Precision, Prepared, Rows},
-    table::{self, Batches, Checked, OwnRows, Reader, Table, TableSpec},
+    release::{ClusterError, Origin, Precision, Prepared, Rows},
+    table::{self, Batches, Checked, OwnRows, Reader, Table, TableSpec, size},
 };
 
 /// Both documents with their signatures, verified: for a client in another language, which verifies them itself.
@@ -69,7 +67,7 @@ use crate::{
 pub fn load_signed(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Result<(SignedRoster, SignedTerms), Failure> {
     let (roster, plan) = (roster.as_ref(), plan.as_ref());
     let federation = load_federation(roster, plan)?;
-    Ok((load_signed_roster(roster)?, plan::load_signed_plan(plan, &federation.roster)?))
+    Ok((load_roster_document(roster)?.signed, plan::load_signed_plan(plan, &federation.roster)?))
 }
 
 /// The same from the texts of both; errors call them `roster.toml` and `plan.toml`.
@@ -78,7 +76,7 @@ pub fn load_signed(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Result<(
 /// A [`Failure`] that says which of them is wrong.
 pub fn parse_signed(roster: &str, plan: &str) -> Result<(SignedRoster, SignedTerms, Federation), Failure> {
     let (of_roster, of_plan) = (Path::new("roster.toml"), Path::new("plan.toml"));
-    let roster = roster::parse_roster(of_roster, roster)?;
+    let roster = roster::parse_roster(of_roster, roster)?.signed;
     let terms = plan::parse_signed_plan(of_plan, plan, &roster.roster)?;
     let verified = terms
         .clone()
@@ -146,7 +144,7 @@ fn room(from: &RowsFrom, numbers: u64, number: u64) -> u64 {
 /// Whether the rows are where they can be read more than once.
 fn read_often(from: &RowsFrom) -> Result<(), Failure> {
     let pipe = std::fs::metadata(&from.data).is_ok_and(|of| !of.is_file() && !of.is_dir());
-    let (which, key) = match (&from.rules.persons, from.rules.precision) {
+    let (which, key) = match (&from.rules.person, from.rules.precision) {
         (Some(_), _) => ("cut to so many of a person are read twice", "person"),
         (None, Precision::Single) => ("that are held in single precision are read three times", "precision"),
         (None, Precision::Double) => return Ok(()),
@@ -171,7 +169,7 @@ fn ready(
     let domain = work.domain()?;
     let (values, labels) = table.drain();
     let named = work.labels.as_ref().zip(labels);
-    let fault = |e: DataError| in_file(&from.data, e.into());
+    let fault = |e: ClusterError| in_file(&from.data, e.into());
     let rows = Rows::new(values, domain.columns()).map_err(fault)?;
     let room = room(from, rows.as_slice().len() as u64, number);
     let mut prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?.with_room(room);
@@ -236,7 +234,7 @@ fn of_all_rows(federation: &Federation) -> Result<Option<&'static str>, Failure>
 fn streams(federation: &Federation, from: &RowsFrom, needed: u64) -> Result<(), Failure> {
     let Some(kind) = of_all_rows(federation)? else { return Ok(()) };
     let needed = needed.next_multiple_of(1 << 20);
-    let (needed, given) = (rows::shown(needed), rows::shown(from.memory()));
+    let (needed, given) = (size::shown(needed), size::shown(from.memory()));
     let what = format!(
         "{}: the plan asks a question about all rows at once ({kind}), and they take {needed} of memory where {given} are allowed",
         from.data.display()
@@ -262,7 +260,7 @@ fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Failur
         schema: federation.schema.clone(),
         ranges: false,
         within,
-        rules: Some(from.rules.clone()),
+        rules: from.rules.clone(),
         list: from.list.clone(),
         person_key: from.person_key()?,
         total: work.recipe.noise.is_some().then_some(domain),

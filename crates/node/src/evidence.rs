@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use veilsum_proto::{
     Rule,
     evidence::{Blame, Documents},
-    identity::{from_hex, to_hex},
+    identity::to_hex,
     message::{Kind, kind_of},
     roster::PartyId,
     suite::Hash,
 };
 
 use crate::{
-    documents::{Federation, fingerprint, roster_fingerprint},
+    documents::{Federation, digits, fingerprint, roster_fingerprint},
     error::{Code, Failure},
     files::{self, Existing},
     method_session::MethodSession,
@@ -57,8 +57,10 @@ struct File {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FrameText {
-    directory: String,
-    frame: String,
+    #[serde(with = "digits")]
+    directory: Hash,
+    #[serde(with = "digits")]
+    frame: Vec<u8>,
 }
 
 /// What evidence shows.
@@ -84,7 +86,7 @@ pub fn write(
     case: Case,
     frames: &[Said],
 ) -> Result<PathBuf, Failure> {
-    let text = |said: &Said| FrameText { directory: said.directory.to_string(), frame: to_hex(&said.frame) };
+    let text = |said: &Said| FrameText { directory: said.directory, frame: said.frame.clone() };
     let file = File {
         format: FORMAT.into(),
         roster: federation.roster.hash().to_string(),
@@ -127,15 +129,8 @@ pub fn verify(path: &Path, federation: &Federation) -> Result<Finding, Failure> 
             ));
         }
     }
-    let frames: Option<Vec<Said>> = file
-        .frames
-        .iter()
-        .map(|f| {
-            let directory = <[u8; 32]>::try_from(from_hex(&f.directory)?).ok()?;
-            Some(Said { directory: Hash(directory), frame: from_hex(&f.frame)? })
-        })
-        .collect();
-    let frames = frames.ok_or_else(|| unusable("a frame in it is not hexadecimal".into()))?;
+    let said = |FrameText { directory, frame }| Said { directory, frame };
+    let frames: Vec<Said> = file.frames.into_iter().map(said).collect();
     let accused = party(federation, &file.accused).ok_or_else(|| {
         unusable(format!("it accuses {:?}, who is not on the roster", crate::app_messages::clean(&file.accused)))
     })?;

@@ -196,151 +196,63 @@ enum Access {
 }
 
 fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Result<(), FileError> {
-    let failed = |source| FileError::Write { path: path.to_owned(), source };
     let exists = || FileError::Exists { path: path.to_owned() };
-    let name = path.file_name().ok_or_else(|| FileError::NoName { path: path.to_owned() })?;
-    let folder = folder_of(path);
     // Looked up first only to spare the work; what decides is the link below.
     if existing == Existing::Refuse && fs::symlink_metadata(path).is_ok() {
         return Err(exists());
     }
-    let (draft, mut file) = Draft::create(folder, name, access).map_err(failed)?;
+    let mut draft = Replacement::create(path, access)?;
     if access == Access::Public
         && let Ok(old) = fs::symlink_metadata(path)
         && old.is_file()
     {
         // Somebody may have closed the older file to others: the new one must not open it again.
-        file.set_permissions(old.permissions()).map_err(failed)?;
+        draft.file.set_permissions(old.permissions()).map_err(failed(path))?;
     }
-    file.write_all(bytes).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
-    drop(file);
+    draft.file.write_all(bytes).map_err(failed(path))?;
+    draft.sync()?;
     match existing {
-        Existing::Replace => draft.rename(path).map_err(failed)?,
+        Existing::Replace => draft.take_name()?,
         // A hard link, unlike a rename, fails where the name is taken, even if that happened just now.
         Existing::Refuse => match fs::hard_link(&draft.path, path) {
-            Ok(()) => drop(draft),
+            Ok(()) => Folder::of(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
             // A file system without hard links: look again, then rename, with an instant between the two.
             Err(_) if fs::symlink_metadata(path).is_ok() => return Err(exists()),
-            Err(_) => draft.rename(path).map_err(failed)?,
+            Err(_) => draft.take_name()?,
         },
     }
-    sync_folder(folder).map_err(failed)
+    .sync()
 }
 
-/// A secret that is to replace a file, in two steps, so that several files go to the disk side by side: its bytes are there before it
-/// takes the name, and the name is there once its folder is.
+/// What became of the file at `path` where the system did not let it be written.
+fn failed(path: &Path) -> impl Fn(io::Error) -> FileError {
+    move |source| FileError::Write { path: path.to_owned(), source }
+}
+
+/// A file that is to become that at `target`, in two steps, so that several files go to the disk side by side: its bytes are there before
+/// it takes the name, and the name is there once its folder is. Until then its own name is one that nobody looks for; it is removed unless it
+/// took the other.
 pub(crate) struct Replacement {
+    target: PathBuf,
     path: PathBuf,
-    draft: Draft,
     file: File,
 }
 
 impl Replacement {
-    /// Writes it beside the file at `path`.
+    /// Writes a secret beside the file at `path`.
     ///
     /// # Errors
     /// A [`FileError`] where it cannot be written.
     pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<Replacement, FileError> {
-        let failed = |source| FileError::Write { path: path.to_owned(), source };
-        let name = path.file_name().ok_or_else(|| FileError::NoName { path: path.to_owned() })?;
-        let (draft, mut file) = Draft::create(folder_of(path), name, Access::Private).map_err(failed)?;
-        file.write_all(bytes).map_err(failed)?;
-        Ok(Replacement { path: path.to_owned(), draft, file })
+        let mut draft = Replacement::create(path, Access::Private)?;
+        draft.file.write_all(bytes).map_err(failed(path))?;
+        Ok(draft)
     }
 
-    /// Waits until its bytes are on disk.
-    ///
-    /// # Errors
-    /// A [`FileError`] where they may not be.
-    pub(crate) fn sync(&self) -> Result<(), FileError> {
-        self.file.sync_all().map_err(|source| FileError::Write { path: self.path.clone(), source })
-    }
-
-    /// Takes the name; gives the folder that is to be brought to the disk.
-    ///
-    /// # Errors
-    /// A [`FileError`] where it cannot take it.
-    pub(crate) fn take_name(self) -> Result<Folder, FileError> {
-        let Replacement { path, draft, .. } = self;
-        draft.rename(&path).map_err(|source| FileError::Write { path: path.clone(), source })?;
-        Ok(Folder(folder_of(&path).to_owned()))
-    }
-}
-
-/// A folder in which a file has taken a name.
-#[derive(PartialEq)]
-pub(crate) struct Folder(pub(crate) PathBuf);
-
-impl Folder {
-    /// Waits until the names in it are on disk.
-    ///
-    /// # Errors
-    /// A [`FileError`] where they may not be.
-    pub(crate) fn sync(&self) -> Result<(), FileError> {
-        sync_folder(&self.0).map_err(|source| FileError::Write { path: self.0.clone(), source })
-    }
-}
-
-/// A file that is written bit by bit, for its owner's eyes alone. It takes its name, in place of an older one, when it is whole; until
-/// then, and where it never becomes so, what was there stays as it was.
-pub struct Growing {
-    path: PathBuf,
-    draft: Draft,
-    file: io::BufWriter<File>,
-}
-
-impl Growing {
-    /// Begins a file that will be at `path`.
-    ///
-    /// # Errors
-    /// A [`FileError`] where its folder cannot be written to.
-    pub fn create(path: impl AsRef<Path>) -> Result<Growing, FileError> {
-        let path = path.as_ref().to_owned();
-        let name = path.file_name().ok_or_else(|| FileError::NoName { path: path.clone() })?;
-        let (draft, file) = Draft::create(folder_of(&path), name, Access::Private)
-            .map_err(|source| FileError::Write { path: path.clone(), source })?;
-        Ok(Growing { draft, file: io::BufWriter::new(file), path })
-    }
-
-    /// It is whole.
-    ///
-    /// # Errors
-    /// A [`FileError`] where it cannot be brought to the disk.
-    pub fn finish(self) -> Result<(), FileError> {
-        let Growing { path, draft, mut file } = self;
-        let done = file.flush().and_then(|()| file.get_ref().sync_all());
-        let done = done.and_then(|()| draft.rename(&path)).and_then(|()| sync_folder(folder_of(&path)));
-        done.map_err(|source| FileError::Write { path, source })
-    }
-}
-
-impl Write for Growing {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    }
-}
-
-/// A file under a name that nobody looks for; it is removed unless it was renamed.
-struct Draft {
-    path: PathBuf,
-}
-
-impl Draft {
-    fn create(folder: &Path, name: &std::ffi::OsStr, access: Access) -> io::Result<(Self, File)> {
+    fn create(target: &Path, access: Access) -> Result<Replacement, FileError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = target.file_name().ok_or_else(|| FileError::NoName { path: target.to_owned() })?;
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -355,26 +267,104 @@ impl Draft {
             let mut draft = OsString::from(".");
             draft.push(name);
             draft.push(format!(".{}-{}.new", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-            let path = folder.join(draft);
+            let path = folder_of(target).join(draft);
             match options.open(&path) {
-                Ok(file) => return Ok((Self { path }, file)),
+                Ok(file) => return Ok(Replacement { target: target.to_owned(), path, file }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
+                Err(error) => return Err(failed(target)(error)),
             }
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, "too many unfinished files of earlier runs are in the folder"))
+        let why = "too many unfinished files of earlier runs are in the folder";
+        Err(failed(target)(io::Error::new(io::ErrorKind::AlreadyExists, why)))
     }
 
-    fn rename(self, target: &Path) -> io::Result<()> {
+    /// Waits until its bytes are on disk.
+    ///
+    /// # Errors
+    /// A [`FileError`] where they may not be.
+    pub(crate) fn sync(&self) -> Result<(), FileError> {
+        self.file.sync_all().map_err(failed(&self.target))
+    }
+
+    /// Takes the name; gives the folder that is to be brought to the disk.
+    ///
+    /// # Errors
+    /// A [`FileError`] where it cannot take it.
+    pub(crate) fn take_name(self) -> Result<Folder, FileError> {
         // Dropping `self` then finds nothing to remove; where the renaming fails, it removes the draft.
-        fs::rename(&self.path, target)
+        fs::rename(&self.path, &self.target).map_err(failed(&self.target))?;
+        Ok(Folder::of(&self.target))
     }
 }
 
-impl Drop for Draft {
+impl Drop for Replacement {
     fn drop(&mut self) {
         // Nobody could act on a failure: the draft is then left for the operator to find.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// A folder in which a file has taken a name.
+#[derive(PartialEq)]
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    fn of(path: &Path) -> Folder {
+        Folder(folder_of(path).to_owned())
+    }
+
+    /// Waits until the names in it are on disk.
+    ///
+    /// # Errors
+    /// A [`FileError`] where they may not be.
+    pub(crate) fn sync(&self) -> Result<(), FileError> {
+        sync_folder(&self.0).map_err(failed(&self.0))
+    }
+}
+
+/// A file that is written bit by bit, for its owner's eyes alone. It takes its name, in place of an older one, when it is whole; until
+/// then, and where it never becomes so, what was there stays as it was.
+pub struct Growing {
+    draft: Replacement,
+    ahead: io::BufWriter<File>,
+}
+
+impl Growing {
+    /// Begins a file that will be at `path`.
+    ///
+    /// # Errors
+    /// A [`FileError`] where its folder cannot be written to.
+    pub fn create(path: impl AsRef<Path>) -> Result<Growing, FileError> {
+        let draft = Replacement::create(path.as_ref(), Access::Private)?;
+        let file = draft.file.try_clone().map_err(failed(path.as_ref()))?;
+        Ok(Growing { draft, ahead: io::BufWriter::new(file) })
+    }
+
+    /// It is whole.
+    ///
+    /// # Errors
+    /// A [`FileError`] where it cannot be brought to the disk.
+    pub fn finish(mut self) -> Result<(), FileError> {
+        self.ahead.flush().map_err(failed(&self.draft.target))?;
+        self.draft.sync()?;
+        self.draft.take_name()?.sync()
+    }
+}
+
+impl Write for Growing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.ahead.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.ahead.flush()
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
     }
 }
 

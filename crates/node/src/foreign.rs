@@ -13,7 +13,7 @@ use veilsum_cluster::{Batch, Domain, OutOfBox, Scaling, SumStep};
 
 use crate::{
     agreed::{self, Federation},
-    answerer::{Answerer, AnswererError, Hash, digest_of},
+    answerer::{Answerer, Hash, digest_of},
     error::Failure,
     question::Question,
     release::Origin,
@@ -163,9 +163,9 @@ impl Answerer for Foreign {
         self.digest
     }
 
-    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, AnswererError> {
+    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure> {
         let blocks: Vec<(usize, i32)> = steps.iter().map(|step| (step.len, step.fraction_bits)).collect();
-        let source = |fault: Fault| AnswererError::Source { what: fault.to_string(), next: fault.advice() };
+        let source = |fault: Fault| Failure::input(&fault, fault.advice());
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.words(batch, &blocks).map_err(source)
     }

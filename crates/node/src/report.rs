@@ -235,46 +235,36 @@ pub fn centres(result: &RunResult) -> String {
     if let Some(found) = &result.description {
         return described(found);
     }
-    let mut out = String::new();
     let shown = result.columns.len().min(8);
     let clusters = &result.clusters;
     let sized = clusters.sizes.iter().any(Option::is_some);
-    out.push_str("  cluster");
-    if sized {
-        let _ = write!(out, " {:>8}", "rows");
-    }
-    let _ = write!(out, " {:>12}", "mass");
-    for c in &result.columns[..shown] {
-        let _ = write!(out, " {:>12}", shorten(c));
-    }
+    // Rows, where they are known, and then numbers.
+    let line = |first: String, size: String, rest: Vec<String>| {
+        let size = if sized { format!(" {size:>8}") } else { String::new() };
+        let rest: String = rest.iter().map(|cell| format!(" {cell:>12}")).collect();
+        format!("{first}{size}{rest}")
+    };
+    let names = ["mass".to_owned()].into_iter().chain(result.columns[..shown].iter().map(|name| shorten(name)));
+    let mut out = line("  cluster".into(), "rows".into(), names.collect());
     let rest = result.columns.len() - shown;
     if rest > 0 {
         let _ = write!(out, "  (+{})", counted(rest, "column"));
     }
     out.push('\n');
+    let or_none = |value: Option<String>| value.unwrap_or_else(|| "–".into());
     for (i, row) in result.centres.iter().enumerate() {
-        let _ = write!(out, "  {i:>7}");
-        if sized {
-            let size = clusters.sizes.get(i).copied().flatten();
-            let _ = write!(out, " {:>8}", size.map_or_else(|| "–".into(), |size| size.to_string()));
-        }
-        let mass = clusters.mass.get(i).copied().flatten();
-        let mass = mass.map_or_else(|| "–".into(), |mass| format!("{mass:.2}"));
-        let _ = write!(out, " {:>12}", unless_drowned(result, &format!("/mass/{i}"), mass));
-        for (column, v) in row[..shown.min(row.len())].iter().enumerate() {
-            let v = unless_drowned(result, &format!("/centres/{i}/{column}"), format!("{v:.5}"));
-            let _ = write!(out, " {v:>12}");
-        }
+        let size = clusters.sizes.get(i).copied().flatten().map(|size| size.to_string());
+        let mass = clusters.mass.get(i).copied().flatten().map(|mass| format!("{mass:.2}"));
+        let mut cells = vec![unless_drowned(result, &format!("/mass/{i}"), or_none(mass))];
+        let cell =
+            |(column, v): (usize, &f64)| unless_drowned(result, &format!("/centres/{i}/{column}"), format!("{v:.5}"));
+        cells.extend(row[..shown.min(row.len())].iter().enumerate().map(cell));
+        out += &line(format!("  {i:>7}"), or_none(size), cells);
         out.push('\n');
         if let Some(errors) = &result.errors {
-            let _ = write!(out, "       ± ");
-            if sized {
-                let _ = write!(out, "{:>9}", "");
-            }
-            let _ = write!(out, "{:>12.2}", errors.mass[i]);
-            for error in &errors.centres[i][..shown.min(row.len())] {
-                let _ = write!(out, " {error:>12.5}");
-            }
+            let each = errors.centres[i][..shown.min(row.len())].iter().map(|error| format!("{error:.5}"));
+            let cells = [format!("{:.2}", errors.mass[i])].into_iter().chain(each).collect();
+            out += &line("       ±".into(), String::new(), cells);
             out.push('\n');
         }
     }
@@ -463,7 +453,7 @@ fn curve(result: &RunResult) -> String {
     out
 }
 
-/// What `veilsum server` says of a run: with `json` one document, else a text.
+/// What the coordinator's `veilsum run` says of a run: with `json` one document, else a text.
 pub fn of_server(result: &RunResult, written: &[PathBuf], json: bool) -> String {
     if json {
         return document(result, None).to_string();

@@ -299,7 +299,7 @@ pub fn masked(
     };
     let mut stage = Stage::new(n, PartyId::Coordinator, terms, Box::new(answer))?;
     stage.until(|e| matches!(e, aggregator::Event::DeckReady { .. }))?;
-    let failed = |e: veilsum_cluster::MethodError| Failure::input(e, "");
+    let failed = |e: veilsum_cluster::Error| Failure::input(e, "");
     let run = recipe.run(domain, n as u32).map_err(failed)?;
     let terms = method_session::Terms { domain: domain.clone(), form, sampling, judge: Judge::Coordinator };
     let mut conversation = MethodSession::begin(run, terms)?;

@@ -161,7 +161,7 @@ pub(crate) fn answer<'py>(
     Ok((PyArray1::from_vec(py, words), rows, bad))
 }
 
-/// The words of a site whose rows are in this file, folder or pattern, as `veilsum client --data` reads them: in memory where they fit into
+/// The words of a site whose rows are in this file, folder or pattern, as `veilsum run --data` reads them: in memory where they fit into
 /// so many bytes, else streamed.
 #[pyfunction]
 #[pyo3(signature = (planned, question, data, memory=None))]

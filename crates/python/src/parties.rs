@@ -204,7 +204,7 @@ impl Party {
 
 #[pymethods]
 impl Party {
-    /// A site with the options of `veilsum client`; rows (n x d) in place of the file.
+    /// A site with the options of `veilsum run`; rows (n x d) in place of the file.
     #[staticmethod]
     #[pyo3(signature = (options, rows=None))]
     fn site(py: Python<'_>, options: Vec<OsString>, rows: Option<PyReadonlyArray2<'_, f64>>) -> PyResult<Party> {
@@ -224,7 +224,7 @@ impl Party {
         made.map_err(raised)
     }
 
-    /// The coordinator with the options of `veilsum server`.
+    /// The coordinator with the options of `veilsum run`.
     #[staticmethod]
     fn coordinator(py: Python<'_>, options: Vec<OsString>) -> PyResult<Party> {
         let made = py.detach(|| {
@@ -240,7 +240,7 @@ impl Party {
         made.map_err(raised)
     }
 
-    /// The intermediary with the options of `veilsum intermediary`.
+    /// The intermediary with the options of `veilsum run`.
     #[staticmethod]
     fn intermediary(py: Python<'_>, options: Vec<OsString>) -> PyResult<Party> {
         let made = py.detach(|| {

@@ -4,12 +4,12 @@ use numpy::{Element, PyArray1, PyArray2, PyReadonlyArray2, PyReadonlyArray3, PyU
 use pyo3::{exceptions::PyValueError, prelude::*};
 use rayon::prelude::*;
 use veilsum_cluster::{
-    Algorithm, Centres, DataError, Outcome, Prepared, Recipe, distance,
+    Algorithm, Centres, Error, Outcome, Prepared, Recipe, distance,
     method::{Seeding, Validity},
     offline, pooled,
     random::Stream,
 };
-use veilsum_node::error::{Failure, bad_method};
+use veilsum_node::error::Failure;
 
 use crate::failure::raised;
 
@@ -30,7 +30,7 @@ fn centres_of(array: &Numbers<'_>) -> PyResult<Centres> {
 fn same_columns(x: &Numbers<'_>, centres: &Centres) -> PyResult<usize> {
     let found = x.shape()[1];
     if found != centres.columns() {
-        return Err(raised(DataError::ColumnMismatch { expected: centres.columns(), found }));
+        return Err(raised(Error::ColumnMismatch { expected: centres.columns(), found }));
     }
     Ok(found)
 }
@@ -62,11 +62,8 @@ pub(crate) fn fit<'py>(
                 validity,
                 ..Recipe::plain(algorithm.clone(), u32::try_from(k).unwrap_or(u32::MAX), Seeding::Given { centres })
             };
-            let mut run = recipe.run(rows.domain(), 1).map_err(bad_method)?;
-            let outcome = pooled::run(&mut run, &rows).map_err(|e| match e {
-                veilsum_cluster::DriveError::Method(e) => bad_method(e),
-                other => Failure::input(other, ""),
-            })?;
+            let mut run = recipe.run(rows.domain(), 1)?;
+            let outcome = pooled::run(&mut run, &rows)?;
             if best.as_ref().is_none_or(|known| outcome.objective < known.objective) {
                 best = Some(outcome);
             }

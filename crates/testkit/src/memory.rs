@@ -44,7 +44,7 @@ impl Carrier for Memory {
             let address = wanted.ok_or_else(|| CarrierError::Bind {
                 kind: "in-memory",
                 addr: at,
-                source: std::io::ErrorKind::AddrInUse.into(),
+                source: Arc::new(std::io::ErrorKind::AddrInUse.into()),
             })?;
             ports.insert(address, Listening { key: credentials.public_key(), door });
             Ok(Box::new(Open { memory: self.clone(), address }) as Box<dyn Port>)

@@ -337,38 +337,40 @@ impl Parties {
         veilsum(&args).expect(0);
     }
 
-    fn role(&self, role: &str, name: &str, own: &[(&str, &str)], more: &[&str]) -> Vec<String> {
+    /// The words of a party's run: the coordinator's has no fingerprint to be told, and a site agrees to its plan.
+    fn role(&self, name: &str, own: &[(&str, &str)], more: &[&str]) -> Vec<String> {
         let mut all: Vec<(&str, String)> = vec![("--roster", self.path("roster.toml"))];
         all.extend([("--plan", self.path("plan.toml")), ("--key", self.path(&format!("{name}.key")))]);
         all.extend(own.iter().map(|(option, file)| (*option, self.path(file))));
         // A later option of the same name takes the place of an earlier one.
         let given = |option: &str| more.contains(&option);
         let kept = all.into_iter().filter(|(option, _)| !given(option));
-        let head = std::iter::once(role.to_owned()).chain(kept.flat_map(|(option, file)| [option.to_owned(), file]));
+        let head = std::iter::once("run".to_owned()).chain(kept.flat_map(|(option, file)| [option.to_owned(), file]));
         let mut args: Vec<String> = head.chain(more.iter().map(|m| (*m).to_owned())).collect();
         // What another member's operator would have read out.
         let roster = args.iter().position(|arg| arg == "--roster").map(|at| args[at + 1].clone()).expect("a roster");
-        if role != "server" && Path::new(&roster).exists() {
+        if name != "lead" && Path::new(&roster).exists() {
             args.extend(["--roster-fingerprint".into(), fingerprint_of(&roster)]);
         }
-        if role == "client" {
+        if name.starts_with("site-") {
             agree(&args);
         }
         args
     }
 
     pub fn server(&self, more: &[&str]) -> Vec<String> {
-        self.role("server", "lead", &[("--out", "out")], more)
+        self.role("lead", &[("--out", "out")], more)
     }
 
     pub fn intermediary(&self, more: &[&str]) -> Vec<String> {
-        self.role("intermediary", "counter", &[], more)
+        self.role("counter", &[], more)
     }
 
     /// Site `i`, from 1.
     pub fn client(&self, i: usize, more: &[&str]) -> Vec<String> {
-        let own = ["csv", "state", "model"].map(|end| format!("site-{i}.{end}"));
-        let own = [("--data", &*own[0]), ("--state", &*own[1]), ("--model", &*own[2]), ("--policy", "toy.toml")];
-        self.role("client", &format!("site-{i}"), &own, more)
+        let name = format!("site-{i}");
+        let own = ["csv", "state"].map(|end| format!("{name}.{end}"));
+        let own = [("--data", &*own[0]), ("--state", &*own[1]), ("--out", &*name), ("--policy", "toy.toml")];
+        self.role(&name, &own, more)
     }
 }

@@ -19,12 +19,12 @@
 use super::description::Description;
 use super::gmm::even;
 use super::shaped::first;
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use super::update::{Fit, Round, Walls, moved};
 use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, Moments, tamed};
 use crate::shape::{add_square, extents, stretched, triangle};
-use crate::totals_check::{SLACK, check_values, check_weights};
-use crate::{Centres, Domain, MethodError, Query};
+use crate::totals_check::{SLACK, check_values, check_weights, plausible_moments};
+use crate::{Centres, Domain, Error, Query};
 
 /// The smallest variance of [`ShapedSums`](crate::query::ShapedSums), which a description does not use.
 const FLOOR: f64 = 1e-6;
@@ -65,13 +65,12 @@ fn spread(domain: &Domain, mean: &Centres) -> Query {
 }
 
 /// All questions of a description, the last one around the middle of the box: for sizes and precision.
-pub(crate) fn questions(domain: &Domain, bins: u32) -> Result<Vec<Query>, MethodError> {
+pub(crate) fn questions(domain: &Domain, bins: u32) -> Result<Vec<Query>, Error> {
     let middle = |column| {
         let (low, high) = domain.working_interval(column);
         low + (high - low) / 2.0
     };
-    let middle = Centres::new(1, domain.columns(), (0..domain.columns()).map(middle).collect())
-        .map_err(|error| MethodError::parameter(error.to_string()))?;
+    let middle = Centres::new(1, domain.columns(), (0..domain.columns()).map(middle).collect())?;
     let counts = histogram(domain, bins).map(Query::from);
     Ok(counts.into_iter().chain([Moments { around: None }.into(), spread(domain, &middle)]).collect())
 }
@@ -91,21 +90,27 @@ impl Named for DescribeSpec {
 }
 
 impl Spec for DescribeSpec {
-    /// The mean is found once; what is asked before is preparation.
-    fn rounds(&self) -> u32 {
-        1
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: 1,
+            tolerance_under_noise: Some(0.0),
+            shares_rows: true,
+            is_exact: true,
+            describes: Some(self.bins),
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
         vec![first(centres, even(centres.k()), FLOOR).into()]
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         if !(2..=MAX_BINS).contains(&self.bins) {
-            return Err(MethodError::parameter(format!("a histogram has 2 to {MAX_BINS} bins")));
+            return Err(Error::parameter(format!("a histogram has 2 to {MAX_BINS} bins")));
         }
         if at.start.k() != 1 {
-            return Err(MethodError::parameter("a description has no clusters: K is 1"));
+            return Err(Error::parameter("a description has no clusters: K is 1"));
         }
         let d = at.domain.columns();
         let phase = if at.domain.numbers() > 0 { Phase::Counts } else { Phase::Sums };
@@ -119,24 +124,7 @@ impl Spec for DescribeSpec {
             histograms: Vec::new(),
         };
         let (domain, fit) = (at.domain.clone(), Fit::at(at.start.clone()));
-        let (walls, noisy) = (Walls::fine(&domain), at.noisy);
-        Ok(Box::new(Describing { bins: self.bins, walls, domain, phase, fit, shift: 0.0, found, noisy }))
-    }
-
-    fn sums_groups(&self) -> bool {
-        false
-    }
-
-    fn is_exact(&self) -> bool {
-        true
-    }
-
-    fn tolerance_under_noise(&self) -> Option<f64> {
-        Some(0.0)
-    }
-
-    fn describes(&self) -> Option<u32> {
-        Some(self.bins)
+        Ok(Box::new(Describing { bins: self.bins, domain, phase, fit, shift: 0.0, found, noisy: at.noisy }))
     }
 }
 
@@ -156,7 +144,6 @@ enum Phase {
 struct Describing {
     bins: u32,
     domain: Domain,
-    walls: Walls,
     phase: Phase,
     /// Its one centre is the mean of all rows, once that is known.
     fit: Fit,
@@ -191,17 +178,17 @@ fn on_simplex(values: &[f64], sum: f64) -> Vec<f64> {
 }
 
 /// A number of rows, which is a whole one but for rounding.
-fn whole(rows: f64, known: Option<u64>) -> Result<u64, MethodError> {
+fn whole(rows: f64, known: Option<u64>) -> Result<u64, Error> {
     check_weights(&[rows], known, "rows")?;
     if rows < 0.5 {
-        return Err(MethodError::implausible("there are no rows"));
+        return Err(Error::implausible("there are no rows"));
     }
     Ok(rows.round() as u64)
 }
 
 impl Describing {
     /// Under noise, the totals that rows could have given and that are nearest to these.
-    fn plausible(&self, values: &[f64]) -> Result<Vec<f64>, MethodError> {
+    fn plausible(&self, values: &[f64]) -> Result<Vec<f64>, Error> {
         let (d, each) = (self.domain.columns(), self.bins as usize + 1);
         if self.phase == Phase::Counts {
             check_values(values, self.domain.numbers() * each)?;
@@ -210,17 +197,9 @@ impl Describing {
         let around = self.fit.centres.row(0);
         let products = self.phase == Phase::Spread && correlates(&self.domain);
         check_values(values, if products { 1 + d + triangle(d) + 1 } else { 1 + d })?;
-        let mut values = values.to_vec();
-        let rows = values[0].round().max(1.0);
-        values[0] = rows;
-        for column in 0..d {
-            let (low, high) = self.domain.working_interval(column);
-            let ends = match self.phase == Phase::Spread && !products {
-                true => (0.0, (high - low) * (high - low) / 4.0),
-                false => (low, high),
-            };
-            values[1 + column] = values[1 + column].clamp(rows * ends.0, rows * ends.1);
-        }
+        let ends: Vec<(f64, f64)> = (0..d).map(|column| self.domain.working_interval(column)).collect();
+        let mut values = plausible_moments(values, &ends, self.phase == Phase::Spread && !products);
+        let rows = values[0];
         if products {
             let by = extents(&self.domain);
             let off = |column: usize| (values[1 + column] / rows - around[column]) / by[column];
@@ -234,17 +213,17 @@ impl Describing {
         Ok(values)
     }
 
-    fn take_counts(&mut self, values: &[f64], known: Option<u64>) -> Result<(), MethodError> {
+    fn take_counts(&mut self, values: &[f64], known: Option<u64>) -> Result<(), Error> {
         let each = self.bins as usize + 1;
         check_values(values, self.domain.numbers() * each)?;
         if values.iter().any(|count| *count < -0.5) {
-            return Err(MethodError::implausible("a bin has a negative number of rows"));
+            return Err(Error::implausible("a bin has a negative number of rows"));
         }
         let rows = whole(values.iter().take(each).sum(), known)?;
         for counts in values.chunks_exact(each) {
             // No row lies below the box.
             if counts[0] > 0.5 || (counts.iter().sum::<f64>() - rows as f64).abs() > 0.5 + SLACK * rows as f64 {
-                return Err(MethodError::implausible("the bins do not add up to the number of rows"));
+                return Err(Error::implausible("the bins do not add up to the number of rows"));
             }
             self.found.histograms.push(counts[1..].iter().map(|count| count.round().max(0.0) as u64).collect());
         }
@@ -253,23 +232,23 @@ impl Describing {
         Ok(())
     }
 
-    fn take_sums(&mut self, values: &[f64], known: Option<u64>) -> Result<(), MethodError> {
+    fn take_sums(&mut self, values: &[f64], known: Option<u64>, walls: &Walls) -> Result<(), Error> {
         check_values(values, 1 + self.domain.columns())?;
         self.found.rows = whole(values[0], known)?;
-        self.mean(&values[1..], values[0])?;
+        self.mean(&values[1..], values[0], walls)?;
         self.phase = Phase::Spread;
         Ok(())
     }
 
     /// Takes the mean that these sums give.
-    fn mean(&mut self, sums: &[f64], rows: f64) -> Result<(), MethodError> {
-        let (centres, shift) = moved(&self.fit.centres, sums, &[rows], Some(&self.walls))?;
+    fn mean(&mut self, sums: &[f64], rows: f64, walls: &Walls) -> Result<(), Error> {
+        let (centres, shift) = moved(&self.fit.centres, sums, &[rows], walls)?;
         self.found.means = centres.row(0).to_vec();
         (self.fit.centres, self.fit.weights, self.shift) = (centres, vec![rows], self.shift.max(shift));
         Ok(())
     }
 
-    fn take_spread(&mut self, values: &[f64], known: Option<u64>) -> Result<(), MethodError> {
+    fn take_spread(&mut self, values: &[f64], known: Option<u64>, walls: &Walls) -> Result<(), Error> {
         let d = self.domain.columns();
         let rows = values.first().copied().unwrap_or_default();
         if !correlates(&self.domain) {
@@ -280,7 +259,7 @@ impl Describing {
             check_values(values, 1 + d + triangle(d) + 1)?;
             let all = whole(rows, known)?;
             let around = self.fit.centres.row(0).to_vec();
-            self.mean(&values[1..=d], rows)?;
+            self.mean(&values[1..=d], rows, walls)?;
             let by = extents(&self.domain);
             let pairs = self.found.means.iter().zip(&around).zip(&by);
             let delta: Vec<f64> = pairs.map(|((new, old), by)| (new - old) / by).collect();
@@ -314,14 +293,14 @@ impl Iteration for Describing {
         }
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         let mut next = self.clone();
         let plausible = if self.noisy { Some(self.plausible(values)?) } else { None };
         let (values, rows) = plausible.as_deref().map_or((values, rows), |values| (values, None));
         match self.phase {
             Phase::Counts => next.take_counts(values, rows)?,
-            Phase::Sums => next.take_sums(values, rows)?,
-            Phase::Spread => next.take_spread(values, rows)?,
+            Phase::Sums => next.take_sums(values, rows, walls)?,
+            Phase::Spread => next.take_spread(values, rows, walls)?,
         }
         *self = next;
         Ok(self.fit.converged)
@@ -329,13 +308,5 @@ impl Iteration for Describing {
 
     fn fit(&self) -> Fit {
         self.fit.clone()
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.walls = walls.clone();
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }

@@ -27,11 +27,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use super::update::{Fit, Round, Walls, check_rounds, clear, hash, moved};
 use crate::distance::usable_fuzzifier;
 use crate::totals_check::{check_values, check_weights};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// Exact federated fuzzy c-means.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,35 +58,29 @@ impl Named for FcmSpec {
 }
 
 impl Spec for FcmSpec {
-    fn fuzzifier(&self) -> Option<f64> {
-        Some(self.m)
-    }
-
-    fn rounds(&self) -> u32 {
-        self.max_rounds
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: self.max_rounds,
+            fuzzifier: Some(self.m),
+            epsilon: Some(self.epsilon),
+            tolerance_under_noise: Some(self.epsilon),
+            shares_rows: true,
+            is_exact: true,
+            has_gap: true,
+            takes_any_metric: true,
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
         vec![Query::fuzzy_sums(centres.clone(), self.m)]
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         if !usable_fuzzifier(self.m) {
-            return Err(MethodError::Fuzzifier);
+            return Err(Error::Fuzzifier);
         }
         Updates::begin(*self, self.epsilon, self.max_rounds, true, at.start)
-    }
-
-    fn sums_groups(&self) -> bool {
-        false
-    }
-
-    fn is_exact(&self) -> bool {
-        true
-    }
-
-    fn tolerance_under_noise(&self) -> Option<f64> {
-        Some(self.epsilon)
     }
 }
 
@@ -101,7 +95,6 @@ pub(super) struct Updates<S> {
     fit: Fit,
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
-    walls: Option<Walls>,
 }
 
 impl<S: Spec + Clone + Send + 'static> Updates<S> {
@@ -112,10 +105,10 @@ impl<S: Spec + Clone + Send + 'static> Updates<S> {
         max_rounds: u32,
         shared: bool,
         start: &Centres,
-    ) -> Result<Box<dyn Iteration>, MethodError> {
+    ) -> Result<Box<dyn Iteration>, Error> {
         check_rounds(epsilon, max_rounds)?;
         let fit = Fit::at(start.clone());
-        Ok(Box::new(Self { spec, epsilon, max_rounds, shared, asked: vec![hash(&fit.centres)], fit, walls: None }))
+        Ok(Box::new(Self { spec, epsilon, max_rounds, shared, asked: vec![hash(&fit.centres)], fit }))
     }
 }
 
@@ -125,12 +118,12 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
     }
 
     /// Algorithm 1, the server's update: `V'_k = WS_k / U_k`, then the stop test on the shift.
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         let (k, columns) = (self.fit.centres.k(), self.fit.centres.columns());
         check_values(values, k * columns + k)?;
         let (sums, weights) = values.split_at(k * columns);
         check_weights(weights, rows.filter(|_| self.shared), "U")?;
-        let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), self.walls.as_ref())?;
+        let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), walls)?;
 
         // Nothing changes before everything has been checked: the caller may repeat the round after an error.
         self.fit.centres = moved;
@@ -155,13 +148,5 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
 
     fn fit(&self) -> Fit {
         self.fit.clone()
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.walls = Some(walls.clone());
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }

@@ -35,7 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use super::update::{Fit, Round, Walls, confined};
 use crate::distance::usable_fuzzifier;
 use crate::offline::features::{Feature, Radius, Rules, merge_pass, usable_params};
@@ -43,7 +43,7 @@ use crate::offline::wfcm;
 use crate::query::{FeatureParams, Features};
 use crate::random::Stream;
 use crate::totals_check::{check_values, check_weights};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 const LABEL: &[u8; 24] = b"veilsum ffcf starts v1  ";
 
@@ -77,12 +77,14 @@ impl Named for FfcfSpec {
 }
 
 impl Spec for FfcfSpec {
-    fn fuzzifier(&self) -> Option<f64> {
-        Some(self.m)
-    }
-
-    fn rounds(&self) -> u32 {
-        1
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: 1,
+            fuzzifier: Some(self.m),
+            anchors: Some(self.anchors),
+            features: Some(self.features.max),
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, anchors: &Centres) -> Vec<Query> {
@@ -90,25 +92,17 @@ impl Spec for FfcfSpec {
     }
 
     /// B anchors (B x d), or K if there was no seeding from totals.
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         let (k, anchors) = (at.start.k(), at.anchors.unwrap_or(at.start).clone());
         if !usable_fuzzifier(self.m) {
-            return Err(MethodError::Fuzzifier);
+            return Err(Error::Fuzzifier);
         }
-        usable_params(&self.features).map_err(MethodError::parameter)?;
+        usable_params(&self.features).map_err(Error::parameter)?;
         if anchors.k() < k {
-            return Err(MethodError::TooFewAnchors { k, anchors: anchors.k() });
+            return Err(Error::TooFewAnchors { k, anchors: anchors.k() });
         }
         let fit = Fit::at(Centres::finite(anchors.columns(), &anchors.as_slice()[..k * anchors.columns()]));
-        Ok(Box::new(Ffcf { spec: *self, anchors, k, seed: at.seed, fit, walls: None }))
-    }
-
-    fn anchors(&self, clusters: u32) -> Option<u32> {
-        Some(if self.anchors == 0 { clusters.saturating_mul(4).max(8) } else { self.anchors })
-    }
-
-    fn comparisons(&self, _: f64) -> f64 {
-        f64::from(self.features.max).powi(2)
+        Ok(Box::new(Ffcf { spec: *self, anchors, k, seed: at.seed, fit }))
     }
 }
 
@@ -119,34 +113,31 @@ struct Ffcf {
     k: usize,
     seed: u64,
     fit: Fit,
-    walls: Option<Walls>,
 }
 
 impl Ffcf {
     /// Clusters one feature vector for each anchor that has any. Nothing changes unless it succeeds.
-    fn cluster(&mut self, mut all: Vec<Feature>) -> Result<(), MethodError> {
+    fn cluster(&mut self, mut all: Vec<Feature>, walls: &Walls) -> Result<(), Error> {
         if all.len() < self.k {
-            return Err(MethodError::TooFewAnchors { k: self.k, anchors: all.len() });
+            return Err(Error::TooFewAnchors { k: self.k, anchors: all.len() });
         }
         if self.spec.merge {
             merge_all(&mut all, self.spec.features.tau, self.k);
         }
         let values: Vec<f64> = all.iter().flat_map(Feature::centre).collect();
-        let points = Centres::new(all.len(), self.anchors.columns(), values)
-            .map_err(|error| MethodError::implausible(error.to_string()))?;
+        let points = Centres::new(all.len(), self.anchors.columns(), values).map_err(Error::implausible)?;
         let weights: Vec<f64> = all.iter().map(|feature| feature.m).collect();
         let found = wfcm::best_of(&points, &weights, self.k, self.spec.m, &mut Stream::new(self.seed, LABEL));
         let history = vec![Round { round: 1, shift: found.shift }];
-        let centres =
-            self.walls.as_ref().map_or_else(|| found.centres.clone(), |walls| confined(&found.centres, &walls.domain));
+        let centres = confined(&found.centres, &walls.domain);
         self.fit = Fit { weights: found.weights, history, converged: found.converged, ..Fit::at(centres) };
         Ok(())
     }
 
     /// What an anchor's totals amount to.
-    fn feature(ls: &[f64], m: f64, q: f64) -> Result<Feature, MethodError> {
+    fn feature(ls: &[f64], m: f64, q: f64) -> Result<Feature, Error> {
         if q < 0.0 {
-            return Err(MethodError::implausible("a sum of squares is negative"));
+            return Err(Error::implausible("a sum of squares is negative"));
         }
         let ss = q - ls.iter().map(|sum| sum * (sum / m)).sum::<f64>();
         // Rounding may leave a hair below 0; N is not known and plays no part any more.
@@ -169,7 +160,7 @@ impl Iteration for Ffcf {
         self.spec.asks(&self.anchors).swap_remove(0)
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         let (b, d) = (self.anchors.k(), self.anchors.columns());
         check_values(values, b * (d + 2))?;
         let (ls, rest) = values.split_at(b * d);
@@ -178,19 +169,11 @@ impl Iteration for Ffcf {
         // A feature vector has the mass of a row at least.
         let some = (0..b).filter(|at| m[*at] > 0.5);
         let all = some.map(|at| Self::feature(&ls[at * d..(at + 1) * d], m[at], q[at])).collect::<Result<_, _>>()?;
-        self.cluster(all)?;
+        self.cluster(all, walls)?;
         Ok(true)
     }
 
     fn fit(&self) -> Fit {
         self.fit.clone()
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.walls = Some(walls.clone());
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }

@@ -47,12 +47,10 @@
 //! ```
 
 use super::rounds::{Averaging, Weights};
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
-use super::update::{Fit, Trail, Walls, clear};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use crate::distance::usable_fuzzifier;
 use crate::query::{LocalFuzzy, LocalSteps, Pull};
-use crate::totals_check::{check_values, check_weights};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// Weighted mean of local centres by index.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,12 +84,16 @@ impl Named for Average1Spec {
 }
 
 impl Spec for Average1Spec {
-    fn fuzzifier(&self) -> Option<f64> {
-        Some(self.m)
-    }
-
-    fn rounds(&self) -> u32 {
-        self.max_rounds
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: self.max_rounds,
+            fuzzifier: Some(self.m),
+            epsilon: Some(self.epsilon),
+            shares_rows: true,
+            is_exact: self.powers && self.local.most == 1,
+            local_steps: self.local.most,
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
@@ -99,54 +101,9 @@ impl Spec for Average1Spec {
         vec![LocalFuzzy { centres: centres.clone(), m: self.m, local: self.local, pull }.into()]
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         check(self.m, self.local)?;
-        Ok(Box::new(Average1 { spec: *self, trail: Trail::new(at.start, self.epsilon, self.max_rounds)? }))
-    }
-
-    fn sums_groups(&self) -> bool {
-        false
-    }
-
-    fn is_exact(&self) -> bool {
-        self.powers && self.local.most == 1
-    }
-
-    fn comparisons(&self, all_k: f64) -> f64 {
-        all_k * f64::from(self.local.most)
-    }
-}
-
-#[derive(Debug, Clone)]
-struct Average1 {
-    spec: Average1Spec,
-    trail: Trail,
-}
-
-impl Iteration for Average1 {
-    fn ask(&self) -> Query {
-        self.spec.asks(&self.trail.fit.centres).swap_remove(0)
-    }
-
-    /// Eq. 7.
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
-        let (k, d) = (self.trail.fit.centres.k(), self.trail.fit.centres.columns());
-        check_values(values, k * (d + 1))?;
-        let (weights, sums) = values.split_at(k);
-        check_weights(weights, rows, "W")?;
-        self.trail.step(sums, &clear(weights), weights)
-    }
-
-    fn fit(&self) -> Fit {
-        self.trail.fit.clone()
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.trail.walls = Some(walls.clone());
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
+        Averaging::begin(self, at, Weights::Memberships, self.epsilon)
     }
 }
 
@@ -179,31 +136,30 @@ impl Named for Average2Spec {
 }
 
 impl Spec for Average2Spec {
-    fn fuzzifier(&self) -> Option<f64> {
-        Some(self.m)
-    }
-
-    fn rounds(&self) -> u32 {
-        self.max_rounds
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: self.max_rounds,
+            fuzzifier: Some(self.m),
+            epsilon: Some(self.epsilon),
+            counts_local_centres: true,
+            local_steps: self.local.most,
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
         vec![LocalFuzzy { centres: centres.clone(), m: self.m, local: self.local, pull: Pull::Nearest }.into()]
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         check(self.m, self.local)?;
         Averaging::begin(self, at, Weights::LocalCentres, self.epsilon)
     }
-
-    fn comparisons(&self, all_k: f64) -> f64 {
-        all_k * f64::from(self.local.most)
-    }
 }
 
-fn check(m: f64, local: LocalSteps) -> Result<(), MethodError> {
+fn check(m: f64, local: LocalSteps) -> Result<(), Error> {
     if !usable_fuzzifier(m) {
-        return Err(MethodError::Fuzzifier);
+        return Err(Error::Fuzzifier);
     }
-    local.check().map_err(|error| MethodError::parameter(error.to_string()))
+    local.check()
 }

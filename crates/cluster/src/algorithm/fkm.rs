@@ -36,10 +36,10 @@
 
 use super::kmeans::lloyd;
 use super::rounds::{Rounds, Weights};
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use super::update::{Fit, Walls, check_rounds};
 use crate::query::{LocalMeans, LocalSteps};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// Weighted alignment of local means.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,8 +77,14 @@ impl Named for FkmSpec {
 }
 
 impl Spec for FkmSpec {
-    fn rounds(&self) -> u32 {
-        self.max_rounds.saturating_add(self.finish)
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: self.max_rounds.saturating_add(self.finish),
+            epsilon: Some(self.epsilon),
+            has_gap: true,
+            local_steps: self.local_steps,
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
@@ -87,19 +93,15 @@ impl Spec for FkmSpec {
         [aligned.into()].into_iter().chain((self.finish > 0).then(|| lloyd(centres))).collect()
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         let local = LocalSteps { most: self.local_steps, epsilon: 0.0 };
-        local.check().map_err(|error| MethodError::parameter(error.to_string()))?;
+        local.check()?;
         if self.min_rows == 0 {
-            return Err(MethodError::parameter("a site's own min_rows must be at least 1"));
+            return Err(Error::parameter("a site's own min_rows must be at least 1"));
         }
-        check_rounds(self.epsilon, self.rounds())?;
+        check_rounds(self.epsilon, self.traits().rounds)?;
         let rounds = Rounds::new(at.start, Weights::Rows, self.epsilon, self.max_rounds)?;
         Ok(Box::new(Fkm { spec: *self, rounds, finishing: false }))
-    }
-
-    fn comparisons(&self, all_k: f64) -> f64 {
-        all_k * f64::from(self.local_steps)
     }
 }
 
@@ -123,8 +125,8 @@ impl Iteration for Fkm {
         if self.finishing { lloyd(centres) } else { self.spec.asks(centres).swap_remove(0) }
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
-        if !self.rounds.take(values, rows)? {
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
+        if !self.rounds.take(values, rows, walls)? {
             return Ok(false);
         }
         if self.finishing || self.spec.finish == 0 || self.at_rest() {
@@ -137,13 +139,5 @@ impl Iteration for Fkm {
 
     fn fit(&self) -> Fit {
         self.rounds.trail.fit.clone()
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.rounds.trail.walls = Some(walls.clone());
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }

@@ -16,10 +16,10 @@
 //! Validity indices are in plain distances, as for every other method.
 
 use super::shaped::{Limits, Shaped, first};
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Belonging, Iteration, Named, Options, Spec, Traits};
 use crate::distance::usable_fuzzifier;
 use crate::query::ShapeModel;
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// Gustafson-Kessel on totals.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,6 +37,7 @@ pub struct GkSpec {
 impl Named for GkSpec {
     const NAME: &'static str = "gk";
     const ALIASES: &'static [&'static str] = &["gustafson-kessel"];
+    const BELONGING: Belonging = Belonging::GustafsonKessel;
     const HELP: &'static str = "Fuzzy covariances of Gustafson and Kessel";
 
     fn usual(options: &Options) -> Self {
@@ -50,39 +51,28 @@ impl Named for GkSpec {
 }
 
 impl Spec for GkSpec {
-    fn fuzzifier(&self) -> Option<f64> {
-        Some(self.m)
-    }
-
-    fn rounds(&self) -> u32 {
-        self.max_rounds
-    }
-
-    fn closing_rounds(&self) -> u32 {
-        1
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: self.max_rounds,
+            closing_rounds: 1,
+            fuzzifier: Some(self.m),
+            epsilon: Some(self.epsilon),
+            tolerance_under_noise: Some(self.epsilon),
+            is_exact: true,
+            covariance_floor: Some(self.regularisation),
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
         vec![first(centres, ShapeModel::GustafsonKessel { m: self.m }, self.regularisation).into()]
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         if !usable_fuzzifier(self.m) {
-            return Err(MethodError::Fuzzifier);
+            return Err(Error::Fuzzifier);
         }
         let limits = Limits { epsilon: self.epsilon, max_rounds: self.max_rounds, floor: self.regularisation };
         Shaped::begin(at, ShapeModel::GustafsonKessel { m: self.m }, limits)
-    }
-
-    fn is_exact(&self) -> bool {
-        true
-    }
-
-    fn tolerance_under_noise(&self) -> Option<f64> {
-        Some(self.epsilon)
-    }
-
-    fn has_covariances(&self) -> bool {
-        true
     }
 }

@@ -21,9 +21,9 @@
 //! what a mixture finds.
 
 use super::shaped::{Limits, Shaped, first};
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Belonging, Iteration, Named, Options, Spec, Traits};
 use crate::query::ShapeModel;
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// EM on totals.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,6 +48,7 @@ pub(super) fn even(k: usize) -> ShapeModel {
 
 impl Named for GmmSpec {
     const NAME: &'static str = "gmm";
+    const BELONGING: Belonging = Belonging::Mixture;
     const HELP: &'static str = "Gaussian mixture";
 
     fn usual(options: &Options) -> Self {
@@ -61,35 +62,23 @@ impl Named for GmmSpec {
 }
 
 impl Spec for GmmSpec {
-    fn rounds(&self) -> u32 {
-        self.max_rounds
-    }
-
-    fn closing_rounds(&self) -> u32 {
-        1
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: self.max_rounds,
+            closing_rounds: 1,
+            tolerance_under_noise: Some(self.epsilon),
+            is_exact: true,
+            has_likelihood: true,
+            covariance_floor: Some(self.regularisation),
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
         vec![first(centres, even(centres.k()), self.regularisation).into()]
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         Shaped::begin(at, even(at.start.k()), self.limits())
-    }
-
-    fn has_likelihood(&self) -> bool {
-        true
-    }
-
-    fn is_exact(&self) -> bool {
-        true
-    }
-
-    fn tolerance_under_noise(&self) -> Option<f64> {
-        Some(self.epsilon)
-    }
-
-    fn has_covariances(&self) -> bool {
-        true
     }
 }

@@ -34,9 +34,9 @@
 //! ```
 
 use super::rounds::{Averaging, Weights};
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use crate::query::{LocalMeans, LocalSteps};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// Exact Lloyd on totals.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -66,23 +66,23 @@ pub(super) fn lloyd(centres: &Centres) -> Query {
 }
 
 impl Spec for KmeansSpec {
-    fn rounds(&self) -> u32 {
-        self.max_rounds
+    fn traits(&self) -> Traits {
+        Traits {
+            rounds: self.max_rounds,
+            epsilon: Some(self.epsilon),
+            tolerance_under_noise: Some(self.epsilon),
+            is_exact: true,
+            has_gap: true,
+            takes_any_metric: true,
+            ..Traits::default()
+        }
     }
 
     fn asks(&self, centres: &Centres) -> Vec<Query> {
         vec![lloyd(centres)]
     }
 
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         Averaging::begin(self, at, Weights::Rows, self.epsilon)
-    }
-
-    fn is_exact(&self) -> bool {
-        true
-    }
-
-    fn tolerance_under_noise(&self) -> Option<f64> {
-        Some(self.epsilon)
     }
 }

@@ -20,12 +20,12 @@ mod update;
 use serde::{Deserialize, Serialize};
 
 pub use description::Description;
-pub use spec::{Beginning, Iteration, Named, Options, Spec};
+pub use spec::{Beginning, Belonging, Iteration, Named, Options, Spec, Traits};
 pub use update::{Fit, Pulled, Round, Shapes, Walls};
 pub(crate) use update::{check_rounds, confined};
 
-use crate::query::{FeatureParams, LocalSteps, Typical};
-use crate::{Centres, MethodError, Query};
+use crate::query::{FeatureParams, LocalSteps};
+use crate::{Centres, Error, Query};
 
 /// What the registry says of an algorithm before anybody has chosen its parameters.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +36,8 @@ pub struct About {
     pub aliases: &'static [&'static str],
     /// One line for people.
     pub help: &'static str,
+    /// Which rule says where a row belongs in its models.
+    pub belonging: Belonging,
     /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
     pub usual: fn(&Options) -> Algorithm,
     /// Forms that between them go through all its code, for data in the unit square: every test of methods drives them.
@@ -120,6 +122,7 @@ where
         name: S::NAME,
         aliases: S::ALIASES,
         help: S::HELP,
+        belonging: S::BELONGING,
         usual: |options| S::usual(options).into(),
         forms: || S::forms().into_iter().map(Algorithm::from).collect(),
     }
@@ -131,66 +134,9 @@ impl Algorithm {
         self.about().name
     }
 
-    /// The fuzzifier of a fuzzy method.
-    pub fn fuzzifier(&self) -> Option<f64> {
-        self.spec().fuzzifier()
-    }
-
-    /// Questions of the iteration at most.
-    pub fn max_questions(&self) -> u32 {
-        self.spec().rounds().saturating_add(self.spec().closing_rounds())
-    }
-
-    /// Whether it maximises a likelihood, so that the Bayesian information criterion is known.
-    pub fn has_likelihood(&self) -> bool {
-        self.spec().has_likelihood()
-    }
-
-    /// Whether its clusters have covariances.
-    pub fn has_covariances(&self) -> bool {
-        self.spec().has_covariances()
-    }
-
-    /// Whether its rounds sum up groups of rows, which a centre that begins far from all rows has none of.
-    pub fn sums_groups(&self) -> bool {
-        self.spec().sums_groups()
-    }
-
-    /// Whether every iterate is that of the same method on pooled rows, however these are spread over sites.
-    pub fn is_exact(&self) -> bool {
-        self.spec().is_exact()
-    }
-
-    /// Where it describes columns and finds no clusters: in how many bins.
-    pub fn describes(&self) -> Option<u32> {
-        self.spec().describes()
-    }
-
-    /// Its tolerance and its rounds, where it can be run under noise: for no other is a sensitivity proved.
-    pub(crate) fn under_noise(&self) -> Option<(f64, u32)> {
-        let spec = self.spec();
-        spec.tolerance_under_noise().map(|epsilon| (epsilon, spec.rounds()))
-    }
-
-    /// How rows far from every centre lose their weight, if they do.
-    pub(crate) fn typical(&self) -> Option<Typical> {
-        self.spec().typical()
-    }
-
-    /// The anchors that it asks about in place of centres, for at most so many clusters.
-    pub(crate) fn anchors(&self, clusters: u32) -> Option<u32> {
-        self.spec().anchors(clusters)
-    }
-
-    /// Points that first centres from totals have to give at most, if there are at most so many clusters: the anchors, or a
-    /// centre for each cluster.
-    pub fn most_points(&self, clusters: u32) -> u32 {
-        self.anchors(clusters).unwrap_or(clusters)
-    }
-
-    /// Centres that a site compares a row with in the longest question, where all K and restarts have `all_k` together.
-    pub(crate) fn comparisons(&self, all_k: f64) -> f64 {
-        self.spec().comparisons(all_k)
+    /// What others need to know of it.
+    pub fn traits(&self) -> Traits {
+        self.spec().traits()
     }
 
     /// What its rounds ask about these centres.
@@ -199,7 +145,7 @@ impl Algorithm {
     }
 
     /// The iteration for one K.
-    pub(crate) fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+    pub(crate) fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         self.spec().begin(at)
     }
 }

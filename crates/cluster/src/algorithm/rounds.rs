@@ -1,9 +1,9 @@
 //! What the methods that average groups have in common: `mean = sum / weight`, and the stop rule.
 
 use super::spec::{Beginning, Iteration, Spec};
-use super::update::{Fit, Trail, Walls};
+use super::update::{Fit, Trail, Walls, clear};
 use crate::totals_check::{check_values, check_weights};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// What the weights in the totals are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub(super) enum Weights {
     Rows,
     /// Local centres, of which a site has K.
     LocalCentres,
+    /// Sums of memberships, which add up to N at most; there is no block of distances.
+    Memberships,
 }
 
 /// Rounds of `mean = sum / weight`, each one question.
@@ -22,20 +24,23 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    pub(super) fn new(start: &Centres, weights: Weights, epsilon: f64, max_rounds: u32) -> Result<Self, MethodError> {
+    pub(super) fn new(start: &Centres, weights: Weights, epsilon: f64, max_rounds: u32) -> Result<Self, Error> {
         Ok(Self { trail: Trail::new(start, epsilon, max_rounds)?, weights })
     }
 
-    /// Takes the totals of a round, in the blocks of `LocalMeans` and of `LocalFuzzy` with `Pull::Nearest`. True when the rounds
+    /// Takes the totals of a round, in the blocks of `LocalMeans` and of `LocalFuzzy`. True when the rounds
     /// are over. After an error nothing has changed.
-    pub(super) fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+    pub(super) fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         let (k, d) = (self.trail.fit.centres.k(), self.trail.fit.centres.columns());
-        check_values(values, k * (d + 1) + 1)?;
+        check_values(values, k * (d + 1) + usize::from(self.weights != Weights::Memberships))?;
         let (weights, rest) = values.split_at(k);
         let (sums, distance) = rest.split_at(k * d);
-        check_weights(weights, rows.filter(|_| self.weights == Weights::Rows), "weights")?;
-        if distance[0] < 0.0 {
-            return Err(MethodError::implausible("the sum of squared distances is negative"));
+        check_weights(weights, rows.filter(|_| self.weights != Weights::LocalCentres), "weights")?;
+        if distance.iter().any(|distance| *distance < 0.0) {
+            return Err(Error::implausible("the sum of squared distances is negative"));
+        }
+        if self.weights == Weights::Memberships {
+            return self.trail.step(sums, &clear(weights), weights, walls);
         }
         // Whole numbers, up to the rounding of totals. A cluster that nothing counts at keeps its centre.
         let clear: Vec<f64> = weights.iter().map(|weight| if *weight > 0.5 { *weight } else { 0.0 }).collect();
@@ -43,7 +48,7 @@ impl Rounds {
             self.trail.fit.weights = weights.to_vec();
             return Ok(true);
         }
-        self.trail.step(sums, &clear, weights)
+        self.trail.step(sums, &clear, weights, walls)
     }
 }
 
@@ -61,8 +66,11 @@ impl<S: Spec + Clone + Send + 'static> Averaging<S> {
         at: Beginning<'_>,
         weights: Weights,
         epsilon: f64,
-    ) -> Result<Box<dyn Iteration>, MethodError> {
-        Ok(Box::new(Self { spec: spec.clone(), rounds: Rounds::new(at.start, weights, epsilon, spec.rounds())? }))
+    ) -> Result<Box<dyn Iteration>, Error> {
+        Ok(Box::new(Self {
+            spec: spec.clone(),
+            rounds: Rounds::new(at.start, weights, epsilon, spec.traits().rounds)?,
+        }))
     }
 }
 
@@ -71,20 +79,12 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Averaging<S> {
         self.spec.asks(&self.rounds.trail.fit.centres).swap_remove(0)
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
-        self.rounds.take(values, rows)
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
+        self.rounds.take(values, rows, walls)
     }
 
     fn fit(&self) -> Fit {
         self.rounds.trail.fit.clone()
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.rounds.trail.walls = Some(walls.clone());
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }
 
@@ -96,6 +96,10 @@ mod tests {
         Centres::known(vec![[0.0], [1.0]])
     }
 
+    fn walls() -> Walls {
+        Walls::fine(&crate::Domain::known(vec![-1.0], vec![2.0], crate::Scaling::None))
+    }
+
     fn rounds() -> Rounds {
         Rounds::new(&start(), Weights::Rows, 0.0, 5).unwrap()
     }
@@ -103,16 +107,16 @@ mod tests {
     #[test]
     fn a_cluster_without_rows_keeps_its_place() {
         let mut rounds = rounds();
-        assert_eq!(rounds.take(&[1.0, 0.0, 0.25, 0.0, 0.1], Some(1)), Ok(false));
+        assert_eq!(rounds.take(&[1.0, 0.0, 0.25, 0.0, 0.1], Some(1), &walls()), Ok(false));
         assert_eq!(rounds.trail.fit.centres.as_slice(), [0.25, 1.0]);
-        assert_eq!(rounds.take(&[1.0, 0.0, 0.25, 0.0, 0.1], Some(1)), Ok(true));
+        assert_eq!(rounds.take(&[1.0, 0.0, 0.25, 0.0, 0.1], Some(1), &walls()), Ok(true));
         assert!(rounds.trail.fit.converged && rounds.trail.fit.weights == [1.0, 0.0]);
     }
 
     #[test]
     fn without_rows_it_is_over_and_has_not_converged() {
         let mut rounds = rounds();
-        assert_eq!(rounds.take(&[0.0; 5], None), Ok(true));
+        assert_eq!(rounds.take(&[0.0; 5], None, &walls()), Ok(true));
         assert!(
             !rounds.trail.fit.converged && rounds.trail.fit.history.is_empty() && rounds.trail.fit.centres == start()
         );
@@ -121,8 +125,8 @@ mod tests {
     #[test]
     fn a_cycle_is_not_walked_twice() {
         let mut rounds = rounds();
-        assert_eq!(rounds.take(&[1.0, 1.0, 0.5, 1.0, 0.0], None), Ok(false));
-        assert_eq!(rounds.take(&[1.0, 1.0, 0.0, 1.0, 0.0], None), Ok(true));
+        assert_eq!(rounds.take(&[1.0, 1.0, 0.5, 1.0, 0.0], None, &walls()), Ok(false));
+        assert_eq!(rounds.take(&[1.0, 1.0, 0.0, 1.0, 0.0], None, &walls()), Ok(true));
         assert!(!rounds.trail.fit.converged && rounds.trail.fit.history.len() == 2);
     }
 
@@ -138,7 +142,7 @@ mod tests {
         ];
         for (values, rows) in whole {
             let mut rounds = rounds();
-            assert!(matches!(rounds.take(values, rows), Err(MethodError::Implausible { .. })), "{values:?}");
+            assert!(matches!(rounds.take(values, rows, &walls()), Err(Error::Implausible { .. })), "{values:?}");
             assert!(rounds.trail.fit.centres == start() && rounds.trail.fit.history.is_empty());
         }
     }

@@ -7,7 +7,7 @@ use super::update::{Fit, Round, Shapes, Walls, check_rounds, clear, moved};
 use crate::query::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, ShapeModel, ShapedSums, is_wide};
 use crate::shape::{add_square, extents, lift, round, triangle};
 use crate::totals_check::{check_values, check_weights};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// How often the floor is doubled for a covariance that the rounding of coarse totals has left below it.
 const MOST_LIFTS: u32 = 20;
@@ -28,7 +28,6 @@ pub(super) struct Shaped {
     model: ShapeModel,
     /// Lower triangles in parts of the box.
     covariances: Vec<f64>,
-    walls: Option<Walls>,
     /// The fit for each row in the round before.
     before: f64,
     /// Hashes of all parameters that have been asked about.
@@ -48,18 +47,14 @@ pub(super) fn first(centres: &Centres, model: ShapeModel, floor: f64) -> ShapedS
 }
 
 impl Shaped {
-    pub(super) fn begin(
-        at: Beginning<'_>,
-        model: ShapeModel,
-        limits: Limits,
-    ) -> Result<Box<dyn Iteration>, MethodError> {
+    pub(super) fn begin(at: Beginning<'_>, model: ShapeModel, limits: Limits) -> Result<Box<dyn Iteration>, Error> {
         check_rounds(limits.epsilon, limits.max_rounds)?;
         let (k, d) = (at.start.k(), at.start.columns());
         if !(LEAST_FLOOR..=1.0).contains(&limits.floor) {
-            return Err(MethodError::parameter(format!("the regularisation must be {LEAST_FLOOR} to 1")));
+            return Err(Error::parameter(format!("the regularisation must be {LEAST_FLOOR} to 1")));
         }
         if d > MAX_SHAPED_COLUMNS || k > MAX_SHAPE_NUMBERS / (triangle(d) + d + 1) {
-            return Err(MethodError::parameter(format!(
+            return Err(Error::parameter(format!(
                 "{k} clusters with covariances in {d} columns: {MAX_SHAPED_COLUMNS} columns at most, and {MAX_SHAPE_NUMBERS} \
                  numbers in all covariances; choose fewer columns or clusters"
             )));
@@ -70,7 +65,6 @@ impl Shaped {
             fit: Fit::at(at.start.clone()),
             model: first.model,
             covariances: first.covariances,
-            walls: None,
             before: f64::NEG_INFINITY,
             asked: Vec::new(),
             closing: false,
@@ -95,9 +89,9 @@ impl Shaped {
         matches!(self.model, ShapeModel::Mixture { .. })
     }
 
-    fn check_fit(&self, fit: f64) -> Result<(), MethodError> {
+    fn check_fit(&self, fit: f64) -> Result<(), Error> {
         match !self.is_mixture() && fit < 0.0 {
-            true => Err(MethodError::implausible("the sum of squared distances is negative")),
+            true => Err(Error::implausible("the sum of squared distances is negative")),
             false => Ok(()),
         }
     }
@@ -115,10 +109,11 @@ impl Shaped {
         sums: &[f64],
         scatter: &[f64],
         fit: f64,
-    ) -> Result<bool, MethodError> {
+        walls: &Walls,
+    ) -> Result<bool, Error> {
         let d = self.fit.centres.columns();
-        let (centres, shift) = moved(&self.fit.centres, sums, clear, self.walls.as_ref())?;
-        let by = self.walls.as_ref().map_or_else(|| vec![1.0; d], |walls| extents(&walls.domain));
+        let (centres, shift) = moved(&self.fit.centres, sums, clear, walls)?;
+        let by = extents(&walls.domain);
         let mut covariances = self.covariances.clone();
         let own = covariances.chunks_exact_mut(triangle(d)).zip(scatter.chunks_exact(triangle(d)));
         for (c, (covariance, scatter)) in own.enumerate().filter(|(c, _)| clear[*c] > 0.0) {
@@ -157,7 +152,7 @@ impl Shaped {
     }
 
     /// A covariance with the floor on its diagonal. Totals of a coarse step may leave one below that; then more is added.
-    fn lifted(&self, mut matrix: Vec<f64>, cluster: usize) -> Result<Vec<f64>, MethodError> {
+    fn lifted(&self, mut matrix: Vec<f64>, cluster: usize) -> Result<Vec<f64>, Error> {
         let d = self.fit.centres.columns();
         let mut more = self.limits.floor;
         for _ in 0..MOST_LIFTS {
@@ -167,7 +162,7 @@ impl Shaped {
             }
             more *= 2.0;
         }
-        Err(MethodError::implausible(format!("the second moments of cluster {cluster} are those of no rows")))
+        Err(Error::implausible(format!("the second moments of cluster {cluster} are those of no rows")))
     }
 }
 
@@ -178,7 +173,7 @@ impl Iteration for Shaped {
         ShapedSums { centres, covariances, model, floor: limits.floor }.into()
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         let (k, d) = (self.fit.centres.k(), self.fit.centres.columns());
         let triangle = triangle(d);
         check_values(values, k * (1 + d + triangle) + 1)?;
@@ -194,7 +189,7 @@ impl Iteration for Shaped {
         if self.closing || clear.iter().all(|weight| *weight <= 0.0) {
             return Ok(self.close(weights, fit[0]));
         }
-        self.update((&clear, weights), sums, scatter, fit[0])
+        self.update((&clear, weights), sums, scatter, fit[0], walls)
     }
 
     fn fit(&self) -> Fit {
@@ -206,13 +201,5 @@ impl Iteration for Shaped {
         let (log_likelihood, objective) = if self.is_mixture() { (self.closed, None) } else { (None, self.closed) };
         let covariances = triangles.map(<[f64]>::to_vec).collect();
         Fit { shapes: Some(Shapes { weights, covariances, log_likelihood, objective }), ..self.fit.clone() }
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.walls = Some(walls.clone());
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }

@@ -1,8 +1,8 @@
 //! What every algorithm says of itself, and the iteration that it begins.
 
 use super::update::{Fit, Walls};
-use crate::query::{LocalSteps, Typical};
-use crate::{Centres, Domain, MethodError, Query};
+use crate::query::{LocalSteps, Typical, Typicality};
+use crate::{Centres, Domain, Error, Query};
 
 /// What is known of an algorithm before its parameters are.
 pub trait Named: Sized {
@@ -12,6 +12,8 @@ pub trait Named: Sized {
     const ALIASES: &'static [&'static str] = &[];
     /// One line for people.
     const HELP: &'static str;
+    /// Which rule says where a row belongs.
+    const BELONGING: Belonging = Belonging::Fuzzy;
     /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
     fn usual(options: &Options) -> Self;
     /// Forms that between them go through all its code, for data in the unit square.
@@ -59,13 +61,8 @@ impl Options {
 
 /// An algorithm with its parameters.
 pub trait Spec {
-    /// The fuzzifier of a fuzzy method.
-    fn fuzzifier(&self) -> Option<f64> {
-        None
-    }
-
-    /// Rounds at most.
-    fn rounds(&self) -> u32;
+    /// What others need to know of it.
+    fn traits(&self) -> Traits;
 
     /// What a round asks about these centres (or anchors): what the iteration asks, and all that a site answers.
     fn asks(&self, centres: &Centres) -> Vec<Query>;
@@ -73,58 +70,82 @@ pub trait Spec {
     /// The iteration for one K.
     ///
     /// # Errors
-    /// [`MethodError`] naming the parameter that is outside its domain, for any first centres.
-    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError>;
+    /// [`Error`] naming the parameter that is outside its domain, for any first centres.
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error>;
+}
 
-    /// Whether its rounds sum up groups of rows, which a centre that begins far from all rows has none of.
-    fn sums_groups(&self) -> bool {
-        true
-    }
+/// Which rule says where a row belongs in a model of an algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Belonging {
+    /// The memberships of fuzzy c-means.
+    Fuzzy,
+    /// Shares of Gaussian densities.
+    Mixture,
+    /// Memberships by each cluster's own distances.
+    GustafsonKessel,
+    /// Memberships that rows far from every centre have little of.
+    Typical(Typicality),
+}
 
-    /// Whether every iterate is that of the same method on pooled rows, however these are spread over sites.
-    fn is_exact(&self) -> bool {
-        false
-    }
-
-    /// Its tolerance, where it can be run under noise because a sensitivity is proved.
-    fn tolerance_under_noise(&self) -> Option<f64> {
-        None
-    }
-
-    /// How rows far from every centre lose their weight, if they do.
-    fn typical(&self) -> Option<Typical> {
-        None
-    }
-
-    /// The anchors that it asks about in place of centres, for at most so many clusters; they are candidates for first centres.
-    fn anchors(&self, clusters: u32) -> Option<u32> {
-        let _ = clusters;
-        None
-    }
-
+/// What others need to know of an algorithm with its parameters: the check of a plan, what a site answers, reports.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Traits {
+    /// Rounds at most.
+    pub rounds: u32,
     /// Rounds that it asks after these to know where it has ended.
-    fn closing_rounds(&self) -> u32 {
-        0
-    }
-
+    pub closing_rounds: u32,
+    /// The fuzzifier of a fuzzy method.
+    pub fuzzifier: Option<f64>,
+    /// How far centres move in a round after which it stops, where that is its stop rule.
+    pub epsilon: Option<f64>,
+    /// Its tolerance, where it can be run under noise because a sensitivity is proved.
+    pub tolerance_under_noise: Option<f64>,
+    /// Whether every row has a part in every centre, so that no round sums up a group of rows, which a centre that begins far from all
+    /// rows has none of.
+    pub shares_rows: bool,
+    /// Whether every iterate is that of the same method on pooled rows, however these are spread over sites.
+    pub is_exact: bool,
+    /// Whether its inertia may be compared with that of rows without clusters.
+    pub has_gap: bool,
+    /// Whether columns may be whitened for it, and rows be taken as directions.
+    pub takes_any_metric: bool,
+    /// How rows far from every centre lose their weight, if they do.
+    pub typical: Option<Typical>,
+    /// The plan's number of anchors that it asks about in place of centres; they are candidates for first centres.
+    pub anchors: Option<u32>,
     /// Whether it maximises a likelihood.
-    fn has_likelihood(&self) -> bool {
-        false
-    }
-
-    /// Whether its clusters have covariances: d (d + 1) / 2 numbers more for each, and d times the work.
-    fn has_covariances(&self) -> bool {
-        false
-    }
-
+    pub has_likelihood: bool,
+    /// The floor of its clusters' covariances, if they have any: d (d + 1) / 2 numbers more for each, and d times the work.
+    pub covariance_floor: Option<f64>,
     /// Where it describes columns and finds no clusters: in how many bins.
-    fn describes(&self) -> Option<u32> {
-        None
+    pub describes: Option<u32>,
+    /// Whether its weights count centres that sites found alone.
+    pub counts_local_centres: bool,
+    /// Steps of a site's own iteration at most, each of which compares every row with every centre; 0 where it makes none.
+    pub local_steps: u32,
+    /// Feature vectors that a site compares with each other for every row, in place of centres.
+    pub features: Option<u32>,
+}
+
+impl Traits {
+    /// Questions that one run of it asks at most.
+    pub fn max_questions(&self) -> u32 {
+        self.rounds.saturating_add(self.closing_rounds)
+    }
+
+    /// Whether its clusters have covariances.
+    pub fn has_covariances(&self) -> bool {
+        self.covariance_floor.is_some()
+    }
+
+    /// The anchors that it asks about in place of centres, for at most so many clusters; 0 in the plan is four times as many, at least 8.
+    pub(crate) fn anchors(&self, clusters: u32) -> Option<u32> {
+        self.anchors.map(|anchors| if anchors == 0 { clusters.saturating_mul(4).max(8) } else { anchors })
     }
 
     /// Centres that a site compares a row with in the longest question, where all K and restarts have `all_k` together.
-    fn comparisons(&self, all_k: f64) -> f64 {
-        all_k
+    pub(crate) fn comparisons(&self, all_k: f64) -> f64 {
+        self.features.map_or(all_k * f64::from(self.local_steps.max(1)), |features| f64::from(features).powi(2))
     }
 }
 
@@ -145,18 +166,32 @@ pub struct Beginning<'a> {
 
 /// One algorithm's iteration from given first centres for one K: what it asks in each round and how it takes the answer.
 /// What comes before and after (standardisation, seeding, validity) is the [`Run`](crate::Run)'s.
-pub trait Iteration: Send {
+pub trait Iteration: Copied + Send {
     /// The open question.
     fn ask(&self) -> Query;
-    /// Takes the totals of the open question. True when it is over.
+    /// Takes the totals of the open question; the centres that they give are inside the walls. True when it is over.
     ///
     /// # Errors
-    /// [`MethodError::Implausible`], and nothing has changed then.
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError>;
+    /// [`Error::Implausible`], and nothing has changed then.
+    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error>;
     /// Where it stands.
     fn fit(&self) -> Fit;
-    /// Keeps the centres of all further rounds inside these.
-    fn confine(&mut self, walls: &Walls);
-    /// A copy, so that a batch can be taken whole or not at all.
+}
+
+/// Copies an iteration, so that a batch can be taken whole or not at all.
+pub trait Copied {
+    /// The copy.
     fn copy(&self) -> Box<dyn Iteration>;
+}
+
+impl<T: Iteration + Clone + 'static> Copied for T {
+    fn copy(&self) -> Box<dyn Iteration> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Iteration> {
+    fn clone(&self) -> Self {
+        (**self).copy()
+    }
 }

@@ -17,10 +17,10 @@
 //! Validity indices and the objective are those of fuzzy c-means at the final centres, in which every row counts.
 
 use super::fcm::Updates;
-use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::spec::{Beginning, Belonging, Iteration, Named, Options, Spec, Traits};
 use crate::distance::usable_fuzzifier;
 use crate::query::{Typical, TypicalSums, Typicality};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Error, Query};
 
 /// Fuzzy c-means with a noise cluster.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,6 +53,7 @@ macro_rules! typical {
     ($spec:ident, $name:literal, $help:literal, $typicality:expr, $rows:literal) => {
         impl Named for $spec {
             const NAME: &'static str = $name;
+            const BELONGING: Belonging = Belonging::Typical($typicality);
             const HELP: &'static str = $help;
 
             fn usual(options: &Options) -> Self {
@@ -66,12 +67,17 @@ macro_rules! typical {
         }
 
         impl Spec for $spec {
-            fn fuzzifier(&self) -> Option<f64> {
-                Some(self.m)
-            }
-
-            fn rounds(&self) -> u32 {
-                self.max_rounds
+            fn traits(&self) -> Traits {
+                Traits {
+                    rounds: self.max_rounds,
+                    fuzzifier: Some(self.m),
+                    epsilon: Some(self.epsilon),
+                    tolerance_under_noise: Some(self.epsilon),
+                    shares_rows: true,
+                    is_exact: true,
+                    typical: Some(Typical { distance: self.distance, typicality: $typicality }),
+                    ..Traits::default()
+                }
             }
 
             fn asks(&self, centres: &Centres) -> Vec<Query> {
@@ -79,30 +85,14 @@ macro_rules! typical {
                 vec![TypicalSums { centres: centres.clone(), m, distance, typicality: $typicality }.into()]
             }
 
-            fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+            fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
                 if !usable_fuzzifier(self.m) {
-                    return Err(MethodError::Fuzzifier);
+                    return Err(Error::Fuzzifier);
                 }
                 if !(self.distance > 0.0 && self.distance.is_finite()) {
-                    return Err(MethodError::parameter("the distance of noise or of typical rows must be above 0"));
+                    return Err(Error::parameter("the distance of noise or of typical rows must be above 0"));
                 }
                 Updates::begin(*self, self.epsilon, self.max_rounds, $rows, at.start)
-            }
-
-            fn sums_groups(&self) -> bool {
-                false
-            }
-
-            fn tolerance_under_noise(&self) -> Option<f64> {
-                Some(self.epsilon)
-            }
-
-            fn typical(&self) -> Option<Typical> {
-                Some(Typical { distance: self.distance, typicality: $typicality })
-            }
-
-            fn is_exact(&self) -> bool {
-                true
             }
         }
     };

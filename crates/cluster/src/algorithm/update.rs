@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use super::description::Description;
 use crate::totals_check::SLACK;
-use crate::{Centres, Domain, MethodError};
+use crate::{Centres, Domain, Error};
 
 /// More rounds than anybody waits for; bounds the history that a run keeps.
 const MAX_ROUNDS: u32 = 100_000;
 
 /// The parameters that most iterations share.
-pub(crate) fn check_rounds(epsilon: f64, max_rounds: u32) -> Result<(), MethodError> {
+pub(crate) fn check_rounds(epsilon: f64, max_rounds: u32) -> Result<(), Error> {
     if !(epsilon.is_finite() && epsilon >= 0.0) {
-        return Err(MethodError::Epsilon);
+        return Err(Error::Epsilon);
     }
     if max_rounds == 0 {
-        return Err(MethodError::NoRounds);
+        return Err(Error::NoRounds);
     }
     if max_rounds > MAX_ROUNDS {
-        return Err(MethodError::TooManyRounds { most: MAX_ROUNDS });
+        return Err(Error::TooManyRounds { most: MAX_ROUNDS });
     }
     Ok(())
 }
@@ -132,14 +132,14 @@ pub(crate) fn confined(centres: &Centres, domain: &Domain) -> Centres {
 }
 
 /// Means that were made from a weight lie in the box, but for the rounding of their sums.
-fn check_means(means: &Centres, weights: &[f64], Walls { domain, rounding }: &Walls) -> Result<(), MethodError> {
+fn check_means(means: &Centres, weights: &[f64], Walls { domain, rounding }: &Walls) -> Result<(), Error> {
     let largest = domain.largest();
     for (cluster, (mean, weight)) in means.rows().zip(weights).enumerate().filter(|(_, (_, weight))| **weight > 0.0) {
         for (column, value) in mean.iter().enumerate() {
             let (low, high) = domain.working_interval(column);
             let slack = SLACK * (high - low) + rounding * (largest + low.abs().max(high.abs())) / weight;
             if *value < low - slack || *value > high + slack {
-                return Err(MethodError::implausible(format!("the mean of cluster {cluster} lies outside the box")));
+                return Err(Error::implausible(format!("the mean of cluster {cluster} lies outside the box")));
             }
         }
     }
@@ -156,12 +156,7 @@ pub(super) fn hash(centres: &Centres) -> u64 {
 /// Moves every centre to `sums / weights`; one without weight stays. A mean of rows lies in their box, so what rounding
 /// leaves outside goes back to its edge (sites refuse centres outside), and what is farther off is no mean of rows. With
 /// the Frobenius norm of the move.
-pub(super) fn moved(
-    centres: &Centres,
-    sums: &[f64],
-    weights: &[f64],
-    walls: Option<&Walls>,
-) -> Result<(Centres, f64), MethodError> {
+pub(super) fn moved(centres: &Centres, sums: &[f64], weights: &[f64], walls: &Walls) -> Result<(Centres, f64), Error> {
     let (k, columns) = (centres.k(), centres.columns());
     let mut values = centres.as_slice().to_vec();
     for ((centre, sum), weight) in values.chunks_exact_mut(columns).zip(sums.chunks_exact(columns)).zip(weights) {
@@ -171,19 +166,14 @@ pub(super) fn moved(
             }
         }
     }
-    let moved = Centres::new(k, columns, values).map_err(|error| MethodError::implausible(error.to_string()))?;
-    let moved = match walls {
-        Some(walls) => {
-            check_means(&moved, weights, walls)?;
-            confined(&moved, &walls.domain)
-        }
-        None => moved,
-    };
+    let moved = Centres::new(k, columns, values).map_err(Error::implausible)?;
+    check_means(&moved, weights, walls)?;
+    let moved = confined(&moved, &walls.domain);
     let shift = moved
         .frobenius_distance(centres)
         .ok()
         .filter(|shift| shift.is_finite())
-        .ok_or_else(|| MethodError::implausible("the centres' shift is not a finite number"))?;
+        .ok_or_else(|| Error::implausible("the centres' shift is not a finite number"))?;
     Ok((moved, shift))
 }
 
@@ -196,16 +186,15 @@ pub(super) struct Trail {
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
     /// Where centres are kept.
-    pub(super) walls: Option<Walls>,
     /// Whether the last update moved nothing at all.
     pub(super) still: bool,
 }
 
 impl Trail {
-    pub(super) fn new(start: &Centres, epsilon: f64, max_rounds: u32) -> Result<Self, MethodError> {
+    pub(super) fn new(start: &Centres, epsilon: f64, max_rounds: u32) -> Result<Self, Error> {
         check_rounds(epsilon, max_rounds)?;
         let fit = Fit::at(start.clone());
-        Ok(Self { asked: vec![hash(start)], fit, epsilon, max_rounds, walls: None, still: false })
+        Ok(Self { asked: vec![hash(start)], fit, epsilon, max_rounds, still: false })
     }
 
     /// Goes on for another kind of question, at most `max_rounds` more rounds.
@@ -216,8 +205,8 @@ impl Trail {
     }
 
     /// Moves the centres whose weight can be divided by, one not 0 in `clear`. True when it is over; after an error nothing has changed.
-    pub(super) fn step(&mut self, sums: &[f64], clear: &[f64], weights: &[f64]) -> Result<bool, MethodError> {
-        let (next, shift) = moved(&self.fit.centres, sums, clear, self.walls.as_ref())?;
+    pub(super) fn step(&mut self, sums: &[f64], clear: &[f64], weights: &[f64], walls: &Walls) -> Result<bool, Error> {
+        let (next, shift) = moved(&self.fit.centres, sums, clear, walls)?;
         self.still = next == self.fit.centres;
         self.fit.converged = self.still || shift < self.epsilon;
         self.fit.centres = next;

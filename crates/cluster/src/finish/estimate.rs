@@ -3,10 +3,10 @@
 
 use rayon::prelude::*;
 
-use super::released::{Refusal, Released, Rounding};
+use super::released::{Released, Rounding};
 use super::ridge::{Ridge, add, dot};
 use crate::random::Stream;
-use crate::{Batch, Centres, Domain, Per, Prepared, Query, Rows, Totals, answer};
+use crate::{Batch, Centres, Domain, Error, Per, Prepared, Query, Rows, Totals, answer};
 
 /// The largest number of released numbers that an estimate uses, the latest first. Factoring takes their square times
 /// the probes, and early rounds say little about the next one.
@@ -56,12 +56,7 @@ pub(super) struct Estimate {
 impl Estimator {
     /// Factors the released totals over a box (working units), for questions near `centres`; `sites` have rounded their
     /// parts.
-    pub(super) fn new(
-        domain: &Domain,
-        sites: u32,
-        centres: &[Centres],
-        released: &[Released],
-    ) -> Result<Self, Refusal> {
+    pub(super) fn new(domain: &Domain, sites: u32, centres: &[Centres], released: &[Released]) -> Result<Self, String> {
         let known = Known::latest(domain, sites, released)?;
         let n = known.totals.len();
         let fit = FIT_PROBES.max(FIT_PROBES_PER_NUMBER * n);
@@ -90,16 +85,19 @@ impl Estimator {
     }
 
     /// Estimates the totals of a question.
-    pub(super) fn estimate(&self, batch: &Batch) -> Result<Estimate, Refusal> {
-        let blocks = batch.layout(&self.domain).map_err(|error| Refusal::Unanswerable(error.to_string()))?;
+    pub(super) fn estimate(&self, batch: &Batch) -> Result<Estimate, String> {
+        let blocks = batch.layout(&self.domain).map_err(unanswerable)?;
         if !batch.queries.iter().all(Query::adds_up_over_rows) {
-            return Err(Refusal::NotOverRows(batch.kind()));
+            return Err(format!(
+                "the next question ({}) is no sum over rows: sites iterate, leave out groups, or are counted",
+                batch.kind()
+            ));
         }
         let functions = functions(batch, &self.probes)?;
         let combined: Vec<Combined> = functions.par_iter().map(|function| self.combine(function)).collect();
         let (mut rest, mut error) = (combined.as_slice(), 0.0);
         for block in blocks {
-            let (own, next) = rest.split_at_checked(block.len).ok_or(Refusal::Misfit)?;
+            let (own, next) = rest.split_at_checked(block.len).ok_or(MISFIT)?;
             rest = next;
             let size = (own.iter().map(|one| one.size * one.size).sum::<f64>() / own.len().max(1) as f64).sqrt();
             error = own.iter().map(|one| relative(one.error, size)).fold(error, f64::max);
@@ -150,18 +148,18 @@ struct Known {
 
 impl Known {
     /// The latest released numbers, as many as an estimate uses.
-    fn latest(domain: &Domain, sites: u32, released: &[Released]) -> Result<Self, Refusal> {
+    fn latest(domain: &Domain, sites: u32, released: &[Released]) -> Result<Self, String> {
         let mut known = Self { batches: Vec::new(), totals: Vec::new(), noise: Vec::new(), least_rows: 0.0 };
         let mut roundings = Vec::new();
         for Released { batch, totals, steps } in released.iter().rev() {
-            let units = batch.domain(domain).map_err(|error| Refusal::Unanswerable(error.to_string()))?;
+            let units = batch.domain(domain).map_err(unanswerable)?;
             let (mut values, mut steps) = (totals.values.as_slice(), steps.iter());
             for query in &batch.queries {
                 let mut kept = Vec::new();
                 let (before, adds_up) = (known.totals.len(), query.adds_up_over_rows());
                 for block in query.layout(&units) {
                     let rounding = steps.next().copied().unwrap_or_default();
-                    let (own, rest) = values.split_at_checked(block.len).ok_or(Refusal::Misfit)?;
+                    let (own, rest) = values.split_at_checked(block.len).ok_or(MISFIT)?;
                     values = rest;
                     let counts = adds_up && block.per == Per::Row && block.bound > 0.0;
                     kept.resize(kept.len() + block.len, counts);
@@ -181,11 +179,11 @@ impl Known {
                 }
             }
             if !values.is_empty() {
-                return Err(Refusal::Misfit);
+                return Err(MISFIT.into());
             }
         }
         if known.batches.is_empty() || known.least_rows <= 0.0 {
-            return Err(Refusal::NothingOut);
+            return Err("nothing that is out is a sum over rows".into());
         }
         // Every row's part is rounded by up to half a step, and so is every site's, and they are taken as independent. Of the rows only a
         // lower bound is known yet, so this is the least that their rounding comes to; where steps are fine, the sites' is larger.
@@ -218,13 +216,19 @@ fn probes(domain: &Domain, centres: &[Centres], count: usize) -> Vec<Prepared> {
     (0..count).map(one).collect()
 }
 
+const MISFIT: &str = "totals and questions do not fit each other";
+
+fn unanswerable(error: Error) -> String {
+    format!("the next question cannot be answered for a row of the box: {error}")
+}
+
 /// What each probe adds to each entry of the answer: one column an entry.
-fn functions(batch: &Batch, probes: &[Prepared]) -> Result<Vec<Vec<f64>>, Refusal> {
+fn functions(batch: &Batch, probes: &[Prepared]) -> Result<Vec<Vec<f64>>, String> {
     let answers = probes
         .par_iter()
         .map(|probe| answer(batch, probe).map(|statistic| statistic.values))
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| Refusal::Unanswerable(error.to_string()))?;
+        .map_err(unanswerable)?;
     let width = answers.first().map_or(0, Vec::len);
     Ok((0..width).map(|entry| answers.iter().map(|values| values[entry]).collect()).collect())
 }
@@ -296,7 +300,8 @@ mod tests {
         };
         let error = estimator.estimate(&lloyd(1).into()).unwrap().error;
         assert!(error > 10.0 * GATE, "{error:e}");
-        let refused = |query: Query| matches!(estimator.estimate(&query.into()), Err(Refusal::NotOverRows(_)));
+        let refused =
+            |query: Query| matches!(estimator.estimate(&query.into()), Err(why) if why.contains("is no sum over rows"));
         assert!(refused(lloyd(2)), "a site leaves out groups");
         assert!(refused(Query::Contingency(Contingency { centres, classes: 2 })));
     }
@@ -310,9 +315,9 @@ mod tests {
         };
         let of = |released: &[Released]| Estimator::new(&domain, 3, &[], released).err();
         assert_eq!(of(&released(9)), None);
-        assert_eq!(of(&released(8)), Some(Refusal::Misfit));
-        assert_eq!(of(&released(10)), Some(Refusal::Misfit));
-        assert_eq!(of(&[]), Some(Refusal::NothingOut));
+        assert_eq!(of(&released(8)).unwrap(), MISFIT);
+        assert_eq!(of(&released(10)).unwrap(), MISFIT);
+        assert_eq!(of(&[]).unwrap(), "nothing that is out is a sum over rows");
     }
 
     /// The latest question comes first, and one that does not fit any more is left out whole.

@@ -66,7 +66,7 @@
 //!     step = run.next(Some(&totals))?;
 //!     released.push(Released { batch, totals, steps: Vec::new() });
 //! }
-//! let outcome = finish(&run, &released)?.outcome;
+//! let outcome = finish(&run, &released)?;
 //! let extrapolated = outcome.extrapolated.expect("this one passes the gate");
 //! assert!(!outcome.converged && extrapolated.at_rest && extrapolated.held_out_error < 1e-6);
 //! let off = |centres: &Centres| centres.frobenius_distance(&undisturbed.centres);
@@ -79,32 +79,24 @@ mod released;
 mod ridge;
 
 use released::MAX_ROUNDS;
-pub use released::{GATE, Refusal, Released, Rounding};
+pub use released::{GATE, Released, Rounding};
 
 use crate::method::{ClusterSizes, Extrapolation, Stage};
-use crate::{Method, MethodError, Outcome, Run, Step};
+use crate::{Error, Method, Outcome, Run, Step};
 
 use estimate::{Estimate, Estimator};
 
-/// The end of a run that could not ask any more.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Finished {
-    /// The result. [`Outcome::extrapolated`] says which part of it is estimated, and the notes say it in words.
-    pub outcome: Outcome,
-    /// The reason why no more of it is estimated; `None` where the run came to its end with every index.
-    pub refused: Option<Refusal>,
-}
-
 /// Finishes a run from released totals. It goes on with estimated totals until the method's own stop rule holds, or
 /// returns what the last opened totals gave. `run` is at a question that may not be asked any more. `released` is what
-/// it was given so far, in order (earlier runs over the same cohort and box may come before).
+/// it was given so far, in order (earlier runs over the same cohort and box may come before). [`Outcome::extrapolated`] says which
+/// part of the result is estimated, and its notes say it in words, or why no more of it is.
 ///
 /// # Errors
-/// [`MethodError::NoCentresYet`] where no round has moved a centre: there is no result then. [`MethodError::Finished`] for a run
+/// [`Error::NoCentresYet`] where no round has moved a centre: there is no result then. [`Error::Finished`] for a run
 /// that has its result.
-pub fn finish(run: &Run, released: &[Released]) -> Result<Finished, MethodError> {
+pub fn finish(run: &Run, released: &[Released]) -> Result<Outcome, Error> {
     if run.stage().is_none() {
-        return Err(MethodError::Finished);
+        return Err(Error::Finished);
     }
     let stopped = run.stop_here()?;
     let mut ahead = Ahead { run: run.clone(), rounds: 0, error: 0.0, index_error: None };
@@ -118,7 +110,7 @@ pub fn finish(run: &Run, released: &[Released]) -> Result<Finished, MethodError>
         let what = if in_rounds { "the rounds that are missing" } else { "the indices that are missing" };
         outcome.notes.push(format!("{what} were not estimated from what is out: {why}"));
     }
-    Ok(Finished { outcome, refused })
+    Ok(outcome)
 }
 
 /// A run that goes on with estimates.
@@ -131,35 +123,36 @@ struct Ahead {
 
 impl Ahead {
     /// Goes on until the run has its result; an error says where it could not go on.
-    fn go(&mut self, released: &[Released]) -> Result<(), Refusal> {
+    fn go(&mut self, released: &[Released]) -> Result<(), String> {
         if self.run.is_noisy() {
-            return Err(Refusal::Noise);
+            return Err("its totals carry noise".into());
         }
-        let centres = self.run.working_centres().map_err(Refusal::Implausible)?;
+        let disbelieved = |error: Error| format!("the estimated totals were not believed: {error}");
+        let centres = self.run.working_centres().map_err(disbelieved)?;
         let estimator = Estimator::new(self.run.public(), self.run.sites(), &centres, released)?;
-        let mut step = self.run.next(None).map_err(Refusal::Implausible)?;
+        let mut step = self.run.next(None).map_err(disbelieved)?;
         while let Step::Ask(batch) = step {
             let Estimate { totals, error } = estimator.estimate(&batch)?;
             if self.run.stage() == Some(Stage::Iterating) {
                 (self.rounds, self.error) = (self.rounds + 1, self.error + error);
                 if self.error >= GATE {
-                    return Err(Refusal::Inexact { error: self.error, rounds: self.rounds });
+                    return Err(inexact(self.error, self.rounds));
                 }
                 if self.rounds > MAX_ROUNDS {
-                    return Err(Refusal::TooManyRounds);
+                    return Err(format!("the centres did not come to rest in {MAX_ROUNDS} estimated rounds"));
                 }
             } else if error >= GATE {
-                return Err(Refusal::Inexact { error, rounds: 0 });
+                return Err(inexact(error, 0));
             } else {
                 self.index_error = Some(self.index_error.unwrap_or(0.0).max(error));
             }
-            step = self.run.next(Some(&totals)).map_err(Refusal::Implausible)?;
+            step = self.run.next(Some(&totals)).map_err(disbelieved)?;
         }
         Ok(())
     }
 
     /// The result, marked as what it is.
-    fn outcome(&self, before: &Run) -> Result<Outcome, MethodError> {
+    fn outcome(&self, before: &Run) -> Result<Outcome, Error> {
         let mut outcome = self.run.stop_here()?;
         outcome.questions = before.questions();
         if !before.is_judged() {
@@ -196,4 +189,11 @@ impl Ahead {
         outcome.extrapolated = Some(extrapolated);
         Ok(outcome)
     }
+}
+
+/// Why estimates with this error, after so many estimated rounds (0: of a validity question), do not pass the gate.
+fn inexact(error: f64, rounds: u32) -> String {
+    format!(
+        "the totals that are out do not tell the next ones: error {error:.1e} on held-out probes after {rounds} rounds, the gate is {GATE:.0e}"
+    )
 }

@@ -1,6 +1,6 @@
-//! What an estimate starts from, and why there is none.
+//! What an estimate starts from.
 
-use crate::{Batch, MethodError, Totals};
+use crate::{Batch, Totals};
 
 /// The sum of the held-out errors of all extrapolated rounds must stay below this; the error of the validity totals too.
 pub const GATE: f64 = 1e-3;
@@ -27,41 +27,4 @@ pub struct Rounding {
     pub row: f64,
     /// What every site adds is rounded to it, where that is coarser; else 0.
     pub site: f64,
-}
-
-/// The reason why the totals of a question were not estimated.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// The totals of this run carry noise on purpose.
-    #[error("its totals carry noise")]
-    Noise,
-    /// There is no released total that is a sum over rows.
-    #[error("nothing that is out is a sum over rows")]
-    NothingOut,
-    /// Totals that do not have the layout of their question.
-    #[error("totals and questions do not fit each other")]
-    Misfit,
-    /// The question asks for more than sums over rows.
-    #[error("the next question ({0}) is no sum over rows: sites iterate, leave out groups, or are counted")]
-    NotOverRows(&'static str),
-    /// A probe has no answer.
-    #[error("the next question cannot be answered for a row of the box: {0}")]
-    Unanswerable(String),
-    /// The expected error did not pass the gate.
-    #[error(
-        "the totals that are out do not tell the next ones: error {error:.1e} on held-out probes after {rounds} rounds, the gate is {GATE:.0e}"
-    )]
-    Inexact {
-        /// The sum of the held-out errors, with that of the refused question.
-        error: f64,
-        /// Estimated rounds, the refused one included; 0 for a validity question.
-        rounds: u32,
-    },
-    /// The method did not believe the estimated totals.
-    #[error("the estimated totals were not believed: {0}")]
-    Implausible(MethodError),
-    /// The centres do not come to rest.
-    #[error("the centres did not come to rest in {MAX_ROUNDS} estimated rounds")]
-    TooManyRounds,
 }

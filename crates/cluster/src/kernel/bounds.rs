@@ -36,7 +36,7 @@ use super::plan::{BLOCK, CHUNK, CHUNK_ROWS, Chunk, Plan};
 use super::sums::{Form, Sums, rounded};
 use super::tiles::distances;
 use crate::packed::{LANES, Lanes, Stored};
-use crate::{Centres, DataError, Packed, distance};
+use crate::{Centres, Error, Packed, distance};
 
 /// Points in a block.
 const POINTS: usize = BLOCK * LANES;
@@ -124,8 +124,8 @@ impl Bounds {
     /// Measures all rows.
     ///
     /// # Errors
-    /// [`DataError::ColumnMismatch`].
-    pub(crate) fn new(rows: &Packed, centres: &Centres) -> Result<Self, DataError> {
+    /// [`Error::ColumnMismatch`].
+    pub(crate) fn new(rows: &Packed, centres: &Centres) -> Result<Self, Error> {
         let mut bounds = Self {
             centres: centres.clone(),
             rows: vec![Held { own: NONE, until: f32::NEG_INFINITY }; rows.len()],
@@ -150,10 +150,10 @@ impl Bounds {
     /// Moves on to other centres (K x d): measures the rows that it has to, of the rows that it was made of.
     ///
     /// # Errors
-    /// [`DataError::ColumnMismatch`], [`DataError::CentreCount`].
-    pub(crate) fn move_to(&mut self, rows: &Packed, centres: &Centres) -> Result<(), DataError> {
+    /// [`Error::ColumnMismatch`], [`Error::CentreCount`].
+    pub(crate) fn move_to(&mut self, rows: &Packed, centres: &Centres) -> Result<(), Error> {
         if centres.k() != self.k() {
-            return Err(DataError::CentreCount { expected: self.k(), found: centres.k() });
+            return Err(Error::CentreCount { expected: self.k(), found: centres.k() });
         }
         if *centres == self.centres {
             return Ok(());
@@ -164,7 +164,7 @@ impl Bounds {
     }
 
     /// Brings every row up to the centres at hand.
-    fn measure(&mut self, rows: &Packed) -> Result<(), DataError> {
+    fn measure(&mut self, rows: &Packed) -> Result<(), Error> {
         let plan = Plan::new(rows, &self.centres, 2.0)?;
         let margin = Margin::new(plan.d);
         let steps = self.sums.as_ref().map(|(steps, _)| *steps);

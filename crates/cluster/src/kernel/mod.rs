@@ -31,11 +31,11 @@ use std::ops::Range;
 use fearless_simd::{Level, Simd, dispatch};
 
 use crate::packed::{LANES, Lanes};
-use crate::{Centres, DataError, Packed};
+use crate::{Centres, Error, Packed};
 
 pub(crate) use bounds::Bounds;
 pub(crate) use hard::{Assigned, over_nearest};
-pub use hard::{HardSums, Nearest, hard_sums, nearest};
+pub use hard::{HardSums, hard_sums};
 pub use level::Vectors;
 use level::level;
 pub use shift::membership_shift;
@@ -77,13 +77,13 @@ pub struct FuzzyValidation {
 /// overflows `f64`.
 ///
 /// # Errors
-/// [`DataError::ColumnMismatch`], [`DataError::Fuzzifier`].
-pub fn fuzzy_sums(rows: &Packed, centres: &Centres, m: f64) -> Result<FuzzySums, DataError> {
+/// [`Error::ColumnMismatch`], [`Error::Fuzzifier`].
+pub fn fuzzy_sums(rows: &Packed, centres: &Centres, m: f64) -> Result<FuzzySums, Error> {
     fuzzy_sums_at(level(), rows, centres, m)
 }
 
 /// [`fuzzy_sums`] with a given level of vector instructions.
-fn fuzzy_sums_at(level: Level, rows: &Packed, centres: &Centres, m: f64) -> Result<FuzzySums, DataError> {
+fn fuzzy_sums_at(level: Level, rows: &Packed, centres: &Centres, m: f64) -> Result<FuzzySums, Error> {
     let plan = Plan::new(rows, centres, m)?;
     Ok(sums_of(level, &plan, rows))
 }
@@ -111,7 +111,7 @@ fn all_sums(level: Level, plan: &Plan<'_>, rows: &Packed) -> Vec<FuzzySums> {
 ///
 /// # Errors
 /// As [`fuzzy_sums`].
-pub(crate) fn fuzzy_form<'f>(rows: &Packed, centres: &Centres, m: f64, form: &'f Form) -> Result<Sums<'f>, DataError> {
+pub(crate) fn fuzzy_form<'f>(rows: &Packed, centres: &Centres, m: f64, form: &'f Form) -> Result<Sums<'f>, Error> {
     let (first, last) = (form.factor(0), form.factor(centres.as_slice().len()));
     let (Some(sum_steps), Some(weight_steps)) = (first, last) else {
         let FuzzySums { weighted_sums, weights, .. } = fuzzy_sums(rows, centres, m)?;
@@ -131,7 +131,7 @@ pub(crate) fn fuzzy_forms<'f>(
     sets: &[&Centres],
     m: f64,
     forms: &'f [Form],
-) -> Result<Vec<Sums<'f>>, DataError> {
+) -> Result<Vec<Sums<'f>>, Error> {
     let steps = |(form, set): (&Form, &&Centres)| Some([form.factor(0)?, form.factor(set.as_slice().len())?]);
     let mut wanted = forms.iter().zip(sets).map(steps);
     let (Some(first), [one, others @ ..]) = (wanted.next(), sets) else { return Ok(Vec::new()) };
@@ -165,8 +165,8 @@ fn words_of(level: Level, plan: &Plan<'_>, rows: &Packed, steps: [f64; 2]) -> Ve
 /// `D`, `A` and `J_m` of the rows for given centres and m (Stallmann & Wilbik 2022, Eqs. 15-17 with q = 1).
 ///
 /// # Errors
-/// [`DataError::ColumnMismatch`], [`DataError::Fuzzifier`].
-pub fn fuzzy_validation(rows: &Packed, centres: &Centres, m: f64) -> Result<FuzzyValidation, DataError> {
+/// [`Error::ColumnMismatch`], [`Error::Fuzzifier`].
+pub fn fuzzy_validation(rows: &Packed, centres: &Centres, m: f64) -> Result<FuzzyValidation, Error> {
     let mut sums = validation_form(rows, centres, m, &Form::PLAIN)?.into_plain();
     let objective = sums.pop().unwrap_or_default();
     let memberships = sums.split_off(centres.k());
@@ -177,12 +177,7 @@ pub fn fuzzy_validation(rows: &Packed, centres: &Centres, m: f64) -> Result<Fuzz
 ///
 /// # Errors
 /// As [`fuzzy_validation`].
-pub(crate) fn validation_form<'f>(
-    rows: &Packed,
-    centres: &Centres,
-    m: f64,
-    form: &'f Form,
-) -> Result<Sums<'f>, DataError> {
+pub(crate) fn validation_form<'f>(rows: &Packed, centres: &Centres, m: f64, form: &'f Form) -> Result<Sums<'f>, Error> {
     let level = level();
     let plan = Plan::new(rows, centres, m)?;
     Ok(plan.sums(rows, form, 2 * plan.k + 1, |chunk, sums| {

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::sums::{Form, Sums};
 use crate::distance::usable_fuzzifier;
 use crate::packed::{LANES, Stored};
-use crate::{Centres, DataError, Packed};
+use crate::{Centres, Error, Packed};
 
 /// Groups in a block: 128 points.
 pub(super) const BLOCK: usize = 16;
@@ -71,7 +71,7 @@ impl<'a> Chunk<'a> {
 }
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(rows: &Packed, centres: &'a Centres, m: f64) -> Result<Self, DataError> {
+    pub(super) fn new(rows: &Packed, centres: &'a Centres, m: f64) -> Result<Self, Error> {
         Self::together(rows, centres, std::iter::empty(), m)
     }
 
@@ -81,14 +81,14 @@ impl<'a> Plan<'a> {
         first: &'a Centres,
         others: impl Iterator<Item = &'a Centres>,
         m: f64,
-    ) -> Result<Self, DataError> {
+    ) -> Result<Self, Error> {
         if !usable_fuzzifier(m) {
-            return Err(DataError::Fuzzifier);
+            return Err(Error::Fuzzifier);
         }
         let (mut k, d, mut sets) = (0, rows.columns(), Vec::new());
         for centres in std::iter::once(first).chain(others) {
             if centres.columns() != d {
-                return Err(DataError::ColumnMismatch { expected: d, found: centres.columns() });
+                return Err(Error::ColumnMismatch { expected: d, found: centres.columns() });
             }
             sets.push(Set { centres, places: k..k + centres.k() });
             k += centres.k();

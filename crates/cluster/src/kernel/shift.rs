@@ -9,15 +9,15 @@ use super::plan::{BLOCK, Chunk, Plan};
 use super::tiles::distances;
 use crate::distance::{self, SAFE};
 use crate::packed::{LANES, Lanes};
-use crate::{Centres, DataError, Packed};
+use crate::{Centres, Error, Packed};
 
 /// Frobenius norm of `U' - U`, the memberships (n x K) in `new` centres less those in `old` ones; both K x d.
 ///
 /// # Errors
-/// [`DataError::ColumnMismatch`], [`DataError::CentreCount`], [`DataError::Fuzzifier`].
-pub fn membership_shift(rows: &Packed, old: &Centres, new: &Centres, m: f64) -> Result<f64, DataError> {
+/// [`Error::ColumnMismatch`], [`Error::CentreCount`], [`Error::Fuzzifier`].
+pub fn membership_shift(rows: &Packed, old: &Centres, new: &Centres, m: f64) -> Result<f64, Error> {
     if old.k() != new.k() {
-        return Err(DataError::CentreCount { expected: old.k(), found: new.k() });
+        return Err(Error::CentreCount { expected: old.k(), found: new.k() });
     }
     let level = level();
     let (old, new) = (Plan::new(rows, old, m)?, Plan::new(rows, new, m)?);

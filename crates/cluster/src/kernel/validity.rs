@@ -9,7 +9,7 @@ use super::sums::{Form, Sums};
 use super::tiles::distances;
 use crate::distance::{self, SAFE};
 use crate::packed::{LANES, Lanes};
-use crate::{Centres, DataError, Packed};
+use crate::{Centres, Error, Packed};
 
 /// Entries of partial sums that are held at once, beside those of one chunk: 32 MiB.
 const HELD: usize = 1 << 22;
@@ -81,14 +81,14 @@ fn over_parts<'f>(
 /// distances, own distances, and the same five (1 each).
 ///
 /// # Errors
-/// [`DataError::ColumnMismatch`], [`DataError::Fuzzifier`].
+/// [`Error::ColumnMismatch`], [`Error::Fuzzifier`].
 pub(crate) fn validity_sums<'f>(
     rows: &Packed,
     centres: &Centres,
     m: f64,
     vectors: bool,
     form: &'f Form,
-) -> Result<Sums<'f>, DataError> {
+) -> Result<Sums<'f>, Error> {
     let level = level();
     let plan = Plan::new(rows, centres, m)?;
     let (k, d) = (plan.k, plan.d);

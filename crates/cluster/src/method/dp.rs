@@ -13,21 +13,21 @@ use last::Last;
 
 use super::choice::Pick;
 use super::recipe::{MOST_DESCRIBING, Recipe, Seeding};
-use crate::algorithm::{Algorithm, Fit, Iteration, Pulled, Round, Walls, check_rounds, confined};
+use crate::algorithm::{Algorithm, Fit, Iteration, Pulled, Round, Traits, Walls, check_rounds, confined};
 use crate::distance::usable_fuzzifier;
 use crate::privacy::{Extent, Levels, MOST_ROWS_OF_A_PERSON, Unit};
 use crate::query::{Shifts, Typical};
 use crate::totals_check::check_values;
-use crate::{Centres, DataError, Domain, MethodError, Query, Start, distance};
+use crate::{Centres, Domain, Error, Query, distance};
 
 impl Recipe {
     /// Whether it can be run and accounted for under its noise, where it has any ([NOI-5]).
     ///
     /// # Errors
-    /// [`MethodError`] with a sentence that says what to change.
-    pub(super) fn check_noise(&self, domain: &Domain) -> Result<(), MethodError> {
+    /// [`Error`] with a sentence that says what to change.
+    pub(super) fn check_noise(&self, domain: &Domain) -> Result<(), Error> {
         let Some(noise) = &self.noise else { return Ok(()) };
-        let refuse = |what: &str| Err(MethodError::parameter(format!("under noise {what}")));
+        let refuse = |what: &str| Err(Error::parameter(format!("under noise {what}")));
         if !(1..=MOST_NANO_RHO).contains(&noise.nano_rho) || noise.retries > MOST_RETRIES {
             return refuse("rho lies above 0, up to 1000, and at most 100 lost rounds are asked again");
         }
@@ -66,8 +66,9 @@ impl Recipe {
                 "there is one start: restarts would share the budget, and only pay if first centres are bad (--restarts 1)",
             );
         }
-        let Some((epsilon, max_rounds)) = self.algorithm.under_noise() else {
-            return refuse(match self.algorithm.is_exact() {
+        let traits = self.algorithm.traits();
+        let Some(epsilon) = traits.tolerance_under_noise else {
+            return refuse(match traits.is_exact {
                 true => "only fcm, kmeans, fcm-noise, pcm, gmm, gk and describe can be run",
                 false => {
                     "only fcm, kmeans, fcm-noise, pcm, gmm, gk and describe can be run: what a site finds by a run of its own may move by any amount \
@@ -75,7 +76,7 @@ impl Recipe {
                 }
             });
         };
-        if epsilon != 0.0 || max_rounds > 1_000 {
+        if epsilon != 0.0 || traits.rounds > 1_000 {
             return refuse(
                 "the number of rounds is fixed, at most 1000, and nothing stops before (epsilon of the method 0)",
             );
@@ -89,26 +90,28 @@ impl Recipe {
             );
         }
         if !usable_fuzzifier(self.judge_m()) {
-            return Err(MethodError::Fuzzifier);
+            return Err(Error::Fuzzifier);
         }
         self.levels(domain).map(|_| ())
     }
 
     /// Whether the last round may clip how far a row pulls, so that the centres are not those of the plain method.
     pub fn clips(&self) -> bool {
-        let rounds = self.algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
+        let rounds = self.algorithm.traits().rounds;
         self.noise.is_some_and(|noise| noise.tau > 0.0 && rounds > noise.absolute_rounds)
     }
 
     /// What every total of this recipe may say, if it has noise.
     ///
     /// # Errors
-    /// [`MethodError`] for a method that cannot be run under noise.
-    pub fn levels(&self, domain: &Domain) -> Result<Option<Levels>, MethodError> {
+    /// [`Error`] for a method that cannot be run under noise.
+    pub fn levels(&self, domain: &Domain) -> Result<Option<Levels>, Error> {
         let Some(noise) = &self.noise else { return Ok(None) };
-        let rounds = self.algorithm.under_noise().map(|(_, rounds)| rounds);
-        let rounds = rounds.ok_or_else(|| MethodError::parameter("this method cannot be run under noise"))?;
-        let describes = self.algorithm.describes().is_some();
+        let traits = self.algorithm.traits();
+        if traits.tolerance_under_noise.is_none() {
+            return Err(Error::parameter("this method cannot be run under noise"));
+        }
+        let describes = traits.describes.is_some();
         let preparing = match describes {
             true => MOST_DESCRIBING,
             false if self.prepares() => self.preparation.max_questions(true),
@@ -118,7 +121,7 @@ impl Recipe {
         let extent = Extent {
             preparing,
             seeding: self.seeding.questions(),
-            rounds: if describes { 0 } else { rounds },
+            rounds: if describes { 0 } else { traits.rounds },
             members: self.members() as u32,
             judging: if describes { 0 } else { after },
             clusters: self.clusters.count() as u32,
@@ -129,11 +132,11 @@ impl Recipe {
     }
 
     /// The iteration of one K under noise, if there is any.
-    pub(crate) fn noisy(&self, start: Centres, domain: &Domain) -> Result<Option<Box<dyn Iteration>>, MethodError> {
-        let Some(levels) = self.levels(domain)?.filter(|_| self.algorithm.describes().is_none()) else {
+    pub(crate) fn noisy(&self, start: Centres, domain: &Domain) -> Result<Option<Box<dyn Iteration>>, Error> {
+        let Some(levels) = self.levels(domain)?.filter(|_| self.algorithm.traits().describes.is_none()) else {
             return Ok(None);
         };
-        Ok(Some(match self.algorithm.has_covariances() {
+        Ok(Some(match self.algorithm.traits().has_covariances() {
             true => Box::new(shaped::Noisy::new(&start, &self.algorithm, levels, domain)?),
             false => Box::new(Noisy::new(0, start, &self.algorithm, levels, domain)?),
         }))
@@ -171,13 +174,12 @@ impl Noisy {
         algorithm: &Algorithm,
         levels: Levels,
         domain: &Domain,
-    ) -> Result<Self, MethodError> {
-        let max_rounds = algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
+    ) -> Result<Self, Error> {
+        let Traits { rounds: max_rounds, fuzzifier: m, typical, .. } = algorithm.traits();
         check_rounds(0.0, max_rounds)?;
         let (last, pulled) = (Last::of(start.as_slice().len()), Last::of(2));
         let mut fit = Fit::at(start);
         fit.history = (1..=round).map(|round| Round { round, shift: 0.0 }).collect();
-        let (m, typical) = (algorithm.fuzzifier(), algorithm.typical());
         Ok(Self { fit, m, typical, max_rounds, levels, domain: domain.clone(), last, pulled, radius: None })
     }
 
@@ -195,16 +197,16 @@ const DRAWS: u64 = 200;
 /// First centres far from each other and from the walls: of [`DRAWS`] draws uniform in the box, of the seeds `seed` + i 2^32,
 /// the first of those with the largest least distance, where a wall counts as a centre behind it. Noise makes two centres that
 /// begin beside each other stay together; where the rows are plays no part.
-pub(super) fn spread(domain: &Domain, k: usize, seed: u64) -> Result<Centres, DataError> {
+pub(super) fn spread(domain: &Domain, k: usize, seed: u64) -> Result<Centres, Error> {
     let mut best: Option<(f64, Centres)> = None;
     for draw in 0..DRAWS {
-        let centres = Start::Uniform { seed: seed.wrapping_add(draw << 32) }.centres(domain, k)?;
+        let centres = Centres::uniform(domain, k, seed.wrapping_add(draw << 32))?;
         let least = least_distance(&centres, domain);
         if best.as_ref().is_none_or(|(known, _)| least > *known) {
             best = Some((least, centres));
         }
     }
-    best.map_or_else(|| Start::Uniform { seed }.centres(domain, k), |(_, centres)| Ok(centres))
+    best.map_or_else(|| Centres::uniform(domain, k, seed), |(_, centres)| Ok(centres))
 }
 
 pub(super) fn least_distance(centres: &Centres, domain: &Domain) -> f64 {
@@ -224,7 +226,7 @@ impl Iteration for Noisy {
         Query::Shifts(self.shifts())
     }
 
-    fn take(&mut self, values: &[f64], _: Option<u64>) -> Result<bool, MethodError> {
+    fn take(&mut self, values: &[f64], _: Option<u64>, _: &Walls) -> Result<bool, Error> {
         let (k, d) = (self.fit.centres.k(), self.fit.centres.columns());
         check_values(values, Shifts::width(k, d))?;
         let (weights, rest) = values.split_at(k);
@@ -238,7 +240,7 @@ impl Iteration for Noisy {
             let weight = weight.max(2.0 * noise).max(1.0);
             centre.iter_mut().zip(sum).zip(reference).for_each(|((centre, sum), r)| *centre = r + sum / weight);
         }
-        let next = Centres::new(k, d, next).map_err(|error| MethodError::implausible(error.to_string()))?;
+        let next = Centres::new(k, d, next).map_err(Error::implausible)?;
         let next = confined(&next, &self.domain);
         let shift = next.frobenius_distance(&self.fit.centres).unwrap_or_default();
         // Nothing has changed up to here: the caller may repeat the round after an error.
@@ -259,7 +261,7 @@ impl Iteration for Noisy {
         self.fit.history.push(Round { round: asked.round + 1, shift });
         let over = self.fit.history.len() >= self.max_rounds as usize;
         if let (true, Some(mean)) = (over, self.last.mean()) {
-            let mean = Centres::new(k, d, mean).map_err(|error| MethodError::implausible(error.to_string()))?;
+            let mean = Centres::new(k, d, mean).map_err(Error::implausible)?;
             self.fit.centres = confined(&mean, &self.domain);
         }
         Ok(over)
@@ -267,14 +269,6 @@ impl Iteration for Noisy {
 
     fn fit(&self) -> Fit {
         self.fit.clone()
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.domain = walls.domain.clone();
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }
 
@@ -293,6 +287,10 @@ mod tests {
         let levels = recipe.levels(&domain).unwrap().unwrap();
         let noisy = Noisy::new(0, start, &recipe.algorithm, levels, &domain).unwrap();
         (noisy, levels.of_round(1.0, levels.pull(0, 2, None))[0].deviation)
+    }
+
+    fn walls(run: &Noisy) -> Walls {
+        Walls::fine(&run.domain)
     }
 
     /// One cluster over a skewed column, totals without noise: clipped pulls stop short of the mean, and how far a row may pull grows
@@ -319,11 +317,11 @@ mod tests {
     fn what_noise_drowns_stays() {
         let (mut run, noise) = noisy();
         // Cluster 0 is drowned; 1 is floored at twice the noise and moved into the box.
-        assert_eq!(run.take(&[0.9 * noise, 1.5 * noise, 7.0, 0.2 * noise, 0.0], None), Ok(false));
+        assert_eq!(run.take(&[0.9 * noise, 1.5 * noise, 7.0, 0.2 * noise, 0.0], None, &walls(&run)), Ok(false));
         let centres = run.fit().centres;
         assert_eq!(centres.row(0), [0.2]);
         assert!((centres.row(1)[0] - 0.6).abs() < 1e-12, "{centres:?}");
-        assert_eq!(run.take(&[-5.0, 100.0 * noise, -1e9, 1e9, 0.0], None), Ok(false));
+        assert_eq!(run.take(&[-5.0, 100.0 * noise, -1e9, 1e9, 0.0], None, &walls(&run)), Ok(false));
         assert_eq!(run.fit().centres.as_slice(), [0.2, 1.0]);
         assert_eq!(run.fit().weights, [0.0, 100.0 * noise]);
     }
@@ -334,7 +332,7 @@ mod tests {
         for k in 1..6 {
             let found = spread(&domain, k, 7).unwrap();
             assert!(found == spread(&domain, k, 7).unwrap() && found != spread(&domain, k, 8).unwrap());
-            let plain = Start::Uniform { seed: 7 }.centres(&domain, k).unwrap();
+            let plain = Centres::uniform(&domain, k, 7).unwrap();
             assert!(least_distance(&found, &domain) >= least_distance(&plain, &domain));
             assert!(least_distance(&found, &domain) > 0.5 / (1.0 + (k as f64).sqrt()), "{k}: {found:?}");
         }
@@ -349,13 +347,13 @@ mod tests {
         for (square, last) in [(9.0, false), (9.0, false), (9.0, false), (10.0, false), (-1.0, false), (0.0, true)] {
             let Query::Shifts(shifts) = run.ask() else { panic!("shifts") };
             asked.push((shifts.round, shifts.middle, (shifts.clip * 1000.0).round()));
-            assert_eq!(run.take(&[500.0, 500.0, 0.0, 0.0, square], None), Ok(last));
+            assert_eq!(run.take(&[500.0, 500.0, 0.0, 0.0, square], None, &walls(&run)), Ok(last));
         }
         let around: Vec<f64> =
             asked.split_off(3).into_iter().map(|(_, middle, clip)| if middle { 0.0 } else { clip }).collect();
         assert_eq!(asked, [(0, true, 500.0), (1, true, 500.0), (2, true, 500.0)]);
         assert!(around[0] == 125.0 && around[1] == 150.0 && around[2] > 30.0, "{around:?}");
-        assert!(run.take(&[1.0; 4], None).is_err() && !run.fit().converged);
-        assert!(run.take(&[1.0, f64::NAN, 0.0, 0.0, 0.0], None).is_err());
+        assert!(run.take(&[1.0; 4], None, &walls(&run)).is_err() && !run.fit().converged);
+        assert!(run.take(&[1.0, f64::NAN, 0.0, 0.0, 0.0], None, &walls(&run)).is_err());
     }
 }

@@ -16,12 +16,12 @@ pub use forecast::{Forecast, KEPT, USEFUL, forecast};
 use super::dp::{Noisy, shaped};
 use super::recipe::Recipe;
 use super::seed::{CandidateSearch, Candidates};
-use crate::algorithm::{Fit, Iteration};
+use crate::algorithm::{Fit, Iteration, Walls};
 use crate::privacy::{Levels, settled};
 use crate::query::{ShapedShifts, Shifts};
 use crate::random::Stream;
 use crate::validity::{Geometry, Verdict};
-use crate::{Centres, Domain, MethodError, Outcome, Query, distance};
+use crate::{Centres, Domain, Error, Outcome, Query, distance};
 
 /// Repetitions for the errors: the 95 % quantile of so many is off by 1.1 percentage points.
 const REPETITIONS: usize = 400;
@@ -109,9 +109,9 @@ struct Mechanism<'a> {
 }
 
 impl<'a> Mechanism<'a> {
-    fn of(recipe: &'a Recipe, domain: &'a Domain, excess: f64) -> Result<Option<Self>, MethodError> {
+    fn of(recipe: &'a Recipe, domain: &'a Domain, excess: f64) -> Result<Option<Self>, Error> {
         let Some(levels) = recipe.levels(domain)? else { return Ok(None) };
-        let rounds = recipe.algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
+        let rounds = recipe.algorithm.traits().rounds;
         let judge_m = recipe.judge_m();
         Ok(Some(Self { recipe, judge_m, rounds, levels, excess, domain }))
     }
@@ -153,31 +153,26 @@ impl<'a> Mechanism<'a> {
     }
 
     /// The rounds from this one on.
-    fn run(
-        &self,
-        cloud: &Cloud,
-        start: Centres,
-        from: u32,
-        mut noise: Option<&mut Stream>,
-    ) -> Result<Fit, MethodError> {
+    fn run(&self, cloud: &Cloud, start: Centres, from: u32, mut noise: Option<&mut Stream>) -> Result<Fit, Error> {
         let (k, d) = (start.k(), start.columns());
         let (algorithm, levels, domain) = (&self.recipe.algorithm, self.levels, self.domain);
-        let mut noisy: Box<dyn Iteration> = match algorithm.has_covariances() {
+        let mut noisy: Box<dyn Iteration> = match algorithm.traits().has_covariances() {
             true => Box::new(shaped::Noisy::new(&start, algorithm, levels, domain)?),
             false => Box::new(Noisy::new(from, start, algorithm, levels, domain)?),
         };
+        let walls = Walls::fine(domain);
         loop {
             let query = noisy.ask();
             let mut values = match &query {
                 Query::Shifts(shifts) => self.shifts(cloud, shifts),
                 Query::ShapedShifts(shifts) => {
-                    let adding = shifts.adding(domain).ok_or_else(|| MethodError::implausible("no covariance"))?;
+                    let adding = shifts.adding(domain).ok_or_else(|| Error::implausible("no covariance"))?;
                     Self::sum(cloud, d, ShapedShifts::width(k, d), |x, sums| adding.add_row(x, sums))
                 }
                 _ => return Ok(noisy.fit()),
             };
             self.add_noise(&query, &mut values, noise.as_deref_mut());
-            if noisy.take(&values, None)? {
+            if noisy.take(&values, None, &walls)? {
                 return Ok(noisy.fit());
             }
         }
@@ -190,7 +185,7 @@ impl<'a> Mechanism<'a> {
         params: &Candidates,
         k: usize,
         mut noise: Option<&mut Stream>,
-    ) -> Result<Centres, MethodError> {
+    ) -> Result<Centres, Error> {
         let d = self.domain.columns();
         let mut search = CandidateSearch::new(params, k as u32, Some(&self.levels), self.domain)?;
         loop {
@@ -201,7 +196,7 @@ impl<'a> Mechanism<'a> {
                     Self::sum(cloud, d, histogram.width(), |x, sums| histogram.add_row(x, |at| sums[at] += 1.0))
                 }
                 Query::Shifts(shifts) => self.shifts(cloud, shifts),
-                _ => return Err(MethodError::implausible("margins and sums are asked")),
+                _ => return Err(Error::implausible("margins and sums are asked")),
             };
             self.add_noise(&query, &mut values, noise.as_deref_mut());
             if let Some(points) = search.take(&values)? {
@@ -216,7 +211,7 @@ impl<'a> Mechanism<'a> {
         cloud: &Cloud,
         centres: &Centres,
         noise: Option<&mut Stream>,
-    ) -> Result<(Verdict, Vec<f64>), MethodError> {
+    ) -> Result<(Verdict, Vec<f64>), Error> {
         let k = centres.k();
         let mut u = vec![0.0; k];
         let mut values = Self::sum(cloud, centres.columns(), 2 * k + 1, |x, sums| {
@@ -290,7 +285,7 @@ impl<'a> Mechanism<'a> {
 
     /// What a round around the centres tells of a cloud as [`Pulled`](super::Pulled) does.
     fn square(&self, cloud: &Cloud, centres: &Centres, clip: f64) -> f64 {
-        let (m, typical) = (self.recipe.algorithm.fuzzifier(), self.recipe.algorithm.typical());
+        let (m, typical) = (self.recipe.algorithm.traits().fuzzifier, self.recipe.algorithm.traits().typical);
         let shifts = Shifts { centres: centres.clone(), m, typical, middle: false, clip, round: 0 };
         let (k, d) = (centres.k(), centres.columns());
         let sums = Self::sum(cloud, d, Shifts::width(k, d), |x, sums| shifts.add_row(x, centres.as_slice(), sums));
@@ -331,20 +326,19 @@ pub fn lost(found: &Centres, truth: &Centres, domain: &Domain) -> usize {
 /// same result.
 ///
 /// # Errors
-/// [`MethodError`] where the outcome is none of this recipe.
-pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) -> Result<Option<Errors>, MethodError> {
+/// [`Error`] where the outcome is none of this recipe.
+pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) -> Result<Option<Errors>, Error> {
     let algorithm = &recipe.algorithm;
-    if algorithm.has_covariances() || algorithm.describes().is_some() {
+    if algorithm.traits().has_covariances() || algorithm.traits().describes.is_some() {
         return Ok(None);
     }
     let Some(transform) = &outcome.transform else { return errors_over(recipe, domain, outcome, excess) };
-    let unusable = |error: String| MethodError::parameter(error);
     if transform.mixes() {
         return Ok(None);
     }
     // The rounds were in standardised units; their noise says nothing of how far off the standardisation is.
-    let inner = transform.domain(domain).map_err(|error| unusable(error.to_string()))?;
-    let centres = transform.centres(&outcome.centres).map_err(|error| unusable(error.to_string()))?;
+    let inner = transform.domain(domain)?;
+    let centres = transform.centres(&outcome.centres)?;
     let found = errors_over(recipe, &inner, &Outcome { centres, ..outcome.clone() }, excess)?;
     Ok(found.map(|mut found| {
         found.centres.iter_mut().zip(transform.factor.iter().cycle()).for_each(|(error, factor)| *error /= factor);
@@ -353,12 +347,7 @@ pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) 
 }
 
 /// The same over the box of the rounds, with the outcome's centres in it.
-fn errors_over(
-    recipe: &Recipe,
-    domain: &Domain,
-    outcome: &Outcome,
-    excess: f64,
-) -> Result<Option<Errors>, MethodError> {
+fn errors_over(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) -> Result<Option<Errors>, Error> {
     let Some(mechanism) = Mechanism::of(recipe, domain, excess)? else { return Ok(None) };
     if outcome.clusters.mass.iter().any(Option::is_none) {
         return Ok(None);

@@ -24,11 +24,10 @@ pub use seed::{CandidateSearch, Candidates, SeedPoints};
 pub use sizes::ClusterSizes;
 
 use crate::validity::Verdict;
-use crate::{Batch, Centres, MethodError, Totals, Transform};
+use crate::{Batch, Centres, Error, Totals, Transform};
 
 pub use crate::algorithm::{
-    ALGORITHMS, About, Algorithm, Description, Fit, Iteration, Options, Pulled, Round, Shapes, Walls, fcm, ffcf, ffcm,
-    fkm, gk, gmm, kmeans,
+    ALGORITHMS, About, Algorithm, Belonging, Description, Fit, Iteration, Options, Pulled, Round, Shapes, Walls,
 };
 pub use crate::query::Stage;
 pub use crate::scale::inside;
@@ -51,17 +50,17 @@ pub trait Method: Send {
     /// not come (a round that failed may be repeated). `Some` answers the open question.
     ///
     /// # Errors
-    /// [`MethodError`]; after [`MethodError::Implausible`] the state is as before, so that the round may be repeated.
-    fn next(&mut self, totals: Option<&Totals>) -> Result<Step, MethodError>;
+    /// [`Error`]; after [`Error::Implausible`] the state is as before, so that the round may be repeated.
+    fn next(&mut self, totals: Option<&Totals>) -> Result<Step, Error>;
 
     /// Answers an open validation question with verdicts that somebody else drew from its totals (the intermediary), one
     /// for each query of the batch.
     ///
     /// # Errors
-    /// [`MethodError::NotAsked`] where no such question is open.
-    fn judged(&mut self, verdicts: &[Verdict]) -> Result<Step, MethodError> {
+    /// [`Error::NotAsked`] where no such question is open.
+    fn judged(&mut self, verdicts: &[Verdict]) -> Result<Step, Error> {
         let _ = verdicts;
-        Err(MethodError::NotAsked)
+        Err(Error::NotAsked)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::query::{
     Contingency, FuzzyValidation, Histogram, LocalMeans, ShapedShifts, Shifts, Silhouette, Stage, Validation,
 };
 use crate::scale::inside;
-use crate::{Batch, Centres, Domain, MethodError, Query, Start, Transform};
+use crate::{Batch, Centres, Domain, Error, Query, Transform};
 
 /// A spread below this part of the box scales nothing, so no factor is larger than its reciprocal over the box.
 const MAX_SCALE: f64 = 1e9;
@@ -26,13 +26,13 @@ impl Recipe {
     /// # Errors
     /// A sentence for the site's operator.
     pub fn admits(&self, batch: &Batch, domain: &Domain) -> Result<Stage, String> {
-        batch.check(domain).map_err(|error| error.to_string())?;
+        batch.check(domain)?;
         let first = batch.queries.first().ok_or("the question is empty")?;
         let stage = self.stage_of(first, domain)?;
         self.admits_transform(batch.transform.as_ref(), stage, domain)?;
-        let inner = batch.domain(domain).map_err(|error| error.to_string())?;
+        let inner = batch.domain(domain)?;
         let one = matches!(stage, Stage::Preparing | Stage::Ranging | Stage::Seeding | Stage::Counting)
-            || (stage == Stage::Iterating && self.algorithm.anchors(self.clusters.max).is_some()); // The same ones for all.
+            || (stage == Stage::Iterating && self.algorithm.traits().anchors(self.clusters.max).is_some()); // The same ones for all.
         let most = match stage {
             _ if one => 1,
             Stage::Silhouettes => self.clusters.count(),
@@ -92,10 +92,10 @@ impl Recipe {
     /// Different questions that one part of a run has at most.
     pub fn most_in(&self, stage: Stage) -> u32 {
         match stage {
-            Stage::Preparing if self.algorithm.describes().is_some() => MOST_DESCRIBING,
+            Stage::Preparing if self.algorithm.traits().describes.is_some() => MOST_DESCRIBING,
             Stage::Preparing => self.preparation.max_questions(self.noise.is_some()),
             Stage::Seeding => self.seeding.questions(),
-            Stage::Iterating => self.algorithm.max_questions(),
+            Stage::Iterating => self.algorithm.traits().max_questions(),
             _ => 1,
         }
     }
@@ -131,7 +131,7 @@ impl Recipe {
         }
         let stage = self.place_of(query);
         let open = match stage {
-            Stage::Preparing => self.prepares() || self.algorithm.describes().is_some(),
+            Stage::Preparing => self.prepares() || self.algorithm.traits().describes.is_some(),
             Stage::Ranging => self.range.is_some(),
             Stage::Seeding => match query {
                 Query::Margins(_) => true,
@@ -139,14 +139,14 @@ impl Recipe {
                 _ => self.noise.is_none(),
             },
             // Under noise the rounds clip how far a row pulls.
-            Stage::Iterating if self.noise.is_some() && self.algorithm.describes().is_none() => match query {
-                Query::Shifts(_) => !self.algorithm.has_covariances(),
-                Query::ShapedShifts(_) => self.algorithm.has_covariances(),
+            Stage::Iterating if self.noise.is_some() && self.algorithm.traits().describes.is_none() => match query {
+                Query::Shifts(_) => !self.algorithm.traits().has_covariances(),
+                Query::ShapedShifts(_) => self.algorithm.traits().has_covariances(),
                 _ => false,
             },
             Stage::Iterating => self.alike(query).iter().any(|one| one.kind() == query.kind()),
             // A description has nothing to judge.
-            Stage::Validating if self.algorithm.describes().is_some() => false,
+            Stage::Validating if self.algorithm.traits().describes.is_some() => false,
             Stage::Validating => self.alike(query).iter().any(|one| one.kind() == query.kind()),
             Stage::Silhouettes => self.validity.silhouette,
             Stage::Counting => self.validity.classes > 0,
@@ -244,7 +244,7 @@ impl Recipe {
             return if own { Ok(()) } else { Err("a parameter is not the plan's".into()) };
         }
         if let (Stage::Seeding, Seeding::Candidates(params)) = (self.place_of(query), &self.seeding) {
-            let levels = self.levels(domain).map_err(|error| error.to_string())?;
+            let levels = self.levels(domain)?;
             let count = params.count(self.most_points()) as usize;
             let own = match query.points().first() {
                 None => *query == MARGINS.into(),
@@ -256,7 +256,7 @@ impl Recipe {
             };
             return if own { Ok(()) } else { Err("a parameter is not the plan's".into()) };
         }
-        let describes = self.algorithm.describes();
+        let describes = self.algorithm.traits().describes;
         let holds = self.fits_k(query)
             && match query {
                 Query::Moments(q) if describes.is_some() => q.around.is_none() || !describe::correlates(domain),
@@ -285,7 +285,7 @@ impl Recipe {
 
     /// Whether a question about centres is about a K of the plan, and one about anchors about as many as there may be.
     fn fits_k(&self, query: &Query) -> bool {
-        let most = self.algorithm.anchors(self.clusters.max).filter(|_| query.stage() == Stage::Iterating);
+        let most = self.algorithm.traits().anchors(self.clusters.max).filter(|_| query.stage() == Stage::Iterating);
         query.points().first().is_none_or(|points| match most {
             Some(most) => points.k() <= most as usize,
             None => (self.clusters.min as usize..=self.clusters.max as usize).contains(&points.k()),
@@ -305,19 +305,19 @@ impl Recipe {
     }
 
     fn admits_shifts(&self, q: &Shifts, domain: &Domain) -> Result<bool, String> {
-        let levels = self.levels(domain).map_err(|error| error.to_string())?.ok_or("the plan has no noise")?;
-        let m = self.algorithm.fuzzifier().map(f64::to_bits);
+        let levels = self.levels(domain)?.ok_or("the plan has no noise")?;
+        let m = self.algorithm.traits().fuzzifier.map(f64::to_bits);
         Ok(q.m.map(f64::to_bits) == m
-            && q.typical == self.algorithm.typical()
+            && q.typical == self.algorithm.traits().typical
             && levels.may_pull(q.round, q.middle, q.clip)
-            && q.round < self.algorithm.max_questions())
+            && q.round < self.algorithm.traits().max_questions())
     }
 
     fn admits_shaped_shifts(&self, q: &ShapedShifts, domain: &Domain) -> Result<bool, String> {
-        let levels = self.levels(domain).map_err(|error| error.to_string())?.ok_or("the plan has no noise")?;
+        let levels = self.levels(domain)?.ok_or("the plan has no noise")?;
         let own = |query: &Query| matches!(query, Query::ShapedSums(own) if q.clusters.like(own));
         Ok(q.clip == levels.pull_in_parts(q.round)
-            && q.round < self.algorithm.max_questions()
+            && q.round < self.algorithm.traits().max_questions()
             && self.algorithm.asks(&q.clusters.centres).iter().any(own))
     }
 
@@ -337,11 +337,11 @@ impl Recipe {
             Seeding::Candidates(params) => params.most_words(self.most_points(), d),
             _ => 0,
         };
-        let asked = match self.algorithm.anchors(self.clusters.max) {
+        let asked = match self.algorithm.traits().anchors(self.clusters.max) {
             Some(anchors) => u64::from(anchors),
             None => all_k.saturating_mul(restarts),
         };
-        let covariance = if self.algorithm.has_covariances() { d.saturating_mul(d + 1) / 2 } else { 0 };
+        let covariance = if self.algorithm.traits().has_covariances() { d.saturating_mul(d + 1) / 2 } else { 0 };
         let members = (max.saturating_sub(min) + 1).saturating_mul(restarts);
         // Beside the numbers of every cluster, one of the fit.
         let rounds = asked.saturating_mul(d + 2 + covariance).saturating_add(members);
@@ -355,7 +355,7 @@ impl Recipe {
         let labels = max.saturating_mul(u64::from(self.validity.classes));
         let ranging = self.range.map_or(0, |range| u64::from(range.most) + 1);
         // Means, products and what a mixture's question has beside them.
-        let describing = self.algorithm.describes().map_or(0, |bins| {
+        let describing = self.algorithm.traits().describes.map_or(0, |bins| {
             let products = if d <= 64 { d * (d + 1) / 2 } else { d };
             d.saturating_mul(u64::from(bins) + 1).max(d + products + 2)
         });
@@ -371,8 +371,8 @@ impl Recipe {
         let (rows, d, restarts) = (rows as f64, columns as f64, f64::from(self.restarts));
         let (min, max) = (f64::from(self.clusters.min), f64::from(self.clusters.max));
         let all_k = self.clusters.count() as f64 * (min + max) / 2.0 * restarts;
-        let each = if self.algorithm.has_covariances() { d * (d + 1.0) } else { d };
-        let each_row = self.algorithm.comparisons(all_k) * each;
+        let each = if self.algorithm.traits().has_covariances() { d * (d + 1.0) } else { d };
+        let each_row = self.algorithm.traits().comparisons(all_k) * each;
         let choice = self.local_choice().map_or(0.0, |choice| {
             let tried = f64::from(choice.most - choice.min + 1) * f64::from(choice.min + choice.most) / 2.0;
             tried * d * f64::from(choice.starts) * f64::from(choice.local.most)
@@ -385,9 +385,9 @@ impl Recipe {
     ///
     /// # Errors
     /// Those of [`Recipe::check`].
-    pub fn sample(&self, domain: &Domain) -> Result<Vec<Batch>, MethodError> {
+    pub fn sample(&self, domain: &Domain) -> Result<Vec<Batch>, Error> {
         self.check(domain)?;
-        if let Some(bins) = self.algorithm.describes() {
+        if let Some(bins) = self.algorithm.traits().describes {
             return Ok(describe::questions(domain, bins)?.into_iter().map(Batch::from).collect());
         }
         let mut all = Vec::new();
@@ -398,20 +398,19 @@ impl Recipe {
             }
         }
         all.extend(self.local_choice().map(|choice| Query::LocalChoice(choice).into()));
-        let once = |error: crate::DataError| MethodError::parameter(error.to_string());
         if let Seeding::Candidates(params) = &self.seeding {
             let levels = self.levels(domain)?;
             let count = params.count(self.most_points()) as usize;
-            let candidates = Start::Uniform { seed: 0 }.centres(domain, count).map_err(once)?;
+            let candidates = Centres::uniform(domain, count, 0)?;
             all.push(Query::from(MARGINS).into());
             all.push(Candidates::sums(candidates, 0, levels.as_ref()).into());
         }
         let mut queries: Vec<Query> = Vec::new();
         let mut judging = Vec::new();
         for (number, k) in self.clusters.each().flat_map(|k| (0..self.restarts).map(move |_| k)).enumerate() {
-            let start = Start::Uniform { seed: number as u64 }.centres(domain, k as usize).map_err(once)?;
-            let anchors = match self.algorithm.anchors(self.clusters.max) {
-                Some(most) => Start::Uniform { seed: 0 }.centres(domain, most as usize).map_err(once)?,
+            let start = Centres::uniform(domain, k as usize, number as u64)?;
+            let anchors = match self.algorithm.traits().anchors(self.clusters.max) {
+                Some(most) => Centres::uniform(domain, most as usize, 0)?,
                 None => start.clone(),
             };
             let query = match self.noisy(start.clone(), domain)? {
@@ -443,9 +442,9 @@ impl Recipe {
     }
 
     /// Under noise, the questions of the last round, where they are of another form than the first ones.
-    fn later_rounds(&self, first: &[Query], domain: &Domain) -> Result<Option<Batch>, MethodError> {
+    fn later_rounds(&self, first: &[Query], domain: &Domain) -> Result<Option<Batch>, Error> {
         let Some(levels) = self.levels(domain)? else { return Ok(None) };
-        let round = self.algorithm.max_questions().saturating_sub(1);
+        let round = self.algorithm.traits().max_questions().saturating_sub(1);
         let middle = levels.is_around_middle(round);
         let clip = levels.coarsest_pull(round);
         let later = |query: &Query| match query {

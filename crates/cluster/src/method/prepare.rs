@@ -69,7 +69,7 @@ use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, MAX_WORDS, 
 use crate::shape::{Factor, add_square, extents, triangle};
 use crate::totals_check::{SLACK, check_values};
 use crate::transform::MAX_FACTOR;
-use crate::{Batch, Centres, Domain, MethodError, Query, Transform};
+use crate::{Batch, Centres, Domain, Error, Query, Transform};
 
 /// A standard deviation, interquartile range or clip interval below this part of the box is rounding, not spread.
 const NO_SPREAD: f64 = 1e-9;
@@ -140,52 +140,50 @@ impl Preparation {
     /// Whether it can be done on this box.
     ///
     /// # Errors
-    /// [`MethodError::Parameter`].
-    pub fn check(&self, domain: &Domain) -> Result<(), MethodError> {
+    /// [`Error::Parameter`].
+    pub fn check(&self, domain: &Domain) -> Result<(), Error> {
         let d = domain.columns();
         if !(2..=MAX_BINS).contains(&self.bins) {
-            return Err(MethodError::parameter(format!("the quantile search takes 2 to {MAX_BINS} bins")));
+            return Err(Error::parameter(format!("the quantile search takes 2 to {MAX_BINS} bins")));
         }
         if self.min_rows == 0 {
-            return Err(MethodError::parameter("the quantile search needs a bracket of at least 1 row"));
+            return Err(Error::parameter("the quantile search needs a bracket of at least 1 row"));
         }
         let mut seen = vec![false; d];
         for Winsor { column, lower, upper } in &self.winsorise {
             match seen.get_mut(*column as usize) {
                 None => {
-                    return Err(MethodError::parameter(format!(
+                    return Err(Error::parameter(format!(
                         "column {column} (counted from 0) is winsorised, but there are {d} columns"
                     )));
                 }
                 Some(_) if *column as usize >= domain.numbers() => {
-                    return Err(MethodError::parameter(format!(
+                    return Err(Error::parameter(format!(
                         "column {column} (counted from 0) is winsorised, but it is a category: only numbers have quantiles"
                     )));
                 }
                 Some(seen) if *seen => {
-                    return Err(MethodError::parameter(format!(
-                        "column {column} (counted from 0) is winsorised twice"
-                    )));
+                    return Err(Error::parameter(format!("column {column} (counted from 0) is winsorised twice")));
                 }
                 Some(seen) => *seen = true,
             }
             if !(0.0 <= *lower && lower < upper && *upper <= 1.0) {
-                return Err(MethodError::parameter(format!(
+                return Err(Error::parameter(format!(
                     "column {column} (counted from 0) is winsorised at quantiles that do not rise from 0 to 1"
                 )));
             }
         }
         if self.scale != Scale::None && domain.numbers() == 0 {
-            return Err(MethodError::parameter("there is no column of numbers to standardise"));
+            return Err(Error::parameter("there is no column of numbers to standardise"));
         }
         if self.scale == Scale::Whiten && (domain.numbers() < d || d > MAX_SHAPED_COLUMNS) {
-            return Err(MethodError::parameter(format!(
+            return Err(Error::parameter(format!(
                 "columns are whitened where all of them are numbers, and {MAX_SHAPED_COLUMNS} at most"
             )));
         }
         let targets = self.targets(domain).len();
         if targets > MAX_WORDS / (self.bins as usize + 1) {
-            return Err(MethodError::parameter("the quantile search would need too many counts: take fewer bins"));
+            return Err(Error::parameter("the quantile search would need too many counts: take fewer bins"));
         }
         Ok(())
     }
@@ -290,7 +288,7 @@ impl Preparing {
     ///
     /// # Errors
     /// Those of [`Preparation::check`].
-    pub fn new(preparation: &Preparation, domain: &Domain, noisy: bool) -> Result<Option<Self>, MethodError> {
+    pub fn new(preparation: &Preparation, domain: &Domain, noisy: bool) -> Result<Option<Self>, Error> {
         preparation.check(domain)?;
         let targets = preparation.targets(domain);
         if targets.is_empty() && preparation.scale == Scale::None {
@@ -341,8 +339,8 @@ impl Preparing {
     /// Takes its totals; the transform once it is found, with what the reader of the result has to know (fall-backs).
     ///
     /// # Errors
-    /// [`MethodError::Implausible`], and nothing has changed then.
-    pub fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<Option<(Transform, Vec<String>)>, MethodError> {
+    /// [`Error::Implausible`], and nothing has changed then.
+    pub fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<Option<(Transform, Vec<String>)>, Error> {
         let mut next = self.clone();
         let plausible = if self.noisy { Some(self.plausible(values)?) } else { None };
         let values = plausible.as_deref().unwrap_or(values);
@@ -363,23 +361,23 @@ impl Preparing {
         Ok(done.then(|| (self.transform.clone(), self.notes.clone())))
     }
 
-    fn take_counts(&mut self, values: &[f64], rows: Option<u64>, round: u32) -> Result<bool, MethodError> {
+    fn take_counts(&mut self, values: &[f64], rows: Option<u64>, round: u32) -> Result<bool, Error> {
         let brackets = self.brackets();
         let each = self.preparation.bins as usize + 1;
         check_values(values, brackets.len() * each)?;
         if values.iter().any(|count| *count < 0.0) {
-            return Err(MethodError::implausible("a bin has a negative number of rows"));
+            return Err(Error::implausible("a bin has a negative number of rows"));
         }
         let totals: Vec<f64> = values.chunks_exact(each).map(|counts| counts.iter().sum()).collect();
         // The brackets of the first round are whole columns.
         let first = totals.first().copied().unwrap_or_default().round();
         let n = rows.map_or_else(|| self.rows.unwrap_or(first), |rows| rows as f64);
         if n < 0.5 {
-            return Err(MethodError::implausible("there are no rows"));
+            return Err(Error::implausible("there are no rows"));
         }
         let off = |total: &f64| (*total - n).abs() > 0.5 + SLACK * n;
         if (round == 1 && totals.iter().any(off)) || (rows.is_some() && totals.iter().any(|t| *t > n && off(t))) {
-            return Err(MethodError::implausible("the bins do not add up to the number of rows"));
+            return Err(Error::implausible("the bins do not add up to the number of rows"));
         }
         self.rows = Some(n);
         let last = self.noisy || round >= rounds(self.preparation.bins);
@@ -477,26 +475,26 @@ impl Preparing {
     }
 
     /// N and d further entries.
-    fn counted<'a>(&self, values: &'a [f64], rows: Option<u64>) -> Result<(f64, &'a [f64]), MethodError> {
+    fn counted<'a>(&self, values: &'a [f64], rows: Option<u64>) -> Result<(f64, &'a [f64]), Error> {
         check_values(values, 1 + self.domain.columns())?;
         let n = values[0].round();
         if n < 1.0 {
-            return Err(MethodError::implausible("there are no rows"));
+            return Err(Error::implausible("there are no rows"));
         }
         if rows.is_some_and(|rows| (n - rows as f64).abs() > 0.5 + SLACK * n) {
-            return Err(MethodError::implausible("the count is not the number of rows"));
+            return Err(Error::implausible("the count is not the number of rows"));
         }
         Ok((n, &values[1..]))
     }
 
-    fn take_sums(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+    fn take_sums(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, Error> {
         let (n, sums) = self.counted(values, rows)?;
         let mut means = Vec::with_capacity(sums.len());
         for (column, sum) in sums.iter().enumerate() {
             let (lower, upper) = (self.transform.lower[column], self.transform.upper[column]);
             let (mean, slack) = (sum / n, SLACK * (upper - lower));
             if !(lower - slack..=upper + slack).contains(&mean) {
-                return Err(MethodError::implausible(format!("the mean of column {column} lies outside the box")));
+                return Err(Error::implausible(format!("the mean of column {column} lies outside the box")));
             }
             means.push(mean.clamp(lower, upper));
         }
@@ -505,11 +503,11 @@ impl Preparing {
     }
 
     /// Whitens by the inverse of the Cholesky factor of the covariance matrix.
-    fn take_products(&mut self, values: &[f64], rows: Option<u64>, means: &[f64]) -> Result<(), MethodError> {
+    fn take_products(&mut self, values: &[f64], rows: Option<u64>, means: &[f64]) -> Result<(), Error> {
         let d = self.domain.columns();
         check_values(values, 1 + d + triangle(d) + 1)?;
         let (n, _) = self.counted(&values[..=d], rows)?;
-        let inner = self.transform.domain(&self.domain).map_err(|e| MethodError::implausible(e.to_string()))?;
+        let inner = self.transform.domain(&self.domain).map_err(Error::implausible)?;
         let by = extents(&inner);
         let mut matrix: Vec<f64> = values[1 + d..1 + d + triangle(d)].iter().map(|x| x / n).collect();
         let (mut delta, mut shift) = (Vec::with_capacity(d), Vec::with_capacity(d));
@@ -517,7 +515,7 @@ impl Preparing {
             let (low, high) = inner.working_interval(column);
             let mean = sum / n;
             if !(low - SLACK * by[column]..=high + SLACK * by[column]).contains(&mean) {
-                return Err(MethodError::implausible(format!("the mean of column {column} lies outside the box")));
+                return Err(Error::implausible(format!("the mean of column {column} lies outside the box")));
             }
             delta.push((mean - means[column]) / by[column]);
             shift.push(mean.clamp(low, high));
@@ -530,11 +528,11 @@ impl Preparing {
             self.spreads[column] = Some(matrix[triangle(column) + column].max(0.0).sqrt() * by[column]);
         }
         if (0..d).any(|i| !(-SLACK..=1.0 + SLACK).contains(&matrix[triangle(i) + i])) {
-            return Err(MethodError::implausible("no rows have these variances"));
+            return Err(Error::implausible("no rows have these variances"));
         }
         let inverse = Factor::of(&matrix, d).filter(|factor| factor.trace_of_inverse < MOST_INVERSE);
         let Some(inverse) = inverse.map(|factor| factor.inverse(d)) else {
-            return Err(MethodError::parameter(
+            return Err(Error::parameter(
                 "over the cohort a column does not vary, or follows from others by a line, so that there is no Mahalanobis distance: \
                  leave it out (describe shows deviations and correlations), or standardise the columns without whitening",
             ));
@@ -545,12 +543,12 @@ impl Preparing {
         Ok(())
     }
 
-    fn take_squares(&mut self, values: &[f64], rows: Option<u64>, means: &[f64]) -> Result<bool, MethodError> {
+    fn take_squares(&mut self, values: &[f64], rows: Option<u64>, means: &[f64]) -> Result<bool, Error> {
         let (n, squares) = self.counted(values, rows)?;
         for (column, square) in squares.iter().enumerate() {
             let width = self.transform.upper[column] - self.transform.lower[column];
             if *square < 0.0 || square / n > width * width * (1.0 + SLACK) {
-                return Err(MethodError::implausible(format!("no rows have this variance in column {column}")));
+                return Err(Error::implausible(format!("no rows have this variance in column {column}")));
             }
         }
         for (column, square) in squares.iter().enumerate().take(self.domain.numbers()) {

@@ -10,7 +10,7 @@ use crate::distance::usable_fuzzifier;
 use crate::privacy::Noise;
 use crate::query::{LocalChoice, LocalSteps};
 use crate::scale::inside;
-use crate::{Centres, Domain, MethodError, Query};
+use crate::{Centres, Domain, Error, Query};
 
 /// K that a run may be asked for at most.
 pub(crate) const MAX_K: u32 = 4_096;
@@ -153,37 +153,37 @@ impl Recipe {
     /// Whether the validation asks more than fuzzy Davies-Bouldin and the objective need. Under noise it does if the plan says so, because
     /// every number more costs accuracy; without, methods with hard groups always do.
     pub fn judges_fully(&self) -> bool {
-        let hard = self.noise.is_none() && self.algorithm.fuzzifier().is_none();
-        self.algorithm.describes().is_none() && (self.validity.full || hard)
+        let hard = self.noise.is_none() && self.algorithm.traits().fuzzifier.is_none();
+        self.algorithm.traits().describes.is_none() && (self.validity.full || hard)
     }
 
     /// Whether a run can start on this box.
     ///
     /// # Errors
-    /// [`MethodError`] naming the parameter and what to change.
-    pub fn check(&self, domain: &Domain) -> Result<(), MethodError> {
+    /// [`Error`] naming the parameter and what to change.
+    pub fn check(&self, domain: &Domain) -> Result<(), Error> {
         let Clusters { min, max } = self.clusters;
         if min == 0 {
-            return Err(MethodError::NoClusters);
+            return Err(Error::NoClusters);
         }
         if min > max || max > MAX_K {
-            return Err(MethodError::parameter(format!(
+            return Err(Error::parameter(format!(
                 "the range of K goes from {min} to {max}; it must rise and end at {MAX_K} or below"
             )));
         }
         if self.restarts == 0 || self.restarts > MAX_RESTARTS {
-            return Err(MethodError::parameter(format!("restarts must be 1 to {MAX_RESTARTS}")));
+            return Err(Error::parameter(format!("restarts must be 1 to {MAX_RESTARTS}")));
         }
         let members = self.clusters.count() as u64 * u64::from(self.restarts);
         if members > crate::MAX_BATCH as u64 {
-            return Err(MethodError::parameter(format!(
+            return Err(Error::parameter(format!(
                 "{members} runs side by side; a batch holds {}: fewer K or fewer restarts",
                 crate::MAX_BATCH
             )));
         }
         self.preparation.check(domain)?;
         if let Some(choice) = self.local_choice() {
-            Query::from(choice).check(domain).map_err(|error| MethodError::parameter(error.to_string()))?;
+            Query::from(choice).check(domain)?;
         }
         self.check_seeding(domain)?;
         self.check_validity()?;
@@ -191,20 +191,16 @@ impl Recipe {
         self.check_noise(domain)?;
         self.check_description()?;
         // The parameters of the algorithm itself: its constructor says what is wrong, for any first centres.
-        let probe = |k: u32| {
-            crate::Start::Uniform { seed: 0 }
-                .centres(domain, k as usize)
-                .map_err(|error| MethodError::parameter(error.to_string()))
-        };
+        let probe = |k: u32| Centres::uniform(domain, k as usize, 0);
         // Covariances are limited by the largest K; in few columns, as the smallest K has shown by then.
-        let largest = self.algorithm.has_covariances().then_some(max);
+        let largest = self.algorithm.traits().has_covariances().then_some(max);
         for k in std::iter::once(min.min(8)).chain(largest) {
             let start = probe(k)?;
             let _ = self.algorithm.begin(Beginning { domain, start: &start, anchors: None, seed: 0, noisy: false })?;
         }
         // The memberships of one row to the power of m add up to K^(1 - m) at least, and to little more where it is far off.
         if (self.judge_m() - 1.0) * f64::from(max).ln() > MAX_FUZZINESS {
-            return Err(MethodError::parameter(format!(
+            return Err(Error::parameter(format!(
                 "memberships to the power of {} vanish with {max} clusters: a smaller fuzzifier m or fewer K",
                 self.judge_m()
             )));
@@ -213,90 +209,90 @@ impl Recipe {
     }
 
     /// A description has one centre, the mean, and nothing that is there for clusters.
-    fn check_description(&self) -> Result<(), MethodError> {
+    fn check_description(&self) -> Result<(), Error> {
         let Validity { full, vectors, silhouette, classes, .. } = self.validity;
         let plain = (self.clusters, self.restarts) == (Clusters::exactly(1), 1)
             && matches!(self.seeding, Seeding::Uniform { .. })
             && self.range.is_none()
             && self.preparation.is_none();
-        if self.algorithm.describes().is_none() || (plain && !full && !vectors && !silhouette && classes == 0) {
+        if self.algorithm.traits().describes.is_none() || (plain && !full && !vectors && !silhouette && classes == 0) {
             return Ok(());
         }
-        Err(MethodError::parameter(
+        Err(Error::parameter(
             "a description has no clusters: K is 1, with one uniform start, and no rows are standardised or clipped at quantiles, no \
              first centres sought, no indices asked and no labels counted",
         ))
     }
 
-    fn check_seeding(&self, domain: &Domain) -> Result<(), MethodError> {
+    fn check_seeding(&self, domain: &Domain) -> Result<(), Error> {
         match &self.seeding {
             Seeding::Uniform { .. } => {}
             Seeding::Given { centres } => {
                 if centres.columns() != domain.columns() {
-                    return Err(MethodError::parameter(format!(
+                    return Err(Error::parameter(format!(
                         "the given centres have {} columns, the plan has {}",
                         centres.columns(),
                         domain.columns()
                     )));
                 }
-                inside(centres, domain)
-                    .map_err(|why| MethodError::parameter(format!("among the first centres, {why}")))?;
+                inside(centres, domain).map_err(|why| Error::parameter(format!("among the first centres, {why}")))?;
                 if self.clusters.min != self.clusters.max || self.restarts != 1 {
-                    return Err(MethodError::parameter("given centres go with one K and one restart"));
+                    return Err(Error::parameter("given centres go with one K and one restart"));
                 }
                 if centres.k() != self.clusters.min as usize {
-                    return Err(MethodError::StartCount { expected: self.clusters.min as usize, found: centres.k() });
+                    return Err(Error::CentreCount { expected: self.clusters.min as usize, found: centres.k() });
                 }
             }
             Seeding::Candidates(params) => params.check()?,
         }
-        if self.algorithm.anchors(self.clusters.max).is_some() && !matches!(self.seeding, Seeding::Candidates(_)) {
+        if self.algorithm.traits().anchors(self.clusters.max).is_some()
+            && !matches!(self.seeding, Seeding::Candidates(_))
+        {
             let name = self.algorithm.name();
-            return Err(MethodError::parameter(format!(
+            return Err(Error::parameter(format!(
                 "{name} needs first centres from totals: its anchors are candidates that hold rows"
             )));
         }
         Ok(())
     }
 
-    fn check_validity(&self) -> Result<(), MethodError> {
+    fn check_validity(&self) -> Result<(), Error> {
         let validity = self.validity;
         if !usable_fuzzifier(validity.judge_m) {
-            return Err(MethodError::Fuzzifier);
+            return Err(Error::Fuzzifier);
         }
         if validity.silhouette && !validity.vectors {
-            return Err(MethodError::parameter("the silhouettes need the sums of coordinates (vectors)"));
+            return Err(Error::parameter("the silhouettes need the sums of coordinates (vectors)"));
         }
         if self.clusters.min < self.clusters.max {
             let by = self.choice.by;
             let full = self.judges_fully();
             let silhouette = by != Pick::SilhouetteSquared || validity.silhouette;
-            let likelihood = by != Pick::Bic || self.algorithm.has_likelihood();
+            let likelihood = by != Pick::Bic || self.algorithm.traits().has_likelihood;
             if !likelihood || (by.needs_full() && !full) || (by.needs_vectors() && !validity.vectors) || !silhouette {
-                return Err(MethodError::parameter("the index that chooses K is not among those that are asked"));
+                return Err(Error::parameter("the index that chooses K is not among those that are asked"));
             }
         }
         Ok(())
     }
 
     /// Whether the references of the gap can be clustered, and in bounded time: every party does that.
-    fn check_gap(&self, domain: &Domain) -> Result<(), MethodError> {
+    fn check_gap(&self, domain: &Domain) -> Result<(), Error> {
         if self.choice.by != Pick::Gap || self.clusters.min == self.clusters.max {
             return Ok(());
         }
-        use Algorithm::{Fcm, Fkm, Kmeans};
-        if !matches!(self.algorithm, Fcm { .. } | Kmeans { .. } | Fkm { .. }) {
-            return Err(MethodError::parameter("the gap chooses K for fcm, kmeans and fkm: it compares their inertia"));
+        if !self.algorithm.traits().has_gap {
+            return Err(Error::parameter("the gap chooses K for fcm, kmeans and fkm: it compares their inertia"));
         }
         if self.choice.elbow {
-            return Err(MethodError::parameter("the gap has a rule of its own, and no elbow"));
+            return Err(Error::parameter("the gap has a rule of its own, and no elbow"));
         }
         let all_k = self.clusters.each().map(u64::from).sum::<u64>().saturating_mul(u64::from(self.restarts));
-        let rounds = u64::from(self.algorithm.max_questions());
+        let rounds = u64::from(self.algorithm.traits().max_questions());
         let rows = REFERENCES * REFERENCE_ROWS;
         let work = [domain.columns() as u64, rounds, rows].into_iter().fold(all_k, u64::saturating_mul);
         if work > MAX_REFERENCE_WORK {
-            return Err(MethodError::parameter(format!(
+            return Err(Error::parameter(format!(
                 "the references of the gap may take {work} multiplications at every party, {MAX_REFERENCE_WORK} are allowed: a \
                  smaller range of K, fewer restarts or rounds"
             )));
@@ -313,7 +309,7 @@ impl Recipe {
 
     /// Questions that a whole run asks at most.
     pub fn max_questions(&self) -> u32 {
-        if self.algorithm.describes().is_some() {
+        if self.algorithm.traits().describes.is_some() {
             return MOST_DESCRIBING;
         }
         let after = 1
@@ -323,18 +319,18 @@ impl Recipe {
         let prepare = if self.preparation.is_none() { 0 } else { self.preparation.max_questions(self.noise.is_some()) };
         prepare
             .saturating_add(self.seeding.questions())
-            .saturating_add(self.algorithm.max_questions())
+            .saturating_add(self.algorithm.traits().max_questions())
             .saturating_add(after)
     }
 
     /// Centres or anchors that are wanted at most.
     pub fn most_points(&self) -> u32 {
-        self.algorithm.most_points(self.clusters.max)
+        self.algorithm.traits().anchors(self.clusters.max).unwrap_or(self.clusters.max)
     }
 
     /// The fuzzifier that results are judged with.
     pub fn judge_m(&self) -> f64 {
-        self.algorithm.fuzzifier().unwrap_or(self.validity.judge_m)
+        self.algorithm.traits().fuzzifier.unwrap_or(self.validity.judge_m)
     }
 }
 

@@ -14,9 +14,10 @@ use crate::privacy::settled;
 use crate::query::{Contingency, LocalChoice, Silhouette, Stage};
 use crate::totals_check::check_values;
 use crate::validity::{self, Geometry, Verdict};
-use crate::{Batch, Centres, Domain, MethodError, Query, Start, Totals, Transform};
+use crate::{Batch, Centres, Domain, Error, Query, Totals, Transform};
 
 /// One K and restart.
+#[derive(Clone)]
 struct Member {
     k: u32,
     restart: u32,
@@ -25,14 +26,6 @@ struct Member {
     verdict: Option<Verdict>,
     /// The cohort of the last totals that it took.
     cohort: u32,
-}
-
-impl Clone for Member {
-    fn clone(&self) -> Self {
-        let Self { k, restart, iteration, over, verdict, cohort } = self;
-        let (iteration, verdict, cohort) = (iteration.copy(), verdict.clone(), *cohort);
-        Self { k: *k, restart: *restart, iteration, over: *over, verdict, cohort }
-    }
 }
 
 impl std::fmt::Debug for Member {
@@ -90,7 +83,7 @@ impl Run {
     ///
     /// # Errors
     /// Those of [`Recipe::check`].
-    pub fn new(recipe: Recipe, domain: &Domain, sites: u32) -> Result<Self, MethodError> {
+    pub fn new(recipe: Recipe, domain: &Domain, sites: u32) -> Result<Self, Error> {
         recipe.check(domain)?;
         let most_points = recipe.most_points();
         let preparing = Preparing::new(&recipe.preparation, domain, recipe.noise.is_some())?;
@@ -127,8 +120,6 @@ impl Run {
     #[must_use]
     pub fn coarse(mut self, step: f64) -> Self {
         self.rounding = self.rounding.max(f64::from(self.sites) * step);
-        let walls = Walls { domain: self.domain.clone(), rounding: self.rounding };
-        self.members.iter_mut().for_each(|member| member.iteration.confine(&walls));
         self
     }
 
@@ -164,7 +155,7 @@ impl Run {
     }
 
     /// The current centres of every K and restart, working units.
-    pub(crate) fn working_centres(&self) -> Result<Vec<Centres>, MethodError> {
+    pub(crate) fn working_centres(&self) -> Result<Vec<Centres>, Error> {
         self.members.iter().map(|member| self.working(&member.iteration.fit().centres)).collect()
     }
 
@@ -188,7 +179,7 @@ impl Run {
     }
 
     /// On to the range of K, or past it.
-    fn range(&mut self) -> Result<(), MethodError> {
+    fn range(&mut self) -> Result<(), Error> {
         match self.recipe.local_choice() {
             Some(choice) => {
                 self.state = State::Ranging(choice);
@@ -199,7 +190,7 @@ impl Run {
     }
 
     /// On to seeding, or past it.
-    fn seed(&mut self) -> Result<(), MethodError> {
+    fn seed(&mut self) -> Result<(), Error> {
         if let Seeding::Candidates(params) = &self.recipe.seeding {
             let levels = self.recipe.levels(&self.domain)?;
             let search = CandidateSearch::new(params, self.most_points, levels.as_ref(), &self.domain)?;
@@ -210,7 +201,7 @@ impl Run {
     }
 
     /// Starts every K and restart.
-    fn begin(&mut self) -> Result<(), MethodError> {
+    fn begin(&mut self) -> Result<(), Error> {
         let mut members = Vec::new();
         let mut lacking = None;
         for k in self.recipe.clusters.each() {
@@ -218,7 +209,7 @@ impl Run {
                 match self.member(k, restart) {
                     Ok(member) => members.push(member),
                     // Of a method whose anchors are the candidates.
-                    Err(error @ MethodError::TooFewAnchors { .. }) => {
+                    Err(error @ Error::TooFewAnchors { .. }) => {
                         lacking.get_or_insert((k, error));
                     }
                     Err(error) => return Err(error),
@@ -237,9 +228,9 @@ impl Run {
     }
 
     /// One K and restart at its beginning.
-    fn member(&self, k: u32, restart: u32) -> Result<Member, MethodError> {
+    fn member(&self, k: u32, restart: u32) -> Result<Member, Error> {
         let (seed, start) = self.start(k, restart)?;
-        let mut iteration = match self.recipe.noisy(start.clone(), &self.domain)? {
+        let iteration = match self.recipe.noisy(start.clone(), &self.domain)? {
             Some(iteration) => iteration,
             None => {
                 let anchors = self.anchors(k)?;
@@ -247,53 +238,51 @@ impl Run {
                 self.recipe.algorithm.begin(Beginning { domain: &self.domain, start: &start, anchors, seed, noisy })?
             }
         };
-        iteration.confine(&Walls { domain: self.domain.clone(), rounding: self.rounding });
         Ok(Member { k, restart, iteration, over: false, verdict: None, cohort: self.cohort })
     }
 
     /// The points that an algorithm asks about in place of centres, as many as it wants or as hold rows.
-    fn anchors(&self, k: u32) -> Result<Option<Centres>, MethodError> {
+    fn anchors(&self, k: u32) -> Result<Option<Centres>, Error> {
         let (Some(most), Some(candidates), Seeding::Candidates(Candidates { seed, tries, .. })) =
-            (self.recipe.algorithm.anchors(self.recipe.clusters.max), &self.candidates, &self.recipe.seeding)
+            (self.recipe.algorithm.traits().anchors(self.recipe.clusters.max), &self.candidates, &self.recipe.seeding)
         else {
             return Ok(None);
         };
         let anchors = candidates.count().min(most as usize);
         if anchors < k as usize {
-            return Err(MethodError::TooFewAnchors { k: k as usize, anchors });
+            return Err(Error::TooFewAnchors { k: k as usize, anchors });
         }
         candidates.start(anchors, *seed, *tries).map(Some)
     }
 
     /// First centres, in the units of the questions, and the seed they came from.
-    fn start(&self, k: u32, restart: u32) -> Result<(u64, Centres), MethodError> {
-        let unusable = |error: crate::DataError| MethodError::parameter(error.to_string());
+    fn start(&self, k: u32, restart: u32) -> Result<(u64, Centres), Error> {
         Ok(match &self.recipe.seeding {
             Seeding::Uniform { seed } => {
                 let seed = seed.wrapping_add(u64::from(restart));
                 if self.recipe.noise.is_some() {
-                    return Ok((seed, spread(&self.domain, k as usize, seed).map_err(unusable)?));
+                    return Ok((seed, spread(&self.domain, k as usize, seed)?));
                 }
-                (seed, Start::Uniform { seed }.centres(&self.domain, k as usize).map_err(unusable)?)
+                (seed, Centres::uniform(&self.domain, k as usize, seed)?)
             }
             Seeding::Given { centres } => {
                 let centres = match &self.transform {
                     // Rows are clipped, so a centre beyond them goes to the edge as well.
-                    Some(transform) => confined(&transform.centres(centres).map_err(unusable)?, &self.domain),
+                    Some(transform) => confined(&transform.centres(centres)?, &self.domain),
                     None => centres.clone(),
                 };
                 (0, centres)
             }
             Seeding::Candidates(params) => {
                 let seed = params.seed.wrapping_add(u64::from(restart));
-                let found = self.candidates.as_ref().ok_or_else(|| MethodError::parameter("seeding has not run"))?;
+                let found = self.candidates.as_ref().ok_or_else(|| Error::parameter("seeding has not run"))?;
                 (seed, found.start(k as usize, seed, params.tries)?)
             }
         })
     }
 
     /// The open question.
-    fn open(&self) -> Result<Batch, MethodError> {
+    fn open(&self) -> Result<Batch, Error> {
         let queries = match &self.state {
             State::Preparing(preparing) => return Ok(preparing.ask()),
             State::Ranging(choice) => vec![Query::LocalChoice(choice.clone())],
@@ -317,20 +306,20 @@ impl Run {
                 let centres = self.chosen().iteration.fit().centres;
                 vec![Query::Contingency(Contingency { centres, classes: self.recipe.validity.classes })]
             }
-            State::Finished => return Err(MethodError::Finished),
+            State::Finished => return Err(Error::Finished),
         };
         Ok(Batch { transform: self.transform.clone(), queries })
     }
 
-    fn ask(&mut self) -> Result<Step, MethodError> {
+    fn ask(&mut self) -> Result<Step, Error> {
         let batch = self.open()?;
         self.asked = true;
         Ok(Step::Ask(batch))
     }
 
     /// The totals of the open question, checked for shape, one slice a query.
-    fn split<'a>(&self, batch: &Batch, totals: &'a Totals) -> Result<Vec<&'a [f64]>, MethodError> {
-        let domain = batch.domain(&self.public).map_err(|error| MethodError::parameter(error.to_string()))?;
+    fn split<'a>(&self, batch: &Batch, totals: &'a Totals) -> Result<Vec<&'a [f64]>, Error> {
+        let domain = batch.domain(&self.public)?;
         let lengths: Vec<usize> =
             batch.queries.iter().map(|query| query.layout(&domain).iter().map(|block| block.len).sum()).collect();
         check_values(&totals.values, lengths.iter().sum())?;
@@ -346,7 +335,7 @@ impl Run {
     }
 
     /// Takes the totals of the open question. Works on a copy: after an error nothing has changed.
-    fn take(&mut self, totals: &Totals) -> Result<Step, MethodError> {
+    fn take(&mut self, totals: &Totals) -> Result<Step, Error> {
         let batch = self.open()?;
         let parts = self.split(&batch, totals)?;
         // Under noise no count is the number of rows.
@@ -356,7 +345,7 @@ impl Run {
             State::Preparing(preparing) => {
                 if let Some((transform, notes)) = preparing.take(&totals.values, rows)? {
                     next.domain = transform.domain(&next.public).map_err(|error| {
-                        MethodError::implausible(format!("the totals give no usable standardisation: {error}"))
+                        Error::implausible(format!("the totals give no usable standardisation: {error}"))
                     })?;
                     (next.transform, next.prepared_over) = (Some(transform), self.cohort);
                     let error = preparing.robust_error();
@@ -381,19 +370,20 @@ impl Run {
                 }
             }
             State::Iterating => {
+                let walls = Walls { domain: self.domain.clone(), rounding: self.rounding };
                 for member in next.members.iter_mut().filter(|member| !member.over) {
                     let query = member.iteration.ask();
                     let at = batch.queries.iter().position(|asked| *asked == query).unwrap_or(0);
-                    member.over = member.iteration.take(parts[at], rows)?;
+                    member.over = member.iteration.take(parts[at], rows, &walls)?;
                     member.cohort = self.cohort;
                 }
                 if next.members.iter().all(|member| member.over) {
-                    next.state = match next.recipe.algorithm.describes() {
+                    next.state = match next.recipe.algorithm.traits().describes {
                         // It has no clusters to judge.
                         Some(_) => State::Finished,
                         None => State::Validating,
                     };
-                    if next.recipe.algorithm.describes().is_some() {
+                    if next.recipe.algorithm.traits().describes.is_some() {
                         next.best = vec![0];
                     }
                 }
@@ -442,7 +432,7 @@ impl Run {
                 next.contingency = Some(totals.values.iter().map(|count| count.max(least)).collect());
                 next.state = State::Finished;
             }
-            State::Finished => return Err(MethodError::Finished),
+            State::Finished => return Err(Error::Finished),
         }
         next.questions += 1;
         *self = next;
@@ -450,16 +440,16 @@ impl Run {
     }
 
     /// Asks on, or hands over the result.
-    fn go_on(&mut self) -> Result<Step, MethodError> {
+    fn go_on(&mut self) -> Result<Step, Error> {
         match self.state {
             State::Finished => Ok(Step::Done(Box::new(self.outcome()?))),
             _ => self.ask(),
         }
     }
 
-    fn take_verdicts(&mut self, verdicts: &[Verdict]) -> Result<(), MethodError> {
+    fn take_verdicts(&mut self, verdicts: &[Verdict]) -> Result<(), Error> {
         if verdicts.len() != self.members.len() {
-            return Err(MethodError::implausible("there is not one verdict for every run"));
+            return Err(Error::implausible("there is not one verdict for every run"));
         }
         for (at, verdict) in verdicts.iter().enumerate() {
             let fit = self.members[at].iteration.fit();
@@ -494,30 +484,30 @@ impl Recipe {
     ///
     /// # Errors
     /// Those of [`Recipe::check`].
-    pub fn run(&self, domain: &Domain, sites: u32) -> Result<Run, MethodError> {
+    pub fn run(&self, domain: &Domain, sites: u32) -> Result<Run, Error> {
         Run::new(self.clone(), domain, sites)
     }
 }
 
 impl Method for Run {
-    fn next(&mut self, totals: Option<&Totals>) -> Result<Step, MethodError> {
+    fn next(&mut self, totals: Option<&Totals>) -> Result<Step, Error> {
         if matches!(self.state, State::Finished) {
-            return Err(MethodError::Finished);
+            return Err(Error::Finished);
         }
         let Some(totals) = totals else { return self.ask() };
         if !self.asked {
-            return Err(MethodError::NotAsked);
+            return Err(Error::NotAsked);
         }
         let k = self.recipe.clusters.min as usize;
         if !self.is_noisy() && totals.rows.is_some_and(|rows| (k as u64) > rows) {
-            return Err(MethodError::TooFewRows { k });
+            return Err(Error::TooFewRows { k });
         }
         self.take(totals)
     }
 
-    fn judged(&mut self, verdicts: &[Verdict]) -> Result<Step, MethodError> {
+    fn judged(&mut self, verdicts: &[Verdict]) -> Result<Step, Error> {
         if !self.asked || !matches!(self.state, State::Validating) {
-            return Err(MethodError::NotAsked);
+            return Err(Error::NotAsked);
         }
         let mut next = self.clone();
         next.take_verdicts(verdicts)?;

@@ -48,7 +48,7 @@ use crate::privacy::Levels;
 use crate::query::{Bracket, LocalMeans, LocalSteps, Margins, Shifts};
 use crate::random::Stream;
 use crate::totals_check::check_values;
-use crate::{Centres, Domain, MethodError, Query};
+use crate::{Centres, Domain, Error, Query};
 
 const LABEL: &[u8; 24] = b"veilsum candidates v1   ";
 
@@ -116,15 +116,15 @@ impl Candidates {
     /// Whether it can be asked.
     ///
     /// # Errors
-    /// [`MethodError::Parameter`].
-    pub fn check(&self) -> Result<(), MethodError> {
+    /// [`Error::Parameter`].
+    pub fn check(&self) -> Result<(), Error> {
         if !(2..=MOST_EACH).contains(&self.each) {
-            return Err(MethodError::parameter(format!(
+            return Err(Error::parameter(format!(
                 "first centres from totals take 2 to {MOST_EACH} candidates for each cluster"
             )));
         }
         if !(1..=1000).contains(&self.tries) {
-            return Err(MethodError::parameter("first centres from totals take 1 to 1000 tries"));
+            return Err(Error::parameter("first centres from totals take 1 to 1000 tries"));
         }
         Ok(())
     }
@@ -158,10 +158,10 @@ impl SeedPoints {
     /// followed by weighted Lloyd. If fewer points than clusters hold rows, the K fullest points.
     ///
     /// # Errors
-    /// [`MethodError::NoClusters`].
-    pub fn start(&self, k: usize, seed: u64, tries: u32) -> Result<Centres, MethodError> {
+    /// [`Error::NoClusters`].
+    pub fn start(&self, k: usize, seed: u64, tries: u32) -> Result<Centres, Error> {
         if k == 0 {
-            return Err(MethodError::NoClusters);
+            return Err(Error::NoClusters);
         }
         if self.count() >= k {
             return Ok(best_of(&self.points, &self.weights, k, tries, &mut Stream::new(seed, LABEL)).centres);
@@ -193,13 +193,8 @@ impl CandidateSearch {
     /// Its beginning over `domain`, for so many first centres or anchors at most, with the levels of a plan with noise.
     ///
     /// # Errors
-    /// [`MethodError::Parameter`].
-    pub fn new(
-        params: &Candidates,
-        points: u32,
-        levels: Option<&Levels>,
-        domain: &Domain,
-    ) -> Result<Self, MethodError> {
+    /// [`Error::Parameter`].
+    pub fn new(params: &Candidates, points: u32, levels: Option<&Levels>, domain: &Domain) -> Result<Self, Error> {
         params.check()?;
         Ok(Self {
             seed: params.seed,
@@ -223,8 +218,8 @@ impl CandidateSearch {
     /// Takes its totals; the points once they are found.
     ///
     /// # Errors
-    /// [`MethodError::Implausible`] for totals that are none, and nothing has changed then.
-    pub fn take(&mut self, values: &[f64]) -> Result<Option<SeedPoints>, MethodError> {
+    /// [`Error::Implausible`] for totals that are none, and nothing has changed then.
+    pub fn take(&mut self, values: &[f64]) -> Result<Option<SeedPoints>, Error> {
         let query = self.ask();
         check_values(values, query.layout(&self.domain).iter().map(|block| block.len).sum())?;
         // Of so many deviations hardly one count of nothing is.

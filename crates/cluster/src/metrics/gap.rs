@@ -7,16 +7,16 @@
 use ndarray::Array2;
 
 use super::assignment;
-use crate::{Centres, MetricError, distance};
+use crate::{Centres, Error, distance};
 
 /// Sum over the found centres of the Euclidean distance to the nearest true one (Tables 3 and 5 of the FFCM paper). The
 /// numbers of centres may differ.
 ///
 /// # Errors
-/// [`MetricError::CentreShape`] for different numbers of columns.
-pub fn gap_to_nearest(found: &Centres, truth: &Centres) -> Result<f64, MetricError> {
+/// [`Error::CentreShapes`] for different numbers of columns.
+pub fn gap_to_nearest(found: &Centres, truth: &Centres) -> Result<f64, Error> {
     if found.columns() != truth.columns() {
-        return Err(MetricError::CentreShape);
+        return Err(Error::CentreShapes);
     }
     let nearest =
         |centre| truth.rows().map(|true_one| distance::euclidean(centre, true_one)).fold(f64::INFINITY, f64::min);
@@ -30,9 +30,9 @@ pub fn gap_to_nearest(found: &Centres, truth: &Centres) -> Result<f64, MetricErr
 ///
 /// # Errors
 /// As [`gap_to_nearest`].
-pub fn gap_to_nearest_standardised(found: &Centres, truth: &Centres) -> Result<f64, MetricError> {
+pub fn gap_to_nearest_standardised(found: &Centres, truth: &Centres) -> Result<f64, Error> {
     if found.columns() != truth.columns() {
-        return Err(MetricError::CentreShape);
+        return Err(Error::CentreShapes);
     }
     let (columns, n) = (found.columns(), (found.k() + truth.k()) as f64);
     let both = || found.rows().chain(truth.rows());
@@ -46,7 +46,7 @@ pub fn gap_to_nearest_standardised(found: &Centres, truth: &Centres) -> Result<f
         .collect();
     let scaled = |centres: &Centres| {
         let values = centres.as_slice().iter().zip(scale.iter().cycle()).map(|(value, scale)| value * scale).collect();
-        Centres::new(centres.k(), columns, values).map_err(|_| MetricError::Cost)
+        Centres::new(centres.k(), columns, values).map_err(|_| Error::Cost)
     };
     gap_to_nearest(&scaled(found)?, &scaled(truth)?)
 }
@@ -54,10 +54,10 @@ pub fn gap_to_nearest_standardised(found: &Centres, truth: &Centres) -> Result<f
 /// Sum of the Euclidean distances between found and true centres under the permutation that makes it smallest.
 ///
 /// # Errors
-/// [`MetricError::CentreShape`], or [`MetricError::Cost`] if a distance overflows.
-pub fn gap_by_permutation(found: &Centres, truth: &Centres) -> Result<f64, MetricError> {
+/// [`Error::CentreShapes`], or [`Error::Cost`] if a distance overflows.
+pub fn gap_by_permutation(found: &Centres, truth: &Centres) -> Result<f64, Error> {
     if found.as_array().dim() != truth.as_array().dim() {
-        return Err(MetricError::CentreShape);
+        return Err(Error::CentreShapes);
     }
     let apart = |(i, j): (usize, usize)| distance::euclidean(found.row(i), truth.row(j));
     let cost = Array2::from_shape_fn((found.k(), truth.k()), apart);

@@ -12,7 +12,7 @@
 //! is that of drawing other such blocks. Of g blocks the error itself is known to about `1 / sqrt(2 (g - 1))` of it only.
 
 use super::matched_distance;
-use crate::{Centres, MetricError, distance};
+use crate::{Centres, Error, distance};
 
 /// Blocks that an error needs at least; of three it is known to half of itself.
 pub const LEAST_BLOCKS: usize = 3;
@@ -43,21 +43,19 @@ pub struct Jackknife {
 /// Standard errors of the centres of all n `rows`; those of the other runs are matched to them one to one.
 ///
 /// # Errors
-/// [`MetricError::CentreShape`] for another K or d, [`MetricError::Blocks`] for fewer than three blocks, or blocks whose rows are
+/// [`Error::CentreShapes`] for another K or d, [`Error::Blocks`] for fewer than three blocks, or blocks whose rows are
 /// not all the rows.
-pub fn jackknife(all: &Centres, rows: u64, without: &[Without]) -> Result<Jackknife, MetricError> {
+pub fn jackknife(all: &Centres, rows: u64, without: &[Without]) -> Result<Jackknife, Error> {
     let g = without.len();
     let sizes: Vec<f64> = without.iter().map(|run| rows as f64 - run.rows as f64).collect();
     if g < LEAST_BLOCKS || sizes.iter().any(|size| *size < 1.0) || sizes.iter().sum::<f64>() != rows as f64 {
-        return Err(MetricError::Blocks);
+        return Err(Error::Blocks);
     }
     let (k, d, n) = (all.k(), all.columns(), rows as f64);
     let pairs = (0..k).flat_map(|a| (0..a).map(move |b| distance::euclidean(all.row(a), all.row(b))));
     let gap = pairs.fold(f64::INFINITY, f64::min);
-    let matched: Vec<Vec<usize>> = without
-        .iter()
-        .map(|run| Ok(matched_distance(all, &run.centres)?.permutation))
-        .collect::<Result<_, MetricError>>()?;
+    let matched: Vec<Vec<usize>> =
+        without.iter().map(|run| Ok(matched_distance(all, &run.centres)?.permutation)).collect::<Result<_, Error>>()?;
     let moved = |(run, matched): (&Without, &Vec<usize>)| {
         (0..k).any(|c| distance::euclidean(all.row(c), run.centres.row(matched[c])) > MOVED * gap)
     };
@@ -109,7 +107,7 @@ mod tests {
         let all = Centres::from_rows(&[vec![0.0]]).unwrap();
         let runs = |rows: &[u64]| rows.iter().map(|rows| run(&[[0.0]], *rows)).collect::<Vec<_>>();
         for rows in [&[20, 20][..], &[20, 20, 21], &[30, 20, 10], &[31, 20, 9], &[]] {
-            assert_eq!(jackknife(&all, 30, &runs(rows)), Err(MetricError::Blocks), "{rows:?}");
+            assert_eq!(jackknife(&all, 30, &runs(rows)), Err(Error::Blocks), "{rows:?}");
         }
         assert!(jackknife(&all, 30, &[run(&[[0.0], [1.0]], 20), run(&[[0.0]], 20), run(&[[0.0]], 20)]).is_err());
     }

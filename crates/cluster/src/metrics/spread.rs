@@ -3,7 +3,7 @@
 //! The papers' formulas square the distances, their tables do not (unit variance in the plane gives .627 unsquared, and
 //! that is what they print). Both are here. The federated columns of the tables are unweighted means over the sites.
 
-use crate::{Centres, MetricError, Rows, distance};
+use crate::{Centres, Error, Rows, distance};
 
 use super::adjusted_rand_index;
 
@@ -24,10 +24,10 @@ impl Spread {
     /// Of rows (n x d) around centres (K x d), in their units; zeros for no rows.
     ///
     /// # Errors
-    /// [`MetricError::CentreShape`] for different numbers of columns.
-    pub fn new(rows: &Rows, centres: &Centres) -> Result<Self, MetricError> {
+    /// [`Error::CentreShapes`] for different numbers of columns.
+    pub fn new(rows: &Rows, centres: &Centres) -> Result<Self, Error> {
         if rows.columns() != centres.columns() {
-            return Err(MetricError::CentreShape);
+            return Err(Error::CentreShapes);
         }
         let mut sum = Self::default();
         for row in rows {
@@ -50,7 +50,7 @@ impl Spread {
     ///
     /// # Errors
     /// As [`Spread::new`].
-    pub fn mean<'a>(sites: impl IntoIterator<Item = &'a Rows>, centres: &Centres) -> Result<Self, MetricError> {
+    pub fn mean<'a>(sites: impl IntoIterator<Item = &'a Rows>, centres: &Centres) -> Result<Self, Error> {
         let (mut sum, mut count) = (Self::default(), 0.0f64);
         for rows in sites.into_iter().filter(|rows| !rows.is_empty()) {
             let own = Self::new(rows, centres)?;
@@ -79,8 +79,8 @@ impl Spread {
 /// `sites` pairs found with true labels.
 ///
 /// # Errors
-/// [`MetricError::LabelCount`].
-pub fn adjusted_rand_over_sites(sites: &[(&[usize], &[usize])]) -> Result<f64, MetricError> {
+/// [`Error::LabelCount`].
+pub fn adjusted_rand_over_sites(sites: &[(&[usize], &[usize])]) -> Result<f64, Error> {
     let (mut sum, mut rows) = (0.0, 0);
     for (found, truth) in sites {
         sum += adjusted_rand_index(found, truth)? * found.len() as f64;

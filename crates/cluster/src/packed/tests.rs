@@ -53,7 +53,7 @@ fn a_box_that_single_precision_cannot_tell_apart_is_refused() {
     assert_eq!(fits(120.0, 200.0, Scaling::None, 1.0), Ok(()));
     assert_eq!(fits(-1.0, 2026.0, Scaling::Direction, 1.0), Ok(()));
     for (low, high) in [(1900.0, 2000.0), (0.0, 1e140), (0.0, 1e-40), (1.0, 1.0 + 1e-12)] {
-        assert_eq!(fits(low, high, Scaling::None, 1.0), Err(DataError::TooCoarse { column: 1 }), "{low} {high}");
+        assert_eq!(fits(low, high, Scaling::None, 1.0), Err(Error::TooCoarse { column: 1 }), "{low} {high}");
     }
-    assert_eq!(fits(0.0, 1.0, Scaling::None, 1e140), Err(DataError::TooCoarse { column: 2 }));
+    assert_eq!(fits(0.0, 1.0, Scaling::None, 1e140), Err(Error::TooCoarse { column: 2 }));
 }

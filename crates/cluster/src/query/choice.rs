@@ -5,12 +5,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Stage};
+use super::family::{Block, Family};
 use super::local::LocalSteps;
 use crate::distance::usable_fuzzifier;
 use crate::kernel::{Form, Sums};
 use crate::validity::fuzzy_davies_bouldin;
-use crate::{AnswerError, Centres, Domain, Prepared, QueryError, Start, kernel};
+use crate::{Centres, Domain, Error, Prepared, kernel};
 
 /// The largest K that a site tries alone; bounds its time.
 const MAX_LOCAL_K: u32 = 64;
@@ -46,11 +46,11 @@ impl LocalChoice {
     }
 
     /// The best of the starts for one K: its index.
-    fn index(&self, rows: &Prepared, k: usize) -> Result<f64, AnswerError> {
+    fn index(&self, rows: &Prepared, k: usize) -> Result<f64, Error> {
         let mut best = (f64::INFINITY, f64::INFINITY);
         for start in 0..self.starts {
             let seed = self.seed.wrapping_add(u64::from(start));
-            let centres = self.settle(rows, Start::Uniform { seed }.centres(rows.domain(), k)?)?;
+            let centres = self.settle(rows, Centres::uniform(rows.domain(), k, seed)?)?;
             let sums = kernel::fuzzy_validation(rows.packed(), &centres, self.m)?;
             if sums.objective < best.0 {
                 let n = rows.len() as f64;
@@ -61,7 +61,7 @@ impl LocalChoice {
     }
 
     /// Local fuzzy c-means.
-    fn settle(&self, rows: &Prepared, mut centres: Centres) -> Result<Centres, AnswerError> {
+    fn settle(&self, rows: &Prepared, mut centres: Centres) -> Result<Centres, Error> {
         let d = centres.columns();
         for _ in 0..self.local.most {
             let sums = kernel::fuzzy_sums(rows.packed(), &centres, self.m)?;
@@ -84,23 +84,19 @@ impl LocalChoice {
 }
 
 impl Family for LocalChoice {
-    fn stage(&self) -> Stage {
-        Stage::Ranging
-    }
-
-    fn check(&self, _: &Domain) -> Result<(), QueryError> {
+    fn check(&self, _: &Domain) -> Result<(), Error> {
         if !usable_fuzzifier(self.m) {
-            return Err(QueryError::Fuzzifier);
+            return Err(Error::Fuzzifier);
         }
         if !(2 <= self.min && self.min <= self.most && self.most <= MAX_LOCAL_K) {
-            return Err(QueryError::Parameter { what: "a site tries K from 2 to 64 alone" });
+            return Err(Error::Question { what: "a site tries K from 2 to 64 alone" });
         }
         let LocalSteps { most, epsilon } = self.local;
         if !((1..=1000).contains(&most) && epsilon.is_finite() && epsilon >= 0.0) {
-            return Err(QueryError::Parameter { what: "a site makes 1 to 1000 steps, with a tolerance of 0 or above" });
+            return Err(Error::Question { what: "a site makes 1 to 1000 steps, with a tolerance of 0 or above" });
         }
         if !(1..=MAX_STARTS).contains(&self.starts) {
-            return Err(QueryError::Parameter { what: "a site tries 1 to 16 starts" });
+            return Err(Error::Question { what: "a site tries 1 to 16 starts" });
         }
         Ok(())
     }
@@ -109,7 +105,7 @@ impl Family for LocalChoice {
         vec![Block::per_site("sites", (self.most - self.min + 1) as usize, 1.0)]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let mut sites = vec![0.0; (self.most - self.min + 1) as usize];
         let mut best = None;
         for k in (self.min..=self.most).filter(|k| (*k as usize) < rows.len()) {

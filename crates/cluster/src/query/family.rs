@@ -7,26 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::{Form, Sums};
 use crate::validity::{Geometry, Verdict};
-use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError};
+use crate::{Centres, Domain, Error, Prepared};
 
 /// Entries that one question's answer may have: 128 MiB of `f64`.
 pub(crate) const MAX_WORDS: usize = 1 << 24;
 
 /// One family of questions.
 pub(crate) trait Family: Any {
-    /// In which part of a run it is asked.
-    fn stage(&self) -> Stage;
     /// Whether a site may answer; it bounds every number that the answer's size or time depends on.
-    fn check(&self, domain: &Domain) -> Result<(), QueryError>;
+    fn check(&self, domain: &Domain) -> Result<(), Error>;
     /// The blocks of the answer; for a question that passes `check`.
     fn layout(&self, domain: &Domain) -> Vec<Block>;
     /// One site's statistic in a form that has an entry for each of the layout's; for a question that passes `check`.
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError>;
-
-    /// The point sets that it holds, what it asks about first: centres, anchors, means.
-    fn points(&self) -> Vec<&Centres> {
-        Vec::new()
-    }
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error>;
 
     /// Its round, where rounds are counted.
     fn round(&self) -> Option<u32> {
@@ -37,17 +30,6 @@ pub(crate) trait Family: Any {
     fn follows(&self, before: &dyn Family) -> bool {
         let _ = before;
         true
-    }
-
-    /// Whether what a site adds to the entries that count rows ([`Per::Row`]) is the sum of what each of its rows would add
-    /// if it were alone: no local steps, no groups that a site leaves out, no labels.
-    fn adds_up_over_rows(&self) -> bool {
-        false
-    }
-
-    /// Whether the words of parts of a site's rows add up to the words of all; every block is then one of [`Per::Row`].
-    fn comes_in_parts(&self) -> bool {
-        self.adds_up_over_rows()
     }
 
     /// Which block tells how many rows there are at least.
@@ -70,20 +52,10 @@ pub(crate) trait Family: Any {
         None
     }
 
-    /// Whether the answer counts labels.
-    fn reads_labels(&self) -> bool {
-        false
-    }
-
-    /// The centres that indices are computed at, for a question that somebody else than the coordinator may judge.
-    fn judged_centres(&mut self) -> Option<&mut Centres> {
-        None
-    }
-
     /// The validity indices that its totals give.
-    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
+    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
         let _ = (geometry, values, rows);
-        Err(MethodError::implausible("the question is none that indices are computed from"))
+        Err(Error::implausible("the question is none that indices are computed from"))
     }
 }
 
@@ -170,17 +142,17 @@ pub enum Per {
 }
 
 /// Centres in the columns of the box.
-pub(super) fn same_columns(centres: &Centres, domain: &Domain) -> Result<(), QueryError> {
+pub(super) fn same_columns(centres: &Centres, domain: &Domain) -> Result<(), Error> {
     if centres.columns() == domain.columns() {
         return Ok(());
     }
-    Err(QueryError::ColumnMismatch { expected: domain.columns(), found: centres.columns() })
+    Err(Error::ColumnMismatch { expected: domain.columns(), found: centres.columns() })
 }
 
 /// A fuzzifier above 1, and centres in the columns of the box.
-pub(super) fn fuzzy_centres(centres: &Centres, m: f64, domain: &Domain) -> Result<(), QueryError> {
+pub(super) fn fuzzy_centres(centres: &Centres, m: f64, domain: &Domain) -> Result<(), Error> {
     if !crate::distance::usable_fuzzifier(m) {
-        return Err(QueryError::Fuzzifier);
+        return Err(Error::Fuzzifier);
     }
     same_columns(centres, domain)
 }

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Stage, same_columns};
+use super::family::{Block, Family, same_columns};
 use crate::kernel::{Form, Sums};
 use crate::offline::features::{FeatureParams, Rules, features, usable_params};
-use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance};
+use crate::{Centres, Domain, Error, Prepared, distance};
 
 /// Each feature vector counts at the nearest anchor.
 ///
@@ -20,13 +20,9 @@ pub struct Features {
 }
 
 impl Family for Features {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         same_columns(&self.anchors, domain)?;
-        usable_params(&self.params).map_err(|what| QueryError::Parameter { what })
+        usable_params(&self.params).map_err(|what| Error::Question { what })
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
@@ -39,7 +35,7 @@ impl Family for Features {
         vec![Block::per_row("LS", b * d, largest), Block::per_row("M", b, 1.0), Block::per_row("Q", b, square)]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let (b, d) = (self.anchors.k(), self.anchors.columns());
         let (mut ls, mut m, mut q) = (vec![0.0; b * d], vec![0.0; b], vec![0.0; b]);
         for feature in features(&rows.packed().to_rows(), &self.params, Rules::Conserving) {
@@ -49,10 +45,6 @@ impl Family for Features {
             q[at] += feature.square();
         }
         Ok(form.whole([ls, m, q].concat()))
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.anchors]
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, ShowsRows, Stage, fuzzy_centres};
+use super::family::{Block, Family, Sensitivity, ShowsRows, fuzzy_centres};
 use crate::kernel::{Form, Sums};
 use crate::scale::{farthest, reach};
 use crate::validity::{self, Geometry, Verdict};
-use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError, kernel};
+use crate::{Centres, Domain, Error, Prepared, kernel};
 
 /// `WS_k = sum_j u_jk^m x_j` (K x d) and `U_k = sum_j u_jk^m` (K): one round of federated FCM (Bárcena et al. 2021,
 /// Algorithm 2).
@@ -33,18 +33,14 @@ pub(super) fn answer_together<'f>(
     questions: &[&FuzzySums],
     rows: &Prepared,
     forms: &'f [Form],
-) -> Result<Vec<Sums<'f>>, AnswerError> {
+) -> Result<Vec<Sums<'f>>, Error> {
     let Some(first) = questions.first() else { return Ok(Vec::new()) };
     let sets: Vec<&Centres> = questions.iter().map(|question| &question.centres).collect();
     Ok(kernel::fuzzy_forms(rows.packed(), &sets, first.m, forms)?)
 }
 
 impl Family for FuzzySums {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         fuzzy_centres(&self.centres, self.m, domain)
     }
 
@@ -56,16 +52,8 @@ impl Family for FuzzySums {
         ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         Ok(kernel::fuzzy_form(rows.packed(), &self.centres, self.m, form)?)
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
     }
 
     fn shows_rows(&self) -> Option<ShowsRows> {
@@ -79,11 +67,7 @@ impl Family for FuzzySums {
 }
 
 impl Family for FuzzyValidation {
-    fn stage(&self) -> Stage {
-        Stage::Validating
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         fuzzy_centres(&self.centres, self.m, domain)
     }
 
@@ -99,16 +83,8 @@ impl Family for FuzzyValidation {
         ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         Ok(kernel::validation_form(rows.packed(), &self.centres, self.m, form)?)
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
     }
 
     fn shows_rows(&self) -> Option<ShowsRows> {
@@ -122,11 +98,7 @@ impl Family for FuzzyValidation {
         Some(Sensitivity::Blocks(vec![k.sqrt() * far, 1.0, far * far * k.powf(1.0 - self.m)]))
     }
 
-    fn judged_centres(&mut self) -> Option<&mut Centres> {
-        Some(&mut self.centres)
-    }
-
-    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
+    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
         validity::basic(&self.centres, geometry, values, rows)
     }
 }

@@ -4,9 +4,9 @@ use std::any::Any;
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, MAX_WORDS, Sensitivity, Stage};
+use super::family::{Block, Family, MAX_WORDS, Sensitivity};
 use crate::kernel::{Form, Sums};
-use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
+use crate::{Domain, Error, Prepared, kernel};
 
 /// Bins that a bracket may be cut into at most.
 pub(crate) const MAX_BINS: u32 = 1024;
@@ -84,12 +84,8 @@ impl Histogram {
 }
 
 impl Family for Histogram {
-    fn stage(&self) -> Stage {
-        Stage::Preparing
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
-        let refuse = |what| Err(QueryError::Parameter { what });
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
+        let refuse = |what| Err(Error::Question { what });
         if !(2..=MAX_BINS).contains(&self.bins) {
             return refuse("a bracket is cut into 2 to 1024 bins");
         }
@@ -99,7 +95,7 @@ impl Family for Histogram {
         for bracket in &self.brackets {
             let column = bracket.column as usize;
             if column >= domain.columns() {
-                return Err(QueryError::ColumnMismatch { expected: domain.columns(), found: column + 1 });
+                return Err(Error::ColumnMismatch { expected: domain.columns(), found: column + 1 });
             }
             let (low, high) = domain.working_interval(column);
             if !(low <= bracket.lower && bracket.lower < bracket.upper && bracket.upper <= high) {
@@ -113,7 +109,7 @@ impl Family for Histogram {
         vec![Block::per_row("rows", self.width(), 1.0)]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         Ok(kernel::over_rows(rows.packed(), form, self.width(), |x, _, sums| self.add_row(x, |at| sums.add(at, 1.0))))
     }
 
@@ -126,10 +122,6 @@ impl Family for Histogram {
     fn follows(&self, before: &dyn Family) -> bool {
         let last = (before as &dyn Any).downcast_ref::<Self>();
         last.is_some_and(|last| self.brackets.iter().all(|bracket| last.has_bin(bracket)))
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
     }
 }
 

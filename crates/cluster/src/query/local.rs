@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, ShowsRows, Stage, fuzzy_centres, same_columns};
+use super::family::{Block, Family, Sensitivity, ShowsRows, fuzzy_centres, same_columns};
 use crate::kernel::{self, Assigned, Bounds, Form, HardSums, Sums};
 use crate::scale::{farthest, reach};
-use crate::{AnswerError, Centres, Domain, Packed, Prepared, QueryError, distance};
+use crate::{Centres, Domain, Error, Packed, Prepared, distance};
 
 /// Steps of a site's own iteration at most; each costs one pass over its rows.
 const MAX_STEPS: u32 = 1000;
@@ -80,11 +80,7 @@ pub struct LocalMeans {
 }
 
 impl Family for LocalFuzzy {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         fuzzy_centres(&self.centres, self.m, domain)?;
         self.local.check()
     }
@@ -104,7 +100,7 @@ impl Family for LocalFuzzy {
         ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let mut found = Found::nothing(k, d);
         if !rows.is_empty() {
@@ -132,10 +128,6 @@ impl Family for LocalFuzzy {
         Ok(form.whole(found.weights.into_iter().chain(found.sums).chain(distance).collect()))
     }
 
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
-    }
-
     fn shows_rows(&self) -> Option<ShowsRows> {
         (self.pull != Pull::Nearest).then_some(ShowsRows { block: "weights", blocks: None })
     }
@@ -152,7 +144,7 @@ struct LocalCentres {
 
 impl LocalFuzzy {
     /// Centres from memberships, memberships from centres, until the memberships rest.
-    fn iterate(&self, rows: &Packed) -> Result<LocalCentres, AnswerError> {
+    fn iterate(&self, rows: &Packed) -> Result<LocalCentres, Error> {
         let d = self.centres.columns();
         let mut centres = self.centres.clone();
         let mut step = 0;
@@ -184,15 +176,11 @@ impl LocalFuzzy {
 }
 
 impl Family for LocalMeans {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         same_columns(&self.centres, domain)?;
         self.local.check()?;
         if self.min_rows == 0 {
-            return Err(QueryError::Parameter { what: "a group of no rows cannot be sent" });
+            return Err(Error::Question { what: "a group of no rows cannot be sent" });
         }
         Ok(())
     }
@@ -215,7 +203,7 @@ impl Family for LocalMeans {
         self.is_exact().then(|| Sensitivity::Blocks(vec![1.0, farthest(domain), far * far]))
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         if self.is_exact() {
             return self.lloyd(rows, form);
@@ -241,14 +229,6 @@ impl Family for LocalMeans {
         Ok(form.whole(weights.into_iter().chain(sums).chain([distance]).collect()))
     }
 
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        self.is_exact()
-    }
-
     fn shows_rows(&self) -> Option<ShowsRows> {
         Some(ShowsRows { block: "rows", blocks: None })
     }
@@ -256,12 +236,12 @@ impl Family for LocalMeans {
 
 impl LocalMeans {
     /// Whether a round of it is a step of exact Lloyd.
-    fn is_exact(&self) -> bool {
+    pub(super) fn is_exact(&self) -> bool {
         self.local.most == 1 && self.min_rows == 1 && !self.nearest
     }
 
     /// One step of exact Lloyd: from what is known of the rows where that is kept, else row by row. Both give the same words.
-    fn lloyd<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn lloyd<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let pays = form.is_whole() && self.centres.columns() >= LEAST_COLUMNS;
         let known = match pays {
             true => rows.with_bounds(&self.centres, |bounds| Ok(self.lloyd_known(rows.packed(), bounds, form)))?,
@@ -280,7 +260,7 @@ impl LocalMeans {
     }
 
     /// The same, row by row.
-    fn lloyd_plain<'f>(&self, rows: &Packed, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn lloyd_plain<'f>(&self, rows: &Packed, form: &'f Form) -> Result<Sums<'f>, Error> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let add = |row: &Assigned<'_>, sums: &mut Sums<'f>| {
             sums.add(row.own, 1.0);
@@ -291,7 +271,7 @@ impl LocalMeans {
     }
 
     /// Groups of the last step.
-    fn iterate(&self, rows: &Packed) -> Result<HardSums, AnswerError> {
+    fn iterate(&self, rows: &Packed) -> Result<HardSums, Error> {
         let d = self.centres.columns();
         let mut centres = self.centres.clone();
         let mut groups = kernel::hard_sums(rows, &centres)?;
@@ -323,12 +303,12 @@ impl LocalSteps {
     pub const ONE: Self = Self { most: 1, epsilon: 0.0 };
 
     /// 1 to 1000 steps, and a usable epsilon.
-    pub(crate) fn check(&self) -> Result<(), QueryError> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         if self.most == 0 || self.most > MAX_STEPS {
-            return Err(QueryError::Parameter { what: "a site's own iteration takes 1 to 1000 steps" });
+            return Err(Error::Question { what: "a site's own iteration takes 1 to 1000 steps" });
         }
         if !(self.epsilon.is_finite() && self.epsilon >= 0.0) {
-            return Err(QueryError::Parameter { what: "epsilon of a site's own iteration must be finite, 0 or above" });
+            return Err(Error::Question { what: "epsilon of a site's own iteration must be finite, 0 or above" });
         }
         Ok(())
     }

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, Stage};
+use super::family::{Block, Family, Sensitivity};
 use super::{Bracket, Histogram};
 use crate::kernel::{Form, Sums};
-use crate::{AnswerError, Domain, Prepared, QueryError};
+use crate::{Domain, Error, Prepared};
 
 /// For every column what a [`Histogram`] counts in one bracket, its whole interval (1 + bins).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,11 +26,7 @@ impl Margins {
 }
 
 impl Family for Margins {
-    fn stage(&self) -> Stage {
-        Stage::Seeding
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         self.histogram(domain).check(domain)
     }
 
@@ -38,16 +34,12 @@ impl Family for Margins {
         self.histogram(domain).layout(domain)
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         self.histogram(rows.domain()).answer(rows, form)
     }
 
     /// A row counts once in every column.
     fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
         self.histogram(domain).sensitivity(domain)
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
     }
 }

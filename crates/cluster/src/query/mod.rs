@@ -42,12 +42,23 @@ pub use validation::{Contingency, Silhouette, Validation};
 use crate::kernel::{Form, Sums};
 pub use crate::offline::features::FeatureParams;
 use crate::validity::{Geometry, Verdict};
-use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError};
+use crate::{Centres, Domain, Error, Prepared};
+
+/// How the answers of parts of a site's rows make the answer of all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Adding {
+    /// What each row would add if it were alone adds up: no local steps, no groups that a site leaves out, no labels.
+    Rows,
+    /// The words of parts add up; every block is then one of [`Per::Row`].
+    Parts,
+    /// Not at all.
+    Nothing,
+}
 
 /// Makes the questions from the list of their families. The order is that of their numbers on the wire, the name in quotes
-/// that of journals, reports and JSON.
+/// that of journals, reports and JSON. Then follow the part of a run, how answers add up, and the point sets.
 macro_rules! families {
-    ($($(#[$doc:meta])* $family:ident $kind:literal,)*) => {
+    ($($(#[$doc:meta])* $family:ident $kind:literal $stage:ident $adding:ident [$($($points:ident).+),*],)*) => {
         /// What the coordinator asks, the same for every site. Centres are in working units.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[non_exhaustive]
@@ -69,9 +80,23 @@ macro_rules! families {
                 }
             }
 
-            fn family_mut(&mut self) -> &mut dyn Family {
+            /// In which part of a run it is asked.
+            pub fn stage(&self) -> Stage {
                 match self {
-                    $(Self::$family(family) => family,)*
+                    $(Self::$family(_) => Stage::$stage,)*
+                }
+            }
+
+            fn adding(&self) -> Adding {
+                match self {
+                    $(Self::$family(_) => Adding::$adding,)*
+                }
+            }
+
+            /// The point sets that a question holds, what it asks about first: centres, anchors, means. A site checks where they lie.
+            pub fn points(&self) -> Vec<&Centres> {
+                match self {
+                    $(Self::$family(_family) => vec![$(&_family.$($points).+),*],)*
                 }
             }
         }
@@ -86,37 +111,37 @@ macro_rules! families {
 
 families! {
     /// One round of federated fuzzy c-means.
-    FuzzySums "fuzzy_sums",
+    FuzzySums "fuzzy_sums" Iterating Rows [centres],
     /// What fuzzy Davies-Bouldin and the objective need.
-    FuzzyValidation "fuzzy_validation",
+    FuzzyValidation "fuzzy_validation" Validating Rows [centres],
     /// Sums of local fuzzy centres (FFCM, avg1 and avg2).
-    LocalFuzzy "local_fuzzy",
+    LocalFuzzy "local_fuzzy" Iterating Nothing [centres],
     /// Sums of groups of rows by nearest centre, perhaps after local Lloyd steps (k-means, FKM).
-    LocalMeans "local_means",
+    LocalMeans "local_means" Iterating Rows [centres],
     /// Fuzzy feature vectors added into shared anchors (FFCF).
-    Features "features",
+    Features "features" Iterating Nothing [anchors],
     /// Number of rows and first or second moments of every column.
-    Moments "moments",
+    Moments "moments" Preparing Rows [],
     /// Row counts in bins of brackets (quantiles).
-    Histogram "histogram",
+    Histogram "histogram" Preparing Rows [],
     /// Which K each site would choose alone (the range of a sweep).
-    LocalChoice "local_choice",
+    LocalChoice "local_choice" Ranging Nothing [],
     /// Row counts in bins of every column (candidates for first centres).
-    Margins "margins",
+    Margins "margins" Seeding Rows [],
     /// Everything that the validity indices need.
-    Validation "validation",
+    Validation "validation" Validating Rows [centres],
     /// Silhouettes with respect to cluster means.
-    Silhouette "silhouette",
+    Silhouette "silhouette" Silhouettes Rows [centres, means],
     /// Row counts by cluster and label.
-    Contingency "contingency",
+    Contingency "contingency" Counting Parts [centres],
     /// Sums of clipped distances to a point of reference: rounds under noise.
-    Shifts "shifts",
+    Shifts "shifts" Iterating Parts [centres],
     /// Second moments of clusters with covariances (Gaussian mixture, Gustafson-Kessel).
-    ShapedSums "shaped_sums",
+    ShapedSums "shaped_sums" Iterating Parts [centres],
     /// One round of fuzzy c-means in which rows far from every centre have little weight (noise cluster, possibilistic).
-    TypicalSums "typical_sums",
+    TypicalSums "typical_sums" Iterating Parts [centres],
     /// Clipped first and second moments of clusters with covariances: rounds under noise.
-    ShapedShifts "shaped_shifts",
+    ShapedShifts "shaped_shifts" Iterating Parts [clusters.centres],
 }
 
 /// Centres of all questions that one pass over the rows answers: weights of a block of rows for so many stay in the second cache.
@@ -135,17 +160,12 @@ impl Query {
         FuzzyValidation { centres, m }.into()
     }
 
-    /// In which part of a run it is asked.
-    pub fn stage(&self) -> Stage {
-        self.family().stage()
-    }
-
     /// Whether a site may answer: parameters in their domains, centres in the columns of the box. (That K >= 1 and that every
     /// coordinate is finite holds for all [`Centres`].)
     ///
     /// # Errors
-    /// [`QueryError`] naming what is wrong.
-    pub fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    /// [`Error`] naming what is wrong.
+    pub fn check(&self, domain: &Domain) -> Result<(), Error> {
         self.family().check(domain)
     }
 
@@ -172,21 +192,19 @@ impl Query {
 
     /// One site's statistic for each of so many questions as [`Query::together`] allows, in the order of [`Query::layout`], and in
     /// a form for each.
-    pub(crate) fn answer<'f>(
-        queries: &[Self],
+    pub(crate) fn answer<'q, 'f>(
+        queries: &'q [Self],
         rows: &Prepared,
         forms: &'f [Form],
-    ) -> Result<Vec<Sums<'f>>, AnswerError> {
+    ) -> Result<Vec<Sums<'f>>, Error> {
         match (queries, forms) {
             ([one], [form]) => Ok(vec![one.family().answer(rows, form)?]),
             _ => {
-                let mut questions = Vec::with_capacity(queries.len());
-                for query in queries {
-                    if let Self::FuzzySums(query) = query {
-                        questions.push(query);
-                    }
-                }
-                fuzzy::answer_together(&questions, rows, forms)
+                let sums = |query: &'q Self| match query {
+                    Self::FuzzySums(sums) => Some(sums),
+                    _ => None,
+                };
+                fuzzy::answer_together(&queries.iter().filter_map(sums).collect::<Vec<_>>(), rows, forms)
             }
         }
     }
@@ -199,22 +217,17 @@ impl Query {
     /// Whether what a site adds to the entries that count rows ([`Per::Row`]) is the sum of what each of its rows would add
     /// if it were alone: no local steps, no groups that a site leaves out, no labels.
     pub(crate) fn adds_up_over_rows(&self) -> bool {
-        self.family().adds_up_over_rows()
+        self.adding() == Adding::Rows && !matches!(self, Self::LocalMeans(means) if !means.is_exact())
     }
 
     /// Whether the words of parts of a site's rows make the words of all ([`Batch::merge`](crate::Batch::merge)).
     pub fn comes_in_parts(&self) -> bool {
-        self.family().comes_in_parts()
+        self.adding() == Adding::Parts || self.adds_up_over_rows()
     }
 
     /// Its round, counted from 0, where the question says it.
     pub fn round(&self) -> Option<u32> {
         self.family().round()
-    }
-
-    /// The point sets that a question holds: centres, anchors, means. A site checks where they lie.
-    pub fn points(&self) -> Vec<&Centres> {
-        self.family().points()
     }
 
     /// Which block of the answer shows how many rows there are at least.
@@ -229,12 +242,16 @@ impl Query {
 
     /// Whether the answer counts labels.
     pub fn reads_labels(&self) -> bool {
-        self.family().reads_labels()
+        matches!(self, Self::Contingency(_))
     }
 
     /// The centres that indices are computed at, where somebody else than the coordinator may judge the totals.
     pub fn judged_centres(&mut self) -> Option<&mut Centres> {
-        self.family_mut().judged_centres()
+        match self {
+            Self::FuzzyValidation(asked) => Some(&mut asked.centres),
+            Self::Validation(asked) => Some(&mut asked.centres),
+            _ => None,
+        }
     }
 
     /// The verdict that the totals of a validation question give, or the reason why no rows can have produced them. `rows` is
@@ -243,8 +260,8 @@ impl Query {
     /// Where only the distances between centres are known ([`Geometry::Apart`]), the indices that need coordinates are `None`.
     ///
     /// # Errors
-    /// [`MethodError::Implausible`].
-    pub fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
+    /// [`Error::Implausible`].
+    pub fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
         self.family().verdict(geometry, values, rows)
     }
 }
@@ -262,12 +279,12 @@ mod tests {
     fn a_query_is_checked_against_the_box() {
         let centres = Centres::from_rows(&[vec![0.0, 0.0]]).unwrap();
         for m in [1.0, 0.5, f64::NAN, f64::INFINITY] {
-            assert_eq!(Query::fuzzy_sums(centres.clone(), m).check(&domain()), Err(QueryError::Fuzzifier));
+            assert_eq!(Query::fuzzy_sums(centres.clone(), m).check(&domain()), Err(Error::Fuzzifier));
         }
         assert_eq!(Query::fuzzy_validation(centres, 2.0).check(&domain()), Ok(()));
         let wide = Centres::from_rows(&[vec![0.0; 3]]).unwrap();
         let error = Query::fuzzy_sums(wide, 2.0).check(&domain()).unwrap_err();
-        assert_eq!(error, QueryError::ColumnMismatch { expected: 2, found: 3 });
+        assert_eq!(error, Error::ColumnMismatch { expected: 2, found: 3 });
     }
 
     #[test]

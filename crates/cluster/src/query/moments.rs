@@ -7,9 +7,9 @@ use std::any::Any;
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, Stage};
+use super::family::{Block, Family, Sensitivity};
 use crate::kernel::{Form, Sums};
-use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
+use crate::{Domain, Error, Prepared, kernel};
 
 /// Without `around`: N and `sum x` (d). With it: N and `sum (x - around)^2` (d).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,14 +19,10 @@ pub struct Moments {
 }
 
 impl Family for Moments {
-    fn stage(&self) -> Stage {
-        Stage::Preparing
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         let Some(around) = &self.around else { return Ok(()) };
         if around.len() != domain.columns() {
-            return Err(QueryError::ColumnMismatch { expected: domain.columns(), found: around.len() });
+            return Err(Error::ColumnMismatch { expected: domain.columns(), found: around.len() });
         }
         let inside = |(column, value): (usize, &f64)| {
             let (low, high) = domain.working_interval(column);
@@ -35,7 +31,7 @@ impl Family for Moments {
         if around.iter().enumerate().all(inside) {
             return Ok(());
         }
-        Err(QueryError::Parameter { what: "squares are taken around a point outside the box" })
+        Err(Error::Question { what: "squares are taken around a point outside the box" })
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
@@ -53,7 +49,7 @@ impl Family for Moments {
         std::iter::once(Block::per_row("rows", 1, 1.0)).chain((0..d).map(moment)).collect()
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let d = rows.domain().columns();
         Ok(kernel::each_row(rows.packed(), form, 1 + d, |x, own| self.add_row(x, own)))
     }
@@ -62,10 +58,6 @@ impl Family for Moments {
     fn follows(&self, before: &dyn Family) -> bool {
         let means = (before as &dyn Any).downcast_ref::<Self>().map(|before| before.around.is_none());
         means.map_or(self.around.is_none(), |means| means && self.around.is_some())
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
     }
 
     /// Every column is a block of its own, and its bound is that of a row's value.

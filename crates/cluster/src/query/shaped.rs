@@ -13,12 +13,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, ShowsRows, Stage, same_columns};
+use super::family::{Block, Family, Sensitivity, ShowsRows, same_columns};
 use crate::kernel::{Form, Sums};
 use crate::scale::farthest;
 use crate::scale::inside;
 use crate::shape::{Factor, add_square, extents, stretched, triangle};
-use crate::{AnswerError, Centres, Domain, Prepared, QueryError, Rows, Transform, distance, kernel};
+use crate::{Centres, Domain, Error, Prepared, Rows, Transform, distance, kernel};
 
 /// Columns at most: a cluster has d (d + 1) / 2 second moments, and each is a number that is given away.
 pub(crate) const MAX_SHAPED_COLUMNS: usize = 64;
@@ -136,7 +136,7 @@ impl<'a> Clusters<'a> {
 const LOG_TAU: f64 = 1.837_877_066_409_345_5;
 
 /// What is wrong with clusters whose covariances have no inverse.
-pub(super) const NOT_DEFINITE: QueryError = QueryError::Parameter { what: "a covariance is not positive definite" };
+pub(super) const NOT_DEFINITE: Error = Error::Question { what: "a covariance is not positive definite" };
 
 impl ShapedSums {
     /// The question about clusters that a run has left, by which rows are assigned to them: centres (K x d) in the units of its
@@ -144,14 +144,14 @@ impl ShapedSums {
     /// them; and how the cohort standardised working units, if it did.
     ///
     /// # Errors
-    /// [`QueryError`] where no run has left such clusters.
+    /// [`Error`] where no run has left such clusters.
     pub fn left(
         centres: Centres,
         covariances: &[Vec<f64>],
         model: ShapeModel,
         transform: Option<&Transform>,
         domain: &Domain,
-    ) -> Result<Self, QueryError> {
+    ) -> Result<Self, Error> {
         let d = domain.columns();
         if covariances.iter().any(|matrix| matrix.len() != triangle(d)) {
             return Err(refuse("a covariance has another number of columns than the box"));
@@ -174,12 +174,12 @@ impl ShapedSums {
     /// responsibilities of a mixture, else fuzzy memberships. Those of a row add up to 1.
     ///
     /// # Errors
-    /// [`QueryError`] where rows and clusters have other columns than the box, or a covariance is not positive definite.
-    pub fn memberships(&self, rows: &Rows, domain: &Domain) -> Result<Vec<f64>, QueryError> {
+    /// [`Error`] where rows and clusters have other columns than the box, or a covariance is not positive definite.
+    pub fn memberships(&self, rows: &Rows, domain: &Domain) -> Result<Vec<f64>, Error> {
         let (k, d) = (self.centres.k(), domain.columns());
         same_columns(&self.centres, domain)?;
         if rows.columns() != d {
-            return Err(QueryError::ColumnMismatch { expected: d, found: rows.columns() });
+            return Err(Error::ColumnMismatch { expected: d, found: rows.columns() });
         }
         let clusters = Clusters { power: 1.0, ..Clusters::of(self, domain).ok_or(NOT_DEFINITE)? };
         let (mut all, mut z) = (vec![0.0; rows.len() * k], vec![0.0; k * d]);
@@ -234,16 +234,12 @@ pub(crate) fn tamed(matrix: &[f64], d: usize, floor: f64) -> Vec<f64> {
     (0..=20).rev().map(|step| shortened(f64::from(step) / 20.0)).find(|m| is_wide(m, d, floor)).unwrap_or(tame)
 }
 
-fn refuse(what: &'static str) -> QueryError {
-    QueryError::Parameter { what }
+fn refuse(what: &'static str) -> Error {
+    Error::Question { what }
 }
 
 impl Family for ShapedSums {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         same_columns(&self.centres, domain)?;
         let (k, d) = (self.centres.k(), domain.columns());
         if d > MAX_SHAPED_COLUMNS {
@@ -268,7 +264,7 @@ impl Family for ShapedSums {
                     return Err(refuse("the weights of a mixture are K numbers from 0 on that add up to 1"));
                 }
             }
-            ShapeModel::GustafsonKessel { m } if !distance::usable_fuzzifier(*m) => return Err(QueryError::Fuzzifier),
+            ShapeModel::GustafsonKessel { m } if !distance::usable_fuzzifier(*m) => return Err(Error::Fuzzifier),
             ShapeModel::GustafsonKessel { .. } => {}
         }
         if !self.matrices().all(|matrix| is_wide(matrix, d, self.floor)) {
@@ -301,7 +297,7 @@ impl Family for ShapedSums {
         ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let triangle = triangle(d);
         let clusters = Clusters::of(self, rows.domain()).ok_or(NOT_DEFINITE)?;
@@ -319,10 +315,6 @@ impl Family for ShapedSums {
         }))
     }
 
-    fn comes_in_parts(&self) -> bool {
-        true
-    }
-
     /// A row's weights add up to 1 at most, a product `z zᵀ` has the norm of `|z|²`, which is largest in the corner that lies farthest from
     /// some centre, and the fit is bounded from the question. Nobody needs the fit under noise: it gets what is hardly a share.
     fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
@@ -337,10 +329,6 @@ impl Family for ShapedSums {
         let product = self.centres.rows().map(corner).fold(0.0, f64::max);
         let fit = self.layout(domain).last().map_or(0.0, |block| block.bound);
         Some(Sensitivity::Shared(vec![(1.0, 0.2), (farthest(domain), 0.29), (product, 0.5), (fit, 0.01)]))
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
     }
 
     fn shows_rows(&self) -> Option<ShowsRows> {

@@ -7,11 +7,11 @@ use std::any::Any;
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, Stage};
+use super::family::{Block, Family, Sensitivity};
 use super::shaped::{Clusters, NOT_DEFINITE, ShapedSums};
 use crate::kernel::{Form, Sums};
 use crate::shape::{add_square, triangle};
-use crate::{AnswerError, Centres, Domain, Prepared, QueryError, kernel};
+use crate::{Domain, Error, Prepared, kernel};
 
 /// Shares of weights, sums and products: covariances need the most.
 const SHARES: [f64; 3] = [0.15, 0.3, 0.55];
@@ -71,14 +71,10 @@ impl ShapedShifts {
 }
 
 impl Family for ShapedShifts {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         self.clusters.check(domain)?;
         if !(self.clip.is_finite() && self.clip > 0.0) {
-            return Err(QueryError::Parameter { what: "rows pull as far as a number above 0 says" });
+            return Err(Error::Question { what: "rows pull as far as a number above 0 says" });
         }
         Ok(())
     }
@@ -92,18 +88,10 @@ impl Family for ShapedShifts {
         ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let adding = self.adding(rows.domain()).ok_or(NOT_DEFINITE)?;
         let width = Self::width(self.clusters.centres.k(), self.clusters.centres.columns());
         Ok(kernel::each_row(rows.packed(), form, width, |x, own| adding.add_row(x, own)))
-    }
-
-    fn comes_in_parts(&self) -> bool {
-        true
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.clusters.centres]
     }
 
     fn round(&self) -> Option<u32> {
@@ -124,6 +112,7 @@ impl Family for ShapedShifts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Centres;
     use crate::query::ShapeModel;
     use crate::shape::round;
     use crate::{Batch, OutOfBox, Query, Rows, Scaling, answer};

@@ -8,10 +8,10 @@ use std::any::Any;
 use serde::{Deserialize, Serialize};
 
 use super::Typical;
-use super::family::{Block, Family, MAX_WORDS, Sensitivity, Stage, same_columns};
+use super::family::{Block, Family, MAX_WORDS, Sensitivity, same_columns};
 use crate::distance::usable_fuzzifier;
 use crate::kernel::{Form, Sums};
-use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance, kernel};
+use crate::{Centres, Domain, Error, Prepared, distance, kernel};
 
 /// Shares of weights, sums and squares: a centre needs its sums the most, and how far rows lie is one number for all of them.
 const SHARES: [f64; 3] = [0.14, 0.84, 0.02];
@@ -95,21 +95,17 @@ impl Shifts {
 }
 
 impl Family for Shifts {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         same_columns(&self.centres, domain)?;
         if self.m.is_some_and(|m| !usable_fuzzifier(m)) || (self.m.is_none() && self.typical.is_some()) {
-            return Err(QueryError::Fuzzifier);
+            return Err(Error::Fuzzifier);
         }
         self.typical.map_or(Ok(()), Typical::check)?;
         if !(self.clip.is_finite() && self.clip > 0.0) {
-            return Err(QueryError::Parameter { what: "rows pull as far as a number above 0 says" });
+            return Err(Error::Question { what: "rows pull as far as a number above 0 says" });
         }
         if self.centres.k() >= MAX_WORDS / (domain.columns() + 1) {
-            return Err(QueryError::Parameter { what: "too many centres" });
+            return Err(Error::Question { what: "too many centres" });
         }
         Ok(())
     }
@@ -123,18 +119,10 @@ impl Family for Shifts {
         ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let references = self.references(rows.domain());
         Ok(kernel::each_row(rows.packed(), form, Self::width(k, d), |x, own| self.add_row(x, &references, own)))
-    }
-
-    fn comes_in_parts(&self) -> bool {
-        true
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
     }
 
     fn round(&self) -> Option<u32> {
@@ -231,7 +219,7 @@ mod tests {
             Shifts { centres: Centres::known(vec![[0.0]]), m: None, typical: None, middle: true, clip: 1.0, round: 3 };
         assert_eq!(good.check(&box_of(1)), Ok(()));
         assert!(good.check(&box_of(2)).is_err());
-        assert_eq!(Shifts { m: Some(1.0), ..good.clone() }.check(&box_of(1)), Err(QueryError::Fuzzifier));
+        assert_eq!(Shifts { m: Some(1.0), ..good.clone() }.check(&box_of(1)), Err(Error::Fuzzifier));
         for clip in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert!(Shifts { clip, ..good.clone() }.check(&box_of(1)).is_err(), "{clip}");
         }

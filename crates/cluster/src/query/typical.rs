@@ -3,10 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, Sensitivity, Stage, fuzzy_centres};
+use super::family::{Block, Family, Sensitivity, fuzzy_centres};
 use crate::kernel::{Form, Sums};
 use crate::scale::farthest;
-use crate::{AnswerError, Centres, Domain, Prepared, QueryError, Rows, distance, kernel};
+use crate::{Centres, Domain, Error, Prepared, Rows, distance, kernel};
 
 /// Distances above this leave the range in which bounds are kept.
 const MOST_DISTANCE: f64 = 1e150;
@@ -47,11 +47,11 @@ pub struct Typical {
 
 impl Typical {
     /// Whether the distance can be used.
-    pub(super) fn check(self) -> Result<(), QueryError> {
+    pub(super) fn check(self) -> Result<(), Error> {
         if self.distance > 0.0 && self.distance <= MOST_DISTANCE {
             return Ok(());
         }
-        Err(QueryError::Parameter { what: "the distance of noise or of typical rows must be above 0" })
+        Err(Error::Question { what: "the distance of noise or of typical rows must be above 0" })
     }
 
     /// Memberships of a row, K; returns that in the noise cluster, 0 if there is none.
@@ -93,11 +93,11 @@ impl TypicalSums {
     /// n x (K + 1), where the last one is that in the noise cluster and those of a row add up to 1.
     ///
     /// # Errors
-    /// [`QueryError::ColumnMismatch`].
-    pub fn memberships(&self, rows: &Rows) -> Result<Vec<f64>, QueryError> {
+    /// [`Error::ColumnMismatch`].
+    pub fn memberships(&self, rows: &Rows) -> Result<Vec<f64>, Error> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         if rows.columns() != d {
-            return Err(QueryError::ColumnMismatch { expected: d, found: rows.columns() });
+            return Err(Error::ColumnMismatch { expected: d, found: rows.columns() });
         }
         let shares = k + usize::from(self.typicality == Typicality::Noise);
         let mut all = vec![0.0; rows.len() * shares];
@@ -111,11 +111,7 @@ impl TypicalSums {
 }
 
 impl Family for TypicalSums {
-    fn stage(&self) -> Stage {
-        Stage::Iterating
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         self.typical().check()?;
         fuzzy_centres(&self.centres, self.m, domain)
     }
@@ -128,7 +124,7 @@ impl Family for TypicalSums {
         ]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         Ok(kernel::each_row(rows.packed(), form, k * d + k, |x, sums| {
             let mut u = vec![0.0; k];
@@ -146,13 +142,5 @@ impl Family for TypicalSums {
     fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
         let most = self.typicality.most(self.centres.k());
         Some(Sensitivity::Blocks(vec![most * farthest(domain), most]))
-    }
-
-    fn comes_in_parts(&self) -> bool {
-        true
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
     }
 }

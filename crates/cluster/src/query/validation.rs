@@ -4,11 +4,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::family::{Block, Family, MAX_WORDS, Sensitivity, Stage, fuzzy_centres, same_columns};
+use super::family::{Block, Family, MAX_WORDS, Sensitivity, fuzzy_centres, same_columns};
 use crate::kernel::{Form, Sums};
 use crate::scale::{MARGIN, farthest, reach};
 use crate::validity::{self, Geometry, Verdict};
-use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError, distance, kernel};
+use crate::{Centres, Domain, Error, Prepared, distance, kernel};
 
 /// Labels that rows are counted by at most.
 pub(crate) const MAX_CLASSES: u32 = 4096;
@@ -58,11 +58,7 @@ pub struct Contingency {
 }
 
 impl Family for Validation {
-    fn stage(&self) -> Stage {
-        Stage::Validating
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         fuzzy_centres(&self.centres, self.m, domain)
     }
 
@@ -98,16 +94,8 @@ impl Family for Validation {
         blocks
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         Ok(kernel::validity_sums(rows.packed(), &self.centres, self.m, self.vectors, form)?)
-    }
-
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
-    }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
     }
 
     /// Own rows are those of one centre, so that one entry of a block by cluster moves; memberships and their powers add up to 1 at most.
@@ -126,11 +114,7 @@ impl Family for Validation {
         Some(Sensitivity::Blocks(blocks))
     }
 
-    fn judged_centres(&mut self) -> Option<&mut Centres> {
-        Some(&mut self.centres)
-    }
-
-    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
+    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
         validity::full(&self.centres, self.vectors, geometry, values, rows)
     }
 }
@@ -170,20 +154,16 @@ fn over_all_rows(centres: &Centres, domain: &Domain) -> [Block; 5] {
 }
 
 impl Family for Silhouette {
-    fn stage(&self) -> Stage {
-        Stage::Silhouettes
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         same_columns(&self.centres, domain)?;
         same_columns(&self.means, domain)?;
         let k = self.centres.k();
         if self.means.k() != k || self.rows.len() != k || self.scatter.len() != k {
-            return Err(QueryError::Parameter { what: "there is not one mean, size and scatter for every centre" });
+            return Err(Error::Question { what: "there is not one mean, size and scatter for every centre" });
         }
         let usable = |value: &f64| value.is_finite() && *value >= 0.0;
         if !self.rows.iter().all(usable) || !self.scatter.iter().all(usable) {
-            return Err(QueryError::Parameter { what: "a size or scatter of a cluster is negative or no number" });
+            return Err(Error::Question { what: "a size or scatter of a cluster is negative or no number" });
         }
         Ok(())
     }
@@ -192,7 +172,7 @@ impl Family for Silhouette {
         vec![Block::per_row("simplified_silhouette_means", 1, 1.0), Block::per_row("silhouette", 1, 1.0)]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         Ok(kernel::each_row(rows.packed(), form, 2, |x, sums| {
             let (own, _) = distance::nearest(x, self.centres.rows());
             if self.rows[own] < 1.5 {
@@ -217,28 +197,16 @@ impl Family for Silhouette {
         }))
     }
 
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres, &self.means]
-    }
-
     /// Both widths lie between -1 and 1.
     fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {
         Some(Sensitivity::Blocks(vec![1.0, 1.0]))
     }
-
-    fn adds_up_over_rows(&self) -> bool {
-        true
-    }
 }
 
 impl Family for Contingency {
-    fn stage(&self) -> Stage {
-        Stage::Counting
-    }
-
-    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+    fn check(&self, domain: &Domain) -> Result<(), Error> {
         if !(1..=MAX_CLASSES).contains(&self.classes) || self.centres.k() > MAX_WORDS / self.classes as usize {
-            return Err(QueryError::Parameter { what: "rows are counted by 1 to 4096 labels" });
+            return Err(Error::Question { what: "rows are counted by 1 to 4096 labels" });
         }
         same_columns(&self.centres, domain)
     }
@@ -247,14 +215,14 @@ impl Family for Contingency {
         vec![Block::per_row("counts", self.centres.k() * self.classes as usize, 1.0)]
     }
 
-    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let labels = match rows.labels() {
             Some(labels) => labels,
             None if rows.is_empty() => &[],
-            None => return Err(AnswerError::NoLabels),
+            None => return Err(Error::NoLabels),
         };
         if labels.len() != rows.len() || labels.iter().any(|label| *label >= self.classes) {
-            return Err(AnswerError::NoLabels);
+            return Err(Error::NoLabels);
         }
         let classes = self.classes as usize;
         Ok(kernel::over_rows(rows.packed(), form, self.centres.k() * classes, |x, row, counts| {
@@ -263,20 +231,8 @@ impl Family for Contingency {
         }))
     }
 
-    fn points(&self) -> Vec<&Centres> {
-        vec![&self.centres]
-    }
-
-    fn comes_in_parts(&self) -> bool {
-        true
-    }
-
     /// A row has one centre and one label.
     fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {
         Some(Sensitivity::Blocks(vec![1.0]))
-    }
-
-    fn reads_labels(&self) -> bool {
-        true
     }
 }

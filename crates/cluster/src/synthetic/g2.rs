@@ -6,7 +6,7 @@
 
 use super::{Example, Site};
 use crate::random::Stream;
-use crate::{Centres, DataError, Domain, Rows, Scaling};
+use crate::{Centres, Domain, Error, Rows, Scaling};
 
 /// Rows of each of the two clusters.
 pub const PER_CLUSTER: usize = 1024;
@@ -16,8 +16,8 @@ const MEANS: [f64; 2] = [500.0, 600.0];
 /// cluster first. Sites are made by [`dealt`].
 ///
 /// # Errors
-/// [`DataError::NoColumns`], or [`DataError::NotFinite`] for a sigma that is not finite.
-pub fn whole(columns: usize, sigma: f64, seed: u64) -> Result<Example, DataError> {
+/// [`Error::NoColumns`], or [`Error::NotFinite`] for a sigma that is not finite.
+pub fn whole(columns: usize, sigma: f64, seed: u64) -> Result<Example, Error> {
     let mut stream = Stream::new(seed, b"veilsum g2 gaussians  v1");
     let count = 2 * PER_CLUSTER * columns;
     let mut values = Vec::with_capacity(count);
@@ -35,8 +35,8 @@ pub fn whole(columns: usize, sigma: f64, seed: u64) -> Result<Example, DataError
 /// The true centres, 2 x `columns`.
 ///
 /// # Errors
-/// [`DataError::NoColumns`].
-pub fn truth(columns: usize) -> Result<Centres, DataError> {
+/// [`Error::NoColumns`].
+pub fn truth(columns: usize) -> Result<Centres, Error> {
     Centres::from_rows(&MEANS.map(|mean| vec![mean; columns]))
 }
 

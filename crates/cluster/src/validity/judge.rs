@@ -3,7 +3,7 @@
 use super::formulas::{self, finite};
 use super::{Geometry, HardClusters, Held, Indices, Verdict};
 use crate::totals_check::{SLACK, check_values, check_weights};
-use crate::{Centres, MethodError, distance};
+use crate::{Centres, Error, distance};
 
 /// Two centres closer together than this part of the mean distance between rows and centres have collapsed.
 const COLLAPSED: f64 = 0.01;
@@ -15,7 +15,7 @@ pub(crate) fn basic(
     geometry: Geometry<'_>,
     values: &[f64],
     rows: Option<u64>,
-) -> Result<Verdict, MethodError> {
+) -> Result<Verdict, Error> {
     check_values(values, 2 * centres.k() + 1)?;
     let (distances, rest) = values.split_at(centres.k());
     let (memberships, objective) = rest.split_at(centres.k());
@@ -29,7 +29,7 @@ pub(crate) fn full(
     geometry: Geometry<'_>,
     values: &[f64],
     rows: Option<u64>,
-) -> Result<Verdict, MethodError> {
+) -> Result<Verdict, Error> {
     let (k, d) = (centres.k(), centres.columns());
     check_values(values, 7 * k + SCALARS + if vectors { 2 * k * d } else { 0 })?;
     Full::new(values, k).verdict(&Shape::new(centres, geometry)?, rows)
@@ -38,12 +38,12 @@ pub(crate) fn full(
 /// Adds what round B says (the totals of a [`Silhouette`](crate::query::Silhouette)) to the verdict of round A.
 ///
 /// # Errors
-/// [`MethodError::Implausible`].
-pub fn silhouettes(values: &[f64], verdict: &mut Verdict) -> Result<(), MethodError> {
+/// [`Error::Implausible`].
+pub fn silhouettes(values: &[f64], verdict: &mut Verdict) -> Result<(), Error> {
     check_values(values, 2)?;
     let n = verdict.rows as f64;
     if values.iter().any(|sum| sum.abs() > n * (1.0 + SLACK)) {
-        return Err(MethodError::implausible("a silhouette lies outside -1 to 1"));
+        return Err(Error::implausible("a silhouette lies outside -1 to 1"));
     }
     let clusters = verdict.clusters.as_ref().map_or(0, |c| c.rows.iter().filter(|rows| **rows > 0.5).count());
     if clusters > 1 && n > 0.0 {
@@ -63,7 +63,7 @@ struct Shape<'a> {
 }
 
 impl<'a> Shape<'a> {
-    fn new(asked: &Centres, geometry: Geometry<'a>) -> Result<Self, MethodError> {
+    fn new(asked: &Centres, geometry: Geometry<'a>) -> Result<Self, Error> {
         let k = asked.k();
         let shape = match geometry {
             Geometry::Centres(centres) => Self {
@@ -76,7 +76,7 @@ impl<'a> Shape<'a> {
         };
         let usable = |distance: &f64| *distance >= 0.0; // false for NaN
         if shape.k != k || shape.columns == 0 || shape.apart.len() != k * k || !shape.apart.iter().all(usable) {
-            return Err(MethodError::implausible("the distances between centres are not those of the question"));
+            return Err(Error::implausible("the distances between centres are not those of the question"));
         }
         Ok(shape)
     }
@@ -95,21 +95,21 @@ struct Basic<'a> {
 }
 
 impl Basic<'_> {
-    fn verdict(&self, shape: &Shape<'_>, rows: Option<u64>) -> Result<Verdict, MethodError> {
+    fn verdict(&self, shape: &Shape<'_>, rows: Option<u64>) -> Result<Verdict, Error> {
         let Self { distances, memberships, objective } = *self;
         check_weights(memberships, rows, "A")?;
         if distances.iter().any(|distance| *distance < 0.0) || objective < 0.0 {
-            return Err(MethodError::implausible("a sum of distances is negative"));
+            return Err(Error::implausible("a sum of distances is negative"));
         }
         // Memberships of a row add up to 1, so their grand total is N even where nobody may count rows.
         let all = memberships.iter().sum::<f64>();
         let count = rows.unwrap_or(all.round() as u64);
         let n = count as f64;
         if count == 0 {
-            return Err(MethodError::implausible("there are no rows"));
+            return Err(Error::implausible("there are no rows"));
         }
         if (all - n).abs() > 0.5 + SLACK * n {
-            return Err(MethodError::implausible("the memberships do not add up to the number of rows"));
+            return Err(Error::implausible("the memberships do not add up to the number of rows"));
         }
         let indices = Indices {
             fuzzy_davies_bouldin: formulas::fuzzy_davies_bouldin_apart(&shape.apart, distances, memberships, n),
@@ -137,12 +137,12 @@ struct Whole<'a> {
 
 impl Whole<'_> {
     /// Adds the indices of `n` rows to the basic ones.
-    fn indices(&self, shape: &Shape<'_>, n: f64, basic: Indices) -> Result<Indices, MethodError> {
+    fn indices(&self, shape: &Shape<'_>, n: f64, basic: Indices) -> Result<Indices, Error> {
         let (k, columns) = (shape.k, shape.columns as f64);
         let most = n * (1.0 + SLACK) + 1e-3;
         let bounds = [most, most * (k as f64).ln().max(0.0) + 1e-3, f64::MAX, f64::MAX, most];
         if self.scalars.iter().zip(bounds).any(|(sum, bound)| *sum < -1e-3 || *sum > bound) {
-            return Err(MethodError::implausible("a sum over memberships or distances is not one of so many rows"));
+            return Err(Error::implausible("a sum over memberships or distances is not one of so many rows"));
         }
         let [partition, entropy, others, other_squares, silhouette] = [0, 1, 2, 3, 4].map(|i| self.scalars[i].max(0.0));
         Ok(Indices {
@@ -196,19 +196,19 @@ impl<'a> Full<'a> {
         }
     }
 
-    fn verdict(&self, shape: &Shape<'_>, rows: Option<u64>) -> Result<Verdict, MethodError> {
+    fn verdict(&self, shape: &Shape<'_>, rows: Option<u64>) -> Result<Verdict, Error> {
         let objective = self.objectives.iter().sum::<f64>();
         check_weights(self.rows, rows, "n")?;
         check_weights(self.powers, rows, "U")?;
         let sums = [self.squares, self.own, self.objectives, self.deviations];
         if sums.iter().any(|block| block.iter().any(|sum| *sum < 0.0)) {
-            return Err(MethodError::implausible("a sum of distances is negative"));
+            return Err(Error::implausible("a sum of distances is negative"));
         }
         let basic = Basic { distances: self.distances, memberships: self.memberships, objective };
         let mut verdict = basic.verdict(shape, rows)?;
         let n = verdict.rows as f64;
         if (self.rows.iter().sum::<f64>() - n).abs() > 0.5 + SLACK * n {
-            return Err(MethodError::implausible("the clusters do not add up to the number of rows"));
+            return Err(Error::implausible("the clusters do not add up to the number of rows"));
         }
         (verdict.held.rows, verdict.held.weight) = (Some(self.rows.to_vec()), Some(self.powers.to_vec()));
         verdict.held.deviations = (!self.deviations.is_empty()).then(|| self.around_centres(shape.k));
@@ -240,7 +240,7 @@ impl<'a> Full<'a> {
     }
 
     /// Means of the hard clusters, and the scatter around them by the shift theorem.
-    fn clusters(&self, centres: &Centres) -> Result<HardClusters, MethodError> {
+    fn clusters(&self, centres: &Centres) -> Result<HardClusters, Error> {
         let d = centres.columns();
         let mut means = centres.as_slice().to_vec();
         for ((mean, sum), rows) in means.chunks_exact_mut(d).zip(self.vectors.chunks_exact(d)).zip(self.rows) {
@@ -248,7 +248,7 @@ impl<'a> Full<'a> {
                 mean.iter_mut().zip(sum).for_each(|(mean, sum)| *mean = sum / rows);
             }
         }
-        let means = Centres::new(centres.k(), d, means).map_err(|error| MethodError::implausible(error.to_string()))?;
+        let means = Centres::new(centres.k(), d, means).map_err(Error::implausible)?;
         // A single row has none, whatever rounding leaves of the difference.
         let scatter = |k: usize| {
             let moved = self.rows[k] * distance::squared(means.row(k), centres.row(k));

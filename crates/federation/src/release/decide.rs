@@ -18,7 +18,8 @@ use super::{
 };
 use crate::{
     answerer::Answerer,
-    plan::{PlanSpec, PlanSpecError},
+    error::Failure,
+    plan::PlanSpec,
     question::{Layout, Question, SumBounds},
 };
 
@@ -43,8 +44,8 @@ impl Answering<'_> {
     /// The plan's form.
     ///
     /// # Errors
-    /// [`PlanSpecError`] where the method part cannot be used.
-    pub fn form(&self) -> Result<SumBounds, PlanSpecError> {
+    /// [`Failure`] where the method part cannot be used.
+    pub fn form(&self) -> Result<SumBounds, Failure> {
         SumBounds::of(self.work, self.terms, self.roster.sites.len())
     }
 }
@@ -82,7 +83,7 @@ pub fn decide(
         drawn: drawn.as_ref().map(|sites| cohort_digest(site.roster, sites)),
         probed: None,
     };
-    let form = site.form().map_err(|e| Error::Refused { what: e.to_string(), rule: Rule::Pol3 })?;
+    let form = site.form().map_err(|e| Error::Refused { what: e.message, rule: Rule::Pol3 })?;
     let repeated = book.repeats(left, &answer);
     let account = book.account();
     let before = account.block().map(|block| OwnBlock { id: block.id, members: block.members.clone() });

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use veilsum_cluster::{Algorithm, method::Seeding};
+use veilsum_cluster::method::Seeding;
 use veilsum_proto::{
     Error, Rule,
     history::SignedChange,
@@ -116,8 +116,7 @@ pub fn judge_rest(federation: &Federation, policy: &Policy, account: &Account, n
             Rule::Pol4,
         );
     }
-    let form =
-        SumBounds::of(work, terms, sites).map_err(|e| Error::Refused { what: e.to_string(), rule: Rule::Pol3 })?;
+    let form = SumBounds::of(work, terms, sites).map_err(|e| Error::Refused { what: e.message, rule: Rule::Pol3 })?;
     let (plan, nano_rho) = (terms.hash(), promise((terms, &form, sites), policy));
     let rest = nano_rho.map(|rho| rho.saturating_sub(account.rho_of(&plan)));
     let mut spent = account.spent();
@@ -157,15 +156,11 @@ pub fn may_agree(federation: &Federation, policy: &Policy, account: &Account) ->
     if u64::from(work.most_clusters()).saturating_mul(ROWS_A_CLUSTER) > terms.min_total_rows {
         return no("the plan has more clusters than a twentieth of the rows that it is sure of (min_total_rows)");
     }
-    if recipe.algorithm.fuzzifier().is_some_and(|m| m < LEAST_FUZZIFIER) {
+    if recipe.algorithm.traits().fuzzifier.is_some_and(|m| m < LEAST_FUZZIFIER) {
         return no("the plan's fuzzifier is below 1.1");
     }
-    let width = match recipe.algorithm {
-        Algorithm::FcmNoise { distance, .. } | Algorithm::Pcm { distance, .. } => Some(distance),
-        // A floor of variances, in parts of the squared range.
-        Algorithm::Gmm { regularisation, .. } | Algorithm::Gk { regularisation, .. } => Some(regularisation.sqrt()),
-        _ => None,
-    };
+    let traits = recipe.algorithm.traits();
+    let width = traits.typical.map(|typical| typical.distance).or(traits.covariance_floor.map(f64::sqrt));
     if width.is_some_and(|width| width < LEAST_WIDTH) {
         return no("the plan's distance, or its floor of covariances, is below 2 % of a range");
     }

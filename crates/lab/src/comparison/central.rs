@@ -5,7 +5,7 @@ use ndarray::Array2;
 use super::points;
 use veilsum_cluster::offline::kmeans::{WeightedFit, best_of};
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::{Centres, DataError, Rows, assign, distance};
+use veilsum_cluster::{Centres, Error, Rows, assign, distance};
 
 /// Where fuzzy c-means ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,8 +28,8 @@ pub struct FuzzyFit {
 /// A centre without weight stays. Memberships are stored.
 ///
 /// # Errors
-/// [`DataError::ColumnMismatch`], [`DataError::Fuzzifier`].
-pub fn fuzzy_c_means(rows: &Rows, start: &Centres, m: f64, epsilon: f64, most: u32) -> Result<FuzzyFit, DataError> {
+/// [`Error::ColumnMismatch`], [`Error::Fuzzifier`].
+pub fn fuzzy_c_means(rows: &Rows, start: &Centres, m: f64, epsilon: f64, most: u32) -> Result<FuzzyFit, Error> {
     let memberships = assign::memberships(rows, start, m)?;
     let weights = vec![0.0; start.k()];
     let mut fit = FuzzyFit { centres: start.clone(), memberships, weights, iterations: 0, converged: false };
@@ -62,8 +62,8 @@ pub fn fuzzy_c_means(rows: &Rows, start: &Centres, m: f64, epsilon: f64, most: u
 /// k-means on one set of rows: the smallest inertia of `starts` greedy k-means++ starts.
 ///
 /// # Errors
-/// [`DataError::NoRows`].
-pub fn kmeans(rows: &Rows, k: usize, starts: u32, stream: &mut Stream) -> Result<WeightedFit, DataError> {
+/// [`Error::NoRows`].
+pub fn kmeans(rows: &Rows, k: usize, starts: u32, stream: &mut Stream) -> Result<WeightedFit, Error> {
     let points = points(rows)?;
     Ok(best_of(&points, &vec![1.0; points.k()], k, starts, stream))
 }

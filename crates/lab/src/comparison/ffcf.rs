@@ -2,12 +2,12 @@
 
 use ndarray::Array2;
 
-use veilsum_cluster::method::ffcf::merge_all;
+use veilsum_cluster::algorithm::ffcf::merge_all;
 use veilsum_cluster::offline::features::{Feature, Radius, Rules, features, merge_pass};
 use veilsum_cluster::offline::wfcm;
 use veilsum_cluster::query::FeatureParams;
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::{Centres, DataError, Rows, assign};
+use veilsum_cluster::{Centres, Error, Rows, assign};
 
 /// Steps of the authors' weighted fuzzy c-means at most.
 const AUTHORS_MOST: u32 = 300;
@@ -42,14 +42,8 @@ pub fn collected(sites: &[Rows], params: &FeatureParams, rules: Rules) -> (Vec<F
 /// FFCF by our rules: weighted fuzzy c-means with ten weighted k-means++ starts.
 ///
 /// # Errors
-/// [`DataError::NoCentres`] where there are no rows.
-pub fn ffcf(
-    sites: &[Rows],
-    k: usize,
-    m: f64,
-    params: &FeatureParams,
-    stream: &mut Stream,
-) -> Result<FfcfFit, DataError> {
+/// [`Error::NoCentres`] where there are no rows.
+pub fn ffcf(sites: &[Rows], k: usize, m: f64, params: &FeatureParams, stream: &mut Stream) -> Result<FfcfFit, Error> {
     let (features, sent) = collected(sites, params, Rules::Conserving);
     let (points, weights) = weighted_points(&features)?;
     Ok(FfcfFit { centres: wfcm::best_of(&points, &weights, k, m, stream).centres, features, sent })
@@ -58,12 +52,12 @@ pub fn ffcf(
 /// FFCF by the authors' rules. `first` gives first memberships (n x K, rows that add up to 1) for n feature vectors.
 ///
 /// # Errors
-/// [`DataError::NoCentres`] where there are no rows.
+/// [`Error::NoCentres`] where there are no rows.
 pub fn authors(
     sites: &[Rows],
     params: &FeatureParams,
     first: impl FnOnce(usize) -> Array2<f64>,
-) -> Result<FfcfFit, DataError> {
+) -> Result<FfcfFit, Error> {
     let (features, sent) = collected(sites, params, Rules::Authors);
     let (points, weights) = weighted_points(&features)?;
     Ok(FfcfFit { centres: authors_wfcm(&points, &weights, first(points.k()), params.m)?, features, sent })
@@ -71,7 +65,7 @@ pub fn authors(
 
 /// The authors' weighted fuzzy c-means: one start from memberships, centres always with `u^2`, an objective without weights
 /// whose change is the stop rule.
-fn authors_wfcm(points: &Centres, weights: &[f64], mut u: Array2<f64>, m: f64) -> Result<Centres, DataError> {
+fn authors_wfcm(points: &Centres, weights: &[f64], mut u: Array2<f64>, m: f64) -> Result<Centres, Error> {
     let d = points.columns();
     let rows = Rows::new(points.as_slice().to_vec(), d)?;
     let mut before = f64::INFINITY;
@@ -101,7 +95,7 @@ fn authors_wfcm(points: &Centres, weights: &[f64], mut u: Array2<f64>, m: f64) -
     }
 }
 
-fn weighted_points(features: &[Feature]) -> Result<(Centres, Vec<f64>), DataError> {
+fn weighted_points(features: &[Feature]) -> Result<(Centres, Vec<f64>), Error> {
     let centres: Vec<Vec<f64>> = features.iter().map(Feature::centre).collect();
     Ok((Centres::from_rows(&centres)?, features.iter().map(|feature| feature.m).collect()))
 }

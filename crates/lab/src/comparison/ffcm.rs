@@ -5,7 +5,7 @@ use super::joined;
 use veilsum_cluster::offline::kmeans::{best_of, weighted_lloyd};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::{Centres, DataError, Rows};
+use veilsum_cluster::{Centres, Error, Rows};
 
 /// How the server averages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +51,8 @@ pub struct FfcmFit {
 /// Rounds until the centres rest.
 ///
 /// # Errors
-/// [`DataError`] where shapes do not fit or no site has rows.
-pub fn ffcm(sites: &[Rows], params: &Params, stream: &mut Stream) -> Result<FfcmFit, DataError> {
+/// [`Error`] where shapes do not fit or no site has rows.
+pub fn ffcm(sites: &[Rows], params: &Params, stream: &mut Stream) -> Result<FfcmFit, Error> {
     let Params { start, m, local, average, epsilon, max_rounds } = params;
     let mut fit = FfcmFit { centres: start.clone(), rounds: 0, converged: false, local: Vec::new() };
     while fit.rounds < *max_rounds && !fit.converged {
@@ -78,7 +78,7 @@ pub fn ffcm(sites: &[Rows], params: &Params, stream: &mut Stream) -> Result<Ffcm
 }
 
 /// `C_k = sum_l W_k^(l) c_k^(l) / sum_l W_k^(l)`; a centre without weight stays.
-pub(super) fn by_index(all: &[Centres], weights: &[Vec<f64>], old: &Centres) -> Result<Centres, DataError> {
+pub(super) fn by_index(all: &[Centres], weights: &[Vec<f64>], old: &Centres) -> Result<Centres, Error> {
     let (k, d) = (old.k(), old.columns());
     let mut values = old.as_slice().to_vec();
     for (c, centre) in values.chunks_exact_mut(d).enumerate() {

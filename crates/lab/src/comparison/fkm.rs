@@ -3,7 +3,7 @@
 use super::points;
 use veilsum_cluster::offline::kmeans::{best_of, greedy_plus_plus};
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::{Centres, DataError, Rows, distance};
+use veilsum_cluster::{Centres, Error, Rows, distance};
 
 /// Parameters of [`fkm`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub struct LocalMeans {
 /// number.
 ///
 /// # Errors
-/// [`DataError`] where shapes do not fit or all groups are too small.
-pub fn fkm(sites: &[Rows], params: &Params, stream: &mut Stream) -> Result<Vec<Centres>, DataError> {
+/// [`Error`] where shapes do not fit or all groups are too small.
+pub fn fkm(sites: &[Rows], params: &Params, stream: &mut Stream) -> Result<Vec<Centres>, Error> {
     let mut local = Vec::new();
     for rows in sites.iter().filter(|rows| !rows.is_empty()) {
         let points = points(rows)?;
@@ -88,7 +88,7 @@ pub fn client_step(rows: &Rows, centres: &Centres, min_rows: u64, steps: u32) ->
 }
 
 /// Weighted k-means over all local means.
-fn server_step(local: &[LocalMeans], params: &Params, stream: &mut Stream) -> Result<Centres, DataError> {
+fn server_step(local: &[LocalMeans], params: &Params, stream: &mut Stream) -> Result<Centres, Error> {
     let means: Vec<Vec<f64>> = local.iter().flat_map(|site| site.means.iter().cloned()).collect();
     let sizes: Vec<f64> = local.iter().flat_map(|site| site.sizes.iter().copied()).collect();
     let mut distinct = means.clone();

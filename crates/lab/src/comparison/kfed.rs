@@ -5,7 +5,7 @@ use ndarray::{Array2, ArrayView2, Axis};
 use super::{eigen, joined, points};
 use veilsum_cluster::offline::kmeans::{greedy_plus_plus, weighted_lloyd};
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::{Centres, DataError, Rows, distance};
+use veilsum_cluster::{Centres, Error, Rows, distance};
 
 /// Lloyd steps at most.
 const MOST: u32 = 300;
@@ -14,8 +14,8 @@ const MOST: u32 = 300;
 /// the sites send fewer centres in all.
 ///
 /// # Errors
-/// [`DataError`] where shapes do not fit or there are no rows.
-pub fn kfed(sites: &[Rows], k: usize, local_k: &[usize], stream: &mut Stream) -> Result<Centres, DataError> {
+/// [`Error`] where shapes do not fit or there are no rows.
+pub fn kfed(sites: &[Rows], k: usize, local_k: &[usize], stream: &mut Stream) -> Result<Centres, Error> {
     let mut local = Vec::new();
     for (rows, local_k) in sites.iter().zip(local_k).filter(|(rows, _)| !rows.is_empty()) {
         local.push(site(rows, *local_k, stream)?);
@@ -36,7 +36,7 @@ pub fn kfed(sites: &[Rows], k: usize, local_k: &[usize], stream: &mut Stream) ->
 }
 
 /// Local clustering after Awasthi & Sheffet: seeds in the projection on the leading singular vectors, cores of the seeds, Lloyd.
-fn site(rows: &Rows, k: usize, stream: &mut Stream) -> Result<Centres, DataError> {
+fn site(rows: &Rows, k: usize, stream: &mut Stream) -> Result<Centres, Error> {
     let points = points(rows)?;
     let (n, d) = (points.k(), points.columns());
     let k = k.clamp(1, n);
@@ -65,7 +65,7 @@ fn site(rows: &Rows, k: usize, stream: &mut Stream) -> Result<Centres, DataError
 }
 
 /// Rows (not centred) on their k leading right singular vectors: eigenvectors of the Gram matrix `X' X`.
-fn projection(points: ArrayView2<'_, f64>, k: usize) -> Result<Centres, DataError> {
+fn projection(points: ArrayView2<'_, f64>, k: usize) -> Result<Centres, Error> {
     if k >= points.ncols() {
         // A rotation, which no distance sees.
         return Centres::from_array(points.to_owned());

@@ -10,24 +10,24 @@ pub mod ffcm;
 pub mod fkm;
 pub mod kfed;
 
-use veilsum_cluster::{Centres, DataError, Rows};
+use veilsum_cluster::{Centres, Error, Rows};
 
 /// Rows as points of the off-line methods.
-fn points(rows: &Rows) -> Result<Centres, DataError> {
+fn points(rows: &Rows) -> Result<Centres, Error> {
     if rows.is_empty() {
-        return Err(DataError::NoRows);
+        return Err(Error::NoRows);
     }
     Centres::new(rows.len(), rows.columns(), rows.as_slice().to_vec())
 }
 
 /// One list of all points.
-fn joined<'a>(all: impl IntoIterator<Item = &'a Centres>) -> Result<Centres, DataError> {
+fn joined<'a>(all: impl IntoIterator<Item = &'a Centres>) -> Result<Centres, Error> {
     let mut all = all.into_iter();
-    let first = all.next().ok_or(DataError::NoCentres)?;
+    let first = all.next().ok_or(Error::NoCentres)?;
     let mut values = first.as_slice().to_vec();
     for centres in all {
         if centres.columns() != first.columns() {
-            return Err(DataError::ColumnMismatch { expected: first.columns(), found: centres.columns() });
+            return Err(Error::ColumnMismatch { expected: first.columns(), found: centres.columns() });
         }
         values.extend_from_slice(centres.as_slice());
     }

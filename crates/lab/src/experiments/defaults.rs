@@ -64,7 +64,7 @@ fn usual(method: &str, clusters: Clusters, seed: u64) -> Recipe {
         distance: 0.2,
     });
     let seeding = Seeding::Candidates(Candidates::usual(seed));
-    let hard = algorithm.fuzzifier().is_none();
+    let hard = algorithm.traits().fuzzifier.is_none();
     Recipe {
         clusters,
         validity: if hard { Validity::everything() } else { Validity::basic() },
@@ -153,7 +153,7 @@ fn starts(report: &mut Report, sets: &[Set], seeds: &[u64]) -> Result<(), Experi
             let sites = set.dealt(SITES)?;
             let runs = each(seeds, |seed| {
                 let recipe = usual(method, Clusters::exactly(set.k), 100 * seed);
-                let best = best[usize::from(recipe.algorithm.fuzzifier().is_none())];
+                let best = best[usize::from(recipe.algorithm.traits().fuzzifier.is_none())];
                 let (outcome, found) = judged(&recipe, set, &sites)?;
                 Ok((outcome.objective / best, found))
             })?;
@@ -318,7 +318,7 @@ fn clean(report: &mut Report, runs: u64) -> Result<(), ExperimentError> {
         let recipe = usual(method, clusters, *seed);
         let (outcome, found) = judged(&recipe, &set, &set.dealt(SITES)?)?;
         let start = Seeding::Given { centres: set.domain.centres_to_box(&Centres::from_rows(&means)?)? };
-        let exact = if recipe.algorithm.fuzzifier().is_none() { "kmeans" } else { "fcm" };
+        let exact = if recipe.algorithm.traits().fuzzifier.is_none() { "kmeans" } else { "fcm" };
         let whole = [Prepared::new(&set.rows, &set.domain, OutOfBox::Refuse)?];
         let from_truth = Recipe { seeding: start, ..usual(exact, Clusters::exactly(set.k), *seed) };
         let truth = plain(&from_truth, &set.domain, &whole, None)?;

@@ -26,7 +26,7 @@ pub struct Plan {
 /// # Errors
 /// A [`Failure`] where the recipe cannot be run.
 pub fn noisy(recipe: &Recipe, domain: &Domain, sites: &[Prepared], plan: Plan, seed: u64) -> Result<Outcome, Failure> {
-    let failed = |error: veilsum_cluster::MethodError| Failure::input(error, "");
+    let failed = |error: veilsum_cluster::Error| Failure::input(error, "");
     let max_rows = sites.iter().map(|s| s.len() as u64).max().unwrap_or(1).next_power_of_two();
     let levels = recipe.levels(domain).map_err(failed)?;
     let noise = levels.map(|levels| Shared { levels, honest: plan.honest });

@@ -6,7 +6,7 @@ use veilsum_cluster::method::Seeding;
 use veilsum_cluster::metrics::{Spread, gap_by_permutation, gap_to_nearest, gap_to_nearest_standardised};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::synthetic::{self, Example, ffcm};
-use veilsum_cluster::{Algorithm, Centres, DataError, Domain, Recipe, Rows, Scaling};
+use veilsum_cluster::{Algorithm, Centres, Domain, Error, Recipe, Rows, Scaling};
 
 use super::harness::{FEWEST_SITES, NO_RULE, each, from_totals, masked, plain, prepared, unit_start};
 use super::{ExperimentError, Line, Report, Sample, Settings, server};
@@ -29,7 +29,7 @@ struct Case {
     avg1: Option<(f64, f64, f64)>,
 }
 
-type Domains = fn() -> Result<Domain, DataError>;
+type Domains = fn() -> Result<Domain, Error>;
 
 const fn case(name: &'static str, draw: fn(u64) -> Example, domain: Domains, m: f64) -> Case {
     Case { name, draw, domain, m, avg2: None, standardised: false, avg1: None }
@@ -59,16 +59,16 @@ const CASES: [Case; 8] = [
     case("motivational", synthetic::five_gaussians, around_gaussians, 2.0),
 ];
 
-fn diagonal() -> Result<Domain, DataError> {
+fn diagonal() -> Result<Domain, Error> {
     Ok(ffcm::diagonal_domain())
 }
 
-fn wide() -> Result<Domain, DataError> {
+fn wide() -> Result<Domain, Error> {
     Ok(ffcm::wide_domain())
 }
 
 /// The box of the motivational example in original units, as the papers compute.
-pub(super) fn around_gaussians() -> Result<Domain, DataError> {
+pub(super) fn around_gaussians() -> Result<Domain, Error> {
     let domain = synthetic::five_gaussians_domain();
     Domain::new(domain.lower().to_vec(), domain.upper().to_vec(), Scaling::None)
 }

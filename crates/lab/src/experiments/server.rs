@@ -28,7 +28,7 @@ pub(super) fn ffcm_avg2(
 pub(super) fn fkm(sites: &[Rows], k: usize, rounds: u32, starts: u32, seed: u64) -> Result<Centres, ExperimentError> {
     let params = fkm::Params { k, min_rows: 2, local_steps: 1, rounds, starts };
     let mut all = fkm::fkm(sites, &params, &mut Stream::new(seed, LABEL))?;
-    all.pop().ok_or_else(|| veilsum_cluster::DataError::NoCentres.into())
+    all.pop().ok_or_else(|| veilsum_cluster::Error::NoCentres.into())
 }
 
 /// FFCF with the authors' feature vectors and their server's one merge pass. Their clustering starts once at random and may

@@ -28,18 +28,9 @@ pub enum ExperimentError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A run failed.
+    /// A run failed, or its result cannot be measured.
     #[error(transparent)]
-    Drive(#[from] veilsum_cluster::DriveError),
-    /// A method refused its parameters.
-    #[error(transparent)]
-    Method(#[from] veilsum_cluster::MethodError),
-    /// Rows or centres do not fit.
-    #[error(transparent)]
-    Data(#[from] veilsum_cluster::DataError),
-    /// A result cannot be measured.
-    #[error(transparent)]
-    Metric(#[from] veilsum_cluster::MetricError),
+    Cluster(#[from] veilsum_cluster::Error),
     /// A masked run failed.
     #[error("the masked run failed: {0}")]
     Masked(String),

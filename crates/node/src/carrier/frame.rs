@@ -60,13 +60,6 @@ impl FrameFault {
     }
 }
 
-impl FrameFault {
-    /// Whether this end is to blame.
-    pub(super) fn is_ours(&self) -> bool {
-        matches!(self, Self::Malformed { .. })
-    }
-}
-
 /// Bytes of body that a header announces.
 pub(super) fn declared_len(header: &[u8; HEADER_LEN]) -> usize {
     let [_, _, _, _, length @ ..] = header;

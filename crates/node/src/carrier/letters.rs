@@ -8,30 +8,29 @@
 //! letters, so silence ends no link: how long is waited for a party, the coordinator's timing says.
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, VecDeque},
     io,
     net::SocketAddr,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use rand_core::Rng;
-use rustls_pki_types::ServerName;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     time::timeout,
 };
-use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use tokio_rustls::TlsAcceptor;
 
 use super::{
     Address, Carrier, CarrierError, Credentials, HeaderCheck, MAX_OPENING_PER_KEY, PeerKey,
-    link::{Incoming, Link, Outgoing, Pending},
+    link::{Link, Pending},
     listener::{Door, Guest, Port, Refused},
-    pinned::{self, UNUSED_NAME},
-    stream::{Signs, begin, failed, tls_error},
-    tcp::identity,
+    pinned,
+    places::{Places, held},
+    stream::{self, Signs, identity},
 };
 use crate::error::{Code, Failure};
 
@@ -71,6 +70,8 @@ type Name = ([u8; 16], PeerKey, bool);
 pub struct Letters {
     own: PeerKey,
     state: Arc<Mutex<State>>,
+    /// Of handshakes that run, by the key that the dialler claims to have.
+    shaking: Places<PeerKey>,
 }
 
 #[derive(Default)]
@@ -79,29 +80,6 @@ struct State {
     ends: BTreeMap<Name, Arc<Mutex<End>>>,
     /// Connections that others dialled and that are over, the last ones: a first letter that comes again is none of a new one.
     over: VecDeque<Name>,
-    /// Handshakes that run, by the key that the dialler claims to have.
-    shaking: HashMap<PeerKey, usize>,
-}
-
-/// One of them.
-struct Shaking(Arc<Mutex<State>>, PeerKey);
-
-impl Shaking {
-    fn begin(state: &Arc<Mutex<State>>, running: &mut HashMap<PeerKey, usize>, from: PeerKey) -> Option<Shaking> {
-        let running = running.entry(from).or_default();
-        (*running < MAX_OPENING_PER_KEY).then(|| {
-            *running += 1;
-            Shaking(state.clone(), from)
-        })
-    }
-}
-
-impl Drop for Shaking {
-    fn drop(&mut self) {
-        if let Some(running) = held(&self.0).shaking.get_mut(&self.1) {
-            *running -= 1;
-        }
-    }
 }
 
 /// What has come and what is to go on one connection.
@@ -118,10 +96,6 @@ struct End {
     done: bool,
     said: bool,
     sent: u64,
-}
-
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl End {
@@ -154,7 +128,7 @@ impl End {
 impl Letters {
     /// The letters of the party that holds the key `own`.
     pub fn new(own: PeerKey) -> Letters {
-        Letters { own, state: Arc::default() }
+        Letters { own, state: Arc::default(), shaking: Places::new(MAX_OPENING_PER_KEY) }
     }
 
     /// Hands in a letter that was carried here. Must be called within a tokio runtime.
@@ -186,10 +160,10 @@ impl Letters {
                 None if flags & DIALLED == 0 || state.over.contains(&name) => return Ok(()),
                 None if state.ends.len() >= MAX_CONNECTIONS => return Ok(()),
                 None => {
-                    let State { door, ends, shaking, .. } = &mut *state;
+                    let State { door, ends, .. } = &mut *state;
                     let door = door.clone().filter(|(door, _)| door.lets_in(&from));
                     let place = door.as_ref().and_then(|(door, _)| {
-                        let place = Shaking::begin(&self.state, shaking, from);
+                        let place = self.shaking.take(from);
                         if place.is_none() {
                             door.turned_away();
                         }
@@ -272,13 +246,8 @@ pub fn addressed(letter: &[u8]) -> Option<(PeerKey, PeerKey)> {
 
 async fn accept(wire: Wire, tls: TlsAcceptor, from: PeerKey) -> Result<Guest, Refused> {
     let stream = tls.accept(wire).await.map_err(|_| Refused::Failed)?;
-    let peer = identity(stream.get_ref().1.peer_certificates()).filter(|peer| *peer == from).ok_or(Refused::Failed)?;
-    let (connection, out, mut into) = begin(TlsStream::from(stream), None, None, Signs::NONE);
-    let opening = async move {
-        into.piece().await?;
-        Some((Box::new(out) as Box<dyn Outgoing>, Box::new(into) as Box<dyn Incoming>))
-    };
-    Ok(Guest { peer, connection, opening: Box::pin(opening) })
+    let peer = identity(stream.get_ref().1).filter(|peer| *peer == from).ok_or(Refused::Failed)?;
+    Ok(stream::guest(stream, peer, None, Signs::NONE))
 }
 
 impl Carrier for Letters {
@@ -305,27 +274,15 @@ impl Carrier for Letters {
         _limit: Duration,
     ) -> Pending<'a, Result<Link, CarrierError>> {
         Box::pin(async move {
-            let (tls, verifier) = pinned::client_config(credentials, expected)?;
-            let name = ServerName::try_from(UNUSED_NAME).map_err(|e| CarrierError::Setup { reason: e.to_string() })?;
+            let tls = pinned::client_config(credentials, expected)?;
             let mut connection = [0; 16];
             rand_core::UnwrapErr(getrandom::SysRng).fill_bytes(&mut connection);
             let end = Arc::new(Mutex::new(End::default()));
             held(&self.state).ends.insert((connection, *expected, false), end.clone());
-            let connecting = TlsConnector::from(Arc::new(tls)).connect(name, Wire(end));
-            let stream = timeout(HANDSHAKE_LIMIT, connecting)
-                .await
-                .map_err(|_| CarrierError::TimedOut { what: "no letter of the other end was carried here" })?
-                .map_err(|error| match tls_error(&error) {
-                    _ if verifier.saw_wrong_key() => CarrierError::closed("the letters are another party's"),
-                    Some(error) => failed(error, true).error(),
-                    None => CarrierError::closed("the other end let go"),
-                })?;
-            if identity(stream.get_ref().1.peer_certificates()) != Some(*expected) {
-                // Can't be after the verifier's check; were it so, this is no link to use.
-                return Err(CarrierError::closed("the letters are another party's"));
-            }
-            let (way, out, into) = begin(TlsStream::from(stream), Some("letters"), None, Signs::NONE);
-            Ok(Link::new(way, *expected, (Box::new(out), Box::new(into)), check))
+            let said = (CarrierError::closed("the letters are another party's"), "the other end let go");
+            let dialled = stream::dial(Wire(end), tls, (*expected, check), ("letters", Signs::NONE), said);
+            let late = |_| CarrierError::TimedOut { what: "no letter of the other end was carried here" };
+            timeout(HANDSHAKE_LIMIT, dialled).await.map_err(late)?
         })
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{
     CarrierError, FrameFault, HeaderCheck, PeerKey, REASON_LIMIT,
@@ -15,6 +15,9 @@ use crate::egress::Egress;
 
 /// Bytes that are read at once: more than a packet, little beside the window of a thousand links.
 const READ_SIZE: usize = 16 * 1024;
+
+/// How often it is looked whether the other end was heard.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// What a carrier does in its own time.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -32,12 +35,18 @@ pub enum Closing {
 }
 
 /// How reading ended, where it did not end well.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum ReadError {
     /// The connection is over for this reason.
     Over(CarrierError),
     /// The other end let go without a word. Within a frame, that the frame is cut says more than this reason.
     LetGo(CarrierError),
+}
+
+impl From<ReadError> for CarrierError {
+    fn from((ReadError::Over(error) | ReadError::LetGo(error)): ReadError) -> CarrierError {
+        error
+    }
 }
 
 /// A connection to one peer. It stays open for as long as one of its halves or handles exists.
@@ -56,6 +65,20 @@ pub trait Connection: Send + Sync {
     }
     /// What the bytes travel on, for people.
     fn over(&self) -> &'static str;
+}
+
+/// Whether `heard` becomes another number within `limit`, before the connection is `over`. The number is that of when it is first asked.
+pub(super) async fn hears<T>(heard: impl Fn() -> u64, limit: Duration, over: impl Future<Output = T>) -> bool {
+    let before = heard();
+    let sign = async {
+        while heard() == before {
+            sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        heard = timeout(limit, sign) => heard.is_ok(),
+        _ = over => false,
+    }
 }
 
 /// The outgoing bytes of a connection.

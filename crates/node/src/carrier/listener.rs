@@ -1,9 +1,8 @@
 //! A listener, and the door that every peer passes on its way in, with the limits that hold for all carriers.
 
 use std::{
-    collections::HashMap,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -15,6 +14,7 @@ use tokio::{
 use super::{
     Allowed, CarrierError, HeaderCheck, MAX_HANDSHAKES, MAX_OPENING_PER_KEY, PeerKey,
     link::{Bytes, Closing, Connection, Link, Pending},
+    places::{Places, held},
 };
 
 /// Peers that a listener turned away, since it was opened.
@@ -99,8 +99,8 @@ pub struct Door {
     check: HeaderCheck,
     refusals: Mutex<Refusals>,
     handshakes: Arc<Semaphore>,
-    /// How many connections of each key stand between handshake and first frame.
-    openings: Mutex<HashMap<PeerKey, usize>>,
+    /// Of connections between handshake and first frame, by key.
+    openings: Places<PeerKey>,
     links: mpsc::Sender<Link>,
 }
 
@@ -110,7 +110,7 @@ impl Door {
         // One place: a link that nobody accepts keeps its task, and its task keeps its place among those of its key.
         let (links, accepted) = mpsc::channel(1);
         let handshakes = Arc::new(Semaphore::new(MAX_HANDSHAKES));
-        let (refusals, openings) = (Mutex::default(), Mutex::default());
+        let (refusals, openings) = (Mutex::default(), Places::new(MAX_OPENING_PER_KEY));
         (Arc::new(Door { allowed, check, refusals, handshakes, openings, links }), accepted)
     }
 
@@ -163,7 +163,7 @@ impl Door {
             Ok(Err(Refused::UnknownKey)) => return,
             Ok(Err(Refused::Failed)) | Err(_) => return count(&mut self.refusals().failed),
         };
-        let Some(_place) = self.open(guest.peer) else {
+        let Some(_place) = self.openings.take(guest.peer) else {
             count(&mut self.refusals().silent);
             return guest.connection.close(Closing::Done, "too many connections of this key are opening");
         };
@@ -179,39 +179,11 @@ impl Door {
         }
     }
 
-    fn open(&self, peer: PeerKey) -> Option<Opening<'_>> {
-        let mut open = self.openings.lock().unwrap_or_else(PoisonError::into_inner);
-        let places = open.entry(peer).or_default();
-        if *places >= MAX_OPENING_PER_KEY {
-            return None;
-        }
-        *places += 1;
-        Some(Opening { door: self, peer })
-    }
-
-    fn refusals(&self) -> std::sync::MutexGuard<'_, Refusals> {
-        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        held(&self.refusals)
     }
 }
 
 fn count(counter: &mut u64) {
     *counter = counter.saturating_add(1);
-}
-
-/// A connection between handshake and first frame; gives its place back when dropped.
-struct Opening<'a> {
-    door: &'a Door,
-    peer: PeerKey,
-}
-
-impl Drop for Opening<'_> {
-    fn drop(&mut self) {
-        let mut open = self.door.openings.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(places) = open.get_mut(&self.peer) {
-            *places -= 1;
-            if *places == 0 {
-                open.remove(&self.peer);
-            }
-        }
-    }
 }

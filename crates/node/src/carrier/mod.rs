@@ -22,6 +22,7 @@ pub mod link;
 pub mod listener;
 mod network;
 pub mod pinned;
+mod places;
 mod proxy;
 mod quic;
 mod race;
@@ -32,7 +33,7 @@ mod tcp;
 #[cfg(test)]
 mod tests;
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
 pub use address::Address;
 pub use frame::FrameFault;
@@ -160,19 +161,8 @@ pub const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// A closing reason beyond this many characters is cut, ours as well as a peer's.
 pub const REASON_LIMIT: usize = 200;
 
-/// Whose doing an error is: decides between fixing our set-up, waiting, and asking the other party.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Something on this machine: an address, a key, or a bug of ours.
-    Ours,
-    /// What the other end did or said.
-    Peer,
-    /// The way between, or an end that is simply not there.
-    Network,
-}
-
 /// Why a link could not be made or used. [`CarrierError::advice`] says what to try next.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CarrierError {
     /// The local address can't be used.
@@ -183,7 +173,7 @@ pub enum CarrierError {
         /// What was asked for.
         addr: SocketAddr,
         /// What the system said.
-        source: io::Error,
+        source: Arc<io::Error>,
     },
     /// A name is not known.
     #[error("the name in {addr} cannot be looked up: {reason}")]
@@ -199,14 +189,6 @@ pub enum CarrierError {
         /// Its address, or the variable that names it.
         proxy: String,
         /// What went wrong.
-        reason: String,
-    },
-    /// The proxy does not let this user through.
-    #[error("the proxy {proxy} cannot be used: {reason}")]
-    ProxyDenied {
-        /// Its address.
-        proxy: String,
-        /// What it said.
         reason: String,
     },
     /// Nobody answered.
@@ -270,6 +252,16 @@ impl CarrierError {
         CarrierError::Closed { reason: reason.to_owned() }
     }
 
+    /// The system does not give this address.
+    fn bind(kind: &'static str, addr: SocketAddr) -> impl Fn(io::Error) -> CarrierError {
+        move |source| CarrierError::Bind { kind, addr, source: Arc::new(source) }
+    }
+
+    /// A library refused our own settings.
+    fn setup(error: impl fmt::Display) -> CarrierError {
+        CarrierError::Setup { reason: error.to_string() }
+    }
+
     /// What to do next.
     pub fn advice(&self) -> String {
         match self {
@@ -281,7 +273,7 @@ impl CarrierError {
                 "check the name in the roster and this machine's name service; it is looked up again at every attempt"
                     .into()
             }
-            Self::Proxy { .. } | Self::ProxyDenied { .. } => {
+            Self::Proxy { .. } => {
                 "check HTTPS_PROXY and NO_PROXY, and that the proxy lets CONNECT to that port through".into()
             }
             Self::WrongServerKey { .. } => {
@@ -298,22 +290,6 @@ impl CarrierError {
                 "check that the other end still runs and the network to it, then dial again".into()
             }
             Self::Setup { .. } => "this is a fault in Veilsum, please report it".into(),
-        }
-    }
-
-    /// Whose doing it is.
-    pub fn fault(&self) -> Fault {
-        match self {
-            Self::Bind { .. } | Self::Setup { .. } | Self::Proxy { .. } | Self::ProxyDenied { .. } => Fault::Ours,
-            Self::Frame(fault) if fault.is_ours() => Fault::Ours,
-            Self::Unreachable { .. } | Self::Unresolved { .. } | Self::TimedOut { .. } => Fault::Network,
-            Self::WrongServerKey { .. }
-            | Self::NotAccepted
-            | Self::Busy { .. }
-            | Self::OtherProtocol
-            | Self::Handshake { .. }
-            | Self::Frame(_)
-            | Self::Closed { .. } => Fault::Peer,
         }
     }
 }

@@ -67,12 +67,10 @@ impl Credentials {
         let mut der = Zeroizing::new([0u8; 48]);
         der[..16].copy_from_slice(&PKCS8_PREFIX);
         der[16..].copy_from_slice(seed);
-        let key = ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(der.as_slice())).map_err(setup)?;
-        let spki = key
-            .public_key()
-            .ok_or_else(|| CarrierError::Setup { reason: "the signing key shows no public key".to_owned() })?
-            .into_owned();
-        let public = peer_key(&spki).map_err(setup)?;
+        let key = ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(der.as_slice())).map_err(CarrierError::setup)?;
+        let spki =
+            key.public_key().ok_or_else(|| CarrierError::setup("the signing key shows no public key"))?.into_owned();
+        let public = peer_key(&spki).map_err(CarrierError::setup)?;
         // With raw public keys the "chain" is the one SubjectPublicKeyInfo.
         let certified = Arc::new(CertifiedKey::new(vec![CertificateDer::from(spki.to_vec())], key));
         let afresh = hkdf().extract_from_secret(None, seed).expand_block(&[b"veilsum stateless reset"]);
@@ -112,13 +110,12 @@ pub(super) fn peer_key(spki: &[u8]) -> Result<PeerKey, TlsError> {
 pub(super) fn client_config(
     credentials: &Credentials,
     expected: &PeerKey,
-) -> Result<(rustls::ClientConfig, Arc<PinnedServer>), CarrierError> {
-    let provider = Arc::new(provider());
-    let verifier =
-        Arc::new(PinnedServer { expected: *expected, provider: provider.clone(), wrong: AtomicBool::new(false) });
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+) -> Result<(rustls::ClientConfig, Arc<Pinned>), CarrierError> {
+    let expected = *expected;
+    let verifier = Pinned::new(move |key| *key == expected);
+    let mut config = rustls::ClientConfig::builder_with_provider(verifier.provider.clone())
         .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(setup)?
+        .map_err(CarrierError::setup)?
         .dangerous() // Not so here: instead of a certificate's chain, the key itself is compared.
         .with_custom_certificate_verifier(verifier.clone())
         .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(credentials.certified.clone())));
@@ -132,11 +129,10 @@ pub(super) fn client_config(
 
 /// A listener's TLS settings. Which keys come in, `door` says.
 pub(super) fn server_config(credentials: &Credentials, door: Arc<Door>) -> Result<rustls::ServerConfig, CarrierError> {
-    let provider = Arc::new(provider());
-    let verifier = Arc::new(PinnedClients { door, provider: provider.clone() });
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+    let verifier = Pinned::new(move |key| door.lets_in(key));
+    let mut config = rustls::ServerConfig::builder_with_provider(verifier.provider.clone())
         .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(setup)?
+        .map_err(CarrierError::setup)?
         .with_client_cert_verifier(verifier)
         .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(credentials.certified.clone())));
     config.alpn_protocols = vec![ALPN.to_vec()];
@@ -144,15 +140,6 @@ pub(super) fn server_config(credentials: &Credentials, door: Arc<Door>) -> Resul
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.max_early_data_size = 0;
     Ok(config)
-}
-
-/// *ring* with one key exchange. Its three TLS 1.3 ciphers stay: QUIC's first packets need AES-128-GCM.
-fn provider() -> CryptoProvider {
-    CryptoProvider { kx_groups: vec![ring::kx_group::X25519], ..ring::default_provider() }
-}
-
-fn setup(error: impl fmt::Display) -> CarrierError {
-    CarrierError::Setup { reason: error.to_string() }
 }
 
 /// What both verifiers say of signatures: TLS 1.3 alone, by the raw Ed25519 key that was shown.
@@ -164,7 +151,7 @@ macro_rules! proofs_of_possession {
             _cert: &CertificateDer<'_>,
             _dss: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, TlsError> {
-            Err(only_tls13())
+            Err(TlsError::PeerIncompatible(PeerIncompatible::Tls12NotOffered))
         }
 
         fn verify_tls13_signature(
@@ -186,21 +173,36 @@ macro_rules! proofs_of_possession {
     };
 }
 
-/// Accepts one server key.
-pub(super) struct PinnedServer {
-    expected: PeerKey,
+/// Accepts the keys that it is told to.
+pub(super) struct Pinned {
+    allowed: Box<dyn Fn(&PeerKey) -> bool + Send + Sync>,
     provider: Arc<CryptoProvider>,
     wrong: AtomicBool,
 }
 
-impl PinnedServer {
-    /// Whether a server showed another key.
+impl Pinned {
+    fn new(allowed: impl Fn(&PeerKey) -> bool + Send + Sync + 'static) -> Arc<Pinned> {
+        // *ring* with one key exchange. Its three TLS 1.3 ciphers stay: QUIC's first packets need AES-128-GCM.
+        let provider = CryptoProvider { kx_groups: vec![ring::kx_group::X25519], ..ring::default_provider() };
+        Arc::new(Pinned { allowed: Box::new(allowed), provider: Arc::new(provider), wrong: AtomicBool::new(false) })
+    }
+
+    /// Whether the other end showed another key.
     pub(super) fn saw_wrong_key(&self) -> bool {
         self.wrong.load(Ordering::Acquire)
     }
+
+    fn accept(&self, end_entity: &CertificateDer<'_>, intermediates: &[CertificateDer<'_>]) -> Result<(), TlsError> {
+        let key = alone(end_entity, intermediates);
+        if key.as_ref().is_ok_and(|key| (self.allowed)(key)) {
+            return Ok(());
+        }
+        self.wrong.store(true, Ordering::Release);
+        key.and(Err(TlsError::InvalidCertificate(CertificateError::ApplicationVerificationFailure)))
+    }
 }
 
-impl ServerCertVerifier for PinnedServer {
+impl ServerCertVerifier for Pinned {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -209,25 +211,13 @@ impl ServerCertVerifier for PinnedServer {
         _ocsp_response: &[u8],
         _now: UnixTime,
     ) -> Result<ServerCertVerified, TlsError> {
-        match alone(end_entity, intermediates) {
-            Ok(key) if key == self.expected => Ok(ServerCertVerified::assertion()),
-            Ok(_) | Err(_) => {
-                self.wrong.store(true, Ordering::Release);
-                Err(not_expected())
-            }
-        }
+        self.accept(end_entity, intermediates).map(|()| ServerCertVerified::assertion())
     }
 
     proofs_of_possession!();
 }
 
-/// Accepts the client keys that a roster holds.
-struct PinnedClients {
-    door: Arc<Door>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ClientCertVerifier for PinnedClients {
+impl ClientCertVerifier for Pinned {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
@@ -238,26 +228,16 @@ impl ClientCertVerifier for PinnedClients {
         intermediates: &[CertificateDer<'_>],
         _now: UnixTime,
     ) -> Result<ClientCertVerified, TlsError> {
-        let key = alone(end_entity, intermediates)?;
-        if self.door.lets_in(&key) {
-            return Ok(ClientCertVerified::assertion());
-        }
-        Err(not_expected())
+        self.accept(end_entity, intermediates).map(|()| ClientCertVerified::assertion())
     }
 
     proofs_of_possession!();
 }
 
-// The library wants verifiers to be printable; these show no roster.
-impl fmt::Debug for PinnedServer {
+// The library wants verifiers to be printable; this shows no roster.
+impl fmt::Debug for Pinned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PinnedServer")
-    }
-}
-
-impl fmt::Debug for PinnedClients {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PinnedClients")
+        f.write_str("Pinned")
     }
 }
 
@@ -282,14 +262,6 @@ fn verify_signature(
     }
     let spki = SubjectPublicKeyInfoDer::from(cert.as_ref());
     verify_tls13_signature_with_raw_key(message, &spki, dss, &provider.signature_verification_algorithms)
-}
-
-fn not_expected() -> TlsError {
-    TlsError::InvalidCertificate(CertificateError::ApplicationVerificationFailure)
-}
-
-fn only_tls13() -> TlsError {
-    TlsError::PeerIncompatible(PeerIncompatible::Tls12NotOffered)
 }
 
 #[cfg(test)]

@@ -128,10 +128,7 @@ impl Proxy {
         parsed.parse(&answer).map_err(|_| failed("it does not answer in HTTP".into()))?;
         match parsed.code {
             Some(200..=299) => Ok(stream),
-            Some(407) => Err(CarrierError::ProxyDenied {
-                proxy: self.at.to_string(),
-                reason: "it wants a user name and a password, or others than these (407)".into(),
-            }),
+            Some(407) => Err(failed("it wants a user name and a password, or others than these (407)".into())),
             Some(code) => Err(failed(format!("it refused to connect to {to} ({code})"))),
             None => Err(failed("it does not answer in HTTP".into())),
         }

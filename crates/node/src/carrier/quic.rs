@@ -22,13 +22,13 @@ use rand_core::{Rng, UnwrapErr};
 use rustls_pki_types::CertificateDer;
 use tokio::{
     task::{JoinHandle, JoinSet},
-    time::{sleep, timeout, timeout_at},
+    time::{timeout, timeout_at},
 };
 
 use super::{
     ANSWER_LIMIT, Address, CLOSE_GRACE, CarrierError, Credentials, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE,
     MAX_HANDSHAKES, MAX_WAITING, OPENING_TIMEOUT, PeerKey, WAITING_BUFFER, WINDOW,
-    link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, shorten},
+    link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, hears, shorten},
     listener::{Door, Guest, Port, Refused},
     pinned,
     race::Attempt,
@@ -39,9 +39,6 @@ const DROPPED: VarInt = VarInt::from_u32(0);
 
 /// Bytes of a connection's number: no two of a listener are the same by accident.
 const NUMBER_LEN: usize = 8;
-
-/// How often an answer is looked for.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// TLS alerts that we tell apart, as QUIC carries them: 0x100 and the alert's number (RFC 9001, section 4.8).
 const ALERTS: std::ops::Range<u64> = 0x100..0x200;
@@ -61,7 +58,8 @@ pub(super) fn open(
     credentials: &Credentials,
     door: Arc<Door>,
 ) -> Result<Box<dyn Port>, CarrierError> {
-    let tls = QuicServerConfig::try_from(pinned::server_config(credentials, door.clone())?).map_err(setup)?;
+    let tls =
+        QuicServerConfig::try_from(pinned::server_config(credentials, door.clone())?).map_err(CarrierError::setup)?;
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
     // The dialler opens the one stream of a link.
     config.transport_config(Arc::new(transport(1)?));
@@ -72,11 +70,11 @@ pub(super) fn open(
     let mut tokens = ValidationTokenConfig::default();
     tokens.sent(0);
     config.validation_token_config(tokens);
-    let bind = |source| CarrierError::Bind { kind: "UDP", addr, source };
+    let bind = CarrierError::bind("UDP", addr);
     let endpoint = std::net::UdpSocket::bind(addr)
         .and_then(|socket| Endpoint::new(afresh(credentials), Some(config), socket, Arc::new(quinn::TokioRuntime)))
-        .map_err(bind)?;
-    let address = endpoint.local_addr().map_err(bind)?;
+        .map_err(&bind)?;
+    let address = endpoint.local_addr().map_err(&bind)?;
     let welcome = tokio::spawn(welcome(endpoint.clone(), door));
     Ok(Box::new(UdpPort { endpoint, address, welcome }))
 }
@@ -209,7 +207,7 @@ pub(super) fn attempt(
     limit: Duration,
 ) -> Result<Attempt, CarrierError> {
     let (tls, verifier) = pinned::client_config(credentials, expected)?;
-    let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).map_err(setup)?));
+    let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).map_err(CarrierError::setup)?));
     // The server opens no streams.
     config.transport_config(Arc::new(transport(0)?));
     let (addr, peer) = (to.clone(), *expected);
@@ -219,13 +217,12 @@ pub(super) fn attempt(
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
         };
-        let bind = |source| CarrierError::Bind { kind: "UDP", addr: local, source };
-        let endpoint = Endpoint::client(local).map_err(bind)?;
+        let endpoint = Endpoint::client(local).map_err(CarrierError::bind("UDP", local))?;
         let begun = Instant::now();
         let unreachable = || CarrierError::Unreachable { addr: addr.clone(), waited: begun.elapsed().min(limit) };
         let connecting = endpoint.connect_with(config, at, pinned::UNUSED_NAME).map_err(|error| match error {
             ConnectError::InvalidRemoteAddress(_) => unreachable(),
-            other => setup(other),
+            other => CarrierError::setup(other),
         })?;
         // A limit too long for the clock means none; the idle timeout ends the wait then.
         let deadline = tokio::time::Instant::now().checked_add(limit);
@@ -259,7 +256,7 @@ pub(super) fn attempt(
 
 /// Settings of a connection whose other end may open `streams` streams.
 fn transport(streams: u32) -> Result<TransportConfig, CarrierError> {
-    let idle = IdleTimeout::try_from(IDLE_TIMEOUT).map_err(setup)?;
+    let idle = IdleTimeout::try_from(IDLE_TIMEOUT).map_err(CarrierError::setup)?;
     let mut config = TransportConfig::default();
     config
         .max_concurrent_bidi_streams(VarInt::from_u32(streams))
@@ -318,19 +315,10 @@ impl Connection for Way {
     fn answers(&self) -> Pending<'_, bool> {
         Box::pin(async {
             let heard = || self.connection.stats().udp_rx.datagrams;
-            let before = heard();
             // A byte more leave to send: that is a frame, which the other end has to acknowledge.
             let asked = self.asked.fetch_add(1, Ordering::AcqRel).saturating_add(1);
             self.connection.set_receive_window(VarInt::from_u32(WINDOW.saturating_add(asked)));
-            let answer = async {
-                while heard() == before {
-                    sleep(LOOK).await;
-                }
-            };
-            tokio::select! {
-                answered = timeout(ANSWER_LIMIT, answer) => answered.is_ok(),
-                _ = self.connection.closed() => false,
-            }
+            hears(heard, ANSWER_LIMIT, self.connection.closed()).await
         })
     }
 
@@ -422,14 +410,10 @@ fn lost(error: ConnectionError, unheard: bool) -> CarrierError {
         ConnectionError::Reset => CarrierError::closed("the other end no longer knows it; it may have been restarted"),
         ConnectionError::TimedOut => CarrierError::TimedOut { what: "nothing was heard from the other end any more" },
         ConnectionError::LocallyClosed => CarrierError::closed("this end closed it"),
-        ConnectionError::CidsExhausted => setup("no connection number is free"),
+        ConnectionError::CidsExhausted => CarrierError::setup("no connection number is free"),
     }
 }
 
 fn number(why: Closing) -> VarInt {
     VarInt::from(why as u8)
-}
-
-fn setup(error: impl std::fmt::Display) -> CarrierError {
-    CarrierError::Setup { reason: error.to_string() }
 }

@@ -60,7 +60,7 @@ fn says(failure: &CarrierError) -> u8 {
         CarrierError::NotAccepted => 6,
         CarrierError::WrongServerKey { .. } => 5,
         CarrierError::OtherProtocol => 4,
-        CarrierError::Busy { .. } | CarrierError::Proxy { .. } | CarrierError::ProxyDenied { .. } => 3,
+        CarrierError::Busy { .. } | CarrierError::Proxy { .. } => 3,
         CarrierError::Unreachable { .. } | CarrierError::TimedOut { .. } => 1,
         CarrierError::Unresolved { .. } => 0,
         _ => 2,

@@ -4,30 +4,32 @@ use std::{
     collections::VecDeque,
     io::{self, Read},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use rustls::{AlertDescription, Error as TlsError};
+use rustls::{AlertDescription, ClientConfig, CommonState, Error as TlsError};
+use rustls_pki_types::ServerName;
 use tokio::{
     io::{AsyncRead, AsyncWrite, AsyncWriteExt, split},
     sync::{Semaphore, mpsc, watch},
     time::{sleep, timeout},
 };
+use tokio_rustls::{TlsConnector, TlsStream, server};
 
 use super::{
-    ANSWER_LIMIT, CLOSE_GRACE, CarrierError, IDLE_TIMEOUT, KEEP_ALIVE, WINDOW,
-    link::{Closing, Connection, Incoming, Outgoing, Pending, ReadError, shorten},
+    ANSWER_LIMIT, CLOSE_GRACE, CarrierError, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE, PeerKey, WINDOW,
+    link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, hears, shorten},
+    listener::Guest,
+    pinned::{self, Pinned, UNUSED_NAME},
+    places::held,
     record::{self, Record},
 };
 
 /// Pieces of a frame that wait to be written. The window limits what is under way; this limits how much of it is copied ahead.
 const QUEUE: usize = 4;
-
-/// How often it is looked whether the other end was heard.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// How an end shows that it is there, and how soon one that does not is gone.
 #[derive(Clone, Copy)]
@@ -49,48 +51,69 @@ impl Signs {
 /// Why everything that came through a port is to end, once it is.
 pub(super) type Shutting = watch::Receiver<Option<String>>;
 
-/// Why a connection is over.
-#[derive(Clone)]
-pub(super) enum Ended {
-    /// This end closed it.
-    Here,
-    /// The other end said so, and why.
-    There(String),
-    /// The other end is gone without a word.
-    LetGo,
-    /// Nothing came for too long.
-    Silent,
-    /// The server did not let us in.
-    NotAccepted,
-    /// The ends have no protocol in common.
-    OtherProtocol,
-    /// TLS failed for another reason.
-    Handshake(String),
+/// This end closed it.
+fn here() -> ReadError {
+    ReadError::Over(CarrierError::closed("this end closed it"))
 }
 
-impl Ended {
-    pub(super) fn error(&self) -> CarrierError {
-        match self {
-            Self::Here => CarrierError::closed("this end closed it"),
-            Self::There(reason) => CarrierError::closed(&format!("the other end says: {}", shorten(reason))),
-            Self::LetGo => CarrierError::closed("the other end dropped it without a word"),
-            Self::Silent => CarrierError::TimedOut { what: "nothing was heard from the other end any more" },
-            Self::NotAccepted => CarrierError::NotAccepted,
-            Self::OtherProtocol => CarrierError::OtherProtocol,
-            Self::Handshake(reason) => CarrierError::Handshake { reason: shorten(reason) },
-        }
-    }
+/// The other end is gone without a word.
+fn let_go() -> ReadError {
+    ReadError::LetGo(CarrierError::closed("the other end dropped it without a word"))
 }
 
 /// What TLS said. `unheard`: we dialled and have nothing from the server yet.
-pub(super) fn failed(error: &TlsError, unheard: bool) -> Ended {
+fn failed(error: &TlsError, unheard: bool) -> CarrierError {
     match error {
         TlsError::AlertReceived(AlertDescription::NoApplicationProtocol) | TlsError::NoApplicationProtocol => {
-            Ended::OtherProtocol
+            CarrierError::OtherProtocol
         }
-        TlsError::AlertReceived(_) if unheard => Ended::NotAccepted,
-        other => Ended::Handshake(other.to_string()),
+        TlsError::AlertReceived(_) if unheard => CarrierError::NotAccepted,
+        other => CarrierError::Handshake { reason: shorten(&other.to_string()) },
     }
+}
+
+/// The key that the other end has proven to hold.
+pub(super) fn identity(tls: &CommonState) -> Option<PeerKey> {
+    pinned::peer_key(tls.peer_certificates()?.first()?).ok()
+}
+
+/// A dialler's link over `bytes`, with these settings of TLS, to the peer with this key. `over` is what it travels on, for people; the last
+/// two are what is said where the other end holds another key, and where it lets go before a word.
+pub(super) async fn dial<S>(
+    bytes: S,
+    (tls, verifier): (ClientConfig, Arc<Pinned>),
+    (peer, check): (PeerKey, HeaderCheck),
+    (over, signs): (&'static str, Signs),
+    (wrong, cut): (CarrierError, &str),
+) -> Result<Link, CarrierError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let name = ServerName::try_from(UNUSED_NAME).map_err(CarrierError::setup)?;
+    let stream = match TlsConnector::from(Arc::new(tls)).connect(name, bytes).await {
+        Ok(stream) if identity(stream.get_ref().1) == Some(peer) => stream,
+        Err(error) if !verifier.saw_wrong_key() => {
+            let said = tls_error(&error).map(|error| failed(error, true));
+            return Err(said.unwrap_or_else(|| CarrierError::closed(cut)));
+        }
+        // The verifier has refused another key; were it not so, this is no link to use.
+        Ok(_) | Err(_) => return Err(wrong),
+    };
+    let (way, out, into) = begin(TlsStream::from(stream), Some(over), None, signs);
+    Ok(Link::new(way, peer, (Box::new(out), Box::new(into)), check))
+}
+
+/// A peer that dialled, after its handshake.
+pub(super) fn guest<S>(stream: server::TlsStream<S>, peer: PeerKey, shutting: Option<Shutting>, signs: Signs) -> Guest
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (connection, out, mut into) = begin(TlsStream::from(stream), None, shutting, signs);
+    let opening = async move {
+        into.piece().await?;
+        Some((Box::new(out) as Box<dyn Outgoing>, Box::new(into) as Box<dyn Incoming>))
+    };
+    Guest { peer, connection, opening: Box::pin(opening) }
 }
 
 pub(super) fn tls_error(error: &io::Error) -> Option<&TlsError> {
@@ -99,7 +122,7 @@ pub(super) fn tls_error(error: &io::Error) -> Option<&TlsError> {
 
 /// What both halves, all handles and the task of a connection share.
 struct Shared {
-    ended: watch::Sender<Option<Ended>>,
+    ended: watch::Sender<Option<ReadError>>,
     /// For a connection that we dialled, how.
     dialled: Option<&'static str>,
     /// Records of the peer: until there is one, a dialler's alert means "not accepted".
@@ -114,7 +137,7 @@ struct Shared {
 
 impl Shared {
     /// The first reason counts.
-    fn end(&self, why: Ended) {
+    fn end(&self, why: ReadError) {
         self.ended.send_if_modified(|ended| {
             let first = ended.is_none();
             if first {
@@ -125,9 +148,9 @@ impl Shared {
         });
     }
 
-    async fn over(&self) -> CarrierError {
+    async fn over(&self) -> ReadError {
         let ended = self.ended.subscribe().wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
-        ended.unwrap_or(Ended::LetGo).error()
+        ended.unwrap_or_else(let_go)
     }
 }
 
@@ -139,7 +162,7 @@ enum Order {
 }
 
 /// A connection, as long as somebody holds it.
-pub(super) struct Way {
+struct Way {
     shared: Arc<Shared>,
     orders: mpsc::UnboundedSender<Order>,
     /// Ends with the connection's task.
@@ -149,7 +172,7 @@ pub(super) struct Way {
 impl Drop for Way {
     fn drop(&mut self) {
         // Also where the peer reads nothing and the writing half waits for it: it has a moment left.
-        self.shared.end(Ended::Here);
+        self.shared.end(here());
     }
 }
 
@@ -159,7 +182,7 @@ impl Connection for Way {
     }
 
     fn closed(&self) -> Pending<'_, CarrierError> {
-        Box::pin(self.shared.over())
+        Box::pin(async { self.shared.over().await.into() })
     }
 
     fn settled(&self) -> Pending<'_, ()> {
@@ -175,19 +198,8 @@ impl Connection for Way {
     /// A process that ends tells its peer, or its system does. Of one whose machine or network is gone nothing tells, but it gives
     /// no more signs of life.
     fn answers(&self) -> Pending<'_, bool> {
-        Box::pin(async {
-            let heard = || self.shared.heard.load(Ordering::Acquire);
-            let before = heard();
-            let sign = async {
-                while heard() == before {
-                    sleep(LOOK).await;
-                }
-            };
-            tokio::select! {
-                heard = timeout(KEEP_ALIVE + ANSWER_LIMIT, sign) => heard.is_ok(),
-                _ = self.shared.over() => false,
-            }
-        })
+        let heard = || self.shared.heard.load(Ordering::Acquire);
+        Box::pin(hears(heard, KEEP_ALIVE + ANSWER_LIMIT, self.shared.over()))
     }
 
     fn over(&self) -> &'static str {
@@ -198,16 +210,11 @@ impl Connection for Way {
 fn close(shared: &Shared, orders: &mpsc::UnboundedSender<Order>, why: Closing, reason: &str) {
     // The order stands before the end is known, so that the writing half finds it.
     let _ = orders.send(Order::Close(record::close(why, reason)));
-    shared.end(Ended::Here);
+    shared.end(here());
 }
 
 /// Both directions of a fresh connection, and the task that moves its bytes.
-pub(super) fn begin<S>(
-    stream: S,
-    dialled: Option<&'static str>,
-    shutting: Option<Shutting>,
-    signs: Signs,
-) -> (Arc<Way>, Out, In)
+fn begin<S>(stream: S, dialled: Option<&'static str>, shutting: Option<Shutting>, signs: Signs) -> (Arc<Way>, Out, In)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
@@ -248,7 +255,7 @@ where
             () = late => {}
             () = shut => {}
         }
-        its.end(Ended::LetGo);
+        its.end(let_go());
     });
     let way = Arc::new(Way { shared, orders, task });
     let out = Out { way: way.clone(), pieces: Some(pieces) };
@@ -294,9 +301,13 @@ async fn reading(
             Ok(Ok(Err(fault))) => return broken(fault),
             Ok(Err(error)) => {
                 let unheard = shared.dialled.is_some() && shared.heard.load(Ordering::Acquire) == 0;
-                return shared.end(tls_error(&error).map_or(Ended::LetGo, |error| failed(error, unheard)));
+                return shared
+                    .end(tls_error(&error).map_or_else(let_go, |error| ReadError::Over(failed(error, unheard))));
             }
-            Err(_) => return shared.end(Ended::Silent),
+            Err(_) => {
+                let what = "nothing was heard from the other end any more";
+                return shared.end(ReadError::Over(CarrierError::TimedOut { what }));
+            }
         };
         shared.heard.fetch_add(1, Ordering::AcqRel);
         match record {
@@ -308,7 +319,7 @@ async fn reading(
                 if *inbox.ended.borrow() {
                     return broken("bytes came after the end");
                 }
-                inbox.bytes.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
+                held(&inbox.bytes).extend(bytes);
                 inbox.ended.send_modify(|_| {});
             }
             Record::Alive => {}
@@ -328,7 +339,10 @@ async fn reading(
             Record::EndSeen => {
                 shared.end_seen.send_replace(true);
             }
-            Record::Close(reason) => return shared.end(Ended::There(reason)),
+            Record::Close(reason) => {
+                let said = format!("the other end says: {}", shorten(&reason));
+                return shared.end(ReadError::Over(CarrierError::closed(&said)));
+            }
         }
     }
 }
@@ -357,7 +371,7 @@ async fn writing(
                     while let Ok(piece) = pieces.try_recv() {
                         let _ = to.write_all(&piece).await;
                     }
-                    shared.end(Ended::Here);
+                    shared.end(here());
                     break;
                 }
             },
@@ -383,7 +397,7 @@ async fn writing(
     let _ = to.shutdown().await;
 }
 
-pub(super) struct Out {
+struct Out {
     way: Arc<Way>,
     /// Gone once this direction has ended.
     pieces: Option<mpsc::Sender<Vec<u8>>>,
@@ -396,10 +410,10 @@ impl Outgoing for Out {
             for piece in bytes.chunks(record::MOST) {
                 match self.way.shared.credit.acquire_many(piece.len() as u32).await {
                     Ok(used) => used.forget(),
-                    Err(_) => return Err(self.way.shared.over().await),
+                    Err(_) => return Err(self.way.shared.over().await.into()),
                 }
                 if pieces.send(record::data(piece)).await.is_err() {
-                    return Err(self.way.shared.over().await);
+                    return Err(self.way.shared.over().await.into());
                 }
             }
             Ok(())
@@ -413,13 +427,13 @@ impl Outgoing for Out {
             tokio::select! {
                 biased;
                 _ = seen.wait_for(|seen| *seen) => Ok(()),
-                over = self.way.shared.over() => Err(over),
+                over = self.way.shared.over() => Err(over.into()),
             }
         })
     }
 }
 
-pub(super) struct In {
+struct In {
     way: Arc<Way>,
     bytes: Arc<Mutex<VecDeque<u8>>>,
     /// Changes where bytes have come; true where no more follow.
@@ -430,11 +444,11 @@ pub(super) struct In {
 
 impl In {
     fn bytes(&self) -> MutexGuard<'_, VecDeque<u8>> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+        held(&self.bytes)
     }
 
     /// Waits until there is something to read; nothing where the connection ends before.
-    pub(super) async fn piece(&mut self) -> Option<()> {
+    async fn piece(&mut self) -> Option<()> {
         loop {
             let ended = *self.arrived.borrow_and_update();
             if ended || !self.bytes().is_empty() {
@@ -452,9 +466,7 @@ impl Incoming for In {
     fn read<'a>(&'a mut self, into: &'a mut [u8]) -> Pending<'a, Result<Option<usize>, ReadError>> {
         Box::pin(async {
             if self.piece().await.is_none() {
-                let over = self.way.shared.over().await;
-                let let_go = matches!(*self.way.shared.ended.borrow(), Some(Ended::LetGo));
-                return Err(if let_go { ReadError::LetGo(over) } else { ReadError::Over(over) });
+                return Err(self.way.shared.over().await);
             }
             // Reading from a deque takes its front, at least a byte, and cannot fail.
             let got = self.bytes().read(into).unwrap_or_default();

@@ -1,83 +1,65 @@
 //! Changes of a roster and statements of new keys as text.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{
     history::{Change, Rekey, SignedChange},
-    identity::{PublicKey, Signature, to_hex},
+    identity::{PublicKey, Signature},
+    suite::Hash,
 };
 
-use super::file::{hash_of, hex};
-use crate::error::Failure;
+use super::digits;
 
 /// One change of a roster.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChangePart {
     number: u32,
-    previous: String,
-    roster: String,
-    signature: String,
+    #[serde(with = "digits")]
+    previous: Hash,
+    #[serde(with = "digits")]
+    roster: Hash,
+    #[serde(with = "digits")]
+    signature: Signature,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     rekey: Vec<RekeyPart>,
 }
 
 /// One new key.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RekeyPart {
+#[serde(transparent)]
+pub(super) struct RekeyPart(#[serde(with = "RekeyText")] pub(super) Rekey);
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Rekey", deny_unknown_fields)]
+struct RekeyText {
     federation: String,
     party: String,
-    old: String,
-    new: String,
-    by_old: String,
-    by_new: String,
+    #[serde(with = "digits")]
+    old: PublicKey,
+    #[serde(with = "digits")]
+    new: PublicKey,
+    #[serde(with = "digits")]
+    by_old: Signature,
+    #[serde(with = "digits")]
+    by_new: Signature,
 }
 
-impl ChangePart {
-    pub(super) fn of(signed: &SignedChange) -> Self {
+impl From<&SignedChange> for ChangePart {
+    fn from(SignedChange { change, signature }: &SignedChange) -> ChangePart {
+        let rekey = change.rekeys.iter().cloned().map(RekeyPart).collect();
         ChangePart {
-            number: signed.change.number,
-            previous: signed.change.previous.to_string(),
-            roster: signed.change.roster.to_string(),
-            signature: to_hex(&signed.signature.to_bytes()),
-            rekey: signed.change.rekeys.iter().map(RekeyPart::of).collect(),
+            number: change.number,
+            previous: change.previous,
+            roster: change.roster,
+            signature: *signature,
+            rekey,
         }
-    }
-
-    pub(super) fn read(self, path: &Path) -> Result<SignedChange, Failure> {
-        let change = Change {
-            number: self.number,
-            previous: hash_of(path, "previous", &self.previous)?,
-            roster: hash_of(path, "roster", &self.roster)?,
-            rekeys: self.rekey.into_iter().map(|part| part.read(path)).collect::<Result<_, _>>()?,
-        };
-        Ok(SignedChange { change, signature: Signature::from_bytes(&hex(path, "signature", &self.signature)?) })
     }
 }
 
-impl RekeyPart {
-    pub(super) fn of(rekey: &Rekey) -> Self {
-        RekeyPart {
-            federation: rekey.federation.clone(),
-            party: rekey.party.clone(),
-            old: rekey.old.to_string(),
-            new: rekey.new.to_string(),
-            by_old: to_hex(&rekey.by_old.to_bytes()),
-            by_new: to_hex(&rekey.by_new.to_bytes()),
-        }
-    }
-
-    pub(super) fn read(self, path: &Path) -> Result<Rekey, Failure> {
-        let signature = |name, digits: &str| Ok::<_, Failure>(Signature::from_bytes(&hex(path, name, digits)?));
-        Ok(Rekey {
-            old: PublicKey(hex(path, "old", &self.old)?),
-            new: PublicKey(hex(path, "new", &self.new)?),
-            by_old: signature("by_old", &self.by_old)?,
-            by_new: signature("by_new", &self.by_new)?,
-            federation: self.federation,
-            party: self.party,
-        })
+impl From<ChangePart> for SignedChange {
+    fn from(ChangePart { number, previous, roster, signature, rekey }: ChangePart) -> SignedChange {
+        let rekeys = rekey.into_iter().map(|RekeyPart(rekey)| rekey).collect();
+        SignedChange { change: Change { number, previous, roster, rekeys }, signature }
     }
 }

@@ -20,15 +20,15 @@ use veilsum_proto::{
 };
 
 use super::change::ChangePart;
-use super::file::{hash_of, hex, locked, read_document, to_toml};
-use super::roster::MemberPart;
+use super::digits;
+use super::file::{locked, read_document, text_of};
+use super::roster::{MemberPart, parts_of, roster_of};
 use crate::{
     error::Failure,
     files::{self, Existing},
     release::Data,
 };
 use veilsum_federation::agreed::fingerprint;
-use veilsum_proto::identity::to_hex;
 
 const FORMAT: &str = "veilsum-federations/1";
 /// Label under which the file is signed.
@@ -134,8 +134,8 @@ pub struct Federations {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    format: String,
-    signature: String,
+    #[serde(with = "digits")]
+    signature: Signature,
     #[serde(default)]
     agreed: Vec<AgreedPart>,
     #[serde(default)]
@@ -148,7 +148,8 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct AgreedPart {
     name: String,
-    roster: String,
+    #[serde(with = "digits")]
+    roster: Hash,
     coordinator: MemberPart,
     intermediary: MemberPart,
     site: Vec<MemberPart>,
@@ -158,17 +159,17 @@ struct AgreedPart {
 #[serde(deny_unknown_fields)]
 struct DataPart {
     name: String,
-    rows: String,
+    #[serde(with = "digits")]
+    rows: Hash,
     federation: String,
-    roster: String,
+    #[serde(with = "digits")]
+    roster: Hash,
 }
 
 impl Federations {
     /// Where they are kept: beside the key.
     pub fn beside(key: &Path) -> PathBuf {
-        let mut name = key.as_os_str().to_owned();
-        name.push(".federations");
-        PathBuf::from(name)
+        key.with_added_extension("federations")
     }
 
     /// What the owner of this key agreed to; nothing where there is no file.
@@ -184,25 +185,16 @@ impl Federations {
             let what = format!("{}: it is damaged, or another key signed it [ROS-8]", path.display());
             Failure::input(what, NEXT)
         };
-        let File { format: _, signature, agreed, data, change } = read_document(&path, MAX_FILE, FORMAT, NEXT)?;
-        let signature = Signature::from_bytes(&hex(&path, "signature", &signature).map_err(again)?);
-        let roster = |part: AgreedPart| -> Result<Roster, Failure> {
-            let roster = Roster {
-                name: part.name,
-                coordinator: part.coordinator.into_member(&path)?,
-                intermediary: part.intermediary.into_member(&path)?,
-                sites: part.site.into_iter().map(|m| m.into_member(&path)).collect::<Result<_, _>>()?,
-            };
-            if roster.hash().to_string() == part.roster { Ok(roster) } else { Err(damaged()) }
+        let File { signature, agreed, data, change } = read_document(&path, MAX_FILE, FORMAT, NEXT)?;
+        let roster = |part: AgreedPart| {
+            let roster = roster_of(part.name, (part.coordinator, part.intermediary, part.site));
+            if roster.hash() == part.roster { Ok(roster) } else { Err(damaged()) }
         };
-        let used = |part: DataPart| -> Result<Use, Failure> {
-            let data = Data { name: part.name, rows: hash_of(&path, "rows", &part.rows)? };
-            Ok(Use { data, federation: part.federation, roster: hash_of(&path, "roster", &part.roster)? })
-        };
+        let used = |DataPart { name, rows, federation, roster }| Use { data: Data { name, rows }, federation, roster };
         let all = Federations {
-            agreed: agreed.into_iter().map(roster).collect::<Result<_, _>>().map_err(again)?,
-            used: data.into_iter().map(used).collect::<Result<_, _>>().map_err(again)?,
-            changes: change.into_iter().map(|part| part.read(&path)).collect::<Result<_, _>>().map_err(again)?,
+            agreed: agreed.into_iter().map(roster).collect::<Result<_, _>>()?,
+            used: data.into_iter().map(used).collect(),
+            changes: change.into_iter().map(SignedChange::from).collect(),
             path: path.clone(),
         };
         let signed = all.signed();
@@ -260,29 +252,21 @@ impl Federations {
     fn write(&self, identity: &Identity) -> Result<(), Failure> {
         let signed = self.signed();
         let parts: Vec<&[u8]> = signed.iter().map(Vec::as_slice).collect();
-        let agreed = |roster: &Roster| AgreedPart {
-            name: roster.name.clone(),
-            roster: roster.hash().to_string(),
-            coordinator: MemberPart::from_member(&roster.coordinator),
-            intermediary: MemberPart::from_member(&roster.intermediary),
-            site: roster.sites.iter().map(MemberPart::from_member).collect(),
+        let agreed = |roster: &Roster| {
+            let (coordinator, intermediary, site) = parts_of(roster);
+            AgreedPart { name: roster.name.clone(), roster: roster.hash(), coordinator, intermediary, site }
         };
-        let data = |used: &Use| DataPart {
-            name: used.data.name.clone(),
-            rows: used.data.rows.to_string(),
-            federation: used.federation.clone(),
-            roster: used.roster.to_string(),
-        };
+        let data =
+            |Use { data: Data { name, rows }, federation, roster }: Use| DataPart { name, rows, federation, roster };
         let file = File {
-            format: FORMAT.into(),
-            signature: to_hex(&identity.sign(LABEL, &parts).to_bytes()),
+            signature: identity.sign(LABEL, &parts),
             agreed: self.agreed.iter().map(agreed).collect(),
-            data: self.used.iter().map(data).collect(),
-            change: self.changes.iter().map(ChangePart::of).collect(),
+            data: self.used.iter().cloned().map(data).collect(),
+            change: self.changes.iter().map(ChangePart::from).collect(),
         };
         let comment = "# The rosters that this party agreed to, oldest first, and the data sets that it used with them.\n\
                        # Signed with the key beside it: a change by hand breaks the signature.\n";
-        let text = to_toml(comment, &file)?;
+        let text = text_of(comment, FORMAT, &file)?;
         if text.len() > MAX_FILE {
             let what = format!("{} would be longer than {MAX_FILE} bytes", self.path.display());
             return Err(Failure::input(
@@ -371,11 +355,6 @@ impl Federations {
             self.used.push(used);
         }
     }
-}
-
-/// Whoever damaged the file, no coordinator sent it.
-fn again(failure: Failure) -> Failure {
-    Failure { advice: NEXT.into(), ..failure }
 }
 
 /// What is another in `new` than in `old`, a sentence each; nothing but for the same roster.

@@ -3,14 +3,15 @@
 use std::{fs, path::Path};
 
 use serde::{Deserialize, de::DeserializeOwned};
+use toml::Spanned;
 use veilsum_federation::error::{Code, Failure};
-use veilsum_proto::{Error, identity::from_hex, suite::Hash};
+use veilsum_proto::Error;
 
 use crate::{files, table::nearest};
 
 #[derive(Deserialize)]
 struct Head {
-    format: Option<String>,
+    format: Option<Spanned<String>>,
 }
 
 /// Reads a document of exactly this format.
@@ -23,7 +24,7 @@ pub(super) fn read_document<T: DeserializeOwned>(
     parse_document(path, &read_text(path, max)?, format, next)
 }
 
-/// The same from its text; errors call it `path`.
+/// The same from its text, in whose type the format has no part; errors call it `path`.
 pub(super) fn parse_document<T: DeserializeOwned>(
     path: &Path,
     text: &str,
@@ -31,15 +32,16 @@ pub(super) fn parse_document<T: DeserializeOwned>(
     next: &str,
 ) -> Result<T, Failure> {
     let head: Head = toml::from_str(text).map_err(|e| parse_failure(path, text, &e, next))?;
-    match head.format.as_deref() {
-        Some(found) if found == format => {}
-        found => {
-            let found = found.map_or("says no format".into(), |f| format!("says format = {f:?}"));
-            let what = format!("{}: it {found} where {format:?} belongs", path.display());
-            return Err(Failure::input(what, format!("check that it is the right file; {next}")));
-        }
-    }
-    toml::from_str(text).map_err(|e| parse_failure(path, text, &e, next))
+    let Some(said) = head.format.as_ref().filter(|said| said.get_ref() == format) else {
+        let found = head.format.map_or("says no format".into(), |f| format!("says format = {:?}", f.get_ref()));
+        let what = format!("{}: it {found} where {format:?} belongs", path.display());
+        return Err(Failure::input(what, format!("check that it is the right file; {next}")));
+    };
+    // What is left keeps its place, and so its line.
+    let end = said.span().end;
+    let begin = text[..said.span().start].rfind('\n').map_or(0, |at| at + 1);
+    let rest = format!("{}{}{}", &text[..begin], " ".repeat(end - begin), &text[end..]);
+    toml::from_str(&rest).map_err(|e| parse_failure(path, text, &e, next))
 }
 
 /// Holds a document that several processes change: a lock beside it (mode 0600), until the file is dropped.
@@ -108,19 +110,12 @@ pub(super) fn in_file(path: &Path, failure: Failure) -> Failure {
     Failure { message: format!("{}: {}", path.display(), failure.message), ..failure }
 }
 
-/// Fixed-length bytes from hexadecimal digits of `key` in the file.
-pub(super) fn hex<const N: usize>(path: &Path, key: &str, digits: &str) -> Result<[u8; N], Failure> {
-    from_hex(digits).and_then(|b| b.try_into().ok()).ok_or_else(|| {
-        let what = format!("{}: {key} is not {} hexadecimal digits", path.display(), 2 * N);
-        Failure::input(what, "ask whoever sent the file to send it again")
-    })
+/// The text of a document of this format.
+pub(super) fn text_of<T: serde::Serialize>(comment: &str, format: &str, value: &T) -> Result<String, Failure> {
+    to_toml(&format!("{comment}format = {format:?}\n"), value)
 }
 
-pub(super) fn hash_of(path: &Path, key: &str, digits: &str) -> Result<Hash, Failure> {
-    hex(path, key, digits).map(Hash)
-}
-
-/// The text of a document. The types here always have one.
+/// A value as text behind a comment. The types here always have one.
 pub(super) fn to_toml<T: serde::Serialize>(comment: &str, value: &T) -> Result<String, Failure> {
     toml::to_string(value).map(|text| format!("{comment}{text}")).map_err(|e| {
         Failure::new(

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{
-    identity::{PublicKey, to_hex},
+    identity::PublicKey,
     joining::{Code, Meeting, Nonce, Role},
     limits::MAX_SITES,
     roster::{Member, Roster, check_name},
@@ -15,8 +15,8 @@ use veilsum_proto::{
 };
 
 use super::{
-    PlanAnswer,
-    file::{hash_of, hex, locked, read_document, to_toml, try_locked},
+    PlanAnswer, digits,
+    file::{locked, read_document, text_of, try_locked},
 };
 use crate::{
     error::Failure,
@@ -43,60 +43,80 @@ pub enum Stage {
 }
 
 /// What a guest knocked with, and what it was answered. Neither is ever another for one invitation ([JOI-5]).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Knocked {
     /// Its key.
+    #[serde(with = "digits")]
     pub key: PublicKey,
     /// Where it will listen; empty for a site.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub address: String,
     /// What it committed itself to.
+    #[serde(with = "digits")]
     pub commitment: Hash,
     /// The coordinator's nonce.
+    #[serde(with = "digits")]
     pub nonce: Nonce,
     /// The guest's own, once it has shown it.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "digits")]
     pub shown: Option<Nonce>,
 }
 
 /// One invited party.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Guest {
     /// Its name.
     pub party: String,
     /// Its role.
     pub role: Role,
     /// The hash of its token.
+    #[serde(with = "digits")]
     pub invitation: Hash,
     /// Seconds since 1970 from which on nobody may knock with it.
     pub expires: u64,
     /// How far it has come.
     pub stage: Stage,
-    /// The one who knocked.
-    pub knocked: Option<Knocked>,
     /// What it has: the hash of the roster and of the plan that it said to have received.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "digits")]
     pub has: Option<[Hash; 2]>,
+    /// The one who knocked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knocked: Option<Knocked>,
     /// What it said to which roster and plan, since it stands by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Said>,
 }
 
 /// What a member says to a plan before anything is asked ([PRO-2]).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Said {
-    /// The roster's hash and the plan's.
-    pub to: [Hash; 2],
+    /// The roster's hash.
+    #[serde(with = "digits")]
+    pub roster: Hash,
+    /// The plan's.
+    #[serde(with = "digits")]
+    pub plan: Hash,
     /// The answer.
     pub answer: PlanAnswer,
 }
 
 /// A run that the operator began.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Run {
     /// Counted from 1.
     pub number: u64,
     /// The plan's hash.
+    #[serde(with = "digits")]
     pub plan: Hash,
     /// Names of the sites that it goes without.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
     /// The exit code with which it ended; none while it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<u8>,
 }
 
@@ -118,64 +138,17 @@ pub struct GuestList {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    format: String,
     federation: String,
     coordinator: String,
-    key: String,
+    #[serde(with = "digits")]
+    key: PublicKey,
     address: String,
     #[serde(default)]
     proposed: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    run: Option<RunPart>,
+    run: Option<Run>,
     #[serde(default)]
-    guest: Vec<GuestPart>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RunPart {
-    number: u64,
-    plan: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    without: Vec<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    ended: Option<u8>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SaidPart {
-    roster: String,
-    plan: String,
-    answer: PlanAnswer,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct GuestPart {
-    party: String,
-    role: Role,
-    invitation: String,
-    expires: u64,
-    stage: Stage,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    has: Option<[String; 2]>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    knocked: Option<KnockedPart>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    said: Option<SaidPart>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct KnockedPart {
-    key: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    address: String,
-    commitment: String,
-    nonce: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    shown: Option<String>,
+    guest: Vec<Guest>,
 }
 
 impl GuestList {
@@ -208,49 +181,9 @@ impl GuestList {
                 "say --folder, or found one: veilsum federation create NAME --listen HOST:PORT",
             ));
         }
-        let file: File = read_document(&path, MAX_FILE, FORMAT, NEXT)?;
-        let guest = |part: GuestPart| -> Result<Guest, Failure> {
-            let hash = |digits: &String| hash_of(&path, "has", digits);
-            let has =
-                part.has.as_ref().map(|[roster, plan]| Ok::<_, Failure>([hash(roster)?, hash(plan)?])).transpose()?;
-            let knocked = part.knocked.map(|k| {
-                Ok::<_, Failure>(Knocked {
-                    key: PublicKey(hex(&path, "key", &k.key)?),
-                    address: k.address,
-                    commitment: hash_of(&path, "commitment", &k.commitment)?,
-                    nonce: hex(&path, "nonce", &k.nonce)?,
-                    shown: k.shown.map(|shown| hex(&path, "shown", &shown)).transpose()?,
-                })
-            });
-            Ok(Guest {
-                invitation: hash_of(&path, "invitation", &part.invitation)?,
-                party: part.party,
-                role: part.role,
-                expires: part.expires,
-                stage: part.stage,
-                knocked: knocked.transpose()?,
-                has,
-                said: part
-                    .said
-                    .map(|said| {
-                        let to = [hash(&said.roster)?, hash(&said.plan)?];
-                        Ok::<_, Failure>(Said { to, answer: said.answer })
-                    })
-                    .transpose()?,
-            })
-        };
-        let run = file.run.map(|run| {
-            let plan = hash_of(&path, "plan", &run.plan)?;
-            Ok::<_, Failure>(Run { number: run.number, plan, without: run.without, ended: run.ended })
-        });
-        let key = PublicKey(hex(&path, "key", &file.key)?);
-        Ok(GuestList {
-            federation: file.federation,
-            coordinator: Member { name: file.coordinator, key, address: file.address },
-            guests: file.guest.into_iter().map(guest).collect::<Result<_, _>>()?,
-            run: run.transpose()?,
-            proposed: file.proposed,
-        })
+        let File { federation, coordinator: name, key, address, proposed, run, guest: guests } =
+            read_document(&path, MAX_FILE, FORMAT, NEXT)?;
+        Ok(GuestList { federation, coordinator: Member { name, key, address }, guests, run, proposed })
     }
 
     /// The place of the one process that serves this federation, until it is dropped; nothing where another has it.
@@ -277,45 +210,11 @@ impl GuestList {
     }
 
     fn write(&self, folder: &Path, existing: Existing) -> Result<(), Failure> {
-        let knocked = |k: &Knocked| KnockedPart {
-            key: k.key.to_string(),
-            address: k.address.clone(),
-            commitment: k.commitment.to_string(),
-            nonce: to_hex(&k.nonce),
-            shown: k.shown.map(|shown| to_hex(&shown)),
-        };
-        let guest = |g: &Guest| GuestPart {
-            party: g.party.clone(),
-            role: g.role,
-            invitation: g.invitation.to_string(),
-            expires: g.expires,
-            stage: g.stage,
-            has: g.has.map(|has| has.map(|hash| hash.to_string())),
-            knocked: g.knocked.as_ref().map(knocked),
-            said: g.said.as_ref().map(|Said { to: [roster, plan], answer }| SaidPart {
-                roster: roster.to_string(),
-                plan: plan.to_string(),
-                answer: answer.clone(),
-            }),
-        };
-        let run = |run: &Run| RunPart {
-            number: run.number,
-            plan: run.plan.to_string(),
-            without: run.without.clone(),
-            ended: run.ended,
-        };
-        let file = File {
-            format: FORMAT.into(),
-            federation: self.federation.clone(),
-            coordinator: self.coordinator.name.clone(),
-            key: self.coordinator.key.to_string(),
-            address: self.coordinator.address.clone(),
-            proposed: self.proposed,
-            run: self.run.as_ref().map(run),
-            guest: self.guests.iter().map(guest).collect(),
-        };
+        let GuestList { federation, coordinator, guests: guest, run, proposed } = self.clone();
+        let Member { name: coordinator, key, address } = coordinator;
+        let file = File { federation, coordinator, key, address, proposed, run, guest };
         let comment = "# Whom the coordinator invited, and who came. Changed with `veilsum federation`.\n";
-        Ok(files::write_private(Self::within(folder), to_toml(comment, &file)?.as_bytes(), existing)?)
+        Ok(files::write_private(Self::within(folder), text_of(comment, FORMAT, &file)?.as_bytes(), existing)?)
     }
 
     /// The guest of this name.
@@ -328,20 +227,16 @@ impl GuestList {
     /// # Errors
     /// A [`Failure`] where the name is in use, or there are as many as a roster takes.
     pub fn invite(&mut self, party: &str, role: Role, invitation: Hash, expires: u64) -> Result<(), Failure> {
-        check_name(party).map_err(|why| {
-            Failure::input(why, "give each party a name of its own, of letters, digits, `-`, `_` and `.`")
-        })?;
+        let names = "give each party a name of its own, of letters, digits, `-`, `_` and `.`";
+        check_name(party).map_err(|why| Failure::input(why, names))?;
         let taken = |why: String, next: &str| Err(Failure::input(why, next));
         if party == self.coordinator.name {
-            return taken(
-                format!("{party} is the coordinator [JOI-3]"),
-                "give each party a name of its own, of letters, digits, `-`, `_` and `.`",
-            );
+            return taken(format!("{party} is the coordinator [JOI-3]"), names);
         }
         if self.guest(party).is_some_and(|guest| guest.stage != Stage::Rejected) {
             return taken(
                 format!("{party} is invited already [JOI-3]: two parties cannot have one name"),
-                "give each party a name of its own; to replace an invitation, take it back first: veilsum federation reject PARTY",
+                "give each party a name of its own; to replace an invitation, take it back first: veilsum federation remove PARTY",
             );
         }
         self.guests.retain(|guest| guest.party != party);

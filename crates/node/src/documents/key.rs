@@ -14,12 +14,13 @@ use veilsum_proto::{
 use zeroize::Zeroizing;
 
 use super::change::RekeyPart;
-use super::file::{hex, read_document, refused, to_toml};
+use super::digits;
+use super::file::{read_document, refused, text_of};
 use crate::{
+    carrier::Address,
     error::Failure,
     files::{self, Existing},
 };
-use veilsum_proto::identity::to_hex;
 
 const KEY_FORMAT: &str = "veilsum-key/1";
 const REKEY_FORMAT: &str = "veilsum-rekey/1";
@@ -43,12 +44,13 @@ pub struct Card {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CardFile {
-    format: String,
     name: String,
-    key: String,
+    #[serde(with = "digits")]
+    key: PublicKey,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     address: String,
-    signature: String,
+    #[serde(with = "digits")]
+    signature: Signature,
 }
 
 /// Writes a secret key file (mode 0600).
@@ -174,15 +176,9 @@ pub fn write_card(path: impl AsRef<Path>, name: &str, identity: &Identity, addre
     check_address(address)?;
     let key = identity.public();
     let signature = identity.sign(LABEL, &[name.as_bytes(), &key.0, address.as_bytes()]);
-    let file = CardFile {
-        format: CARD_FORMAT.into(),
-        name: name.into(),
-        key: key.to_string(),
-        address: address.into(),
-        signature: to_hex(&signature.to_bytes()),
-    };
+    let file = CardFile { name: name.into(), key, address: address.into(), signature };
     let comment = "# A public card: send it to the coordinator, and compare the fingerprint by telephone.\n";
-    Ok(files::write_atomic(path, to_toml(comment, &file)?.as_bytes())?)
+    Ok(files::write_atomic(path, text_of(comment, CARD_FORMAT, &file)?.as_bytes())?)
 }
 
 /// Reads a card and checks that whoever made it holds the key.
@@ -200,22 +196,19 @@ pub fn load_card(path: impl AsRef<Path>) -> Result<Card, Failure> {
              its owner to make another key (`veilsum keygen`) and to send its card alone",
         ));
     }
-    let file: CardFile = read_document(path, MAX_FILE, CARD_FORMAT, next)?;
-    let key = PublicKey(hex(path, "key", &file.key)?);
-    let signature = Signature::from_bytes(&hex(path, "signature", &file.signature)?);
+    let CardFile { name, key, address, signature } = read_document(path, MAX_FILE, CARD_FORMAT, next)?;
     let bad = |why: String| Failure::input(format!("{}: {why}", path.display()), next);
-    check_name(&file.name).map_err(bad)?;
-    check_address(&file.address).map_err(|f| bad(f.message))?;
-    if !key.verify(LABEL, &[file.name.as_bytes(), &key.0, file.address.as_bytes()], &signature) {
-        return Err(bad(format!("the card of {} was changed after it was signed with its own key", file.name)));
+    check_name(&name).map_err(bad)?;
+    check_address(&address).map_err(|f| bad(f.message))?;
+    if !key.verify(LABEL, &[name.as_bytes(), &key.0, address.as_bytes()], &signature) {
+        return Err(bad(format!("the card of {name} was changed after it was signed with its own key")));
     }
-    Ok(Card { name: file.name, key, address: file.address })
+    Ok(Card { name, key, address })
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RekeyFile {
-    format: String,
     rekey: RekeyPart,
 }
 
@@ -224,9 +217,9 @@ struct RekeyFile {
 /// # Errors
 /// A [`Failure`] where the file cannot be written.
 pub fn write_rekey(path: impl AsRef<Path>, rekey: &Rekey) -> Result<(), Failure> {
-    let file = RekeyFile { format: REKEY_FORMAT.into(), rekey: RekeyPart::of(rekey) };
+    let file = RekeyFile { rekey: RekeyPart(rekey.clone()) };
     let comment = "# A party has a new key, and its old one says so: send it to the coordinator.\n";
-    Ok(files::write_atomic(path, to_toml(comment, &file)?.as_bytes())?)
+    Ok(files::write_atomic(path, text_of(comment, REKEY_FORMAT, &file)?.as_bytes())?)
 }
 
 /// Reads a statement of a new key and checks both signatures ([ROS-11]).
@@ -236,8 +229,7 @@ pub fn write_rekey(path: impl AsRef<Path>, rekey: &Rekey) -> Result<(), Failure>
 pub fn load_rekey(path: impl AsRef<Path>) -> Result<Rekey, Failure> {
     let path = path.as_ref();
     let next = "ask its party to make it again with `veilsum rekey`";
-    let file: RekeyFile = read_document(path, MAX_FILE, REKEY_FORMAT, next)?;
-    let rekey = file.rekey.read(path)?;
+    let RekeyFile { rekey: RekeyPart(rekey) } = read_document(path, MAX_FILE, REKEY_FORMAT, next)?;
     rekey.verify().map_err(|e| refused(path, &e, next))?;
     Ok(rekey)
 }
@@ -247,12 +239,8 @@ pub fn load_rekey(path: impl AsRef<Path>) -> Result<Rekey, Failure> {
 /// # Errors
 /// A [`Failure`] that quotes it.
 pub fn check_address(address: &str) -> Result<(), Failure> {
-    let usable = |(host, port): (&str, &str)| {
-        !host.is_empty()
-            && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b))
-            && port.parse::<u16>().is_ok_and(|p| p > 0)
-    };
-    if address.is_empty() || (address.len() <= 256 && address.rsplit_once(':').is_some_and(usable)) {
+    let usable = || address.len() <= 256 && address.parse::<Address>().is_ok_and(|at| at.port() > 0);
+    if address.is_empty() || usable() {
         return Ok(());
     }
     let shown: String = address.chars().take(80).collect();

@@ -3,9 +3,12 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use veilsum_proto::{identity::to_hex, joining::Nonce, suite::Hash};
+use veilsum_proto::{joining::Nonce, suite::Hash};
 
-use super::file::{hash_of, hex, read_document, to_toml};
+use super::{
+    digits,
+    file::{read_document, text_of},
+};
 use crate::{
     error::Failure,
     files::{self, Existing},
@@ -17,24 +20,18 @@ const MAX_FILE: usize = 4 << 10;
 const NEXT: &str = "move it away and ask the coordinator for a new invitation: this one cannot be used without it";
 
 /// One attempt to join. It has no `Debug`: until it is shown, its number is a secret.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Begun {
     /// The hash of the token.
+    #[serde(with = "digits")]
     pub invitation: Hash,
     /// What this party drew.
+    #[serde(with = "digits")]
     pub nonce: Nonce,
     /// What the coordinator answered, once it did.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "digits")]
     pub answer: Option<Nonce>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    format: String,
-    invitation: String,
-    nonce: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    answer: Option<String>,
 }
 
 impl Begun {
@@ -45,12 +42,7 @@ impl Begun {
     pub fn take_up(path: &Path, invitation: Hash, fresh: Nonce) -> Result<Begun, Failure> {
         if path.exists() {
             files::check_private(path)?;
-            let file: File = read_document(path, MAX_FILE, FORMAT, NEXT)?;
-            let found = Begun {
-                invitation: hash_of(path, "invitation", &file.invitation)?,
-                nonce: hex(path, "nonce", &file.nonce)?,
-                answer: file.answer.map(|answer| hex(path, "answer", &answer)).transpose()?,
-            };
+            let found: Begun = read_document(path, MAX_FILE, FORMAT, NEXT)?;
             if found.invitation == invitation {
                 return Ok(found);
             }
@@ -80,14 +72,8 @@ impl Begun {
     }
 
     fn write(&self, path: &Path) -> Result<(), Failure> {
-        let file = File {
-            format: FORMAT.into(),
-            invitation: self.invitation.to_string(),
-            nonce: to_hex(&self.nonce),
-            answer: self.answer.map(|answer| to_hex(&answer)),
-        };
         let comment = "# An invitation that is being taken up; of no use once the roster is here.\n";
-        Ok(files::write_private(path, to_toml(comment, &file)?.as_bytes(), Existing::Replace)?)
+        Ok(files::write_private(path, text_of(comment, FORMAT, self)?.as_bytes(), Existing::Replace)?)
     }
 }
 

@@ -186,7 +186,7 @@ impl Offered<'_> {
         let fork = Fork {
             federation: self.roster.name.clone(),
             coordinator: self.roster.coordinator.key.to_string(),
-            change: both.iter().map(ChangePart::of).collect(),
+            change: both.iter().map(ChangePart::from).collect(),
         };
         let path = self.key.with_added_extension(format!("fork-{}.toml", both[0].change.number));
         let comment = "# Two changes of one roster, both signed by the coordinator whose key this is [ROS-12].\n";
@@ -254,7 +254,7 @@ impl Offered<'_> {
     /// # Errors
     /// A [`Failure`] where what was agreed to cannot be read.
     pub fn is_new(&self) -> Result<bool, Failure> {
-        Ok(Federations::load(self.key, self.identity)?.standing(self.roster) == Standing::New)
+        Ok(Federations::load(self.key, self.identity)?.last(&self.roster.name).is_none())
     }
 
     /// Nobody has compared this roster with another member's copy.

@@ -10,16 +10,17 @@ use veilsum_proto::{
     identity::Signature,
     plan::{SignedTerms, Terms},
     roster::Roster,
+    suite::Hash,
 };
 
-use super::file::{hash_of, hex, in_file, parse_document, read_text, refused, to_toml};
+use super::digits;
+use super::file::{in_file, parse_document, read_text, refused, text_of};
 use crate::{
     error::Failure,
     files,
     plan::{Categorical, Column, Judge, Labels, OutOfBox, PlanSpec, Recipe, Sampling, Scaling},
 };
 use veilsum_federation::agreed::roster_fingerprint;
-use veilsum_proto::identity::to_hex;
 
 const FORMAT: &str = "veilsum-plan/3";
 /// Bytes of a plan file: the largest method part (1 MiB of doubles) as decimal text.
@@ -29,9 +30,10 @@ const NEXT: &str = "ask the coordinator for the plan again";
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlanFile {
-    format: String,
-    roster: String,
-    signature: String,
+    #[serde(with = "digits")]
+    roster: Hash,
+    #[serde(with = "digits")]
+    signature: Signature,
     scaling: Scaling,
     out_of_box: OutOfBox,
     judge: Judge,
@@ -69,9 +71,8 @@ pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Fa
     let terms = &signed.terms;
     let work = PlanSpec::from_bytes(&terms.application)?;
     let file = PlanFile {
-        format: FORMAT.into(),
-        roster: terms.roster.to_string(),
-        signature: to_hex(&signed.signature.to_bytes()),
+        roster: terms.roster,
+        signature: signed.signature,
         scaling: work.scaling,
         out_of_box: work.out_of_box,
         cohort: CohortPart {
@@ -93,7 +94,7 @@ pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Fa
     };
     let comment = "# What is computed and under which terms, signed by the coordinator: a change by hand breaks the\n\
                    # signature. `veilsum plan check` says what it means. Threshold, colluders and block_size: 0 is the default.\n";
-    Ok(files::write_atomic(path, to_toml(comment, &file)?.as_bytes())?)
+    Ok(files::write_atomic(path, text_of(comment, FORMAT, &file)?.as_bytes())?)
 }
 
 /// Reads a plan and verifies its numbers and the coordinator's signature against the roster.
@@ -113,14 +114,12 @@ pub(super) fn load_signed_plan(path: &Path, roster: &Roster) -> Result<SignedTer
 /// The same from its text; errors call it `path`.
 pub(super) fn parse_signed_plan(path: &Path, text: &str, roster: &Roster) -> Result<SignedTerms, Failure> {
     let file: PlanFile = parse_document(path, text, FORMAT, NEXT)?;
-    let signature = Signature::from_bytes(&hex(path, "signature", &file.signature)?);
-    let for_roster = hash_of(path, "roster", &file.roster)?;
-    if for_roster != roster.hash() {
+    if file.roster != roster.hash() {
         return Err(Failure::input(
             format!(
                 "{}: it was made for another roster (fingerprint {})",
                 path.display(),
-                roster_fingerprint(&for_roster)
+                roster_fingerprint(&file.roster)
             ),
             format!(
                 "this roster's fingerprint is {}: get the plan made for it, or the roster of this plan",
@@ -142,7 +141,7 @@ pub(super) fn parse_signed_plan(path: &Path, text: &str, roster: &Roster) -> Res
     work.check().map_err(|e| in_file(path, e.into()))?;
     let c = file.cohort;
     let terms = Terms {
-        roster: for_roster,
+        roster: file.roster,
         min_cohort: c.min_sites,
         threshold: c.threshold,
         colluders: c.colluders,
@@ -152,5 +151,5 @@ pub(super) fn parse_signed_plan(path: &Path, text: &str, roster: &Roster) -> Res
         min_total_rows: c.min_total_rows,
         application: work.to_bytes(),
     };
-    Ok(SignedTerms { terms, signature })
+    Ok(SignedTerms { terms, signature: file.signature })
 }

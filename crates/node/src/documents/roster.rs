@@ -10,10 +10,10 @@ use veilsum_proto::{
 };
 
 use super::change::ChangePart;
-use super::file::{hex, parse_document, read_text, refused, to_toml};
+use super::digits;
+use super::file::{parse_document, read_text, refused, text_of};
 use super::guests::GuestList;
 use crate::{error::Failure, files};
-use veilsum_proto::identity::to_hex;
 
 const FORMAT: &str = "veilsum-roster/1";
 /// Bytes of a roster file: 1,000 members of at most 450 bytes, as many changes and new keys of at most 400 and 700, and room for
@@ -24,9 +24,9 @@ const NEXT: &str = "ask the coordinator for the roster again";
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RosterFile {
-    format: String,
     name: String,
-    signature: String,
+    #[serde(with = "digits")]
+    signature: Signature,
     coordinator: MemberPart,
     intermediary: MemberPart,
     #[serde(default)]
@@ -36,25 +36,31 @@ struct RosterFile {
     change: Vec<ChangePart>,
 }
 
-/// One member as text.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct MemberPart {
+#[serde(remote = "Member", deny_unknown_fields)]
+struct MemberText {
     name: String,
-    key: String,
+    #[serde(with = "digits")]
+    key: PublicKey,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     address: String,
 }
 
-impl MemberPart {
-    pub(super) fn from_member(m: &Member) -> Self {
-        MemberPart { name: m.name.clone(), key: m.key.to_string(), address: m.address.clone() }
-    }
+/// One member, as text.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct MemberPart(#[serde(with = "MemberText")] pub(super) Member);
 
-    pub(super) fn into_member(self, path: &Path) -> Result<Member, Failure> {
-        let key = PublicKey(hex(path, &format!("the key of {:?}", self.name), &self.key)?);
-        Ok(Member { name: self.name, key, address: self.address })
-    }
+/// The members of a roster as they stand in a document: coordinator, intermediary, sites.
+pub(super) type Parts = (MemberPart, MemberPart, Vec<MemberPart>);
+
+pub(super) fn parts_of(roster: &Roster) -> Parts {
+    let part = |member: &Member| MemberPart(member.clone());
+    (part(&roster.coordinator), part(&roster.intermediary), roster.sites.iter().map(part).collect())
+}
+
+pub(super) fn roster_of(name: String, (MemberPart(coordinator), MemberPart(intermediary), sites): Parts) -> Roster {
+    Roster { name, coordinator, intermediary, sites: sites.into_iter().map(|MemberPart(site)| site).collect() }
 }
 
 /// Writes a first roster, which has no history, whole or not at all.
@@ -70,19 +76,13 @@ pub fn write_roster(path: impl AsRef<Path>, signed: &SignedRoster) -> Result<(),
 /// # Errors
 /// A [`Failure`] where the file cannot be written.
 pub fn write_roster_document(path: impl AsRef<Path>, document: &RosterDocument) -> Result<(), Failure> {
-    let roster = &document.signed.roster;
-    let file = RosterFile {
-        format: FORMAT.into(),
-        name: roster.name.clone(),
-        signature: to_hex(&document.signed.signature.to_bytes()),
-        coordinator: MemberPart::from_member(&roster.coordinator),
-        intermediary: MemberPart::from_member(&roster.intermediary),
-        site: roster.sites.iter().map(MemberPart::from_member).collect(),
-        change: document.history.iter().map(ChangePart::of).collect(),
-    };
+    let SignedRoster { roster, signature } = &document.signed;
+    let (coordinator, intermediary, site) = parts_of(roster);
+    let change = document.history.iter().map(ChangePart::from).collect();
+    let file = RosterFile { name: roster.name.clone(), signature: *signature, coordinator, intermediary, site, change };
     let comment = "# Who takes part, signed by the coordinator: a change by hand breaks the signature.\n\
                    # Compare the fingerprint that `veilsum verify roster.toml` prints with the other operators.\n";
-    Ok(files::write_atomic(path, to_toml(comment, &file)?.as_bytes())?)
+    Ok(files::write_atomic(path, text_of(comment, FORMAT, &file)?.as_bytes())?)
 }
 
 /// Reads a roster and verifies its contents, the coordinator's signature and its history.
@@ -93,30 +93,27 @@ pub fn load_roster(path: impl AsRef<Path>) -> Result<Roster, Failure> {
     load_roster_document(path).map(|document| document.signed.roster)
 }
 
-/// A roster with its signature, verified.
-///
-/// # Errors
-/// As [`load_roster`].
-pub fn load_signed_roster(path: impl AsRef<Path>) -> Result<SignedRoster, Failure> {
-    load_roster_document(path).map(|document| document.signed)
-}
-
 /// A roster with its signature and its history, verified ([ROS-12]).
 ///
 /// # Errors
 /// As [`load_roster`].
 pub fn load_roster_document(path: impl AsRef<Path>) -> Result<RosterDocument, Failure> {
     let path = path.as_ref();
-    let document = unverified(path)?;
-    document.verify().map_err(|e| refused(path, &e, NEXT))?;
-    Ok(document)
+    if !path.exists() && path.parent().is_some_and(|folder| GuestList::within(folder).exists()) {
+        let why = format!("{} is not there yet: not everybody who was invited has been let in", path.display());
+        return Err(Failure::input(why, "see who is missing: veilsum federation show"));
+    }
+    parse_roster(path, &read_text(path, MAX_FILE)?)
 }
 
 /// The same from a text; errors call it `path`.
-pub(super) fn parse_roster(path: &Path, text: &str) -> Result<SignedRoster, Failure> {
-    let document = unverified_text(path, text)?;
+pub(super) fn parse_roster(path: &Path, text: &str) -> Result<RosterDocument, Failure> {
+    let file: RosterFile = parse_document(path, text, FORMAT, NEXT)?;
+    let roster = roster_of(file.name, (file.coordinator, file.intermediary, file.site));
+    let history = file.change.into_iter().map(SignedChange::from).collect();
+    let document = RosterDocument { signed: SignedRoster { roster, signature: file.signature }, history };
     document.verify().map_err(|e| refused(path, &e, NEXT))?;
-    Ok(document.signed)
+    Ok(document)
 }
 
 /// Signs `wanted` as what follows the roster at `path`, with the change behind the others, and writes it there; a first roster where
@@ -148,26 +145,4 @@ pub fn sign_next(
     };
     write_roster_document(path, &document)?;
     Ok(document)
-}
-
-/// A roster with its signature and history, which are not checked.
-fn unverified(path: &Path) -> Result<RosterDocument, Failure> {
-    if !path.exists() && path.parent().is_some_and(|folder| GuestList::within(folder).exists()) {
-        let why = format!("{} is not there yet: not everybody who was invited has been let in", path.display());
-        return Err(Failure::input(why, "see who is missing: veilsum federation show"));
-    }
-    unverified_text(path, &read_text(path, MAX_FILE)?)
-}
-
-fn unverified_text(path: &Path, text: &str) -> Result<RosterDocument, Failure> {
-    let file: RosterFile = parse_document(path, text, FORMAT, NEXT)?;
-    let signature = Signature::from_bytes(&hex(path, "signature", &file.signature)?);
-    let roster = Roster {
-        name: file.name,
-        coordinator: file.coordinator.into_member(path)?,
-        intermediary: file.intermediary.into_member(path)?,
-        sites: file.site.into_iter().map(|m| m.into_member(path)).collect::<Result<_, _>>()?,
-    };
-    let history: Vec<SignedChange> = file.change.into_iter().map(|part| part.read(path)).collect::<Result<_, _>>()?;
-    Ok(RosterDocument { signed: SignedRoster { roster, signature }, history })
 }

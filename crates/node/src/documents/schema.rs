@@ -13,13 +13,13 @@ use veilsum_federation::agreed::Federation;
 use veilsum_federation::schema::{Described, Kind, Missing, Schema, UNKNOWN};
 
 use super::{
-    file::{parse_document, read_text, to_toml},
+    file::{parse_document, read_text, text_of},
     rows::RowsFrom,
 };
 use crate::{
     error::{Code, Failure},
     files,
-    table::{self, Reasons, TableSpec},
+    table::{self, Meaning, Reasons, TableSpec},
 };
 
 const FORMAT: &str = "veilsum-schema/1";
@@ -36,23 +36,14 @@ const NEXT: &str = "correct the schema; `veilsum schema` proposes one from a fil
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SchemaFile {
-    format: String,
     #[serde(default)]
-    missing: Rule,
+    missing: Missing,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     missing_marks: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     label: Option<String>,
     #[serde(default)]
     column: Vec<ColumnPart>,
-}
-
-#[derive(Clone, Copy, Serialize, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
-enum Rule {
-    #[default]
-    Refuse,
-    LeaveOut,
 }
 
 #[derive(Serialize, Deserialize, Default)]
@@ -62,36 +53,28 @@ struct ColumnPart {
     #[serde(skip_serializing_if = "String::is_empty")]
     unit: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    lower: Option<Bound>,
+    lower: Option<Meaning>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    upper: Option<Bound>,
+    upper: Option<Meaning>,
     #[serde(skip_serializing_if = "Option::is_none")]
     categories: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     also_called: Vec<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    values: BTreeMap<String, Bound>,
-}
-
-/// A number, or a word: a category, or what a proposal has in place of a number.
-#[derive(Clone, Serialize, Deserialize)]
-#[serde(untagged)]
-enum Bound {
-    Number(f64),
-    Text(String),
+    values: BTreeMap<String, Meaning>,
 }
 
 impl ColumnPart {
     fn described(self) -> Result<Described, String> {
         let ColumnPart { name, unit, lower, upper, categories, also_called, values } = self;
         let wrong = |what: &str| format!("column {name:?}: {what}");
-        let number = |bound: Option<Bound>, what: &str| match bound {
-            Some(Bound::Number(number)) => Ok(number),
+        let number = |bound: Option<Meaning>, what: &str| match bound {
+            Some(Meaning::Number(number)) => Ok(number),
             None => Err(wrong(&format!("{what} is missing; a column of categories has `categories` instead"))),
-            Some(Bound::Text(text)) if text == UNKNOWN => Err(wrong(&format!(
+            Some(Meaning::Word(text)) if text == UNKNOWN => Err(wrong(&format!(
                 "{what} is still to be filled in: what is possible in this unit, and not what occurs in somebody's rows"
             ))),
-            Some(Bound::Text(_)) => Err(wrong(&format!("{what} is not a number"))),
+            Some(Meaning::Word(_)) => Err(wrong(&format!("{what} is not a number"))),
         };
         let kind = match categories {
             Some(_) if lower.is_some() || upper.is_some() => {
@@ -99,8 +82,8 @@ impl ColumnPart {
             }
             Some(categories) => {
                 let name_of = |(word, of)| match of {
-                    Bound::Text(of) => Ok((word, of)),
-                    Bound::Number(_) => {
+                    Meaning::Word(of) => Ok((word, of)),
+                    Meaning::Number(_) => {
                         Err(wrong(&format!("the word {word:?} stands for a number, and belongs to categories")))
                     }
                 };
@@ -109,8 +92,8 @@ impl ColumnPart {
             None => {
                 let (lower, upper) = (number(lower, "lower")?, number(upper, "upper")?);
                 let number_of = |(word, of)| match of {
-                    Bound::Number(of) => Ok((word, of)),
-                    Bound::Text(_) => Err(wrong(&format!("the word {word:?} stands for no number"))),
+                    Meaning::Number(of) => Ok((word, of)),
+                    Meaning::Word(_) => Err(wrong(&format!("the word {word:?} stands for no number"))),
                 };
                 Kind::Number { lower, upper, values: values.into_iter().map(number_of).collect::<Result<_, _>>()? }
             }
@@ -138,11 +121,7 @@ pub fn parse_schema(path: &Path, text: &str) -> Result<Schema, Failure> {
     }
     let file: SchemaFile = parse_document(path, text, FORMAT, NEXT)?;
     let columns = file.column.into_iter().map(ColumnPart::described).collect::<Result<_, _>>().map_err(refused)?;
-    let missing = match file.missing {
-        Rule::Refuse => Missing::Refuse,
-        Rule::LeaveOut => Missing::LeaveOut,
-    };
-    let schema = Schema { columns, missing, marks: file.missing_marks, label: file.label };
+    let schema = Schema { columns, missing: file.missing, marks: file.missing_marks, label: file.label };
     schema.check().map_err(refused)?;
     Ok(schema)
 }
@@ -269,7 +248,7 @@ pub fn proposed_schema(data: &Path, label: Option<&str>) -> Result<(String, Vec<
         return Err(Failure::input(what, format!("the file has {}", header.join(", "))));
     }
     let columns: Vec<String> = header.into_iter().filter(|name| Some(name.as_str()) != label).collect();
-    let unknown = || Some(Bound::Text(UNKNOWN.into()));
+    let unknown = || Some(Meaning::Word(UNKNOWN.into()));
     let column = |name: &String| ColumnPart {
         name: name.clone(),
         unit: UNKNOWN.into(),
@@ -278,8 +257,7 @@ pub fn proposed_schema(data: &Path, label: Option<&str>) -> Result<(String, Vec<
         ..ColumnPart::default()
     };
     let file = SchemaFile {
-        format: FORMAT.into(),
-        missing: Rule::Refuse,
+        missing: Missing::Refuse,
         missing_marks: Vec::new(),
         label: label.map(str::to_owned),
         column: columns.iter().map(column).collect(),
@@ -290,7 +268,7 @@ pub fn proposed_schema(data: &Path, label: Option<&str>) -> Result<(String, Vec<
                    # also_called = [\"...\"] lists other names in headers. values = { \"> 90\" = 90 } reads a word as a number, and in a column of\n\
                    # categories values = { \"1\" = \"a\" } a code as a category. missing = \"leave-out\" leaves rows with a missing value out, in place\n\
                    # of refusing them, and missing_marks = [\"-99\"] lists further signs of one. The label column stays at every site.\n";
-    Ok((to_toml(comment, &file)?, columns))
+    Ok((text_of(comment, FORMAT, &file)?, columns))
 }
 
 /// The header of a table, and the same by the names of `site.toml` and the schema; empty for a column that another one hides.
@@ -303,7 +281,7 @@ pub fn header_of(from: &RowsFrom, schema: Option<&Schema>) -> Result<(Vec<String
         return Err(Failure::input(what, "look at its view in the database, or name a file: --data FILE"));
     }
     let header = table::read_header(&from.data)?;
-    let known = table::known_as(&from.data.display().to_string(), &header, schema, Some(&from.rules))?;
+    let known = table::known_as(&from.data.display().to_string(), &header, schema, &from.rules)?;
     Ok((header, known))
 }
 
@@ -397,7 +375,7 @@ pub fn fit_of(schema: &Schema, from: &RowsFrom, ranges: bool) -> Result<Fit, Fai
         let columns = schema.numbers().into_iter().map(|column| column.name).collect();
         let categorical = schema.categorical(1.0);
         let schema = Some(Arc::new(schema.clone()));
-        let (rules, list) = (Some(from.rules.clone()), from.list.clone());
+        let (rules, list) = (from.rules.clone(), from.list.clone());
         let spec = TableSpec { columns, categorical, schema, ranges, rules, list, ..TableSpec::default() };
         match table::look(&from.data, &spec) {
             Ok(left_out) => fit.left_out = left_out,

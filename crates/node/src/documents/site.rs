@@ -15,7 +15,7 @@ use veilsum_proto::{
 
 use super::{
     file::{parse_failure, read_text},
-    rows::{RowsFrom, RowsPart},
+    rows::{RowsFrom, checked},
 };
 use crate::{
     error::{Code, Failure},
@@ -70,7 +70,7 @@ struct File {
     methods: Option<Vec<String>>,
     columns: Option<Vec<String>>,
     data: Option<String>,
-    rows: RowsPart,
+    rows: RowRules,
 }
 
 /// The largest cap of an account: beyond, noise hides nothing.
@@ -145,7 +145,7 @@ impl File {
             max_rounds: self.max_rounds.unwrap_or(usual.floor.max_rounds),
             contributors: self.contributors.unwrap_or(usual.floor.contributors),
         };
-        let rows = Arc::new(self.rows.rules()?);
+        let rows = Arc::new(checked(self.rows)?);
         let policy = Policy {
             floor,
             methods: self.methods,
@@ -154,7 +154,7 @@ impl File {
             nano_rho: self.rho.map_or(usual.nano_rho, |rho| (rho * 1e9) as u64),
             exact: self.exact.unwrap_or(usual.exact),
             max_rows: self.max_rows.unwrap_or(usual.max_rows),
-            rows_per_person: rows.persons.as_ref().map(|persons| persons.rows),
+            rows_per_person: rows.rows_per_person,
         };
         Ok(SitePolicy { policy, data, rows })
     }
@@ -185,8 +185,8 @@ impl SitePolicy {
             Some(folder.filter(|_| source.as_os_str() != "-").map_or(source.to_owned(), |folder| folder.join(source)))
         };
         let [list, persons] = [UNUSABLE, PERSONS].map(|ending| beside.map(|of| of.with_added_extension(ending)));
-        if let (None, Some(_)) = (data, &self.rows.answerer) {
-            let (data, answerer) = (PathBuf::new(), self.rows.answerer.clone());
+        if let (None, Some(command)) = (data, self.rows.command()) {
+            let (data, answerer) = (PathBuf::new(), Some(command));
             return Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer });
         }
         let Some(data) = data.map(Path::to_owned).or_else(stated) else {
@@ -266,7 +266,7 @@ impl Serialize for SitePolicy {
             map.serialize_entry(name, &value)?;
         }
         if *self.rows != RowRules::default() {
-            map.serialize_entry("rows", &RowsPart::of(&self.rows))?;
+            map.serialize_entry("rows", &*self.rows)?;
         }
         map.end()
     }
@@ -309,7 +309,7 @@ mod tests {
         let own = policy(text).unwrap();
         assert_eq!(policy(&toml::to_string(&own).unwrap()).unwrap(), own);
         assert_eq!(own.rows.precision, crate::release::Precision::Single);
-        assert_eq!((own.rows.persons.as_ref().map(|of| of.rows), own.policy.rows_per_person), (Some(1), Some(1)));
+        assert_eq!((own.rows.rows_per_person, own.policy.rows_per_person), (Some(1), Some(1)));
         assert_eq!((own.rows.memory, own.rows.columns["age"].as_str()), (Some(512 << 20), "Alter in Jahren"));
         assert_eq!(json!(own)["rows"]["units"]["weight"]["factor"], 0.453_592_37);
         let from = own.rows_from(None, Some(Path::new("a/site.toml")), Some(Path::new("a/b.key"))).unwrap();

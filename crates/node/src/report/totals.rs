@@ -59,7 +59,7 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
         ));
     }
     if !work.categorical.is_empty() && work.recipe.noise.is_none() {
-        let one = match work.recipe.algorithm.sums_groups() {
+        let one = match !work.recipe.algorithm.traits().shares_rows {
             true => "; a category of one row in it shows as a count of one",
             false => "",
         };

@@ -24,16 +24,15 @@ use veilsum_proto::{
 use super::{
     config::{Party, returning},
     door::{Door, LinkEvent, Outgoing},
-    notice::{Heard, Notice},
+    notice::{Heard, Notice, What},
     progress::{Awaited, Progress},
     reception::{Entrance, Opened},
     system_rng,
 };
 use crate::{
     app_messages,
-    carrier::{self, Credentials},
     error::Failure,
-    store::{Journal, Said, openings_to_bytes},
+    store::{HubJournal, Said, openings_to_bytes},
     traffic::Traffic,
 };
 
@@ -105,7 +104,7 @@ pub struct AggregatorHost {
     put_off: VecDeque<aggregator::Event>,
     started: Instant,
     session: Hash,
-    journal: Option<Journal<aggregator::Record>>,
+    pub(super) journal: HubJournal,
     /// Totals that a process before this one had.
     pub known: usize,
     /// Whether a process before this one had a deck.
@@ -128,18 +127,12 @@ impl AggregatorHost {
     /// # Errors
     /// `CarrierError` where the port cannot be opened; `Error` where the configuration does not fit.
     pub async fn open(config: HostConfig, entrance: Entrance) -> Result<AggregatorHost, Failure> {
-        let credentials = Credentials::from_seed(&config.party.identity.seed())?;
-        let allowed = carrier::only(config.party.federation.roster.members().map(|m| m.key.0).collect());
         let (sender, events) = mpsc::channel(1024);
         let door = Door::new(config.party.clone(), config.role, sender);
-        let entrance = Opened::new(entrance, door, &*config.party.carrier, &credentials, allowed).await?;
+        let entrance = Opened::new(entrance, door, &config.party).await?;
         let started = Instant::now();
         let session = config.party.session(config.role);
-        let (journal, records) = match &config.state {
-            Some(folder) => Journal::<aggregator::Record>::of(folder, &session)
-                .map(|(journal, records)| (Some(journal), records))?,
-            None => (None, Vec::new()),
-        };
+        let (journal, records) = HubJournal::open(config.state.as_deref(), &session)?;
         let begun = records.iter().any(aggregator::Record::is_deck);
         let machine = machine(&config, begun);
         let known = records.iter().filter(|r| r.is_total()).count();
@@ -179,9 +172,7 @@ impl AggregatorHost {
     /// # Errors
     /// A [`Failure`] where the journal cannot be emptied.
     pub(super) fn begin_anew(&mut self) -> Result<(), Failure> {
-        if let Some(journal) = &mut self.journal {
-            journal.rewrite(&[])?;
-        }
+        self.journal.clear()?;
         self.aggregator = Aggregator::new(machine(&self.config, false), Millis(0), &mut system_rng())?;
         (self.known, self.begun, self.said) = (0, false, unsaid(&self.config));
         self.standing = None;
@@ -321,11 +312,6 @@ impl AggregatorHost {
         sites.iter().map(|s| self.config.party.name_of(PartyId::Site(*s))).collect()
     }
 
-    /// Sites that have a link now.
-    pub fn connected(&self) -> usize {
-        self.peers.keys().filter(|p| matches!(p, PartyId::Site(_))).count()
-    }
-
     /// Asks the cohort; the total comes as an event.
     pub fn ask(&mut self, query: Vec<u8>, words: usize) {
         let now = self.now();
@@ -442,17 +428,24 @@ impl AggregatorHost {
     fn frame_of_round(&mut self, event: LinkEvent, frames: &mut Vec<FromSite>) -> Option<LinkEvent> {
         match event {
             LinkEvent::Frame { party: PartyId::Site(from), id, bytes, room } if is_of_round(&bytes) => {
-                let party = PartyId::Site(from);
-                if self.peers.get(&party).is_some_and(|p| p.id == id) {
-                    self.traffic.sent(&self.config.party.name_of(party), &bytes);
-                    self.config.party.bytes.received(bytes.len());
-                    self.config.party.received(party, &bytes);
+                if self.is_heard(PartyId::Site(from), id, &bytes) {
                     frames.push((from, bytes, room));
                 }
                 None
             }
             other => Some(other),
         }
+    }
+
+    /// Notes a frame of a party; false where it came over a link that is not its any more.
+    fn is_heard(&mut self, party: PartyId, id: u64, bytes: &[u8]) -> bool {
+        let heard = self.peers.get(&party).is_some_and(|peer| peer.id == id);
+        if heard {
+            self.traffic.sent(&self.config.party.name_of(party), bytes);
+            self.config.party.bytes.received(bytes.len());
+            self.config.party.received(party, bytes);
+        }
+        heard
     }
 
     fn hear(&mut self, frames: &mut Vec<FromSite>) {
@@ -489,13 +482,8 @@ impl AggregatorHost {
                 None
             }
             LinkEvent::Frame { party, id, bytes, room: _room } => {
-                if self.peers.get(&party).is_none_or(|p| p.id != id) {
-                    return None;
-                }
-                self.traffic.sent(&self.config.party.name_of(party), &bytes);
-                self.config.party.bytes.received(bytes.len());
-                self.config.party.received(party, &bytes);
-                let kind = message::kind_of(&bytes)?;
+                let heard = self.is_heard(party, id, &bytes);
+                let kind = message::kind_of(&bytes).filter(|_| heard)?;
                 Some(HostEvent::Control { from: party, kind, bytes })
             }
         }
@@ -504,7 +492,7 @@ impl AggregatorHost {
     fn up(&mut self, party: PartyId, id: u64, over: &'static str, frames: mpsc::Sender<Outgoing>) {
         // A newer link replaces an older one whose other end is gone; its sender is dropped here and ends it.
         self.peers.insert(party, Peer { id, frames });
-        self.heard.insert(party, Heard::connected());
+        self.heard.insert(party, Heard::now(What::Connected, ""));
         let name = self.config.party.name_of(party);
         self.config.party.tell(Progress::Came { party: name, over });
         self.stand_towards(party);
@@ -516,7 +504,7 @@ impl AggregatorHost {
             return false;
         }
         self.peers.remove(&party);
-        self.heard.insert(party, Heard::left(why));
+        self.heard.insert(party, Heard::now(What::Left, why));
         let name = self.config.party.name_of(party);
         self.config.party.tell(Progress::Left { party: name, why: why.into() });
         true
@@ -524,7 +512,7 @@ impl AggregatorHost {
 
     fn turned_away(&mut self, party: PartyId, why: &str) {
         if !self.is_connected(party) {
-            self.heard.insert(party, Heard::turned_away(why));
+            self.heard.insert(party, Heard::now(What::TurnedAway, why));
             let party = self.config.party.name_of(party);
             self.config.party.tell(Progress::TurnedAway { party, why: why.into() });
         }
@@ -532,9 +520,7 @@ impl AggregatorHost {
 
     /// The run is over for good: there is nothing to take up.
     pub fn forget(&mut self) {
-        if let Some(journal) = &mut self.journal
-            && let Err(e) = journal.rewrite(&[])
-        {
+        if let Err(e) = self.journal.clear() {
             tracing::warn!("{e}; remove it before the next run");
         }
     }

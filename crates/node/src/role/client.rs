@@ -6,11 +6,11 @@ use tokio::{
     sync::watch,
     task::{AbortHandle, JoinHandle},
 };
-use veilsum_proto::roster::PartyId;
+use veilsum_proto::{journal::Record, roster::PartyId};
 
 pub use super::config::{ClientConfig, ClientReport, Step, Vanish};
 use super::{
-    hand,
+    hand::{self, Hand},
     keeper::Keeper,
     progress::Progress,
     site_session::{SiteSession, Stop},
@@ -35,15 +35,15 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         ));
     }
     if config.rows.rows() > config.party.federation.terms.max_rows {
-        return Err(question::RoundError::TooManyRows { max_rows: config.party.federation.terms.max_rows }.into());
+        return Err(question::too_many_rows(config.party.federation.terms.max_rows));
     }
     config.party.tell(status::begins(&config.party, config.party.federation.whoami(&config.party.identity)?));
     let (stop, stopped) = watch::channel(Stop::Not);
     // What the one conversation lays down for the other.
-    let (to_intermediary, to_coordinator) = hand::link(hand::PATIENCE);
+    let hand = Hand::new(hand::PATIENCE);
     let keeper = Keeper::open(&config)?;
-    let count = SiteSession::new(&config, PartyId::Intermediary, to_intermediary, keeper.clone())?;
-    let cluster = SiteSession::new(&config, PartyId::Coordinator, to_coordinator, keeper.clone())?;
+    let count = SiteSession::new(&config, PartyId::Intermediary, hand.clone(), keeper.clone())?;
+    let cluster = SiteSession::new(&config, PartyId::Coordinator, hand, keeper.clone())?;
     let mut counting = Some(tokio::spawn(count.run(stopped.clone())));
     let mut clustering = Some(tokio::spawn(cluster.run(stopped)));
     let _guard = AbortOnDrop([&counting, &clustering].map(|t| t.as_ref().map(JoinHandle::abort_handle)));
@@ -129,7 +129,7 @@ pub fn blamed(failure: Failure, cause: &Failure) -> Failure {
 /// lost its line before and kept its journal to come back with.
 fn empty_the_other(config: &ClientConfig) -> Result<(), Failure> {
     let Some(folder) = &config.state else { return Ok(()) };
-    let journal = |aggregator| Journal::open(folder, &config.party.session(aggregator));
+    let journal = |aggregator| Journal::<Record>::open(folder, &config.party.session(aggregator));
     // One that cannot be opened is damaged, and was refused before.
     let (Ok((_, left)), Ok((mut other, kept))) = (journal(PartyId::Coordinator), journal(PartyId::Intermediary)) else {
         return Ok(());

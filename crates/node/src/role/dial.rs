@@ -232,8 +232,11 @@ fn why(e: &CarrierError) -> String {
     }
 }
 
-enum Attempt {
+/// How an attempt to reach somebody ended.
+pub(super) enum Attempt {
+    /// Another one may do.
     Again(CarrierError),
+    /// None will.
     Final(Failure),
 }
 
@@ -260,14 +263,8 @@ impl From<CarrierError> for Attempt {
 
 /// The failure with which this party ends because `who` ended the run.
 pub fn aborted(who: &str, aborted: &Aborted) -> Failure {
-    let code = match aborted.code {
-        c if c == Code::Quorum as u8 => Code::Quorum,
-        c if c == Code::Input as u8 => Code::Input,
-        c if c == Code::Policy as u8 => Code::Policy,
-        c if c == Code::Peer as u8 => Code::Peer,
-        c if c == Code::Network as u8 => Code::Network,
-        _ => Code::Denied,
-    };
+    let known = [Code::Quorum, Code::Input, Code::Policy, Code::Peer, Code::Network];
+    let code = known.into_iter().find(|code| *code as u8 == aborted.code).unwrap_or(Code::Denied);
     Failure::new(
         code,
         format!("{who} ended the run: {}", clean(&aborted.why)),

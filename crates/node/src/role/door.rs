@@ -1,9 +1,9 @@
 //! Who comes in at an aggregator: greets each link, gives one place a party, and moves the frames of those who have one.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{HashMap, hash_map::Entry},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -19,8 +19,9 @@ use veilsum_proto::{
 use super::config::Party;
 use crate::{
     app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
-    carrier::{CarrierError, Link, LinkHandle, LinkReceiver, LinkSender, Listener},
+    carrier::{CarrierError, LinkHandle, LinkReceiver, LinkSender, PeerKey},
     egress::Egress,
+    store::held,
 };
 
 /// Frames that may wait for one slow link; more are dropped and sent again later.
@@ -29,8 +30,6 @@ const QUEUE: usize = 64;
 const ROOM: usize = 256 << 10;
 /// A peer that takes longer over one frame loses its link.
 const SEND_LIMIT: Duration = Duration::from_secs(30);
-/// A peer that has connected must greet within this time.
-const HELLO_LIMIT: Duration = Duration::from_secs(10);
 /// How long the last frames may take to be acknowledged.
 pub(super) const FINISH_LIMIT: Duration = Duration::from_secs(5);
 
@@ -63,8 +62,7 @@ pub(super) struct Door {
     role: PartyId,
     events: mpsc::Sender<LinkEvent>,
     room: Arc<Semaphore>,
-    /// The link of each party, by its number.
-    here: Mutex<BTreeMap<PartyId, (u64, LinkHandle)>>,
+    places: Places,
     /// Links so far.
     links: AtomicU64,
 }
@@ -74,72 +72,66 @@ impl Door {
     pub(super) fn new(party: Party, role: PartyId, events: mpsc::Sender<LinkEvent>) -> Door {
         let (roster, plan) = (party.federation.roster.hash(), party.federation.terms.hash());
         let hello = Hello { roster, plan, software: SOFTWARE.into() };
-        let (room, here) = (Arc::new(Semaphore::new(ROOM)), Mutex::default());
-        Door { party, hello, role, events, room, here, links: AtomicU64::new(0) }
+        let room = Arc::new(Semaphore::new(ROOM));
+        Door { party, hello, role, events, room, places: Places::default(), links: AtomicU64::new(0) }
     }
+}
 
-    /// [APP-1]: a place for the link of this number; nothing where the party has another one whose other end answers.
-    async fn place(&self, party: PartyId, id: u64, handle: &LinkHandle) -> Option<Place<'_>> {
+/// Whose link is which: a key has one.
+#[derive(Default)]
+pub(super) struct Places(Mutex<HashMap<PeerKey, LinkHandle>>);
+
+/// What somebody is told whose key is in use.
+pub(super) const TAKEN: &str = "another process with your key is connected, and answers: a key is for one process. Stop that one \
+                                before you start this one";
+
+impl Places {
+    /// [APP-1]: takes the place of the link's key, unless another process with it has one and answers.
+    pub(super) async fn take(&self, link: &LinkHandle) -> bool {
         loop {
-            let there = match self.here().entry(party) {
+            let older = match self.links().entry(link.peer()) {
                 Entry::Occupied(there) => there.get().clone(),
                 Entry::Vacant(free) => {
-                    free.insert((id, handle.clone()));
-                    return Some(Place { door: self, party, id });
+                    free.insert(link.clone());
+                    return true;
                 }
             };
-            if there.1.answers().await {
-                return None;
+            if older.answers().await {
+                return false;
             }
-            self.clear(party, there.0);
+            self.leave(&older);
         }
     }
 
-    fn clear(&self, party: PartyId, id: u64) {
-        let mut here = self.here();
-        if here.get(&party).is_some_and(|(there, _)| *there == id) {
-            here.remove(&party);
+    /// Takes it, whoever has it; gives back the link that had it.
+    pub(super) fn replace(&self, link: &LinkHandle) -> Option<LinkHandle> {
+        self.links().insert(link.peer(), link.clone())
+    }
+
+    /// Whether it is this link's.
+    pub(super) fn has(&self, link: &LinkHandle) -> bool {
+        self.links().get(&link.peer()).is_some_and(|there| there.is_same(link))
+    }
+
+    /// The link is over.
+    pub(super) fn leave(&self, link: &LinkHandle) {
+        let mut links = self.links();
+        if links.get(&link.peer()).is_some_and(|there| there.is_same(link)) {
+            links.remove(&link.peer());
         }
     }
 
-    fn here(&self) -> MutexGuard<'_, BTreeMap<PartyId, (u64, LinkHandle)>> {
-        self.here.lock().unwrap_or_else(PoisonError::into_inner)
+    fn links(&self) -> MutexGuard<'_, HashMap<PeerKey, LinkHandle>> {
+        held(&self.0)
     }
 }
 
 /// A party's place, for as long as its link lasts.
-struct Place<'a> {
-    door: &'a Door,
-    party: PartyId,
-    id: u64,
-}
+struct Place<'a>(&'a Places, LinkHandle);
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.door.clear(self.party, self.id);
-    }
-}
-
-/// Runs for as long as the listener, and greets each link in a task of its own.
-pub(super) async fn accept(mut listener: Listener, door: Arc<Door>) {
-    loop {
-        match listener.accept().await {
-            Ok(link) => drop(tokio::spawn(come_in(link, door.clone()))),
-            Err(e) => {
-                tracing::error!("the listener is closed: {e}");
-                return;
-            }
-        }
-    }
-}
-
-/// Waits for a link's first frame.
-async fn come_in(link: Link, door: Arc<Door>) {
-    let handle = link.handle();
-    let (sender, mut receiver) = link.split();
-    match tokio::time::timeout(HELLO_LIMIT, receiver.recv()).await {
-        Ok(Ok(Some(first))) => greet(Visit { handle, sender, receiver, first }, door).await,
-        _ => tracing::warn!("somebody connected and did not greet"),
+        self.0.leave(&self.1);
     }
 }
 
@@ -168,10 +160,8 @@ pub(super) async fn greet(visit: Visit, door: Arc<Door>) {
         Ok(_) if party == door.role => Err("this is the identity of the party you dialled".into()),
         // [APP-9]: it takes no place, and whoever has one keeps it.
         Ok(_) if knocks => Ok(None),
-        Ok(_) => door.place(party, id, &handle).await.map(Some).ok_or_else(|| {
-            "another process with your key is connected, and answers: a key is for one process. Stop that one before you start this one"
-                .to_owned()
-        }),
+        Ok(_) if door.places.take(&handle).await => Ok(Some(Place(&door.places, handle.clone()))),
+        Ok(_) => Err(TAKEN.to_owned()),
     };
     let over = handle.over();
     drop(handle);

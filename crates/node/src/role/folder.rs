@@ -38,44 +38,42 @@ impl State {
             Ok(text) => state.schema = text,
             Err(failure) => state.unusable = Some(failure.message),
         }
-        if let Some(run) = list.run.clone().filter(|run| run.ended.is_none()) {
-            match of_run(folder, &run) {
-                Ok((roster, plan)) => (state.roster, state.plan) = (Some(roster), Some(plan)),
-                Err(failure) => state.unusable = Some(failure.message),
-            }
-            state.rekeys = state.roster.iter().flat_map(RosterDocument::rekeys).cloned().collect();
-            state.list = Some(list);
-            return Ok(state);
-        }
-        let (roster, plan) = (folder.join("roster.toml"), folder.join("plan.toml"));
-        if roster.exists() {
-            match documents::load_roster_document(&roster) {
-                // The list has the keys with which its guests came. While somebody is invited, the last roster is in force.
-                Ok(document)
-                    if list
-                        .roster()
-                        .is_none_or(|agreed| document.signed.roster == rekeyed(&agreed, document.rekeys())) =>
-                {
-                    state.roster = Some(document);
-                }
-                Ok(document) => {
-                    state.unusable = Some("roster.toml is not the roster of those who were let in".into());
-                    state.rekeys = document.rekeys().cloned().collect();
-                }
-                Err(failure) => state.unusable = Some(failure.message),
-            }
-        }
-        if let Some(document) = &state.roster {
-            state.rekeys = document.rekeys().cloned().collect();
-        }
-        if state.roster.is_some() && plan.exists() {
-            match documents::load_signed(&roster, &plan) {
-                Ok((_, plan)) => state.plan = Some(plan),
-                Err(failure) => state.unusable = Some(failure.message),
-            }
+        if let Err(failure) = state.read_documents(folder, &list) {
+            state.unusable = Some(failure.message);
         }
         state.list = Some(list);
         Ok(state)
+    }
+
+    /// As far as they can be used.
+    fn read_documents(&mut self, folder: &Path, list: &GuestList) -> Result<(), Failure> {
+        let run = list.run.as_ref().filter(|run| run.ended.is_none());
+        let roster = run.map_or_else(|| folder.to_owned(), |run| folder_of(folder, run)).join("roster.toml");
+        let plan = roster.with_file_name("plan.toml");
+        if run.is_none() && !roster.exists() {
+            return Ok(());
+        }
+        let document = documents::load_roster_document(&roster)?;
+        if let Some(run) = run {
+            let (_, signed) = documents::load_signed(&roster, &plan)?;
+            if signed.terms.hash() != run.plan {
+                let kept = folder_of(folder, run);
+                let what = format!("{}: this is not the plan of run {}", kept.display(), run.number);
+                return Err(Failure::input(what, "put it back, or end the run: veilsum plan stop"));
+            }
+            self.plan = Some(signed);
+        }
+        self.rekeys = document.rekeys().cloned().collect();
+        // The list has the keys with which its guests came. While somebody is invited, the last roster is in force.
+        let agreed = list.roster().filter(|_| run.is_none());
+        if agreed.is_some_and(|agreed| document.signed.roster != rekeyed(&agreed, document.rekeys())) {
+            return Err(Failure::input("roster.toml is not the roster of those who were let in", "approve it anew"));
+        }
+        self.roster = Some(document);
+        if run.is_none() && plan.exists() {
+            self.plan = Some(documents::load_signed(&roster, &plan)?.1);
+        }
+        Ok(())
     }
 
     /// The hashes of what there is to have.
@@ -110,18 +108,6 @@ impl State {
     pub(super) fn guest(&self, is: impl Fn(&&Guest) -> bool) -> Option<&Guest> {
         self.list.as_ref()?.guests.iter().find(is)
     }
-}
-
-/// Roster and plan of a run, as they were when it was begun.
-fn of_run(folder: &Path, run: &Run) -> Result<(RosterDocument, SignedTerms), Failure> {
-    let kept = folder_of(folder, run);
-    let roster = kept.join("roster.toml");
-    let (_, plan) = documents::load_signed(&roster, kept.join("plan.toml"))?;
-    if plan.terms.hash() != run.plan {
-        let what = format!("{}: this is not the plan of run {}", kept.display(), run.number);
-        return Err(Failure::input(what, "put it back, or end the run: veilsum plan stop"));
-    }
-    Ok((documents::load_roster_document(&roster)?, plan))
 }
 
 /// Where a run's roster, plan and result lie.

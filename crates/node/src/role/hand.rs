@@ -14,80 +14,58 @@ use crate::{
 /// How long a site waits for one aggregator to have done what the other asks about.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The link, at both ends; nothing is laid down yet.
-pub(super) fn link(patience: Duration) -> (Hand, Hand) {
-    let (says, told) = watch::channel(None);
-    let (lays, laid) = watch::channel(None);
-    (Hand::Intermediary { says, laid, patience }, Hand::Coordinator { lays, told, patience })
-}
-
-/// One end of the link.
-pub(super) enum Hand {
-    /// That of the conversation with the intermediary.
-    Intermediary {
-        /// Its word.
-        says: watch::Sender<Option<CountReady>>,
-        /// The final centres that it asks about.
-        laid: watch::Receiver<Option<Batch>>,
-        /// How long these are waited for.
-        patience: Duration,
-    },
-    /// That of the conversation with the coordinator.
-    Coordinator {
-        /// The final centres.
-        lays: watch::Sender<Option<Batch>>,
-        /// The intermediary's word.
-        told: watch::Receiver<Option<CountReady>>,
-        /// How long it is waited for.
-        patience: Duration,
-    },
+/// The link; nothing is laid down yet.
+#[derive(Clone)]
+pub(super) struct Hand {
+    /// The intermediary's word.
+    word: watch::Sender<Option<CountReady>>,
+    /// The final centres that it asks about.
+    centres: watch::Sender<Option<Batch>>,
+    /// How long either is waited for.
+    patience: Duration,
 }
 
 impl Hand {
+    pub(super) fn new(patience: Duration) -> Hand {
+        Hand { word: watch::Sender::new(None), centres: watch::Sender::new(None), patience }
+    }
+
     /// The intermediary says that the floor is reached.
     pub(super) fn say(&self, word: CountReady) {
-        if let Hand::Intermediary { says, .. } = self {
-            says.send_replace(Some(word));
-        }
+        self.word.send_replace(Some(word));
     }
 
     /// Over whom the floor is reached in this run of the coordinator ([APP-2]); waits for the word.
     ///
     /// # Errors
     /// A sentence for the site's operator.
-    pub(super) async fn counted(&mut self, run: Hash) -> Result<Vec<u16>, String> {
-        let Hand::Coordinator { told, patience, .. } = self else {
-            return Err("it is the intermediary that counts".into());
-        };
-        let of_run = |word: &Option<CountReady>| word.as_ref().is_some_and(|word| word.run == run);
-        match timeout(*patience, told.wait_for(of_run)).await {
-            Ok(Ok(word)) => Ok(word.as_ref().map(|word| word.cohort.clone()).unwrap_or_default()),
-            _ => Err("the coordinator asks before the intermediary has said that the rows of this run reach the plan's floor [APP-2]"
-                .into()),
-        }
+    pub(super) async fn counted(&self, run: Hash) -> Result<Vec<u16>, String> {
+        let word = laid(&self.word, |word| word.run == run, self.patience).await;
+        word.map(|word| word.cohort).ok_or_else(|| {
+            "the coordinator asks before the intermediary has said that the rows of this run reach the plan's floor [APP-2]".into()
+        })
     }
 
     /// The final centres that the intermediary will ask about; none where another run begins ([KEX-9]).
     pub(super) fn lay(&self, batch: Option<Batch>) {
-        if let Hand::Coordinator { lays, .. } = self {
-            lays.send_replace(batch);
-        }
+        self.centres.send_replace(batch);
     }
 
     /// [APP-5]: what the coordinator laid before this site, once it has.
     ///
     /// # Errors
     /// A sentence for the site's operator.
-    pub(super) async fn held(&mut self, digest: Hash) -> Result<Batch, String> {
-        let Hand::Intermediary { laid, patience, .. } = self else {
-            return Err("the coordinator does not judge".into());
-        };
-        let fits = |laid: &Option<Batch>| laid.as_ref().is_some_and(|batch| question::digest(batch) == digest);
-        match timeout(*patience, laid.wait_for(fits)).await {
-            Ok(Ok(laid)) => laid.clone().ok_or_else(|| "nothing was laid before this site".into()),
-            _ => Err("the coordinator did not lay before this site what the intermediary asks about".into()),
-        }
+    pub(super) async fn held(&self, digest: Hash) -> Result<Batch, String> {
+        let centres = laid(&self.centres, |batch| question::digest(batch) == digest, self.patience).await;
+        centres.ok_or_else(|| "the coordinator did not lay before this site what the intermediary asks about".into())
     }
+}
+
+/// What fits, once it is there.
+async fn laid<T: Clone>(from: &watch::Sender<Option<T>>, fits: impl Fn(&T) -> bool, patience: Duration) -> Option<T> {
+    let mut laid = from.subscribe();
+    let laid = timeout(patience, laid.wait_for(|laid| laid.as_ref().is_some_and(&fits))).await;
+    laid.ok()?.ok()?.clone()
 }
 
 /// [APP-2]: whether the intermediary counted all sites that the coordinator asks. They are whole blocks, as the release rule sees to
@@ -110,8 +88,8 @@ mod tests {
 
     const RUN: Hash = Hash([1; 32]);
 
-    fn ends() -> (Hand, Hand) {
-        link(Duration::from_millis(20))
+    fn hand() -> Hand {
+        Hand::new(Duration::from_millis(20))
     }
 
     fn batch() -> Batch {
@@ -121,7 +99,8 @@ mod tests {
     /// [APP-2]: the coordinator is answered after the intermediary's word for its run, and over the sites of that word.
     #[tokio::test]
     async fn app_2_the_coordinator_is_answered_after_the_count_and_over_its_sites() {
-        let (intermediary, mut coordinator) = ends();
+        let hand = hand();
+        let (intermediary, coordinator) = (hand.clone(), hand);
         assert!(coordinator.counted(RUN).await.unwrap_err().contains("asks before"));
         // The word of another run of the coordinator.
         intermediary.say(CountReady { run: Hash([2; 32]), cohort: vec![0, 1, 2, 3] });
@@ -140,7 +119,8 @@ mod tests {
     /// [APP-5], [KEX-9]: the intermediary is answered what the coordinator laid down, and nothing of a run before.
     #[tokio::test]
     async fn app_5_what_is_judged_was_laid_down_in_this_run() {
-        let (mut intermediary, coordinator) = ends();
+        let hand = hand();
+        let (intermediary, coordinator) = (hand.clone(), hand);
         let digest = question::digest(&batch());
         assert!(intermediary.held(digest).await.unwrap_err().contains("did not lay"));
         coordinator.lay(Some(batch()));

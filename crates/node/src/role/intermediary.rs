@@ -7,8 +7,6 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    path::Path,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -26,19 +24,17 @@ use super::{
     dial::{self, Line},
     notice::Notice,
     progress::Progress,
+    server::with_reasons,
     status, stop,
     validity_oracle::judge,
 };
 use crate::{
-    app_messages::{
-        Aborted, CentreDistances, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest,
-        clean,
-    },
-    cost::{slots_of, some_of},
+    app_messages::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
+    carrier::CarrierError,
+    cost::slots_of,
     error::{Code, Failure},
     plan::Judge,
     question::Question,
-    store::counting::{self, Counting},
     traffic::Traffic,
 };
 
@@ -66,6 +62,8 @@ pub struct Counted {
 
 /// How the conversation ended without a count.
 enum End {
+    /// The coordinator began another run.
+    Another(Count),
     /// The coordinator was interrupted, and its run may be taken up.
     Interrupted(Failure),
     /// Otherwise.
@@ -103,7 +101,7 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     // Nobody's rows are counted for a coordinator that is not there. Sites may come before it, and wait.
     let patience = Duration::from_millis(config.timing.join);
     let dialled = tokio::select! {
-        link = dial(&config, patience) => link,
+        link = Coordinator::dial(&config, patience) => link,
         code = stop::told() => Err(stop::failure(code, AFTERWARDS)),
         never = hub.let_in() => match never {},
     };
@@ -124,9 +122,12 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
         Ok(counted) => Ok(counted),
         // It hangs up and tells nobody that the run is over: another process goes on.
         Err(End::Interrupted(failure)) => {
-            link.finish().await;
+            link.line.finish().await;
             hub.close(|_| None).await;
             return Err(failure);
+        }
+        Err(End::Another(_)) => {
+            Err(Failure::new(Code::Internal, "a run was left", "this is a defect, please report it"))
         }
         Err(End::Failed(failure)) => Err(hub.broken.take().unwrap_or(failure)),
     };
@@ -134,16 +135,13 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
         Ok(_) => (Kind::Finished, veilsum_proto::codec::encode(&Finished::default())),
         Err(failure) => {
             let aborted = Aborted { code: failure.code as u8, why: clean(&failure.message) };
-            link.tell(Kind::Aborted, &aborted).await;
+            link.line.tell(Kind::Aborted, &aborted).await;
             (Kind::Aborted, veilsum_proto::codec::encode(&aborted))
         }
     };
-    link.finish().await;
+    link.line.finish().await;
     if result.as_ref().err().is_none_or(|failure| Code::ends_a_run(failure.code as u8)) {
         hub.forget();
-        if let Some(folder) = &config.state {
-            counting::forget(folder, &hub.session());
-        }
     }
     let traffic = hub.close(|_| Some(last.clone())).await;
     result.map(|mut counted| {
@@ -152,91 +150,36 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     })
 }
 
-async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, Failure> {
-    Line::connect(&config.party, PartyId::Coordinator, &config.coordinator, patience).await
-}
-
-/// What is counted for, here and beside the journal.
-struct Kept<'a> {
-    counting: Mutex<Counting>,
-    place: Option<(&'a Path, Hash)>,
-}
-
-impl Kept<'_> {
-    fn counting(&self) -> MutexGuard<'_, Counting> {
-        self.counting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn run(&self) -> Hash {
-        self.counting().run
-    }
-
-    /// What this process, or one before it, was asked to judge.
-    fn judged(&self) -> Option<JudgeRequest> {
-        self.counting().judged.clone()
-    }
-
-    /// [APP-5]: whether this is the question that is judged in this run: the first that is asked, which is on disk before a site is
-    /// asked for it. None is taken once the count has left, which would show the rows of the sites that a verdict leaves out.
-    fn takes(&self, request: &JudgeRequest) -> Result<bool, Failure> {
-        if let Some(before) = self.judged() {
-            return Ok(before == *request);
-        }
-        if self.counting().handed {
-            return Ok(false);
-        }
-        self.keep(|counting| counting.judged = Some(request.clone()))?;
-        tracing::info!("the coordinator asks to have its result judged");
-        Ok(true)
-    }
-
-    /// What sites handed over to judge by.
-    fn distances(&self) -> Option<CentreDistances> {
-        self.counting().distances.clone()
-    }
-
-    /// Changes it, here and on disk.
-    fn keep(&self, change: impl FnOnce(&mut Counting)) -> Result<(), Failure> {
-        let mut counting = self.counting();
-        change(&mut counting);
-        self.place.as_ref().map_or(Ok(()), |(folder, session)| counting::save(&counting, folder, session))
-    }
-}
-
 /// Counts for the coordinator's run, and anew where it begins another one.
-async fn of_runs(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, End> {
-    let place = config.state.as_deref().map(|folder| (folder, hub.session()));
-    let mut before = place.and_then(|(folder, session)| counting::load(folder, &session));
+async fn of_runs(
+    hub: &mut AggregatorHost,
+    link: &mut Coordinator<'_>,
+    config: &IntermediaryConfig,
+) -> Result<Counted, End> {
     let mut count = told_to_count(hub, link, config).await?;
     loop {
-        let counting = match before.take().filter(|before| before.run == count.run) {
-            Some(before) => before,
-            // A journal that is of another run, or of none that is known.
-            None => {
-                hub.begin_anew()?;
-                Counting { run: count.run, judged: None, distances: None, handed: false }
-            }
-        };
-        let kept = Kept { counting: Mutex::new(counting), place };
-        kept.keep(|_| {})?;
-        match of_run(hub, link, config, &kept, count.cohort).await? {
-            Ok(counted) => return Ok(counted),
-            Err(another) => count = another,
+        // A journal that is of another run, or of none that is known.
+        if hub.journal.counting.run != count.run {
+            hub.begin_anew()?;
+            hub.journal.count(|counting| counting.run = count.run)?;
+        }
+        (link.run, link.later) = (count.run, VecDeque::new());
+        match of_run(hub, link, config, &count.cohort).await {
+            Err(End::Another(another)) => count = another,
+            ended => return ended,
         }
     }
 }
 
-/// What is counted for one run of the coordinator; the word of another one, where that begins.
+/// What is counted for one run of the coordinator.
 async fn of_run(
     hub: &mut AggregatorHost,
-    link: &mut Line,
+    link: &mut Coordinator<'_>,
     config: &IntermediaryConfig,
-    kept: &Kept<'_>,
-    asked: Vec<u16>,
-) -> Result<Result<Counted, Count>, End> {
-    let (mut values, mut cohort) = (Vec::new(), Vec::new());
-    // What the coordinator says meanwhile, and what sites hand over before they are asked.
-    let (mut later, mut early) = (VecDeque::new(), BTreeMap::new());
+    asked: &[u16],
+) -> Result<Counted, End> {
+    // What sites hand over before they are asked.
+    let mut early = BTreeMap::new();
     let domain = config.party.federation.work.domain()?;
     let layout = Question::CountRows.layout(&domain, &config.party.federation.form()?)?;
     hub.begin();
@@ -249,35 +192,20 @@ async fn of_run(
     config.party.tell(Progress::Asked { number: 1, of: questions(config), what: Question::CountRows.name(), why });
     hub.ask(Question::CountRows.to_bytes(), layout.words());
     let (mut notice, mut reasons) = (Notice::new(), Vec::new());
-    while cohort.is_empty() {
+    let (values, cohort) = loop {
         let event = tokio::select! {
             event = hub.next(Some(notice.next())) => event,
-            frame = link.recv() => match frame {
-                Ok(Some(bytes)) if message::kind_of(&bytes) == Some(Kind::Count) => {
-                    let count: Count = link.open(&bytes, Kind::Count)?;
-                    if count.run != kept.run() {
-                        return Ok(Err(count));
-                    }
-                    continue;
+            frame = link.line.recv() => {
+                match frame {
+                    Ok(Some(bytes)) => link.put_off(bytes, Kind::Count)?,
+                    gone => link.again(gone, "before the rows were counted").await?,
                 }
-                Ok(Some(bytes)) => {
-                    over(link, config, &bytes)?;
-                    if later.len() < LATER {
-                        later.push_back(bytes);
-                    }
-                    continue;
-                }
-                gone => {
-                    again(link, config, gone, "before the rows were counted").await?;
-                    continue;
-                }
-            },
+                continue;
+            }
         };
         match event {
-            HostEvent::Aggregator(aggregator::Event::Total { values: v, cohort: c, .. }) => (values, cohort) = (v, c),
-            HostEvent::Aggregator(aggregator::Event::Failed(e)) => {
-                return Err(with_the_reasons(e.into(), &reasons).into());
-            }
+            HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
+            HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(with_reasons(e.into(), &reasons).into()),
             HostEvent::Aggregator(event) => {
                 if let aggregator::Event::Lost { site, why } = &event
                     && !matches!(why, Loss::BlockIncomplete(_) | Loss::BlockTooSmall(_))
@@ -289,146 +217,210 @@ async fn of_run(
             HostEvent::Deadline => hub.tell_of_wait(&mut notice),
             HostEvent::Control { from, kind, bytes } => put_by(&mut early, from, kind, bytes),
         }
-    }
+    };
     told_round(config, (1, Question::CountRows.name()), cohort.len());
     let total = layout.decode(&values, cohort.len(), None)?.values.first().copied().unwrap_or(0.0);
     let total = total.max(0.0).round() as u64;
     enough(config, total, cohort.len())?;
     // Where this does not arrive, the coordinator asks for it again, and a site connects again.
-    let counted = CountReady { run: kept.run(), cohort: cohort.clone() };
+    let counted = CountReady { run: link.run, cohort: cohort.clone() };
     hub.stand_by(Kind::CountReady, &counted);
-    link.tell(Kind::CountReady, &counted).await;
+    link.line.tell(Kind::CountReady, &counted).await;
     // The rest of the run is the coordinator's; sites may hang up here in the meantime.
     let mut verdicts: Option<JudgeReply> = None;
     let mut handed: Option<CountReply> = None;
     loop {
         // What a process before this one was asked to judge is judged before the count leaves: the two must cover the same sites.
-        let open = kept.judged().filter(|_| verdicts.is_none());
+        let open = hub.journal.counting.judged.clone().filter(|_| verdicts.is_none());
         if let Some(request) = open {
-            let distances = (kept.distances(), |found: &CentreDistances| {
-                kept.keep(|counting| counting.distances = Some(found.clone()))
-            });
-            let judging = judge(hub, config, &request, (&cohort, total), &early, distances);
-            match meanwhile(judging, link, config, kept, &mut later).await? {
-                Ok(reply) => {
-                    told_round(config, (2, "Judge"), reply.cohort.len());
-                    link.tell(Kind::JudgeReply, &reply).await;
-                    verdicts = Some(reply);
-                }
-                Err(another) => return Ok(Err(another)),
-            }
+            let reply = link.meanwhile(judge(hub, config, &request, (&cohort, total), &early)).await?;
+            told_round(config, (2, "Judge"), reply.cohort.len());
+            link.line.tell(Kind::JudgeReply, &reply).await;
+            verdicts = Some(reply);
         }
-        tokio::select! {
+        let frame = tokio::select! {
             event = hub.next(Some(Instant::now() + Duration::from_secs(3600))) => {
                 match event {
                     HostEvent::Control { from, kind, bytes } => put_by(&mut early, from, kind, bytes),
                     HostEvent::Aggregator(aggregator::Event::Failed(why)) => return Err(why.into()),
                     _ => {}
                 }
+                continue;
             }
-            frame = next_frame(link, &mut later) => match frame {
-                Ok(Some(bytes)) => match message::kind_of(&bytes) {
-                    // A coordinator that took its run up asks again, and gets the same.
-                    Some(Kind::CountRequest) => {
-                        let request: CountRequest = link.open(&bytes, Kind::CountRequest)?;
-                        if handed.is_none() {
-                            // The verdicts say how many rows they cover. Where they cover others than the count, the difference
-                            // would be the rows of those who left.
-                            let of_all = verdicts.as_ref().is_none_or(|reply| reply.cohort == cohort);
-                            let leaves = of_all && request.cohort == cohort;
-                            if leaves {
-                                kept.keep(|counting| counting.handed = true)?;
-                            }
-                            handed = Some(CountReply { total: leaves.then_some(total) });
-                        }
-                        if let Some(reply) = &handed {
-                            link.tell(Kind::CountReply, reply).await;
-                        }
+            frame = link.next() => frame,
+        };
+        let bytes = match frame {
+            Ok(Some(bytes)) => bytes,
+            // The count stands, and the coordinator asks for it again.
+            gone => match link.again(gone, "before its last word").await {
+                Err(_) if handed.is_some() => break,
+                back => {
+                    back?;
+                    continue;
+                }
+            },
+        };
+        match message::kind_of(&bytes) {
+            // A coordinator that took its run up asks again, and gets the same.
+            Some(Kind::CountRequest) => {
+                let request: CountRequest = link.line.open(&bytes, Kind::CountRequest)?;
+                if handed.is_none() {
+                    // The verdicts say how many rows they cover. Where they cover others than the count, the difference would be the
+                    // rows of those who left.
+                    let of_all = verdicts.as_ref().is_none_or(|reply| reply.cohort == cohort);
+                    let leaves = of_all && request.cohort == cohort;
+                    if leaves {
+                        hub.journal.count(|counting| counting.handed = true)?;
                     }
-                    // One question a run, and only where the plan says so.
-                    Some(Kind::JudgeRequest) if config.party.federation.work.judge == Judge::Intermediary => {
-                        let request: JudgeRequest = link.open(&bytes, Kind::JudgeRequest)?;
-                        if !kept.takes(&request)? {
-                            tracing::warn!(
-                                "the coordinator asks to have another question judged, or one after the count; it is one a run, before the \
-                                 count [APP-5]"
-                            );
-                        } else if let Some(reply) = &verdicts {
-                            // A coordinator that took its run up gets the same.
-                            link.tell(Kind::JudgeReply, reply).await;
-                        }
+                    handed = Some(CountReply { total: leaves.then_some(total) });
+                }
+                if let Some(reply) = &handed {
+                    link.line.tell(Kind::CountReply, reply).await;
+                }
+            }
+            // One question a run, and only where the plan says so.
+            Some(Kind::JudgeRequest) if config.party.federation.work.judge == Judge::Intermediary => {
+                let request: JudgeRequest = link.line.open(&bytes, Kind::JudgeRequest)?;
+                if !hub.journal.takes_to_judge(&request)? {
+                    tracing::warn!(
+                        "the coordinator asks to have another question judged, or one after the count; it is one a run, before the \
+                         count [APP-5]"
+                    );
+                } else if let Some(reply) = &verdicts {
+                    // A coordinator that took its run up gets the same.
+                    link.line.tell(Kind::JudgeReply, reply).await;
+                }
+            }
+            // Its last word: nobody asks for the total again.
+            Some(Kind::Finished) if handed.is_some() => {
+                link.line.open::<Finished>(&bytes, Kind::Finished)?;
+                break;
+            }
+            kind => match link.over(&bytes) {
+                Err(End::Another(another)) => return Err(End::Another(another)),
+                // This party's part is done, whatever became of the run.
+                Err(_) if handed.is_some() => break,
+                goes_on => {
+                    goes_on?;
+                    if kind == Some(Kind::Count) {
+                        link.line.tell(Kind::CountReady, &counted).await;
                     }
-                    Some(Kind::Count) => {
-                        let count: Count = link.open(&bytes, Kind::Count)?;
-                        if count.run != kept.run() {
-                            return Ok(Err(count));
-                        }
-                        link.tell(Kind::CountReady, &counted).await;
-                    }
-                    // Its last word: nobody asks for the total again.
-                    Some(Kind::Finished) if handed.is_some() => {
-                        link.open::<Finished>(&bytes, Kind::Finished)?;
-                        break;
-                    }
-                    _ => match over(link, config, &bytes) {
-                        // This party's part is done, whatever became of the run.
-                        Err(_) if handed.is_some() => break,
-                        goes_on => goes_on?,
-                    },
-                },
-                // The count stands, and the coordinator asks for it again.
-                gone => match again(link, config, gone, "before its last word").await {
-                    Err(_) if handed.is_some() => break,
-                    back => back?,
-                },
+                }
             },
         }
     }
     let handed_over = handed.is_some_and(|reply| reply.total.is_some());
-    Ok(Ok(Counted { cohort: hub.names(&cohort), total, handed_over, traffic: Traffic::default() }))
+    Ok(Counted { cohort: hub.names(&cohort), total, handed_over, traffic: Traffic::default() })
 }
 
-/// The verdicts, and what the coordinator says until they are drawn: another run of its ends them, and so does its last word. Where it
-/// is away they are drawn all the same, and told when it is back.
-async fn meanwhile(
-    judging: impl Future<Output = Result<JudgeReply, Failure>>,
-    link: &mut Line,
-    config: &IntermediaryConfig,
-    kept: &Kept<'_>,
-    later: &mut VecDeque<Vec<u8>>,
-) -> Result<Result<JudgeReply, Count>, End> {
-    tokio::pin!(judging);
-    let gone = loop {
-        let bytes = tokio::select! {
-            reply = &mut judging => return Ok(Ok(reply?)),
-            frame = link.recv() => match frame {
-                Ok(Some(bytes)) => bytes,
-                gone => break gone,
-            },
-        };
-        if message::kind_of(&bytes) == Some(Kind::Count) {
-            let count: Count = link.open(&bytes, Kind::Count)?;
-            if count.run != kept.run() {
-                return Ok(Err(count));
+/// The coordinator, at the other end of a line that is dialled again where it breaks.
+struct Coordinator<'a> {
+    config: &'a IntermediaryConfig,
+    line: Line,
+    /// The run that is counted for.
+    run: Hash,
+    /// What it said while something else was done.
+    later: VecDeque<Vec<u8>>,
+}
+
+type Frame = Result<Option<Vec<u8>>, CarrierError>;
+
+impl<'a> Coordinator<'a> {
+    async fn dial(config: &'a IntermediaryConfig, patience: Duration) -> Result<Coordinator<'a>, Failure> {
+        let line = Line::connect(&config.party, PartyId::Coordinator, &config.coordinator, patience).await?;
+        Ok(Coordinator { config, line, run: Hash::default(), later: VecDeque::new() })
+    }
+
+    /// Its next frame, those first that came while something else was done. Cancel-safe.
+    async fn next(&mut self) -> Frame {
+        match self.later.pop_front() {
+            Some(bytes) => Ok(Some(bytes)),
+            None => self.line.recv().await,
+        }
+    }
+
+    /// Keeps a frame for later, unless it is of a kind that is then known or comes again, or ends what is done.
+    fn put_off(&mut self, bytes: Vec<u8>, not: Kind) -> Result<(), End> {
+        self.over(&bytes)?;
+        if message::kind_of(&bytes) != Some(not) && self.later.len() < LATER {
+            self.later.push_back(bytes);
+        }
+        Ok(())
+    }
+
+    /// The verdicts, and what the coordinator says until they are drawn: another run of its ends them, and so does its last word.
+    /// Where it is away they are drawn all the same, and told when it is back.
+    async fn meanwhile(
+        &mut self,
+        judging: impl Future<Output = Result<JudgeReply, Failure>>,
+    ) -> Result<JudgeReply, End> {
+        tokio::pin!(judging);
+        loop {
+            let frame = tokio::select! {
+                reply = &mut judging => return Ok(reply?),
+                frame = self.line.recv() => frame,
+            };
+            match frame {
+                // The same question again is answered with the verdicts.
+                Ok(Some(bytes)) => self.put_off(bytes, Kind::JudgeRequest)?,
+                gone => {
+                    let reply = judging.await?;
+                    self.again(gone, "while the result was judged").await?;
+                    return Ok(reply);
+                }
             }
         }
-        over(link, config, &bytes)?;
-        // The same question again is answered with the verdicts.
-        if message::kind_of(&bytes) != Some(Kind::JudgeRequest) && later.len() < LATER {
-            later.push_back(bytes);
-        }
-    };
-    let reply = judging.await?;
-    again(link, config, gone, "while the result was judged").await?;
-    Ok(Ok(reply))
-}
-
-/// Too few sites: what took each of those away that were here.
-fn with_the_reasons(failure: Failure, reasons: &[String]) -> Failure {
-    if failure.code != Code::Quorum || reasons.is_empty() {
-        return failure;
     }
-    Failure { message: format!("{}; {}", failure.message, some_of(reasons, "; ")), ..failure }
+
+    /// Whether the coordinator says that the run is over.
+    fn over(&self, bytes: &[u8]) -> Result<(), End> {
+        match message::kind_of(bytes) {
+            Some(Kind::Count) => {
+                let count: Count = self.line.open(bytes, Kind::Count)?;
+                if count.run == self.run { Ok(()) } else { Err(End::Another(count)) }
+            }
+            Some(Kind::Aborted) => {
+                let aborted: Aborted = self.line.open(bytes, Kind::Aborted)?;
+                // It hangs up next, and is dialled again.
+                if Code::is_told_to_stop(aborted.code) {
+                    return Ok(());
+                }
+                let failure = dial::aborted(&self.config.party.federation.roster.coordinator.name, &aborted);
+                Err(if Code::ends_a_run(aborted.code) { End::Failed(failure) } else { End::Interrupted(failure) })
+            }
+            Some(Kind::Finished) => {
+                self.line.open::<Finished>(bytes, Kind::Finished)?;
+                Err(End::Failed(Failure::new(
+                    Code::Denied,
+                    "the run ended early, before the rows were counted",
+                    "see the coordinator's message; nothing was handed over",
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Dials a coordinator that is gone again: it may be taking up its run.
+    async fn again(&mut self, gone: Frame, when: &str) -> Result<(), Failure> {
+        let why = self.lost(gone, when);
+        let patience = AGAIN.min(Duration::from_millis(self.config.timing.join));
+        self.line = Coordinator::dial(self.config, patience).await.map_err(|_| why)?.line;
+        Ok(())
+    }
+
+    /// Tells that it is gone.
+    fn lost(&self, gone: Frame, when: &str) -> Failure {
+        let why = match gone {
+            Err(e) => e.to_string(),
+            Ok(None) => "it closed the connection".into(),
+            Ok(Some(_)) => "it sent something out of order".into(),
+        };
+        let why = Failure::new(Code::Network, format!("lost the coordinator {when}: {why}"), "start the run again");
+        tracing::warn!("{}; dialling again", why.message);
+        let to = self.config.party.federation.roster.coordinator.name.clone();
+        self.config.party.tell(Progress::Dialling { to, why: why.message.clone() });
+        why
+    }
 }
 
 /// [APP-2]: whether the plan's floor is reached. Others learn nothing else of the rows.
@@ -466,76 +458,31 @@ fn put_by(early: &mut BTreeMap<PartyId, Vec<u8>>, from: PartyId, kind: Kind, byt
 }
 
 /// [APP-2]: waits for the coordinator's word which sites it is going to ask, and in which run.
-async fn told_to_count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Count, End> {
+async fn told_to_count(
+    hub: &mut AggregatorHost,
+    link: &mut Coordinator<'_>,
+    config: &IntermediaryConfig,
+) -> Result<Count, End> {
     let patience = Duration::from_millis(config.timing.join);
     loop {
         let frame = tokio::select! {
-            frame = link.recv() => frame,
+            frame = link.line.recv() => frame,
             never = hub.let_in() => match never {},
         };
         match frame {
-            Ok(Some(bytes)) if message::kind_of(&bytes) == Some(Kind::Count) => {
-                return Ok(link.open::<Count>(&bytes, Kind::Count)?);
-            }
-            Ok(Some(bytes)) => over(link, config, &bytes)?,
+            Ok(Some(bytes)) => match link.over(&bytes) {
+                Err(End::Another(count)) => return Ok(count),
+                goes_on => goes_on?,
+            },
             gone => {
-                let why = ended(gone, "before it said whose rows to count");
-                told_lost(config, &why);
-                *link = tokio::select! {
-                    link = dial(config, patience) => link?,
+                link.lost(gone, "before it said whose rows to count");
+                link.line = tokio::select! {
+                    link = Coordinator::dial(config, patience) => link?.line,
                     never = hub.let_in() => match never {},
                 };
             }
         }
     }
-}
-
-/// The next frame of the coordinator, those first that came while rows were counted. Cancel-safe.
-async fn next_frame(
-    link: &mut Line,
-    later: &mut VecDeque<Vec<u8>>,
-) -> Result<Option<Vec<u8>>, crate::carrier::CarrierError> {
-    match later.pop_front() {
-        Some(bytes) => Ok(Some(bytes)),
-        None => link.recv().await,
-    }
-}
-
-/// Whether the coordinator says that the run is over.
-fn over(link: &Line, config: &IntermediaryConfig, bytes: &[u8]) -> Result<(), End> {
-    match message::kind_of(bytes) {
-        Some(Kind::Aborted) => {
-            let aborted: Aborted = link.open(bytes, Kind::Aborted)?;
-            // It hangs up next, and is dialled again.
-            if Code::is_told_to_stop(aborted.code) {
-                return Ok(());
-            }
-            let failure = dial::aborted(&config.party.federation.roster.coordinator.name, &aborted);
-            Err(if Code::ends_a_run(aborted.code) { End::Failed(failure) } else { End::Interrupted(failure) })
-        }
-        Some(Kind::Finished) => {
-            link.open::<Finished>(bytes, Kind::Finished)?;
-            Err(End::Failed(Failure::new(
-                Code::Denied,
-                "the run ended early, before the rows were counted",
-                "see the coordinator's message; nothing was handed over",
-            )))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Dials a coordinator that is gone again: it may be taking up its run.
-async fn again(
-    link: &mut Line,
-    config: &IntermediaryConfig,
-    gone: Result<Option<Vec<u8>>, crate::carrier::CarrierError>,
-    when: &str,
-) -> Result<(), Failure> {
-    let why = ended(gone, when);
-    told_lost(config, &why);
-    *link = dial(config, AGAIN.min(Duration::from_millis(config.timing.join))).await.map_err(|_| why)?;
-    Ok(())
 }
 
 /// Its questions: the count, and the validation where it judges.
@@ -545,52 +492,4 @@ fn told_round(config: &IntermediaryConfig, (number, what): (u32, &'static str), 
 
 fn questions(config: &IntermediaryConfig) -> u32 {
     status::questions(&config.party, PartyId::Intermediary)
-}
-
-fn told_lost(config: &IntermediaryConfig, why: &Failure) {
-    tracing::warn!("{}; dialling again", why.message);
-    let to = config.party.federation.roster.coordinator.name.clone();
-    config.party.tell(Progress::Dialling { to, why: why.message.clone() });
-}
-
-fn ended(gone: Result<Option<Vec<u8>>, crate::carrier::CarrierError>, when: &str) -> Failure {
-    let why = match gone {
-        Err(e) => e.to_string(),
-        Ok(None) => "it closed the connection".into(),
-        Ok(Some(_)) => "it sent something out of order".into(),
-    };
-    Failure::new(Code::Network, format!("lost the coordinator {when}: {why}"), "start the run again")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::documents::tests::Folder;
-
-    /// [APP-5]: the question that is judged is one a run, also for a process that was started again, and another run has another.
-    #[test]
-    fn after_a_restart_no_other_question_is_judged_in_the_same_run() {
-        let folder = Folder::new("judged");
-        let session = Hash([3; 32]);
-        let request = |digest| JudgeRequest { digest: Hash([digest; 32]), clusters: vec![2], exponents: vec![1] };
-        let of = |run| {
-            let none = Counting { run: Hash([run; 32]), judged: None, distances: None, handed: false };
-            let before = counting::load(&folder.0, &session).filter(|before| before.run == none.run);
-            Kept { counting: Mutex::new(before.unwrap_or(none)), place: Some((&folder.0, session)) }
-        };
-        let first = of(1);
-        assert!(first.takes(&request(7)).unwrap() && first.takes(&request(7)).unwrap());
-        assert!(!first.takes(&request(8)).unwrap());
-        drop(first);
-        let again = of(1);
-        assert_eq!(again.judged(), Some(request(7)));
-        assert!(!again.takes(&request(8)).unwrap() && again.takes(&request(7)).unwrap());
-        drop(again);
-        assert!(of(2).takes(&request(8)).unwrap());
-        // [APP-5]: nor any where the count has left.
-        let handed = of(3);
-        handed.keep(|counting| counting.handed = true).unwrap();
-        drop(handed);
-        assert!(!of(3).takes(&request(7)).unwrap());
-    }
 }

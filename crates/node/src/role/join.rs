@@ -3,38 +3,37 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use tokio::time::timeout;
 use veilsum_proto::{
     history::RosterDocument,
-    identity::{Identity, PublicKey},
+    identity::Identity,
     joining::{Code as Digits, Invitation, Meeting, Nonce, Role},
     plan::SignedTerms,
     roster::{PartyId, Roster},
-    suite::Hash,
 };
 
 use super::{
-    lobby_frames::{self as frames, Answer, Knock, Message, Noted, Received, SchemaText, Shown, TurnedAway},
+    dial::Attempt,
+    lobby_frames::{self as frames, Answer, Knock, Message, Noted, Received, SchemaText, Shown},
+    lobby_line::{Caller, Errand, LobbyLine, STEP},
     stop, system_rng,
 };
 use crate::{
     agreed::Federation,
-    app_messages::clean,
-    carrier::{Address, Carrier, CarrierError, Credentials, Link},
+    carrier::{Carrier, CarrierError},
     documents::{self, Begun, Taken},
     error::{Code, Failure},
     schema::Schema,
 };
 
-/// One attempt to connect.
-const ATTEMPT: Duration = Duration::from_secs(5);
-/// Pause before the next. There is no last one.
-const PAUSE: Duration = Duration::from_secs(2);
-/// Time for each step of a knock, here and there.
-const STEP: Duration = Duration::from_secs(15);
+const JOIN: Errand = Errand {
+    to: "join",
+    by: "invitation",
+    rule: "JOI-7",
+    after_a_no: "ask its operator by telephone; a new invitation is a new try",
+};
 
 /// What a party that joins is given.
 pub struct JoinConfig {
@@ -84,20 +83,6 @@ pub enum News {
     Roster(Box<Roster>),
 }
 
-/// How an attempt ended.
-enum Ended {
-    /// Another one may do.
-    Again(CarrierError),
-    /// None will.
-    Final(Failure),
-}
-
-impl From<Failure> for Ended {
-    fn from(failure: Failure) -> Self {
-        Ended::Final(failure)
-    }
-}
-
 /// Joins: waits, for ever if need be, until roster and plan are on the disk.
 ///
 /// # Errors
@@ -107,56 +92,33 @@ pub async fn run(config: JoinConfig) -> Result<Federation, Failure> {
 }
 
 async fn join(config: &JoinConfig) -> Result<Federation, Failure> {
-    let to: Address = config.invitation.address.parse().map_err(|why: String| {
-        Failure::input(format!("the invitation's address cannot be used: {why}"), "ask the coordinator for a new one")
-    })?;
     let mut nonce: Nonce = [0; 32];
     rand_core::Rng::fill_bytes(&mut system_rng(), &mut nonce);
     let mut begun = Begun::take_up(&config.begun, config.invitation.token.hash(), nonce)?;
-    let credentials = Credentials::from_seed(&config.identity.seed())?;
-    let expected = &config.invitation.coordinator;
-    let (mut told, mut compared) = (String::new(), false);
+    let (coordinator, address) = (config.invitation.coordinator, &config.invitation.address);
+    let mut caller = Caller::new((&config.identity, &*config.carrier), (coordinator, address), &JOIN)?;
+    let mut compared = false;
     loop {
-        let dialled = config.carrier.dial(&to, &credentials, &expected.0, frames::from_inside, ATTEMPT).await;
-        let ended = match dialled {
-            Ok(link) => attempt(config, link, &mut begun, &mut compared).await,
-            Err(CarrierError::WrongServerKey { addr }) => Err(Ended::Final(Failure::new(
-                Code::Peer,
-                format!(
-                    "whoever answers at {addr} is not the coordinator that the invitation names, and was sent nothing [JOI-2]"
-                ),
-                "do not go on: ask the coordinator's operator, on a number that did not come with the invitation, for its address and \
-                 a new invitation",
-            ))),
-            Err(e) => Err(Ended::Again(e)),
+        let ended = match caller.dial().await {
+            Ok(line) => attempt(config, line, &mut begun, &mut compared).await,
+            Err(e) => Err(e),
         };
         match ended {
             Ok(federation) => return Ok(federation),
-            Err(Ended::Final(failure)) => return Err(failure),
-            Err(Ended::Again(e)) => {
-                // The door of the lobby says no where it has its hands full; it knows no roster.
-                let why = match &e {
-                    CarrierError::NotAccepted => {
-                        "the door there is shut for now: a run is going on, or too many knock at the same time"
-                            .to_owned()
-                    }
-                    other => other.to_string(),
-                };
-                if why != told {
-                    let advice = match &e {
-                        CarrierError::NotAccepted => "it is tried again; nothing has to be done here".to_owned(),
-                        other => other.advice(),
-                    };
-                    (config.news)(News::Again { why: why.clone(), advice });
-                    told = why;
-                }
-                tokio::time::sleep(PAUSE).await;
+            Err(Attempt::Final(failure)) => return Err(failure),
+            Err(Attempt::Again(e)) => {
+                caller.rest(&e, |why, advice| (config.news)(News::Again { why, advice })).await;
             }
         }
     }
 }
 
-async fn attempt(config: &JoinConfig, link: Link, begun: &mut Begun, compared: &mut bool) -> Result<Federation, Ended> {
+async fn attempt(
+    config: &JoinConfig,
+    mut line: LobbyLine<'_>,
+    begun: &mut Begun,
+    compared: &mut bool,
+) -> Result<Federation, Attempt> {
     let JoinConfig { identity, invitation, address, .. } = config;
     let meeting = Meeting {
         coordinator: invitation.coordinator,
@@ -166,9 +128,6 @@ async fn attempt(config: &JoinConfig, link: Link, begun: &mut Begun, compared: &
         role: invitation.role,
         address: address.clone(),
     };
-    let session = frames::session(&invitation.coordinator, &identity.public());
-    let over = link.handle().over();
-    let (mut sender, mut receiver) = link.split();
     let knock = Knock {
         token: invitation.token.clone(),
         party: invitation.party.clone(),
@@ -176,42 +135,37 @@ async fn attempt(config: &JoinConfig, link: Link, begun: &mut Begun, compared: &
         address: address.clone(),
         commitment: meeting.commitment(&begun.nonce),
     };
-    let gone = |_| Ended::Again(CarrierError::TimedOut { what: "no answer to the knock" });
-    sender.send_within(&frames::frame(identity, &session, &knock), STEP).await.map_err(Ended::Again)?;
-    let bytes = heard(timeout(STEP, receiver.recv()).await.map_err(gone)?)?;
-    let answer: Answer = open(&bytes, &session, &invitation.coordinator)?;
+    let gone = |_| Attempt::Again(CarrierError::TimedOut { what: "no answer to the knock" });
+    line.send(&knock).await?;
+    let bytes = timeout(STEP, line.recv()).await.map_err(gone)??;
+    let answer: Answer = line.open(&bytes)?;
     // Before the own number is shown: whoever sees it must not be able to answer anew.
     begun.answered(&config.begun, answer.nonce)?;
-    sender
-        .send_within(&frames::frame(identity, &session, &Shown { nonce: begun.nonce }), STEP)
-        .await
-        .map_err(Ended::Again)?;
-    let bytes = heard(timeout(STEP, receiver.recv()).await.map_err(gone)?)?;
-    let Noted {} = open(&bytes, &session, &invitation.coordinator)?;
+    line.send(&Shown { nonce: begun.nonce }).await?;
+    let bytes = timeout(STEP, line.recv()).await.map_err(gone)??;
+    let Noted {} = line.open(&bytes)?;
     if !*compared {
-        (config.news)(News::Compare { code: meeting.code(&begun.nonce, &answer.nonce), over });
+        (config.news)(News::Compare { code: meeting.code(&begun.nonce, &answer.nonce), over: line.over });
         *compared = true;
     }
     let mut roster: Option<Roster> = None;
     loop {
-        let bytes = heard(receiver.recv().await)?;
+        let bytes = line.recv().await?;
         match (frames::kind_of(&bytes), &roster) {
             (Some(SignedTerms::KIND), Some(roster)) => {
-                let signed: SignedTerms = open(&bytes, &session, &invitation.coordinator)?;
+                let signed: SignedTerms = line.open(&bytes)?;
                 let terms = signed.clone().verify(roster).map_err(Failure::from)?;
                 let federation =
                     Federation::new(roster.clone(), terms)?.under(documents::schema_beside(&config.roster)?)?;
                 documents::write_plan(&config.plan, &signed)?;
-                let received = Received { has: [roster.hash(), federation.terms.hash()] };
-                let sent = sender.send_within(&frames::frame(identity, &session, &received), STEP).await;
                 // Where the coordinator does not hear of it, it hands them out once more, to whoever comes again.
-                if sent.is_ok() {
-                    let _ = sender.finish(STEP).await;
+                if line.send(&Received { has: [roster.hash(), federation.terms.hash()] }).await.is_ok() {
+                    line.finish().await;
                 }
                 return Ok(federation);
             }
             (Some(SchemaText::KIND), _) => {
-                let SchemaText { text } = open(&bytes, &session, &invitation.coordinator)?;
+                let SchemaText { text } = line.open(&bytes)?;
                 let schema = match documents::take_schema(&config.roster, &text, false)? {
                     Taken::First(schema) | Taken::Known(schema) => schema,
                     Taken::Other(other) => return Err(documents::schema_differs(&other).into()),
@@ -221,7 +175,7 @@ async fn attempt(config: &JoinConfig, link: Link, begun: &mut Begun, compared: &
                 (config.news)(News::Schema { columns: schema.columns.len() });
             }
             _ => {
-                let document: RosterDocument = open(&bytes, &session, &invitation.coordinator)?;
+                let document: RosterDocument = line.open(&bytes)?;
                 document.verify().map_err(Failure::from)?;
                 let verified = document.signed.roster.clone();
                 mine(config, &verified)?;
@@ -242,30 +196,6 @@ fn fits(schema: &Schema, data: &Path) -> Result<(), Failure> {
         );
         Err(Failure { advice, ..failure })
     })
-}
-
-fn heard(read: Result<Option<Vec<u8>>, CarrierError>) -> Result<Vec<u8>, Ended> {
-    match read {
-        Ok(Some(bytes)) => Ok(bytes),
-        Ok(None) => Err(Ended::Again(CarrierError::closed("the coordinator hung up"))),
-        Err(e) => Err(Ended::Again(e)),
-    }
-}
-
-/// The message, or the coordinator's no in its place.
-fn open<T: Message>(bytes: &[u8], session: &Hash, coordinator: &PublicKey) -> Result<T, Ended> {
-    let odd = |why: String| {
-        Failure::new(Code::Peer, format!("the coordinator broke a rule [JOI-7]: {why}"), "ask its operator")
-    };
-    if frames::kind_of(bytes) == Some(TurnedAway::KIND) {
-        let TurnedAway { why } = frames::open(bytes, session, coordinator).map_err(odd)?;
-        return Err(Ended::Final(Failure::new(
-            Code::Denied,
-            format!("the coordinator does not let this party join: {}", clean(&why)),
-            "ask its operator by telephone; a new invitation is a new try",
-        )));
-    }
-    frames::open(bytes, session, coordinator).map_err(|why| Ended::Final(odd(why)))
 }
 
 /// The roster is the one that this party was invited to, and gives it the place that it asked for ([JOI-6]).

@@ -1,6 +1,6 @@
 //! The ledger that both conversations of a site share, and the door through it ([`crate::release::decide`]).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use veilsum_proto::{
     Error,
@@ -17,7 +17,7 @@ use crate::{
     error::Failure,
     release::{Answering, Data, Known, Left, Offer, Origin, decide},
     store::{
-        Ledger,
+        Ledger, held,
         ledger::{KEPT_FOR_A_RUN, LedgerError},
     },
 };
@@ -99,7 +99,7 @@ impl Keeper {
     /// Does something with the ledger alone.
     pub(super) fn with<T>(&self, what: impl FnOnce(&mut Ledger) -> T) -> T {
         // What a conversation that panicked has written down is on disk like any other entry.
-        what(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
+        what(&mut held(&self.ledger))
     }
 }
 

@@ -6,10 +6,10 @@
 //! handshakes and does not finish them holds up everybody who is not in yet: no key is known then.
 
 use std::{
-    collections::{HashMap, HashSet, hash_map::Entry},
+    collections::{HashMap, HashSet},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -24,7 +24,7 @@ use veilsum_proto::{
 };
 
 use super::{
-    door::Visit,
+    door::{Places, TAKEN, Visit},
     folder::State,
     lobby_frames::{
         self as frames, Answer, Begin, Knock, Message, Noted, Received, SchemaText, Shown, StandBy, Stands, TurnedAway,
@@ -34,8 +34,10 @@ use super::{
 use crate::{
     app_messages::clean,
     carrier::{LinkHandle, LinkReceiver, LinkSender, PeerKey},
+    clock::seconds_since_1970,
     documents::{self, GuestList, Knocked, Said, Stage, fingerprint},
     error::{Code, Failure},
+    store::held,
 };
 
 mod news;
@@ -61,7 +63,9 @@ const SETTLED: Duration = Duration::from_secs(30);
 const SEND_LIMIT: Duration = Duration::from_secs(60);
 
 /// Both directions of a connection.
-type Line = (LinkSender, LinkReceiver);
+type Ends = (LinkSender, LinkReceiver);
+
+/// The lobby of a coordinator that serves.
 pub(super) struct Lobby {
     identity: Arc<Identity>,
     folder: PathBuf,
@@ -69,36 +73,12 @@ pub(super) struct Lobby {
     pub(super) state: watch::Sender<Arc<State>>,
     known: Mutex<HashSet<PeerKey>>,
     bucket: Mutex<(f64, Instant)>,
-    inside: Mutex<Inside>,
+    /// Those who are inside.
+    inside: Places,
     opening: Arc<Mutex<HashMap<PeerKey, usize>>>,
     refused: Mutex<u64>,
     strangers: Arc<Semaphore>,
     guests: Arc<Semaphore>,
-}
-
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Seconds since 1970, by this machine's clock.
-pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-/// Those who are inside, each with its last link.
-#[derive(Default)]
-struct Inside(HashMap<PeerKey, LinkHandle>);
-
-impl Inside {
-    fn remove_if(&mut self, peer: &PeerKey, link: &LinkHandle) {
-        if self.0.get(peer).is_some_and(|there| there.is_same(link)) {
-            self.0.remove(peer);
-        }
-    }
-
-    fn insert(&mut self, peer: PeerKey, link: LinkHandle) -> Option<LinkHandle> {
-        self.0.insert(peer, link)
-    }
 }
 
 /// Somebody on the way in; gives the place back when dropped.
@@ -141,7 +121,7 @@ impl Lobby {
             state: watch::Sender::new(Arc::default()),
             known: Mutex::default(),
             bucket: Mutex::new((STRANGERS_AT_ONCE, Instant::now())),
-            inside: Mutex::default(),
+            inside: Places::default(),
             opening: Arc::default(),
             refused: Mutex::default(),
             strangers: Arc::new(Semaphore::new(STRANGERS_INSIDE)),
@@ -200,7 +180,7 @@ impl Lobby {
             Some(place) => match self.knock(&key, &session, &first, &mut line).await {
                 Ok(invitation) => {
                     drop(place);
-                    if let Some(older) = held(&self.inside).insert(peer, handle.clone()) {
+                    if let Some(older) = self.inside.replace(&handle) {
                         // A party that connects anew has lost its older connection, or runs twice.
                         tokio::spawn(async move { older.close("this party has connected again").await });
                     }
@@ -210,7 +190,7 @@ impl Lobby {
             },
         };
         // Nothing is kept of a link that is over, and no place is held while it says goodbye.
-        held(&self.inside).remove_if(&peer, &handle);
+        self.inside.leave(&handle);
         if let Err(Over::Refused(why)) = ended {
             let count = {
                 let mut refused = held(&self.refused);
@@ -250,7 +230,7 @@ impl Lobby {
         key: &PublicKey,
         session: &Hash,
         first: &[u8],
-        line: &mut Line,
+        line: &mut Ends,
         (handle, place): (&LinkHandle, OnTheWay),
     ) -> Result<(), Over> {
         let greeting: StandBy = frames::open(first, session, key).map_err(Over::Refused)?;
@@ -258,30 +238,11 @@ impl Lobby {
             self.refresh();
         }
         let party = self.state.borrow().member(key).map(|guest| guest.party.clone()).ok_or_else(nobodys)?;
-        self.place(key.0, handle).await?;
+        if !self.inside.take(handle).await {
+            return Err(Over::Refused(TAKEN.into()));
+        }
         drop(place);
         self.stand_by((key, &party), session, greeting, (line, handle)).await
-    }
-
-    /// [APP-1]: a member's place, where no other process with its key has it and answers.
-    async fn place(&self, peer: PeerKey, handle: &LinkHandle) -> Result<(), Over> {
-        loop {
-            let older = match held(&self.inside).0.entry(peer) {
-                Entry::Occupied(there) => there.get().clone(),
-                Entry::Vacant(free) => {
-                    free.insert(handle.clone());
-                    return Ok(());
-                }
-            };
-            if older.answers().await {
-                return Err(Over::Refused(
-                    "another process with your key is connected, and answers: a key is for one process. Stop that one before you start \
-                     this one"
-                        .into(),
-                ));
-            }
-            held(&self.inside).remove_if(&peer, &older);
-        }
     }
 
     /// Token, commitment, number, number ([JOI-3] to [JOI-5]). The hash of the token.
@@ -290,7 +251,7 @@ impl Lobby {
         key: &PublicKey,
         session: &Hash,
         first: &[u8],
-        (sender, receiver): &mut Line,
+        (sender, receiver): &mut Ends,
     ) -> Result<Hash, Over> {
         let knock: Knock = frames::open(first, session, key).map_err(Over::Refused)?;
         let token = knock.token.hash();
@@ -300,7 +261,7 @@ impl Lobby {
         let (commitment, address) = (knock.commitment, knock.address.clone());
         let knocked = Knocked { key: *key, address, commitment, nonce, shown: None };
         let named = (knock.party.as_str(), knock.role);
-        let answer = self.change(|list| list.knock(&token, knocked, named, now()))?;
+        let answer = self.change(|list| list.knock(&token, knocked, named, seconds_since_1970()))?;
         held(&self.known).insert(key.0);
         let answer = frames::frame(&self.identity, session, &Answer { nonce: answer });
         sender.send_within(&answer, STEP).await.map_err(|_| Over::Gone)?;
@@ -320,7 +281,7 @@ impl Lobby {
     }
 
     /// Waits with a guest for the operator, and hands over what there is ([JOI-6]).
-    async fn attend(&self, key: &PublicKey, invitation: &Hash, session: &Hash, line: &mut Line) -> Result<(), Over> {
+    async fn attend(&self, key: &PublicKey, invitation: &Hash, session: &Hash, line: &mut Ends) -> Result<(), Over> {
         self.refresh();
         let mut states = self.state.subscribe();
         let (mut has, mut schema) = ([Hash::default(); 2], None);
@@ -363,7 +324,7 @@ impl Lobby {
         (key, party): (&PublicKey, &str),
         session: &Hash,
         StandBy { mut has, done }: StandBy,
-        (line, handle): (&mut Line, &LinkHandle),
+        (line, handle): (&mut Ends, &LinkHandle),
     ) -> Result<(), Over> {
         let mut states = self.state.subscribe();
         let party = party.to_owned();
@@ -424,7 +385,7 @@ impl Lobby {
         };
         let ended = ended.await;
         // Of another link of this member, or of the key that took this one's place, nothing is known here.
-        let is_last = held(&self.inside).0.get(&key.0).is_some_and(|there| there.is_same(handle));
+        let is_last = self.inside.has(handle);
         if ended.is_err() && is_last && states.borrow().now(*key) == *key {
             self.change(|list| {
                 list.guest(&party).into_iter().for_each(|guest| guest.said = None);
@@ -465,8 +426,8 @@ impl Lobby {
     }
 
     /// [PRO-2].
-    fn said(&self, party: &str, Stands { to, answer }: Stands) -> Result<(), Over> {
-        let said = Said { to, answer: answer.clone() };
+    fn said(&self, party: &str, Stands { to: [roster, plan], answer }: Stands) -> Result<(), Over> {
+        let said = Said { roster, plan, answer: answer.clone() };
         let is_new = self.change(|list| {
             let guest = list.guest(party).ok_or("this party was taken out")?;
             Ok(guest.said.replace(said.clone()).is_none_or(|before| before != said))
@@ -483,7 +444,7 @@ impl Lobby {
         state: &State,
         (has, schema): (&mut [Hash; 2], &mut Option<String>),
         session: &Hash,
-        line: &mut Line,
+        line: &mut Ends,
     ) -> Result<(), Over> {
         let same = |mine: Option<Hash>, theirs: Hash| mine.is_none_or(|mine| mine == theirs);
         let roster = same(state.roster.as_ref().map(|document| document.signed.roster.hash()), has[0]);

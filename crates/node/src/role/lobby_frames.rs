@@ -37,7 +37,10 @@ macro_rules! messages {
     ($($name:ty = $kind:literal, $limit:expr;)*) => { $(impl Message for $name {
         const KIND: u16 = $kind;
         const LIMIT: usize = $limit;
-    })* };
+    })*
+    /// All kinds, each with the bytes of its body at most.
+    const ALL: &[(u16, usize)] = &[$(($kind, $limit)),*];
+    };
 }
 
 messages! {
@@ -165,35 +168,27 @@ pub(super) fn is_one(bytes: &[u8]) -> bool {
     kind_of(bytes).is_some_and(|kind| kind >= Knock::KIND)
 }
 
-/// What the coordinator lets in: small frames of six kinds.
+/// What a member or somebody who joins may send: small frames.
+const OUTSIDE: [u16; 6] = [Knock::KIND, Shown::KIND, Received::KIND, StandBy::KIND, Stands::KIND, Rekey::KIND];
+
+/// What the coordinator lets in.
 pub(super) fn from_outside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
-    let joining = [(Knock::KIND, Knock::LIMIT), (Shown::KIND, Shown::LIMIT), (Received::KIND, Received::LIMIT)];
-    let member = [(StandBy::KIND, StandBy::LIMIT), (Stands::KIND, Stands::LIMIT), (Rekey::KIND, Rekey::LIMIT)];
-    check(header, &[joining, member].concat())
+    check(header, true)
 }
 
-/// What whoever joins lets in.
+/// What the others let in.
 pub(super) fn from_inside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
-    let documents = [(RosterDocument::KIND, RosterDocument::LIMIT), (SignedTerms::KIND, SignedTerms::LIMIT)];
-    check(
-        header,
-        &[
-            &documents[..],
-            &[(Answer::KIND, Answer::LIMIT), (TurnedAway::KIND, TurnedAway::LIMIT), (Noted::KIND, Noted::LIMIT)],
-            &[(Begin::KIND, Begin::LIMIT), (SchemaText::KIND, SchemaText::LIMIT)],
-        ]
-        .concat(),
-    )
+    check(header, false)
 }
 
-fn check(header: &[u8; HEADER_LEN], kinds: &[(u16, usize)]) -> Result<usize, String> {
+fn check(header: &[u8; HEADER_LEN], outside: bool) -> Result<usize, String> {
     let [v, w, k, l, length @ ..] = *header;
     let (version, kind, length) =
         (u16::from_le_bytes([v, w]), u16::from_le_bytes([k, l]), u32::from_le_bytes(length) as usize);
     if version != VERSION {
         return Err(format!("wire version {version}, this side speaks {VERSION}"));
     }
-    match kinds.iter().find(|(known, _)| *known == kind) {
+    match ALL.iter().find(|(known, _)| *known == kind && OUTSIDE.contains(known) == outside) {
         Some((_, limit)) if length <= *limit => Ok(length),
         Some((_, limit)) => Err(format!("a message of kind {kind} with {length} bytes, at most {limit} are allowed")),
         None => Err(format!("message type {kind} has no business in the lobby")),

@@ -45,48 +45,40 @@ impl Notice {
 pub(super) struct Heard {
     at: Instant,
     what: What,
+    /// Why it is not there.
+    why: String,
 }
 
-#[derive(Debug)]
-enum What {
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum What {
     Connected,
-    Left(String),
-    TurnedAway(String),
+    Left,
+    TurnedAway,
 }
 
 impl Heard {
-    /// It was let in.
-    pub(super) fn connected() -> Heard {
-        Heard { at: Instant::now(), what: What::Connected }
-    }
-
-    /// Its connection ended for this reason.
-    pub(super) fn left(why: &str) -> Heard {
-        Heard { at: Instant::now(), what: What::Left(clean(why)) }
+    /// What is heard now, and why.
+    pub(super) fn now(what: What, why: &str) -> Heard {
+        Heard { at: Instant::now(), what, why: clean(why) }
     }
 
     /// Why it is not there, where its connection ended or it was not let in.
     pub(super) fn why(&self) -> Option<String> {
-        match &self.what {
+        match self.what {
             What::Connected => None,
-            What::Left(why) => Some(format!("its connection ended: {why}")),
-            What::TurnedAway(why) => Some(format!("it was turned away: {why}")),
+            What::Left => Some(format!("its connection ended: {}", self.why)),
+            What::TurnedAway => Some(format!("it was turned away: {}", self.why)),
         }
-    }
-
-    /// It was not let in, for this reason.
-    pub(super) fn turned_away(why: &str) -> Heard {
-        Heard { at: Instant::now(), what: What::TurnedAway(clean(why)) }
     }
 }
 
 impl fmt::Display for Heard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let since = Ago(self.at.elapsed());
-        match &self.what {
+        let (since, why) = (Ago(self.at.elapsed()), &self.why);
+        match self.what {
             What::Connected => write!(f, "connected {since} ago"),
-            What::Left(why) => write!(f, "left {since} ago: {why}"),
-            What::TurnedAway(why) => write!(f, "turned away {since} ago: {why}"),
+            What::Left => write!(f, "left {since} ago: {why}"),
+            What::TurnedAway => write!(f, "turned away {since} ago: {why}"),
         }
     }
 }
@@ -124,8 +116,8 @@ mod tests {
         for (seconds, told) in [(0, "0 s"), (119, "119 s"), (120, "2 min"), (7_200, "2 h"), (200_000, "2 days")] {
             assert_eq!(Ago(Duration::from_secs(seconds)).to_string(), told);
         }
-        assert_eq!(Heard::left("no\nanswer").to_string(), "left 0 s ago: no answer");
-        assert_eq!(Heard::turned_away("another plan").to_string(), "turned away 0 s ago: another plan");
-        assert_eq!(Heard::connected().to_string(), "connected 0 s ago");
+        assert_eq!(Heard::now(What::Left, "no\nanswer").to_string(), "left 0 s ago: no answer");
+        assert_eq!(Heard::now(What::TurnedAway, "another plan").to_string(), "turned away 0 s ago: another plan");
+        assert_eq!(Heard::now(What::Connected, "").to_string(), "connected 0 s ago");
     }
 }

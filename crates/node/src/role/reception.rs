@@ -1,11 +1,7 @@
 //! One port for everything that comes to a coordinator that serves: a connection's first frame says whether it is for the lobby or
 //! for the run that goes on, and it stays there ([JOI-7]).
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, watch},
@@ -15,12 +11,13 @@ use tokio::{
 use veilsum_proto::{identity::Identity, message};
 
 use super::{
+    config::Party,
     door::{self, Door, FINISH_LIMIT, Visit},
     lobby_frames,
 };
 use crate::{
     app_messages::{self, Denied, NO_RUN},
-    carrier::{self, Allowed, Carrier, CarrierError, Credentials, HEADER_LEN, Link},
+    carrier::{self, Allowed, Carrier, Credentials, HEADER_LEN, Link},
     egress::Egress,
     error::Failure,
 };
@@ -43,10 +40,9 @@ enum Greeters {
 
 /// An open port, and the run whose parties come through it, if there is one.
 pub struct Reception {
-    identity: Arc<Identity>,
     address: SocketAddr,
     greeters: watch::Sender<Greeters>,
-    listening: Mutex<Option<JoinHandle<()>>>,
+    listening: JoinHandle<()>,
 }
 
 impl Drop for Reception {
@@ -65,37 +61,26 @@ impl Reception {
         carrier: &dyn Carrier,
         listen: SocketAddr,
         allowed: Allowed,
-    ) -> Result<(Arc<Reception>, mpsc::Receiver<Visit>), Failure> {
+    ) -> Result<(Reception, mpsc::Receiver<Visit>), Failure> {
         let credentials = Credentials::from_seed(&identity.seed())?;
         let mut listener = carrier::listen(carrier, listen, &credentials, allowed, first_frame).await?;
         let (visits, visitors) = mpsc::channel(QUEUE);
-        let greeters = watch::Sender::new(Greeters::Wait);
-        let (address, listening) = (listener.local_addr(), Mutex::default());
-        let reception = Arc::new(Reception { identity, address, greeters, listening });
-        let here = Arc::downgrade(&reception);
-        let task = tokio::spawn(async move {
-            while let Ok(link) = listener.accept().await {
-                let Some(here) = here.upgrade() else { return };
-                tokio::spawn(here.show_in(link, visits.clone()));
+        let (greeters, lead) = watch::channel(Greeters::Wait);
+        let address = listener.local_addr();
+        let listening = tokio::spawn(async move {
+            loop {
+                match listener.accept().await {
+                    Ok(link) => drop(tokio::spawn(show_in(link, identity.clone(), lead.clone(), visits.clone()))),
+                    Err(e) => return tracing::error!("the listener is closed: {e}"),
+                }
             }
         });
-        *held(&reception.listening) = Some(task);
-        Ok((reception, visitors))
+        Ok((Reception { address, greeters, listening }, visitors))
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// From now on whoever greets is for this door.
-    fn lead_to(&self, door: Arc<Door>) {
-        self.greeters.send_replace(Greeters::To(door));
-    }
-
-    /// From now on whoever greets waits a moment, and then dials again.
-    fn wait(&self) {
-        self.greeters.send_replace(Greeters::Wait);
     }
 
     /// From now on whoever greets is told that no run goes on.
@@ -105,42 +90,46 @@ impl Reception {
 
     /// Shuts the port. Connections that exist go on.
     pub(super) fn close(&self) {
-        if let Some(task) = held(&self.listening).take() {
-            task.abort();
-        }
+        self.listening.abort();
     }
+}
 
-    async fn show_in(self: Arc<Self>, link: Link, visits: mpsc::Sender<Visit>) {
-        let handle = link.handle();
-        let (sender, mut receiver) = link.split();
-        let Ok(Ok(Some(first))) = timeout(FIRST_FRAME, receiver.recv()).await else { return };
-        if lobby_frames::is_one(&first) {
-            receiver.expects(lobby_frames::from_outside);
-            let _ = visits.send(Visit { handle, sender, receiver, first }).await;
-            return;
-        }
-        receiver.expects(app_messages::header_check);
-        let visit = Visit { handle, sender, receiver, first };
-        let mut greeters = self.greeters.subscribe();
-        let known = timeout(FIRST_FRAME, greeters.wait_for(|to| !matches!(to, Greeters::Wait))).await;
-        let known = known.ok().and_then(Result::ok).map(|to| to.clone());
-        match known {
-            Some(Greeters::To(door)) => door::greet(visit, door).await,
-            Some(Greeters::Nowhere) => self.turn_away(visit).await,
-            // It dials again.
-            Some(Greeters::Wait) | None => {}
-        }
+/// Leads a connection to where its first frame belongs.
+async fn show_in(
+    link: Link,
+    identity: Arc<Identity>,
+    mut greeters: watch::Receiver<Greeters>,
+    visits: mpsc::Sender<Visit>,
+) {
+    let handle = link.handle();
+    let (sender, mut receiver) = link.split();
+    let Ok(Ok(Some(first))) = timeout(FIRST_FRAME, receiver.recv()).await else { return };
+    if lobby_frames::is_one(&first) {
+        receiver.expects(lobby_frames::from_outside);
+        let _ = visits.send(Visit { handle, sender, receiver, first }).await;
+        return;
     }
+    receiver.expects(app_messages::header_check);
+    let visit = Visit { handle, sender, receiver, first };
+    let known = timeout(FIRST_FRAME, greeters.wait_for(|to| !matches!(to, Greeters::Wait))).await;
+    let known = known.ok().and_then(Result::ok).map(|to| to.clone());
+    // Others may hold what comes next for as long as the link lasts.
+    drop((greeters, visits));
+    match known {
+        Some(Greeters::To(door)) => door::greet(visit, door).await,
+        Some(Greeters::Nowhere) => turn_away(&identity, visit).await,
+        // It dials again.
+        Some(Greeters::Wait) | None => {}
+    }
+}
 
-    /// A greeting between two runs.
-    async fn turn_away(&self, mut visit: Visit) {
-        let why = NO_RUN.to_owned();
-        let session = app_messages::greeting_session();
-        let denied = app_messages::frame(&self.identity, &session, message::Kind::Denied, &Denied { why });
-        let denied = Egress::of_an_aggregator(Arc::new(denied));
-        if visit.sender.send_within(&denied, FIRST_FRAME).await.is_ok() {
-            let _ = visit.sender.finish(FINISH_LIMIT).await;
-        }
+/// A greeting between two runs.
+async fn turn_away(identity: &Identity, mut visit: Visit) {
+    let session = app_messages::greeting_session();
+    let denied = app_messages::frame(identity, &session, message::Kind::Denied, &Denied { why: NO_RUN.to_owned() });
+    let denied = Egress::of_an_aggregator(Arc::new(denied));
+    if visit.sender.send_within(&denied, FIRST_FRAME).await.is_ok() {
+        let _ = visit.sender.finish(FINISH_LIMIT).await;
     }
 }
 
@@ -172,59 +161,36 @@ impl From<SocketAddr> for Entrance {
     }
 }
 
-/// An entrance that is open; dropping it shuts it for the run.
-pub(super) enum Opened {
-    Port { address: SocketAddr, task: JoinHandle<()> },
-    Shared(Arc<Reception>),
-}
+/// An entrance that is open; dropping it shuts it for the run. Whether the run is over, or is taken up again, is for the service to
+/// say.
+pub(super) struct Opened(Arc<Reception>);
 
 impl Opened {
     /// Lets parties in through `door`.
     ///
     /// # Errors
-    /// `CarrierError` where a port cannot be opened.
-    pub(super) async fn new(
-        entrance: Entrance,
-        door: Door,
-        carrier: &dyn Carrier,
-        credentials: &Credentials,
-        allowed: Allowed,
-    ) -> Result<Opened, CarrierError> {
-        let door = Arc::new(door);
-        match entrance {
+    /// A [`Failure`] where a port cannot be opened.
+    pub(super) async fn new(entrance: Entrance, door: Door, party: &Party) -> Result<Opened, Failure> {
+        let reception = match entrance {
             Entrance::Port(address) => {
-                let listener =
-                    carrier::listen(carrier, address, credentials, allowed, app_messages::header_check).await?;
-                let address = listener.local_addr();
-                Ok(Opened::Port { address, task: tokio::spawn(door::accept(listener, door)) })
+                let allowed = carrier::only(party.federation.roster.members().map(|m| m.key.0).collect());
+                Arc::new(Reception::open(party.identity.clone(), &*party.carrier, address, allowed).await?.0)
             }
-            Entrance::Shared(reception) => {
-                reception.lead_to(door);
-                Ok(Opened::Shared(reception))
-            }
-        }
+            Entrance::Shared(reception) => reception,
+        };
+        reception.greeters.send_replace(Greeters::To(Arc::new(door)));
+        Ok(Opened(reception))
     }
 
     pub(super) fn address(&self) -> SocketAddr {
-        match self {
-            Opened::Port { address, .. } => *address,
-            Opened::Shared(reception) => reception.address(),
-        }
+        self.0.address()
     }
 }
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        match self {
-            Opened::Port { task, .. } => task.abort(),
-            // Whether the run is over, or is taken up again, is for the service to say.
-            Opened::Shared(reception) => reception.wait(),
-        }
+        self.0.greeters.send_replace(Greeters::Wait);
     }
-}
-
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use veilsum_proto::{
     codec,
     evidence::Documents,
     identity::from_hex,
-    message::{self, Kind},
+    message::Kind,
     roster::{PartyId, Roster},
     suite::Hash,
 };
@@ -40,7 +40,7 @@ use crate::{
     model::{Early, Model},
     report,
     signed::is_recomputed,
-    store::{Journal, Said},
+    store::{HubEntry, Journal, Said},
 };
 
 /// What the coordinator is given.
@@ -212,7 +212,7 @@ pub async fn run_and_write(mut config: ServerConfig, out: &Path) -> Result<(RunR
     })?;
     written.extend(report::page::kept_beside(&out.join("result.json"), &writer.federation));
     if let Some(state) = state {
-        let (mut journal, _) = Journal::<aggregator::Record>::of(&state, &session)?;
+        let (mut journal, _) = Journal::<HubEntry>::open(&state, &session)?;
         journal.rewrite(&[])?;
     }
     Ok((result, written))
@@ -253,6 +253,7 @@ async fn ended_by_operator(state: Option<&Path>) -> Failure {
 
 mod absent;
 mod counting;
+pub(crate) use absent::with_reasons;
 
 struct Run<'a> {
     hub: &'a mut AggregatorHost,
@@ -561,9 +562,4 @@ pub(crate) fn log(roster: &Roster, event: &aggregator::Event) {
         aggregator::Event::Failed(e) => tracing::debug!("{e}"),
         _ => {}
     }
-}
-
-/// The kind of a frame, for those who look at views.
-pub fn kind(frame: &[u8]) -> Option<Kind> {
-    message::kind_of(frame)
 }

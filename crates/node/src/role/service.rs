@@ -11,12 +11,7 @@ use std::{
 };
 
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
-use veilsum_proto::{
-    aggregator::{self, Timing},
-    identity::Identity,
-    message,
-    roster::PartyId,
-};
+use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::PartyId};
 
 use super::{
     config::Party,
@@ -34,7 +29,7 @@ use crate::{
     error::{Code, Failure},
     report,
     result::RunResult,
-    store::Journal,
+    store::{HubEntry, Journal},
 };
 
 /// How often the folder is looked at.
@@ -97,6 +92,7 @@ pub async fn run(mut config: ServiceConfig) -> Result<(), Failure> {
         let _ = bound.send(reception.address());
     }
     let window = Window::open(&config.state, &list.coordinator.name, "coordinator");
+    let reception = Arc::new(reception);
     let mut service = Service { config, lobby, window, reception, running: None, unusable: None, seen: None, looks: 0 };
     let mut look = tokio::time::interval(LOOK);
     let mut told = std::pin::pin!(stop::told());
@@ -188,9 +184,7 @@ impl Service {
         let federation = Federation::new(roster.clone(), plan.clone().verify(&roster)?)?;
         let out = folder_of(&self.config.folder, &run);
         let session = message::session(&federation.terms.hash(), &roster.hash(), PartyId::Coordinator);
-        if out.join("result.json").exists()
-            && Journal::<aggregator::Record>::of(&self.config.state, &session)?.1.is_empty()
-        {
+        if out.join("result.json").exists() && Journal::<HubEntry>::open(&self.config.state, &session)?.1.is_empty() {
             // The process before this one ended between the last two steps of a run.
             let early = fs::read(out.join("result.json")).ok().and_then(|text| serde_json::from_slice(&text).ok());
             let early = early.is_some_and(|result: serde_json::Value| !result["ended_early"].is_null());
@@ -273,7 +267,7 @@ async fn finished<T>(task: &JoinHandle<T>) {
 /// One run at a time: whoever is in it does not stand by.
 pub fn goes_on(run: &Run) -> Failure {
     let what = format!("run {} has not ended, and members answer a plan between two runs", run.number);
-    Failure::input(what, "wait for its end; `veilsum federation serve` goes on with it")
+    Failure::input(what, "wait for its end; `veilsum run` goes on with it")
 }
 
 /// Writes down that a run is to begin, with the roster and the plan that are in the folder now; the service then begins it.

@@ -16,19 +16,18 @@ use veilsum_proto::{
 use super::{
     config::{ClientConfig, ClientReport, Step},
     dial::{self, Line},
-    follower::Follower,
     hand::Hand,
     keeper::Keeper,
     progress::Progress,
+    run_state::RunState,
     stop, system_rng,
 };
 use crate::{
-    admission::Admission,
     app_messages::{Aborted, CentreDistances, Finished, Held, clean},
     carrier::{Address, CarrierError},
     error::{Code, Failure},
     method_session::Moved,
-    store::{self, Journal, aside, aside_from},
+    store::{Journal, aside, aside_from},
 };
 
 mod answer;
@@ -49,18 +48,14 @@ pub(super) struct SiteSession {
     address: Address,
     site: Site,
     journal: Option<Journal>,
-    /// How far the coordinator's questions have come.
-    admission: Admission,
-    /// This site's own copy of the method, where the aggregator opens its totals.
-    follower: Option<Follower>,
+    /// How far the run is, by what the coordinator said; the intermediary opens no totals.
+    run: Option<RunState>,
     session: Hash,
     /// What ever left, shared with the other conversation.
     keeper: Keeper,
     hand: Hand,
     /// What is to replace the journal before anything else happens.
     rewrite: Option<Vec<Record>>,
-    /// How far the questions have come is not on disk yet; it has to be before an answer leaves.
-    unsaved: bool,
     /// The round that was answered last: its answer may be asked for again, and is the same one.
     answered: Option<Hash>,
     /// What was handed over to be judged by.
@@ -107,6 +102,16 @@ fn away() -> Failure {
     stop::failure(Code::Interrupted, "start again")
 }
 
+fn site_config(config: &ClientConfig, aggregator: PartyId) -> SiteConfig {
+    SiteConfig {
+        identity: config.party.identity.clone(),
+        roster: config.party.federation.roster.clone(),
+        terms: config.party.federation.terms.clone(),
+        floor: config.site.policy.floor.clone(),
+        aggregator,
+    }
+}
+
 /// How a connection ended.
 enum Ending {
     Finished,
@@ -127,56 +132,35 @@ impl SiteSession {
             _ => config.coordinator.clone(),
         };
         let session = config.party.session(aggregator);
-        let site_config = || SiteConfig {
-            identity: config.party.identity.clone(),
-            roster: config.party.federation.roster.clone(),
-            terms: config.party.federation.terms.clone(),
-            floor: config.site.policy.floor.clone(),
-            aggregator,
-        };
-        let mut released = false;
-        let mut admission = Admission::default();
-        let (journal, site) = match &config.state {
-            None => (None, Site::new(site_config())?),
-            Some(folder) => {
-                let (journal, records) = Journal::open(folder, &session)?;
-                if records.iter().any(|r| r.kind() == RecordKind::Deck) {
-                    tracing::info!("taking up an interrupted run from the journal");
-                    released = records.iter().any(|r| r.kind() == RecordKind::Released);
-                    let begun = records.iter().any(|r| [RecordKind::Masked, RecordKind::Chain].contains(&r.kind()));
-                    if aggregator == PartyId::Coordinator && begun {
-                        admission = store::admission::load(folder, &session);
-                    }
-                }
-                let site = Site::restore(site_config(), records)?;
-                // The entries of rounds that are over are replaced by those of the next one ([JRN-4]).
-                released |= site.has_gone_on();
-                (Some(journal), site)
-            }
-        };
-        let follower = aggregator.opens().then(|| Follower::new(config, &session, site.round_context())).transpose()?;
-        let mut talk = SiteSession {
+        let opened = config.state.as_ref().map(|folder| Journal::open(folder, &session)).transpose()?;
+        let (journal, records) = opened.map_or((None, Vec::new()), |(journal, records)| (Some(journal), records));
+        let has = |kind| records.iter().any(|record: &Record| record.kind() == kind);
+        if has(RecordKind::Deck) {
+            tracing::info!("taking up an interrupted run from the journal");
+        }
+        let released = has(RecordKind::Released);
+        let site = Site::restore(site_config(config, aggregator), records)?;
+        // The entries of rounds that are over are replaced by those of the next one ([JRN-4]).
+        let released = released || site.has_gone_on();
+        let run = aggregator.opens().then(|| RunState::open(config, session, site.round_context())).transpose()?;
+        Ok(SiteSession {
             config: config.clone(),
             aggregator,
             address,
             site,
             journal,
-            admission,
-            follower,
+            run,
             session,
             keeper,
             hand,
             rewrite: None,
-            unsaved: false,
             answered: None,
             distances: None,
             report: ClientReport::default(),
             moved: Vec::new(),
             released,
             ended: None,
-        };
-        talk.tell_the_copy();
-        Ok(talk)
+        })
     }
 
     fn name(&self) -> String {
@@ -244,7 +228,7 @@ impl SiteSession {
     /// The result that this site comes to on its own, from the totals that were opened to it ([APP-8]). Where the coordinator is
     /// gone the journal stays: if it takes up the run, this site may be started again and goes on in it.
     fn alone(&mut self, why: &Failure, lost: String) -> Option<Result<ClientReport, Failure>> {
-        let result = self.follower.as_ref()?.replay().alone(&why.message, lost)?;
+        let result = self.run.as_ref()?.replay().alone(&why.message, lost)?;
         Some(result.map(|result| {
             let mut report = std::mem::take(&mut self.report);
             report.model = result.model.clone();
@@ -257,8 +241,8 @@ impl SiteSession {
     fn over(mut self) -> Result<ClientReport, Failure> {
         if !self.report.vanished {
             self.wipe()?;
-            if let Some(follower) = self.follower.as_mut().filter(|_| self.journal.is_some()) {
-                follower.restart()?;
+            if let Some(run) = self.run.as_mut().filter(|_| self.journal.is_some()) {
+                run.restart()?;
             }
         }
         Ok(self.report)
@@ -266,11 +250,7 @@ impl SiteSession {
 
     /// Nothing of the deck stays on disk ([RND-8], [JRN-4]).
     fn wipe(&mut self) -> Result<(), Failure> {
-        if let Some(journal) = &mut self.journal {
-            journal.rewrite(&[])?;
-            self.forget();
-        }
-        Ok(())
+        self.journal.as_mut().map_or(Ok(()), |journal| journal.rewrite(&[]))
     }
 
     /// [JRN-4]: whether nobody takes up this run with this site: the aggregator ended it, broke a rule, or was refused. An
@@ -308,8 +288,8 @@ impl SiteSession {
                                 "speak to its operator; the centres of the rounds are in nobody's file",
                             )
                         })?;
-                        if let Some(follower) = &self.follower {
-                            if follower.replay().left_behind(&model) {
+                        if let Some(run) = &self.run {
+                            if run.replay().left_behind(&model) {
                                 return Err(Failure::new(
                                     Code::Denied,
                                     format!(
@@ -321,7 +301,7 @@ impl SiteSession {
                                      its operator and the other sites whether it was",
                                 ));
                             }
-                            self.report.result = follower.replay().result(&model, false).map_err(|why| {
+                            self.report.result = run.replay().result(&model, false).map_err(|why| {
                                 let what = format!("{} sent a result that does not follow: {why}", self.name());
                                 Failure::new(
                                     Code::Peer,
@@ -385,8 +365,8 @@ impl SiteSession {
         if let Poll::Ready(frame) = poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await {
             return Ok(frame);
         }
-        if let Some(follower) = self.follower.as_mut().filter(|follower| follower.is_ahead()) {
-            aside(|| follower.sync())?;
+        if let Some(run) = self.run.as_mut().filter(|run| run.is_ahead()) {
+            aside(|| run.sync())?;
         }
         Ok(next.await)
     }
@@ -414,30 +394,20 @@ impl SiteSession {
             // The aggregator was started anew. What this site knew of the run before is of no use in this one.
             Some(Rule::Kex9) => {
                 tracing::warn!("{} began a new run; joining it with fresh keys", self.name());
-                if let Some(journal) = &mut self.journal {
-                    journal.rewrite(&[])?;
-                }
-                let config = SiteConfig {
-                    identity: self.config.party.identity.clone(),
-                    roster: self.config.party.federation.roster.clone(),
-                    terms: self.config.party.federation.terms.clone(),
-                    floor: self.config.site.policy.floor.clone(),
-                    aggregator: self.aggregator,
-                };
-                self.site = Site::new(config)?;
+                self.wipe()?;
+                self.site = Site::new(site_config(&self.config, self.aggregator))?;
                 self.keeper.with(|ledger| ledger.book_mut().take_back(&self.session));
                 self.site.set_standing(self.keeper.standing());
-                (self.admission, self.released, self.distances) = (Admission::default(), false, None);
-                self.forget();
+                (self.released, self.distances) = (false, None);
                 self.hand.lay(None);
-                if let Some(follower) = &mut self.follower {
-                    follower.restart()?;
+                if let Some(run) = &mut self.run {
+                    run.restart()?;
                 }
                 aside(|| self.site.handle(Input::Message(bytes), &mut system_rng()))?;
                 Ok(())
             }
             _ => {
-                let kept = self.follower.as_ref().map(|f| f.accuse(&error, bytes, self.site.round_directory()));
+                let kept = self.run.as_ref().map(|run| run.accuse(&error, bytes, self.site.round_directory()));
                 let mut failure = Failure::from(error);
                 failure.message.push_str(&kept.unwrap_or_default());
                 Err(failure)
@@ -497,9 +467,9 @@ impl SiteSession {
                     refused = self.answer(asked, line, bytes).await?;
                 }
                 Output::Event(Event::Opened { directory, values, cohort, .. }) => {
-                    if let Some(follower) = &mut self.follower {
-                        aside_from(bytes.len(), || follower.total(bytes, directory, &values, &cohort))?;
-                        let (party, replay) = (&self.config.party, follower.replay());
+                    if let Some(run) = &mut self.run {
+                        aside_from(bytes.len(), || run.total(bytes, directory, &values, &cohort))?;
+                        let (party, replay) = (&self.config.party, run.replay());
                         party.tell_of_centres(&mut self.moved, replay.moved());
                         let curve = replay.curve();
                         if !curve.is_empty() {
@@ -527,13 +497,6 @@ impl SiteSession {
             return Err(e.into());
         }
         Ok(false)
-    }
-
-    /// Its own copy of the method knows over whom the floor is reached.
-    fn tell_the_copy(&mut self) {
-        if let (Some(follower), Some(counted)) = (&mut self.follower, &self.admission.counted) {
-            follower.is_counted(counted);
-        }
     }
 
     fn vanishes(&self, at: Step) -> bool {

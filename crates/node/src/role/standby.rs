@@ -1,11 +1,7 @@
 //! A member that waits for plans at its coordinator: takes the roster and the plan that are handed out, says what it would answer,
 //! and is told when a run begins ([PRO-1] to [PRO-4]).
 
-use std::{
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::task::JoinHandle;
 use veilsum_proto::{
@@ -17,29 +13,29 @@ use veilsum_proto::{
 };
 
 use super::{
-    lobby_frames::{self as frames, Begin, Message, SchemaText, StandBy, Stands, TurnedAway},
+    dial::Attempt,
+    lobby_frames::{self as frames, Begin, Message, SchemaText, StandBy, Stands},
+    lobby_line::{Caller, Errand, LobbyLine},
     stop,
 };
 use crate::{
     agreed::Federation,
-    app_messages::clean,
-    carrier::{Address, Carrier, CarrierError, Credentials, Link},
+    carrier::Carrier,
     documents::{self, PlanAnswer, Taken, fingerprint},
     error::{Code, Failure},
 };
 
-/// One attempt to connect.
-const ATTEMPT: Duration = Duration::from_secs(5);
-/// Pause before the next, which doubles up to the other. There is no last one.
-const PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// Time for a frame to be sent.
-const STEP: Duration = Duration::from_secs(15);
+const STAND_BY: Errand = Errand {
+    to: "stand by",
+    by: "roster",
+    rule: "PRO-3",
+    after_a_no: "do what it says where that is something on this machine; else ask its operator by telephone",
+};
 /// How often this party looks whether something has changed here that its answer rests on.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// What this party makes of a roster and a plan.
-pub struct Judged {
+pub struct Opinion {
     /// What the coordinator is told.
     pub answer: PlanAnswer,
     /// What this party's own operator is told.
@@ -63,7 +59,7 @@ pub struct StandbyConfig {
     /// Runs up to this one are done with.
     pub done: u64,
     /// What it makes of what it was handed.
-    pub judge: Arc<dyn Fn(&Federation) -> Judged + Send + Sync>,
+    pub judge: Arc<dyn Fn(&Federation) -> Opinion + Send + Sync>,
     /// Another value whenever something may have changed that [`StandbyConfig::judge`] looks at.
     pub stamp: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// Whether anything was answered from this party's rows.
@@ -130,59 +126,20 @@ pub async fn run(config: &StandbyConfig) -> Result<Next, Failure> {
     stop::unless_told(stand_by(config), "start it again whenever you like").await
 }
 
-/// How an attempt ended.
-enum Ended {
-    /// Another one may do.
-    Again(CarrierError),
-    /// None will.
-    Final(Failure),
-}
-
-impl From<Failure> for Ended {
-    fn from(failure: Failure) -> Self {
-        Ended::Final(failure)
-    }
-}
-
-impl From<CarrierError> for Ended {
-    fn from(error: CarrierError) -> Self {
-        Ended::Again(error)
-    }
-}
-
 async fn stand_by(config: &StandbyConfig) -> Result<Next, Failure> {
     let coordinator = &config.agreed.coordinator;
-    let to: Address = coordinator.address.parse().map_err(|why: String| {
-        Failure::input(
-            format!("the coordinator's address cannot be used: {why}"),
-            "ask its operator for another roster",
-        )
-    })?;
-    let credentials = Credentials::from_seed(&config.identity.seed())?;
-    let (mut told, mut pause) = (String::new(), PAUSE);
+    let to = (coordinator.key, &*coordinator.address);
+    let mut caller = Caller::new((&config.identity, &*config.carrier), to, &STAND_BY)?;
     loop {
-        let since = Instant::now();
-        let dialled = config.carrier.dial(&to, &credentials, &coordinator.key.0, frames::from_inside, ATTEMPT).await;
-        let ended = match dialled {
-            Ok(link) => attempt(config, link).await,
-            Err(e @ CarrierError::WrongServerKey { .. }) => Err(Ended::Final(e.into())),
-            Err(e) => Err(Ended::Again(e)),
+        let ended = match caller.dial().await {
+            Ok(line) => attempt(config, line).await,
+            Err(e) => Err(e),
         };
         match ended {
             Ok(next) => return Ok(next),
-            Err(Ended::Final(failure)) => return Err(failure),
-            Err(Ended::Again(e)) => {
-                // A link that held for a while is another matter than one that was never had.
-                if since.elapsed() > LONGEST_PAUSE {
-                    (told, pause) = (String::new(), PAUSE);
-                }
-                let why = e.to_string();
-                if why != told {
-                    (config.news)(News::Again { why: why.clone(), advice: e.advice() });
-                    told = why;
-                }
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+            Err(Attempt::Final(failure)) => return Err(failure),
+            Err(Attempt::Again(e)) => {
+                caller.rest(&e, |why, advice| (config.news)(News::Again { why, advice })).await;
             }
         }
     }
@@ -190,20 +147,20 @@ async fn stand_by(config: &StandbyConfig) -> Result<Next, Failure> {
 
 /// What this party holds, as far as it is usable.
 #[derive(Default)]
-struct Held {
+struct Own {
     roster: Option<Roster>,
     federation: Option<Federation>,
     answer: Option<PlanAnswer>,
     /// It is being looked at, while the coordinator is listened to.
-    judging: Option<JoinHandle<Judged>>,
+    judging: Option<JoinHandle<Opinion>>,
 }
 
-impl Held {
-    fn load(config: &StandbyConfig) -> Held {
+impl Own {
+    fn load(config: &StandbyConfig) -> Own {
         let usable = |roster: &Roster| mine(&config.agreed, &config.identity.public(), roster).is_ok();
         let roster = documents::load_roster(&config.roster).ok().filter(usable);
         let federation = roster.as_ref().and_then(|_| documents::load_federation(&config.roster, &config.plan).ok());
-        Held { roster, federation, ..Held::default() }
+        Own { roster, federation, ..Own::default() }
     }
 
     fn has(&self) -> [Hash; 2] {
@@ -217,8 +174,8 @@ impl Held {
         self.judging = Some(tokio::task::spawn_blocking(move || judge(&federation)));
     }
 
-    /// What came of [`Held::judge`]; never where nothing is looked at. Cancel-safe.
-    async fn judged(&mut self) -> Result<Judged, Failure> {
+    /// What came of [`Own::judge`]; never where nothing is looked at. Cancel-safe.
+    async fn judged(&mut self) -> Result<Opinion, Failure> {
         let Some(judging) = &mut self.judging else { return std::future::pending().await };
         let judged = judging.await;
         self.judging = None;
@@ -226,18 +183,13 @@ impl Held {
     }
 }
 
-async fn attempt(config: &StandbyConfig, link: Link) -> Result<Next, Ended> {
-    let coordinator = &config.agreed.coordinator.key;
-    let session = frames::session(coordinator, &config.identity.public());
-    let over = link.handle().over();
-    let (mut sender, mut receiver) = link.split();
-    let mut held = Held::load(config);
-    let greeting = StandBy { has: held.has(), done: config.done };
-    sender.send_within(&frames::frame(&config.identity, &session, &greeting), STEP).await?;
-    (config.news)(News::Standing { over });
+async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>) -> Result<Next, Attempt> {
+    let mut own = Own::load(config);
+    line.send(&StandBy { has: own.has(), done: config.done }).await?;
+    (config.news)(News::Standing { over: line.over });
     // Before the first look at what it stands for.
     let mut stamp = (config.stamp)();
-    held.judge(config);
+    own.judge(config);
     let mut stated = None;
     let mut look = tokio::time::interval(LOOK);
     loop {
@@ -245,34 +197,33 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Next, Ended> {
         if rekey != stated {
             stated = rekey;
             if let Some(rekey) = &stated {
-                sender.send_within(&frames::frame(&config.identity, &session, rekey), STEP).await?;
+                line.send(rekey).await?;
             }
         }
         let bytes = tokio::select! {
-            bytes = receiver.recv() => bytes?.ok_or_else(|| CarrierError::closed("the coordinator hung up"))?,
-            judged = held.judged() => {
-                let Judged { answer, words } = judged?;
+            bytes = line.recv() => bytes?,
+            judged = own.judged() => {
+                let Opinion { answer, words } = judged?;
                 // [PRO-2]: once for every answer.
-                if held.answer.as_ref() != Some(&answer) {
-                    let stands = Stands { to: held.has(), answer: answer.clone() };
-                    sender.send_within(&frames::frame(&config.identity, &session, &stands), STEP).await?;
+                if own.answer.as_ref() != Some(&answer) {
+                    line.send(&Stands { to: own.has(), answer: answer.clone() }).await?;
                     (config.news)(News::Answered { answer: answer.clone(), words });
-                    held.answer = Some(answer);
+                    own.answer = Some(answer);
                 }
                 continue;
             }
             _ = look.tick() => {
                 let now = (config.stamp)();
-                if now != stamp && held.judging.is_none() {
+                if now != stamp && own.judging.is_none() {
                     stamp = now;
-                    held.judge(config);
+                    own.judge(config);
                 }
                 continue;
             }
         };
         match frames::kind_of(&bytes) {
             Some(RosterDocument::KIND) => {
-                let document: RosterDocument = frames::open(&bytes, &session, coordinator).map_err(odd)?;
+                let document: RosterDocument = line.open(&bytes)?;
                 document.verify().map_err(Failure::from)?;
                 let roster = document.signed.roster.clone();
                 let as_now = mine(&config.agreed, &config.identity.public(), &roster);
@@ -281,63 +232,51 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Next, Ended> {
                     && mine(&rekeyed(&config.agreed, [rekey]), &rekey.new, &roster).is_ok()
                 {
                     documents::write_roster_document(&config.roster, &document)?;
-                    let _ = sender.finish(STEP).await;
+                    line.finish().await;
                     return Ok(Next::OwnKey(Box::new(roster)));
                 }
                 as_now.map_err(|failure| without_this_key(config, &document).unwrap_or(failure))?;
                 documents::write_roster_document(&config.roster, &document)?;
-                held = Held { roster: Some(roster.clone()), ..Held::default() };
+                own = Own { roster: Some(roster.clone()), ..Own::default() };
                 (config.news)(News::Roster(Box::new(roster)));
             }
             Some(SchemaText::KIND) => {
-                let SchemaText { text } = frames::open(&bytes, &session, coordinator).map_err(odd)?;
+                let SchemaText { text } = line.open(&bytes)?;
                 // Where it is another one, the answer to the plan says so.
                 if let Taken::First(schema) = documents::take_schema(&config.roster, &text, (config.has_answered)())? {
                     (config.news)(News::Schema { columns: schema.columns.len() });
                 }
             }
             Some(SignedTerms::KIND) => {
-                let signed: SignedTerms = frames::open(&bytes, &session, coordinator).map_err(odd)?;
-                let roster = held.roster.clone().ok_or_else(|| odd("a plan before a roster".into()))?;
+                let signed: SignedTerms = line.open(&bytes)?;
+                let roster = own.roster.clone().ok_or_else(|| line.odd("a plan before a roster"))?;
                 let terms = signed.clone().verify(&roster).map_err(Failure::from)?;
                 let federation = Federation::new(roster, terms)?;
                 documents::write_plan(&config.plan, &signed)?;
-                (held.federation, held.answer) = (Some(federation), None);
-                held.judge(config);
+                (own.federation, own.answer) = (Some(federation), None);
+                own.judge(config);
             }
-            Some(Begin::KIND) => {
-                let Begin { number, plan } = frames::open(&bytes, &session, coordinator).map_err(odd)?;
-                let federation = held.federation.clone().filter(|federation| federation.terms.hash() == plan);
-                let federation = federation.ok_or_else(|| odd("a run of another plan begins".into()))?;
+            _ => {
+                let Begin { number, plan } = line.open(&bytes)?;
+                let federation = own.federation.clone().filter(|federation| federation.terms.hash() == plan);
+                let federation = federation.ok_or_else(|| line.odd("a run of another plan begins"))?;
                 if number <= config.done {
-                    return Err(odd(format!("run {number} begins, which has ended here")).into());
+                    return Err(line.odd(&format!("run {number} begins, which has ended here")));
                 }
                 // Whether rows may be looked at for this plan is known first: taking part or not would be an answer, too.
-                if held.judging.is_some() {
-                    let Judged { answer, words } = held.judged().await?;
+                if own.judging.is_some() {
+                    let Opinion { answer, words } = own.judged().await?;
                     (config.news)(News::Answered { answer: answer.clone(), words });
-                    held.answer = Some(answer);
+                    own.answer = Some(answer);
                 }
-                let _ = sender.finish(STEP).await;
-                if matches!(held.answer, Some(PlanAnswer::NotReady | PlanAnswer::Roster)) {
+                line.finish().await;
+                if matches!(own.answer, Some(PlanAnswer::NotReady | PlanAnswer::Roster)) {
                     return Ok(Next::Declined { number });
                 }
                 return Ok(Next::Run { number, federation: Box::new(federation) });
             }
-            _ => {
-                let TurnedAway { why } = frames::open(&bytes, &session, coordinator).map_err(odd)?;
-                return Err(Ended::Final(Failure::new(
-                    Code::Denied,
-                    format!("the coordinator does not let this party stand by: {}", clean(&why)),
-                    "do what it says where that is something on this machine; else ask its operator by telephone",
-                )));
-            }
         }
     }
-}
-
-fn odd(why: String) -> Failure {
-    Failure::new(Code::Peer, format!("the coordinator broke a rule [PRO-3]: {why}"), "ask its operator")
 }
 
 /// Where another key has this party's place by a statement that its own key has signed, and it has not that key: what to do.

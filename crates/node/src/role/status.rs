@@ -4,8 +4,8 @@
 
 use std::{
     path::Path,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Instant, SystemTime, UNIX_EPOCH},
+    sync::{Arc, Mutex},
+    time::Instant,
 };
 
 use serde::{Deserialize, Serialize};
@@ -18,16 +18,19 @@ use super::{
 };
 use crate::{
     app_messages::{SOFTWARE, clean},
+    clock::seconds_since_1970,
     error::Failure,
     method_session::{Judged, Moved},
     plan::Judge,
+    store::held,
 };
 
 /// What a party does.
-#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// Parties come in at the coordinator, and no plan is run.
+    #[default]
     Lobby,
     /// A site or an intermediary that runs no plan waits for the next one.
     StandingBy,
@@ -47,7 +50,7 @@ impl Phase {
 }
 
 /// How a party stands. Times are seconds since 1970, by this machine's clock.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Default, Debug)]
 pub struct Status {
     /// Its name.
     pub party: String,
@@ -165,16 +168,6 @@ pub struct Trouble {
     pub at: u64,
 }
 
-/// Seconds since 1970, by this machine's clock.
-pub fn now() -> u64 {
-    exactly_now() as u64
-}
-
-/// The same to the millisecond.
-pub fn exactly_now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_millis() as f64 / 1e3)
-}
-
 /// Questions of a party's plan at most.
 pub(super) fn questions(party: &Party, id: PartyId) -> u32 {
     let work = &party.federation.work;
@@ -215,28 +208,16 @@ impl Peer {
 impl Status {
     /// Of a process that has begun.
     pub fn new(party: &str, role: &str) -> Status {
-        let now = now();
+        let now = seconds_since_1970();
         Status {
             party: party.to_owned(),
             role: role.to_owned(),
-            federation: None,
-            plan: None,
             software: SOFTWARE.into(),
             started: now,
             now,
             phase: Phase::between_runs(role),
             since: now,
-            round: None,
-            open: None,
-            left: None,
-            bytes: (0, 0),
-            courses: Vec::new(),
-            curve: Vec::new(),
-            parties: Vec::new(),
-            trouble: None,
-            troubles: 0,
-            most: 0,
-            first: None,
+            ..Status::default()
         }
     }
 
@@ -384,31 +365,19 @@ impl Status {
     }
 }
 
-#[derive(Clone)]
-struct Board(Arc<Mutex<Status>>);
-
-impl Board {
-    fn status(&self) -> MutexGuard<'_, Status> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn now(&self) -> Status {
-        let (now, status) = (now(), self.status().clone());
-        // A question that takes longer than all of the rest would have says that the pace is another.
-        let silent = status.round.as_ref().map_or(0, |round| now.saturating_sub(round.at));
-        Status { now, left: status.left.filter(|left| silent <= *left), ..status }
-    }
-
-    #[cfg(unix)]
-    fn document(&self) -> Vec<u8> {
-        // Text and numbers always have a JSON form.
-        serde_json::to_vec(&self.now()).unwrap_or_default()
-    }
+/// As it is handed out now: text and numbers always have a JSON form.
+#[cfg(unix)]
+fn document(board: &Mutex<Status>) -> Vec<u8> {
+    let (now, status) = (seconds_since_1970(), held(board).clone());
+    // A question that takes longer than all of the rest would have says that the pace is another.
+    let silent = status.round.as_ref().map_or(0, |round| now.saturating_sub(round.at));
+    let status = Status { now, left: status.left.filter(|left| silent <= *left), ..status };
+    serde_json::to_vec(&status).unwrap_or_default()
 }
 
 /// What shows how this process stands, as long as it is kept.
 pub struct Window {
-    board: Board,
+    board: Arc<Mutex<Status>>,
     #[cfg(unix)]
     _socket: Option<socket::Socket>,
 }
@@ -417,11 +386,11 @@ impl Window {
     /// For a process that may run one plan after another: `veilsum status` sees it from now on. Where that cannot be, a warning says why,
     /// and nothing else depends on it.
     pub fn open(folder: &Path, party: &str, role: &str) -> Window {
-        let board = Board(Arc::new(Mutex::new(Status::new(party, role))));
+        let board = Arc::new(Mutex::new(Status::new(party, role)));
         #[cfg(unix)]
         let shown = board.clone();
         #[cfg(unix)]
-        let _socket = socket::Socket::open(folder, Arc::new(move || shown.document()))
+        let _socket = socket::Socket::open(folder, Arc::new(move || document(&shown)))
             .map_err(|why| tracing::warn!("`veilsum status` will not see this process: {why}"))
             .ok();
         #[cfg(not(unix))]
@@ -435,22 +404,22 @@ impl Window {
 
     /// From now on it shows the run of this party, which also tells whomever it told before.
     pub fn watch(&self, party: &mut Party, id: PartyId) {
-        self.board.status().fold(&begins(party, id), now());
+        held(&self.board).fold(&begins(party, id), seconds_since_1970());
         let (board, told) = (self.board.clone(), party.progress.clone());
         party.progress = Arc::new(move |progress| {
-            board.status().fold(&progress, now());
+            held(&board).fold(&progress, seconds_since_1970());
             told(progress);
         });
     }
 
     /// No plan is run any more, and the next one is waited for. The links of the run are gone with it, and nobody is missing.
     pub fn rest(&self) {
-        self.board.status().rest(now());
+        held(&self.board).rest(seconds_since_1970());
     }
 
     /// What it shows.
     pub fn status(&self) -> Status {
-        self.board.status().clone()
+        held(&self.board).clone()
     }
 }
 

@@ -16,20 +16,19 @@ use crate::{
 };
 
 /// Asks the sites for the validation totals of what they hold, and draws the verdicts. `rows` is the count, `counted` whom
-/// it covers. `early` is what sites handed over before the coordinator asked, and `keep` writes down what a process after this one
-/// would lack: sites hand it over once. How long a site may stay away is the state machine's to say; until then it is named.
+/// it covers. `early` is what sites handed over before the coordinator asked. What is handed over is written down for a process after
+/// this one: sites hand it over once. How long a site may stay away is the state machine's to say; until then it is named.
 pub(super) async fn judge(
     hub: &mut AggregatorHost,
     config: &IntermediaryConfig,
     request: &JudgeRequest,
     (counted, rows): (&[u16], u64),
     early: &BTreeMap<PartyId, Vec<u8>>,
-    (kept, keep): (Option<CentreDistances>, impl Fn(&CentreDistances) -> Result<(), Failure>),
 ) -> Result<JudgeReply, Failure> {
     let oracle = Oracle::new(&config.party.federation.work, request, &config.party.federation.form()?)?;
     let (question, words) = oracle.question();
     hub.ask(question.to_bytes(), words);
-    let mut distances = kept.filter(|kept| oracle.fits(kept));
+    let mut distances = hub.journal.counting.distances.clone().filter(|kept| oracle.fits(kept));
     for (from, bytes) in early {
         take_distances(hub, config, (*from, bytes), &oracle, &mut distances)?;
     }
@@ -38,7 +37,7 @@ pub(super) async fn judge(
     let (values, cohort) = loop {
         // Before there is a total.
         if let (false, Some(distances)) = (written, &distances) {
-            keep(distances)?;
+            hub.journal.count(|counting| counting.distances = Some(distances.clone()))?;
             written = true;
         }
         match hub.next(Some(notice.next())).await {

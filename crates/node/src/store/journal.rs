@@ -1,5 +1,5 @@
-//! The journal of a site or of the coordinator: a file of mode 0600, every entry checksummed and on disk before bytes leave. It
-//! grows at its end; a site's is replaced with every answer, so that nothing of a closed slot stays in it ([JRN-4]).
+//! What a role keeps of a run: a file of mode 0600, every entry checksummed and on disk before what rests on it leaves. It grows at
+//! its end; a site's secrets are replaced with every answer, so that nothing of a closed slot stays in them ([JRN-4]).
 //!
 //! A torn last entry was not followed by a send, so it is dropped. Anything else that does not read back whole is
 //! refused, because guessing could mean masking two vectors with one key.
@@ -13,7 +13,7 @@ use std::{
 };
 
 use veilsum_proto::{
-    Error, aggregator,
+    Error,
     journal::Record,
     suite::{self, Hash},
 };
@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 
 use super::{
     aside,
-    log::{self, Fresh, Log, NoLock, Old},
+    log::{self, Fresh, Log, Old},
 };
 use crate::{error::Failure, files};
 
@@ -31,6 +31,10 @@ const HEAD: usize = 16;
 
 /// The entries of a journal.
 pub trait Entry: Sized {
+    /// How the name of the file ends.
+    const ENDING: &str;
+    /// What to do about a damaged file.
+    const DAMAGED: &str;
     /// Bytes of the largest entry.
     const MAX_ENTRY: usize;
     /// Bytes of the largest file that is read back.
@@ -46,6 +50,9 @@ pub trait Entry: Sized {
 
 /// The entries of a site. The largest is a deck of 1,000 members and 256 slots.
 impl Entry for Record {
+    const ENDING: &str = "journal";
+    const DAMAGED: &str =
+        "never put an older copy in its place: a site needs a new plan, as it can no longer tell what it answered";
     const MAX_ENTRY: usize = 16 << 20;
     const MAX_FILE: u64 = 256 << 20;
 
@@ -58,60 +65,19 @@ impl Entry for Record {
     }
 }
 
-/// The entries of the coordinator. The largest is the opening of a total of 8 MiB; a run has some hundreds of totals.
-impl Entry for aggregator::Record {
-    const MAX_ENTRY: usize = 64 << 20;
-    const MAX_FILE: u64 = 16 << 30;
-
-    fn bytes(&self) -> Zeroizing<Vec<u8>> {
-        Zeroizing::new(self.to_bytes())
-    }
-
-    fn read(bytes: &[u8]) -> Result<Self, Error> {
-        aggregator::Record::from_bytes(bytes)
-    }
+/// The disk or its permissions.
+fn io_at(path: &Path, source: &io::Error) -> Failure {
+    let what = format!("the journal {}: {source}", path.display());
+    Failure::input(what, "check free space and permissions of the folder (--state)")
 }
 
-/// A journal that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum JournalError {
-    /// The disk or its permissions.
-    #[error("the journal {path}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// Another process holds it.
-    #[error("the journal {path} is in use by another process: two processes must not share one identity")]
-    Locked {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It was changed or cut.
-    #[error("the journal {path} is damaged ({what}): what was sent before can no longer be told")]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Where.
-        what: &'static str,
-    },
-}
-
-impl From<JournalError> for Failure {
-    fn from(e: JournalError) -> Self {
-        let next = match e {
-            JournalError::Io { .. } => "check free space and permissions of the folder (--state)",
-            JournalError::Locked { .. } => "stop the other process",
-            JournalError::Damaged { .. } => {
-                "never put an older copy in its place: a site needs a new plan, as it can no longer tell what it answered, and a \
-                 coordinator moves the file away and begins anew"
-            }
-        };
-        Failure::input(e, next)
-    }
+/// It was changed or cut.
+fn damaged<R: Entry>(path: &Path, what: &str) -> Failure {
+    let path = path.display();
+    Failure::input(
+        format!("the journal {path} is damaged ({what}): what was sent before can no longer be told"),
+        R::DAMAGED,
+    )
 }
 
 /// An open, locked journal.
@@ -121,29 +87,22 @@ pub struct Journal<R = Record> {
     entries: PhantomData<R>,
 }
 
-impl Journal {
-    /// Opens (or makes) a site's journal of `session` in `folder` and reads its entries.
-    ///
-    /// # Errors
-    /// [`JournalError`].
-    pub fn open(folder: &Path, session: &Hash) -> Result<(Journal, Vec<Record>), JournalError> {
-        Journal::of(folder, session)
-    }
-}
-
 impl<R: Entry> Journal<R> {
     /// Opens (or makes) the journal of `session` in `folder` and reads its entries.
     ///
     /// # Errors
-    /// [`JournalError`].
-    pub fn of(folder: &Path, session: &Hash) -> Result<(Journal<R>, Vec<R>), JournalError> {
-        let path = file_of(folder, session);
-        let io = |source| JournalError::Io { path: path.clone(), source };
-        log::make_private_folder(folder).map_err(|source| JournalError::Io { path: folder.to_owned(), source })?;
+    /// A [`Failure`] where the disk fails, another process has it, or it is damaged.
+    pub fn open(folder: &Path, session: &Hash) -> Result<(Journal<R>, Vec<R>), Failure> {
+        let path = file_of::<R>(folder, session);
+        let io = |source: io::Error| io_at(&path, &source);
+        log::make_private_folder(folder).map_err(|e| io_at(folder, &e))?;
         // The lock is a file of its own, because the journal's file is replaced when it is rewritten.
-        let lock = log::lock(&path.with_extension("lock"), "").map_err(|why| match why {
-            NoLock::Held(_) => JournalError::Locked { path: path.clone() },
-            NoLock::Io(source) => io(source),
+        let lock = log::lock(&path.with_added_extension("lock"), "").map_err(io)?;
+        let lock = lock.map_err(|_| {
+            let path = path.display();
+            let what =
+                format!("the journal {path} is in use by another process: two processes must not share one identity");
+            Failure::input(what, "stop the other process")
         })?;
         let mut journal = Journal { log: Log::open(path.clone()).map_err(io)?, _lock: lock, entries: PhantomData };
         let records = journal.read()?;
@@ -153,33 +112,29 @@ impl<R: Entry> Journal<R> {
     /// The entries of the journal of `session` in `folder`, without locking or mending it; nothing where there is none.
     ///
     /// # Errors
-    /// [`JournalError`].
-    pub fn look(folder: &Path, session: &Hash) -> Result<Option<(Vec<R>, SystemTime)>, JournalError> {
-        let path = file_of(folder, session);
-        let io = |source| JournalError::Io { path: path.clone(), source };
-        let damaged = |what| JournalError::Damaged { path: path.clone(), what };
+    /// A [`Failure`] where the disk fails, another process has it, or it is damaged.
+    pub fn look(folder: &Path, session: &Hash) -> Result<Option<(Vec<R>, SystemTime)>, Failure> {
+        let path = file_of::<R>(folder, session);
+        let io = |source: io::Error| io_at(&path, &source);
         let file = match File::open(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file.map_err(io)?,
         };
-        let about = file.metadata().map_err(io)?;
-        if about.len() > R::MAX_FILE {
-            return Err(damaged("it is larger than any journal"));
+        let bytes = all(&file, R::MAX_FILE).map_err(io)?;
+        if bytes.as_ref().is_some_and(|bytes| bytes.len() < MAGIC.len()) {
+            return Ok(None);
         }
-        let mut bytes = Zeroizing::new(Vec::with_capacity(about.len() as usize));
-        file.take(R::MAX_FILE).read_to_end(&mut bytes).map_err(io)?;
-        let Some(rest) = bytes.strip_prefix(MAGIC) else { return Ok(None) };
-        let (records, _) = whole(rest).map_err(damaged)?;
-        Ok(Some((records, about.modified().map_err(io)?)))
+        let (records, _) = entries(bytes.as_deref()).map_err(|what| damaged::<R>(&path, what))?;
+        Ok(Some((records, file.metadata().and_then(|about| about.modified()).map_err(io)?)))
     }
 
-    fn io(&self, source: io::Error) -> JournalError {
-        JournalError::Io { path: self.log.path().to_owned(), source }
+    fn io(&self, source: io::Error) -> Failure {
+        io_at(self.log.path(), &source)
     }
 
-    fn read(&mut self) -> Result<Vec<R>, JournalError> {
+    fn read(&mut self) -> Result<Vec<R>, Failure> {
         let path = self.log.path().to_owned();
-        let io = |source| JournalError::Io { path: path.clone(), source };
+        let io = |source: io::Error| io_at(&path, &source);
         let bytes = all(self.log.file(), R::MAX_FILE).map_err(io)?;
         let left = self.log.left_over().map_err(io)?;
         if bytes.as_ref().is_some_and(|bytes| bytes.len() < MAGIC.len()) {
@@ -188,6 +143,7 @@ impl<R: Entry> Journal<R> {
             self.rewrite(&[])?;
             return Ok(Vec::new());
         }
+        let damaged = |what| damaged::<R>(&path, what);
         match (entries(bytes.as_deref()), left) {
             (Ok((records, good)), left) => {
                 self.log.keep(good).map_err(io)?;
@@ -198,24 +154,22 @@ impl<R: Entry> Journal<R> {
             // These entries were being overwritten when the process ended, and all that replaces them was on disk by then.
             (Err(what), Some(left)) => {
                 let bytes = all(&left.file, R::MAX_FILE).map_err(io)?;
-                match entries(bytes.as_deref()) {
-                    Ok((records, good)) if bytes.as_ref().is_some_and(|bytes| bytes.len() as u64 == good) => {
-                        let old = self.log.take(left, R::MAX_FILE).map_err(io)?;
-                        self.log.sync_folder().and_then(|()| old.wipe()).map_err(io)?;
-                        Ok(records)
-                    }
-                    _ => Err(JournalError::Damaged { path, what }),
-                }
+                let whole =
+                    entries(bytes.as_deref()).ok().filter(|(_, good)| bytes.is_some_and(|b| b.len() as u64 == *good));
+                let (records, _) = whole.ok_or_else(|| damaged(what))?;
+                let old = self.log.take(left, R::MAX_FILE).map_err(io)?;
+                self.log.sync_folder().and_then(|()| old.wipe()).map_err(io)?;
+                Ok(records)
             }
-            (Err(what), None) => Err(JournalError::Damaged { path, what }),
+            (Err(what), None) => Err(damaged(what)),
         }
     }
 
     /// Writes an entry, which is on disk after the next [`Journal::sync`].
     ///
     /// # Errors
-    /// [`JournalError::Io`]; what it protects must then not be sent.
-    pub fn write(&mut self, record: &R) -> Result<(), JournalError> {
+    /// A [`Failure`] of the disk; what it protects must then not be sent.
+    pub fn write(&mut self, record: &R) -> Result<(), Failure> {
         let bytes = lines(&[], std::slice::from_ref(record));
         aside(|| self.log.append(&bytes)).map_err(|e| self.io(e))
     }
@@ -223,16 +177,16 @@ impl<R: Entry> Journal<R> {
     /// Waits until every entry is on disk.
     ///
     /// # Errors
-    /// [`JournalError::Io`]; what they protect must then not be sent.
-    pub fn sync(&mut self) -> Result<(), JournalError> {
+    /// A [`Failure`] of the disk; what they protect must then not be sent.
+    pub fn sync(&mut self) -> Result<(), Failure> {
         aside(|| self.log.sync()).map(drop).map_err(|e| self.io(e))
     }
 
     /// Appends an entry and waits until it is on disk.
     ///
     /// # Errors
-    /// [`JournalError::Io`]; what it protects must then not be sent.
-    pub fn append(&mut self, record: &R) -> Result<(), JournalError> {
+    /// A [`Failure`] of the disk; what it protects must then not be sent.
+    pub fn append(&mut self, record: &R) -> Result<(), Failure> {
         self.write(record).and_then(|()| self.sync())
     }
 
@@ -240,24 +194,29 @@ impl<R: Entry> Journal<R> {
     /// The old bytes are overwritten; on a disk that copies on write they may live on.
     ///
     /// # Errors
-    /// [`JournalError::Io`]; what the new entries protect must then not be sent.
-    pub fn rewrite(&mut self, records: &[R]) -> Result<(), JournalError> {
+    /// A [`Failure`] of the disk; what the new entries protect must then not be sent.
+    pub fn rewrite(&mut self, records: &[R]) -> Result<(), Failure> {
         self.log.replace(&lines(MAGIC, records), R::MAX_FILE).map_err(|e| self.io(e))
     }
 
     /// Writes what is to replace all entries beside them. The two steps of [`Journal::rewrite`] are taken by themselves where other
     /// files go to the disk with it: bytes and name of this one must be there before [`Journal::take`].
-    pub(crate) fn fresh(&self, records: &[R]) -> Result<Fresh, JournalError> {
+    pub(crate) fn fresh(&self, records: &[R]) -> Result<Fresh, Failure> {
         self.log.fresh(&lines(MAGIC, records)).map_err(|e| self.io(e))
     }
 
     /// Puts it in the place of all entries, which are still to be overwritten.
-    pub(crate) fn take(&mut self, fresh: Fresh) -> Result<Old, JournalError> {
+    pub(crate) fn take(&mut self, fresh: Fresh) -> Result<Old, Failure> {
         self.log.take(fresh, R::MAX_FILE).map_err(|e| self.io(e))
     }
 
+    /// Whether entries may not be on disk yet.
+    pub(crate) fn is_ahead(&self) -> bool {
+        self.log.is_dirty()
+    }
+
     /// Waits until the names in its folder are on disk.
-    pub(crate) fn sync_folder(&self) -> Result<(), JournalError> {
+    pub(crate) fn sync_folder(&self) -> Result<(), Failure> {
         self.log.sync_folder().map_err(|e| self.io(e))
     }
 
@@ -267,7 +226,7 @@ impl<R: Entry> Journal<R> {
     }
 
     /// A step that others of this journal's wait for.
-    pub(crate) fn step(&self, step: std::io::Result<()>) -> Result<(), JournalError> {
+    pub(crate) fn step(&self, step: std::io::Result<()>) -> Result<(), Failure> {
         step.map_err(|e| self.io(e))
     }
 }
@@ -286,11 +245,7 @@ fn all(mut file: &File, most: u64) -> io::Result<Option<Zeroizing<Vec<u8>>>> {
 /// The whole entries of a file, and where they end; a torn end is left out.
 fn entries<R: Entry>(bytes: Option<&Vec<u8>>) -> Result<(Vec<R>, u64), &'static str> {
     let bytes = bytes.ok_or("it is larger than any journal")?;
-    whole(bytes.strip_prefix(MAGIC).ok_or("its first line is not a journal's")?)
-}
-
-/// The whole entries of what stands after the magic, and where they end; a torn end is left out.
-fn whole<R: Entry>(mut rest: &[u8]) -> Result<(Vec<R>, u64), &'static str> {
+    let mut rest = bytes.strip_prefix(MAGIC).ok_or("its first line is not a journal's")?;
     let mut records = Vec::new();
     let mut good = MAGIC.len() as u64;
     while !rest.is_empty() {
@@ -315,8 +270,8 @@ fn whole<R: Entry>(mut rest: &[u8]) -> Result<(Vec<R>, u64), &'static str> {
     Ok((records, good))
 }
 
-fn file_of(folder: &Path, session: &Hash) -> PathBuf {
-    folder.join(format!("{}.journal", &session.to_string()[..16]))
+fn file_of<R: Entry>(folder: &Path, session: &Hash) -> PathBuf {
+    folder.join(format!("{}.{}", &session.to_string()[..16], R::ENDING))
 }
 
 /// The entries as the file has them, after `first`.

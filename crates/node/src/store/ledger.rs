@@ -33,7 +33,7 @@ use file::Fault;
 pub use kept::{KEPT_FOR_A_PROPOSAL, KEPT_FOR_A_RUN};
 pub use look::{Checked, adopt, all, check};
 
-use super::log::{self, Log, NoLock};
+use super::log::{self, Log};
 use crate::{
     egress::Entered,
     files::{self, Existing, Replacement},
@@ -133,8 +133,7 @@ impl Ledger {
             // [LED-6]: what the torn line was to protect did not leave, or the head would know it.
             Err((head, Fault::Torn { good, owners, .. })) if seen => (head, good, owners),
             Err((head, Fault::Torn { .. })) => return Err(cut(head)),
-            Err((_, Fault::Io(source))) => return Err(LedgerError::Io { path, source }),
-            Err((_, fault)) => return Err(damaged(fault.to_string())),
+            Err((_, fault)) => return Err(fault.of(&path)),
         };
         if owners.last() != Some(&key) {
             return Err(LedgerError::Rekeyed { path });
@@ -398,11 +397,9 @@ fn lock(ledger: &Path, plan: &Hash) -> Result<File, LedgerError> {
     let who = format!("process {}, plan {}\n", std::process::id(), crate::documents::fingerprint(&plan.0));
     let end = Instant::now() + PATIENCE;
     loop {
-        match log::lock(&path, &who) {
-            Err(NoLock::Held(_)) if Instant::now() < end => thread::sleep(Duration::from_millis(20)),
-            Err(NoLock::Held(who)) => return Err(LedgerError::Locked { path: ledger.to_owned(), who }),
-            Err(NoLock::Io(source)) => return Err(LedgerError::Io { path, source }),
-            Ok(file) => return Ok(file),
+        match log::lock(&path, &who).map_err(|source| LedgerError::Io { path: path.clone(), source })? {
+            Err(_) if Instant::now() < end => thread::sleep(Duration::from_millis(20)),
+            lock => return lock.map_err(|who| LedgerError::Locked { path: ledger.to_owned(), who }),
         }
     }
 }

@@ -191,17 +191,10 @@ impl Old {
     }
 }
 
-/// Why a lock is not to be had.
-pub(super) enum NoLock {
-    /// Another process holds it, and says this of itself.
-    Held(String),
-    /// The disk or its permissions.
-    Io(io::Error),
-}
-
-/// Takes the lock at `path`, for as long as the file that is returned stays open, and writes into it who has it.
-pub(super) fn lock(path: &Path, who: &str) -> Result<File, NoLock> {
-    let mut lock = private().truncate(false).open(path).map_err(NoLock::Io)?;
+/// Takes the lock at `path`, for as long as the file that is returned stays open, and writes into it who has it; or what another
+/// process that holds it says of itself.
+pub(super) fn lock(path: &Path, who: &str) -> io::Result<Result<File, String>> {
+    let mut lock = private().truncate(false).open(path)?;
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -209,17 +202,16 @@ pub(super) fn lock(path: &Path, who: &str) -> Result<File, NoLock> {
             // Whatever stands there is shown, if it is what another process of ours wrote.
             let _ = lock.take(128).read_to_string(&mut who);
             let plain = who.lines().next().filter(|line| line.chars().all(|c| c.is_ascii_graphic() || c == ' '));
-            let who = plain.filter(|line| !line.is_empty()).unwrap_or("which did not say who it is");
-            return Err(NoLock::Held(who.to_owned()));
+            return Ok(Err(plain.filter(|line| !line.is_empty()).unwrap_or("which did not say who it is").to_owned()));
         }
-        Err(TryLockError::Error(source)) => return Err(NoLock::Io(source)),
+        Err(TryLockError::Error(source)) => return Err(source),
     }
-    lock.set_len(0).and_then(|()| lock.write_all(who.as_bytes())).map_err(NoLock::Io)?;
-    Ok(lock)
+    lock.set_len(0).and_then(|()| lock.write_all(who.as_bytes()))?;
+    Ok(Ok(lock))
 }
 
 /// Makes the folder, in mode 0700, where it is missing.
-pub(super) fn make_private_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
@@ -285,9 +277,9 @@ mod tests {
     fn a_lock_is_one_holders_and_says_whose() {
         let folder = Folder::new("log-lock");
         let path = folder.0.join("a.lock");
-        let held = lock(&path, "process 7\n").ok().unwrap();
-        assert!(matches!(lock(&path, ""), Err(NoLock::Held(who)) if who == "process 7"));
+        let held = lock(&path, "process 7\n").unwrap().unwrap();
+        assert!(lock(&path, "").unwrap().is_err_and(|who| who == "process 7"));
         drop(held);
-        assert!(lock(&path, "").is_ok());
+        assert!(lock(&path, "").unwrap().is_ok());
     }
 }

@@ -1,20 +1,22 @@
 //! Files that a role keeps between processes.
 
-pub(crate) mod admission;
-pub(crate) mod counting;
+mod hub;
 mod journal;
 pub mod ledger;
 mod log;
 mod new_key;
 mod transcript;
 
-pub use journal::{Entry, Journal, JournalError};
+pub(crate) use hub::HubJournal;
+pub use hub::{Counting, HubEntry};
+pub use journal::{Entry, Journal};
 pub use ledger::{Ledger, LedgerError};
+pub(crate) use log::make_private_folder;
 pub use new_key::{Place, follow, identity_for, next_of};
-pub use transcript::{Said, Transcript, openings_from_bytes, openings_to_bytes};
+pub use transcript::{Said, Told, openings_from_bytes, openings_to_bytes};
 
 use std::{
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
     thread,
 };
 
@@ -54,6 +56,11 @@ pub(crate) fn aside_from<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
 /// Bytes of a frame that take a millisecond or two: some hundred signatures, or the keys of a dozen sites.
 const SHORT: usize = 16 << 10;
 
+/// What a mutex holds, also after somebody has panicked who held it.
+pub(crate) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// A write that waits for the disk.
 pub(crate) type Write<'a> = Box<dyn FnOnce() -> Result<(), Failure> + Send + 'a>;
 
@@ -64,24 +71,21 @@ pub(crate) type Write<'a> = Box<dyn FnOnce() -> Result<(), Failure> + Send + 'a>
 /// That of the first one that failed; the others may be on disk.
 pub(crate) fn side_by_side(mut writes: Vec<Write<'_>>) -> Result<(), Failure> {
     let Some(own) = writes.pop() else { return Ok(()) };
-    let others: Vec<_> = writes.into_iter().map(|write| Mutex::new(Some(write))).collect();
-    let carry_out = |write: &Mutex<Option<Write<'_>>>| {
-        let write = write.lock().unwrap_or_else(PoisonError::into_inner).take();
-        write.map_or(Ok(()), |write| write())
-    };
+    let broken = |what: &str| Failure::new(Code::Internal, what, "this is a defect, please report it");
     aside(|| {
         thread::scope(|scope| {
-            let begin = |write| thread::Builder::new().spawn_scoped(scope, move || carry_out(write)).map_err(|_| write);
-            let begun: Vec<_> = others.iter().map(begin).collect();
+            let begin = |write| thread::Builder::new().spawn_scoped(scope, write);
+            let begun: Vec<_> = writes.into_iter().map(begin).collect();
             let own = own();
-            let broken =
-                |_| Failure::new(Code::Internal, "a write to the disk panicked", "this is a defect, please report it");
-            // Every one is waited for, also behind one that failed. Where there is no thread to be had, this one does it.
+            // Every one is waited for, also behind one that failed.
             let others: Vec<_> = begun
                 .into_iter()
                 .map(|begun| match begun {
-                    Ok(write) => write.join().map_err(broken)?,
-                    Err(write) => carry_out(write),
+                    Ok(write) => write.join().map_err(|_| broken("a write to the disk panicked"))?,
+                    Err(e) => Err(Failure::input(
+                        format!("no thread for a write to the disk: {e}"),
+                        "free memory or processes",
+                    )),
                 })
                 .collect();
             others.into_iter().chain([own]).collect()

@@ -18,10 +18,10 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::{
     columnar::{MAX_BUFFER, MAX_DESCRIPTION},
-    columns::{Columns, check_names, check_types, guarded, names_of},
-    error::TableError,
+    columns::{Columns, check_types, guarded, names_of},
+    error::{Fault, TableError},
     source::{RowReader, Table},
-    wanted::Wanted,
+    wanted::{Wanted, check_names},
 };
 
 /// What every message begins with.
@@ -58,20 +58,18 @@ struct Message {
 impl ArrowReader {
     /// Reads the schema. In a file it follows the file's magic and zeros up to some alignment, which are taken off here.
     pub(super) fn new(mut input: Box<dyn Read>, is_file: bool, name: &str) -> Result<Self, TableError> {
-        let damaged = |what: &str| TableError::Damaged { file: name.to_owned(), what: what.to_owned() };
         if is_file {
-            let failed = |source| TableError::Read { file: name.to_owned(), source };
             let mut head = Vec::new();
             for _ in 0..=MAX_ALIGNMENT / 8 {
                 head.clear();
-                input.by_ref().take(8).read_to_end(&mut head).map_err(failed)?;
+                input.by_ref().take(8).read_to_end(&mut head).map_err(|e| Fault::Read(e).of(name))?;
                 if head.starts_with(&CONTINUES) {
                     break;
                 }
             }
             input = Box::new(Cursor::new(head).chain(input));
         }
-        let first = message(&mut input, name)?.ok_or_else(|| damaged("it has no schema"))?;
+        let first = message(&mut input, name)?.ok_or_else(|| Fault::Damaged("it has no schema").of(name))?;
         let schema = guarded(name, "its schema cannot be read", || {
             let wrong = || ArrowError::ParseError(String::new());
             let message = root_as_message(&first.head[8..]).map_err(|_| wrong())?;
@@ -135,7 +133,7 @@ impl RowReader for ArrowReader {
                 let Some(next) = message(&mut self.input, &self.name)? else {
                     // A packed stream is whole only at its own end.
                     let rest = io::copy(&mut self.input.by_ref().take(MAX_DESCRIPTION as u64), &mut io::sink());
-                    rest.map_err(|source| TableError::Read { file: self.name.clone(), source })?;
+                    rest.map_err(|source| Fault::Read(source).of(&self.name))?;
                     return Ok(false);
                 };
                 let Some(batch) = self.decode(next, &places)? else { return Ok(true) };
@@ -160,13 +158,13 @@ impl RowReader for ArrowReader {
 
 /// The next message; nothing at the end of the stream, which has to be marked, so that one that was cut short is told.
 fn message(input: &mut impl Read, name: &str) -> Result<Option<Message>, TableError> {
-    let damaged = |what: &str| TableError::Damaged { file: name.to_owned(), what: what.to_owned() };
+    let damaged = |what| Fault::Damaged(what).of(name);
     let cut = || damaged("it ends before its mark of an end");
     let mut exactly = |bytes: usize| -> Result<Vec<u8>, TableError> {
         let mut buffer = Vec::new();
         // What is there is held, and not what is said to be.
         let read = input.by_ref().take(bytes as u64).read_to_end(&mut buffer);
-        read.map_err(|source| TableError::Read { file: name.to_owned(), source })?;
+        read.map_err(|source| Fault::Read(source).of(name))?;
         if buffer.len() == bytes { Ok(buffer) } else { Err(cut()) }
     };
     let mut head = exactly(8)?;

@@ -18,8 +18,8 @@ use arrow_schema::{DataType, Schema};
 
 use super::{
     cell::Cell,
-    error::{Place, TableError},
-    limits::{MAX_CELL, MAX_COLUMNS},
+    error::{Fault, Place, TableError},
+    limits::MAX_CELL,
     row::{Row, take},
     source::Table,
     wanted::{Numbers, Use, Wanted},
@@ -27,8 +27,12 @@ use super::{
 use crate::release::Scaling;
 
 /// Runs a library's decoder. Whatever a damaged file makes of it is an error about that file, which quotes nothing of it.
-pub(super) fn guarded<T, E>(file: &str, what: &str, decode: impl FnOnce() -> Result<T, E>) -> Result<T, TableError> {
-    let damaged = || TableError::Damaged { file: file.to_owned(), what: what.to_owned() };
+pub(super) fn guarded<T, E>(
+    file: &str,
+    what: &'static str,
+    decode: impl FnOnce() -> Result<T, E>,
+) -> Result<T, TableError> {
+    let damaged = || Fault::Damaged(what).of(file);
     catch_unwind(AssertUnwindSafe(decode)).map_err(|_| damaged())?.map_err(|_| damaged())
 }
 
@@ -37,33 +41,16 @@ pub(super) fn names_of(schema: &Schema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().clone()).collect()
 }
 
-/// Whether columns can be told apart by their names.
-pub(super) fn check_names(file: &str, names: &[String]) -> Result<(), TableError> {
-    if names.len() > MAX_COLUMNS {
-        return Err(TableError::TooManyColumns { file: file.to_owned(), line: Place::Row(1) });
-    }
-    let mut seen = std::collections::HashSet::new();
-    for (at, column) in names.iter().enumerate() {
-        if column.is_empty() {
-            return Err(TableError::UnnamedColumn { file: file.to_owned(), position: at + 1 });
-        }
-        if !seen.insert(column) {
-            return Err(TableError::DuplicateColumn { file: file.to_owned(), column: column.clone() });
-        }
-    }
-    Ok(())
-}
-
 /// Whether the wanted columns are of types that can be read.
 ///
 /// # Errors
-/// [`TableError::WrongType`] with what to do.
+/// A [`TableError`] with what to do.
 pub(super) fn check_types(file: &str, schema: &Schema, wanted: &Wanted) -> Result<(), TableError> {
     for (at, of) in wanted.places() {
         let field = schema.field(at);
         if let Err((why, next)) = readable(field.data_type(), of) {
-            let (column, kind) = (field.name().clone(), field.data_type().to_string());
-            return Err(TableError::WrongType { file: file.to_owned(), column, kind, why, next });
+            let what = format!("the column {:?} is of the type {}, {why}", field.name(), field.data_type());
+            return Err(Fault::said(what, next).of(file));
         }
     }
     Ok(())
@@ -115,7 +102,11 @@ enum Column {
 }
 
 impl Column {
-    fn new(array: &ArrayRef) -> Column {
+    /// `of_persons` has every integer in its own digits: not all of them are doubles.
+    fn new(array: &ArrayRef, of_persons: bool) -> Column {
+        fn digits<T: ArrowPrimitiveType<Native: ToString>>(array: &ArrayRef) -> Column {
+            Column::Words(array.as_primitive::<T>().iter().map(|x| x.map(|x| x.to_string())).collect())
+        }
         fn converted<T: ArrowPrimitiveType>(array: &ArrayRef, to: impl Fn(T::Native) -> f64) -> Column {
             let array = array.as_primitive::<T>();
             Column::Numbers(array.values().iter().map(|x| to(*x)).collect(), array.nulls().cloned())
@@ -133,6 +124,8 @@ impl Column {
             DataType::UInt8 => converted::<UInt8Type>(array, f64::from),
             DataType::UInt16 => converted::<UInt16Type>(array, f64::from),
             DataType::UInt32 => converted::<UInt32Type>(array, f64::from),
+            DataType::Int64 if of_persons => digits::<Int64Type>(array),
+            DataType::UInt64 if of_persons => digits::<UInt64Type>(array),
             // The nearest double, as of the same digits in a text.
             DataType::Int64 => converted::<Int64Type>(array, |x| x as f64),
             DataType::UInt64 => converted::<UInt64Type>(array, |x| x as f64),
@@ -148,31 +141,11 @@ impl Column {
                 Some(codes) if !codes.values().is_empty() => Column::Codes(
                     codes.normalized_keys(),
                     codes.nulls().cloned(),
-                    Box::new(Column::new(codes.values())),
+                    Box::new(Column::new(codes.values(), of_persons)),
                 ),
                 _ => Column::There(Some(NullBuffer::new_null(array.len()))),
             },
             _ => Column::There(array.logical_nulls()),
-        }
-    }
-
-    /// Every integer in its own digits: not all of them are doubles.
-    fn of_persons(array: &ArrayRef) -> Column {
-        fn digits<T: ArrowPrimitiveType<Native: ToString>>(array: &ArrayRef) -> Column {
-            Column::Words(array.as_primitive::<T>().iter().map(|x| x.map(|x| x.to_string())).collect())
-        }
-        match array.data_type() {
-            DataType::Int64 => digits::<Int64Type>(array),
-            DataType::UInt64 => digits::<UInt64Type>(array),
-            DataType::Dictionary(..) => match array.as_any_dictionary_opt() {
-                Some(codes) if !codes.values().is_empty() => Column::Codes(
-                    codes.normalized_keys(),
-                    codes.nulls().cloned(),
-                    Box::new(Column::of_persons(codes.values())),
-                ),
-                _ => Column::new(array),
-            },
-            _ => Column::new(array),
         }
     }
 
@@ -239,10 +212,7 @@ impl Columns {
             let mut columns: Vec<Option<Column>> = (0..all).map(|_| None).collect();
             let mut texts = Vec::new();
             for (at, array) in places.iter().zip(arrays) {
-                let column = match Some(*at) == person {
-                    true => Column::of_persons(array),
-                    false => Column::new(array),
-                };
+                let column = Column::new(array, Some(*at) == person);
                 if !matches!(column, Column::Numbers(..) | Column::Bools(_) | Column::There(_)) {
                     texts.push(*at);
                 }
@@ -319,7 +289,7 @@ impl Columns {
         let row = RowOf(self, row);
         let long = |at: &&usize| matches!(row.cell(**at), Cell::Text(text) if text.len() > MAX_CELL);
         if let Some(at) = self.texts.iter().find(long) {
-            return Err(TableError::CellTooLong { file: place.0.to_owned(), line: place.1, position: at + 1 });
+            return Err(Fault::CellTooLong(at + 1).of_row(place));
         }
         take(place, header, &row, wanted, table)
     }

@@ -2,7 +2,7 @@
 
 use std::{
     cell::RefCell,
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     fs::File,
     io::{self, BufRead, BufReader, Cursor, Read, Write},
     path::Path,
@@ -13,11 +13,11 @@ use csv::ByteRecord;
 
 use super::{
     cell::{Cell, Parsed, parse},
-    error::{Place, TableError},
+    error::{Fault, Place, TableError},
     limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES},
     row::{Row, number, take},
     source::{Batches, RowReader, Table, all_of},
-    wanted::{TableSpec, Wanted},
+    wanted::{TableSpec, Wanted, check_names},
 };
 
 /// How the reader is told that a row outgrew its allowance.
@@ -48,7 +48,7 @@ impl<R: Read> CsvReader<R> {
     pub(super) fn new(reader: R, name: &str) -> Result<Self, TableError> {
         let mut records = Records::new(reader, name)?;
         let Some((last_line, header)) = records.next_row()? else {
-            return Err(TableError::Empty { file: name.to_owned() });
+            return Err(Fault::empty().of(name));
         };
         let columns = column_names(name, Place::Line(last_line), header)?;
         Ok(CsvReader { records, columns, last_line })
@@ -70,17 +70,15 @@ impl<R: Read> RowReader for CsvReader<R> {
             let Some((line, row)) = self.records.next_row()? else { return Ok(false) };
             if header.len() == 1 {
                 for missing in self.last_line + 1..line {
-                    let (file, line) = (name.clone(), Place::Line(missing));
-                    table.spoil(&name, TableError::EmptyCell { file, line, column: header[0].clone() })?;
+                    table.spoil(&name, Fault::EmptyCell.of_cell((&name, Place::Line(missing)), &header[0]))?;
                 }
             }
             self.last_line = line;
-            let line = Place::Line(line);
+            let spot = (&name[..], Place::Line(line));
             if row.len() == header.len() {
-                take((&name, line), header, row, wanted, table)?;
+                take(spot, header, row, wanted, table)?;
             } else {
-                let (got, expected) = (row.len(), header.len());
-                table.spoil(&name, TableError::Ragged { file: name.clone(), line, got, expected })?;
+                table.spoil(&name, Fault::Ragged { got: row.len(), expected: header.len() }.of_row(spot))?;
             }
         }
         Ok(true)
@@ -95,8 +93,9 @@ impl Row for ByteRecord {
 
 /// Reads a CSV file of numbers without a header, such as starting centres: rows of `columns` numbers each.
 pub fn read_matrix(path: impl AsRef<Path>, columns: usize) -> Result<Vec<Vec<f64>>, TableError> {
-    let (reader, name) = open_file(path.as_ref())?;
-    read_matrix_from(reader, &name, columns)
+    let name = path.as_ref().display().to_string();
+    let file = File::open(&path).map_err(|source| Fault::Open(source).of(&name))?;
+    read_matrix_from(file, &name, columns)
 }
 
 /// Like [`read_matrix`], from text that errors call `name`.
@@ -104,21 +103,22 @@ pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result
     let mut rows = Records::new(reader, name)?;
     let mut matrix: Vec<Vec<f64>> = Vec::new();
     while let Some((line, row)) = rows.next_row()? {
-        let line = Place::Line(line);
+        let spot = (name, Place::Line(line));
         if matrix.is_empty() && row.iter().all(|cell| matches!(parse(cell), Parsed::Words)) {
-            return Err(TableError::UnwantedHeader { file: name.to_owned(), line });
+            let what = "this looks like a header, and the file must hold numbers only";
+            return Err(Fault::said(what, "remove that line").of_row(spot));
         }
         if row.len() != columns {
-            return Err(TableError::Ragged { file: name.to_owned(), line, got: row.len(), expected: columns });
+            return Err(Fault::Ragged { got: row.len(), expected: columns }.of_row(spot));
         }
         if matrix.len() >= MAX_VALUES / columns.max(1) {
-            return Err(TableError::TooLarge { file: name.to_owned(), line });
+            return Err(Fault::TooLarge.of_row(spot));
         }
-        let numbers = row.iter().enumerate().map(|(at, cell)| number((name, line), &(at + 1).to_string(), cell));
+        let numbers = row.iter().enumerate().map(|(at, cell)| number(spot, &(at + 1).to_string(), cell));
         matrix.push(numbers.collect::<Result<_, _>>()?);
     }
     if matrix.is_empty() {
-        return Err(TableError::Empty { file: name.to_owned() });
+        return Err(Fault::empty().of(name));
     }
     Ok(matrix)
 }
@@ -130,12 +130,13 @@ where
     R: IntoIterator,
     R::Item: IntoIterator<Item: AsRef<str>>,
 {
+    let unwritten = |fault: Fault| fault.of("the table");
     let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(out);
     let mut write = |record: &ByteRecord| -> Result<(), TableError> {
         if record.len() != header.len() {
-            return Err(TableError::WriteRagged { got: record.len(), expected: header.len() });
+            return Err(unwritten(Fault::WriteRagged { got: record.len(), expected: header.len() }));
         }
-        writer.write_byte_record(record).map_err(|error| TableError::Write { source: into_io(error) })
+        writer.write_byte_record(record).map_err(|error| unwritten(Fault::Write(into_io(error))))
     };
     let mut record = ByteRecord::new();
     record.extend(header.iter().map(AsRef::as_ref));
@@ -147,54 +148,31 @@ where
         }
         write(&record)?;
     }
-    writer.flush().map_err(|source| TableError::Write { source })
+    writer.flush().map_err(|source| unwritten(Fault::Write(source)))
 }
 
 // ---- Header and cells -----------------------------------------------------------------------------------------------
 
 fn column_names(file: &str, line: Place, header: &ByteRecord) -> Result<Vec<String>, TableError> {
-    let file = || file.to_owned();
     let mut names = Vec::with_capacity(header.len());
     // All cells are looked at for numbers before any of them may be quoted.
     for (at, cell) in header.iter().enumerate() {
         if matches!(parse(cell), Parsed::Number(_) | Parsed::NotFinite | Parsed::DecimalComma) {
-            return Err(TableError::NoHeader { file: file(), position: at + 1 });
+            let what = format!("column {} is headed by a number, so the first line looks like data", at + 1);
+            let next = "add a header line with a name for every column (a column that is really called by a number needs a letter in its name)";
+            return Err(Fault::said(what, next).of_header(file));
         }
     }
-    let mut seen = HashMap::new();
-    for (at, cell) in header.iter().enumerate() {
-        let column = text(&file(), line, cell)?;
-        if column.is_empty() {
-            return Err(TableError::UnnamedColumn { file: file(), position: at + 1 });
-        }
-        if column.contains('\0') {
-            // UTF-16 without its mark: every second byte of plain English is zero.
-            return Err(TableError::NotUtf8 { file: file(), line });
-        }
-        if seen.insert(column.to_owned(), at).is_some() {
-            return Err(TableError::DuplicateColumn { file: file(), column: column.to_owned() });
-        }
-        names.push(column.to_owned());
+    for cell in header {
+        // UTF-16 without its mark: every second byte of plain English is zero.
+        let column = std::str::from_utf8(cell).ok().filter(|column| !column.contains('\0'));
+        names.push(column.ok_or_else(|| Fault::NotUtf8.of_row((file, line)))?.trim().to_owned());
     }
+    check_names(file, &names)?;
     Ok(names)
 }
 
-fn text<'a>(file: &str, line: Place, cell: &'a [u8]) -> Result<&'a str, TableError> {
-    match std::str::from_utf8(cell) {
-        Ok(text) => Ok(text.trim()),
-        Err(_) => Err(TableError::NotUtf8 { file: file.to_owned(), line }),
-    }
-}
-
 // ---- Rows within limits ---------------------------------------------------------------------------------------------
-
-fn open_file(path: &Path) -> Result<(File, String), TableError> {
-    let name = path.display().to_string();
-    match File::open(path) {
-        Ok(file) => Ok((file, name)),
-        Err(source) => Err(TableError::Open { file: name, source }),
-    }
-}
 
 /// The records of a CSV text, each within the limits.
 struct Records<R: Read> {
@@ -269,9 +247,9 @@ impl<R: Read> Read for Metered<R> {
 impl<R: Read> Records<R> {
     fn new(reader: R, file: &str) -> Result<Self, TableError> {
         let mut reader = BufReader::new(reader);
-        let first = first_line(&mut reader).map_err(|source| TableError::Read { file: file.to_owned(), source })?;
+        let first = first_line(&mut reader).map_err(|source| Fault::Read(source).of(file))?;
         if first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]) {
-            return Err(TableError::NotUtf8 { file: file.to_owned(), line: Place::Line(1) });
+            return Err(Fault::NotUtf8.of_row((file, Place::Line(1))));
         }
         let first = first.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(&first).to_vec();
         let delimiter = delimiter(&first);
@@ -284,7 +262,6 @@ impl<R: Read> Records<R> {
 
     /// The next row that is not blank, and the line on which it begins.
     fn next_row(&mut self) -> Result<Option<(u64, &ByteRecord)>, TableError> {
-        let file = || self.file.clone();
         // The library may have read ahead into this row, by no more than its buffer.
         self.meter.borrow_mut().left = MAX_ROW;
         let begin = self.reader.position().byte();
@@ -293,19 +270,20 @@ impl<R: Read> Records<R> {
             Ok(false) => return Ok(None),
             Err(error) => {
                 let source = into_io(error);
-                return Err(if source.to_string() == ROW_TOO_LONG {
-                    TableError::RowTooLong { file: file(), line: Place::Line(self.meter.borrow_mut().line_at(begin)) }
-                } else {
-                    TableError::Read { file: file(), source }
-                });
+                if source.to_string() != ROW_TOO_LONG {
+                    return Err(Fault::Read(source).of(&self.file));
+                }
+                let line = self.meter.borrow_mut().line_at(begin);
+                return Err(Fault::RowTooLong.of_row((&self.file, Place::Line(line))));
             }
         }
         let line = self.meter.borrow_mut().line_at(begin);
+        let spot = (&self.file[..], Place::Line(line));
         if self.record.len() > MAX_COLUMNS {
-            return Err(TableError::TooManyColumns { file: file(), line: Place::Line(line) });
+            return Err(Fault::TooManyColumns.of_row(spot));
         }
         if let Some(at) = self.record.iter().position(|cell| cell.len() > MAX_CELL) {
-            return Err(TableError::CellTooLong { file: file(), line: Place::Line(line), position: at + 1 });
+            return Err(Fault::CellTooLong(at + 1).of_row(spot));
         }
         Ok(Some((line, &self.record)))
     }

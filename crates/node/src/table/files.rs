@@ -1,29 +1,28 @@
 //! Files as a source: one, all of a folder, all that a pattern names, or standard input.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use super::{
-    error::TableError,
+    error::{Fault, TableError},
     input::open_one,
     limits::MAX_FILES,
-    source::{RowReader, RowSource, Table},
+    source::{RowReader, Table},
     wanted::{Wanted, list},
 };
 
-/// Files of any form that is known. All files of one source have the same columns.
-pub(super) struct Files;
-
-impl RowSource for Files {
-    fn knows(&self, _name: &Path) -> bool {
-        true
-    }
-
-    fn open(&self, name: &Path) -> Result<Box<dyn RowReader>, TableError> {
-        let files = files_of(name)?;
-        match &files[..] {
-            [one] => open_one(one),
-            _ => Ok(Box::new(Parts::new(files)?)),
-        }
+/// Opens a table: a file of any form that is known, a folder or a pattern of such files, or standard input. All files of one table have
+/// the same columns.
+///
+/// # Errors
+/// A [`TableError`] that names it.
+pub fn open(name: &Path) -> Result<Box<dyn RowReader>, TableError> {
+    let files = files_of(name)?;
+    match &files[..] {
+        [one] => open_one(one),
+        _ => Ok(Box::new(Parts::new(files)?)),
     }
 }
 
@@ -33,41 +32,43 @@ impl RowSource for Files {
 /// A [`TableError`] where there is none.
 pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
     let shown = name.display().to_string();
-    let failed = |source| TableError::Open { file: shown.clone(), source };
-    let form = |what, next| TableError::Form { file: shown.clone(), what, next };
-    let mut files = Vec::new();
-    if name.is_dir() {
-        for entry in std::fs::read_dir(name).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if is_hidden(&path) {
-                continue;
-            }
-            if path.is_dir() {
-                let what = "there are folders in it, whose names may be values of a column";
-                return Err(form(what, "give a folder of files alone, or a pattern such as 'FOLDER/*/*.parquet'"));
-            }
-            files.push(path);
-            if files.len() > MAX_FILES {
-                return Err(form("it has more than 65,536 files", "write the rows into fewer, larger files"));
-            }
-        }
+    let failed = |source| Fault::Open(source).of(&shown);
+    let form = |what, next| Fault::said(what, next).of(&shown);
+    let is_folder = name.is_dir();
+    let found: Box<dyn Iterator<Item = io::Result<PathBuf>>> = if is_folder {
+        Box::new(std::fs::read_dir(name).map_err(failed)?.map(|entry| Ok(entry?.path())))
     } else if is_pattern(name) {
         let wrong = "it is no pattern: * and ? stand for what may differ, and ** for folders";
         let found = glob::glob(&shown).map_err(|_| form(wrong, "correct the pattern"))?;
-        for path in found {
-            let path = path.map_err(|e| failed(e.into()))?;
-            if !path.is_dir() && !is_hidden(&path) {
-                files.push(path);
-            }
-            if files.len() > MAX_FILES {
-                return Err(form("it names more than 65,536 files", "write the rows into fewer, larger files"));
-            }
-        }
+        Box::new(found.map(|path| path.map_err(io::Error::from)))
     } else {
         return Ok(vec![name.to_owned()]);
+    };
+    let mut files = Vec::new();
+    for path in found {
+        let path = path.map_err(failed)?;
+        match (is_hidden(&path), path.is_dir()) {
+            (true, _) => {}
+            (false, true) if is_folder => {
+                let what = "there are folders in it, whose names may be values of a column";
+                return Err(form(what, "give a folder of files alone, or a pattern such as 'FOLDER/*/*.parquet'"));
+            }
+            (false, true) => {}
+            (false, false) => files.push(path),
+        }
+        if files.len() > MAX_FILES {
+            return Err(form("these are more than 65,536 files", "write the rows into fewer, larger files"));
+        }
     }
     files.sort_unstable();
-    if files.is_empty() { Err(TableError::NoFiles { file: shown }) } else { Ok(files) }
+    if files.is_empty() {
+        Err(form(
+            "there is no file of rows here",
+            "check the path; files whose names begin with \"_\" or \".\" are not looked at",
+        ))
+    } else {
+        Ok(files)
+    }
 }
 
 fn is_pattern(name: &Path) -> bool {
@@ -128,8 +129,10 @@ impl RowReader for Parts {
         let Some(next) = self.files.next() else { return Ok(false) };
         self.now = open_one(&next)?;
         if self.now.columns() != self.columns {
-            let (file, first) = (self.now.name().to_owned(), self.first.clone());
-            return Err(TableError::OtherColumns { file, first, known: list(&self.columns) });
+            let what = format!("its columns are others than those of {}", self.first);
+            let known = list(&self.columns);
+            let next = format!("give every file of the source the same columns in the same order: {known}");
+            return Err(Fault::said(what, next).of(self.now.name()));
         }
         Ok(true)
     }

@@ -12,7 +12,7 @@ use std::{
 
 use super::{
     columnar::{MAX_DEPTH, MAX_DESCRIPTION, MAX_ELEMENTS, MAX_FOOTER},
-    error::TableError,
+    error::{Fault, TableError},
 };
 
 /// Bytes behind the description: its length, and the magic.
@@ -30,9 +30,9 @@ const STRUCT: u8 = 12;
 /// Looks at the end of a Parquet file.
 ///
 /// # Errors
-/// [`TableError::Damaged`] where it describes more than can be, or in another form than every writer.
+/// [`Fault::Damaged`] where it describes more than can be, or in another form than every writer.
 pub(super) fn check(mut file: &File, name: &str) -> Result<(), TableError> {
-    let damaged = |what: &str| TableError::Damaged { file: name.to_owned(), what: what.to_owned() };
+    let damaged = |what| Fault::Damaged(what).of(name);
     let mut part = |back: u64, bytes: u64| -> io::Result<Vec<u8>> {
         let mut part = Vec::new();
         file.seek(SeekFrom::End(-i64::try_from(back).unwrap_or(i64::MAX)))?;

@@ -9,7 +9,11 @@ use std::{
 
 #[cfg(feature = "columnar")]
 use super::{arrow::ArrowReader, parquet::ParquetReader};
-use super::{csv::CsvReader, error::TableError, source::RowReader};
+use super::{
+    csv::CsvReader,
+    error::{Fault, TableError},
+    source::RowReader,
+};
 
 /// Bytes that tell a form.
 const HEAD: usize = 8;
@@ -19,27 +23,37 @@ const BUFFER: usize = 256 << 10;
 /// Bytes of standard input at most: it is held as it came, packed or not.
 const MAX_PIPE: u64 = 1 << 30;
 
-/// Forms that are told from text and not read.
-const OTHERS: [(&[u8], &str); 4] = [
-    (b"PK\x03\x04", "this is a spreadsheet or a ZIP archive"),
-    (b"ORC", "this is an ORC file"),
-    (b"Obj\x01", "this is an Avro file"),
-    (b"SQLite f", "this is an SQLite database"),
+/// What the first bytes of a file say that it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Gzip,
+    Zstd,
+    Parquet,
+    ArrowFile,
+    ArrowStream,
+    /// One that is told from text and not read.
+    Other,
+}
+
+/// By which bytes a form is known, and what is said of it where it is not read; the feature `columnar` reads all but the last four.
+const FORMS: [(&[u8], Form, &str); 10] = [
+    (b"\x1f\x8b", Form::Gzip, ""),
+    (b"\x28\xb5\x2f\xfd", Form::Zstd, "it is packed with zstd, which this build of veilsum does not read"),
+    (b"PAR1", Form::Parquet, "this is a Parquet file, which this build of veilsum does not read"),
+    (b"PARE", Form::Parquet, "this is a Parquet file, which this build of veilsum does not read"),
+    (b"ARROW1", Form::ArrowFile, "this is an Arrow file, which this build of veilsum does not read"),
+    (b"\xff\xff\xff\xff", Form::ArrowStream, "this is an Arrow stream, which this build of veilsum does not read"),
+    (b"PK\x03\x04", Form::Other, "this is a spreadsheet or a ZIP archive"),
+    (b"ORC", Form::Other, "this is an ORC file"),
+    (b"Obj\x01", Form::Other, "this is an Avro file"),
+    (b"SQLite f", Form::Other, "this is an SQLite database"),
 ];
 
-/// What a build without the feature `columnar` says of a form that the feature reads.
-fn columnar(head: &[u8]) -> Option<&'static str> {
-    match head {
-        [b'P', b'A', b'R', b'1' | b'E', ..] => {
-            Some("this is a Parquet file, which this build of veilsum does not read")
-        }
-        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => {
-            Some("this is an Arrow file, which this build of veilsum does not read")
-        }
-        [0xff, 0xff, 0xff, 0xff, ..] => Some("this is an Arrow stream, which this build of veilsum does not read"),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("it is packed with zstd, which this build of veilsum does not read"),
-        _ => None,
-    }
+/// The form that begins with these bytes, and what is said of it where it is not read.
+fn told(head: &[u8]) -> (Form, &'static str) {
+    let known = FORMS.into_iter().find(|(magic, ..)| head.starts_with(magic));
+    known.map_or((Form::Text, ""), |(_, form, what)| (form, what))
 }
 
 enum From {
@@ -56,7 +70,7 @@ enum From {
 pub(super) fn open_one(path: &Path) -> Result<Box<dyn RowReader>, TableError> {
     if path.as_os_str() == "-" {
         let name = "standard input";
-        let bytes = standard_input().map_err(|source| TableError::Read { file: name.to_owned(), source })?;
+        let bytes = standard_input().map_err(|source| Fault::Read(source).of(name))?;
         return form_of(From::Stream(Box::new(Cursor::new(bytes))), name, true);
     }
     let name = path.display().to_string();
@@ -64,7 +78,7 @@ pub(super) fn open_one(path: &Path) -> Result<Box<dyn RowReader>, TableError> {
     match opened {
         Ok((true, file)) => form_of(From::File(file), &name, true),
         Ok((false, pipe)) => form_of(From::Stream(Box::new(pipe)), &name, true),
-        Err(source) => Err(TableError::Open { file: name, source }),
+        Err(source) => Err(Fault::Open(source).of(&name)),
     }
 }
 
@@ -80,7 +94,7 @@ fn standard_input() -> io::Result<&'static [u8]> {
 }
 
 fn form_of(mut from: From, name: &str, may_be_packed: bool) -> Result<Box<dyn RowReader>, TableError> {
-    let failed = |source| TableError::Read { file: name.to_owned(), source };
+    let failed = |source| Fault::Read(source).of(name);
     let mut head = Vec::new();
     match &mut from {
         From::File(file) => {
@@ -91,40 +105,42 @@ fn form_of(mut from: From, name: &str, may_be_packed: bool) -> Result<Box<dyn Ro
             stream.take(HEAD as u64).read_to_end(&mut head).map_err(failed)?;
         }
     }
-    let form = |what, next| TableError::Form { file: name.to_owned(), what, next };
-    if let Some((_, what)) = OTHERS.iter().find(|(magic, _)| head.starts_with(magic)) {
-        return Err(form(what, "export it as CSV, Parquet or Arrow"));
-    }
-    if let Some(what) = columnar(&head).filter(|_| !cfg!(feature = "columnar")) {
-        return Err(form(what, "build veilsum with `--features columnar`, or export it as CSV"));
-    }
+    let wrong = |what, next| Err(Fault::said(what, next).of(name));
+    let (form, what) = told(&head);
     let rest: Box<dyn Read> = match from {
         #[cfg(feature = "columnar")]
         From::File(file) if head.starts_with(b"PAR1") => return Ok(Box::new(ParquetReader::new(file, name)?)),
         From::File(file) => Box::new(file),
-        From::Stream(stream) => Box::new(Cursor::new(head.clone()).chain(stream)),
+        From::Stream(stream) => Box::new(Cursor::new(head).chain(stream)),
     };
     let rest = BufReader::with_capacity(BUFFER, rest);
-    match &head[..] {
-        #[cfg(feature = "columnar")]
-        [b'P', b'A', b'R', b'1' | b'E', ..] => Err(form(
-            "a Parquet file is read from its end, and not from a pipe, packed or encrypted",
-            "give the path of the file as it was written: it is compressed inside",
-        )),
-        [0x1f, 0x8b, ..] if may_be_packed => {
+    match form {
+        Form::Text => Ok(Box::new(CsvReader::new(rest, name)?)),
+        Form::Other => wrong(what, "export it as CSV, Parquet or Arrow"),
+        Form::Gzip if may_be_packed => {
             form_of(From::Stream(Box::new(flate2::bufread::MultiGzDecoder::new(rest))), name, false)
         }
         #[cfg(feature = "columnar")]
-        [0x28, 0xb5, 0x2f, 0xfd, ..] if may_be_packed => {
+        Form::Zstd if may_be_packed => {
             let unpacked = zstd::Decoder::with_buffer(rest).map_err(failed)?;
             form_of(From::Stream(Box::new(unpacked)), name, false)
         }
-        [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..] => Err(form("it is packed twice", "unpack it once")),
         #[cfg(feature = "columnar")]
-        [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Ok(Box::new(ArrowReader::new(Box::new(rest), true, name)?)),
+        Form::ArrowFile | Form::ArrowStream => {
+            Ok(Box::new(ArrowReader::new(Box::new(rest), form == Form::ArrowFile, name)?))
+        }
         #[cfg(feature = "columnar")]
-        [0xff, 0xff, 0xff, 0xff, ..] => Ok(Box::new(ArrowReader::new(Box::new(rest), false, name)?)),
-        _ => Ok(Box::new(CsvReader::new(rest, name)?)),
+        Form::Parquet => wrong(
+            "a Parquet file is read from its end, and not from a pipe, packed or encrypted",
+            "give the path of the file as it was written: it is compressed inside",
+        ),
+        #[cfg(not(feature = "columnar"))]
+        Form::Parquet | Form::ArrowFile | Form::ArrowStream | Form::Zstd => {
+            wrong(what, "build veilsum with `--features columnar`, or export it as CSV")
+        }
+        #[cfg(feature = "columnar")]
+        Form::Zstd => wrong("it is packed twice", "unpack it once"),
+        Form::Gzip => wrong("it is packed twice", "unpack it once"),
     }
 }
 
@@ -132,11 +148,11 @@ fn form_of(mut from: From, name: &str, may_be_packed: bool) -> Result<Box<dyn Ro
 mod tests {
     use super::*;
 
-    /// [`columnar`] knows what the feature reads, and no text; a build with the feature refuses none of them for that.
+    /// What the feature `columnar` reads is known without it, and no text is taken for it.
     #[test]
     fn what_another_build_reads_is_told_from_text() {
-        let told = [&b"PAR1"[..], b"PARE", b"ARROW1\0\0", &[0xff; 8], &[0x28, 0xb5, 0x2f, 0xfd]];
-        assert!(told.iter().all(|head| columnar(head).is_some_and(|what| what.ends_with("does not read"))));
-        assert!([&b"x,y\n1,2"[..], b"", b"PAR", b"ARROW,1"].iter().all(|head| columnar(head).is_none()));
+        let others = [&b"PAR1"[..], b"PARE", b"ARROW1\0\0", &[0xff; 8], &[0x28, 0xb5, 0x2f, 0xfd]];
+        assert!(others.iter().all(|head| told(head).1.ends_with("does not read")));
+        assert!([&b"x,y\n1,2"[..], b"", b"PAR", b"ARROW,1"].iter().all(|head| told(head).0 == Form::Text));
     }
 }

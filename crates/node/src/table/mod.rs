@@ -1,7 +1,6 @@
 //! Tables of numbers from where they live, and back: a site's rows, starting centres, memberships.
 //!
-//! Rows come from a [`RowSource`]. A new one is a file beside `files.rs` and a line in `sources`; a new form of file is a file and a
-//! line in `input.rs`.
+//! Rows come from files, and of each from a [`RowReader`]. A new form of file is a file and a line in `input.rs`.
 //!
 //! Cells are private. An error names the file, the line and the column and what to do, and never what a cell holds;
 //! neither does `Debug`. A header is shown, so a first line that holds numbers is refused before anything quotes it: it
@@ -31,35 +30,21 @@ mod parquet;
 mod person;
 mod row;
 mod rules;
+pub(crate) mod size;
 mod source;
 mod streamed;
 mod wanted;
 
 pub use cell::Cell;
 pub use csv::{read_csv_from, read_matrix, read_matrix_from, write_csv};
-pub use error::{Place, Reasons, TableError};
-use files::Files;
-pub use files::{files_of, would_be_of};
+pub use error::{Fault, Place, Reasons, Spot, TableError};
+pub use files::{files_of, open, would_be_of};
 pub use limits::{MAX_CELL, MAX_COLUMNS, MAX_FILES, MAX_LISTED, MAX_ROW, MAX_VALUES};
 use person::Counting;
-pub use person::{PersonKey, Persons};
+pub use person::PersonKey;
 pub use row::{Row, take};
 pub use rules::{Filter, Meaning, RowRules, Unit, nearest};
-pub use source::{Batches, RowReader, RowSource, Table};
-
-/// The kinds of sources of this build; the first that knows a name reads it. Files know every name.
-fn sources() -> [&'static dyn RowSource; 1] {
-    [&Files]
-}
-
-/// Opens a table.
-///
-/// # Errors
-/// A [`TableError`] that names it.
-pub fn open(name: &Path) -> Result<Box<dyn RowReader>, TableError> {
-    let known = sources().into_iter().find(|source| source.knows(name));
-    known.unwrap_or(&Files).open(name)
-}
+pub use source::{Batches, RowReader, Table};
 
 /// The names of all columns of a table.
 ///
@@ -116,9 +101,5 @@ pub(crate) fn warn_of_unused(place: &str, spec: &TableSpec, unused: &Reasons) {
 pub use streamed::{Checked, OwnRows, Reader, Streamed};
 pub use wanted::{Limit, Names, Numbers, TableSpec, Use, Wanted, known_as};
 
-#[cfg(all(test, feature = "columnar"))]
-mod forms;
-#[cfg(all(test, feature = "columnar"))]
-mod own_words;
 #[cfg(test)]
 mod tests;

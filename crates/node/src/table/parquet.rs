@@ -10,11 +10,11 @@ use parquet::arrow::{
 };
 
 use super::{
-    columns::{Columns, check_names, check_types, guarded, names_of},
-    error::TableError,
+    columns::{Columns, check_types, guarded, names_of},
+    error::{Fault, TableError},
     footer,
     source::{RowReader, Table},
-    wanted::Wanted,
+    wanted::{Wanted, check_names},
 };
 
 /// Rows that are decoded at a time: their columns stay in the processor's second cache.
@@ -46,7 +46,7 @@ impl ParquetReader {
     fn begin(&self, wanted: &Wanted) -> Result<(ParquetRecordBatchReader, Vec<usize>), TableError> {
         check_types(&self.name, self.about.schema(), wanted)?;
         let places: Vec<usize> = wanted.places().into_keys().collect();
-        let file = self.file.try_clone().map_err(|source| TableError::Open { file: self.name.clone(), source })?;
+        let file = self.file.try_clone().map_err(|source| Fault::Open(source).of(&self.name))?;
         let reader = guarded(&self.name, "its row groups do not fit to its description", || {
             let mask = ProjectionMask::roots(self.about.parquet_schema(), places.iter().copied());
             let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.about.clone());
@@ -75,8 +75,7 @@ impl RowReader for ParquetReader {
         let Some(batch) = next else {
             let said = self.about.metadata().file_metadata().num_rows();
             if u64::try_from(said) != Ok(self.rows) {
-                let what = "it has another number of rows than it says".to_owned();
-                return Err(TableError::Damaged { file: self.name.clone(), what });
+                return Err(Fault::Damaged("it has another number of rows than it says").of(&self.name));
             }
             return Ok(false);
         };

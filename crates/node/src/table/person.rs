@@ -18,15 +18,6 @@ use crate::{
 /// Bytes of the secret.
 const KEY: usize = 32;
 
-/// Whose rows are whose, as `site.toml` says it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Persons {
-    /// The file's name of the column that says of whom a row is. It never leaves the site.
-    pub column: String,
-    /// Rows of one person that count at most, 1 to 1,000.
-    pub rows: u64,
-}
-
 /// The site's secret by which rows of a person are put in order. Never shown.
 #[derive(Clone, PartialEq)]
 pub struct PersonKey(Arc<Zeroizing<[u8; KEY]>>);
@@ -63,7 +54,7 @@ impl PersonKey {
         Ok(PersonKey(Arc::new(Zeroizing::new(bytes))))
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, feature = "columnar"))]
     fn test(byte: u8) -> PersonKey {
         PersonKey(Arc::new(Zeroizing::new([byte; KEY])))
     }

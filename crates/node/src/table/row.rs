@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use super::{
     cell::{Cell, Parsed, parse},
-    error::{Place, TableError},
+    error::{Fault, Place, TableError},
     source::Table,
-    wanted::{Limit, Numbers, Wanted, list},
+    wanted::{Limit, Names, Numbers, Wanted, list},
 };
 use crate::{plan::OutOfBox, release::Prepared};
 
@@ -34,7 +34,8 @@ pub fn take(
     wanted: &Wanted,
     table: &mut Table,
 ) -> Result<(), TableError> {
-    match passes((file, place), header, row, wanted) {
+    let taken = Taken { spot: (file, place), header, row, wanted };
+    match taken.passes() {
         Ok(true) => {}
         Ok(false) => {
             table.filtered += 1;
@@ -54,14 +55,14 @@ pub fn take(
             return Ok(());
         }
         if matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()) {
-            return table.spoil(file, TableError::NotUtf8 { file: file.to_owned(), line: place });
+            return table.spoil(file, Fault::NotUtf8.of_row((file, place)));
         }
         if !table.persons.counts(cut, &cell.text(), |at| row.cell(at)) {
             return Ok(());
         }
     }
     let before = table.rows;
-    if let Err(error) = append((file, place), header, row, wanted, table) {
+    if let Err(error) = taken.append(table) {
         table.keep(before);
         return table.spoil(file, error);
     }
@@ -72,152 +73,142 @@ pub fn take(
     Ok(())
 }
 
-/// Whether a row passes the site's filter. One that fails a comparison does not, whatever the others find; without a value it fails.
-fn passes((file, line): (&str, Place), header: &[String], row: &impl Row, wanted: &Wanted) -> Result<bool, TableError> {
-    let mut fault = None;
-    for (at, condition, words) in &wanted.filter {
-        let cell = row.cell(*at);
-        match condition.holds(&cell) {
-            _ if wanted.is_missing(&cell, words) => return Ok(false),
-            Some(false) => return Ok(false),
-            Some(true) => {}
-            None => fault = fault.or(Some((*at, cell))),
-        }
-    }
-    let Some((at, cell)) = fault else { return Ok(true) };
-    let (file_of, column) = (|| file.to_owned(), || header[at].clone());
-    match cell {
-        Cell::Text(text) if matches!(parse(text), Parsed::Words | Parsed::Missing) => {
-            Err(TableError::NotANumber { file: file_of(), line, column: column(), hint: FILTERED_BY_NUMBER })
-        }
-        Cell::Text(text) => number((file, line), &header[at], text).map(|_| true),
-        _ => Err(TableError::NotFinite { file: file_of(), line, column: column() }),
-    }
+/// A row that is being taken.
+struct Taken<'a, R> {
+    spot: (&'a str, Place),
+    header: &'a [String],
+    row: &'a R,
+    wanted: &'a Wanted,
 }
 
-fn append(
-    (file, line): (&str, Place),
-    header: &[String],
-    row: &impl Row,
-    wanted: &Wanted,
-    table: &mut Table,
-) -> Result<(), TableError> {
-    table.begin_row(file, line)?;
-    for column in &wanted.columns {
-        table.values.push(value((file, line), &header[column.at], &row.cell(column.at), column, wanted)?);
+impl<R: Row> Taken<'_, R> {
+    /// What is wrong with its cell in column `at`.
+    fn wrong(&self, at: usize, fault: Fault) -> TableError {
+        fault.of_cell(self.spot, &self.header[at])
     }
-    let named = |at: usize| -> Result<Cow<'_, str>, TableError> {
-        let cell = row.cell(at);
-        let text = match cell {
-            Cell::Text(text) => Cow::Borrowed(
-                std::str::from_utf8(text).map_err(|_| TableError::NotUtf8 { file: file.to_owned(), line })?.trim(),
-            ),
+
+    /// Whether it passes the site's filter. One that fails a comparison does not, whatever the others find; without a value it fails.
+    fn passes(&self) -> Result<bool, TableError> {
+        let mut fault = None;
+        for (at, condition, words) in &self.wanted.filter {
+            let cell = self.row.cell(*at);
+            match condition.holds(&cell) {
+                _ if self.wanted.is_missing(&cell, words) => return Ok(false),
+                Some(false) => return Ok(false),
+                Some(true) => {}
+                None => fault = fault.or(Some((*at, cell))),
+            }
+        }
+        let Some((at, cell)) = fault else { return Ok(true) };
+        match cell {
+            Cell::Text(text) if matches!(parse(text), Parsed::Words | Parsed::Missing) => {
+                Err(self.wrong(at, Fault::NotANumber(FILTERED_BY_NUMBER)))
+            }
+            Cell::Text(text) => number(self.spot, &self.header[at], text).map(|_| true),
+            _ => Err(self.wrong(at, Fault::NotFinite)),
+        }
+    }
+
+    fn append(&self, table: &mut Table) -> Result<(), TableError> {
+        table.begin_row(self.spot)?;
+        for column in &self.wanted.columns {
+            table.values.push(self.value(column)?);
+        }
+        for names in &self.wanted.categorical {
+            let category = self.category(names)?;
+            table.values.extend((0..names.categories.len()).map(|i| f64::from(u8::from(i == category))));
+        }
+        if let (Some((at, classes)), Some(labels)) = (&self.wanted.label, &mut table.labels) {
+            let label = self.named(*at)?;
+            let label = self.wanted.label_words.get(&*label).map_or(&*label, String::as_str);
+            let listed = |label: &str| classes.iter().any(|class| class == label);
+            let label = if self.wanted.total.is_some() && !listed(label) && listed(OTHER) { OTHER } else { label };
+            if !classes.is_empty() && !listed(label) {
+                return Err(Fault::UnknownLabel(self.header[*at].clone()).of_row(self.spot));
+            }
+            labels.push(label.to_owned());
+        }
+        Ok(())
+    }
+
+    /// A text that has to be there.
+    fn named(&self, at: usize) -> Result<Cow<'_, str>, TableError> {
+        let text = match self.row.cell(at) {
+            Cell::Text(text) => {
+                Cow::Borrowed(std::str::from_utf8(text).map_err(|_| Fault::NotUtf8.of_row(self.spot))?.trim())
+            }
             Cell::Nothing => Cow::Borrowed(""),
             other => Cow::Owned(other.text().into_owned()),
         };
-        if text.is_empty() {
-            return Err(TableError::EmptyCell { file: file.to_owned(), line, column: header[at].clone() });
-        }
-        Ok(text)
-    };
-    for names in &wanted.categorical {
+        if text.is_empty() { Err(self.wrong(at, Fault::EmptyCell)) } else { Ok(text) }
+    }
+
+    /// Which of a column's categories it is.
+    fn category(&self, names: &Names) -> Result<usize, TableError> {
         let categories = &names.categories;
-        let text = named(names.at)?;
-        if wanted.is_mark(&row.cell(names.at)) {
-            return Err(TableError::EmptyCell { file: file.to_owned(), line, column: header[names.at].clone() });
+        let text = self.named(names.at)?;
+        let cell = self.row.cell(names.at);
+        if self.wanted.is_mark(&cell) {
+            return Err(self.wrong(names.at, Fault::EmptyCell));
         }
         let find = |word: &str| {
             let word = names.values.get(word).map_or(word, String::as_str);
             categories.iter().position(|category| category == word)
         };
         // A yes or no is written as a word here and as a digit there.
-        let digit = match row.cell(names.at) {
+        let digit = match cell {
             Cell::Bool(yes) => find(if yes { "1" } else { "0" }),
             _ => None,
         };
-        let other = || wanted.total.as_ref().and_then(|_| categories.iter().position(|category| category == OTHER));
-        let Some(category) = find(&text).or(digit).or_else(other) else {
-            let (column, known) = (header[names.at].clone(), list(categories));
-            return Err(TableError::UnknownCategory { file: file.to_owned(), line, column, known });
-        };
-        table.values.extend((0..categories.len()).map(|i| f64::from(u8::from(i == category))));
+        let other = || self.wanted.total.as_ref().and_then(|_| categories.iter().position(|of| of == OTHER));
+        let found = find(&text).or(digit).or_else(other);
+        found.ok_or_else(|| self.wrong(names.at, Fault::UnknownCategory(list(categories))))
     }
-    if let (Some((at, classes)), Some(labels)) = (&wanted.label, &mut table.labels) {
-        let label = named(*at)?;
-        let label = wanted.label_words.get(&*label).map_or(&*label, String::as_str);
-        let listed = |label: &str| classes.iter().any(|class| class == label);
-        let label = if wanted.total.is_some() && !listed(label) && listed(OTHER) { OTHER } else { label };
-        if !classes.is_empty() && !listed(label) {
-            return Err(TableError::UnknownLabel { file: file.to_owned(), line, column: header[*at].clone() });
-        }
-        labels.push(label.to_owned());
-    }
-    Ok(())
-}
 
-/// A number of a column that may have words for some numbers, another unit, and a range.
-fn value(
-    (file, line): (&str, Place),
-    column: &str,
-    cell: &Cell<'_>,
-    of: &Numbers,
-    wanted: &Wanted,
-) -> Result<f64, TableError> {
-    let missing = || TableError::EmptyCell { file: file.to_owned(), line, column: column.to_owned() };
-    let not_finite = || TableError::NotFinite { file: file.to_owned(), line, column: column.to_owned() };
-    if !wanted.marks.is_empty() && wanted.is_mark(cell) {
-        return Err(missing());
-    }
-    let word = match cell {
-        Cell::Text(_) if !of.values.is_empty() => of.values.get(&*cell.text()).copied(),
-        _ => None,
-    };
-    let value = match (word, cell) {
-        (Some(value), _) => value,
-        (None, _) => {
-            let own = match cell {
-                Cell::Nothing => return Err(missing()),
-                Cell::Number(x) => *x,
-                Cell::Bool(yes) => f64::from(u8::from(*yes)),
-                Cell::Text(text) => number((file, line), column, text)?,
-            };
-            of.unit.map_or(own, |unit| unit.of(own))
+    /// A number of a column that may have words for some numbers, another unit, and a range.
+    fn value(&self, of: &Numbers) -> Result<f64, TableError> {
+        let cell = self.row.cell(of.at);
+        if !self.wanted.marks.is_empty() && self.wanted.is_mark(&cell) {
+            return Err(self.wrong(of.at, Fault::EmptyCell));
         }
-    };
-    if !value.is_finite() {
-        return Err(not_finite());
-    }
-    match of.limit {
-        None => Ok(value),
-        Some(Limit { low, high, .. }) if (low..=high).contains(&value) => Ok(value),
-        Some(Limit { plan: true, .. }) => {
-            Err(TableError::OutsideBox { file: file.to_owned(), line, column: column.to_owned() })
-        }
-        Some(Limit { low, high, .. }) => {
-            Err(TableError::OutsideRange { file: file.to_owned(), line, column: column.to_owned(), low, high })
-        }
+        let word = match cell {
+            Cell::Text(_) if !of.values.is_empty() => of.values.get(&*cell.text()).copied(),
+            _ => None,
+        };
+        let value = match word {
+            Some(value) => value,
+            None => {
+                let own = match cell {
+                    Cell::Nothing => return Err(self.wrong(of.at, Fault::EmptyCell)),
+                    Cell::Number(x) => x,
+                    Cell::Bool(yes) => f64::from(u8::from(yes)),
+                    Cell::Text(text) => number(self.spot, &self.header[of.at], text)?,
+                };
+                of.unit.map_or(own, |unit| unit.of(own))
+            }
+        };
+        let fault = match of.limit {
+            _ if !value.is_finite() => Fault::NotFinite,
+            None => return Ok(value),
+            Some(Limit { low, high, .. }) if (low..=high).contains(&value) => return Ok(value),
+            Some(Limit { plan: true, .. }) => Fault::OutsideBox,
+            Some(Limit { low, high, .. }) => Fault::OutsideRange { low, high },
+        };
+        Err(self.wrong(of.at, fault))
     }
 }
 
 /// A number that is written as text.
-pub(super) fn number((file, line): (&str, Place), column: &str, cell: &[u8]) -> Result<f64, TableError> {
-    let (file, column) = (|| file.to_owned(), || column.to_owned());
-    match parse(cell) {
-        Parsed::Number(x) => Ok(x),
-        Parsed::NotFinite => Err(TableError::NotFinite { file: file(), line, column: column() }),
-        Parsed::Missing => Err(TableError::EmptyCell { file: file(), line, column: column() }),
-        Parsed::NotUtf8 => Err(TableError::NotUtf8 { file: file(), line }),
-        Parsed::DecimalComma => Err(TableError::NotANumber {
-            file: file(),
-            line,
-            column: column(),
-            hint: "it has a decimal comma: export the file with decimal points",
-        }),
-        Parsed::Words => Err(TableError::NotANumber {
-            file: file(),
-            line,
-            column: column(),
-            hint: "leave this column out, or name it as the label, or turn its categories into numbers",
-        }),
-    }
+pub(super) fn number(spot: (&str, Place), column: &str, cell: &[u8]) -> Result<f64, TableError> {
+    let fault = match parse(cell) {
+        Parsed::Number(x) => return Ok(x),
+        Parsed::NotUtf8 => return Err(Fault::NotUtf8.of_row(spot)),
+        Parsed::NotFinite => Fault::NotFinite,
+        Parsed::Missing => Fault::EmptyCell,
+        Parsed::DecimalComma => Fault::NotANumber("it has a decimal comma: export the file with decimal points"),
+        Parsed::Words => {
+            Fault::NotANumber("leave this column out, or name it as the label, or turn its categories into numbers")
+        }
+    };
+    Err(fault.of_cell(spot, column))
 }

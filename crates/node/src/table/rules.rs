@@ -3,43 +3,80 @@
 //! It maps a site's own names, words and units to those that were agreed on. What was agreed on stays: a word of the schema keeps its
 //! meaning, and its rule about missing values holds.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
-use super::{cell::Cell, person::Persons};
-use crate::{foreign::Command, release::Precision, schema::Missing};
+use serde::{Deserialize, Serialize};
+
+use super::{cell::Cell, size};
+use crate::{
+    foreign::{ANSWER_SECONDS, Command},
+    release::Precision,
+    schema::Missing,
+};
 
 /// Comparisons of a filter at most.
 const MAX_CONDITIONS: usize = 64;
 
-/// What a site says of its rows.
-#[derive(Clone, PartialEq, Debug, Default)]
+/// What a site says of its rows, as the table stands in the file.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct RowRules {
     /// Where they are: a file, a folder, a pattern, or `-`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The process that answers in their place.
-    pub answerer: Option<Command>,
-    /// The file's name of a column, by the plan's.
-    pub columns: BTreeMap<String, String>,
-    /// What words of the file mean, by the plan's name of the column.
-    pub values: BTreeMap<String, BTreeMap<String, Meaning>>,
-    /// How numbers of the file become those of the agreed unit, by the plan's name of the column.
-    pub units: BTreeMap<String, Unit>,
-    /// What is done about a missing value, where no schema says it.
-    pub missing: Option<Missing>,
-    /// Further words that stand for a missing value.
-    pub marks: Vec<String>,
-    /// Which rows count.
-    pub filter: Filter,
+    /// The process that answers in their place: program and arguments.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub answerer: Vec<String>,
+    /// Seconds that one answer of it may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answerer_seconds: Option<u64>,
     /// Bytes that rows may take in memory; more are streamed.
+    #[serde(skip_serializing_if = "Option::is_none", with = "size")]
     pub memory: Option<u64>,
     /// How their numbers are held there.
+    #[serde(skip_serializing_if = "is_double")]
     pub precision: Precision,
-    /// Of whom a row is, where at most so many rows of a person count.
-    pub persons: Option<Persons>,
+    /// The file's name of the column that says of whom a row is, where at most so many rows of a person count. It never leaves the site.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub person: Option<String>,
+    /// Rows of one person that count at most, 1 to 1,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_per_person: Option<u64>,
+    /// Which rows count.
+    #[serde(skip_serializing_if = "Filter::is_none")]
+    pub filter: Filter,
+    /// What is done about a missing value, where no schema says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Missing>,
+    /// Further words that stand for a missing value.
+    #[serde(rename = "missing_marks", skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<String>,
+    /// The file's name of a column, by the plan's.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub columns: BTreeMap<String, String>,
+    /// What words of the file mean, by the plan's name of the column.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, BTreeMap<String, Meaning>>,
+    /// How numbers of the file become those of the agreed unit, by the plan's name of the column.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub units: BTreeMap<String, Unit>,
 }
 
-/// What a word of a site's own means.
-#[derive(Clone, PartialEq, Debug)]
+fn is_double(precision: &Precision) -> bool {
+    *precision == Precision::Double
+}
+
+impl RowRules {
+    /// How the process is asked that answers in the place of the rows, if there is one.
+    pub fn command(&self) -> Option<Command> {
+        let limit = Duration::from_secs(self.answerer_seconds.unwrap_or(ANSWER_SECONDS));
+        (!self.answerer.is_empty()).then(|| Command { words: self.answerer.clone(), limit })
+    }
+}
+
+/// What a word means.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
 pub enum Meaning {
     /// A number, in the agreed unit.
     Number(f64),
@@ -48,12 +85,20 @@ pub enum Meaning {
 }
 
 /// The agreed number is the file's times `factor`, plus `offset`.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Unit {
     /// Neither 0 nor infinite.
     pub factor: f64,
     /// In the agreed unit.
     pub offset: f64,
+}
+
+impl Default for Unit {
+    /// The file's unit is the agreed one.
+    fn default() -> Unit {
+        Unit { factor: 1.0, offset: 0.0 }
+    }
 }
 
 impl Unit {
@@ -64,7 +109,8 @@ impl Unit {
 }
 
 /// Comparisons that a row has to pass, all of them. Columns and values are those of the file, before any mapping.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Filter {
     text: String,
     conditions: Vec<Condition>,
@@ -96,9 +142,17 @@ enum Value {
     Text(String),
 }
 
-impl fmt::Display for Filter {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+impl TryFrom<String> for Filter {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Filter, String> {
+        Filter::parse(&text).map_err(|why| format!("rows.{why}"))
+    }
+}
+
+impl From<Filter> for String {
+    fn from(filter: Filter) -> String {
+        filter.text
     }
 }
 
@@ -122,6 +176,11 @@ impl Filter {
             }
         }
         Ok(Filter { text: text.to_owned(), conditions })
+    }
+
+    /// Whether every row counts.
+    fn is_none(&self) -> bool {
+        self.conditions.is_empty()
     }
 
     /// The comparisons; none where every row counts.

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    error::{Place, Reasons, TableError},
+    error::{Fault, Place, Reasons, TableError},
     limits::{MAX_LISTED, MAX_VALUES},
     person::{Counting, Pass},
     wanted::{TableSpec, Wanted, choose},
@@ -22,18 +22,6 @@ use crate::{
 #[cfg(feature = "columnar")]
 const TOGETHER: usize = 64;
 
-/// A kind of place where rows live: files of a form, or a database.
-pub trait RowSource: Sync {
-    /// Whether this is the name of one of its tables: a path, or whatever it can tell from others.
-    fn knows(&self, name: &Path) -> bool;
-
-    /// Opens a table, up to the names of its columns.
-    ///
-    /// # Errors
-    /// A [`TableError`] that names the table and, where there is one, line and column; never what a cell holds.
-    fn open(&self, name: &Path) -> Result<Box<dyn RowReader>, TableError>;
-}
-
 /// An open table. Its rows come in batches, so that none has to fit into memory twice.
 pub trait RowReader {
     /// What errors call it.
@@ -45,7 +33,7 @@ pub trait RowReader {
     /// Appends the wanted cells of the next rows to `table`, by [`take`](super::row::take); false where none is left.
     ///
     /// # Errors
-    /// As [`RowSource::open`].
+    /// A [`TableError`] that names the table and, where there is one, line and column; never what a cell holds.
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError>;
 }
 
@@ -109,14 +97,19 @@ impl<'a> Batches<'a> {
         }
         self.seen += (self.table.rows - before) as u64;
         self.table.spoilt.take(self.list.as_deref())?;
-        let file = || self.source.name().to_owned();
-        match (self.seen, self.table.left_out.rows(), self.table.filtered) {
-            (1.., ..) => Ok(false),
-            _ if self.table.total => Ok(false),
-            (0, 0, 0) => Err(TableError::NoRows { file: file() }),
-            (0, 0, _) => Err(TableError::AllFiltered { file: file() }),
-            _ => Err(TableError::AllLeftOut { file: file() }),
-        }
+        let (what, next) = match (self.table.left_out.rows(), self.table.filtered) {
+            _ if self.seen > 0 || self.table.total => return Ok(false),
+            (0, 0) => ("no rows follow the header", "check that the export went through"),
+            (0, _) => (
+                "the filter of site.toml leaves no row",
+                "look at `filter` in site.toml: it names columns and values as the file has them",
+            ),
+            _ => (
+                "every row lacks a value in a column of the schema, which leaves such rows out",
+                "look at the columns that are empty: `veilsum check` names them",
+            ),
+        };
+        Err(Fault::said(what, next).of(self.source.name()))
     }
 
     /// The rows that were read and not dropped.
@@ -177,7 +170,9 @@ impl Spoilt {
         match first.and_then(Arc::into_inner) {
             None => Ok(()),
             Some(only) if reasons.rows() == 1 => Err(only),
-            Some(first) => Err(TableError::Rows { first: Box::new(first), rows: reasons.rows(), reasons, list }),
+            Some(TableError { file, spot, fault }) => {
+                Err(TableError { file, spot, fault: Fault::Rows { first: Box::new(fault), reasons, list } })
+            }
         }
     }
 
@@ -218,10 +213,10 @@ impl Table {
     /// Counts one more row, whose cells follow.
     ///
     /// # Errors
-    /// [`TableError::TooLarge`] where there is no room for it.
-    pub(super) fn begin_row(&mut self, file: &str, line: Place) -> Result<(), TableError> {
+    /// [`Fault::TooLarge`] where there is no room for it.
+    pub(super) fn begin_row(&mut self, spot: (&str, Place)) -> Result<(), TableError> {
         if self.values.len() > MAX_VALUES - self.columns.len() {
-            return Err(TableError::TooLarge { file: file.to_owned(), line });
+            return Err(Fault::TooLarge.of_row(spot));
         }
         self.rows += 1;
         Ok(())
@@ -252,7 +247,7 @@ impl Table {
     /// # Errors
     /// The same error where it is not one row that is at fault.
     pub(super) fn spoil(&mut self, file: &str, error: TableError) -> Result<(), TableError> {
-        let Some((why, place)) = error.of_row() else { return Err(error) };
+        let Some((why, place)) = error.reason() else { return Err(error) };
         if self.total {
             self.left_out.note(&why, self.several.then_some(file), place);
             return Ok(());

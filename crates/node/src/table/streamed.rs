@@ -19,11 +19,11 @@ use veilsum_cluster::SumStep;
 use super::{counting, error::TableError, open, person::Counting, source::Batches, wanted::TableSpec};
 use crate::{
     agreed::numbered,
-    answerer::{Answerer, AnswererError, RowsDigest},
+    answerer::{Answerer, RowsDigest, misfit},
     error::{Code, Failure},
     plan::{Labels, OutOfBox},
     question::Batch,
-    release::{DataError, Domain, Hash, Passes, Precision, Prepared, RowLabels, Rows, Scaling},
+    release::{ClusterError, Domain, Hash, Passes, Precision, Prepared, RowLabels, Rows, Scaling},
 };
 
 /// Bytes of a batch at most. More would not stay in the processor's caches, and of less there is not a part for every core.
@@ -128,6 +128,13 @@ impl Reader {
         match self.whole.load(Ordering::Relaxed) && e.reasons().rows() > 0 {
             true => changed(&self.data, &format!("has rows that cannot be used ({e})")),
             false => e.into(),
+        }
+    }
+
+    fn same(&self, before: Print, now: Print) -> Result<(), Failure> {
+        match before == now {
+            true => Ok(()),
+            false => Err(changed(&self.data, "holds others than at its start")),
         }
     }
 
@@ -251,11 +258,11 @@ impl Checked {
 
 impl Streamed {
     fn precision(&self) -> Precision {
-        self.reading.spec.rules.as_ref().map_or(Precision::Double, |rules| rules.precision)
+        self.reading.spec.rules.precision
     }
 
     fn prepared(&self, (values, labels): Part) -> Result<Prepared, Failure> {
-        let of = |e: DataError| changed(&self.reading.data, &format!("has rows that cannot be used ({e})"));
+        let of = |e: ClusterError| changed(&self.reading.data, &format!("has rows that cannot be used ({e})"));
         let (prepared, bad) =
             Prepared::usable(&values, self.domain.columns(), &self.domain, self.out_of_box).map_err(of)?;
         if bad > 0 && self.print == Print::default() && self.domain.scaling() == Scaling::Direction {
@@ -276,19 +283,7 @@ impl Streamed {
     }
 
     fn same(&self, print: Print) -> Result<(), Failure> {
-        match print == self.print {
-            true => Ok(()),
-            false => Err(changed(&self.reading.data, "holds others than at its start")),
-        }
-    }
-}
-
-/// An error of a pass in the middle of an answer.
-struct Failed(AnswererError);
-
-impl From<Failure> for Failed {
-    fn from(e: Failure) -> Failed {
-        Failed(AnswererError::Source { what: e.message, next: e.advice })
+        self.reading.same(self.print, print)
     }
 }
 
@@ -309,26 +304,22 @@ impl Answerer for Streamed {
         self.labels.as_deref()
     }
 
-    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, AnswererError> {
+    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure> {
         if !batch.comes_in_parts() {
             let what = format!("the question {} is about all rows at once, and these are streamed", batch.kind());
-            let next =
-                "give the site's rows more memory ([rows] memory in site.toml), or ask for another plan".to_owned();
-            return Err(AnswererError::Source { what, next });
+            let next = "give the site's rows more memory ([rows] memory in site.toml), or ask for another plan";
+            return Err(Failure::input(what, next));
         }
         let mut total: Option<Vec<i64>> = None;
         let print = self.reading.pass(|part| {
-            let words = Answerer::words(&self.prepared(part)?, batch, steps).map_err(Failed)?;
+            let words = Answerer::words(&self.prepared(part)?, batch, steps)?;
             match &mut total {
                 None => total = Some(words),
-                Some(total) => {
-                    let merged = batch.merge(&self.domain, total, &words);
-                    merged.map_err(|e| Failed(AnswererError::Answer(e.into())))?;
-                }
+                Some(total) => batch.merge(&self.domain, total, &words).map_err(misfit)?,
             }
-            Ok(())
-        });
-        print.and_then(|print| Ok(self.same(print)?)).map_err(|Failed(e)| e)?;
+            Ok::<_, Failure>(())
+        })?;
+        self.same(print)?;
         Ok(total.unwrap_or_default())
     }
 }
@@ -354,9 +345,6 @@ impl Passes for OwnRows {
             each(&rows, &self.label.clone().into_iter().zip(labels).collect());
             Ok::<(), Failure>(())
         })?;
-        match self.print.is_none_or(|before| before == print) {
-            true => Ok(()),
-            false => Err(changed(&self.reading.data, "holds others than at its start")),
-        }
+        self.reading.same(self.print.unwrap_or(print), print)
     }
 }

@@ -4,6 +4,11 @@ use std::io::{self, Cursor, Read};
 
 use super::*;
 
+#[cfg(feature = "columnar")]
+pub(super) mod forms;
+#[cfg(feature = "columnar")]
+mod own_words;
+
 /// What happened and what to do next.
 fn whole(error: &TableError) -> String {
     format!("{error}; {}", error.advice())
@@ -216,7 +221,7 @@ fn endless_rows_are_given_up() {
         let endless = Endless(byte, std::cell::Cell::new(0));
         let text = Cursor::new(before.as_bytes().to_vec()).chain(&endless);
         match read_csv_from(text, "site.csv", &all()) {
-            Err(TableError::RowTooLong { line: at, .. }) => assert_eq!(at, Place::Line(line)),
+            Err(TableError { spot: Spot::Row(at), fault: Fault::RowTooLong, .. }) => assert_eq!(at, Place::Line(line)),
             other => panic!("{other:?}"),
         }
     }
@@ -263,7 +268,7 @@ fn what_is_written_reads_back() {
     write_csv(&mut out, &["id", "cluster"], [["1", "a,b"], ["2", ""]]).expect("memory is patient");
     assert_eq!(String::from_utf8(out).expect("text"), "id,cluster\n1,\"a,b\"\n2,\n");
     let short = write_csv(Vec::new(), &["id", "cluster"], [["1"]]).expect_err("a short row");
-    assert!(matches!(short, TableError::WriteRagged { got: 1, expected: 2 }));
+    assert!(matches!(short.fault, Fault::WriteRagged { got: 1, expected: 2 }));
 }
 
 #[test]
@@ -290,7 +295,8 @@ fn every_row_that_cannot_be_used_is_counted_by_its_reason() {
     let one = read("a,b,c\n1,2,x\n,2,x\n3,4,x\n").unwrap_err();
     assert_eq!(one.to_string(), "f.csv, line 3, column \"a\": the value is missing");
     let long = format!("a,b,c\n,2,x\n1,2,{}\n", "x".repeat(MAX_CELL + 1));
-    assert!(matches!(read(&long).unwrap_err(), TableError::CellTooLong { line: Place::Line(3), .. }));
+    let long = read(&long).unwrap_err();
+    assert!(matches!((long.spot, long.fault), (Spot::Row(Place::Line(3)), Fault::CellTooLong(3))));
     let blanks = read_csv_from("a\n1\n\n\n2\n".as_bytes(), "f.csv", &TableSpec::default()).unwrap_err();
     assert!(
         blanks.to_string().contains("in all 2 rows cannot be used: 2 with no value in \"a\" (lines 3, 4)"),

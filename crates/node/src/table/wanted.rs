@@ -1,10 +1,16 @@
 //! What is wanted of a table: which columns, under which names, and how their cells are read.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use super::{
     cell::{Cell, Parsed, parse},
-    error::TableError,
+    error::{Fault, Place, TableError},
+    limits::MAX_COLUMNS,
     person::{Cut, PersonKey},
     rules::{Condition, Meaning, RowRules, Unit, nearest},
 };
@@ -36,7 +42,7 @@ pub struct TableSpec {
     /// The labels that the plan lists; empty where any will do.
     pub classes: Vec<String>,
     /// What the site says of its rows.
-    pub rules: Option<Arc<RowRules>>,
+    pub rules: Arc<RowRules>,
     /// Where every row that cannot be used is listed.
     pub list: Option<PathBuf>,
     /// The site's secret where at most so many rows of a person count, as its rules say; without it all do.
@@ -156,6 +162,24 @@ pub struct Names {
     pub values: BTreeMap<String, String>,
 }
 
+/// Whether columns can be told apart by their names.
+pub(super) fn check_names(file: &str, names: &[String]) -> Result<(), TableError> {
+    if names.len() > MAX_COLUMNS {
+        return Err(Fault::TooManyColumns.of_row((file, Place::Row(1))));
+    }
+    let mut seen = HashSet::new();
+    for (at, column) in names.iter().enumerate() {
+        if column.is_empty() {
+            let next = "give it one (some exports put row numbers into an unnamed first column: name it, and leave it out of the chosen columns)";
+            return Err(Fault::said(format!("column {} has no name", at + 1), next).of_header(file));
+        }
+        if !seen.insert(column) {
+            return Err(Fault::said(format!("two columns are called {column:?}"), "rename one").of_header(file));
+        }
+    }
+    Ok(())
+}
+
 /// A header with the names that everybody knows: those that the site maps, then those of the schema.
 ///
 /// # Errors
@@ -164,16 +188,12 @@ pub fn known_as(
     file: &str,
     header: &[String],
     schema: Option<&Schema>,
-    rules: Option<&RowRules>,
+    rules: &RowRules,
 ) -> Result<Vec<String>, TableError> {
-    let none = BTreeMap::new();
-    let mapped = rules.map_or(&none, |rules| &rules.columns);
+    let mapped = &rules.columns;
     if let Some((column, own)) = mapped.iter().find(|(_, own)| !header.contains(own)) {
-        return Err(TableError::Rule {
-            file: file.to_owned(),
-            what: format!("no column is called {own:?}, which site.toml says is {column:?}"),
-            next: format!("correct [rows.columns]; the file has {}", list(header)),
-        });
+        let what = format!("no column is called {own:?}, which site.toml says is {column:?}");
+        return Err(Fault::said(what, format!("correct [rows.columns]; the file has {}", list(header))).of(file));
     }
     let of_schema = match schema {
         None => header.to_vec(),
@@ -184,7 +204,10 @@ pub fn known_as(
                 .map(|own| if mapped.values().any(|of| of == own) { "" } else { own }.to_owned())
                 .collect();
             let named = schema.named(&free.iter().filter(|own| !own.is_empty()).cloned().collect::<Vec<_>>());
-            let named = named.map_err(|column| TableError::TwiceNamed { file: file.to_owned(), column })?;
+            let named = named.map_err(|column| {
+                let what = format!("two columns are both {column:?} by the schema (also_called)");
+                Fault::said(what, "leave one of them out of the file").of(file)
+            })?;
             let mut named = named.into_iter();
             free.iter()
                 .map(|own| if own.is_empty() { String::new() } else { named.next().unwrap_or_default() })
@@ -200,26 +223,22 @@ pub fn known_as(
 }
 
 pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wanted, TableError> {
-    let (schema, rules) = (spec.schema.as_deref(), spec.rules.as_deref());
+    let (schema, rules) = (spec.schema.as_deref(), &*spec.rules);
     let header = known_as(file, own, schema, rules)?;
     let shown: Vec<String> = header.iter().filter(|name| !name.is_empty()).cloned().collect();
     let find = |column: &String| {
-        header.iter().position(|known| known == column).ok_or_else(|| TableError::UnknownColumn {
-            file: file.to_owned(),
-            column: column.clone(),
-            known: list(&shown),
-        })
+        let what = || format!("no column is called {column:?}");
+        let unknown = || Fault::said(what(), format!("the file has {}", list(&shown))).of(file);
+        header.iter().position(|known| known == column).ok_or_else(unknown)
     };
     let label = spec.label.as_ref().map(find).transpose()?;
-    let persons = rules.and_then(|rules| rules.persons.as_ref());
-    let person = match persons {
-        None => None,
-        Some(of) => Some(own.iter().position(|name| *name == of.column).ok_or_else(|| TableError::Rule {
-            file: file.to_owned(),
-            what: format!("no column is called {:?}, which site.toml says is that of persons (rows.person)", of.column),
-            next: format!("correct person under [rows]; the file has {}", list(own)),
-        })?),
+    let of_persons = |column: &String| {
+        own.iter().position(|name| name == column).ok_or_else(|| {
+            let what = format!("no column is called {column:?}, which site.toml says is that of persons (rows.person)");
+            Fault::said(what, format!("correct person under [rows]; the file has {}", list(own))).of(file)
+        })
     };
+    let person = rules.person.as_ref().map(of_persons).transpose()?;
     let mut taken = vec![false; header.len()];
     if let Some(at) = label {
         taken[at] = true;
@@ -227,7 +246,8 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     let mut take = |column: &String| {
         let at = find(column)?;
         if std::mem::replace(&mut taken[at], true) {
-            return Err(TableError::ChosenTwice { file: file.to_owned(), column: column.clone() });
+            let next = "name every column once, and the label not among them";
+            return Err(Fault::said(format!("the column {column:?} is asked for twice"), next).of(file));
         }
         Ok(at)
     };
@@ -239,17 +259,16 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         columns.extend((0..header.len()).filter(free));
     }
     if let Some(at) = person.filter(|at| taken[*at]) {
-        return Err(TableError::Rule {
-            file: file.to_owned(),
-            what: format!(
-                "{:?} is wanted, and site.toml says that it is the column of persons, which never leaves (rows.person)",
-                own[at]
-            ),
-            next: "ask for a plan without this column, or correct person under [rows]".to_owned(),
-        });
+        let what = format!(
+            "{:?} is wanted, and site.toml says that it is the column of persons, which never leaves (rows.person)",
+            own[at]
+        );
+        let next = "ask for a plan without this column, or correct person under [rows]";
+        return Err(Fault::said(what, next).of(file));
     }
     if columns.is_empty() && categorical.is_empty() {
-        return Err(TableError::NoColumns { file: file.to_owned() });
+        let what = "there is no column beside the label";
+        return Err(Fault::said(what, "add at least one numeric column").of(file));
     }
     let own_rules = OwnRules { file, header: &header, schema, rules };
     own_rules.check()?;
@@ -262,46 +281,37 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         _ => None,
     };
     let numbers = |(i, at): (usize, usize)| -> Result<Numbers, TableError> {
-        let agreed = match kind(at) {
-            Some(Kind::Number { values, .. }) => values.clone(),
-            _ => BTreeMap::new(),
-        };
-        let unit = rules.and_then(|rules| rules.units.get(&header[at])).copied();
-        Ok(Numbers { at, values: own_rules.numbers(at, agreed)?, unit, limit: limit((i, at)) })
+        let unit = rules.units.get(&header[at]).copied();
+        Ok(Numbers { at, values: own_rules.numbers(at, kind(at))?, unit, limit: limit((i, at)) })
     };
     let names = |(at, categories): (usize, Vec<String>)| -> Result<Names, TableError> {
-        let agreed = match kind(at) {
-            Some(Kind::Category { values, .. }) => values.clone(),
-            _ => BTreeMap::new(),
-        };
-        Ok(Names { at, values: own_rules.names(at, &categories, agreed)?, categories })
+        Ok(Names { at, values: own_rules.names(at, &categories, kind(at))?, categories })
     };
     let complete: Vec<(usize, Vec<String>)> = match schema {
         Some(schema) if schema.missing == Missing::LeaveOut => {
             (0..header.len()).filter_map(|at| Some((at, kind(at)?.words().cloned().collect()))).collect()
         }
-        None if rules.is_some_and(|rules| rules.missing == Some(Missing::LeaveOut)) => {
-            let mapped = |at: &usize| rules.is_some_and(|rules| rules.columns.contains_key(&header[*at]));
+        None if rules.missing == Some(Missing::LeaveOut) => {
+            let mapped = |at: &usize| rules.columns.contains_key(&header[*at]);
             (0..header.len()).filter(mapped).map(|at| (at, Vec::new())).collect()
         }
         _ => Vec::new(),
     };
     let mut marks = schema.map_or(Vec::new(), |schema| schema.marks.clone());
-    marks.extend(rules.iter().flat_map(|rules| rules.marks.clone()));
-    let filter = rules.map_or(&[][..], |rules| rules.filter.conditions()).iter().map(|condition| {
+    marks.extend(rules.marks.iter().cloned());
+    let filter = rules.filter.conditions().iter().map(|condition| {
         let at = own.iter().position(|name| *name == condition.column);
         let known = |at: usize| {
             let agreed = kind(at).into_iter().flat_map(Kind::words);
             agreed.chain(own_rules.words(at).map(|(word, _)| word)).chain(condition.texts()).cloned().collect()
         };
-        at.map(|at| (at, condition.clone(), known(at))).ok_or_else(|| TableError::Rule {
-            file: file.to_owned(),
-            what: format!("no column is called {:?}, which the filter of site.toml compares", condition.column),
-            next: format!("the file has {}", list(own)),
+        at.map(|at| (at, condition.clone(), known(at))).ok_or_else(|| {
+            let what = format!("no column is called {:?}, which the filter of site.toml compares", condition.column);
+            Fault::said(what, format!("the file has {}", list(own))).of(file)
         })
     });
     let label_words = match (label, spec.classes.is_empty()) {
-        (Some(at), false) => own_rules.names(at, &spec.classes, BTreeMap::new())?,
+        (Some(at), false) => own_rules.names(at, &spec.classes, None)?,
         (Some(at), true) => own_rules
             .words(at)
             .filter_map(|(word, meaning)| match meaning {
@@ -320,10 +330,11 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         mark_numbers: marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
         marks,
         total: spec.total.clone(),
-        cut: person.zip(persons).zip(spec.person_key.clone()).map(|((at, of), key)| {
+        cut: person.zip(spec.person_key.clone()).map(|(at, key)| {
             let mut order: Vec<usize> = (0..own.len()).filter(|other| *other != at).collect();
             order.sort_unstable_by_key(|at| &own[*at]);
-            Cut { at, order, rows: usize::try_from(of.rows).unwrap_or(usize::MAX), key }
+            let rows = rules.rows_per_person.unwrap_or(1);
+            Cut { at, order, rows: usize::try_from(rows).unwrap_or(usize::MAX), key }
         }),
         filter: filter.collect::<Result<_, _>>()?,
         known: header,
@@ -335,16 +346,16 @@ struct OwnRules<'a> {
     file: &'a str,
     header: &'a [String],
     schema: Option<&'a Schema>,
-    rules: Option<&'a RowRules>,
+    rules: &'a RowRules,
 }
 
 impl OwnRules<'_> {
-    fn wrong(&self, what: String, next: impl Into<String>) -> TableError {
-        TableError::Rule { file: self.file.to_owned(), what, next: next.into() }
+    fn wrong(&self, what: String, next: impl Into<Cow<'static, str>>) -> TableError {
+        Fault::said(what, next).of(self.file)
     }
 
     fn check(&self) -> Result<(), TableError> {
-        let Some(rules) = self.rules else { return Ok(()) };
+        let rules = self.rules;
         let agreed = |name: &str| self.schema.is_none_or(|schema| schema.get(name).is_some());
         for (table, column) in (rules.columns.keys().map(|name| ("columns", name)))
             .chain(rules.values.keys().map(|name| ("values", name)))
@@ -391,11 +402,15 @@ impl OwnRules<'_> {
     }
 
     fn words(&self, at: usize) -> impl Iterator<Item = (&String, &Meaning)> {
-        self.rules.into_iter().filter_map(move |rules| rules.values.get(&self.header[at])).flatten()
+        self.rules.values.get(&self.header[at]).into_iter().flatten()
     }
 
     /// The words of a column of numbers: those that were agreed on, and the site's own.
-    fn numbers(&self, at: usize, agreed: BTreeMap<String, f64>) -> Result<BTreeMap<String, f64>, TableError> {
+    fn numbers(&self, at: usize, kind: Option<&Kind>) -> Result<BTreeMap<String, f64>, TableError> {
+        let agreed = match kind {
+            Some(Kind::Number { values, .. }) => values.clone(),
+            _ => BTreeMap::new(),
+        };
         let column = &self.header[at];
         let mut all = agreed.clone();
         for (word, meaning) in self.words(at) {
@@ -424,10 +439,14 @@ impl OwnRules<'_> {
         &self,
         at: usize,
         categories: &[String],
-        agreed: BTreeMap<String, String>,
+        kind: Option<&Kind>,
     ) -> Result<BTreeMap<String, String>, TableError> {
+        let agreed = match kind {
+            Some(Kind::Category { values, .. }) => values.clone(),
+            _ => BTreeMap::new(),
+        };
         let column = &self.header[at];
-        if self.rules.is_some_and(|rules| rules.units.contains_key(column)) {
+        if self.rules.units.contains_key(column) {
             let what = format!("[rows.units] names {column:?}, which has no numbers");
             return Err(self.wrong(what, "take it out"));
         }

@@ -279,12 +279,12 @@ class Site(_Party):
         The signed documents. The site must have agreed to the roster (:func:`veilsum.roster.accept`), or
         ``roster_fingerprint`` is what another member read out.
     rows : path, table or array, optional
-        Its rows, in original units: a table or array, or what ``veilsum client --data`` reads (CSV, Parquet, Arrow; a file, a folder, a
+        Its rows, in original units: a table or array, or what ``veilsum run --data`` reads (CSV, Parquet, Arrow; a file, a folder, a
         pattern). Without any, the ``source`` that the policy names.
     policy : path, optional
         Its own policy; else ``site.toml`` beside the key, else the strict default.
     **options
-        Others of ``veilsum client``.
+        Others of ``veilsum run``.
     """
 
     def __init__(self, key: Any, roster: Any, plan: Any, rows: Any = None, **options: Any) -> None:
@@ -314,7 +314,7 @@ class Coordinator(_Party):
     out : path
         Folder for ``result.json`` and ``model.json``.
     **options
-        Others of ``veilsum server``: ``phase_timeout``, ``grace``, ``on_loss``, ``loss_wait``, ``state``, ...
+        Others of ``veilsum run``: ``phase_timeout``, ``grace``, ``on_loss``, ``loss_wait``, ``state``, ...
     """
 
     def __init__(self, key: Any, roster: Any, plan: Any, out: Any, **options: Any) -> None:

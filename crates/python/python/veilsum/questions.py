@@ -85,7 +85,7 @@ def answer(question: Any, layout: Any, batch: Any) -> np.ndarray:
 
 
 def of_file(federation: Any, question: Any, data: Any, *, memory: int | None = None) -> np.ndarray:
-    """The words with which a site of this federation answers whose rows are in a file, as ``veilsum client --data`` reads it.
+    """The words with which a site of this federation answers whose rows are in a file, as ``veilsum run --data`` reads it.
 
     Parameters
     ----------

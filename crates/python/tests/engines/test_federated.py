@@ -61,16 +61,16 @@ def run(folder, sources, method):
     for name in SITES:
         plan.agree(roster=at("roster.toml"), plan=at("plan.toml"), key=at(f"{name}.key"), fingerprint=read)
 
-    def start(role, name, *options):
+    def start(name, *options):
         log = open(at(f"{name}.log"), "wb")
-        return subprocess.Popen([program(), role, "--key", at(f"{name}.key"), *documents, *options], stdout=log, stderr=log)
+        return subprocess.Popen([program(), "run", "--key", at(f"{name}.key"), *documents, *options], stdout=log, stderr=log)
 
     running = {
-        "coordinator": start("server", "coordinator", "--out", at("out"), "--phase-timeout", "300"),
-        "intermediary": start("intermediary", "intermediary", "--phase-timeout", "300"),
+        "coordinator": start("coordinator", "--out", at("out"), "--phase-timeout", "300"),
+        "intermediary": start("intermediary", "--phase-timeout", "300"),
     }
     for name, source in zip(SITES, sources):
-        running[name] = start("client", name, "--model", at(f"{name}.json"), "--join-timeout", "300", *source)
+        running[name] = start(name, "--out", at(f"{name}-results"), "--join-timeout", "300", *source)
     try:
         for name, process in running.items():
             code = process.wait(600)
@@ -132,9 +132,9 @@ def test_sites_that_answer_from_engines_find_what_sites_with_files_find(rows_of_
 def test_the_page_of_duckdb_keeps_to_the_contract(examples, tmp_path):
     pytest.importorskip("duckdb", reason="SKIPPED: duckdb is not installed")
     rows = tmp_path / "example.csv"
-    subprocess.run([program(), "answerer", "example", "--out", rows], check=True, capture_output=True)
+    subprocess.run([program(), "answerer", "--data", rows], check=True, capture_output=True)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(place for place in sys.path if place)}
-    check = [program(), "--json", "answerer", "check", "--data", rows, "--", sys.executable, examples / "duckdb_answerer.py", ":memory:", f"'{rows}'"]
+    check = [program(), "--json", "answerer", "--data", rows, "--", sys.executable, examples / "duckdb_answerer.py", ":memory:", f"'{rows}'"]
     said = subprocess.run(check, env=env, capture_output=True, text=True)
     tried = json.loads(said.stdout)["tried"]
     # That it does not take directions it says itself, which is no fault.
@@ -145,9 +145,9 @@ def test_the_page_of_duckdb_keeps_to_the_contract(examples, tmp_path):
 def test_the_kernel_in_an_engine_keeps_to_the_contract(examples, tmp_path):
     pytest.importorskip("dask.dataframe", reason="SKIPPED: dask is not installed")
     rows = tmp_path / "example.csv"
-    subprocess.run([program(), "answerer", "example", "--rows", "300", "--out", rows], check=True, capture_output=True)
+    subprocess.run([program(), "answerer", "--rows", "300", "--data", rows], check=True, capture_output=True)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(place for place in sys.path if place)}
-    check = [program(), "--json", "answerer", "check", "--data", rows, "--", sys.executable, examples / "dask_answerer.py", rows]
+    check = [program(), "--json", "answerer", "--data", rows, "--", sys.executable, examples / "dask_answerer.py", rows]
     said = subprocess.run(check, env=env, capture_output=True, text=True)
     tried = json.loads(said.stdout)["tried"]
     assert all(one["ok"] for one in tried), [one for one in tried if not one["ok"]]

@@ -9,7 +9,7 @@ use veilsum_node::{
     model::Model,
     plan::PlanSpec,
     question::{Question, SumBounds},
-    store::{Journal, JournalError, ledger},
+    store::{Entry, Journal, ledger},
     table::{self, TableSpec},
 };
 use veilsum_proto::{
@@ -111,21 +111,20 @@ fn entries(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The file on disk. With an even first byte the rest is the file; with an odd one it is entries, as for `record`, and
 /// the file around them is made right.
-pub(super) fn journal(bytes: &[u8]) {
+pub(super) fn journal<R: Entry + PartialEq>(bytes: &[u8]) {
     let Some((how, rest)) = bytes.split_first() else { return };
     let text = if how % 2 == 0 { rest.to_vec() } else { journal_of(rest) };
-    let folder = Kept::folder("journal");
+    let folder = Kept::folder(R::ENDING);
     let session = suite::hash("fuzz", &[]);
-    let path = folder.path().join(format!("{}.journal", &session.to_string()[..16]));
+    let path = folder.path().join(format!("{}.{}", &session.to_string()[..16], R::ENDING));
     fs::write(&path, &text).expect("the temporary folder can be written");
-    match Journal::open(folder.path(), &session) {
-        Err(JournalError::Damaged { .. }) => {}
-        Err(other) => panic!("{other}"),
+    match Journal::<R>::open(folder.path(), &session) {
+        Err(damaged) => assert!(damaged.message.contains(" is damaged ("), "{damaged:?}"),
         Ok((journal, records)) => {
             drop(journal);
             // A test beside this one may be starting a process, which holds the lock with us until its own program begins.
-            let opened = (0..500).find_map(|_| match Journal::open(folder.path(), &session) {
-                Err(JournalError::Locked { .. }) => {
+            let opened = (0..500).find_map(|_| match Journal::<R>::open(folder.path(), &session) {
+                Err(failure) if failure.message.contains("in use") => {
                     std::thread::sleep(std::time::Duration::from_millis(10));
                     None
                 }

@@ -6,7 +6,7 @@ use std::{fs, sync::LazyLock};
 use veilsum_node::{
     documents::Federation,
     evidence::verify,
-    store::{Said, Transcript},
+    store::{Said, Told},
 };
 use veilsum_proto::{
     Rule, codec,
@@ -141,21 +141,6 @@ pub(super) fn file(bytes: &[u8]) {
     assert!(verify(&path, &MADE).is_err(), "honest parties are convicted");
 }
 
-/// A transcript on disk: what is read of it reads again, after what was torn is gone.
-pub(super) fn transcript(bytes: &[u8]) {
-    let folder = Kept::folder("transcript");
-    let session = suite::hash("fuzz", &[]);
-    let path = folder.path().join(format!("{}.transcript", &session.to_string()[..16]));
-    fs::write(&path, bytes).expect("the temporary folder can be written");
-    let (mut transcript, said) = Transcript::open(folder.path(), &session).expect("a transcript can always be begun");
-    assert_eq!(transcript.all().ok().as_ref(), Some(&said));
-    let more = Said { directory: session, frame: vec![1; 10] };
-    transcript.add(&more).expect("it can be written");
-    drop(transcript);
-    let (_, again) = Transcript::open(folder.path(), &session).expect("what was read once reads again");
-    assert!(again.split_last().is_some_and(|(last, before)| *last == more && before == said), "an entry is lost");
-}
-
 /// Honest inputs: target, name, bytes.
 pub(super) fn corpus() -> Vec<(&'static str, String, Vec<u8>)> {
     let mut all = Vec::new();
@@ -171,10 +156,11 @@ pub(super) fn corpus() -> Vec<(&'static str, String, Vec<u8>)> {
     let (lie, twice) = ([opening as u8, 1, 8, 0, 1, 0xff], [input as u8, 1, 0, 0, 1, 0xff]);
     all.push(("evidence", "a-lie".into(), [&plain(ask)[..], &lie].concat()));
     all.push(("evidence", "two-inputs".into(), [&plain(input)[..], &twice].concat()));
-    let said = |n: usize| codec::encode(&Said { directory: spoken().directory, frame: frames[n].1.clone() });
-    let entry = |n: usize| [&(said(n).len() as u64).to_le_bytes()[..], &said(n)].concat();
-    all.push(("transcript", "one-round".into(), [entry(ask), entry(opening)].concat()));
-    all.push(("transcript", "torn".into(), [&entry(ask)[..], &entry(opening)[..100]].concat()));
+    let said = |n: usize| Told::Said(Said { directory: spoken().directory, frame: frames[n].1.clone() });
+    let told = |told: Told| honest::entry(&codec::encode(&told));
+    let round = [told(Told::Counted(vec![0, 1, 2])), told(said(ask)), told(said(opening))].concat();
+    all.push(("transcript", "one-round".into(), [&[1], &round[..]].concat()));
+    all.push(("transcript", "torn".into(), [&[1], &round[..round.len() - 100]].concat()));
     let kit = &honest::federation().kit;
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     for (case, accused, numbers) in

@@ -159,7 +159,7 @@ fn protocol(all: &mut Corpus) {
     all.push(("codec", "sample".into(), codec::encode(&(sample, vec![vec![1.5f64]], Ok::<i16, char>(-4)))));
 }
 
-fn entry(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn entry(bytes: &[u8]) -> Vec<u8> {
     [&(bytes.len() as u16).to_le_bytes(), bytes].concat()
 }
 

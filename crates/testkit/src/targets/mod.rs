@@ -26,7 +26,7 @@ pub const ALL: [Target; 20] = [
     target("message", decoders::message, 4_000),
     target("codec", decoders::codec, 2_000),
     target("record", decoders::record, 2_000),
-    target("journal", decoders::journal, 100),
+    target("journal", decoders::journal::<veilsum_proto::journal::Record>, 100),
     target("terms", decoders::terms, 2_000),
     target("roster", decoders::roster, 2_000),
     target("work", decoders::work, 1_000),
@@ -39,7 +39,7 @@ pub const ALL: [Target; 20] = [
     target("carrier", decoders::carrier, 4_000),
     target("evidence", evidence::frames, 400),
     target("evidence_file", evidence::file, 200),
-    target("transcript", evidence::transcript, 200),
+    target("transcript", decoders::journal::<veilsum_node::store::Told>, 200),
     target("site", machines::site, 40),
     target("aggregator", machines::aggregator, 40),
 ];

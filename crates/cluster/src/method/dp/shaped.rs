@@ -10,7 +10,7 @@ use crate::privacy::Levels;
 use crate::query::{ShapeModel, ShapedShifts, ShapedSums, tamed};
 use crate::shape::{add_square, extents, triangle};
 use crate::totals_check::check_values;
-use crate::{Centres, Domain, MethodError, Query};
+use crate::{Centres, Domain, Error, Query};
 
 /// The rounds of one K.
 #[derive(Debug, Clone)]
@@ -32,11 +32,11 @@ impl Noisy {
         algorithm: &Algorithm,
         levels: Levels,
         domain: &Domain,
-    ) -> Result<Self, MethodError> {
-        let max_rounds = algorithm.under_noise().map_or(0, |(_, rounds)| rounds);
+    ) -> Result<Self, Error> {
+        let max_rounds = algorithm.traits().rounds;
         check_rounds(0.0, max_rounds)?;
         let Some(Query::ShapedSums(clusters)) = algorithm.asks(start).pop() else {
-            return Err(MethodError::parameter("this method has no covariances"));
+            return Err(Error::parameter("this method has no covariances"));
         };
         let last = Last::of(clusters.centres.as_slice().len() + clusters.covariances.len());
         Ok(Self {
@@ -56,7 +56,7 @@ impl Noisy {
     }
 
     /// The clusters that these totals give, and how far their centres moved.
-    fn moved(&self, asked: &ShapedShifts, values: &[f64]) -> Result<(ShapedSums, f64), MethodError> {
+    fn moved(&self, asked: &ShapedShifts, values: &[f64]) -> Result<(ShapedSums, f64), Error> {
         let (k, d) = (self.clusters.centres.k(), self.clusters.centres.columns());
         let levels = self.levels.of(&asked.clone().into(), &self.domain).unwrap_or_default();
         let noise = levels.first().map_or(0.0, |level| level.deviation);
@@ -76,7 +76,7 @@ impl Noisy {
             add_square(&mut matrix, &delta, -1.0);
             covariance.copy_from_slice(&tamed(&matrix, d, self.clusters.floor));
         }
-        let centres = Centres::new(k, d, centres).map_err(|error| MethodError::implausible(error.to_string()))?;
+        let centres = Centres::new(k, d, centres).map_err(Error::implausible)?;
         let centres = confined(&centres, &self.domain);
         let shift = centres.frobenius_distance(&self.clusters.centres).unwrap_or_default();
         let model = match &self.clusters.model {
@@ -99,7 +99,7 @@ impl Iteration for Noisy {
         self.question().into()
     }
 
-    fn take(&mut self, values: &[f64], _: Option<u64>) -> Result<bool, MethodError> {
+    fn take(&mut self, values: &[f64], _: Option<u64>, _: &Walls) -> Result<bool, Error> {
         let (k, d) = (self.clusters.centres.k(), self.clusters.centres.columns());
         check_values(values, ShapedShifts::width(k, d))?;
         let asked = self.question();
@@ -111,7 +111,7 @@ impl Iteration for Noisy {
         let over = asked.round + 1 >= self.max_rounds;
         if let (true, Some(mut mean)) = (over, last.mean()) {
             next.covariances = mean.split_off(k * d);
-            let mean = Centres::new(k, d, mean).map_err(|error| MethodError::implausible(error.to_string()))?;
+            let mean = Centres::new(k, d, mean).map_err(Error::implausible)?;
             next.centres = confined(&mean, &self.domain);
         }
         // Nothing has changed up to here: the caller may repeat the round after an error.
@@ -132,14 +132,6 @@ impl Iteration for Noisy {
         let shapes = Some(Shapes { weights, covariances, log_likelihood: None, objective: None });
         let (weights, history) = (self.weights.clone(), self.history.clone());
         Fit { weights, history, shapes, ..Fit::at(clusters.centres.clone()) }
-    }
-
-    fn confine(&mut self, walls: &Walls) {
-        self.domain = walls.domain.clone();
-    }
-
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
     }
 }
 

@@ -7,7 +7,7 @@ use super::super::recipe::{Recipe, Seeding};
 use super::{Cloud, Mechanism, POINTS, POINTS_EACH, Shape, deviation, lost};
 use crate::privacy::{Noise, in_nano};
 use crate::random::Stream;
-use crate::{Centres, Domain, MethodError, distance};
+use crate::{Centres, Domain, Error, distance};
 
 /// Above this part of a column's range an error of the centres makes a result useless.
 pub const USEFUL: f64 = 0.05;
@@ -75,11 +75,11 @@ impl Forecast {
 /// ranges. Always the same for the same plan, and never more than some ten seconds' work.
 ///
 /// # Errors
-/// [`MethodError`] where the recipe cannot be run.
-pub fn forecast(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<Forecast>, MethodError> {
+/// [`Error`] where the recipe cannot be run.
+pub fn forecast(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<Forecast>, Error> {
     let Some(noise) = &recipe.noise else { return Ok(None) };
     let with = |rows: u64| Recipe { noise: Some(Noise { expected_rows: rows, ..*noise }), ..recipe.clone() };
-    let of = |rows: u64, most: usize| match recipe.algorithm.describes() {
+    let of = |rows: u64, most: usize| match recipe.algorithm.traits().describes {
         Some(_) => described(&with(rows), domain, excess),
         None => played(&with(rows), domain, excess, most),
     };
@@ -101,7 +101,7 @@ pub fn forecast(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<
 }
 
 /// Of the means of columns.
-fn described(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<Forecast>, MethodError> {
+fn described(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<Forecast>, Error> {
     let (Some(levels), Some(noise)) = (recipe.levels(domain)?, &recipe.noise) else { return Ok(None) };
     let rows = noise.expected_rows as f64;
     // A column's sum in parts of its range is as noisy as a count.
@@ -111,7 +111,7 @@ fn described(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<For
 }
 
 /// Of centres, over so many layouts at most.
-fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<Option<Forecast>, MethodError> {
+fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<Option<Forecast>, Error> {
     let (Some(mechanism), Some(noise)) = (Mechanism::of(recipe, domain, excess)?, &recipe.noise) else {
         return Ok(None);
     };
@@ -119,10 +119,9 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
     // Without noise its floors and clips do not bind either.
     let quiet = Recipe { noise: Some(Noise { nano_rho: in_nano(1e3), ..*noise }), ..recipe.clone() };
     let Some(plain) = Mechanism::of(&quiet, domain, 1.0)? else { return Ok(None) };
-    let unusable = |error: crate::DataError| MethodError::parameter(error.to_string());
     let start = match &recipe.seeding {
         Seeding::Given { centres } => Some(centres.clone()),
-        Seeding::Uniform { seed } => Some(spread(domain, k, *seed).map_err(unusable)?),
+        Seeding::Uniform { seed } => Some(spread(domain, k, *seed)?),
         Seeding::Candidates(_) => None,
     };
     let one = work_of(recipe, mechanism.rounds, k as u64, d as u64);
@@ -141,7 +140,7 @@ fn played(recipe: &Recipe, domain: &Domain, excess: f64, most: usize) -> Result<
         let cloud = shape.cloud(&truth, &rows, deviation(&truth, domain), domain);
         let first = |mechanism: &Mechanism<'_>, noise: Option<&mut Stream>| match (&start, &recipe.seeding) {
             (None, Seeding::Candidates(params)) => mechanism.first_centres(&cloud, params, k, noise),
-            (start, _) => start.clone().ok_or(MethodError::NoCentresYet),
+            (start, _) => start.clone().ok_or(Error::NoCentresYet),
         };
         let begin = first(&mechanism, Some(&mut stream))?;
         let noisy = mechanism.run(&cloud, begin, 0, Some(&mut stream))?.centres;
@@ -200,13 +199,13 @@ fn median(mut found: Vec<f64>, of: usize) -> f64 {
 
 /// K places far from each other and from the walls: the most spread of some uniform draws, in which each place then moves to
 /// farther ones.
-fn layout(domain: &Domain, k: usize, stream: &mut Stream) -> Result<Centres, MethodError> {
+fn layout(domain: &Domain, k: usize, stream: &mut Stream) -> Result<Centres, Error> {
     let d = domain.columns();
     let place = |stream: &mut Stream| -> Vec<f64> {
         let within = |(low, high): (f64, f64)| low + (high - low) * stream.unit();
         (0..d).map(|column| domain.working_interval(column)).map(within).collect()
     };
-    let centres = |values| Centres::new(k, d, values).map_err(|error| MethodError::parameter(error.to_string()));
+    let centres = |values| Centres::new(k, d, values);
     let drawn = |stream: &mut Stream| centres((0..k).flat_map(|_| place(stream)).collect());
     let mut best = drawn(stream)?;
     for _ in 1..DRAWS {

@@ -28,13 +28,13 @@ use super::super::recipe::{REFERENCE_ROWS, REFERENCES};
 use super::Run;
 use crate::method::{Choice, Clusters, CurvePoint, Method, Pick, Preparation, Recipe, Seeding, Step, Validity};
 use crate::random::Stream;
-use crate::{Centres, DataError, Domain, MethodError, OutOfBox, Prepared, Rows, Totals, Transform, answer};
+use crate::{Centres, Domain, Error, OutOfBox, Prepared, Rows, Totals, Transform, answer};
 
 const LABEL: &[u8; 24] = b"veilsum gap reference v1";
 
 impl Run {
     /// Adds the gap and its `s` to the best restart of every K, where the plan chooses by them.
-    pub(super) fn compare_with_references(&mut self) -> Result<(), MethodError> {
+    pub(super) fn compare_with_references(&mut self) -> Result<(), Error> {
         if self.recipe.choice.by != Pick::Gap || self.best.len() < 2 {
             return Ok(());
         }
@@ -67,7 +67,7 @@ fn references(
     clusters: Clusters,
     (public, transform): (&Domain, Option<&Transform>),
     rows: u64,
-) -> Result<Vec<Vec<CurvePoint>>, MethodError> {
+) -> Result<Vec<Vec<CurvePoint>>, Error> {
     let recipe = Recipe {
         clusters,
         range: None,
@@ -78,7 +78,7 @@ fn references(
     };
     let seed = match &recipe.seeding {
         Seeding::Uniform { seed } => *seed,
-        Seeding::Given { .. } => return Err(MethodError::parameter("the gap needs a plan with a seed")),
+        Seeding::Given { .. } => return Err(Error::parameter("the gap needs a plan with a seed")),
         Seeding::Candidates(params) => params.seed,
     };
     let one = |reference: u64| {
@@ -94,8 +94,8 @@ fn without_clusters(
     transform: Option<&Transform>,
     seed: u64,
     rows: u64,
-) -> Result<Arc<Prepared>, MethodError> {
-    let wrong = |error: DataError| MethodError::parameter(error.to_string());
+) -> Result<Arc<Prepared>, Error> {
+    let wrong = |error: Error| Error::parameter(error.to_string());
     let d = public.columns();
     // A column that is clipped at quantiles would have most of a wide box at its two ends.
     let clipped = |of: &Transform| {
@@ -116,18 +116,18 @@ fn without_clusters(
     }
     let rows = Prepared::new(&Rows::new(values, d).map_err(wrong)?, public, OutOfBox::Clip).map_err(wrong)?;
     let Some(transform) = transform else { return Ok(Arc::new(rows)) };
-    rows.transformed(transform).map_err(|error| MethodError::parameter(error.to_string()))
+    rows.transformed(transform)
 }
 
 /// The whole conversation on rows at hand.
-fn curve_over(run: &mut Run, rows: &Prepared) -> Result<Vec<CurvePoint>, MethodError> {
+fn curve_over(run: &mut Run, rows: &Prepared) -> Result<Vec<CurvePoint>, Error> {
     let mut step = run.next(None)?;
     loop {
         let batch = match step {
             Step::Done(outcome) => return Ok(outcome.curve),
             Step::Ask(batch) => batch,
         };
-        let values = answer(&batch, rows).map_err(|error| MethodError::implausible(error.to_string()))?.values;
+        let values = answer(&batch, rows).map_err(Error::implausible)?.values;
         step = run.next(Some(&Totals { values, rows: Some(rows.len() as u64) }))?;
     }
 }

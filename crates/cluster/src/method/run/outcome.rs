@@ -4,11 +4,11 @@ use super::{Member, Run};
 use ndarray::Array2;
 
 use crate::algorithm::confined;
-use crate::method::{Algorithm, ClusterSizes, CurvePoint, Fit, Outcome, Shapes, Stability, mechanism};
+use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Shapes, Stability, mechanism};
 use crate::privacy::Noise;
 use crate::shape::{extents, stretched};
 use crate::validity::Verdict;
-use crate::{Centres, Indices, MethodError, distance, metrics};
+use crate::{Centres, Error, Indices, distance, metrics};
 
 /// Restarts agree whose centres are all within this part of the least distance between two centres.
 const AGREE: f64 = 0.1;
@@ -49,7 +49,7 @@ impl Run {
     }
 
     fn objective_of(&self, verdict: &Verdict) -> f64 {
-        match (self.recipe.algorithm.fuzzifier(), verdict.indices.inertia) {
+        match (self.recipe.algorithm.traits().fuzzifier, verdict.indices.inertia) {
             (None, Some(inertia)) => inertia,
             _ => verdict.objective,
         }
@@ -83,10 +83,10 @@ impl Run {
     }
 
     /// The place of the K and restart that [`Run::stop_here`] hands over; it is the same in every copy of the run.
-    pub(crate) fn ends_with(&self) -> Result<usize, MethodError> {
+    pub(crate) fn ends_with(&self) -> Result<usize, Error> {
         let moved = |member: &Member| member.over || !member.iteration.fit().history.is_empty();
         match self.best.is_empty() {
-            true => self.members.iter().position(moved).ok_or(MethodError::NoCentresYet),
+            true => self.members.iter().position(moved).ok_or(Error::NoCentresYet),
             false => Ok(self.chosen_at()),
         }
     }
@@ -101,10 +101,10 @@ impl Run {
         self.judged_over.is_some()
     }
 
-    pub(super) fn outcome(&self) -> Result<Outcome, MethodError> {
+    pub(super) fn outcome(&self) -> Result<Outcome, Error> {
         let member = self.chosen();
-        if member.verdict.is_none() && self.recipe.algorithm.describes().is_none() {
-            return Err(MethodError::implausible("a run has not been judged"));
+        if member.verdict.is_none() && self.recipe.algorithm.traits().describes.is_none() {
+            return Err(Error::implausible("a run has not been judged"));
         }
         self.outcome_of(member)
     }
@@ -116,8 +116,8 @@ impl Run {
     /// its first restart, and a note says so.
     ///
     /// # Errors
-    /// [`MethodError::NoCentresYet`] where no round has moved a centre.
-    pub fn stop_here(&self) -> Result<Outcome, MethodError> {
+    /// [`Error::NoCentresYet`] where no round has moved a centre.
+    pub fn stop_here(&self) -> Result<Outcome, Error> {
         let member = &self.members[self.ends_with()?];
         let mut outcome = self.outcome_of(member)?;
         if !member.over {
@@ -138,13 +138,13 @@ impl Run {
     /// What the run may end with where somebody else judges: the result that each K and restart is.
     ///
     /// # Errors
-    /// [`MethodError`] where centres are none in working units.
-    pub fn candidates(&self) -> Result<Vec<Outcome>, MethodError> {
+    /// [`Error`] where centres are none in working units.
+    pub fn candidates(&self) -> Result<Vec<Outcome>, Error> {
         self.members.iter().map(|member| self.outcome_of(member)).collect()
     }
 
     /// The result that one member is.
-    fn outcome_of(&self, member: &Member) -> Result<Outcome, MethodError> {
+    fn outcome_of(&self, member: &Member) -> Result<Outcome, Error> {
         let fit = member.iteration.fit();
         let verdict = member.verdict.as_ref();
         let centres = self.working(&fit.centres)?;
@@ -179,6 +179,7 @@ impl Run {
             fit.centres.rows().zip(clusters.means.rows()).map(apart).fold(0.0, f64::max)
         });
         let objective = verdict.map_or(f64::INFINITY, |verdict| self.objective_of(verdict));
+        let traits = self.recipe.algorithm.traits();
         Ok(Outcome {
             centres,
             m: self.recipe.judge_m(),
@@ -205,12 +206,9 @@ impl Run {
             },
             candidates: self.candidates.as_ref().map(|points| points.count() as u32),
             off_means,
-            weight_of_a_row: matches!(self.recipe.algorithm, Algorithm::FcmNoise { .. } | Algorithm::Pcm { .. })
-                .then(|| verdict.map(|verdict| fit.weights.iter().sum::<f64>() / verdict.rows as f64))
-                .flatten(),
-            local_centres: matches!(self.recipe.algorithm, Algorithm::FfcmAvg2 { .. })
-                .then(|| fit.weights.clone())
-                .filter(|weights| !weights.is_empty()),
+            weight_of_a_row: (traits.typical.and(verdict))
+                .map(|verdict| fit.weights.iter().sum::<f64>() / verdict.rows as f64),
+            local_centres: (traits.counts_local_centres && !fit.weights.is_empty()).then(|| fit.weights.clone()),
             pulled: fit.pulled,
             stability: self.stability(member),
             description: fit.description,
@@ -221,7 +219,7 @@ impl Run {
     /// What the clusters hold.
     fn clusters(&self, member: &Member) -> ClusterSizes {
         let k = member.k as usize;
-        if self.recipe.algorithm.describes().is_some() {
+        if self.recipe.algorithm.traits().describes.is_some() {
             return ClusterSizes::unknown(k, "a description has no clusters");
         }
         let Some(verdict) = &member.verdict else {
@@ -263,10 +261,10 @@ impl Run {
     }
 
     /// Centres of the questions in working units.
-    pub(super) fn working(&self, centres: &Centres) -> Result<Centres, MethodError> {
+    pub(super) fn working(&self, centres: &Centres) -> Result<Centres, Error> {
         match &self.transform {
             Some(transform) => {
-                let back = transform.back(centres).map_err(|error| MethodError::implausible(error.to_string()))?;
+                let back = transform.back(centres).map_err(Error::implausible)?;
                 // Noise may leave a centre in the box of mixed columns, and outside that of the plan's.
                 Ok(if self.is_noisy() { confined(&back, &self.public) } else { back })
             }

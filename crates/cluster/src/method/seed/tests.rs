@@ -54,7 +54,7 @@ fn clumps_are_found_and_no_row_is_lost() {
     assert!(points.weights.is_sorted_by(|a, b| a >= b));
     let start = points.start(5, 1, 10).unwrap();
     assert!(crate::metrics::matched_distance(&start, &Centres::known(TRUTH.to_vec())).unwrap().max_abs < 0.1);
-    assert_eq!(points.start(0, 1, 1), Err(MethodError::NoClusters));
+    assert_eq!(points.start(0, 1, 1), Err(Error::NoClusters));
     let wanted = (0.128f64 + 0.01 / 12.0).sqrt();
     for deviation in &points.deviations {
         assert!((deviation - wanted).abs() < 0.02, "{deviation} for {wanted}");

@@ -83,7 +83,6 @@ async fn a_name_that_nobody_knows_is_named() {
         let error = dial(&network(Transport::Auto), &nobody).await.map(drop).expect_err("no such name");
         assert!(matches!(&error, CarrierError::Unresolved { .. }), "{error:?}");
         assert!(error.to_string().contains("hub.invalid:7000"), "{error}");
-        assert_eq!(error.fault(), Fault::Network);
     })
     .await;
 }

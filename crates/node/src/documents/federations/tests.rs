@@ -25,14 +25,14 @@ fn what_was_agreed_to_is_kept_whole_for_its_owner_alone() {
     let (roster, ids) = kit(3);
     let (key, id) = (folder.at("a.key"), &ids[2]);
     let none = Federations::load(&key, id).unwrap();
-    assert!(none.agreed.is_empty() && none.standing(&roster) == Standing::New);
+    assert!(none.agreed.is_empty() && none.judge(&roster, &[]).unwrap() == Standing::New);
     let mut other = kit(4).0;
     other.name = "second".into();
     other.intermediary.address = "with \"quotes\"\u{7}".into();
     remember(&key, id, &[roster.clone(), other.clone()], &[(&roster, data("é \"x\"", 1)), (&other, data("b", 2))]);
     let known = Federations::load(&key, id).unwrap();
     assert_eq!(known.agreed, [roster.clone(), other.clone()]);
-    assert!([&roster, &other].iter().all(|r| known.standing(r) == Standing::Agreed));
+    assert!([&roster, &other].iter().all(|r| known.judge(r, &[]).unwrap() == Standing::Agreed));
     assert!(known.elsewhere("test", &data("é \"x\"", 9)).is_none());
     #[cfg(unix)]
     {
@@ -101,12 +101,12 @@ fn another_roster_of_a_known_name_is_another_roster() {
     later.coordinator.address = "127.0.0.1:7799".into();
     remember(&key, id, std::slice::from_ref(&roster), &[]);
     let known = Federations::load(&key, id).unwrap();
-    assert_eq!(known.standing(&later), Standing::Changed { from: Box::new(roster.clone()) });
+    assert_eq!(known.judge(&later, &[]).unwrap(), Standing::Changed { from: Box::new(roster.clone()) });
     remember(&key, id, std::slice::from_ref(&later), &[]);
     // The old one stays listed, and is no longer the one in force.
     let known = Federations::load(&key, id).unwrap();
-    assert_eq!((known.agreed.len(), known.standing(&later)), (2, Standing::Agreed));
-    assert_eq!(known.standing(&roster), Standing::Changed { from: Box::new(later) });
+    assert_eq!((known.agreed.len(), known.judge(&later, &[]).unwrap()), (2, Standing::Agreed));
+    assert_eq!(known.judge(&roster, &[]).unwrap(), Standing::Changed { from: Box::new(later) });
 }
 
 /// [ROS-9]: every kind of change by name, and nothing where nothing changed.

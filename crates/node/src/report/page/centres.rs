@@ -36,13 +36,9 @@ impl Columns {
             (None, Some(of)) => Some(&of.work.columns),
             (None, None) => None,
         };
-        let spanned = |column: usize| {
-            let values = told.centres.iter().filter_map(|centre| *centre.get(column)?);
-            values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
-        };
         let range = |column: usize| match public {
             Some(public) => public.get(column).map_or((0.0, 1.0), |column| (column.lower, column.upper)),
-            None => spanned(column),
+            None => told.span(column),
         };
         Columns {
             names: told.columns.clone(),
@@ -55,8 +51,7 @@ impl Columns {
     /// The columns on which centres lie farthest apart, as shares of their ranges; in their own order.
     pub(super) fn telling(&self, told: &Told) -> Vec<usize> {
         let apart = |column: usize| {
-            let values = || told.centres.iter().filter_map(move |centre| *centre.get(column)?);
-            let (low, high) = values().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), x| (l.min(x), h.max(x)));
+            let (low, high) = told.span(column);
             let (from, to) = self.ranges[column];
             let share = (high - low) / (to - from);
             if share.is_finite() { share } else { -1.0 }
@@ -77,9 +72,7 @@ impl Columns {
 
 /// What is known of how much each cluster holds: rows, else memberships, else weights of a mixture.
 fn shares(told: &Told) -> Option<Vec<Option<f64>>> {
-    let rows: Vec<Option<f64>> = told.sizes.iter().map(|size| size.map(|size| size as f64)).collect();
-    let mixture = told.shapes.as_ref().and_then(|shapes| shapes.weights.clone());
-    let found = [rows, told.mass.clone(), mixture.unwrap_or_default()];
+    let found = [told.rows(), told.mass.clone(), told.mixture()];
     let known = found.into_iter().find(|values| !values.is_empty() && values.iter().all(Option::is_some))?;
     let whole: f64 = known.iter().flatten().sum();
     (known.len() == told.centres.len() && whole > 0.0)
@@ -108,9 +101,8 @@ pub(super) fn weights(page: &mut Page, told: &Told) {
         (value, _) => value.map_or("not shown".to_owned(), number),
     };
     let of = |i: usize, from: &[Option<f64>]| from.get(i).copied().flatten();
-    let mixture = told.shapes.as_ref().and_then(|shapes| shapes.weights.clone()).unwrap_or_default();
+    let (sizes, mixture) = (told.rows(), told.mixture());
     let known = |from: &[Option<f64>]| from.iter().any(Option::is_some);
-    let sizes: Vec<Option<f64>> = told.sizes.iter().map(|size| size.map(|size| size as f64)).collect();
     let mut series = Vec::new();
     if known(&sizes) {
         series.push(("rows nearest to it", sizes));

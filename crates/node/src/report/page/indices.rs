@@ -107,13 +107,11 @@ pub(super) fn best_here(told: &Told) -> (Vec<&'static str>, usize) {
     let mut all = 0;
     for (key, name, better, _) in ALL.into_iter().filter(|of| matches!(of.2, Better::Smaller | Better::Larger)) {
         let points = points(told, &|point| value(point, key));
-        let sign = if better == Better::Larger { -1.0 } else { 1.0 };
-        let best = points.iter().min_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1)));
         if points.len() < 2 {
             continue;
         }
         all += 1;
-        here.extend(best.filter(|best| best.0 == f64::from(told.k)).map(|_| name));
+        here.extend(best(&points, better).filter(|best| *best == f64::from(told.k)).map(|_| name));
     }
     (here, all)
 }
@@ -133,6 +131,12 @@ fn points(told: &Told, of: &dyn Fn(&Point) -> Option<f64>) -> Vec<(f64, f64)> {
     points
 }
 
+/// The K with the best value of an index.
+fn best(points: &[(f64, f64)], better: Better) -> Option<f64> {
+    let sign = if better == Better::Larger { -1.0 } else { 1.0 };
+    points.iter().min_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1))).map(|point| point.0)
+}
+
 /// A chart for every index over K, with the best value, the elbow where it has one, and the K of the result.
 pub(super) fn curves(told: &Told) -> Vec<Chart> {
     let mut found = Vec::new();
@@ -146,8 +150,6 @@ pub(super) fn curves(told: &Told) -> Vec<Chart> {
             continue;
         }
         let bend = elbow(&points).ok().map(|at| points[at].0);
-        let sign = if better == Better::Larger { -1.0 } else { 1.0 };
-        let best = points.iter().min_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1))).map(|point| point.0);
         let best_word = if better == Better::Larger { "largest" } else { "smallest" };
         let mut notes: Vec<(f64, Vec<String>)> = Vec::new();
         let mut note = |at: Option<f64>, word: &str| {
@@ -158,7 +160,7 @@ pub(super) fn curves(told: &Told) -> Vec<Chart> {
             }
         };
         if better != Better::Bend {
-            note(best, best_word);
+            note(best(&points, better), best_word);
         }
         note(bend, "elbow");
         note(points.iter().map(|point| point.0).find(|k| *k == f64::from(told.k)), "the result");

@@ -6,7 +6,7 @@
 mod centres;
 mod course;
 mod described;
-mod finding;
+mod found;
 mod indices;
 mod own;
 mod parties;
@@ -24,6 +24,7 @@ use crate::{
     files::{self, Existing},
 };
 
+pub use found::finding;
 pub use own::Own;
 pub use reported::Reported;
 
@@ -49,11 +50,11 @@ pub fn page(all: &Reported, own: Option<&Own>) -> Page {
             "Whether the result is as it was signed could not be checked when this page was made: {why}. veilsum verify says what can be said of it."
         ));
     }
-    page.says(&finding::sentence(all));
-    if let Some(beware) = finding::beware(told) {
+    page.says(&found::finding(all));
+    if let Some(beware) = found::beware(told) {
         page.beware(&beware);
     }
-    page.list([finding::why(all), finding::how_good(told)].into_iter().flatten());
+    page.list([found::why(all), found::how_good(told)].into_iter().flatten());
     let doubts: Vec<String> =
         told.warnings.iter().chain(told.findings.iter().map(|finding| &finding.text)).map(|text| clean(text)).collect();
     if !doubts.is_empty() {
@@ -80,25 +81,15 @@ pub fn page(all: &Reported, own: Option<&Own>) -> Page {
     page
 }
 
-/// What the run found, in a sentence.
-pub fn finding(all: &Reported) -> String {
-    finding::sentence(all)
-}
-
-/// Writes the report of a run beside its result, where its documents are at hand, and says where.
-///
-/// # Errors
-/// A [`Failure`] where the result cannot be read or the page cannot be written.
-pub fn write_beside(result: &Path, federation: &Federation) -> Result<PathBuf, Failure> {
-    let all = Reported::read(result)?.under(federation.clone())?;
-    let place = all.place();
-    files::write_atomic(&place, page(&all, None).html().as_bytes())?;
-    Ok(place)
-}
-
-/// The same at the end of a run, which has its result whether or not there is a page of it: what stands against it is logged.
+/// Writes the report at the end of a run beside its result, and says where. A run has its result whether or not there is a page of it: what
+/// stands against it is logged.
 pub fn kept_beside(result: &Path, federation: &Federation) -> Option<PathBuf> {
-    write_beside(result, federation)
+    let written = Reported::read(result).and_then(|all| all.under(federation.clone())).and_then(|all| {
+        let place = all.place();
+        files::write_atomic(&place, page(&all, None).html().as_bytes())?;
+        Ok(place)
+    });
+    written
         .map_err(|failure| tracing::warn!("the report was not written: {}; veilsum report makes it", failure.message))
         .ok()
 }

@@ -1,6 +1,6 @@
 //! A site's own rows beside a result, for a page that never leaves the site.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 use veilsum_charts::{
     Bar, Chart, Cloud, Histogram, Page, Plot, Value,
@@ -14,14 +14,7 @@ use super::{
     reported::Reported,
     told::Told,
 };
-use crate::{
-    cost::counted,
-    documents,
-    error::Failure,
-    model::Model,
-    schema::{Missing, Schema},
-    table::{self, Filter, RowRules, TableSpec},
-};
+use crate::{cost::counted, documents, error::Failure, model::Model, table};
 
 /// Rows that a picture shows at most: more would only make it darker.
 const DRAWN: usize = 1500;
@@ -63,13 +56,7 @@ impl Own {
             ));
         }
         let fail = |why: String| Failure::input(format!("{}: {why}", data.display()), "correct the file");
-        let columns = model.columns.iter().map(|column| column.name.clone()).collect();
-        let schema =
-            documents::schema_beside(&of.of)?.map(|schema| Arc::new(Schema { missing: Missing::Refuse, ..schema }));
-        let rules = policy.map(documents::load_policy).transpose()?.map(|site| {
-            Arc::new(RowRules { missing: None, filter: Filter::default(), persons: None, ..(*site.rows).clone() })
-        });
-        let spec = TableSpec { columns, categorical: model.categorical.clone(), schema, rules, ..TableSpec::default() };
+        let spec = documents::rows_of(model, &of.of, policy)?;
         let rows = table::read(data, &spec)?.values;
         let k = model.k as usize;
         let named =

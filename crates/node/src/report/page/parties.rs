@@ -62,14 +62,7 @@ pub(super) fn who(page: &mut Page, all: &Reported) {
                 .map(|name| [Cell::Text(name.clone()), Cell::Good("to the end".to_owned()), Cell::Text(String::new())]),
         )
         .collect();
-    let table = |page: &mut Page| {
-        page.cells(&["site", "in the totals", "why not"], rows);
-    };
-    if n > LISTED {
-        page.folded(&format!("All {n} sites"), table);
-    } else {
-        table(page);
-    }
+    listed(page, &format!("All {n} sites"), &["site", "in the totals", "why not"], rows);
     if let Some(of) = &all.federation {
         page.paragraph(&format!(
             "{} coordinated and saw totals; {} counted rows and saw no centre.",
@@ -120,16 +113,12 @@ pub(super) fn traffic(page: &mut Page, told: &Told) {
         let mut whole = Sent::default();
         for (phase, count) in sent {
             for into in [&mut whole, phases.entry(phase).or_default()] {
-                into.messages = into.messages.saturating_add(count.messages);
-                into.bytes = into.bytes.saturating_add(count.bytes);
+                *into = into.and(*count);
             }
         }
         parties.push((party, whole));
     }
-    let all = parties.iter().fold(Sent::default(), |all, (_, sent)| Sent {
-        messages: all.messages.saturating_add(sent.messages),
-        bytes: all.bytes.saturating_add(sent.bytes),
-    });
+    let all = parties.iter().fold(Sent::default(), |all, (_, sent)| all.and(*sent));
     page.paragraph(&format!(
         "{} in {}, as the party counted them that wrote the result: masked words, keys, shares, signatures and openings.",
         bytes(all.bytes),
@@ -307,13 +296,17 @@ fn signers(page: &mut Page, all: &Reported, signatures: &Signatures) {
             "Whether these signatures hold, this page does not say: veilsum verify does, and names what no signature covers."
         }
     });
-    let n = rows.len();
-    let table = |page: &mut Page| {
-        page.cells(&["party", "signed the result", "its ledger ended at"], rows);
-    };
-    if n > LISTED {
-        page.folded(&format!("All {n} signatures"), table);
+    let title = format!("All {} signatures", rows.len());
+    listed(page, &title, &["party", "signed the result", "its ledger ended at"], rows);
+}
+
+/// A table, folded up under a title where it is long.
+fn listed(page: &mut Page, title: &str, heads: &[&str], rows: Vec<[Cell; 3]>) {
+    if rows.len() > LISTED {
+        page.folded(title, |page| {
+            page.cells(heads, rows);
+        });
     } else {
-        table(page);
+        page.cells(heads, rows);
     }
 }

@@ -65,7 +65,7 @@ impl Reported {
         };
         let mut unused = Vec::new();
         let model = match beside.is_file() {
-            true => documents::read_model_with_bytes(&beside).map_err(|failure| unused.push(failure.message)).ok(),
+            true => documents::read_model(&beside).map_err(|failure| unused.push(failure.message)).ok(),
             false => None,
         };
         let told = match (is_model, &model) {
@@ -157,7 +157,7 @@ impl Reported {
 
     /// Where the report belongs: beside the result, as `report.html` beside `result.json`.
     pub fn place(&self) -> PathBuf {
-        let stem = self.of.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        let stem = stem_of(&self.of);
         let name = match (stem.strip_prefix("result"), stem.strip_suffix("-result"), stem.strip_prefix("model")) {
             (Some(rest), ..) => format!("report{rest}.html"),
             (_, Some(before), _) => format!("{before}-report.html"),
@@ -251,9 +251,13 @@ fn of_model(model: &Model) -> Told {
     }
 }
 
+fn stem_of(file: &Path) -> String {
+    file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 /// The model beside a result, as `model.json` beside `result.json`.
 fn model_beside(result: &Path) -> PathBuf {
-    let stem = result.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let stem = stem_of(result);
     match (stem.strip_prefix("result"), stem.strip_suffix("-result")) {
         (Some(rest), _) => result.with_file_name(format!("model{rest}.json")),
         (None, Some(before)) => {

@@ -144,6 +144,30 @@ pub(super) struct Stability {
     pub(super) agreement: Maybe,
 }
 
+impl Told {
+    /// The least and the largest of all centres in a column.
+    pub(super) fn span(&self, column: usize) -> (f64, f64) {
+        let values = self.centres.iter().filter_map(|centre| *centre.get(column)?);
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)))
+    }
+
+    /// Rows of each cluster.
+    pub(super) fn rows(&self) -> Vec<Maybe> {
+        self.sizes.iter().map(|size| size.map(|size| size as f64)).collect()
+    }
+
+    /// Weights of the clusters of a mixture.
+    pub(super) fn mixture(&self) -> Vec<Maybe> {
+        self.shapes.as_ref().and_then(|shapes| shapes.weights.clone()).unwrap_or_default()
+    }
+}
+
+impl Sent {
+    pub(super) fn and(self, more: Sent) -> Sent {
+        Sent { messages: self.messages.saturating_add(more.messages), bytes: self.bytes.saturating_add(more.bytes) }
+    }
+}
+
 impl Stability {
     /// How many starts came to the result's centres, and how many came to any.
     pub(super) fn agreeing(&self) -> Option<(usize, usize)> {

@@ -62,11 +62,8 @@ impl AggregatorHost {
                     awaited.retain(|known| !gone || *known != party);
                 }
                 LinkEvent::Frame { party: party @ PartyId::Site(number), id, bytes, room: _room }
-                    if self.peers.get(&party).is_some_and(|peer| peer.id == id)
-                        && message::kind_of(&bytes) == Some(Kind::Countersigned) =>
+                    if message::kind_of(&bytes) == Some(Kind::Countersigned) && self.is_heard(party, id, &bytes) =>
                 {
-                    self.traffic.sent(&self.config.party.name_of(party), &bytes);
-                    self.config.party.received(party, &bytes);
                     match self.open_control(party, &self.session, Kind::Countersigned, &bytes) {
                         Ok(message) => take(number, message),
                         Err(e) => tracing::warn!("a signature on the result was not taken: {e}"),

@@ -3,7 +3,7 @@
 use veilsum_proto::{Error, aggregator, roster::PartyId};
 
 use super::AggregatorHost;
-use crate::store::JournalError;
+use crate::error::Failure;
 
 impl AggregatorHost {
     /// Does what the machine wants, and gives what it reports. An entry is on disk before anything that comes after it leaves, or is
@@ -12,7 +12,7 @@ impl AggregatorHost {
     pub(super) fn carry_out(&mut self, output: aggregator::Output) -> Option<aggregator::Event> {
         match output {
             aggregator::Output::Persist(record) => {
-                let written = self.journal.as_mut()?.write(&record);
+                let written = self.journal.write(record);
                 self.kept(written)
             }
             aggregator::Output::Send { to, bytes } => {
@@ -36,16 +36,16 @@ impl AggregatorHost {
 
     /// Every entry of the journal is on disk; otherwise the event that ends the run, after which nothing leaves but the word that it ended.
     pub(in crate::role) fn sync(&mut self) -> Option<aggregator::Event> {
-        let synced = self.journal.as_mut()?.sync();
+        let synced = self.journal.sync();
         self.kept(synced)
     }
 
     /// Where an entry may not be on disk, nothing that it was to protect leaves.
-    fn kept(&mut self, written: Result<(), JournalError>) -> Option<aggregator::Event> {
+    fn kept(&mut self, written: Result<(), Failure>) -> Option<aggregator::Event> {
         let failed = written.err()?;
-        self.journal = None;
-        let why = failed.to_string();
-        self.broken = Some(failed.into());
+        self.journal.give_up();
+        let why = failed.message.clone();
+        self.broken = Some(failed);
         Some(aggregator::Event::Failed(Error::Journal(why)))
     }
 }

@@ -10,6 +10,14 @@ use crate::{
     result::Departure,
 };
 
+/// Too few sites: what took each of those away that were here.
+pub(crate) fn with_reasons<T: AsRef<str>>(failure: Failure, reasons: &[T]) -> Failure {
+    if failure.code != Code::Quorum || reasons.is_empty() {
+        return failure;
+    }
+    Failure { message: format!("{}; {}", failure.message, some_of(reasons, "; ")), ..failure }
+}
+
 impl Run<'_> {
     /// Too few sites for a first deck: who is not there, by name.
     pub(super) fn with_the_absent(&self, failure: Failure) -> Failure {
@@ -30,10 +38,7 @@ impl Run<'_> {
             names.any(|site| line.strip_prefix(site.as_str()).is_some_and(|rest| rest.starts_with(": ")))
         };
         let reasons: Vec<&str> = self.told.iter().filter(gone).map(String::as_str).collect();
-        if failure.code != Code::Quorum || reasons.is_empty() {
-            return failure;
-        }
-        Failure { message: format!("{}; {}", failure.message, some_of(&reasons, "; ")), ..failure }
+        with_reasons(failure, &reasons)
     }
 
     /// Notes why a site went, where it is not noted yet.

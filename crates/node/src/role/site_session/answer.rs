@@ -5,7 +5,6 @@ use veilsum_proto::{
     Error, Rule,
     message::Kind,
     policy::{Asked, Consent},
-    roster::PartyId,
     site::Input,
 };
 
@@ -48,7 +47,6 @@ impl SiteSession {
                 return Ok(Some(e));
             }
         };
-        self.unsaved = true;
         if let Some(batch) = &judged {
             let distances = oracle::distances(batch);
             line.tell(Kind::CentreDistances, &distances).await;
@@ -76,25 +74,21 @@ impl SiteSession {
         self.keeper.decide(&self.config, asked, &left, &offer)
     }
 
-    /// [APP-2]: whether the intermediary's word is there for these sites. It is kept with the course of the run, so that it stands where
-    /// either process is started again.
+    /// [APP-2]: whether the intermediary's word is there for these sites. It is a part of the run's state, so that it stands if either
+    /// process is started again.
     async fn is_counted(&mut self, cohort: &[u16]) -> Result<(), String> {
-        let counted = match self.admission.counted.clone() {
-            Some(counted) => counted,
-            None => {
-                let counted = self.hand.counted(self.site.run().unwrap_or_default()).await?;
-                self.admission.counted = Some(counted.clone());
-                self.tell_the_copy();
-                counted
-            }
-        };
-        hand::within(&counted, cohort)
+        let Some(run) = &mut self.run else { return Ok(()) };
+        if run.counted().is_none() {
+            let sites = self.hand.counted(self.site.run().unwrap_or_default()).await?;
+            run.count(sites).map_err(|failure| failure.message)?;
+        }
+        hand::within(run.counted().unwrap_or_default(), cohort)
     }
 
     /// [OPN-9]: whether this site's own copy of the method asks this next.
     fn follows(&mut self, question: &Question, frame: &[u8]) -> Result<Result<(), String>, Failure> {
-        match (&mut self.follower, self.site.round_directory()) {
-            (Some(follower), Some(directory)) => follower.ask(frame, directory, question),
+        match (&mut self.run, self.site.round_directory()) {
+            (Some(run), Some(directory)) => run.ask(frame, directory, question),
             _ => Ok(Ok(())),
         }
     }
@@ -104,13 +98,11 @@ impl SiteSession {
         let (domain, form) =
             (self.config.rows.domain().clone(), self.config.party.federation.form().map_err(|e| e.to_string())?);
         let (mut drawn, mut judged) = (true, None);
-        if self.aggregator == PartyId::Coordinator {
-            self.is_counted(&asked.cohort).await?;
-        }
+        self.is_counted(&asked.cohort).await?;
         let site = self.keeper.answering(&self.config);
-        let layout = match (&question, self.aggregator) {
-            (Question::CountRows, PartyId::Intermediary) => question.layout(&domain, &form),
-            (Question::Judge { digest, words }, PartyId::Intermediary) => {
+        let layout = match (&question, &mut self.run) {
+            (Question::CountRows, None) => question.layout(&domain, &form),
+            (Question::Judge { digest, words }, None) => {
                 // Over all runs: the count and one judgement, which may be sent again.
                 let name = question_digest(&site, &question, &asked.query);
                 if self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &name)) > 2 {
@@ -125,14 +117,10 @@ impl SiteSession {
                 judged = Some(batch);
                 layout
             }
-            (Question::Cluster(batch) | Question::Drawn { batch, .. }, PartyId::Coordinator) => {
-                let number = match &question {
-                    Question::Drawn { number, .. } => Some(*number),
-                    _ => None,
-                };
+            (Question::Cluster(_) | Question::Drawn { .. }, Some(run)) => {
                 let digest = question_digest(&site, &question, &asked.query);
                 let of_plan = self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &digest));
-                drawn = self.admission.check(&site, self.site.number(), batch, number, asked, of_plan)?;
+                drawn = run.admits(&site, self.site.number(), &question, asked, of_plan)?;
                 question.layout(&domain, &form)
             }
             _ => return Err(format!("{} is not this aggregator's to ask", question.name())),

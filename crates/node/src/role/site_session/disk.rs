@@ -5,7 +5,6 @@ use std::sync::Arc;
 use veilsum_proto::{
     journal::Record,
     message::{self, Disclosure},
-    roster::PartyId,
     suite::Hash,
 };
 
@@ -16,7 +15,7 @@ use crate::{
     files::Replacement,
     question::Batch,
     release::{Left, cohort_digest},
-    store::{Journal, Ledger, Write, admission, aside, side_by_side},
+    store::{Journal, Ledger, Write, aside, side_by_side},
 };
 
 impl SiteSession {
@@ -35,19 +34,18 @@ impl SiteSession {
     /// and its entry in the ledger, without which nothing leaves ([JRN-1], [LED-4]).
     ///
     /// It goes there in two steps, each of which takes as long as its longest wait. First all bytes: the question, the entry, and under
-    /// other names the new journal, the ledger's head and how far the questions have come. Then the names that these take, while the
-    /// bytes of the journal before are overwritten: the new one is found under either name. A journal that is ahead of what was asked
-    /// could not be followed, and a head that is ahead of its ledger would show a cut; after a loss of power in the first step the old
-    /// ones hold, and the frame has not left.
+    /// other names the new journal and the ledger's head. Then the names that these take, while the bytes of the journal before are
+    /// overwritten: the new one is found under either name. A journal that is ahead of what was asked could not be followed, and a head
+    /// that is ahead of its ledger would show a cut; after a loss of power in the first step the old ones hold, and the frame has not
+    /// left.
     pub(super) fn write_down(&mut self, frame: Arc<Vec<u8>>, discloses: Disclosure) -> Result<Egress, Failure> {
         use Disclosure::{MaskedWords, RoundSeeds, SelfMaskShares};
         let context = message::context_of(&frame).unwrap_or_default();
         let round = self.site.round_sites().filter(|_| matches!(discloses, MaskedWords | RoundSeeds | SelfMaskShares));
         let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
-        let (records, unsaved) = (self.rewrite.take(), std::mem::take(&mut self.unsaved));
-        let SiteSession { config, aggregator, journal, admission, follower, session, keeper, .. } = self;
+        let records = self.rewrite.take();
+        let SiteSession { config, journal, run, keeper, .. } = self;
         let answers = discloses == MaskedWords;
-        let course = config.state.as_ref().filter(|_| answers && unsaved && *aggregator == PartyId::Coordinator);
         let journal = journal.as_mut().zip(records);
         let goes_to_disk = config.state.is_some() && (answers || journal.is_some());
         let write = || {
@@ -56,9 +54,8 @@ impl SiteSession {
                 if !goes_to_disk {
                     return Ok(entered);
                 }
-                let course = course.map(|folder| admission::replacement(admission, folder, session)).transpose()?;
-                let question = follower.as_mut().map(|follower| Box::new(move || follower.sync()) as Write<'_>);
-                let written = together(journal, question, course, answers.then_some(&mut *ledger));
+                let question = run.as_mut().map(|run| Box::new(move || run.sync()) as Write<'_>);
+                let written = together(journal, question, answers.then_some(&mut *ledger));
                 if answers && written.is_err() {
                     ledger.give_up();
                 }
@@ -72,33 +69,15 @@ impl SiteSession {
     /// The journal is replaced where that waited for a frame that does not come.
     pub(super) fn replace_journal(&mut self) -> Result<(), Failure> {
         match (&mut self.journal, self.rewrite.take()) {
-            (Some(journal), Some(records)) => Ok(journal.rewrite(&records)?),
+            (Some(journal), Some(records)) => journal.rewrite(&records),
             _ => Ok(()),
-        }
-    }
-
-    /// Before an answer leaves, what it answered is on disk.
-    pub(super) fn save(&self) -> Result<(), Failure> {
-        match (&self.config.state, self.aggregator) {
-            (Some(folder), PartyId::Coordinator) => admission::save(&self.admission, folder, &self.session),
-            _ => Ok(()),
-        }
-    }
-
-    pub(super) fn forget(&self) {
-        if let (Some(folder), PartyId::Coordinator) = (&self.config.state, self.aggregator) {
-            admission::forget(folder, &self.session);
         }
     }
 
     /// The final centres that the intermediary will ask about.
     pub(super) fn hold(&mut self, batch: Batch) -> Result<(), String> {
-        if self.aggregator != PartyId::Coordinator {
-            return Err("it is the coordinator's to lay centres before this site".into());
-        }
-        self.admission.check_held(&self.keeper.answering(&self.config), &batch)?;
-        self.follower.as_ref().map_or(Ok(()), |follower| follower.replay().held(&batch))?;
-        self.save().map_err(|f| f.message)?;
+        let run = self.run.as_mut().ok_or("it is the coordinator's to lay centres before this site")?;
+        run.judged(&batch)?;
         self.hand.lay(Some(batch));
         Ok(())
     }
@@ -108,7 +87,6 @@ impl SiteSession {
 fn together(
     journal: Option<(&mut Journal, Vec<Record>)>,
     question: Option<Write<'_>>,
-    course: Option<Replacement>,
     ledger: Option<&mut Ledger>,
 ) -> Result<(), Failure> {
     let head = ledger.as_deref().map(Ledger::next_head).transpose()?.flatten();
@@ -116,10 +94,10 @@ fn together(
         journal.map(|(journal, records)| Ok::<_, Failure>((journal.fresh(&records)?, journal))).transpose()?;
     let mut bytes: Vec<Write<'_>> = question.into_iter().collect();
     if let Some((fresh, journal)) = &journal {
-        bytes.push(Box::new(move || Ok(journal.step(fresh.sync())?)));
-        bytes.push(Box::new(move || Ok(journal.sync_folder()?)));
+        bytes.push(Box::new(move || journal.step(fresh.sync())));
+        bytes.push(Box::new(move || journal.sync_folder()));
     }
-    for replacement in course.iter().chain(&head) {
+    if let Some(replacement) = &head {
         bytes.push(Box::new(move || Ok(replacement.sync()?)));
     }
     if let Some(ledger) = ledger {
@@ -127,22 +105,16 @@ fn together(
     }
     side_by_side(bytes)?;
 
-    let mut folders = Vec::new();
-    for replacement in course.into_iter().chain(head) {
-        let folder = replacement.take_name()?;
-        if !folders.contains(&folder) {
-            folders.push(folder);
-        }
-    }
+    let folder = head.map(Replacement::take_name).transpose()?;
+    let folder = folder.filter(|folder| journal.as_ref().is_none_or(|(_, journal)| !journal.is_in(folder)));
     let mut names: Vec<Write<'_>> = Vec::new();
     if let Some((fresh, journal)) = journal {
         let old = journal.take(fresh)?;
         let journal: &Journal = journal;
-        names.push(Box::new(move || Ok(journal.step(old.wipe())?)));
-        folders.retain(|folder| !journal.is_in(folder));
-        names.push(Box::new(move || Ok(journal.sync_folder()?)));
+        names.push(Box::new(move || journal.step(old.wipe())));
+        names.push(Box::new(move || journal.sync_folder()));
     }
-    for folder in &folders {
+    if let Some(folder) = &folder {
         names.push(Box::new(move || Ok(folder.sync()?)));
     }
     side_by_side(names)
@@ -160,7 +132,7 @@ mod tests {
     use veilsum_proto::identity::Identity;
 
     use super::*;
-    use crate::{admission::Admission, documents::tests::Folder, release::Data, role::system_rng};
+    use crate::{documents::tests::Folder, release::Data, role::system_rng};
 
     const SESSION: Hash = Hash([3; 32]);
 
@@ -168,17 +140,10 @@ mod tests {
         Record::from_bytes(&veilsum_proto::codec::encode(&(5u32, SESSION, 0u32, 0u16))).unwrap()
     }
 
-    /// What stands under the names of journal, head and course.
-    fn names(folder: &Path) -> [Vec<u8>; 3] {
+    /// What stands under the names of journal and head.
+    fn names(folder: &Path) -> [Vec<u8>; 2] {
         let short = &SESSION.to_string()[..16];
-        [format!("{short}.journal"), "a.key.head".into(), format!("{short}.course")]
-            .map(|name| fs::read(folder.join(name)).unwrap_or_default())
-    }
-
-    fn course(folder: &Path, first: u16) -> Replacement {
-        let mut admission = Admission::default();
-        admission.counted = Some(vec![first]);
-        admission::replacement(&admission, folder, &SESSION).unwrap()
+        [format!("{short}.journal"), "a.key.head".into()].map(|name| fs::read(folder.join(name)).unwrap_or_default())
     }
 
     /// [JRN-4] [LED-4]: whatever of the first step fails, no name moves and nothing is overwritten.
@@ -190,7 +155,7 @@ mod tests {
         let head = at.join("a.key.head");
         let data = Data { name: "rows".into(), rows: Hash([5; 32]) };
         let mut ledger = Ledger::open(at, Some(&head), identity, data, Hash([9; 32])).unwrap();
-        let (mut journal, _) = Journal::open(at, &SESSION).unwrap();
+        let (mut journal, _) = Journal::<Record>::open(at, &SESSION).unwrap();
         let enter = |ledger: &mut Ledger, frame: u8| {
             ledger.enter(&[frame], Disclosure::Acknowledgement, &Left::default()).unwrap();
         };
@@ -199,14 +164,14 @@ mod tests {
         let broken = || -> Option<Write<'static>> {
             Some(Box::new(|| Err(Failure::input("the question is not on disk", "nothing"))))
         };
-        together(Some((&mut journal, Vec::new())), ok(), Some(course(at, 1)), Some(&mut ledger)).unwrap();
+        together(Some((&mut journal, Vec::new())), ok(), Some(&mut ledger)).unwrap();
         let before = names(at);
         assert!(before.iter().all(|bytes| !bytes.is_empty()));
 
         // The question is not there.
         enter(&mut ledger, 2);
         let records = || vec![record()];
-        assert!(together(Some((&mut journal, records())), broken(), Some(course(at, 2)), Some(&mut ledger)).is_err());
+        assert!(together(Some((&mut journal, records())), broken(), Some(&mut ledger)).is_err());
         assert!(names(at) == before, "a name moved before the question was on disk");
         // The new journal is not there: a file that cannot be brought to a disk stands in its place.
         #[cfg(target_os = "linux")]
@@ -215,7 +180,7 @@ mod tests {
             let _ = fs::remove_file(&fresh);
             std::os::unix::fs::symlink("/dev/null", &fresh).unwrap();
             enter(&mut ledger, 3);
-            assert!(together(Some((&mut journal, records())), ok(), Some(course(at, 2)), Some(&mut ledger)).is_err());
+            assert!(together(Some((&mut journal, records())), ok(), Some(&mut ledger)).is_err());
             assert!(names(at) == before, "a name moved before the journal was on disk");
             fs::remove_file(&fresh).unwrap();
         }
@@ -223,7 +188,7 @@ mod tests {
         // All is there: every name is the new one's, and of the old journal no byte is left.
         enter(&mut ledger, 4);
         let mut old = File::open(at.join(format!("{}.journal", &SESSION.to_string()[..16]))).unwrap();
-        together(Some((&mut journal, records())), ok(), Some(course(at, 2)), Some(&mut ledger)).unwrap();
+        together(Some((&mut journal, records())), ok(), Some(&mut ledger)).unwrap();
         assert!(names(at).iter().zip(&before).all(|(now, before)| now != before));
         let mut bytes = Vec::new();
         old.read_to_end(&mut bytes).unwrap();
@@ -232,7 +197,7 @@ mod tests {
         let before = names(at);
         enter(&mut ledger, 5);
         ledger.give_up();
-        assert!(together(Some((&mut journal, Vec::new())), ok(), Some(course(at, 3)), Some(&mut ledger)).is_err());
+        assert!(together(Some((&mut journal, Vec::new())), ok(), Some(&mut ledger)).is_err());
         assert!(names(at) == before, "a name moved before the entry was on disk");
         // Nothing but the files is left.
         let drafts =

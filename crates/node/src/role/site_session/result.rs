@@ -12,7 +12,7 @@ use crate::{
     app_messages::{self, Countersigned, Finished, clean},
     error::Failure,
     model::Model,
-    role::{dial::Line, follower::Follower},
+    role::{dial::Line, run_state::RunState},
     signed::Signed,
 };
 
@@ -20,7 +20,7 @@ impl SiteSession {
     /// Signs the coordinator's result where it is what this site came to itself, and sends the signature ([RES-3]). Its ledger knows
     /// of it first. A result that does not follow is not signed: this site then keeps its own.
     pub(super) async fn countersign(&mut self, finished: &Finished, line: &mut Line) -> Result<(), Failure> {
-        let openings = self.follower.as_ref().and_then(Follower::openings);
+        let openings = self.run.as_ref().and_then(RunState::openings);
         let (Some(own), Some(model), Some(run)) = (&mut self.report.result, &self.report.model, self.site.run()) else {
             return Ok(());
         };

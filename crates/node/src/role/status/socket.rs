@@ -4,7 +4,7 @@ use std::{
     fs::{self, Permissions},
     io::{self, ErrorKind, Read, Write},
     os::unix::{
-        fs::{DirBuilderExt, MetadataExt, PermissionsExt},
+        fs::{MetadataExt, PermissionsExt},
         net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
@@ -17,7 +17,7 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-use crate::error::Failure;
+use crate::{error::Failure, store::make_private_folder};
 
 /// The socket in the state folder.
 const FILE: &str = "status.sock";
@@ -44,9 +44,7 @@ impl Socket {
     pub(super) fn open(folder: &Path, document: Document) -> Result<Socket, String> {
         let path = place(folder);
         let told = |e: io::Error| explained(&path, &e);
-        if !folder.is_dir() {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(told)?;
-        }
+        make_private_folder(folder).map_err(told)?;
         match UnixStream::connect(&path) {
             Ok(_) => return Err(format!("another process shows itself at {}", path.display())),
             // What a process left that was killed.

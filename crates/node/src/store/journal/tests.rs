@@ -109,7 +109,7 @@ fn what_is_appended_comes_back_and_restores_a_site() {
     let session = suite::hash("s", &[]);
     let (config, records) = entries(2);
     assert_eq!(names(&records), ["deck", "chain", "masked", "released"]);
-    let (mut journal, old) = Journal::open(&dir, &session).unwrap();
+    let (mut journal, old) = Journal::<Record>::open(&dir, &session).unwrap();
     assert!(old.is_empty());
     records.iter().for_each(|r| journal.append(r).unwrap());
     #[cfg(unix)]
@@ -117,14 +117,16 @@ fn what_is_appended_comes_back_and_restores_a_site() {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(journal.log.path()).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    assert!(matches!(Journal::open(&dir, &session), Err(JournalError::Locked { .. })));
+    assert!(
+        matches!(Journal::<Record>::open(&dir, &session), Err(failure) if failure.message.contains("in use by another process"))
+    );
     drop(journal);
-    let (mut journal, back) = Journal::open(&dir, &session).unwrap();
+    let (mut journal, back) = Journal::<Record>::open(&dir, &session).unwrap();
     assert!(back == records);
     Site::restore(config, back).unwrap();
     journal.rewrite(&[]).unwrap();
     drop(journal);
-    let (_, nothing) = Journal::open(&dir, &session).unwrap();
+    let (_, nothing) = Journal::<Record>::open(&dir, &session).unwrap();
     assert!(nothing.is_empty());
     fs::remove_dir_all(dir).unwrap();
 }
@@ -158,7 +160,7 @@ fn no_secret_of_a_closed_slot_is_in_the_file() {
         slot_commitments: Vec<[u8; 32]>,
     }
     let dir = folder("closed");
-    let (mut journal, _) = Journal::open(&dir, &suite::hash("s", &[])).unwrap();
+    let (mut journal, _) = Journal::<Record>::open(&dir, &suite::hash("s", &[])).unwrap();
     let path = journal.log.path().to_owned();
     let (mut deck, mut looked): (Option<Deck>, [usize; 2]) = (None, [0; 2]);
     run(5, |round, output| {
@@ -195,22 +197,22 @@ fn a_torn_end_is_dropped_and_damage_is_refused() {
     let dir = folder("torn");
     let session = suite::hash("s", &[]);
     let (_, records) = entries(2);
-    let (mut journal, _) = Journal::open(&dir, &session).unwrap();
+    let (mut journal, _) = Journal::<Record>::open(&dir, &session).unwrap();
     records.iter().for_each(|r| journal.append(r).unwrap());
     let path = journal.log.path().to_owned();
     drop(journal);
     let whole = fs::read(&path).unwrap();
     for cut in [1, 5, 11, 13, 40] {
         fs::write(&path, &whole[..whole.len() - cut]).unwrap();
-        let (_, back) = Journal::open(&dir, &session).unwrap();
+        let (_, back) = Journal::<Record>::open(&dir, &session).unwrap();
         assert_eq!(back.len(), records.len() - 1, "cut {cut}");
     }
     for at in (0..64).chain([whole.len() / 2, whole.len() - 50, whole.len() - 1]) {
         let mut bad = whole.clone();
         bad[at] ^= 0x40;
         fs::write(&path, &bad).unwrap();
-        let opened = Journal::open(&dir, &session).map(|(_, back)| back.len());
-        assert!(matches!(opened, Err(JournalError::Damaged { .. })), "byte {at}: {opened:?}");
+        let opened = Journal::<Record>::open(&dir, &session).map(|(_, back)| back.len());
+        assert!(matches!(opened, Err(failure) if failure.message.contains(" is damaged (")), "byte {at}: {opened:?}");
     }
     fs::remove_dir_all(dir).unwrap();
 }
@@ -221,7 +223,7 @@ fn a_journal_that_was_being_overwritten_is_found_under_the_new_one_s_other_name(
     let dir = folder("overwritten");
     let session = suite::hash("s", &[]);
     let (_, records) = entries(2);
-    let (mut journal, _) = Journal::open(&dir, &session).unwrap();
+    let (mut journal, _) = Journal::<Record>::open(&dir, &session).unwrap();
     let path = journal.log.path().to_owned();
     let other = path.with_added_extension("new");
     let (old, new) = (&records[..3], &records[..]);
@@ -231,12 +233,12 @@ fn a_journal_that_was_being_overwritten_is_found_under_the_new_one_s_other_name(
     });
     drop(journal);
     let opened = || {
-        let (journal, back) = Journal::open(&dir, &session)?;
+        let (journal, back) = Journal::<Record>::open(&dir, &session)?;
         assert!(!other.exists(), "what was to replace a journal is not left behind");
         let again = fs::read(journal.log.path()).unwrap();
         drop(journal);
-        assert!(Journal::open(&dir, &session).unwrap().1 == back && fs::read(&path).unwrap() == again);
-        Ok::<_, JournalError>(back)
+        assert!(Journal::<Record>::open(&dir, &session).unwrap().1 == back && fs::read(&path).unwrap() == again);
+        Ok::<_, Failure>(back)
     };
     // The new one is on its way, up to any byte: the old one holds.
     for there in [0, 7, 16, 40, new_bytes.len() / 2, new_bytes.len() - 1, new_bytes.len()] {
@@ -257,7 +259,10 @@ fn a_journal_that_was_being_overwritten_is_found_under_the_new_one_s_other_name(
         for left in [None, Some(&new_bytes[..new_bytes.len() - 1])] {
             fs::write(&path, &bytes).unwrap();
             left.map_or(Ok(()), |left| fs::write(&other, left)).unwrap();
-            assert!(matches!(Journal::open(&dir, &session), Err(JournalError::Damaged { .. })), "{gone:?}");
+            assert!(
+                matches!(Journal::<Record>::open(&dir, &session), Err(failure) if failure.message.contains(" is damaged (")),
+                "{gone:?}"
+            );
             let _ = fs::remove_file(&other);
         }
     }
@@ -273,18 +278,18 @@ fn what_was_to_replace_a_journal_is_overwritten_unless_it_is_the_journal() {
     let dir = folder("names");
     let session = suite::hash("s", &[]);
     let (_, records) = entries(2);
-    let (mut journal, _) = Journal::open(&dir, &session).unwrap();
+    let (mut journal, _) = Journal::<Record>::open(&dir, &session).unwrap();
     let path = journal.log.path().to_owned();
     let other = path.with_added_extension("new");
     journal.rewrite(&records).unwrap();
     drop(journal);
     fs::hard_link(&path, &other).unwrap();
     for _ in 0..2 {
-        assert!(Journal::open(&dir, &session).unwrap().1 == records && !other.exists());
+        assert!(Journal::<Record>::open(&dir, &session).unwrap().1 == records && !other.exists());
     }
     fs::rename(&path, &other).unwrap();
     let mut left = File::open(&other).unwrap();
-    assert!(Journal::open(&dir, &session).unwrap().1.is_empty() && !other.exists());
+    assert!(Journal::<Record>::open(&dir, &session).unwrap().1.is_empty() && !other.exists());
     let mut bytes = Vec::new();
     left.read_to_end(&mut bytes).unwrap();
     assert!(!bytes.is_empty() && bytes.iter().all(|byte| *byte == 0));

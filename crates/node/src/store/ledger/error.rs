@@ -85,41 +85,35 @@ pub enum LedgerError {
 
 impl From<LedgerError> for Failure {
     fn from(e: LedgerError) -> Self {
-        let (code, next) = match e {
+        let next = match e {
             LedgerError::Io { .. } | LedgerError::Head(_) => {
-                (Code::Input, "check free space and permissions of the folder (--state) and of the key's folder")
+                "check free space and permissions of the folder (--state) and of the key's folder"
             }
-            LedgerError::Missing { .. } => (
-                Code::Input,
-                "check the path: a site keeps it as ledger.jsonl in its state folder; before its first answer there is none",
-            ),
-            LedgerError::Locked { .. } => (
-                Code::Input,
-                "stop the other process or wait until its run is over: one identity takes part in one run at a time",
-            ),
-            LedgerError::Damaged { .. } => (
-                Code::Input,
+            LedgerError::Missing { .. } => {
+                "check the path: a site keeps it as ledger.jsonl in its state folder; before its first answer there is none"
+            }
+            LedgerError::Locked { .. } => {
+                "stop the other process or wait until its run is over: one identity takes part in one run at a time"
+            }
+            LedgerError::Damaged { .. } => {
                 "check first that the card or key is that of the ledger's owner; if it is, put back the file as it was; what was given \
-                 away before can no longer be told from this one (`veilsum verify LEDGER` names the entry)",
-            ),
-            LedgerError::Torn { .. } => (
-                Code::Input,
-                "a process ended while it wrote: start the site once, which drops that line if its head does not know it",
-            ),
-            LedgerError::Cut { .. } => {
-                (Code::Input, "put the newest ledger back: entries that are missing were given away all the same")
+                 away before can no longer be told from this one (`veilsum verify LEDGER` names the entry)"
             }
-            LedgerError::NoHead { .. } => (
-                Code::Input,
+            LedgerError::Torn { .. } => {
+                "a process ended while it wrote: start the site once, which drops that line if its head does not know it"
+            }
+            LedgerError::Cut { .. } => {
+                "put the newest ledger back: entries that are missing were given away all the same"
+            }
+            LedgerError::NoHead { .. } => {
                 "put it back from where the key came from; if you are sure that the ledger is the newest, write a head with \
-                 `veilsum ledger adopt`",
-            ),
-            LedgerError::Rekeyed { .. } => (
-                Code::Input,
-                "start the site with the newest roster: it takes up its new key; if that key is lost, so is the ledger",
-            ),
-            LedgerError::Unasked => (Code::Internal, "this is a defect, please report it"),
+                 `veilsum ledger adopt`"
+            }
+            LedgerError::Rekeyed { .. } => {
+                "start the site with the newest roster: it takes up its new key; if that key is lost, so is the ledger"
+            }
+            LedgerError::Unasked => return Failure::new(Code::Internal, e, "this is a defect, please report it"),
         };
-        Failure::new(code, e, next)
+        Failure::input(e, next)
     }
 }

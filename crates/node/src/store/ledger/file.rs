@@ -3,6 +3,7 @@
 use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek},
+    path::Path,
 };
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
@@ -15,6 +16,8 @@ use veilsum_proto::{
     release::Answered,
     suite::Hash,
 };
+
+use super::LedgerError;
 
 /// Bytes of one line: of earlier forms, a question's coordinates as numbers of at most eleven characters.
 const MAX_LINE: u64 = 32 << 20;
@@ -329,6 +332,17 @@ pub(super) enum Fault {
     /// An entry that is not the next one, or not signed.
     #[error("{0}")]
     Chain(String),
+}
+
+impl Fault {
+    /// What it means for the ledger at `path`.
+    pub(super) fn of(self, path: &Path) -> LedgerError {
+        let path = path.to_owned();
+        match self {
+            Fault::Io(source) => LedgerError::Io { path, source },
+            fault => LedgerError::Damaged { path, what: fault.to_string() },
+        }
+    }
 }
 
 /// The key that began a ledger of `key`: this one, or where its owner has had others before, the one that the first note of a new

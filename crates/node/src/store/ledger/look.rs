@@ -53,11 +53,10 @@ pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked,
     match read {
         Ok(whole) if seen => Ok(Checked { head: whole.head, entries, owners: whole.owners }),
         Ok(whole) => Err(LedgerError::Cut { path: path.to_owned(), there: whole.head.entries }),
-        Err((_, Fault::Io(source))) => Err(io(source)),
         Err((_, fault @ Fault::Torn { .. })) if seen => {
             Err(LedgerError::Torn { path: path.to_owned(), what: fault.to_string() })
         }
-        Err((_, fault)) => Err(LedgerError::Damaged { path: path.to_owned(), what: fault.to_string() }),
+        Err((_, fault)) => Err(fault.of(path)),
     }
 }
 

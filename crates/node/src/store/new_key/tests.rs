@@ -200,7 +200,7 @@ fn led_9_a_key_is_replaced_wherever_the_process_was_stopped() {
     let found = check(order[0].as_path(), old.public(), None).unwrap();
     assert_eq!(found.owners, [old.public(), new.public()]);
     assert!(check(order[0].as_path(), party.ids[3].public(), None).is_err());
-    let standing = Federations::load(&place.key, &new).unwrap().standing(&roster);
+    let standing = Federations::load(&place.key, &new).unwrap().judge(&roster, &[]).unwrap();
     assert_eq!(standing, Standing::Agreed);
     // Rows are known by the same secret as before.
     assert!(new.digest_secret() == old.digest_secret() && new.seed() != old.seed());

@@ -9,9 +9,8 @@ use super::*;
 use crate::{
     documents::tests::Folder,
     table::{
-        RowRules, TableSpec, batches,
-        forms::{named, parquet, refused},
-        read,
+        RowRules, TableSpec, batches, read,
+        tests::forms::{named, parquet, refused},
     },
 };
 
@@ -20,8 +19,8 @@ const PERSONS: usize = 12;
 const ROWS: usize = 5;
 
 fn spec(rows: u64, key: u8) -> TableSpec {
-    let persons = Some(Persons { column: "patient".into(), rows });
-    let rules = Some(Arc::new(RowRules { persons, ..RowRules::default() }));
+    let person = Some("patient".to_owned());
+    let rules = Arc::new(RowRules { person, rows_per_person: Some(rows), ..RowRules::default() });
     TableSpec { rules, person_key: Some(PersonKey::test(key)), ..named(&["x", "y"]) }
 }
 
@@ -133,8 +132,8 @@ fn rows_without_a_person_count_for_nothing() {
     let folder = Folder::new("persons-none");
     let path = folder.at("rows.csv");
     fs::write(&path, "patient,x,y\na,1,0\n,2,0\nNA,3,0\n-9,4,0\nb,5,0\n a ,6,0\n").unwrap();
-    let rules = RowRules { marks: vec!["-9".into()], ..spec(5, 1).rules.as_deref().unwrap().clone() };
-    let of = TableSpec { rules: Some(Arc::new(rules)), ..spec(5, 1) };
+    let rules = RowRules { marks: vec!["-9".into()], ..(*spec(5, 1).rules).clone() };
+    let of = TableSpec { rules: Arc::new(rules), ..spec(5, 1) };
     let table = read(&path, &of).unwrap();
     assert_eq!(table.values, [1.0, 0.0, 5.0, 0.0, 6.0, 0.0]);
     assert!(

@@ -23,8 +23,8 @@ pub(super) fn whose(told: &Told) -> String {
     }
 }
 
-/// The finding.
-pub(super) fn sentence(all: &Reported) -> String {
+/// What the run found, in a sentence.
+pub fn finding(all: &Reported) -> String {
     let told = &all.told;
     if let Some(found) = &told.description {
         return format!(

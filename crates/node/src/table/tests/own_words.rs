@@ -6,8 +6,8 @@ use ::parquet::basic::Compression;
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 
 use super::{
+    super::*,
     forms::{named, parquet, refused},
-    *,
 };
 use crate::{documents::tests::Folder, plan::Categorical};
 
@@ -78,7 +78,7 @@ fn a_filter_finds_the_same_rows_in_a_text_and_in_a_typed_file() {
     let folder = Folder::new("filtered");
     let spec = |filter: &str| {
         let (marks, filter) = (vec!["-99".into(), "gone".into()], Filter::parse(filter).unwrap());
-        TableSpec { rules: Some(Arc::new(RowRules { marks, filter, ..RowRules::default() })), ..named(&["id"]) }
+        TableSpec { rules: Arc::new(RowRules { marks, filter, ..RowRules::default() }), ..named(&["id"]) }
     };
     for path in filtered(&folder) {
         // Neither NULL nor a word, nor a mark, nor a mark in other digits, is a value that passes.
@@ -119,12 +119,12 @@ fn a_mark_is_a_mark_in_other_digits_too() {
     let folder = Folder::new("marks");
     let path = folder.at("rows.csv");
     let spec = |marks: &[&str]| TableSpec {
-        rules: Some(Arc::new(RowRules {
+        rules: Arc::new(RowRules {
             marks: marks.iter().map(|&mark| mark.to_owned()).collect(),
             missing: Some(crate::schema::Missing::LeaveOut),
             columns: [("a".to_owned(), "a".to_owned())].into(),
             ..RowRules::default()
-        })),
+        }),
         ..named(&["a"])
     };
     let text = "a\n1\n-99.0\n-99\n -9.9e1\n-98\n";
@@ -168,7 +168,7 @@ fn a_site_reads_its_own_names_words_and_units_as_the_agreed_ones() {
     let sex = Categorical { column: "sex".into(), categories: vec!["female".into(), "male".into()], weight: 1.0 };
     let spec = |rules: RowRules| TableSpec {
         categorical: vec![sex.clone()],
-        rules: Some(Arc::new(rules)),
+        rules: Arc::new(rules),
         ..named(&["age", "weight", "edu"])
     };
     let table = read(&path, &spec(rules.clone())).unwrap();
@@ -217,9 +217,9 @@ fn a_site_reads_its_own_names_words_and_units_as_the_agreed_ones() {
     let schema = Some(Arc::new(schema));
     let mut rules = rules;
     rules.values.remove("sex");
-    let of = TableSpec { schema, rules: Some(Arc::new(rules.clone())), ..named(&["age", "weight", "edu"]) };
+    let of = TableSpec { schema, rules: Arc::new(rules.clone()), ..named(&["age", "weight", "edu"]) };
     assert!(refused(&path, &of).contains("another thing of missing values than the schema"));
-    let of = TableSpec { rules: Some(Arc::new(RowRules { missing: None, ..rules })), ..of };
+    let of = TableSpec { rules: Arc::new(RowRules { missing: None, ..rules }), ..of };
     let told = refused(&path, &of);
     assert!(told.contains("says other than the schema") && told.contains("\"primary\""), "{told}");
 }

@@ -20,7 +20,7 @@ use arrow_array::{
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
 
-use super::*;
+use super::super::*;
 use crate::{documents::tests::Folder, plan::Categorical};
 
 /// The same rows as text and as typed columns: whole numbers, decimals, a category, a missing value, a yes or no, a column nobody asks for.
@@ -55,10 +55,10 @@ fn spec() -> TableSpec {
         ..RowRules::default()
     };
     let categorical = vec![of("smoker", ["no", "yes"]), of("ill", ["false", "true"])];
-    TableSpec { columns, categorical, rules: Some(Arc::new(rules)), ..TableSpec::default() }
+    TableSpec { columns, categorical, rules: Arc::new(rules), ..TableSpec::default() }
 }
 
-pub(super) fn parquet(batches: &[RecordBatch], packing: Compression) -> Vec<u8> {
+pub(in crate::table) fn parquet(batches: &[RecordBatch], packing: Compression) -> Vec<u8> {
     let mut out = Vec::new();
     let properties = WriterProperties::builder().set_compression(packing).set_max_row_group_row_count(Some(3)).build();
     let mut writer = ArrowWriter::try_new(&mut out, batches[0].schema(), Some(properties)).unwrap();
@@ -163,12 +163,12 @@ fn one_data_set_is_one_table_in_every_form() {
 }
 
 #[track_caller]
-pub(super) fn refused(path: &Path, spec: &TableSpec) -> String {
+pub(in crate::table) fn refused(path: &Path, spec: &TableSpec) -> String {
     let error = read(path, spec).expect_err("this source is bad");
     format!("{error}; {}", error.advice())
 }
 
-pub(super) fn named(columns: &[&str]) -> TableSpec {
+pub(in crate::table) fn named(columns: &[&str]) -> TableSpec {
     TableSpec { columns: columns.iter().map(|&c| c.to_owned()).collect(), ..TableSpec::default() }
 }
 
@@ -366,7 +366,7 @@ fn numbers_that_are_copied_at_once_are_those_of_the_text() {
     let spec = TableSpec {
         columns: ["c", "b", "a"].map(str::to_owned).to_vec(),
         within: vec![(0.0, 4.0), (1.0, 1.5), (0.0, 1e4)],
-        rules: Some(Arc::new(rules)),
+        rules: Arc::new(rules),
         ..TableSpec::default()
     };
     let path = folder.0.join("rows");

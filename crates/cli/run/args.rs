@@ -1,0 +1,144 @@
+//! The words of `veilsum run`, and what they say of the party: its files, its role, which options it reads.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use veilsum_node::{
+    documents::{Offered, load_roster},
+    error::{Code, Failure},
+    store,
+};
+use veilsum_proto::roster::PartyId;
+
+use crate::{
+    agree::FirstUse,
+    party::{Documents, Patience, Reach, key_beside, place_of, state_of},
+    watch::Watch,
+};
+
+/// Run this party: stand by for the runs of its federation, or take part in the one run of a plan
+///
+/// The key says which role it has. The coordinator lets parties join and begins the runs that `plan propose` proposes. A site answers
+/// with masked sums of its rows. The intermediary sums the masked row counts and sees no centre.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct RunArgs {
+    /// This party's folder, with its key and the federation's documents
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub folder: PathBuf,
+    /// The federation's roster [default: roster.toml in the folder]
+    #[arg(long, value_name = "FILE")]
+    pub roster: Option<PathBuf>,
+    /// Take part in the one run of this plan, and end
+    ///
+    /// All parties start it with the same roster and plan. Without it this party stands by, and the coordinator's word begins a run.
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// This party's secret key file [default: the only *.key file beside the roster]
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// A site's rows: a file, a folder, a pattern or - [default: `source` under [rows] in site.toml]
+    ///
+    /// CSV with a header, also packed by gzip or zstd, Parquet, or Arrow. They are read anew for every plan.
+    #[arg(long, value_name = "ROWS")]
+    pub data: Option<PathBuf>,
+    /// A site's own policy [default: site.toml beside the key, else the strict default]
+    ///
+    /// It alone decides which plans this site answers: nobody is asked before a run.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Folder for journal and ledger (mode 0700) [default: beside the key]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Folder for result.json and model.json; a run of a party that stands by has a folder of its own in it
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub out: PathBuf,
+    /// End after one run, with its exit code
+    #[arg(long)]
+    pub once: bool,
+    /// Where coordinator or intermediary listen [default: the roster's port on all interfaces]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Which way links take.
+    #[command(flatten)]
+    pub reach: Reach,
+    /// Timeouts.
+    #[command(flatten)]
+    pub patience: Patience,
+    /// What shows how runs go.
+    #[command(flatten)]
+    pub watch: Watch,
+    /// What the first use of a roster needs.
+    #[command(flatten)]
+    pub first: FirstUse,
+}
+
+impl RunArgs {
+    /// Where the roster is.
+    pub(super) fn roster(&self) -> PathBuf {
+        self.roster.clone().unwrap_or_else(|| self.folder.join("roster.toml"))
+    }
+
+    /// This party's key file.
+    pub(super) fn key(&self) -> Result<PathBuf, Failure> {
+        key_beside(self.key.as_ref(), &self.roster())
+    }
+
+    /// Folder of journal and ledger.
+    pub(super) fn state(&self) -> Result<PathBuf, Failure> {
+        Ok(state_of(&self.key()?, self.state.as_ref()))
+    }
+
+    /// Roster, plan and key of the one run that was named.
+    pub(super) fn documents(&self) -> Result<Documents, Failure> {
+        let plan = self.plan.clone().ok_or_else(|| Failure::new(Code::Usage, "no plan is named", "say --plan FILE"))?;
+        Ok(Documents { roster: self.roster(), plan, key: self.key.clone() })
+    }
+
+    /// Which member of the roster this key is; a key that was replaced is taken up.
+    pub(super) fn role(&self) -> Result<PartyId, Failure> {
+        let file = self.roster();
+        if !file.exists() {
+            let what = format!("{}: there is no roster here yet", file.display());
+            let next = "join first, with the line that the coordinator sent: veilsum join 'vs1:…'; or say where it is: --roster FILE";
+            return Err(Failure::input(what, next));
+        }
+        let (roster, key) = (load_roster(&file)?, self.key()?);
+        let (identity, _, told) = store::identity_for(&place_of(&key, self.state.as_ref()), &file, &roster)?;
+        if !told.0.is_empty() {
+            crate::tell!("the roster of {} is another than before: {told}", roster.name);
+        }
+        Offered { file: &file, roster: &roster, key: &key, identity: &identity }.whoami()
+    }
+
+    /// Refuses options that this role does not read.
+    pub(super) fn fits(&self, id: PartyId) -> Result<(), Failure> {
+        let (is_site, stands_by) = (matches!(id, PartyId::Site(_)), self.plan.is_none());
+        let role = match id {
+            PartyId::Coordinator => "the coordinator",
+            PartyId::Intermediary => "the intermediary",
+            PartyId::Site(_) => "a site",
+        };
+        let unread = [
+            ("--data", "has no rows", self.data.is_some() && !is_site),
+            ("--policy", "has no rows", self.policy.is_some() && !is_site),
+            ("--listen", "only dials out", self.listen.is_some() && is_site),
+            ("--once", "serves until it is stopped", self.once && stands_by && id == PartyId::Coordinator),
+        ];
+        match unread.iter().find(|(_, _, given)| *given) {
+            None => Ok(()),
+            Some((option, why, _)) => Err(Failure::new(
+                Code::Usage,
+                format!("this party is {role}, which {why}"),
+                format!("leave {option} out"),
+            )),
+        }
+    }
+}
+
+/// Where a run's documents end: the file of the model in this folder.
+pub(super) fn model_in(folder: &Path) -> PathBuf {
+    folder.join("model.json")
+}

@@ -1,0 +1,79 @@
+//! The intermediary in one run: the party that counts rows.
+
+use serde_json::json;
+use veilsum_node::{
+    cost,
+    error::Failure,
+    role::{
+        intermediary::{self, IntermediaryConfig},
+        status::Window,
+    },
+};
+use veilsum_proto::roster::PartyId;
+
+use super::args::RunArgs;
+use crate::party::{address_of, block_on, elsewhere, listen_at};
+
+/// Runs the intermediary in the one run of a plan.
+pub(super) fn run(args: &RunArgs, json: bool) -> Result<(), Failure> {
+    let config = prepare(args, json)?;
+    let window = Window::open(&args.state()?, "", "");
+    block_on(count(config, &window, json))
+}
+
+/// Reads all that a run needs, and asks whether this party agreed to the roster. Nothing is dialled.
+///
+/// # Errors
+/// A [`Failure`] that names the file at fault.
+pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<IntermediaryConfig, Failure> {
+    let documents = args.documents()?;
+    let is_intermediary = |id| id == PartyId::Intermediary;
+    let (federation, identity) = documents.load("the intermediary", is_intermediary, args.state.as_ref())?;
+    documents.agree(&args.first, &federation, &identity, None)?;
+    let listen = listen_at(args.listen, &federation.roster.intermediary)?;
+    let coordinator = address_of(&federation.roster.coordinator)?;
+    if !json {
+        elsewhere(listen, &federation.roster.intermediary).iter().for_each(|warning| crate::tell!("{warning}"));
+        crate::tell!(
+            "waiting for {} sites on {listen} ({}), and for {} at {coordinator}",
+            federation.roster.sites.len(),
+            args.reach.transport.protocols(),
+            federation.roster.coordinator.name,
+        );
+    }
+    Ok(IntermediaryConfig {
+        party: args.reach.party(identity, federation, args.watch.watcher(json)?)?,
+        listen,
+        coordinator,
+        timing: args.patience.timing(),
+        on_loss: args.patience.on_loss.within(args.patience.loss_wait),
+        state: Some(args.state()?),
+        bound: None,
+    })
+}
+
+/// Counts in one run, and prints what comes of it.
+///
+/// # Errors
+/// A [`Failure`] with its exit code.
+pub(crate) async fn count(mut config: IntermediaryConfig, window: &Window, json: bool) -> Result<(), Failure> {
+    window.watch(&mut config.party, PartyId::Intermediary);
+    let counted = intermediary::run(config).await?;
+    if json {
+        crate::say!(
+            "{}",
+            json!({"cohort": counted.cohort, "n_total": counted.total, "handed_over": counted.handed_over,
+                   "traffic": counted.traffic})
+        );
+    } else {
+        crate::say!(
+            "counted {} over {}",
+            cost::counted(counted.total as usize, "row"),
+            cost::counted(counted.cohort.len(), "site")
+        );
+        if !counted.handed_over {
+            crate::say!("the total was withheld from the coordinator: a counted site left the run before its end");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! A site in one run.
+
+use std::{path::Path, sync::Arc};
+
+use serde_json::json;
+use veilsum_node::{
+    answerer::Answerer,
+    cost,
+    documents::{self, Federation, SitePolicy, policy_of},
+    error::{Code, Failure},
+    release::{Data, Origin},
+    report,
+    role::{
+        client::{self, ClientConfig},
+        status::Window,
+    },
+    store,
+};
+use veilsum_proto::roster::PartyId;
+
+use super::args::{RunArgs, model_in};
+use crate::party::{address_of, block_on, head_of, place_for, place_of, waiting, warn_of_replacing};
+
+/// Runs a site in the one run of a plan.
+pub(super) fn run(args: &RunArgs, json: bool) -> Result<(), Failure> {
+    let config = prepare(args, json)?;
+    let window = Window::open(&args.state()?, "", "");
+    block_on(take_part(args, config, &window, json))
+}
+
+/// Reads all that a run needs, and asks whether this party agreed to the roster. Nothing is dialled.
+///
+/// # Errors
+/// A [`Failure`] that names the file at fault.
+pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ClientConfig, Failure> {
+    place_for(&model_in(&args.out))?;
+    prepare_with(args, json, |federation, site, file| rows(args, federation, site, file))
+}
+
+/// The rows of `--data`, or those that the policy names.
+pub(crate) fn rows(
+    args: &RunArgs,
+    federation: &Federation,
+    site: &SitePolicy,
+    file: Option<&Path>,
+) -> Result<(Arc<dyn Answerer>, Origin), Failure> {
+    let from = site.rows_from(args.data.as_deref(), file, Some(&args.key()?))?;
+    documents::load_rows_and_origin(federation, &from)
+}
+
+/// The same with rows from elsewhere.
+pub(crate) fn prepare_with(
+    args: &RunArgs,
+    json: bool,
+    rows: impl FnOnce(&Federation, &SitePolicy, Option<&Path>) -> Result<(Arc<dyn Answerer>, Origin), Failure>,
+) -> Result<ClientConfig, Failure> {
+    let documents = args.documents()?;
+    let (federation, identity) = documents.load("a site", |id| matches!(id, PartyId::Site(_)), args.state.as_ref())?;
+    warn_of_replacing(&report::beside(&model_in(&args.out)), &federation.terms);
+    let key = args.key()?;
+    let (site, file) = policy_of(args.policy.as_deref(), Some(&key))?;
+    documents::keep_policy(file.as_deref(), &key)?;
+    documents::keep_schema(&documents.roster)?;
+    let (rows, origin) = rows(&federation, &site, file.as_deref())?;
+    let data = Data::of(&site.data, &identity, &*rows);
+    documents.agree(&args.first, &federation, &identity, Some(&data))?;
+    store::follow(&place_of(&key, args.state.as_ref()), &documents.roster, &federation.roster, &identity)?;
+    let (coordinator, intermediary) =
+        (address_of(&federation.roster.coordinator)?, address_of(&federation.roster.intermediary)?);
+    site.has_room(rows.rows())?;
+    Ok(ClientConfig {
+        party: args.reach.party(identity, federation, args.watch.watcher(json)?)?,
+        site,
+        rows,
+        origin: Arc::new(origin),
+        coordinator,
+        intermediary,
+        state: Some(args.state()?),
+        head: Some(head_of(&key)),
+        patience: waiting(args.patience.join_timeout),
+        agreed: false,
+        vanish: None,
+    })
+}
+
+/// Takes part in the run, and writes what comes of it.
+///
+/// # Errors
+/// A [`Failure`] with its exit code.
+pub(crate) async fn take_part(
+    args: &RunArgs,
+    mut config: ClientConfig,
+    window: &Window,
+    json: bool,
+) -> Result<(), Failure> {
+    let id = config.party.federation.whoami(&config.party.identity)?;
+    let writer = config.party.writer();
+    let name = config.party.name_of(id);
+    let federation = config.party.federation.clone();
+    window.watch(&mut config.party, id);
+    let report = client::run(config).await?;
+    let Some(model) = &report.model else {
+        return Err(Failure::new(Code::Denied, "the run ended without a model", "ask the coordinator's operator"));
+    };
+    let file = model_in(&args.out);
+    documents::write_model(model, &file)?;
+    let result = report::beside(&file);
+    report::write_site(&result, model, report.result.as_ref(), &report.traffic, &writer)?;
+    let page = report::page::kept_beside(&result, &federation);
+    if json {
+        crate::say!(
+            "{}",
+            json!({"site": name, "answered": report.answered, "traffic": report.traffic,
+                   "model": file, "result": result, "converged": model.converged,
+                   "ended_early": model.ended_early,
+                   "extrapolated": model.extrapolated, "centres": model.centres})
+        );
+    } else {
+        crate::say!(
+            "{name}: answered {}, sent {} bytes, masked words, shares, keys and signatures",
+            cost::counted(report.answered as usize, "question"),
+            report.traffic.bytes()
+        );
+        crate::say!("what was given away so far: veilsum check --key {}", args.key()?.display());
+        crate::say!(
+            "wrote {} and {}; your rows' memberships: veilsum assign --model {} --data {}",
+            file.display(),
+            page.as_ref().map_or(result.display().to_string(), |page| format!(
+                "{}, {}",
+                result.display(),
+                page.display()
+            )),
+            file.display(),
+            args.data.as_ref().map_or("ROWS".into(), |data| data.display().to_string())
+        );
+    }
+    model.ended_early.as_ref().map_or(Ok(()), |early| match &report.unreached {
+        Some(cause) => Err(client::blamed(early.failure(), cause)),
+        None => Err(early.failure()),
+    })
+}

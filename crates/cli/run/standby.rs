@@ -1,0 +1,257 @@
+//! A site or an intermediary as a service, which takes part in the plans that its coordinator proposes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use veilsum_node::{
+    cost::counted,
+    documents::{self, Federations, Offered, Standing, load_identity, load_roster},
+    error::{Code, Failure},
+    role::{
+        folder::run_name,
+        standby::{self, News, Next, StandbyConfig},
+        status::Window,
+        stop,
+    },
+    store::{self, Ledger},
+};
+use veilsum_proto::{history::Rekey, identity::Identity, roster::Roster};
+
+use super::{
+    args::{RunArgs, model_in},
+    intermediary, site,
+};
+use crate::{
+    agree::{FirstUse, agree},
+    party::{block_on, head_of, place_for, place_of, state_of},
+    proposal::Judge,
+    verb,
+};
+
+/// How often it is looked whether this party has agreed to a roster meanwhile.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// The pause after a run that did not go well, before this party stands by again; it doubles up to the other.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// This party, as it stands by.
+struct Member<'a> {
+    args: &'a RunArgs,
+    key: PathBuf,
+    identity: Arc<Identity>,
+    is_site: bool,
+    json: bool,
+}
+
+/// Stands by until it is told to stop.
+///
+/// # Errors
+/// A [`Failure`] with its exit code. What goes wrong in a run is told, and ends that run alone.
+pub(super) fn stand_by(args: &RunArgs, is_site: bool, json: bool) -> Result<(), Failure> {
+    let (file, key) = (args.roster(), args.key()?);
+    let roster = load_roster(&file)?;
+    let (identity, name) = load_identity(&key)?;
+    if is_site {
+        let (site, policy) = documents::policy_of(args.policy.as_deref(), Some(&key))?;
+        let rows = site.rows_from(args.data.as_deref(), policy.as_deref(), None);
+        rows.map_err(|failure| Failure { message: format!("{name} is a site: {}", failure.message), ..failure })?;
+    }
+    place_for(&model_in(&args.out))?;
+    let offered = Offered { file: &file, roster: &roster, key: &key, identity: &identity };
+    match Federations::load(&key, &identity)?.standing(&roster) {
+        Standing::New => agree(&offered, args.first.roster_fingerprint.as_ref(), None)?,
+        Standing::Agreed => {}
+        Standing::Rekeyed { .. } => agree(&offered, None, None)?,
+        // It stands by with the roster that it agreed to, and says what has to be done about this one.
+        Standing::Changed { .. } => offered.passes(None).err().iter().for_each(verb::tell),
+    }
+    block_on(args.stand_by(&key, is_site, json))
+}
+
+impl RunArgs {
+    async fn stand_by(&self, key: &Path, is_site: bool, json: bool) -> Result<(), Failure> {
+        let (mut done, mut pause) = (0, PAUSE);
+        let window = Window::open(&state_of(key, self.state.as_ref()), "", "");
+        loop {
+            let (identity, _) = load_identity(key)?;
+            let member = Member { args: self, key: key.to_owned(), identity: Arc::new(identity), is_site, json };
+            match standby::run(&member.standing_by(done)?).await? {
+                Next::OwnKey(roster) => {
+                    let taken_up = self.take_up(key, &roster);
+                    stop::unless_told(taken_up, "start it again whenever you like").await?;
+                }
+                Next::Declined { number } => {
+                    crate::tell!(
+                        "run {number} begins without this party, which is not ready for its plan; once it is, start this command again"
+                    );
+                    done = number;
+                }
+                Next::Run { number, federation } => {
+                    let folder = free(&self.out.join(run_name(number, &federation.terms.hash())));
+                    crate::tell!("run {number} begins");
+                    let ended = member.take_part(&folder, &window).await;
+                    window.rest();
+                    let failure = match ended {
+                        ended if self.once => return ended,
+                        Ok(()) => {
+                            (done, pause) = (number, PAUSE);
+                            continue;
+                        }
+                        Err(failure) => failure,
+                    };
+                    if [Code::Interrupted, Code::Terminated].contains(&failure.code) {
+                        return Err(failure);
+                    }
+                    verb::tell(&failure);
+                    // What may be mended, is: the coordinator, too, may be started again, and asks again if the run goes on.
+                    if ![Code::Network, Code::Quorum, Code::Denied, Code::Early].contains(&failure.code) {
+                        done = number;
+                    }
+                    let rest = async {
+                        tokio::time::sleep(pause).await;
+                        Ok(())
+                    };
+                    stop::unless_told(rest, "start it again whenever you like").await?;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Takes up the key that the roster has; where the roster has more that is new, once this party's operator has agreed to it.
+    async fn take_up(&self, key: &Path, roster: &Roster) -> Result<(), Failure> {
+        let place = place_of(key, self.state.as_ref());
+        let mut said = String::new();
+        loop {
+            match store::identity_for(&place, &self.roster(), roster) {
+                Ok((_, _, told)) => {
+                    crate::tell!("the roster of {} is another than before: {told}", roster.name);
+                    return Ok(());
+                }
+                Err(failure) if failure.message != said => {
+                    verb::tell(&failure);
+                    said = failure.message;
+                }
+                Err(_) => tokio::time::sleep(LOOK).await,
+            }
+        }
+    }
+}
+
+/// A folder in which there is no result yet: this one, or one with a number behind its name.
+fn free(folder: &Path) -> PathBuf {
+    let numbered = |n: u32| PathBuf::from(format!("{}-{n}", folder.display()));
+    let mut all = std::iter::once(folder.to_owned()).chain((2..).map(numbered));
+    all.find(|folder| !model_in(folder).exists()).unwrap_or_else(|| folder.to_owned())
+}
+
+impl Member<'_> {
+    fn standing_by(&self, done: u64) -> Result<StandbyConfig, Failure> {
+        let file = self.args.roster();
+        let roster = load_roster(&file)?;
+        let agreed = match Federations::load(&self.key, &self.identity)?.standing(&roster) {
+            Standing::Changed { from } | Standing::Rekeyed { from } => *from,
+            Standing::New | Standing::Agreed => roster,
+        };
+        let (waiting, old) = (store::next_of(&self.key), self.identity.clone());
+        let own = agreed.find(&old.public()).map(|id| (agreed.name.clone(), agreed.name_of(id)));
+        let rekey = move || {
+            let (federation, own) = own.as_ref()?;
+            let (next, _) = waiting.exists().then(|| load_identity(&waiting).ok())??;
+            Some(Rekey::make(federation, own, &old, &next))
+        };
+        let judge = Judge {
+            identity: self.identity.clone(),
+            key: self.key.clone(),
+            roster: file.clone(),
+            is_site: self.is_site,
+            data: self.args.data.clone(),
+            policy: self.args.policy.clone(),
+            state: state_of(&self.key, self.args.state.as_ref()),
+            holds: Mutex::default(),
+        };
+        let (state, key, identity) = (judge.state.clone(), self.key.clone(), self.identity.clone());
+        let has_answered = move || {
+            // A ledger that does not hold is no reason to take a schema unasked.
+            Ledger::look(&state, &head_of(&key), &identity).map_or(true, |account| account.block().is_some())
+        };
+        let judge = Arc::new(judge);
+        let looked = judge.clone();
+        let watcher = judge.clone();
+        Ok(StandbyConfig {
+            identity: self.identity.clone(),
+            agreed,
+            plan: proposed(&file),
+            roster: file,
+            carrier: self.args.reach.carrier()?,
+            rekey: Arc::new(rekey),
+            done,
+            judge: Arc::new(move |federation| judge.judge(federation)),
+            stamp: Arc::new(move || looked.stamps()),
+            has_answered: Arc::new(has_answered),
+            news: Arc::new(move |news| told(&watcher, news)),
+        })
+    }
+
+    /// One run, whose documents and result are kept in `folder`.
+    async fn take_part(&self, folder: &Path, window: &Window) -> Result<(), Failure> {
+        let roster = self.args.roster();
+        place_for(&model_in(folder))?;
+        for (from, name) in [(&roster, "roster.toml"), (&proposed(&roster), "plan.toml")] {
+            fs::copy(from, folder.join(name)).map_err(|e| {
+                Failure::input(format!("{name} cannot be kept in {} ({e})", folder.display()), "make room for it")
+            })?;
+        }
+        let args = RunArgs {
+            plan: Some(proposed(&roster)),
+            key: Some(self.key.clone()),
+            out: folder.to_owned(),
+            first: FirstUse::default(),
+            ..self.args.clone()
+        };
+        match self.is_site {
+            true => site::take_part(&args, site::prepare(&args, self.json)?, window, self.json).await,
+            false => intermediary::count(intermediary::prepare(&args, self.json)?, window, self.json).await,
+        }
+    }
+}
+
+/// Where the plan is kept that the coordinator proposes.
+fn proposed(roster: &Path) -> PathBuf {
+    roster.with_file_name("plan.toml")
+}
+
+/// What standing by tells this party's operator.
+fn told(judge: &Judge, news: News) {
+    match news {
+        News::Standing { over } => crate::tell!("standing by at the coordinator over {over}"),
+        News::Again { why, advice } => {
+            crate::tell!("not yet: {why}\n  ({advice}; it is tried again until you stop it)")
+        }
+        News::Roster(roster) => {
+            crate::tell!(
+                "another roster of {} is here, with {} sites: {}",
+                roster.name,
+                roster.sites.len(),
+                roster.sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>().join(", ")
+            );
+            let offered = judge.offered(&roster);
+            // What is new by its members' own word needs no call; everything else is said with what to do about it.
+            match offered.see().and_then(|()| offered.agree(None, None)) {
+                Ok(taken) if taken.0.is_empty() => {}
+                Ok(taken) => crate::tell!("it needs no call: {taken}"),
+                Err(failure) => verb::tell(&failure),
+            }
+        }
+        News::Schema { columns } => crate::tell!(
+            "another schema is here, of {}; look whether your rows fit: veilsum check",
+            counted(columns, "column")
+        ),
+        News::Answered { answer, words } => crate::tell!("a plan is proposed; {}\n  {words}", answer.of_this_party()),
+    }
+}

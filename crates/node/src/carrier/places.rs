@@ -1,0 +1,53 @@
+//! Places that somebody takes for a while, so many for each key at most.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+type Taken<K> = Arc<Mutex<HashMap<K, usize>>>;
+
+/// The places of all keys.
+#[derive(Clone)]
+pub(super) struct Places<K> {
+    most: usize,
+    taken: Taken<K>,
+}
+
+/// One of them; given back when dropped.
+pub(super) struct Place<K: Eq + Hash>(Taken<K>, K);
+
+impl<K: Eq + Hash + Clone> Places<K> {
+    /// `most` for each key.
+    pub(super) fn new(most: usize) -> Places<K> {
+        Places { most, taken: Arc::default() }
+    }
+
+    /// A place of this key; nothing where all are taken.
+    pub(super) fn take(&self, key: K) -> Option<Place<K>> {
+        let mut taken = held(&self.taken);
+        let places = taken.entry(key.clone()).or_default();
+        (*places < self.most).then(|| {
+            *places += 1;
+            Place(self.taken.clone(), key)
+        })
+    }
+}
+
+impl<K: Eq + Hash> Drop for Place<K> {
+    fn drop(&mut self) {
+        let mut taken = held(&self.0);
+        if let Some(places) = taken.get_mut(&self.1) {
+            *places -= 1;
+            if *places == 0 {
+                taken.remove(&self.1);
+            }
+        }
+    }
+}
+
+/// What is behind a lock, also where a thread panicked that held it.
+pub(super) fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

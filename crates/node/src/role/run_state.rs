@@ -1,0 +1,275 @@
+//! The state of a run at a site: over whom the floor is reached, how far the coordinator's questions have come, and the site's own
+//! copy of the method with what it was fed with. All of it follows from what was said, which stands in one file ([`Told`]) and is
+//! taken in one place, when it comes and when a restarted process reads it. What the copy does not ask is refused, and what the
+//! coordinator signed is kept for others to judge.
+
+use veilsum_proto::{
+    Error, Rule,
+    evidence::Documents,
+    message::{Kind, context_of, kind_of},
+    policy::Asked,
+    roster::PartyId,
+    suite::Hash,
+};
+
+use super::config::ClientConfig;
+use crate::{
+    admission::Admission,
+    error::{Code, Failure},
+    evidence::{self, Case},
+    question::{Batch, Question},
+    release::Answering,
+    replay::Replay,
+    store::{Journal, Said, Told, openings_to_bytes},
+};
+
+/// How far a run is.
+pub(super) struct RunState {
+    config: ClientConfig,
+    session: Hash,
+    /// Over whom the floor is reached.
+    counted: Option<Vec<u16>>,
+    admission: Admission,
+    replay: Replay,
+    /// The last question that was answered, and the opening behind it.
+    asked: Option<Said>,
+    opened: Option<Said>,
+    transcript: Option<Journal<Told>>,
+}
+
+impl RunState {
+    /// A run at its beginning, or as the process before this one left it, which had got as far as the round `context`.
+    ///
+    /// # Errors
+    /// A [`Failure`] if what was said before cannot be read back.
+    pub(super) fn open(config: &ClientConfig, session: Hash, context: Option<Hash>) -> Result<RunState, Failure> {
+        let mut state = RunState::begun(config.clone(), session, None)?;
+        let Some(folder) = &config.state else { return Ok(state) };
+        let (mut transcript, told) = Journal::open(folder, &session)?;
+        match context {
+            None => transcript.rewrite(&[])?,
+            // The question after it may be written down already, and not answered.
+            Some(context) => {
+                let known = |told: &Told| matches!(told, Told::Said(said) if is_ask(said) && context_of(&said.frame) == Some(context));
+                if !told.iter().any(known) {
+                    return Err(lost("it ends before the last round"));
+                }
+                told.into_iter().try_for_each(|told| state.take_up(told))?;
+            }
+        }
+        state.transcript = Some(transcript);
+        Ok(state)
+    }
+
+    fn begun(config: ClientConfig, session: Hash, transcript: Option<Journal<Told>>) -> Result<RunState, Failure> {
+        let agreed = &config.party.federation;
+        let replay = Replay::new(agreed.roster.clone(), agreed.terms.clone(), agreed.work.clone())?;
+        let admission = Admission::default();
+        Ok(RunState { config, session, counted: None, admission, replay, asked: None, opened: None, transcript })
+    }
+
+    fn take_up(&mut self, told: Told) -> Result<(), Failure> {
+        let work = self.config.party.federation.work.clone();
+        match told {
+            Told::Counted(sites) => self.is_counted(sites),
+            Told::Judged(batch) => self.admission.take_judged(&work, &batch).map_err(lost)?,
+            Told::Said(said) if is_ask(&said) => {
+                let query = self.documents().asked(&said.directory, &said.frame).map_err(lost)?.query;
+                let question = Question::from_bytes(&query).map_err(lost)?;
+                self.admission.take(&work, self.config.party.federation.roster.sites.len(), &question).map_err(lost)?;
+                self.asked = Some(said);
+            }
+            Told::Said(said) => {
+                let Some(ask) = &self.asked else { return Err(lost("it begins in the middle of a round")) };
+                let opened = self.documents().opened(&ask.directory, &ask.frame, &said.frame).map_err(lost)?;
+                let opened = opened.map_err(|blame| lost(blame.what))?;
+                self.replay.take(&opened.values, &opened.cohort)?;
+                self.opened = Some(said);
+            }
+        }
+        Ok(())
+    }
+
+    /// The copy of the method.
+    pub(super) fn replay(&self) -> &Replay {
+        &self.replay
+    }
+
+    /// Over whom the floor is reached, once it is known ([APP-2]).
+    pub(super) fn counted(&self) -> Option<&[u16]> {
+        self.counted.as_deref()
+    }
+
+    /// The intermediary says that the rows of these sites reach the plan's floor. It is on disk with the next question.
+    ///
+    /// # Errors
+    /// A [`Failure`] if it cannot be written down.
+    pub(super) fn count(&mut self, sites: Vec<u16>) -> Result<(), Failure> {
+        self.keep(Told::Counted(sites.clone()))?;
+        self.is_counted(sites);
+        Ok(())
+    }
+
+    fn is_counted(&mut self, sites: Vec<u16>) {
+        self.replay.is_counted(&sites);
+        self.counted = Some(sites);
+    }
+
+    /// All that the coordinator said, as a file of openings has it, if this site keeps it.
+    pub(super) fn openings(&self) -> Option<Vec<u8>> {
+        Some(openings_to_bytes(&self.said()?))
+    }
+
+    fn said(&self) -> Option<Vec<Said>> {
+        let (told, _) = Journal::<Told>::look(self.config.state.as_ref()?, &self.session).ok()??;
+        let said = |told| match told {
+            Told::Said(said) => Some(said),
+            _ => None,
+        };
+        Some(told.into_iter().filter_map(said).collect())
+    }
+
+    fn documents(&self) -> Documents<'_> {
+        Documents { roster: &self.config.party.federation.roster, terms: &self.config.party.federation.terms }
+    }
+
+    /// Another run begins.
+    ///
+    /// # Errors
+    /// A [`Failure`] if the disk or the plan fails.
+    pub(super) fn restart(&mut self) -> Result<(), Failure> {
+        let mut transcript = self.transcript.take();
+        transcript.as_mut().map_or(Ok(()), |transcript| transcript.rewrite(&[]))?;
+        *self = RunState::begun(self.config.clone(), self.session, transcript)?;
+        Ok(())
+    }
+
+    /// What was said so far is on disk: before this site answers, and before it waits for more.
+    ///
+    /// # Errors
+    /// A [`Failure`] if it cannot be written.
+    pub(super) fn sync(&mut self) -> Result<(), Failure> {
+        self.transcript.as_mut().map_or(Ok(()), Journal::sync)
+    }
+
+    /// Whether what was said may not be on disk yet.
+    pub(super) fn is_ahead(&self) -> bool {
+        self.transcript.as_ref().is_some_and(Journal::is_ahead)
+    }
+
+    fn keep(&mut self, told: Told) -> Result<(), Failure> {
+        self.transcript.as_mut().map_or(Ok(()), |transcript| transcript.write(&told))
+    }
+
+    /// Whether a question belongs to the plan and comes in its place ([POL-3], [APP-6]). Whether this site, number `me`, was drawn.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub(super) fn admits(
+        &mut self,
+        site: &Answering<'_>,
+        me: u16,
+        question: &Question,
+        asked: &Asked,
+        of_plan: u64,
+    ) -> Result<bool, String> {
+        self.admission.check(site, me, question, asked, of_plan)
+    }
+
+    /// Takes a question before it is answered. A sentence for the operator if it is not the copy's ([OPN-9]).
+    ///
+    /// # Errors
+    /// A [`Failure`] if it cannot be written down.
+    pub(super) fn ask(
+        &mut self,
+        frame: &[u8],
+        directory: Hash,
+        question: &Question,
+    ) -> Result<Result<(), String>, Failure> {
+        let said = Said { directory, frame: frame.to_vec() };
+        if let Err(what) = self.replay.ask(question) {
+            let kept = self.accuse_course(said, &what);
+            return Ok(Err(format!("{what}{kept}")));
+        }
+        if self.asked.as_ref() != Some(&said) {
+            self.keep(Told::Said(said.clone()))?;
+            self.asked = Some(said);
+        }
+        Ok(Ok(()))
+    }
+
+    /// Takes the total of the last question, which this site has recomputed.
+    ///
+    /// # Errors
+    /// A [`Failure`] if it cannot be written down, or is none that rows can give.
+    pub(super) fn total(
+        &mut self,
+        frame: &[u8],
+        directory: Hash,
+        values: &[u64],
+        cohort: &[u16],
+    ) -> Result<(), Failure> {
+        let said = Said { directory, frame: frame.to_vec() };
+        if self.opened.as_ref() == Some(&said) {
+            // The process before this one had taken it.
+            return Ok(());
+        }
+        self.keep(Told::Said(said.clone()))?;
+        self.opened = Some(said);
+        self.replay.take(values, cohort)
+    }
+
+    /// Takes the final centres that the intermediary will ask about; they are on disk then.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub(super) fn judged(&mut self, batch: &Batch) -> Result<(), String> {
+        self.admission.take_judged(&self.config.party.federation.work, batch)?;
+        self.replay.judges(batch)?;
+        self.keep(Told::Judged(batch.clone())).and_then(|()| self.sync()).map_err(|failure| failure.message)
+    }
+
+    /// What a false opening or a question that contradicts an opening leaves behind: a half-sentence on where the evidence is.
+    pub(super) fn accuse(&self, error: &Error, frame: &[u8], directory: Option<Hash>) -> String {
+        let Some(rule) = error.rule() else { return String::new() };
+        let said = |frame: &[u8]| Said { directory: directory.unwrap_or_default(), frame: frame.to_vec() };
+        let what = error.to_string();
+        match (rule, kind_of(frame), &self.asked, &self.opened) {
+            (Rule::Opn8, Some(Kind::Opening), _, Some(before)) => {
+                self.written((rule, &what), Case::Twice, &[before.clone(), said(frame)])
+            }
+            (_, Some(Kind::Opening), Some(ask), _) => {
+                self.written((rule, &what), Case::Opening, &[ask.clone(), said(frame)])
+            }
+            (Rule::Opn7, Some(Kind::Ask), _, Some(_)) => self.accuse_course(said(frame), &what),
+            _ => String::new(),
+        }
+    }
+
+    fn accuse_course(&self, last: Said, what: &str) -> String {
+        let Some(mut frames) = self.said() else { return String::new() };
+        frames.push(last);
+        self.written((Rule::Opn9, what), Case::Course, &frames)
+    }
+
+    fn written(&self, claim: (Rule, &str), case: Case, frames: &[Said]) -> String {
+        let Some(folder) = &self.config.state else { return String::new() };
+        match evidence::write(folder, self.documents(), PartyId::Coordinator, claim, case, frames) {
+            Ok(path) => format!(" (signed evidence: {})", path.display()),
+            Err(failure) => format!("; the evidence could not be kept: {}", failure.message),
+        }
+    }
+}
+
+fn is_ask(said: &Said) -> bool {
+    kind_of(&said.frame) == Some(Kind::Ask)
+}
+
+fn lost(why: impl std::fmt::Display) -> Failure {
+    Failure::new(
+        Code::Input,
+        format!("what the coordinator said before this process began cannot be followed any more: {why}"),
+        "put its .transcript file back into the state folder; without it this site takes no further part under this plan: agree \
+         on a new one",
+    )
+}
