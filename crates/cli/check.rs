@@ -267,13 +267,11 @@ impl Check<'_> {
             self.report.leaves = self.took("leaves", Leaves::of(federation, name, rows, &policy.policy));
         }
         self.part = Part::May;
-        let account = match (self.key, identity) {
-            (Some(key), Some(identity)) => self.account(key, identity, rows.map(|(_, origin)| origin))?,
-            _ => {
-                self.skip("ledger", "it lies beside the key: give --key");
-                Account::default()
-            }
+        let (Some(key), Some(identity)) = (self.key, identity) else {
+            self.skip("ledger", "it lies beside the key, and says what this site agreed to and gave away: give --key");
+            return None;
         };
+        let account = self.account(key, identity, rows.map(|(_, origin)| origin))?;
         self.report.account = Some(Spent::of(&account, &policy));
         let Some(federation) = federation else {
             self.skip("answers", "whether this site answers a plan needs roster and plan");
@@ -362,11 +360,7 @@ impl Check<'_> {
         }
         let proxy = proxy.flatten();
         self.report.firewall = checkup::firewall(roster, me, proxy.as_ref());
-        let own = match me {
-            PartyId::Coordinator => Some(&roster.coordinator),
-            PartyId::Intermediary => Some(&roster.intermediary),
-            PartyId::Site(_) => None,
-        };
+        let own = roster.member(me).filter(|_| !matches!(me, PartyId::Site(_)));
         let caller = Caller {
             identity: identity.clone(),
             roster,
