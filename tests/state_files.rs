@@ -16,7 +16,7 @@ use veilsum_cluster::{Algorithm, OutOfBox, method::Seeding, privacy::Noise};
 use veilsum_node::{
     loopback::toy_policy,
     plan::{Column, PlanSpec},
-    release::{About, judge},
+    release::judge,
     store::Ledger,
 };
 use veilsum_proto::{
@@ -146,11 +146,10 @@ impl Site {
     /// Whether the door says yes to a plan, by what is there of the state.
     fn says_yes(&self, case: &Case) -> bool {
         let federation = &case.cast.federation;
-        let about = About { work: &federation.work, terms: &federation.terms, sites: 3 };
         let head = self.state().with_extension("head");
         let account = Ledger::look(&self.state(), &head, &self.identities[2]);
         account.is_ok_and(|account| {
-            judge(about, &case.policy, &account, veilsum_node::clock::seconds_since_1970()).is_ok()
+            judge(federation, &case.policy, &account, veilsum_node::clock::seconds_since_1970()).is_ok()
         })
     }
 

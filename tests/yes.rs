@@ -10,7 +10,7 @@ use veilsum_cluster::{OutOfBox, Prepared, Rows};
 use veilsum_node::{
     method_session::{MethodSession, Turn},
     question::{self, Layout, Question},
-    release::{About, Answering, Data, Left, Offer, Yes, cohort_digest, decide},
+    release::{Answering, Data, Left, Offer, Yes, cohort_digest, decide},
     store::{
         Ledger,
         ledger::{KEPT_FOR_A_PROPOSAL, KEPT_FOR_A_RUN},
@@ -96,8 +96,7 @@ impl Walk {
 
     fn keep(&self, ledger: &mut Ledger, policy: &Policy, now: u64, kept: Duration) -> Result<Yes, Error> {
         let of = &self.cast.federation;
-        let about = About { work: &of.work, terms: &of.terms, sites: of.roster.sites.len() };
-        ledger.keep(about, policy, now, kept).expect("a ledger in memory")
+        ledger.keep(of, policy, now, kept).expect("a ledger in memory")
     }
 
     /// The next question of the run, or the last one again where it was lost; a refusal is one too many.

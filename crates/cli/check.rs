@@ -110,13 +110,6 @@ struct Check<'a> {
     report: Report,
 }
 
-/// What a site reads before it can say whether it answers.
-struct Site {
-    policy: SitePolicy,
-    from: Option<RowsFrom>,
-    rows: Option<(Arc<dyn Answerer>, Origin)>,
-}
-
 impl Check<'_> {
     fn found(&mut self, finding: Finding) {
         self.report.checks.push(Checked { part: self.part, finding });
@@ -263,33 +256,30 @@ impl Check<'_> {
         self.report.policy = Some(InForce { from, keys: policy.clone() });
         let beside = self.key.unwrap_or(&self.args.roster);
         let from = policy.rows_from(self.args.data.as_deref(), file.as_deref(), Some(beside)).ok();
-        let mut site = Site { policy, from, rows: None };
         self.part = Part::Read;
-        match &site.from {
-            None => self.skip("rows", "give --data ROWS, or `source` under [rows] in site.toml"),
-            Some(from) => site.rows = self.rows(from, &site.policy, federation, schema),
+        if from.is_none() {
+            self.skip("rows", "give --data ROWS, or `source` under [rows] in site.toml");
         }
+        let rows = from.and_then(|from| self.rows(&from, &policy, federation, schema));
         self.part = Part::Leaves;
         if let Some(federation) = federation {
-            let rows = site.rows.as_ref().map(|(rows, _)| &**rows);
-            self.report.leaves = self.took("leaves", Leaves::of(federation, name, rows, &site.policy.policy));
+            let rows = rows.as_ref().map(|(rows, _)| &**rows);
+            self.report.leaves = self.took("leaves", Leaves::of(federation, name, rows, &policy.policy));
         }
         self.part = Part::May;
-        let account = match (self.key, identity) {
-            (Some(key), Some(identity)) => self.account(key, identity, &site)?,
-            _ => {
-                self.skip("ledger", "it lies beside the key: give --key");
-                Account::default()
-            }
+        let (Some(key), Some(identity)) = (self.key, identity) else {
+            self.skip("ledger", "it lies beside the key, and says what this site agreed to and gave away: give --key");
+            return None;
         };
-        self.report.account = Some(Spent::of(&account, &site.policy));
+        let account = self.account(key, identity, rows.map(|(_, origin)| origin))?;
+        self.report.account = Some(Spent::of(&account, &policy));
         let Some(federation) = federation else {
             self.skip("answers", "whether this site answers a plan needs roster and plan");
             return None;
         };
         let history = documents::load_roster_document(&self.args.roster).map(|document| document.history);
         let history = self.took("answers", history)?;
-        let yes = verdict(federation, &site.policy.policy, &account, &history, seconds_since_1970());
+        let yes = verdict(federation, &policy.policy, &account, &history, seconds_since_1970());
         self.report.answer = self.took("answers", yes);
         self.report.answer.into_iter().for_each(|yes| self.pass("answers", yes));
         Some(())
@@ -332,11 +322,11 @@ impl Check<'_> {
     }
 
     /// What this site's ledger says; nothing is said twice of rows that are others than before.
-    fn account(&mut self, key: &Path, identity: &Identity, site: &Site) -> Option<Account> {
+    fn account(&mut self, key: &Path, identity: &Identity, origin: Option<Origin>) -> Option<Account> {
         let looked = Ledger::look(&state_of(key, self.args.state.as_ref()), &head_of(key), identity);
         let account = self.took("ledger", looked)?;
-        if let Some((_, origin)) = &site.rows {
-            let known = self.took("ledger", account.recognises(origin, identity))?;
+        if let Some(origin) = origin {
+            let known = self.took("ledger", account.recognises(&origin, identity))?;
             if !matches!(known, Known::Same(_)) {
                 self.found(Finding::fail("ledger", known.refusal()));
                 return Some(account);
@@ -370,11 +360,7 @@ impl Check<'_> {
         }
         let proxy = proxy.flatten();
         self.report.firewall = checkup::firewall(roster, me, proxy.as_ref());
-        let own = match me {
-            PartyId::Coordinator => Some(&roster.coordinator),
-            PartyId::Intermediary => Some(&roster.intermediary),
-            PartyId::Site(_) => None,
-        };
+        let own = roster.member(me).filter(|_| !matches!(me, PartyId::Site(_)));
         let caller = Caller {
             identity: identity.clone(),
             roster,

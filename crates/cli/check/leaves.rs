@@ -44,9 +44,7 @@ pub(super) struct Leaves {
     /// Bytes of the greeting: public key, hashes of roster and plan, software version.
     hello_bytes: usize,
     questions: Vec<Asked>,
-    /// Numbers of the whole plan at most.
-    scalars: u64,
-    /// What they spend at most, in 10^-9 of rho; none if they are exact.
+    /// What all of it spends at most, in 10^-9 of rho; none if they are exact.
     nano_rho: Option<u64>,
     never_sent: [&'static str; 4],
 }
@@ -146,7 +144,6 @@ impl Leaves {
             rehearsed_sites,
             hello_bytes: hello_bytes(federation),
             questions: asked,
-            scalars: total.scalars,
             nano_rho: total.nano_rho,
             never_sent: NEVER_SENT,
         })
@@ -163,12 +160,21 @@ impl Leaves {
         for asked in &self.questions {
             if !decks.contains(&&asked.to) {
                 decks.push(&asked.to);
-                lines.push(format!("For every deck of {}, to {}", counted(asked.slots, "round"), asked.to));
-                lines.extend(asked.deck.iter().map(Frame::line));
+                let (rounds, sent) = (counted(asked.slots, "round"), sent(&asked.deck));
+                lines.push(format!("For every deck of {rounds}, to {}: {sent}", asked.to));
             }
             asked.tell(&mut lines);
         }
-        lines.push(format!("Together: {}", given(self.scalars, self.nano_rho)));
+        let numbers = self.questions.iter().map(|asked| asked.scalars_at_most).sum();
+        lines.push(format!("Together: {}", given(numbers, self.nano_rho)));
+        lines.push("What the messages disclose".to_owned());
+        let frames = self.questions.iter().flat_map(|asked| asked.deck.iter().chain(&asked.round));
+        for Frame { kind, discloses, .. } in frames {
+            let line = format!("  {kind}: {discloses:?}, {}", discloses.explain());
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
         lines.push("Never sent".to_owned());
         lines.extend(self.never_sent.iter().map(|what| format!("  {what}")));
         lines
@@ -180,21 +186,19 @@ impl Asked {
         let times = counted(self.times_at_most as usize, "time");
         let all = given(self.scalars_at_most, self.nano_rho);
         lines.push(format!("For every {} question of {}, {times} at most: {all}", self.cost.name, self.to));
-        lines.extend(self.round.iter().map(Frame::line));
+        lines.push(format!("  {}", sent(&self.round)));
         for block in &self.cost.blocks {
             let largest = format!("{:.4e}", block.largest);
             lines.push(format!("    {}: {} x 64 bits, each at most {largest}", block.name, block.entries));
         }
-        let missing: Vec<&str> = self.round_with_one_missing.iter().map(|frame| frame.kind.as_str()).collect();
-        lines.push(format!("  if one site is missing: {} ({})", self.one_missing, missing.join(", ")));
+        let missing = sent(&self.round_with_one_missing);
+        lines.push(format!("  if one site is missing: {}; {missing}", self.one_missing));
     }
 }
 
-impl Frame {
-    fn line(&self) -> String {
-        let Frame { kind, bytes, discloses } = self;
-        format!("  {kind}, {bytes} bytes: {discloses:?}, {}", discloses.explain())
-    }
+/// Messages and their bytes.
+fn sent(frames: &[Frame]) -> String {
+    frames.iter().map(|Frame { kind, bytes, .. }| format!("{kind} {bytes} bytes")).collect::<Vec<_>>().join(", ")
 }
 
 /// What answers give away, for people.

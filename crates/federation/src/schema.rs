@@ -31,6 +31,7 @@ pub struct Schema {
     /// What is done about a row in which one of them has no value.
     pub missing: Missing,
     /// Words that stand for a missing value, beside an empty cell and what R, SQL and spreadsheets write.
+    #[serde(rename = "missing_marks")]
     pub marks: Vec<String>,
     /// A column that no plan may use or count by: it stays at every site.
     pub label: Option<String>,
@@ -44,6 +45,7 @@ pub struct Described {
     /// What its numbers are measured in; may be empty for categories.
     pub unit: String,
     /// What else a site's header may call it.
+    #[serde(rename = "also_called")]
     pub also: Vec<String>,
     /// Which values it may have.
     #[serde(flatten)]

@@ -413,12 +413,12 @@ const HERE: &str = "this machine";
 /// What a firewall has to let through for this party. Answers belong to the connections in the table.
 pub fn firewall(roster: &Roster, me: PartyId, proxy: Option<&Proxy>) -> Vec<Rule> {
     let mut rules = Vec::new();
-    let own = match me {
-        PartyId::Coordinator => Some((&roster.coordinator, format!("all sites and {}", roster.intermediary.name))),
-        PartyId::Intermediary => Some((&roster.intermediary, "all sites".to_owned())),
-        PartyId::Site(_) => None,
+    let from = match me {
+        PartyId::Coordinator => format!("all sites and {}", roster.intermediary.name),
+        _ => "all sites".to_owned(),
     };
-    if let Some((port, from)) = own.and_then(|(own, from)| Some((own.address.parse::<Address>().ok()?.port(), from))) {
+    let own = roster.member(me).filter(|_| !matches!(me, PartyId::Site(_)));
+    if let Some(port) = own.and_then(|own| Some(own.address.parse::<Address>().ok()?.port())) {
         let rule = |protocol, why: &str| Rule {
             direction: "in",
             from: from.clone(),
