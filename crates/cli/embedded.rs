@@ -189,7 +189,7 @@ pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Co
 
 #[cfg(test)]
 mod tests {
-    use veilsum_node::table::{Filter, Persons};
+    use veilsum_node::table::Filter;
 
     use super::*;
 
@@ -200,7 +200,7 @@ mod tests {
         for (key, rules) in [
             ("filter", RowRules { filter: Filter::parse("age >= 18").unwrap(), ..of_files.clone() }),
             ("precision", RowRules { precision: Precision::Single, ..of_files.clone() }),
-            ("person", RowRules { persons: Some(Persons { column: "id".into(), rows: 1 }), ..of_files.clone() }),
+            ("person", RowRules { person: Some("id".into()), ..of_files.clone() }),
             ("missing_marks", RowRules { marks: vec!["-99".into()], ..of_files.clone() }),
             ("columns", RowRules { columns: [("age".into(), "Alter".into())].into(), ..of_files.clone() }),
         ] {

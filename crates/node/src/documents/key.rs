@@ -17,7 +17,6 @@ use super::change::RekeyPart;
 use super::digits;
 use super::file::{read_document, refused, text_of};
 use crate::{
-    carrier::Address,
     error::Failure,
     files::{self, Existing},
 };
@@ -239,8 +238,12 @@ pub fn load_rekey(path: impl AsRef<Path>) -> Result<Rekey, Failure> {
 /// # Errors
 /// A [`Failure`] that quotes it.
 pub fn check_address(address: &str) -> Result<(), Failure> {
-    let usable = || address.len() <= 256 && address.parse::<Address>().is_ok_and(|at| at.port() > 0);
-    if address.is_empty() || usable() {
+    let usable = |(host, port): (&str, &str)| {
+        !host.is_empty()
+            && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b))
+            && port.parse::<u16>().is_ok_and(|p| p > 0)
+    };
+    if address.is_empty() || (address.len() <= 256 && address.rsplit_once(':').is_some_and(usable)) {
         return Ok(());
     }
     let shown: String = address.chars().take(80).collect();
