@@ -1,6 +1,6 @@
 //! The time of day.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// Of this machine's clock.
 pub fn seconds_since_1970() -> u64 {

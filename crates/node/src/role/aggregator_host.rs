@@ -438,7 +438,7 @@ impl AggregatorHost {
         if heard {
             self.traffic.sent(&self.config.party.name_of(party), bytes);
             self.config.party.bytes.received(bytes.len());
-            self.config.party.received(party, bytes);
+            (self.config.party.heard)(party, bytes);
         }
         heard
     }
