@@ -5,7 +5,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, path::Path};
 use veilsum_cluster::{
-    Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Start, query::Moments, random::Stream,
+    Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, query::Moments, random::Stream,
     sampling::Sampling,
 };
 use veilsum_node::{
@@ -185,8 +185,7 @@ fn draws() {
         }
     }
     for c in of(&file, "uniform") {
-        let start = Start::Uniform { seed: number(&c["seed"]) };
-        let found = start.centres(&domain(&file, &c), number(&c["k"]) as usize).unwrap();
+        let found = Centres::uniform(&domain(&file, &c), number(&c["k"]) as usize, number(&c["seed"])).unwrap();
         assert_eq!(found, decoded::<Centres>(&c["encoded"]).unwrap());
     }
 }

@@ -137,7 +137,7 @@ impl Chart {
         let words = wrapped(&self.title, WIDE - 20.0);
         let (mut drawing, high) = self.drawing(16.0 * words.len() as f64 + 8.0);
         for (i, line) in words.iter().enumerate() {
-            drawing.text((0.0, 14.0 + 16.0 * i as f64), Anchor::Start, "", line, WIDE);
+            drawing.text((0.0, 14.0 + 16.0 * i as f64), Anchor::START, "", line, WIDE);
         }
         drawing.svg(high, &self.title, &format!("<style>{STYLE}svg{{background:var(--paper)}}</style>"))
     }
@@ -261,7 +261,7 @@ impl Chart {
                 (-aside, 14.0),
             ];
             if let Some(there) = around.into_iter().map(|(dx, dy)| (place.0 + dx, place.1 + dy)).find(free) {
-                drawing.text(there, Anchor::Middle, "halo", &spot.name, wide + 1.0);
+                drawing.text(there, Anchor::MIDDLE, "halo", &spot.name, wide + 1.0);
                 taken.push(there);
             }
         }
@@ -295,7 +295,7 @@ impl Frame {
         inset: f64,
         (xs, ys): (impl Iterator<Item = f64>, impl Iterator<Item = f64>),
     ) -> Frame {
-        drawing.text((0.0, top + 12.0), Anchor::Start, "quiet", &chart.y, WIDE);
+        drawing.text((0.0, top + 12.0), Anchor::START, "quiet", &chart.y, WIDE);
         let lanes = top + 22.0;
         let roof = lanes + 15.0 * chart.notes.len() as f64;
         let floor = roof + PLAIN;
@@ -304,12 +304,12 @@ impl Frame {
         let left = ticks.iter().map(|(_, words)| width(words, LETTER)).fold(16.0, f64::max).min(76.0) + 8.0;
         for (at, words) in &ticks {
             drawing.line((left, *at), (WIDE, *at), "grid");
-            drawing.text((left - 5.0, at + 4.0), Anchor::End, "", words, left - 5.0);
+            drawing.text((left - 5.0, at + 4.0), Anchor::END, "", words, left - 5.0);
         }
         let x = Scale::around(xs, (left + inset, WIDE - inset), false);
         drawing.line((left, floor), (WIDE, floor), "axis");
         ticks_below(drawing, &x, floor, 6);
-        drawing.text((WIDE, floor + 32.0), Anchor::End, "quiet", &chart.x, WIDE - left);
+        drawing.text((WIDE, floor + 32.0), Anchor::END, "quiet", &chart.x, WIDE - left);
         notes(drawing, &chart.notes, &x, (lanes, floor));
         Frame { x, y, left, top: roof, floor, bottom: floor + 38.0 }
     }
@@ -326,7 +326,7 @@ fn notes(drawing: &mut Drawing, notes: &[(f64, String)], x: &Scale, (lanes, floo
     }
     for (at, y, words) in placed {
         let half = width(words, LETTER).min(WIDE) / 2.0;
-        drawing.text(((at - half).clamp(0.0, WIDE - 2.0 * half), y), Anchor::Start, "over", words, WIDE);
+        drawing.text(((at - half).clamp(0.0, WIDE - 2.0 * half), y), Anchor::START, "over", words, WIDE);
     }
 }
 
@@ -337,7 +337,7 @@ fn ticks_below(drawing: &mut Drawing, x: &Scale, floor: f64, wanted: usize) {
         let half = width(&words, LETTER) / 2.0;
         if at - half >= free && at + half <= WIDE {
             drawing.line((at, floor), (at, floor + 4.0), "axis");
-            drawing.text((at, floor + 16.0), Anchor::Middle, "", &words, 2.0 * half + 1.0);
+            drawing.text((at, floor + 16.0), Anchor::MIDDLE, "", &words, 2.0 * half + 1.0);
             free = at + half + 6.0;
         }
     }
@@ -387,7 +387,7 @@ fn bars_to_the_right(drawing: &mut Drawing, top: f64, bars: &[Bar], names: &[Str
     let mut y = top + 2.0;
     for bar in bars {
         for line in wrapped(&bar.name, WIDE) {
-            drawing.text((0.0, y + 12.0), Anchor::Start, "", &line, WIDE);
+            drawing.text((0.0, y + 12.0), Anchor::START, "", &line, WIDE);
             y += 15.0;
         }
         y += 2.0;
@@ -397,10 +397,10 @@ fn bars_to_the_right(drawing: &mut Drawing, top: f64, bars: &[Bar], names: &[Str
                 None => format!("{}: {}", bar.name, value.words),
             };
             if above {
-                drawing.text((0.0, y + 11.0), Anchor::Start, "quiet", &value.words, WIDE);
+                drawing.text((0.0, y + 11.0), Anchor::START, "quiet", &value.words, WIDE);
                 y += 15.0;
             } else {
-                drawing.text((WIDE, y + 10.0), Anchor::End, "", &value.words, longest + 4.0);
+                drawing.text((WIDE, y + 10.0), Anchor::END, "", &value.words, longest + 4.0);
             }
             if let Some(to) = x.place(value.value) {
                 drawing.bar((zero.min(to), y), ((to - zero).abs().max(1.0), 11.0), style, &title);
@@ -410,7 +410,7 @@ fn bars_to_the_right(drawing: &mut Drawing, top: f64, bars: &[Bar], names: &[Str
         y += 4.0;
     }
     if !what.is_empty() {
-        drawing.text((WIDE, y + 12.0), Anchor::End, "quiet", what, WIDE);
+        drawing.text((WIDE, y + 12.0), Anchor::END, "quiet", what, WIDE);
         y += 18.0;
     }
     let names: Vec<(String, usize)> = names.iter().enumerate().map(|(i, name)| (name.clone(), i)).collect();
@@ -428,9 +428,9 @@ fn parallel(
     let y = |row: usize| top + ROW * row as f64 + 20.0;
     let scales: Vec<Scale> = axes.iter().map(|(_, ends)| Scale::between(*ends, (LEFT, WIDE - 8.0))).collect();
     for (row, (name, (from, to))) in axes.iter().enumerate() {
-        drawing.text((0.0, y(row) - 2.0), Anchor::Start, "", name, LEFT - 10.0);
+        drawing.text((0.0, y(row) - 2.0), Anchor::START, "", name, LEFT - 10.0);
         let ends = format!("{} to {}", number(*from), number(*to));
-        drawing.text((0.0, y(row) + 12.0), Anchor::Start, "quiet", &ends, LEFT - 10.0);
+        drawing.text((0.0, y(row) + 12.0), Anchor::START, "quiet", &ends, LEFT - 10.0);
         drawing.line((LEFT, y(row)), (WIDE - 8.0, y(row)), "axis");
         for end in [LEFT, WIDE - 8.0] {
             drawing.line((end, y(row) - 4.0), (end, y(row) + 4.0), "axis");

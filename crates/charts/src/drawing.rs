@@ -29,22 +29,14 @@ pub(crate) const STYLE: &str = ":root{--ink:#1a1a1a;--quiet:#595959;--grid:#d9d9
 .chart .line{fill:none;stroke:var(--c);stroke-width:2}.chart .fill{fill:var(--c)}.chart .faint{fill:var(--c);fill-opacity:.4}\
 .chart .soft{fill:var(--c);fill-opacity:.16;stroke:var(--c);stroke-width:1.5}";
 
-/// Where a text stands relative to its place.
+/// Where words begin, have their middle and end, as SVG names it; words begin at their place unless told otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Anchor {
-    Start,
-    Middle,
-    End,
-}
+pub(crate) struct Anchor(&'static str);
 
 impl Anchor {
-    fn name(self) -> &'static str {
-        match self {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
-        }
-    }
+    pub(crate) const START: Anchor = Anchor("");
+    pub(crate) const MIDDLE: Anchor = Anchor(" text-anchor=\"middle\"");
+    pub(crate) const END: Anchor = Anchor(" text-anchor=\"end\"");
 }
 
 /// What stands before a name in a legend.
@@ -78,10 +70,7 @@ impl Drawing {
         }
         let title = if shown == words { String::new() } else { format!("<title>{}</title>", escaped(words)) };
         let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-        let anchor = match anchor {
-            Anchor::Start => String::new(),
-            other => format!(" text-anchor=\"{}\"", other.name()),
-        };
+        let Anchor(anchor) = anchor;
         let _ =
             writeln!(self.out, "<text x=\"{}\" y=\"{}\"{anchor}{class}>{}{title}</text>", n(x), n(y), escaped(&shown));
     }
@@ -157,7 +146,7 @@ impl Drawing {
                 }
                 Swatch::Bar => self.bar((x + 1.0, y - 9.0), (20.0, 9.0), *style, ""),
             }
-            self.text((x + swatch, y), Anchor::Start, "", &name, WIDE - swatch);
+            self.text((x + swatch, y), Anchor::START, "", &name, WIDE - swatch);
             x += wide;
         }
         y - top + 6.0

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 pub(super) use veilsum_cluster::synthetic::DEFAULT_START_SEED;
-use veilsum_cluster::{Start, synthetic};
+use veilsum_cluster::{Centres, synthetic};
 use veilsum_node::{
     agreed::{check_sites, numbered},
     cost::counted,
@@ -183,7 +183,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         Way::Dirichlet(alpha) => split::dirichlet(&found, wanted, *alpha, seed),
         Way::Observers(beta) => {
             let around = Domain::around(&rows, Scaling::None).map_err(unusable)?;
-            let places = Start::Uniform { seed }.centres(&around, wanted.max(1))?;
+            let places = Centres::uniform(&around, wanted.max(1), seed)?;
             split::observers(&rows, &Rows::new(places.as_slice().to_vec(), d)?, *beta, seed)
         }
         Way::Seen(labels) => split::lacking(&found, wanted, *labels, seed),

@@ -14,7 +14,7 @@ use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use ndarray::{Array1, Array2, ArrayView2};
 use veilsum_cluster::query::{LocalMeans, LocalSteps};
 use veilsum_cluster::{
-    Batch, Centres, Domain, OutOfBox, Packed, Precision, Prepared, Query, Rows, Scaling, Start, SumStep, kernel, words,
+    Batch, Centres, Domain, OutOfBox, Packed, Precision, Prepared, Query, Rows, Scaling, SumStep, kernel, words,
 };
 
 /// The sums of fuzzy c-means for m = 2 as one writes them with ndarray, row by row: `WS` (K x d) and `U` (K).
@@ -64,9 +64,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let domain = Domain::new(vec![0.0; d], vec![1.0; d], Scaling::Box)?;
     // Rows drawn like a start: uniform in the box.
-    let drawn: Centres = Start::Uniform { seed: 1 }.centres(&domain, n)?;
+    let drawn: Centres = Centres::uniform(&domain, n, 1)?;
     let rows = Rows::new(drawn.as_slice().to_vec(), d)?;
-    let centres = Start::Uniform { seed: 2 }.centres(&domain, k)?;
+    let centres = Centres::uniform(&domain, k, 2)?;
     let view = drawn.as_array();
 
     if let Some(threads) = arguments.next() {
@@ -164,7 +164,7 @@ fn precision(site: &Prepared, centres: &Centres) -> Result<(), Box<dyn std::erro
 
 /// As many places as clusters, and the rows around them.
 fn blobs(rows: &Rows, domain: &Domain, k: usize) -> Result<Rows, Box<dyn std::error::Error>> {
-    let places = Start::Uniform { seed: 3 }.centres(domain, k)?;
+    let places = Centres::uniform(domain, k, 3)?;
     let around = |(i, row): (usize, &[f64])| {
         row.iter().zip(places.row(i % k)).map(|(x, place)| 0.7 * place + 0.3 * x).collect::<Vec<f64>>()
     };
@@ -200,7 +200,7 @@ fn rounds(sites: [&Prepared; 2], k: usize, run: usize) -> Result<[f64; 2], Box<d
     let domain = sites[0].domain();
     let d = domain.columns();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    let mut centres = Start::Uniform { seed: 2 }.centres(domain, k)?;
+    let mut centres = Centres::uniform(domain, k, 2)?;
     let mut spent = [Duration::ZERO; 2];
     for round in 0..ROUNDS {
         let query = LocalMeans { centres: centres.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false };
@@ -310,7 +310,7 @@ fn sweep(site: &Prepared, d: usize) -> Result<(), Box<dyn std::error::Error>> {
     let steps = |k: usize| [k * d, k].map(|len| SumStep { len, fraction_bits: 38 });
     let (mut queries, mut alone, mut all_steps) = (Vec::new(), Vec::new(), Vec::new());
     for k in 2..=9 {
-        let query = Query::fuzzy_sums(Start::Uniform { seed: k as u64 }.centres(site.domain(), k)?, 2.0);
+        let query = Query::fuzzy_sums(Centres::uniform(site.domain(), k, k as u64)?, 2.0);
         alone.push((Batch::from(query.clone()), steps(k)));
         queries.push(query);
         all_steps.extend(steps(k));

@@ -16,8 +16,8 @@
 //!
 //! 1. `error`, [`random`], `data`, `scale`, `shape`, `transform`, `packed`, `start`: rows, the public box, covariances,
 //!    standardisation, the kernel's layout, first centres.
-//! 2. [`distance`], [`assign`], [`kernel`], `prepared`, [`mod@reference`]: memberships of one row, the sums fast, a site's rows and what is
-//!    kept of them between questions, the same sums plain.
+//! 2. [`distance`], [`assign`], [`kernel`], `prepared`: memberships of one row, the sums fast, a site's rows and what is
+//!    kept of them between questions.
 //! 3. `totals_check`, [`validity`], [`metrics`], [`offline`], [`synthetic`]: what is computed from totals alone, how results
 //!    are compared, seeded examples.
 //! 4. [`query`], `batch`: every question and its answer, one file for each family; several questions at once.
@@ -61,7 +61,6 @@ mod prepared;
 pub mod privacy;
 pub mod query;
 pub mod random;
-pub mod reference;
 pub mod sampling;
 mod scale;
 mod shape;
@@ -82,6 +81,5 @@ pub use packed::{Packed, Precision};
 pub use prepared::Prepared;
 pub use query::{Block, Per, Query};
 pub use scale::{Domain, OutOfBox, Scaling, unit};
-pub use start::Start;
 pub use transform::Transform;
 pub use validity::Indices;

@@ -28,3 +28,16 @@ pub(crate) fn check_weights(weights: &[f64], rows: Option<u64>, name: &str) -> R
     }
     Ok(())
 }
+
+/// Noisy sums of columns, or of squares around a point in their box, as the rows that they begin with could have given them: one row
+/// at least, and means between the ends of each column, variances between 0 and a quarter of its square.
+pub(crate) fn plausible_moments(values: &[f64], ends: &[(f64, f64)], squares: bool) -> Vec<f64> {
+    let mut values = values.to_vec();
+    let rows = values[0].round().max(1.0);
+    values[0] = rows;
+    for (value, (low, high)) in values[1..].iter_mut().zip(ends) {
+        let ends = if squares { (0.0, (high - low) * (high - low) / 4.0) } else { (*low, *high) };
+        *value = value.clamp(rows * ends.0, rows * ends.1);
+    }
+    values
+}

@@ -1,6 +1,6 @@
 //! The motivational example of Stallmann & Wilbik (2022): five clusters that no site can see alone.
 
-use veilsum_cluster::{Centres, Outcome, Prepared, Start, metrics, pooled, synthetic};
+use veilsum_cluster::{Centres, Outcome, Prepared, metrics, pooled, synthetic};
 use veilsum_testkit::data::prepare;
 
 fn sites(seed: u64) -> Vec<Prepared> {
@@ -21,15 +21,14 @@ fn off(outcome: &Outcome) -> f64 {
 }
 
 fn uniform(seed: u64, k: usize) -> Centres {
-    Start::Uniform { seed }.centres(&synthetic::five_gaussians_domain(), k).expect("start")
+    Centres::uniform(&synthetic::five_gaussians_domain(), k, seed).expect("start")
 }
 
 #[test]
 fn the_index_at_five_clusters_from_a_good_start() {
     for seed in 0..5 {
         let example = synthetic::five_gaussians(seed);
-        let start =
-            Start::Given { centres: example.truth }.centres(&synthetic::five_gaussians_domain(), 5).expect("start");
+        let start = synthetic::five_gaussians_domain().centres_to_box(&example.truth).expect("start");
         let outcome = run(&sites(seed), start, 1e-6);
         let index = outcome.indices.fuzzy_davies_bouldin;
         println!("seed {seed}: index {index:.4}, off {:.3}, rounds {}", off(&outcome), outcome.rounds);

@@ -1,7 +1,11 @@
 //! The kernel against its slow twin: ragged numbers of rows, many shapes, many m, duplicates and coincidences.
 
 use proptest::prelude::*;
-use veilsum_cluster::{Centres, Packed, Rows, kernel, reference};
+use veilsum_cluster::kernel::{FuzzySums, FuzzyValidation};
+use veilsum_cluster::{Centres, Packed, Rows, kernel};
+
+#[path = "reference.rs"]
+mod reference;
 
 /// Values on a coarse grid, so that rows often repeat and often coincide with centres.
 fn grid() -> impl Strategy<Value = f64> {

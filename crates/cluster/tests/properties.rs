@@ -1,7 +1,7 @@
 //! What must not change the result of a run: the order of rows, how they are spread over sites, where the origin is.
 
 use proptest::prelude::*;
-use veilsum_cluster::{Centres, Domain, OutOfBox, Outcome, Prepared, Rows, Scaling, Start, pooled};
+use veilsum_cluster::{Centres, Domain, OutOfBox, Outcome, Prepared, Rows, Scaling, pooled};
 use veilsum_testkit::data::{max_difference, prepare};
 
 const ROUNDS: u32 = 6;
@@ -30,7 +30,7 @@ fn case() -> impl Strategy<Value = (Vec<Vec<f64>>, Centres, f64, u64)> {
     (1usize..6, 1usize..5, m, any::<u64>()).prop_flat_map(|(d, k, m, seed)| {
         let rows = prop::collection::vec(prop::collection::vec(0.0..1.0f64, d), 20..120);
         rows.prop_map(move |rows| {
-            let start = Start::Uniform { seed }.centres(&unit_box(d), k).unwrap();
+            let start = Centres::uniform(&unit_box(d), k, seed).unwrap();
             (rows, start, m, seed)
         })
     })

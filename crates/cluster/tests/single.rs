@@ -2,7 +2,7 @@
 
 use veilsum_cluster::pooled;
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::{Centres, Domain, OutOfBox, Outcome, Precision, Prepared, Rows, Scaling, Start};
+use veilsum_cluster::{Centres, Domain, OutOfBox, Outcome, Precision, Prepared, Rows, Scaling};
 use veilsum_testkit::data::{DataSet, max_difference};
 
 use crate::plain_fcm;
@@ -57,7 +57,7 @@ fn a_run_over_iris_does_so_too() {
     let domain = iris.boxed();
     let rows = Prepared::new(&iris.rows, &domain, OutOfBox::Refuse).unwrap();
     for m in [2.0, 1.5] {
-        differs(&rows, &Start::Uniform { seed: 2 }.centres(&domain, 3).unwrap(), m, "iris");
+        differs(&rows, &Centres::uniform(&domain, 3, 2).unwrap(), m, "iris");
     }
 }
 

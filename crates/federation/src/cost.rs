@@ -1,5 +1,6 @@
 //! What a plan means in numbers: thresholds, layouts, precision and bytes, from the roster and the plan alone.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use veilsum_cluster::{Per, Recipe, method::Seeding};
 use veilsum_proto::{
@@ -22,28 +23,36 @@ use crate::{
 const FEW_BITS: i32 = 34;
 
 /// The numbers of one plan.
+#[derive(Serialize)]
 pub struct Cost {
     /// Sites on the roster.
     pub sites: usize,
     /// Shares that open a self-mask.
     pub threshold: usize,
     /// Colluding sites that the plan assumes.
+    #[serde(rename = "colluders_assumed")]
     pub colluders: usize,
     /// Colluding sites, with the coordinator, that no single site's part is shown to.
+    #[serde(rename = "colluders_withstood")]
     pub withstands: usize,
     /// Sites that a total covers at least, over all decks that a run can shrink to.
+    #[serde(rename = "total_covers_at_least")]
     pub covers: usize,
     /// Sites whose rows are in a total at least: fewer than it covers where sites are drawn.
+    #[serde(skip)]
     pub drawn: usize,
     /// Totals hold noise.
+    #[serde(skip)]
     pub noisy: bool,
     /// Rounds that one deck of the coordinator is good for.
     pub slots: usize,
     /// Bytes that one site uploads for one deck, to the coordinator.
+    #[serde(rename = "upload_bytes_per_deck")]
     pub deck_bytes: usize,
     /// Rounds that the intermediary's deck is good for.
     pub count_slots: usize,
     /// Bytes that one site uploads for it.
+    #[serde(rename = "upload_bytes_per_count_deck")]
     pub count_deck_bytes: usize,
     /// Which sites are released together, in words.
     pub blocks: String,
@@ -56,6 +65,7 @@ pub struct Cost {
 }
 
 /// One question of a run.
+#[derive(Serialize)]
 pub struct QuestionCost {
     /// Its name in logs.
     pub name: &'static str,
@@ -64,12 +74,14 @@ pub struct QuestionCost {
     /// Words of the masked vector.
     pub words: usize,
     /// Bytes that one site uploads to answer, nobody missing.
+    #[serde(rename = "upload_bytes_per_round")]
     pub round_bytes: usize,
     /// The blocks of the vector.
     pub blocks: Vec<BlockCost>,
 }
 
 /// One block of a vector.
+#[derive(Serialize)]
 pub struct BlockCost {
     /// What its entries are.
     pub name: &'static str,
@@ -78,10 +90,13 @@ pub struct BlockCost {
     /// Fractional bits.
     pub fraction_bits: i32,
     /// Largest absolute value of an entry at one site with `max_rows` rows.
+    #[serde(rename = "largest_per_site")]
     pub largest: f64,
     /// Largest error of an entry of the total by rounding to fixed point.
+    #[serde(rename = "rounding_error_of_total")]
     pub rounding: f64,
     /// Standard deviation of the noise in an entry of a total over all sites, where the plan has noise.
+    #[serde(rename = "noise_of_total")]
     pub noise: Option<f64>,
 }
 
@@ -250,33 +265,12 @@ impl Cost {
         out
     }
 
-    /// For --json.
+    /// The same for programs.
     pub fn to_json(&self) -> Value {
-        let block = |b: &BlockCost| {
-            json!({ "name": b.name, "entries": b.entries, "fraction_bits": b.fraction_bits,
-                "largest_per_site": b.largest, "rounding_error_of_total": b.rounding, "noise_of_total": b.noise })
-        };
-        let question = |q: &QuestionCost| {
-            json!({ "name": q.name, "asked_by": q.asked_by, "words": q.words, "upload_bytes_per_round": q.round_bytes,
-                "blocks": q.blocks.iter().map(block).collect::<Vec<_>>() })
-        };
-        json!({
-            "sites": self.sites,
-            "threshold": self.threshold,
-            "colluders_assumed": self.colluders,
-            "colluders_withstood": self.withstands,
-            "sites_mean": self.sites_mean(),
-            "blocks": self.blocks,
-            "first_centres": self.first_centres,
-            "total_covers_at_least": self.covers,
-            "may_be_missing": self.may_be_missing(),
-            "slots": self.slots,
-            "upload_bytes_per_deck": self.deck_bytes,
-            "count_slots": self.count_slots,
-            "upload_bytes_per_count_deck": self.count_deck_bytes,
-            "questions": self.questions.iter().map(question).collect::<Vec<_>>(),
-            "warnings": self.warnings,
-        })
+        let mut value = json!(self);
+        value["sites_mean"] = json!(self.sites_mean());
+        value["may_be_missing"] = json!(self.may_be_missing());
+        value
     }
 
     /// For a terminal.

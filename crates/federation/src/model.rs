@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Centres, Domain, Error, Outcome, Rows, Scaling, Transform, assign,
-    method::Extrapolation,
+    method::{ALGORITHMS, Belonging, Extrapolation},
     query::{Query, ShapeModel, ShapedSums, TypicalSums, Typicality},
 };
 use veilsum_proto::suite::Hash;
@@ -277,7 +277,7 @@ impl Model {
 
     /// Whether rows may belong to a noise cluster, which has no centre.
     pub fn has_noise(&self) -> bool {
-        self.method == "fcm-noise"
+        self.belonging() == Belonging::Typical(Typicality::Noise)
     }
 
     /// The model, ready to be used on rows.
@@ -295,8 +295,8 @@ impl Model {
             return Ok(Assignment { model: self, rule });
         }
         let method = &self.method;
-        let (lacking, advice) = match method.as_str() {
-            "gk" | "gmm" => (
+        let (lacking, advice) = match self.belonging() {
+            Belonging::Mixture | Belonging::GustafsonKessel => (
                 "covariances",
                 "models of earlier versions, and of very many clusters and columns, keep none: make the run again, or take `shapes` of \
                  its result.json",
@@ -307,6 +307,11 @@ impl Model {
         Err(Failure::input(what, advice))
     }
 
+    /// The rule of its method; a method that this version does not know has that of fuzzy c-means.
+    fn belonging(&self) -> Belonging {
+        ALGORITHMS.iter().find(|about| about.name == self.method).map_or(Belonging::Fuzzy, |about| about.belonging)
+    }
+
     /// What memberships follow from; `None` where the model has not kept it.
     fn rule(&self) -> Result<Option<Rule>, String> {
         let public = self.domain()?;
@@ -315,13 +320,9 @@ impl Model {
             Some(standardisation) => standardisation.domain(&public).map_err(|e| format!("standardisation: {e}"))?,
         };
         let (centres, m, method) = (self.centres()?, self.m, self.method.as_str());
-        let mixture = method == "gmm";
-        let shaped = mixture || method == "gk";
-        let typicality = match method {
-            "fcm-noise" => Some(Typicality::Noise),
-            "pcm" => Some(Typicality::Possibilistic),
-            _ => None,
-        };
+        let mixture = self.belonging() == Belonging::Mixture;
+        let shaped = mixture || self.belonging() == Belonging::GustafsonKessel;
+        let typicality = if let Belonging::Typical(typicality) = self.belonging() { Some(typicality) } else { None };
         if self.covariances_working.is_some() && !shaped
             || self.weights.is_some() && !(mixture && self.covariances_working.is_some())
             || self.distance.is_some() && typicality.is_none()

@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use chacha20::ChaCha20Rng;
 use rand_core::SeedableRng;
-use veilsum_cluster::{Centres, Domain, Packed, Rows, Scaling, Start, kernel};
+use veilsum_cluster::{Centres, Domain, Packed, Rows, Scaling, kernel};
 use veilsum_node::clock::CpuTime;
 use veilsum_proto::{
     identity::Identity,
@@ -114,7 +114,7 @@ fn random() -> ChaCha20Rng {
 /// As many points as are asked for, uniform in the box.
 fn start(seed: u64, points: usize) -> Centres {
     let domain = Domain::new(vec![0.0; COLUMNS], vec![1.0; COLUMNS], Scaling::Box).expect("a box");
-    Start::Uniform { seed }.centres(&domain, points).expect("points")
+    Centres::uniform(&domain, points, seed).expect("points")
 }
 
 fn rows() -> Rows {

@@ -23,7 +23,7 @@ use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use super::update::{Fit, Round, Walls, moved};
 use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, Moments, tamed};
 use crate::shape::{add_square, extents, stretched, triangle};
-use crate::totals_check::{SLACK, check_values, check_weights};
+use crate::totals_check::{SLACK, check_values, check_weights, plausible_moments};
 use crate::{Centres, Domain, Error, Query};
 
 /// The smallest variance of [`ShapedSums`](crate::query::ShapedSums), which a description does not use.
@@ -197,17 +197,9 @@ impl Describing {
         let around = self.fit.centres.row(0);
         let products = self.phase == Phase::Spread && correlates(&self.domain);
         check_values(values, if products { 1 + d + triangle(d) + 1 } else { 1 + d })?;
-        let mut values = values.to_vec();
-        let rows = values[0].round().max(1.0);
-        values[0] = rows;
-        for column in 0..d {
-            let (low, high) = self.domain.working_interval(column);
-            let ends = match self.phase == Phase::Spread && !products {
-                true => (0.0, (high - low) * (high - low) / 4.0),
-                false => (low, high),
-            };
-            values[1 + column] = values[1 + column].clamp(rows * ends.0, rows * ends.1);
-        }
+        let ends: Vec<(f64, f64)> = (0..d).map(|column| self.domain.working_interval(column)).collect();
+        let mut values = plausible_moments(values, &ends, self.phase == Phase::Spread && !products);
+        let rows = values[0];
         if products {
             let by = extents(&self.domain);
             let off = |column: usize| (values[1 + column] / rows - around[column]) / by[column];

@@ -48,10 +48,8 @@
 
 use super::rounds::{Averaging, Weights};
 use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
-use super::update::{Fit, Trail, Walls, clear};
 use crate::distance::usable_fuzzifier;
 use crate::query::{LocalFuzzy, LocalSteps, Pull};
-use crate::totals_check::{check_values, check_weights};
 use crate::{Centres, Error, Query};
 
 /// Weighted mean of local centres by index.
@@ -105,32 +103,7 @@ impl Spec for Average1Spec {
 
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error> {
         check(self.m, self.local)?;
-        Ok(Box::new(Average1 { spec: *self, trail: Trail::new(at.start, self.epsilon, self.max_rounds)? }))
-    }
-}
-
-#[derive(Debug, Clone)]
-struct Average1 {
-    spec: Average1Spec,
-    trail: Trail,
-}
-
-impl Iteration for Average1 {
-    fn ask(&self) -> Query {
-        self.spec.asks(&self.trail.fit.centres).swap_remove(0)
-    }
-
-    /// Eq. 7.
-    fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
-        let (k, d) = (self.trail.fit.centres.k(), self.trail.fit.centres.columns());
-        check_values(values, k * (d + 1))?;
-        let (weights, sums) = values.split_at(k);
-        check_weights(weights, rows, "W")?;
-        self.trail.step(sums, &clear(weights), weights, walls)
-    }
-
-    fn fit(&self) -> Fit {
-        self.trail.fit.clone()
+        Averaging::begin(self, at, Weights::Memberships, self.epsilon)
     }
 }
 

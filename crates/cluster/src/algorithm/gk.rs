@@ -16,7 +16,7 @@
 //! Validity indices are in plain distances, as for every other method.
 
 use super::shaped::{Limits, Shaped, first};
-use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
+use super::spec::{Beginning, Belonging, Iteration, Named, Options, Spec, Traits};
 use crate::distance::usable_fuzzifier;
 use crate::query::ShapeModel;
 use crate::{Centres, Error, Query};
@@ -37,6 +37,7 @@ pub struct GkSpec {
 impl Named for GkSpec {
     const NAME: &'static str = "gk";
     const ALIASES: &'static [&'static str] = &["gustafson-kessel"];
+    const BELONGING: Belonging = Belonging::GustafsonKessel;
     const HELP: &'static str = "Fuzzy covariances of Gustafson and Kessel";
 
     fn usual(options: &Options) -> Self {

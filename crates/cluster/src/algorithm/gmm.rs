@@ -21,7 +21,7 @@
 //! what a mixture finds.
 
 use super::shaped::{Limits, Shaped, first};
-use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
+use super::spec::{Beginning, Belonging, Iteration, Named, Options, Spec, Traits};
 use crate::query::ShapeModel;
 use crate::{Centres, Error, Query};
 
@@ -48,6 +48,7 @@ pub(super) fn even(k: usize) -> ShapeModel {
 
 impl Named for GmmSpec {
     const NAME: &'static str = "gmm";
+    const BELONGING: Belonging = Belonging::Mixture;
     const HELP: &'static str = "Gaussian mixture";
 
     fn usual(options: &Options) -> Self {

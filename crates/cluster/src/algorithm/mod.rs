@@ -20,7 +20,7 @@ mod update;
 use serde::{Deserialize, Serialize};
 
 pub use description::Description;
-pub use spec::{Beginning, Iteration, Named, Options, Spec, Traits};
+pub use spec::{Beginning, Belonging, Iteration, Named, Options, Spec, Traits};
 pub use update::{Fit, Pulled, Round, Shapes, Walls};
 pub(crate) use update::{check_rounds, confined};
 
@@ -36,6 +36,8 @@ pub struct About {
     pub aliases: &'static [&'static str],
     /// One line for people.
     pub help: &'static str,
+    /// Which rule says where a row belongs in its models.
+    pub belonging: Belonging,
     /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
     pub usual: fn(&Options) -> Algorithm,
     /// Forms that between them go through all its code, for data in the unit square: every test of methods drives them.
@@ -120,6 +122,7 @@ where
         name: S::NAME,
         aliases: S::ALIASES,
         help: S::HELP,
+        belonging: S::BELONGING,
         usual: |options| S::usual(options).into(),
         forms: || S::forms().into_iter().map(Algorithm::from).collect(),
     }

@@ -1,7 +1,7 @@
 //! What the methods that average groups have in common: `mean = sum / weight`, and the stop rule.
 
 use super::spec::{Beginning, Iteration, Spec};
-use super::update::{Fit, Trail, Walls};
+use super::update::{Fit, Trail, Walls, clear};
 use crate::totals_check::{check_values, check_weights};
 use crate::{Centres, Error, Query};
 
@@ -12,6 +12,8 @@ pub(super) enum Weights {
     Rows,
     /// Local centres, of which a site has K.
     LocalCentres,
+    /// Sums of memberships, which add up to N at most; there is no block of distances.
+    Memberships,
 }
 
 /// Rounds of `mean = sum / weight`, each one question.
@@ -26,16 +28,19 @@ impl Rounds {
         Ok(Self { trail: Trail::new(start, epsilon, max_rounds)?, weights })
     }
 
-    /// Takes the totals of a round, in the blocks of `LocalMeans` and of `LocalFuzzy` with `Pull::Nearest`. True when the rounds
+    /// Takes the totals of a round, in the blocks of `LocalMeans` and of `LocalFuzzy`. True when the rounds
     /// are over. After an error nothing has changed.
     pub(super) fn take(&mut self, values: &[f64], rows: Option<u64>, walls: &Walls) -> Result<bool, Error> {
         let (k, d) = (self.trail.fit.centres.k(), self.trail.fit.centres.columns());
-        check_values(values, k * (d + 1) + 1)?;
+        check_values(values, k * (d + 1) + usize::from(self.weights != Weights::Memberships))?;
         let (weights, rest) = values.split_at(k);
         let (sums, distance) = rest.split_at(k * d);
-        check_weights(weights, rows.filter(|_| self.weights == Weights::Rows), "weights")?;
-        if distance[0] < 0.0 {
+        check_weights(weights, rows.filter(|_| self.weights != Weights::LocalCentres), "weights")?;
+        if distance.iter().any(|distance| *distance < 0.0) {
             return Err(Error::implausible("the sum of squared distances is negative"));
+        }
+        if self.weights == Weights::Memberships {
+            return self.trail.step(sums, &clear(weights), weights, walls);
         }
         // Whole numbers, up to the rounding of totals. A cluster that nothing counts at keeps its centre.
         let clear: Vec<f64> = weights.iter().map(|weight| if *weight > 0.5 { *weight } else { 0.0 }).collect();

@@ -1,7 +1,7 @@
 //! What every algorithm says of itself, and the iteration that it begins.
 
 use super::update::{Fit, Walls};
-use crate::query::{LocalSteps, Typical};
+use crate::query::{LocalSteps, Typical, Typicality};
 use crate::{Centres, Domain, Error, Query};
 
 /// What is known of an algorithm before its parameters are.
@@ -12,6 +12,8 @@ pub trait Named: Sized {
     const ALIASES: &'static [&'static str] = &[];
     /// One line for people.
     const HELP: &'static str;
+    /// Which rule says where a row belongs.
+    const BELONGING: Belonging = Belonging::Fuzzy;
     /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
     fn usual(options: &Options) -> Self;
     /// Forms that between them go through all its code, for data in the unit square.
@@ -70,6 +72,19 @@ pub trait Spec {
     /// # Errors
     /// [`Error`] naming the parameter that is outside its domain, for any first centres.
     fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, Error>;
+}
+
+/// Which rule says where a row belongs in a model of an algorithm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Belonging {
+    /// The memberships of fuzzy c-means.
+    Fuzzy,
+    /// Shares of Gaussian densities.
+    Mixture,
+    /// Memberships by each cluster's own distances.
+    GustafsonKessel,
+    /// Memberships that rows far from every centre have little of.
+    Typical(Typicality),
 }
 
 /// What others need to know of an algorithm with its parameters: the check of a plan, what a site answers, reports.

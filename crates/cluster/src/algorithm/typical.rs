@@ -17,7 +17,7 @@
 //! Validity indices and the objective are those of fuzzy c-means at the final centres, in which every row counts.
 
 use super::fcm::Updates;
-use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
+use super::spec::{Beginning, Belonging, Iteration, Named, Options, Spec, Traits};
 use crate::distance::usable_fuzzifier;
 use crate::query::{Typical, TypicalSums, Typicality};
 use crate::{Centres, Error, Query};
@@ -53,6 +53,7 @@ macro_rules! typical {
     ($spec:ident, $name:literal, $help:literal, $typicality:expr, $rows:literal) => {
         impl Named for $spec {
             const NAME: &'static str = $name;
+            const BELONGING: Belonging = Belonging::Typical($typicality);
             const HELP: &'static str = $help;
 
             fn usual(options: &Options) -> Self {

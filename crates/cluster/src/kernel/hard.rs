@@ -4,15 +4,13 @@
 //! result does not depend on the number of threads. Squared distances must stay in the range of `f64`; where they do not,
 //! centres may tie. Among equals the lowest index counts.
 
-use fearless_simd::{Simd, dispatch};
-use rayon::prelude::*;
-
 use super::level::level;
-use super::plan::{BLOCK, CHUNK, Chunk, Plan};
+use super::plan::{BLOCK, Chunk, Plan};
 use super::sums::{Form, Sums};
 use super::tiles::distances;
 use crate::packed::{LANES, Lanes};
 use crate::{Centres, Error, Packed};
+use fearless_simd::{Simd, dispatch};
 
 /// Sums of the rows that are nearest to each centre, working units.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,15 +21,6 @@ pub struct HardSums {
     pub sums: Vec<f64>,
     /// `sum ||x - c_k||^2` over the rows of the group, K.
     pub squares: Vec<f64>,
-}
-
-/// The nearest centre of a row.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Nearest {
-    /// Its index; among equals the lowest.
-    pub index: u32,
-    /// Squared distance to it.
-    pub square: f64,
 }
 
 /// Rows, sums and scatter by nearest centre.
@@ -94,31 +83,6 @@ pub(crate) fn over_nearest<'f>(
     }))
 }
 
-/// The nearest centre of every row (n), in their order.
-///
-/// # Errors
-/// [`Error::ColumnMismatch`].
-pub fn nearest(rows: &Packed, centres: &Centres) -> Result<Vec<Nearest>, Error> {
-    let level = level();
-    let plan = Plan::new(rows, centres, 2.0)?;
-    let chunks: Vec<Chunk<'_>> = Chunk::whole(rows).split(CHUNK, plan.d).collect();
-    let parts: Vec<Vec<Nearest>> =
-        chunks.par_iter().map(|chunk| dispatch!(level, simd => chunk_nearest(simd, &plan, *chunk))).collect();
-    Ok(parts.concat())
-}
-
-#[inline(always)]
-fn chunk_nearest<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>) -> Vec<Nearest> {
-    let mut all = Vec::with_capacity(chunk.valid);
-    each_block(simd, plan, chunk, |block, best, index| {
-        all.extend((0..block.valid).map(|point| {
-            let (group, lane) = (point / LANES, point % LANES);
-            Nearest { index: index[group].0[lane] as u32, square: best[group].0[lane] }
-        }));
-    });
-    all
-}
-
 /// Calls `take` for each block with the smallest squared distance of every point and its centre's index (as a number, so
 /// that both fill equal vectors).
 #[inline(always)]
@@ -175,13 +139,9 @@ mod tests {
             let centres = Centres::new(k, d, random(k, d, &mut stream)).unwrap();
             let packed = Packed::new(&rows);
             let found = hard_sums(&packed, &centres).unwrap();
-            let each = nearest(&packed, &centres).unwrap();
-            prop_assert_eq!(each.len(), n);
             let (mut counts, mut sums, mut squares) = (vec![0.0; k], vec![0.0; k * d], vec![0.0; k]);
-            for (row, near) in rows.iter().zip(&each) {
+            for row in &rows {
                 let (own, square) = distance::nearest(row, centres.rows());
-                prop_assert_eq!(near.index as usize, own);
-                prop_assert!((near.square - square).abs() <= 1e-14 * (1.0 + square));
                 counts[own] += 1.0;
                 squares[own] += square;
                 sums[own * d..][..d].iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
@@ -196,23 +156,22 @@ mod tests {
     fn ties_go_to_the_lowest_index() {
         let packed = Packed::new(&Rows::new(vec![0.5, 0.25, 2.0, 0.75], 1).unwrap());
         let centres = Centres::from_rows(&[vec![9.0], vec![0.0], vec![1.0], vec![1.0]]).unwrap();
-        let index = |near: &Nearest| near.index;
-        assert_eq!(nearest(&packed, &centres).unwrap().iter().map(index).collect::<Vec<_>>(), [1, 1, 2, 2]);
+        assert_eq!(hard_sums(&packed, &centres).unwrap().counts, [0.0, 2.0, 2.0, 0.0]);
         assert!(hard_sums(&packed, &Centres::from_rows(&[vec![0.0; 2]]).unwrap()).is_err());
     }
 
     #[test]
     fn many_chunks_do_not_depend_on_threads() {
         let mut stream = Stream::new(5, b"veilsum test stream     ");
-        let n = 3 * CHUNK * LANES + 13;
+        let n = 3 * super::super::CHUNK_ROWS + 13;
         let packed = Packed::new(&Rows::new(random(n, 3, &mut stream), 3).unwrap());
         let centres = Centres::new(4, 3, random(4, 3, &mut stream)).unwrap();
         let run = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| (hard_sums(&packed, &centres).unwrap(), nearest(&packed, &centres).unwrap()))
+            pool.install(|| hard_sums(&packed, &centres).unwrap())
         };
         let one = run(1);
-        assert_eq!(one.0.counts.iter().sum::<f64>(), n as f64);
+        assert_eq!(one.counts.iter().sum::<f64>(), n as f64);
         assert!([2, 3].into_iter().all(|threads| run(threads) == one));
     }
 }

@@ -35,7 +35,7 @@ use crate::{Centres, Error, Packed};
 
 pub(crate) use bounds::Bounds;
 pub(crate) use hard::{Assigned, over_nearest};
-pub use hard::{HardSums, Nearest, hard_sums, nearest};
+pub use hard::{HardSums, hard_sums};
 pub use level::Vectors;
 use level::level;
 pub use shift::membership_shift;

@@ -4,6 +4,9 @@ use fearless_simd::Level;
 use proptest::prelude::*;
 
 use super::*;
+#[path = "../../tests/reference.rs"]
+mod reference;
+
 use crate::{Domain, OutOfBox, Precision, Prepared, Rows, Scaling, distance};
 
 /// The levels of this processor that promise equal bits.
@@ -144,7 +147,7 @@ proptest! {
                 prop_assert_eq!(words_of(level, &plan, &single, steps), words_of(level, &plan, &double, steps));
             }
         }
-        prop_assert_eq!(nearest(&single, &centres).unwrap(), nearest(&double, &centres).unwrap());
+        prop_assert_eq!(hard_sums(&single, &centres).unwrap(), hard_sums(&double, &centres).unwrap());
         prop_assert_eq!(single.nearest(&centres).unwrap(), double.nearest(&centres).unwrap());
         let other = Centres::new(k, d, draw(k)).unwrap();
         let shift = |rows| membership_shift(rows, &centres, &other, m).unwrap().to_bits();
@@ -200,10 +203,12 @@ fn many_chunks_add_up_in_order() {
     };
     let one = run(1);
     assert!([2, 3, 8].into_iter().all(|threads| run(threads) == one));
-    let plain = crate::reference::fuzzy_sums(&rows, &centres, 2.0);
+    let plain = reference::fuzzy_sums(&rows, &centres, 2.0);
     for (a, b) in fuzzy_sums(&packed, &centres, 2.0).unwrap().weighted_sums.iter().zip(&plain.weighted_sums) {
         assert!((a / b - 1.0).abs() < 1e-12);
     }
+    let (fast, plain) = (fuzzy_validation(&packed, &centres, 2.0), reference::fuzzy_validation(&rows, &centres, 2.0));
+    assert!((fast.unwrap().objective / plain.objective - 1.0).abs() < 1e-12);
 }
 
 /// Prints the time of each level; run by hand.

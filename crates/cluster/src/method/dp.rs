@@ -18,7 +18,7 @@ use crate::distance::usable_fuzzifier;
 use crate::privacy::{Extent, Levels, MOST_ROWS_OF_A_PERSON, Unit};
 use crate::query::{Shifts, Typical};
 use crate::totals_check::check_values;
-use crate::{Centres, Domain, Error, Query, Start, distance};
+use crate::{Centres, Domain, Error, Query, distance};
 
 impl Recipe {
     /// Whether it can be run and accounted for under its noise, where it has any ([NOI-5]).
@@ -200,13 +200,13 @@ const DRAWS: u64 = 200;
 pub(super) fn spread(domain: &Domain, k: usize, seed: u64) -> Result<Centres, Error> {
     let mut best: Option<(f64, Centres)> = None;
     for draw in 0..DRAWS {
-        let centres = Start::Uniform { seed: seed.wrapping_add(draw << 32) }.centres(domain, k)?;
+        let centres = Centres::uniform(domain, k, seed.wrapping_add(draw << 32))?;
         let least = least_distance(&centres, domain);
         if best.as_ref().is_none_or(|(known, _)| least > *known) {
             best = Some((least, centres));
         }
     }
-    best.map_or_else(|| Start::Uniform { seed }.centres(domain, k), |(_, centres)| Ok(centres))
+    best.map_or_else(|| Centres::uniform(domain, k, seed), |(_, centres)| Ok(centres))
 }
 
 pub(super) fn least_distance(centres: &Centres, domain: &Domain) -> f64 {
@@ -332,7 +332,7 @@ mod tests {
         for k in 1..6 {
             let found = spread(&domain, k, 7).unwrap();
             assert!(found == spread(&domain, k, 7).unwrap() && found != spread(&domain, k, 8).unwrap());
-            let plain = Start::Uniform { seed: 7 }.centres(&domain, k).unwrap();
+            let plain = Centres::uniform(&domain, k, 7).unwrap();
             assert!(least_distance(&found, &domain) >= least_distance(&plain, &domain));
             assert!(least_distance(&found, &domain) > 0.5 / (1.0 + (k as f64).sqrt()), "{k}: {found:?}");
         }

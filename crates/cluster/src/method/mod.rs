@@ -27,8 +27,7 @@ use crate::validity::Verdict;
 use crate::{Batch, Centres, Error, Totals, Transform};
 
 pub use crate::algorithm::{
-    ALGORITHMS, About, Algorithm, Description, Fit, Iteration, Options, Pulled, Round, Shapes, Walls, fcm, ffcf, ffcm,
-    fkm, gk, gmm, kmeans,
+    ALGORITHMS, About, Algorithm, Belonging, Description, Fit, Iteration, Options, Pulled, Round, Shapes, Walls,
 };
 pub use crate::query::Stage;
 pub use crate::scale::inside;

@@ -14,7 +14,7 @@ use crate::query::{
     Contingency, FuzzyValidation, Histogram, LocalMeans, ShapedShifts, Shifts, Silhouette, Stage, Validation,
 };
 use crate::scale::inside;
-use crate::{Batch, Centres, Domain, Error, Query, Start, Transform};
+use crate::{Batch, Centres, Domain, Error, Query, Transform};
 
 /// A spread below this part of the box scales nothing, so no factor is larger than its reciprocal over the box.
 const MAX_SCALE: f64 = 1e9;
@@ -401,16 +401,16 @@ impl Recipe {
         if let Seeding::Candidates(params) = &self.seeding {
             let levels = self.levels(domain)?;
             let count = params.count(self.most_points()) as usize;
-            let candidates = Start::Uniform { seed: 0 }.centres(domain, count)?;
+            let candidates = Centres::uniform(domain, count, 0)?;
             all.push(Query::from(MARGINS).into());
             all.push(Candidates::sums(candidates, 0, levels.as_ref()).into());
         }
         let mut queries: Vec<Query> = Vec::new();
         let mut judging = Vec::new();
         for (number, k) in self.clusters.each().flat_map(|k| (0..self.restarts).map(move |_| k)).enumerate() {
-            let start = Start::Uniform { seed: number as u64 }.centres(domain, k as usize)?;
+            let start = Centres::uniform(domain, k as usize, number as u64)?;
             let anchors = match self.algorithm.traits().anchors(self.clusters.max) {
-                Some(most) => Start::Uniform { seed: 0 }.centres(domain, most as usize)?,
+                Some(most) => Centres::uniform(domain, most as usize, 0)?,
                 None => start.clone(),
             };
             let query = match self.noisy(start.clone(), domain)? {

@@ -191,7 +191,7 @@ impl Recipe {
         self.check_noise(domain)?;
         self.check_description()?;
         // The parameters of the algorithm itself: its constructor says what is wrong, for any first centres.
-        let probe = |k: u32| crate::Start::Uniform { seed: 0 }.centres(domain, k as usize);
+        let probe = |k: u32| Centres::uniform(domain, k as usize, 0);
         // Covariances are limited by the largest K; in few columns, as the smallest K has shown by then.
         let largest = self.algorithm.traits().has_covariances().then_some(max);
         for k in std::iter::once(min.min(8)).chain(largest) {

@@ -14,7 +14,7 @@ use crate::privacy::settled;
 use crate::query::{Contingency, LocalChoice, Silhouette, Stage};
 use crate::totals_check::check_values;
 use crate::validity::{self, Geometry, Verdict};
-use crate::{Batch, Centres, Domain, Error, Query, Start, Totals, Transform};
+use crate::{Batch, Centres, Domain, Error, Query, Totals, Transform};
 
 /// One K and restart.
 #[derive(Clone)]
@@ -263,7 +263,7 @@ impl Run {
                 if self.recipe.noise.is_some() {
                     return Ok((seed, spread(&self.domain, k as usize, seed)?));
                 }
-                (seed, Start::Uniform { seed }.centres(&self.domain, k as usize)?)
+                (seed, Centres::uniform(&self.domain, k as usize, seed)?)
             }
             Seeding::Given { centres } => {
                 let centres = match &self.transform {

@@ -10,7 +10,7 @@ use super::local::LocalSteps;
 use crate::distance::usable_fuzzifier;
 use crate::kernel::{Form, Sums};
 use crate::validity::fuzzy_davies_bouldin;
-use crate::{Centres, Domain, Error, Prepared, Start, kernel};
+use crate::{Centres, Domain, Error, Prepared, kernel};
 
 /// The largest K that a site tries alone; bounds its time.
 const MAX_LOCAL_K: u32 = 64;
@@ -50,7 +50,7 @@ impl LocalChoice {
         let mut best = (f64::INFINITY, f64::INFINITY);
         for start in 0..self.starts {
             let seed = self.seed.wrapping_add(u64::from(start));
-            let centres = self.settle(rows, Start::Uniform { seed }.centres(rows.domain(), k)?)?;
+            let centres = self.settle(rows, Centres::uniform(rows.domain(), k, seed)?)?;
             let sums = kernel::fuzzy_validation(rows.packed(), &centres, self.m)?;
             if sums.objective < best.0 {
                 let n = rows.len() as f64;

@@ -2,7 +2,7 @@
 
 use ndarray::Array2;
 
-use veilsum_cluster::method::ffcf::merge_all;
+use veilsum_cluster::algorithm::ffcf::merge_all;
 use veilsum_cluster::offline::features::{Feature, Radius, Rules, features, merge_pass};
 use veilsum_cluster::offline::wfcm;
 use veilsum_cluster::query::FeatureParams;

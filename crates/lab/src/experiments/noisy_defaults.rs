@@ -26,7 +26,7 @@ fn algorithm(hard: bool, epsilon: f64, max_rounds: u32) -> Algorithm {
 /// What the method makes small, over all rows.
 fn objective(rows: &Packed, centres: &Centres, hard: bool) -> Result<f64, ExperimentError> {
     Ok(match hard {
-        true => kernel::nearest(rows, centres)?.iter().map(|own| own.square).sum(),
+        true => kernel::hard_sums(rows, centres)?.squares.iter().sum(),
         false => kernel::fuzzy_sums(rows, centres, 2.0)?.objective,
     })
 }

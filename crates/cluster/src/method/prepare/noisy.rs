@@ -4,7 +4,7 @@ use super::{Phase, Preparing, Scale};
 use crate::Error;
 use crate::algorithm::describe::counted;
 use crate::shape::triangle;
-use crate::totals_check::check_values;
+use crate::totals_check::{check_values, plausible_moments};
 
 impl Preparing {
     /// Under noise, the totals that rows could have given and that are nearest to these: no count is negative, all brackets of whole
@@ -17,21 +17,12 @@ impl Preparing {
             check_values(values, self.brackets().len() * each)?;
             return Ok(counted(values, each));
         }
-        let (products, squares) =
-            (matches!(self.phase, Phase::Squares(_)) && whitens, matches!(self.phase, Phase::Squares(_)));
+        let squares = matches!(self.phase, Phase::Squares(_));
+        let products = squares && whitens;
         check_values(values, if products { 1 + d + triangle(d) + 1 } else { 1 + d })?;
-        let mut values = values.to_vec();
-        let rows = values[0].round().max(1.0);
-        values[0] = rows;
-        for column in 0..d {
-            let (low, high) = (self.transform.lower[column], self.transform.upper[column]);
-            let ends = match squares && !products {
-                true => (0.0, (high - low) * (high - low) / 4.0),
-                false => (low, high),
-            };
-            values[1 + column] = values[1 + column].clamp(rows * ends.0, rows * ends.1);
-        }
-        Ok(values)
+        let ends: Vec<(f64, f64)> =
+            self.transform.lower.iter().copied().zip(self.transform.upper.iter().copied()).collect();
+        Ok(plausible_moments(values, &ends, squares && !products))
     }
 
     /// Under noise, clips rows where hardly any lie.

@@ -2,8 +2,7 @@
 //!
 //! It shares no code with the kernel. Squared distances must stay in the range of `f64`.
 
-use crate::kernel::{FuzzySums, FuzzyValidation};
-use crate::{Centres, Rows};
+use super::{Centres, FuzzySums, FuzzyValidation, Rows};
 
 /// `u_k = d_k^(-2/(m-1)) / sum_l d_l^(-2/(m-1))` from squared distances; 1/z for z centres at distance 0.
 fn memberships(squares: &[f64], m: f64) -> Vec<f64> {
@@ -20,7 +19,7 @@ fn squares(row: &[f64], centres: &Centres) -> Vec<f64> {
 }
 
 /// What [`kernel::fuzzy_sums`](crate::kernel::fuzzy_sums) computes: `WS` (K x d), `U` (K), `J`. Columns must match.
-pub fn fuzzy_sums(rows: &Rows, centres: &Centres, m: f64) -> FuzzySums {
+pub(super) fn fuzzy_sums(rows: &Rows, centres: &Centres, m: f64) -> FuzzySums {
     let (k, d) = (centres.k(), centres.columns());
     let mut sums = FuzzySums { weighted_sums: vec![0.0; k * d], weights: vec![0.0; k], objective: 0.0 };
     for row in rows {
@@ -38,7 +37,7 @@ pub fn fuzzy_sums(rows: &Rows, centres: &Centres, m: f64) -> FuzzySums {
 }
 
 /// What [`kernel::fuzzy_validation`](crate::kernel::fuzzy_validation) computes: `D` (K), `A` (K), `J`. Columns must match.
-pub fn fuzzy_validation(rows: &Rows, centres: &Centres, m: f64) -> FuzzyValidation {
+pub(super) fn fuzzy_validation(rows: &Rows, centres: &Centres, m: f64) -> FuzzyValidation {
     let k = centres.k();
     let mut sums = FuzzyValidation { distances: vec![0.0; k], memberships: vec![0.0; k], objective: 0.0 };
     for row in rows {
