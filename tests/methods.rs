@@ -126,7 +126,7 @@ fn masked_is_plain_for_every_method() {
 
 #[test]
 fn what_does_not_depend_on_the_sites_is_what_pooled_rows_give() {
-    for algorithm in algorithms().into_iter().filter(Algorithm::is_exact) {
+    for algorithm in algorithms().into_iter().filter(|algorithm| algorithm.traits().is_exact) {
         let what = format!("{algorithm:?}");
         let work = work(algorithm);
         let sites = prepared(&work);
