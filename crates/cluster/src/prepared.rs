@@ -284,7 +284,7 @@ impl Prepared {
             Some(mut bounds) => bounds.move_to(rows, centres).map(|()| bounds),
             None => Bounds::new(rows, centres),
         };
-        let found = found.map_err(Error::from).and_then(|mut bounds| Ok((answer(&mut bounds)?, bounds)));
+        let found = found.and_then(|mut bounds| Ok((answer(&mut bounds)?, bounds)));
         let mut kept = locked(&self.kept);
         let (found, bounds) = match found {
             Ok((Some(found), bounds)) => (Ok(Some(found)), Some(bounds)),

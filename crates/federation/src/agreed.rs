@@ -80,7 +80,7 @@ impl Federation {
     /// # Errors
     /// A [`Failure`] where the method part cannot be used.
     pub fn form(&self) -> Result<SumBounds, Failure> {
-        Ok(SumBounds::of(&self.work, &self.terms, self.roster.sites.len())?)
+        SumBounds::of(&self.work, &self.terms, self.roster.sites.len())
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn answer_together<'f>(
 ) -> Result<Vec<Sums<'f>>, Error> {
     let Some(first) = questions.first() else { return Ok(Vec::new()) };
     let sets: Vec<&Centres> = questions.iter().map(|question| &question.centres).collect();
-    Ok(kernel::fuzzy_forms(rows.packed(), &sets, first.m, forms)?)
+    kernel::fuzzy_forms(rows.packed(), &sets, first.m, forms)
 }
 
 impl Family for FuzzySums {
@@ -53,7 +53,7 @@ impl Family for FuzzySums {
     }
 
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
-        Ok(kernel::fuzzy_form(rows.packed(), &self.centres, self.m, form)?)
+        kernel::fuzzy_form(rows.packed(), &self.centres, self.m, form)
     }
 
     fn shows_rows(&self) -> Option<ShowsRows> {
@@ -84,7 +84,7 @@ impl Family for FuzzyValidation {
     }
 
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
-        Ok(kernel::validation_form(rows.packed(), &self.centres, self.m, form)?)
+        kernel::validation_form(rows.packed(), &self.centres, self.m, form)
     }
 
     fn shows_rows(&self) -> Option<ShowsRows> {

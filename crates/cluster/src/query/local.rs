@@ -267,7 +267,7 @@ impl LocalMeans {
             row.add_to(sums, k + row.own * d);
             sums.add(k * (d + 1), row.square);
         };
-        Ok(kernel::over_nearest(rows, &self.centres, form, k * (d + 1) + 1, add)?)
+        kernel::over_nearest(rows, &self.centres, form, k * (d + 1) + 1, add)
     }
 
     /// Groups of the last step.

@@ -95,7 +95,7 @@ impl Family for Validation {
     }
 
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
-        Ok(kernel::validity_sums(rows.packed(), &self.centres, self.m, self.vectors, form)?)
+        kernel::validity_sums(rows.packed(), &self.centres, self.m, self.vectors, form)
     }
 
     /// Own rows are those of one centre, so that one entry of a block by cluster moves; memberships and their powers add up to 1 at most.
