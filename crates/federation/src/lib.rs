@@ -15,6 +15,10 @@
 //!    leave, does the site's own copy of the method ask it, does the question belong to the plan and come in its turn;
 //! 7. [`cost`], [`forecast`]: what a whole plan costs in bytes, and what it gives away;
 //! 8. `testing` (with the feature of that name): plans for tests.
+//!
+//! # In short
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod admission;
 pub mod agreed;

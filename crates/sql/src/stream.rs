@@ -2,10 +2,7 @@
 
 use veilsum_answerer::{Hello, Refusal, RefusalCode};
 
-use crate::{
-    session::{Session, Trouble},
-    source::Source,
-};
+use crate::{session::Session, source::Source};
 
 /// The first bytes of every binary COPY; flags and the length of an extension follow, 4 bytes each.
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
@@ -91,20 +88,20 @@ fn int(bytes: &[u8]) -> i32 {
 /// Hands on all rows, original units with indicators 0 and 1, [`BATCH`] at a time; the number of rows.
 ///
 /// # Errors
-/// [`Trouble`], also that of `take`.
+/// [`Refusal`], also that of `take`.
 pub(crate) fn read(
     source: &Source,
     hello: &Hello,
     session: &mut Session,
     take: &mut dyn FnMut(Vec<f64>) -> Result<(), Refusal>,
-) -> Result<u64, Trouble> {
+) -> Result<u64, Refusal> {
     let categories = hello.categorical.iter().map(|column| column.categories.len()).collect();
     let numbers = hello.columns.len();
     let mut parser =
         Parser { rest: Vec::new(), begun: false, over: false, numbers, categories, values: Vec::new(), rows: 0, take };
     session.copy(&source.copy(), |bytes| parser.push(bytes))?;
     if !parser.over {
-        return Err(Trouble::Gone("the stream of rows broke off".into()));
+        return Err(session.gone("the stream of rows broke off"));
     }
     let rest = std::mem::take(&mut parser.values);
     if !rest.is_empty() {
