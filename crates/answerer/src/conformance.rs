@@ -25,8 +25,6 @@ use crate::{
 const POWERS: u64 = 4;
 /// And by so much more of the block's bound, 2^-`ROW_BITS`, for each row: what the kernel's own powers may be off.
 const ROW_BITS: i32 = 47;
-/// The name of the example's rows in a database, for the documentation.
-pub const TABLE: &str = "veilsum_example";
 
 /// One line of the table of results.
 #[derive(Clone, Debug, PartialEq)]

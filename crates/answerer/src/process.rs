@@ -84,12 +84,6 @@ pub struct Launch {
     pub log: Log,
 }
 
-impl std::fmt::Debug for Launch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Launch").field("program", &self.program()).field("limit", &self.limit).finish_non_exhaustive()
-    }
-}
-
 impl Launch {
     /// The first word of the command.
     pub fn program(&self) -> String {

@@ -5,7 +5,7 @@ use std::{pin::pin, time::Duration};
 
 use futures_util::TryStreamExt;
 use tokio::{runtime::Runtime, sync::watch, time::timeout};
-use tokio_postgres::{Client, Row, Statement, error::SqlState};
+use tokio_postgres::{Client, Row, Statement, binary_copy::BinaryCopyOutStream, error::SqlState, types::Type};
 use veilsum_answerer::{Refusal, RefusalCode};
 
 use crate::{config::Connection, tls::Tls};
@@ -89,26 +89,29 @@ impl Session {
         self.safely(async |client| client.prepare(sql).await)
     }
 
-    /// The bytes of a binary COPY; where `take` refuses, the rest is read and thrown away.
+    /// The rows of a binary COPY of so many doubles; where `take` refuses one, the rest is read and thrown away.
     pub(crate) fn copy(
         &mut self,
         sql: &str,
-        mut take: impl FnMut(&[u8]) -> Result<(), Refusal>,
+        columns: usize,
+        mut take: impl FnMut(&[f64]) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
         let mut refused = None;
         let copied = self.safely(async |client| {
-            let mut stream = pin!(client.copy_out(sql).await?);
-            while let Some(bytes) = stream.try_next().await? {
+            let types = vec![Type::FLOAT8; columns];
+            let mut rows = pin!(BinaryCopyOutStream::new(client.copy_out(sql).await?, &types));
+            let mut values = vec![0.0; columns];
+            while let Some(row) = rows.try_next().await? {
+                for (at, value) in values.iter_mut().enumerate() {
+                    *value = row.try_get(at)?;
+                }
                 if refused.is_none() {
-                    refused = take(&bytes).err();
+                    refused = take(&values).err();
                 }
             }
             Ok(())
         });
-        match refused {
-            Some(refusal) => Err(refusal),
-            None => copied,
-        }
+        refused.map_or(copied, Err)
     }
 
     /// In a savepoint: a statement that fails does not end the transaction, and with it the snapshot.
