@@ -1,21 +1,19 @@
 //! The test that an answerer keeps to the contract: generated questions of every kind that it lists, on rows that both sides have,
 //! word for word against this project's own kernel; and lines that the contract does not have.
 
-use std::collections::BTreeSet;
-
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform,
     query::{
-        Bracket, FuzzyValidation, Histogram, LocalFuzzy, LocalMeans, LocalSteps, Margins, Moments, Pull, ShapeModel,
-        ShapedShifts, ShapedSums, Shifts, Silhouette, TypicalSums, Typicality, Validation,
+        Bracket, FuzzySums, FuzzyValidation, Histogram, LocalFuzzy, LocalMeans, LocalSteps, Margins, Moments, Pull,
+        ShapeModel, ShapedShifts, ShapedSums, Shifts, Silhouette, TypicalSums, Typicality, Validation,
     },
     random::Stream,
 };
 
 use crate::{
     contract::{
-        Ask, AskedBlock, Categorical, Column, FromAnswerer, FromSite, Hello, OTHER, PROTOCOL, Ready, RefusalCode,
-        blocks_of, kind_of,
+        Ask, Categorical, Column, FromAnswerer, FromSite, Hello, KINDS, OTHER, PROTOCOL, Ready, RefusalCode, blocks_of,
+        kind_of,
     },
     fault::Fault,
     held::{Held, line},
@@ -27,8 +25,6 @@ use crate::{
 const POWERS: u64 = 4;
 /// And by so much more of the block's bound, 2^-`ROW_BITS`, for each row: what the kernel's own powers may be off.
 const ROW_BITS: i32 = 47;
-/// The name of the example's rows in a database, for the documentation.
-pub const TABLE: &str = "veilsum_example";
 
 /// One line of the table of results.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,38 +96,33 @@ pub fn rows_of<'a>(cells: impl IntoIterator<Item = Vec<&'a str>>) -> Result<Rows
         let place = categories.iter().position(|category| category == name).ok_or_else(wrong)?;
         values.extend((0..categories.len()).map(|at| f64::from(u8::from(at == place))));
     }
-    Rows::new(values, hello.columns.len() + categories.len()).map_err(|e| e.to_string())
+    Rows::new(values, hello.columns.len() + categories.len()).map_err(said)
 }
 
 /// Tries an answerer that has these rows of the example's columns: numbers, then an indicator for every category, n x 6.
 pub fn check(launch: &Launch, rows: &Rows) -> Vec<Tried> {
-    let mut tried = Vec::new();
-    for (scaling, name) in [(Scaling::Box, "box"), (Scaling::None, "none"), (Scaling::Direction, "direction")] {
-        let hello = hello(scaling, OutOfBox::Refuse);
-        match conversation(launch, &hello, rows) {
-            Ok(lines) => {
-                tried.extend(lines.into_iter().map(|one| Tried { what: format!("{name}: {}", one.what), ..one }))
-            }
-            Err(why) => tried.push(Tried { what: format!("{name}: begins"), result: Err(why) }),
-        }
+    let exact = |scaling| Ok((hello(scaling, OutOfBox::Refuse), rows.clone()));
+    let plans = [
+        ("box", exact(Scaling::Box)),
+        ("none", exact(Scaling::None)),
+        ("direction", exact(Scaling::Direction)),
+        ("noise", noisy(rows, false)),
+        ("noise, other", noisy(rows, true)),
+    ];
+    let mut all = Vec::new();
+    for (name, plan) in plans {
+        let lines = plan.and_then(|(hello, rows)| conversation(launch, &hello, &rows));
+        let lines = lines.unwrap_or_else(|why| vec![tried("begins", Err(why))]);
+        all.extend(lines.into_iter().map(|one| Tried { what: format!("{name}: {}", one.what), ..one }));
     }
-    for (name, other) in [("noise", false), ("noise, other", true)] {
-        let lines = noisy(rows, other).and_then(|(hello, rows)| conversation(launch, &hello, &rows));
-        match lines {
-            Ok(lines) => {
-                tried.extend(lines.into_iter().map(|one| Tried { what: format!("{name}: {}", one.what), ..one }))
-            }
-            Err(why) => tried.push(Tried { what: format!("{name}: begins"), result: Err(why) }),
-        }
-    }
-    for (what, result) in [
-        ("fingerprint: another order", other_order(launch)),
-        ("fingerprint: in a box that clips", in_the_box(launch, rows)),
-    ] {
-        tried.push(Tried { what: what.into(), result });
-    }
-    tried.extend(strange(launch));
-    tried
+    all.push(tried("fingerprint: another order", other_order(launch)));
+    all.push(tried("fingerprint: in a box that clips", in_the_box(launch, rows)));
+    all.extend(strange(launch));
+    all
+}
+
+fn tried(what: impl Into<String>, result: Result<String, String>) -> Tried {
+    Tried { what: what.into(), result }
 }
 
 /// A plan with noise whose list of categories lacks one, and the rows as they count there: those that have it are left out, or are `other`
@@ -146,14 +137,14 @@ fn noisy(rows: &Rows, other: bool) -> Result<(Hello, Rows), String> {
     let columns = hello.columns.len() + hello.categorical[0].categories.len();
     let counts = |row: &&[f64]| other || row.last() == Some(&0.0);
     let values = rows.iter().filter(counts).flat_map(|row| row[..columns].to_vec()).collect();
-    Ok((hello, Rows::new(values, columns).map_err(|e| e.to_string())?))
+    Ok((hello, Rows::new(values, columns).map_err(said)?))
 }
 
 /// What is said of the rows at once; nothing where this is not offered.
 fn ready(launch: &Launch, hello: Hello) -> Result<Option<Ready>, String> {
     match Held::start(launch.clone(), hello) {
-        Err(Fault::Refused { refusal, .. }) if refusal.code == RefusalCode::Kind => Ok(None),
-        begun => begun.map(|held| Some(held.ready().clone())).map_err(|e| say(&e)),
+        Err(Fault::Refused(_, refusal)) if refusal.code == RefusalCode::Kind => Ok(None),
+        begun => begun.map(|held| Some(held.ready().clone())).map_err(said),
     }
 }
 
@@ -170,10 +161,10 @@ fn other_order(launch: &Launch) -> Result<String, String> {
     let mut back = other.columns;
     let numbers = back.len() - 1;
     back[..numbers].reverse();
-    match () {
-        () if other.rows != first.rows => Err("the fingerprint of the rows depends on the order in `hello`".into()),
-        () if back != first.columns => Err("a column's fingerprint depends on the order in `hello`".into()),
-        () => Ok("the same".into()),
+    match back == first.columns {
+        _ if other.rows != first.rows => Err("the fingerprint of the rows depends on the order in `hello`".into()),
+        false => Err("a column's fingerprint depends on the order in `hello`".into()),
+        true => Ok("the same".into()),
     }
 }
 
@@ -194,78 +185,58 @@ fn in_the_box(launch: &Launch, rows: &Rows) -> Result<String, String> {
     Ok("the same".into())
 }
 
-fn say(fault: &Fault) -> String {
-    fault.to_string()
+fn said(what: impl std::fmt::Display) -> String {
+    what.to_string()
 }
 
 /// All questions of one scaling.
 fn conversation(launch: &Launch, hello: &Hello, rows: &Rows) -> Result<Vec<Tried>, String> {
-    let domain = hello.domain().map_err(|e| e.to_string())?;
-    let prepared = Prepared::new(rows, &domain, hello.out_of_box).map_err(|e| e.to_string())?;
+    let domain = hello.domain().map_err(said)?;
+    let prepared = Prepared::new(rows, &domain, hello.out_of_box).map_err(said)?;
     let mut held = match Held::start(launch.clone(), hello.clone()) {
         // An answerer need not offer everything, if it says so.
-        Err(Fault::Refused { refusal, .. }) if refusal.code == RefusalCode::Kind => {
-            let result = Ok(format!("not offered: {}", refusal.message));
-            return Ok(vec![Tried { what: "begins".into(), result }]);
+        Err(Fault::Refused(_, refusal)) if refusal.code == RefusalCode::Kind => {
+            return Ok(vec![tried("begins", Ok(format!("not offered: {}", refusal.message)))]);
         }
-        begun => begun.map_err(|e| say(&e))?,
+        begun => begun.map_err(said)?,
     };
     let ready = held.ready().clone();
-    let mut tried = Vec::new();
+    let lists = |kind: &str| ready.kinds.iter().any(|listed| listed == kind);
     let same = if ready.rows == rows.len() as u64 {
         Ok(format!("{} {}", ready.name, ready.version))
     } else {
         Err("it has another number of rows than the file".to_owned())
     };
-    tried.push(Tried { what: "rows".into(), result: same });
-    let unknown: Vec<&String> =
-        ready.kinds.iter().filter(|kind| !crate::contract::KINDS.contains(&kind.as_str())).collect();
+    let mut all = vec![tried("rows", same)];
+    let unknown: Vec<&String> = ready.kinds.iter().filter(|kind| !KINDS.contains(&kind.as_str())).collect();
     if !unknown.is_empty() {
-        tried.push(Tried {
-            what: "kinds".into(),
-            result: Err(format!("it lists kinds that there are not: {unknown:?}")),
-        });
+        all.push(tried("kinds", Err(format!("it lists kinds that there are not: {unknown:?}"))));
     }
     let questions = questions(&domain, rows, &prepared);
+    let answered = |batch: &Batch| batch.queries.iter().all(|query| lists(kind_of(query)));
     for kind in &ready.kinds {
-        let of: Vec<&(Batch, i32)> =
-            questions.iter().filter(|(batch, _)| batch.queries.iter().any(|query| kind_of(query) == kind)).collect();
-        let answered =
-            |batch: &Batch| batch.queries.iter().all(|query| ready.kinds.iter().any(|k| k == kind_of(query)));
-        let (mut words, mut worst, mut failed, mut asked) = (0usize, 0u64, None, 0);
-        for (batch, fine) in of.into_iter().filter(|(batch, _)| answered(batch)) {
-            asked += 1;
-            match compare(&mut held, &domain, &prepared, batch, *fine) {
-                Ok((compared, difference)) => {
-                    words += compared;
-                    worst = worst.max(difference);
-                }
-                Err(why) => {
-                    failed = Some(why);
-                    break;
-                }
+        let about = |batch: &Batch| batch.queries.iter().any(|query| kind_of(query) == kind);
+        let of = questions.iter().filter(|(batch, _)| about(batch) && answered(batch));
+        let compared: Result<Vec<(usize, u64)>, String> =
+            of.map(|(batch, fine)| compare(&mut held, &domain, &prepared, batch, *fine)).collect();
+        let result = compared.map(|compared| {
+            let (asked, words) = (compared.len(), compared.iter().map(|(words, _)| words).sum::<usize>());
+            match compared.iter().map(|(_, apart)| *apart).max() {
+                None => "not tried: no question of this kind is generated".to_owned(),
+                Some(0) => format!("{asked} questions, {words} words, all the same"),
+                Some(worst) => format!("{asked} questions, {words} words, {worst} steps apart at most"),
             }
-        }
-        let result = match (failed, asked) {
-            (Some(why), _) => Err(why),
-            (None, 0) => Ok("not tried: no question of this kind is generated".to_owned()),
-            (None, _) if worst == 0 => Ok(format!("{asked} questions, {words} words, all the same")),
-            (None, _) => Ok(format!("{asked} questions, {words} words, {worst} steps apart at most")),
-        };
-        tried.push(Tried { what: kind.clone(), result });
-    }
-    let missing = ["fuzzy_sums"].iter().find(|kind| !ready.kinds.iter().any(|k| k == *kind));
-    if let Some(kind) = missing {
-        tried.push(Tried {
-            what: "kinds".into(),
-            result: Ok(format!("{kind} is not among them: few plans can be answered")),
         });
+        all.push(tried(kind, result));
     }
-    let ended = held.end();
-    let result =
-        if ended == Some(0) { Ok("exit code 0".into()) } else { Err(format!("it does not exit with 0 ({ended:?})")) };
-    tried.push(Tried { what: "end".into(), result });
-    Ok(tried)
+    if !lists("fuzzy_sums") {
+        all.push(tried("kinds", Ok("fuzzy_sums is not among them: few plans can be answered".to_owned())));
+    }
+    all.push(match held.end() {
+        Some(0) => tried("end", Ok("exit code 0".into())),
+        ended => tried("end", Err(format!("it does not exit with 0 ({ended:?})"))),
+    });
+    Ok(all)
 }
 
 /// Number of words, and how far they are apart at most.
@@ -276,13 +247,13 @@ fn compare(
     batch: &Batch,
     fine: i32,
 ) -> Result<(usize, u64), String> {
-    let layout = batch.layout(domain).map_err(|e| e.to_string())?;
+    let layout = batch.layout(domain).map_err(said)?;
     // Steps as a plan would have them: 2^-fine of a row's bound.
     let steps: Vec<(usize, i32)> =
         layout.iter().map(|block| (block.len, fine - block.bound.max(1e-300).log2().ceil() as i32)).collect();
-    let blocks = blocks_of(batch, domain, &steps, rows.len() as u64).map_err(|e| e.to_string())?;
+    let blocks = blocks_of(batch, domain, &steps, rows.len() as u64).map_err(said)?;
     let expected = rows::words(batch, rows, &blocks).map_err(|e| e.message)?;
-    let words = held.words(batch, &steps).map_err(|e| say(&e))?;
+    let words = held.words(batch, &steps).map_err(said)?;
     let powers = batch.queries.iter().any(uses_powers);
     let apart = POWERS + (rows.len() as f64 * f64::from(fine - ROW_BITS).exp2()) as u64;
     let mut worst = 0;
@@ -306,12 +277,10 @@ fn compare(
 
 fn uses_powers(query: &Query) -> bool {
     match query {
-        Query::FuzzySums(q) => q.m != 2.0,
-        Query::FuzzyValidation(q) => q.m != 2.0,
-        Query::Validation(q) => q.m != 2.0,
-        Query::LocalFuzzy(_) | Query::Shifts(_) | Query::TypicalSums(_) => true,
-        Query::ShapedSums(_) | Query::ShapedShifts(_) => true,
-        _ => false,
+        Query::FuzzySums(FuzzySums { m, .. })
+        | Query::FuzzyValidation(FuzzyValidation { m, .. })
+        | Query::Validation(Validation { m, .. }) => *m != 2.0,
+        other => ["local_fuzzy", "shifts", "typical_sums", "shaped_sums", "shaped_shifts"].contains(&other.kind()),
     }
 }
 
@@ -452,10 +421,8 @@ fn strange(launch: &Launch) -> Vec<Tried> {
     let column = line(&FromSite::Hello(other));
     let centres = Centres::new(1, 6, vec![0.1; 6]).ok();
     let question = centres.map(|centres| Batch::from(Query::fuzzy_sums(centres, 2.0)));
-    let ask = |blocks: Vec<AskedBlock>| {
-        question.clone().map(|question| line(&FromSite::Ask(Ask { id: 9, question, blocks })))
-    };
-    let early = ask(vec![]).unwrap_or_default();
+    let ask = |question| line(&FromSite::Ask(Ask { id: 9, question, blocks: vec![] }));
+    let early = question.map(ask).unwrap_or_default();
     let unknown =
         br#"{"type":"ask","id":4,"question":{"transform":null,"queries":[{"no_such_question":{}}]},"blocks":[]}"#
             .to_vec();
@@ -470,25 +437,20 @@ fn strange(launch: &Launch) -> Vec<Tried> {
         ("an unknown question", vec![good.clone(), unknown], Protocol),
         ("blocks that are not the question's", vec![good.clone(), early], Protocol),
     ];
-    let mut tried: Vec<Tried> = cases
-        .into_iter()
-        .map(|(what, lines, code)| Tried { what: format!("strange: {what}"), result: refused(launch, &lines, code) })
-        .collect();
-    tried.push(Tried { what: "strange: its input ends".into(), result: ends(launch, &good) });
-    tried
+    let one = |(what, lines, code)| tried(format!("strange: {what}"), refused(launch, lines, code));
+    let ends = tried("strange: its input ends", ends(launch, &good));
+    cases.iter().map(|(what, lines, code)| one((what, lines, *code))).chain([ends]).collect()
 }
 
 /// Whether the last of these lines is refused with this code, and the conversation goes on.
 fn refused(launch: &Launch, lines: &[Vec<u8>], code: RefusalCode) -> Result<String, String> {
-    let mut process = Process::start(launch).map_err(|e| say(&e))?;
-    let mut codes = BTreeSet::new();
+    let mut process = Process::start(launch).map_err(said)?;
+    let mut right = false;
     for (at, line) in lines.iter().enumerate() {
         process.say(line.clone());
-        let heard = process.hear(1 << 20, launch.start).map_err(|e| say(&e))?;
+        let heard = process.hear(1 << 20, launch.start).map_err(said)?;
         match serde_json::from_slice(&heard) {
-            Ok(FromAnswerer::Error(refusal)) if at + 1 == lines.len() => {
-                codes.insert(refusal.code == code);
-            }
+            Ok(FromAnswerer::Error(refusal)) if at + 1 == lines.len() => right = refusal.code == code,
             Ok(FromAnswerer::Error(refusal)) => return Err(format!("it refuses too early: {}", refusal.message)),
             Ok(FromAnswerer::Ready(_)) if at + 1 < lines.len() => {}
             Ok(_) => return Err("it does not refuse".into()),
@@ -497,7 +459,7 @@ fn refused(launch: &Launch, lines: &[Vec<u8>], code: RefusalCode) -> Result<Stri
     }
     process.say(line(&FromSite::End));
     match process.end() {
-        Some(0) if codes.contains(&true) => Ok("refused".into()),
+        Some(0) if right => Ok("refused".into()),
         Some(0) => Ok(format!("refused, with another code than {code:?}")),
         _ => Err("it does not end in good order after that".into()),
     }
@@ -505,14 +467,16 @@ fn refused(launch: &Launch, lines: &[Vec<u8>], code: RefusalCode) -> Result<Stri
 
 /// Whether it ends when nobody speaks to it any more.
 fn ends(launch: &Launch, hello: &[u8]) -> Result<String, String> {
-    let mut process = Process::start(launch).map_err(|e| say(&e))?;
+    let mut process = Process::start(launch).map_err(said)?;
     process.say(hello.to_vec());
-    process.hear(1 << 20, launch.start).map_err(|e| say(&e))?;
+    process.hear(1 << 20, launch.start).map_err(said)?;
     process.end().map(|code| format!("exit code {code}")).ok_or_else(|| "it goes on for more than 5 s".into())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -526,7 +490,7 @@ mod tests {
             questions.iter().for_each(|(batch, _)| assert_eq!(batch.check(&domain), Ok(()), "{batch:?}"));
             let kinds: BTreeSet<&str> =
                 questions.iter().flat_map(|(batch, _)| batch.queries.iter().map(kind_of)).collect();
-            for kind in rows::ADDITIVE {
+            for kind in rows::additive() {
                 assert!(kinds.contains(kind), "{kind}");
             }
         }

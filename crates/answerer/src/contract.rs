@@ -243,23 +243,16 @@ impl Serialize for Word {
 
 impl<'de> Deserialize<'de> for Word {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Read;
-        impl de::Visitor<'_> for Read {
-            type Value = Word;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a whole number of 64 bits, or a string of its digits")
-            }
-            fn visit_i64<E: de::Error>(self, v: i64) -> Result<Word, E> {
-                Ok(Word(v))
-            }
-            fn visit_u64<E: de::Error>(self, v: u64) -> Result<Word, E> {
-                i64::try_from(v).map(Word).map_err(|_| E::custom("a word is beyond 64 bits"))
-            }
-            fn visit_str<E: de::Error>(self, v: &str) -> Result<Word, E> {
-                v.parse().map(Word).map_err(|_| E::custom("a word is a string that is no whole number of 64 bits"))
-            }
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Form<'a> {
+            Number(i64),
+            Digits(#[serde(borrow)] std::borrow::Cow<'a, str>),
         }
-        deserializer.deserialize_any(Read)
+        match Form::deserialize(deserializer)? {
+            Form::Number(word) => Ok(Word(word)),
+            Form::Digits(digits) => digits.parse().map(Word).map_err(de::Error::custom),
+        }
     }
 }
 

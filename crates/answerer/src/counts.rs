@@ -1,6 +1,6 @@
 //! Words that count rows: none is negative, and together they are the rows, so a wrong answer often shows by itself.
 
-use veilsum_cluster::{Batch, Query};
+use veilsum_cluster::{Batch, Domain, Query};
 
 use crate::contract::{AskedBlock, kind_of};
 
@@ -34,41 +34,21 @@ fn sums_of(query: &Query, blocks: &[AskedBlock]) -> Vec<(usize, Sum)> {
     }
 }
 
-/// Blocks of each query of a batch, one query after the other.
-fn by_query<'a>(
-    batch: &'a Batch,
-    domain: &veilsum_cluster::Domain,
-    blocks: &'a [AskedBlock],
-) -> Vec<(&'a Query, &'a [AskedBlock])> {
-    let mut rest = blocks;
-    // A batch whose layout is not to be had was refused before it was asked.
-    let Ok(domain) = batch.domain(domain) else { return Vec::new() };
-    let of = |query: &'a Query| {
-        let (own, next) = rest.split_at(query.layout(&domain).len().min(rest.len()));
-        rest = next;
-        (query, own)
-    };
-    batch.queries.iter().map(of).collect()
-}
-
 /// The name of the first block whose counts of `rows` rows do not add up.
-pub fn wrong(
-    batch: &Batch,
-    domain: &veilsum_cluster::Domain,
-    blocks: &[AskedBlock],
-    rows: u64,
-    words: &[i64],
-) -> Option<String> {
-    let mut rest = words;
-    for (query, own) in by_query(batch, domain, blocks) {
+pub fn wrong(batch: &Batch, domain: &Domain, blocks: &[AskedBlock], rows: u64, words: &[i64]) -> Option<String> {
+    // A batch whose layout is not to be had was refused before it was asked.
+    let domain = batch.domain(domain).ok()?;
+    let (mut blocks, mut words) = (blocks, words);
+    for query in &batch.queries {
+        let (own, more) = blocks.split_at(query.layout(&domain).len().min(blocks.len()));
+        blocks = more;
         let sums = sums_of(query, own);
         for (at, block) in own.iter().enumerate() {
-            let (these, next) = rest.split_at(block.len.min(rest.len()));
-            rest = next;
-            for (_, sum) in sums.iter().filter(|(place, _)| *place == at) {
-                if !adds_up(*sum, block.fraction_bits, rows, these) {
-                    return Some(block.name.clone());
-                }
+            let (these, next) = words.split_at(block.len.min(words.len()));
+            words = next;
+            let off = |(place, sum): &(usize, Sum)| *place == at && !adds_up(*sum, block.fraction_bits, rows, these);
+            if sums.iter().any(off) {
+                return Some(block.name.clone());
             }
         }
     }

@@ -35,7 +35,7 @@ impl Held {
     /// # Errors
     /// [`Fault`].
     pub fn start(launch: Launch, hello: Hello) -> Result<Self, Fault> {
-        let domain = hello.domain().map_err(|e| Fault::Question { what: e.to_string() })?;
+        let domain = hello.domain().map_err(|e| Fault::Question(e.to_string()))?;
         let (process, ready) = begin(&launch, &hello)?;
         let held = Self { launch, hello, domain, ready, process: Some(process), next: 1 };
         match held.unusable() {
@@ -49,7 +49,8 @@ impl Held {
         let all = self.ready.unusable();
         let rows = if all == 1 { "one row".into() } else { format!("{all} rows") };
         let reasons: Vec<String> = self.ready.bad.iter().map(|(why, n)| format!("{} ({n})", tame(why))).collect();
-        (all > 0).then(|| Fault::BadRows { program: self.launch.program(), rows, reasons: reasons.join(", ") })
+        let what = format!("{rows} that cannot be used: {}", reasons.join(", "));
+        (all > 0).then(|| Fault::BadRows(self.launch.program(), what))
     }
 
     /// What it is and holds.
@@ -73,7 +74,7 @@ impl Held {
             return Ok(());
         }
         let kinds = missing.into_iter().collect::<Vec<_>>().join(", ");
-        Err(Fault::Kinds { program: self.launch.program(), kinds })
+        Err(Fault::Kinds(self.launch.program(), kinds))
     }
 
     /// The words of its rows for this question: as many as `steps` say in all, each block with its fraction bits. A process that
@@ -82,9 +83,9 @@ impl Held {
     /// # Errors
     /// [`Fault`].
     pub fn words(&mut self, batch: &Batch, steps: &[(usize, i32)]) -> Result<Vec<i64>, Fault> {
-        let question = |what: String| Fault::Question { what };
         self.covers(batch.queries.iter().map(kind_of))?;
-        let blocks = blocks_of(batch, &self.domain, steps, self.ready.rows).map_err(|e| question(e.to_string()))?;
+        let blocks =
+            blocks_of(batch, &self.domain, steps, self.ready.rows).map_err(|e| Fault::Question(e.to_string()))?;
         match self.once(batch, &blocks) {
             Err(fault) if fault.is_passing() => {
                 (self.launch.log)(&format!("{fault}; it is started again and asked once more"));
@@ -103,83 +104,76 @@ impl Held {
             self.process = Some(process);
         }
         let program = self.launch.program();
-        let contract = |what: String| Fault::Contract { program: program.clone(), what };
-        let Some(process) = &mut self.process else { return Err(contract("it is not there".into())) };
+        let contract = |what: &str| Fault::Contract(program.clone(), what.into());
+        let Some(process) = &mut self.process else { return Err(contract("it is not there")) };
         if process.unasked() {
-            return Err(contract("it says something that nobody asked for".into()));
+            return Err(contract("it says something that nobody asked for"));
         }
         let id = self.next;
         self.next += 1;
         let ask = Ask { id, question: batch.clone(), blocks: blocks.to_vec() };
         process.say(line(&FromSite::Ask(ask)));
         let words: usize = blocks.iter().map(|block| block.len).sum();
-        let answer = match said(&program, &process.hear(FRAME + words.saturating_mul(WORD_BYTES), self.launch.limit)?)?
-        {
-            FromAnswerer::Answer(answer) => answer,
-            FromAnswerer::Error(refusal) => {
-                if refusal.id.is_some_and(|of| of != id) {
-                    return Err(contract("it refuses another question than it was asked".into()));
-                }
-                return Err(refused(program, refusal));
+        let most = FRAME + words.saturating_mul(WORD_BYTES);
+        match said(&program, &process.hear(most, self.launch.limit)?)? {
+            FromAnswerer::Answer(answer) if answer.id == id => self.check(batch, blocks, words, answer),
+            FromAnswerer::Answer(_) => Err(contract("it answers another question than it was asked")),
+            FromAnswerer::Error(refusal) if refusal.id.is_some_and(|of| of != id) => {
+                Err(contract("it refuses another question than it was asked"))
             }
-            FromAnswerer::Ready(_) => return Err(contract("`ready` comes once".into())),
-        };
-        self.check(batch, blocks, id, answer)
+            FromAnswerer::Error(refusal) => Err(refused(program, refusal)),
+            FromAnswerer::Ready(_) => Err(contract("`ready` comes once")),
+        }
     }
 
-    /// Whether this is an answer to this question that the rows of `ready` can have.
-    fn check(&self, batch: &Batch, blocks: &[AskedBlock], id: u64, answer: Answer) -> Result<Vec<i64>, Fault> {
-        let program = self.launch.program();
-        let wrong = |what: String| Fault::Wrong { program: program.clone(), what };
-        if answer.id != id {
-            let what = "it answers another question than it was asked".into();
-            return Err(Fault::Contract { program, what });
-        }
+    /// Whether this is an answer to this question, of so many words, that the rows of `ready` can have.
+    fn check(&self, batch: &Batch, blocks: &[AskedBlock], len: usize, answer: Answer) -> Result<Vec<i64>, Fault> {
+        let changed = |what: &str| Err(Fault::Changed(self.launch.program(), what.into()));
+        let wrong = |what: String| Err(Fault::Wrong(self.launch.program(), what));
         if answer.rows != self.ready.rows {
-            return Err(Fault::Changed { program, what: "there is another number of them".into() });
+            return changed("there is another number of them");
         }
         if answer.fingerprint != self.ready.fingerprint.rows {
-            return Err(Fault::Changed { program, what: "their fingerprint is another one".into() });
+            return changed("their fingerprint is another one");
         }
         if answer.bad != self.ready.unusable() {
-            return Err(Fault::Changed { program, what: "another number of them cannot be used now".into() });
+            return changed("another number of them cannot be used now");
         }
-        let expected: usize = blocks.iter().map(|block| block.len).sum();
-        if answer.words.len() != expected {
-            return Err(wrong(format!("it has {} words, and the question has {expected}", answer.words.len())));
+        if answer.words.len() != len {
+            return wrong(format!("it has {} words, and the question has {len}", answer.words.len()));
         }
         let words: Vec<i64> = answer.words.iter().map(|word| word.0).collect();
-        let mut rest = words.as_slice();
+        let mut rest = words.iter();
         for block in blocks {
-            let (own, next) = rest.split_at(block.len);
-            if own.iter().any(|word| word.unsigned_abs() > block.limit) {
-                return Err(wrong(format!(
+            if rest.by_ref().take(block.len).any(|word| word.unsigned_abs() > block.limit) {
+                return wrong(format!(
                     "an entry of {:?} is larger than rows inside the plan's box can make it",
                     block.name
-                )));
+                ));
             }
-            rest = next;
         }
         match counts::wrong(batch, &self.domain, blocks, self.ready.rows, &words) {
-            Some(block) => Err(wrong(format!("the counts of {block:?} do not add up to the rows"))),
+            Some(block) => wrong(format!("the counts of {block:?} do not add up to the rows")),
             None => Ok(words),
         }
     }
 
     fn same_rows(&self, ready: &Ready) -> Result<(), Fault> {
-        let changed = |what: &str| Err(Fault::Changed { program: self.launch.program(), what: what.into() });
-        match ready {
-            _ if ready.rows != self.ready.rows => changed("there is another number of them after it was started again"),
-            _ if ready.fingerprint != self.ready.fingerprint => {
-                changed("their fingerprint is another one after it was started again")
-            }
-            _ if ready.bad != self.ready.bad => changed("others cannot be used after it was started again"),
-            _ => Ok(()),
-        }
+        let what = match ready {
+            _ if ready.rows != self.ready.rows => "there is another number of them",
+            _ if ready.fingerprint != self.ready.fingerprint => "their fingerprint is another one",
+            _ if ready.bad != self.ready.bad => "others cannot be used",
+            _ => return Ok(()),
+        };
+        Err(Fault::Changed(self.launch.program(), format!("{what} after it was started again")))
     }
 
-    /// Says goodbye; the exit code where the process ended by itself.
+    /// Says goodbye, as it does when it is dropped; the exit code where the process ended by itself.
     pub fn end(mut self) -> Option<i32> {
+        self.goodbye()
+    }
+
+    fn goodbye(&mut self) -> Option<i32> {
         let process = self.process.take()?;
         process.say(line(&FromSite::End));
         process.end()
@@ -188,35 +182,32 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if let Some(process) = self.process.take() {
-            process.say(line(&FromSite::End));
-            process.end();
-        }
+        self.goodbye();
     }
 }
 
 /// Starts a process and greets it.
 fn begin(launch: &Launch, hello: &Hello) -> Result<(Process, Ready), Fault> {
     let program = launch.program();
-    let contract = |what: &str| Fault::Contract { program: program.clone(), what: what.to_owned() };
+    let contract = |what: &str| Err(Fault::Contract(program.clone(), what.into()));
     let mut process = Process::start(launch)?;
     process.say(line(&FromSite::Hello(hello.clone())));
     let ready = match said(&program, &process.hear(FRAME, launch.start)?)? {
         FromAnswerer::Ready(ready) => ready,
         FromAnswerer::Error(refusal) => return Err(refused(program, refusal)),
-        FromAnswerer::Answer(_) => return Err(contract("it answers before it was asked")),
+        FromAnswerer::Answer(_) => return contract("it answers before it was asked"),
     };
     let columns = hello.names().count();
     if ready.protocol != PROTOCOL {
         let what = format!("it speaks version {} of the contract, and this is version {PROTOCOL}", ready.protocol);
-        return Err(contract(&what));
+        return contract(&what);
     }
     if !ready.fingerprint.is_well_formed(columns) {
-        return Err(contract("its fingerprint is not 16 to 128 hexadecimal digits for the rows and for every column"));
+        return contract("its fingerprint is not 16 to 128 hexadecimal digits for the rows and for every column");
     }
     let long = [&ready.name, &ready.version].into_iter().chain(ready.bad.keys()).any(|text| text.len() > MAX_TEXT);
     if long || ready.bad.len() > MAX_REASONS || ready.bad.values().any(|n| *n == 0) {
-        return Err(contract("its name, its version or its reasons for bad rows are too long, or a reason has no row"));
+        return contract("its name, its version or its reasons for bad rows are too long, or a reason has no row");
     }
     Ok((process, ready))
 }
@@ -229,15 +220,12 @@ pub(crate) fn line(what: &impl Serialize) -> Vec<u8> {
 
 fn said(program: &str, line: &[u8]) -> Result<FromAnswerer, Fault> {
     // The parser's own words would quote the line, which may hold anything.
-    serde_json::from_slice(line).map_err(|e| Fault::Contract {
-        program: program.to_owned(),
-        what: format!("a line is no object of the contract (at byte {} of it)", e.column()),
+    serde_json::from_slice(line).map_err(|e| {
+        let what = format!("a line is no object of the contract (at byte {} of it)", e.column());
+        Fault::Contract(program.to_owned(), what)
     })
 }
 
 fn refused(program: String, refusal: Refusal) -> Fault {
-    Fault::Refused {
-        program,
-        refusal: Refusal { message: tame(&refusal.message), next: tame(&refusal.next), ..refusal },
-    }
+    Fault::Refused(program, Refusal { message: tame(&refusal.message), next: tame(&refusal.next), ..refusal })
 }

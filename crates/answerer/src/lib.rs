@@ -11,6 +11,10 @@
 //! 5. [`conformance`]: the test that an answerer keeps to the contract.
 //!
 //! Nothing here knows of keys, masks or the network.
+//!
+//! # In short
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod conformance;
 pub mod contract;

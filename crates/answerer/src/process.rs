@@ -52,7 +52,7 @@ const ENVIRONMENT: [&str; 32] = [
     "LD_LIBRARY_PATH",
 ];
 /// Bytes of one line of its standard error that are kept.
-const LOG_LINE: usize = 500;
+const LOG_LINE: u64 = 500;
 /// Lines of its standard error that are logged; the rest is dropped.
 const LOG_LINES: usize = 1_000;
 /// Lines of it that an error shows.
@@ -84,12 +84,6 @@ pub struct Launch {
     pub log: Log,
 }
 
-impl std::fmt::Debug for Launch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Launch").field("program", &self.program()).field("limit", &self.limit).finish_non_exhaustive()
-    }
-}
-
 impl Launch {
     /// The first word of the command.
     pub fn program(&self) -> String {
@@ -97,12 +91,8 @@ impl Launch {
     }
 }
 
-/// What came on its standard output.
-enum Heard {
-    Line(Vec<u8>),
-    TooLong(usize),
-    Nothing,
-}
+/// A line as it came, or how long it would have had to be at most.
+pub type Line = Result<Vec<u8>, usize>;
 
 /// A running answerer. Whoever drops it kills the process and all that it started.
 pub struct Process {
@@ -112,7 +102,7 @@ pub struct Process {
     status: Option<ExitStatus>,
     /// Lines to write; a thread writes them, so that an answerer that does not read holds up nobody.
     to: Option<Sender<Vec<u8>>>,
-    from: Receiver<Heard>,
+    from: Receiver<Line>,
     /// Bytes that a line of it may have.
     most: Arc<AtomicUsize>,
     last: Arc<Mutex<VecDeque<String>>>,
@@ -126,7 +116,7 @@ impl Process {
     /// # Errors
     /// [`Fault::Start`].
     pub fn start(launch: &Launch) -> Result<Self, Fault> {
-        let cannot = |why: String| Fault::Start { program: launch.program(), why };
+        let cannot = |why: String| Fault::Start(launch.program(), why);
         let (program, arguments) = launch.command.split_first().ok_or_else(|| cannot("no program is named".into()))?;
         let mut command = Command::new(program);
         command.args(arguments).env_clear();
@@ -138,12 +128,15 @@ impl Process {
         let mut child = command.spawn().map_err(|e| cannot(e.to_string()))?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else { return Err(cannot("it has no pipes".into())) };
-        let (to, lines) = mpsc::channel();
-        thread::spawn(move || write_lines(stdin, &lines));
+        let (to, said) = mpsc::channel();
+        thread::spawn(move || write_lines(stdin, &said));
         let (heard, from) = mpsc::sync_channel(4);
         let most = Arc::new(AtomicUsize::new(1 << 20));
         let allowed = most.clone();
-        thread::spawn(move || read_lines(stdout, &allowed, &heard));
+        thread::spawn(move || {
+            let mut lines = lines(BufReader::new(stdout), || allowed.load(Ordering::Relaxed));
+            lines.try_for_each(|line| heard.send(line).ok())
+        });
         let last = Arc::new(Mutex::new(VecDeque::new()));
         let (kept, log) = (last.clone(), launch.log.clone());
         let reader = thread::spawn(move || log_lines(stderr, &kept, &log));
@@ -163,28 +156,29 @@ impl Process {
     /// [`Fault::Silent`], [`Fault::Ended`], [`Fault::Contract`]. The process is killed then.
     pub fn hear(&mut self, most: usize, limit: Duration) -> Result<Vec<u8>, Fault> {
         self.most.store(most, Ordering::Relaxed);
+        let program = self.program.clone();
         match self.from.recv_timeout(limit) {
-            Ok(Heard::Line(line)) => Ok(line),
-            Ok(Heard::TooLong(most)) => {
+            Ok(Ok(line)) => Ok(line),
+            Ok(Err(most)) => {
                 self.kill();
                 let what = format!("a line has more than {most} bytes, which is all that the answer may need");
-                Err(Fault::Contract { program: self.program.clone(), what })
+                Err(Fault::Contract(program, what))
             }
             Err(RecvTimeoutError::Timeout) => {
                 self.ask_to_stop();
                 self.kill();
-                Err(Fault::Silent { program: self.program.clone(), limit, after: self.last_words() })
+                Err(Fault::Silent(program, format!("{limit:?}, and was killed{}", self.last_words())))
             }
-            Ok(Heard::Nothing) | Err(RecvTimeoutError::Disconnected) => {
+            Err(RecvTimeoutError::Disconnected) => {
                 let how = self.kill();
-                Err(Fault::Ended { program: self.program.clone(), how, after: self.last_words() })
+                Err(Fault::Ended(program, format!("({how}){}", self.last_words())))
             }
         }
     }
 
     /// A line that is there although nobody asked for it.
     pub fn unasked(&self) -> bool {
-        matches!(self.from.try_recv(), Ok(Heard::Line(_) | Heard::TooLong(_)))
+        self.from.try_recv().is_ok()
     }
 
     /// Closes its input and waits until it has ended by itself; kills it where it does not. The exit code, where there is one.
@@ -299,26 +293,17 @@ fn write_lines(mut stdin: ChildStdin, lines: &Receiver<Vec<u8>>) {
     }
 }
 
-fn read_lines(stdout: impl Read, most: &AtomicUsize, heard: &mpsc::SyncSender<Heard>) {
-    let mut stdout = BufReader::new(stdout);
-    loop {
-        let read = read_line(&mut stdout, || most.load(Ordering::Relaxed));
-        let (what, over) = match read {
-            Ok(Some(Ok(line))) => (Heard::Line(line), false),
-            Ok(Some(Err(most))) => (Heard::TooLong(most), true),
-            Ok(None) | Err(_) => (Heard::Nothing, true),
-        };
-        if heard.send(what).is_err() || over {
-            return;
-        }
-    }
+/// The lines of a reader, without their ends, of `most` bytes at most; they end where one is longer or the reader fails.
+pub(crate) fn lines(mut reader: impl BufRead, most: impl Fn() -> usize) -> impl Iterator<Item = Line> {
+    let mut over = false;
+    std::iter::from_fn(move || {
+        let line = if over { None } else { read_line(&mut reader, &most).ok().flatten() };
+        over = !matches!(line, Some(Ok(_)));
+        line
+    })
 }
 
-/// The next line without its end; `Err` with the limit where it is longer.
-///
-/// # Errors
-/// The reader's.
-pub fn read_line(reader: &mut impl BufRead, most: impl Fn() -> usize) -> io::Result<Option<Result<Vec<u8>, usize>>> {
+fn read_line(reader: &mut impl BufRead, most: impl Fn() -> usize) -> io::Result<Option<Line>> {
     let mut line = Vec::new();
     loop {
         let part = match reader.fill_buf() {
@@ -337,9 +322,7 @@ pub fn read_line(reader: &mut impl BufRead, most: impl Fn() -> usize) -> io::Res
             return Ok(Some(Err(most)));
         }
         if end.is_some() {
-            if line.last() == Some(&b'\r') {
-                line.pop();
-            }
+            line.pop_if(|last| *last == b'\r');
             return Ok(Some(Ok(line)));
         }
     }
@@ -348,43 +331,28 @@ pub fn read_line(reader: &mut impl BufRead, most: impl Fn() -> usize) -> io::Res
 /// Every line of standard error to the log, cut; what is beyond the limit is read and dropped, so that the answerer is not held up.
 fn log_lines(stderr: impl Read, last: &Mutex<VecDeque<String>>, log: &Log) {
     let mut stderr = BufReader::new(stderr);
-    let (mut line, mut cut, mut lines) = (Vec::new(), false, 0);
-    loop {
-        let part = match stderr.fill_buf() {
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => return,
-            Ok(part) => part,
-        };
-        let end = part.iter().position(|byte| *byte == b'\n');
-        let taken = end.unwrap_or(part.len());
-        let room = LOG_LINE.saturating_sub(line.len()).min(taken);
-        line.extend_from_slice(&part[..room]);
-        cut |= room < taken;
-        let over = part.is_empty();
-        stderr.consume(taken + usize::from(end.is_some()));
-        if (end.is_some() || over) && !line.is_empty() {
-            let mut text = tame(&String::from_utf8_lossy(&line));
-            if cut {
-                text.push('…');
-            }
-            lines += 1;
-            if lines <= LOG_LINES {
-                log(&text);
-            } else if lines == LOG_LINES + 1 {
-                log("the answerer says more than is logged");
-            }
-            let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            last.push_back(text);
-            if last.len() > LAST_LINES {
-                last.pop_front();
-            }
-        }
-        if end.is_some() {
-            line.clear();
-            cut = false;
-        }
-        if over {
+    for lines in 1.. {
+        let mut line = Vec::new();
+        if !matches!(stderr.by_ref().take(LOG_LINE).read_until(b'\n', &mut line), Ok(1..)) {
             return;
+        }
+        let cut = !line.ends_with(b"\n") && stderr.skip_until(b'\n').is_ok_and(|rest| rest > 1);
+        let mut text = tame(String::from_utf8_lossy(&line).trim_end_matches('\n'));
+        if text.is_empty() {
+            continue;
+        }
+        if cut {
+            text.push('…');
+        }
+        match lines {
+            1..=LOG_LINES => log(&text),
+            _ if lines == LOG_LINES + 1 => log("the answerer says more than is logged"),
+            _ => {}
+        }
+        let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        last.push_back(text);
+        if last.len() > LAST_LINES {
+            last.pop_front();
         }
     }
 }

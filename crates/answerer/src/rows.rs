@@ -2,34 +2,21 @@
 
 use veilsum_cluster::{Batch, Domain, Error, Prepared, SumStep};
 
-use crate::contract::{AskedBlock, Refusal, RefusalCode};
+use crate::contract::{AskedBlock, KINDS, Refusal, RefusalCode};
 
 /// Kinds whose answers for parts of the rows make the answer for all of them, so that rows need not be held.
-pub const ADDITIVE: [&str; 12] = [
-    "fuzzy_sums",
-    "fuzzy_validation",
-    "local_means",
-    "moments",
-    "histogram",
-    "margins",
-    "validation",
-    "silhouette",
-    "shifts",
-    "typical_sums",
-    "shaped_sums",
-    "shaped_shifts",
-];
+pub fn additive() -> impl Iterator<Item = &'static str> {
+    const WHOLE: [&str; 5] = ["local_fuzzy", "local_means_steps", "features", "local_choice", "contingency"];
+    KINDS.into_iter().filter(|kind| !WHOLE.contains(kind))
+}
 
 /// The words of rows for a question with these blocks.
 ///
 /// # Errors
 /// [`Refusal`].
 pub fn words(batch: &Batch, rows: &Prepared, blocks: &[AskedBlock]) -> Result<Vec<i64>, Refusal> {
-    veilsum_cluster::words(batch, rows, &steps_of(blocks)).map_err(|e| unanswered(&e))
-}
-
-fn steps_of(blocks: &[AskedBlock]) -> Vec<SumStep> {
-    blocks.iter().map(|block| SumStep { len: block.len, fraction_bits: block.fraction_bits }).collect()
+    let step = |block: &AskedBlock| SumStep { len: block.len, fraction_bits: block.fraction_bits };
+    veilsum_cluster::words(batch, rows, &blocks.iter().map(step).collect::<Vec<_>>()).map_err(|e| unanswered(&e))
 }
 
 /// Adds the words of other rows of the same site.
@@ -47,10 +34,9 @@ fn unanswered(e: &Error) -> Refusal {
         | Error::Transform
         | Error::Batch { .. }
         | Error::Question { .. } => Refusal::new(RefusalCode::Protocol, e, "ask a question that fits the box"),
-        _ => Refusal::new(
-            RefusalCode::Rows,
-            e,
-            "check the rows against the plan's public box; if they fit, report a defect",
-        ),
+        _ => {
+            let next = "check the rows against the plan's public box; if they fit, report a defect";
+            Refusal::new(RefusalCode::Rows, e, next)
+        }
     }
 }

@@ -4,10 +4,15 @@ use std::io::{self, Write};
 
 use veilsum_cluster::Batch;
 
-use crate::contract::{
-    Answer, AskedBlock, FromAnswerer, FromSite, Hello, MAX_LINE, PROTOCOL, Ready, Refusal, RefusalCode, Word,
-    blocks_of, kind_of,
+use crate::{
+    contract::{
+        Answer, AskedBlock, FromAnswerer, FromSite, Hello, MAX_LINE, PROTOCOL, Ready, Refusal, RefusalCode, Word,
+        blocks_of, kind_of,
+    },
+    process::lines,
 };
+
+pub use crate::process::Line;
 
 /// What an answerer computes.
 pub trait Engine {
@@ -23,9 +28,6 @@ pub trait Engine {
     /// A [`Refusal`] with the next step.
     fn words(&mut self, batch: &Batch, blocks: &[AskedBlock]) -> Result<Vec<i64>, Refusal>;
 }
-
-/// A line as it came, or how long it would have had to be at most.
-pub type Line = Result<Vec<u8>, usize>;
 
 /// Answers until the site says `end` or its lines end. A line that cannot be used is refused, and the conversation goes on.
 ///
@@ -73,11 +75,8 @@ fn greet(engine: &mut dyn Engine, hello: Hello, open: &mut Option<(Hello, Ready)
         return Err(Refusal::new(RefusalCode::Version, what, "install the answerer of the same release as the site"));
     }
     if let Err(e) = hello.domain() {
-        return Err(Refusal::new(
-            RefusalCode::Protocol,
-            format!("the columns of `hello` are no box: {e}"),
-            "send a plan's columns",
-        ));
+        let what = format!("the columns of `hello` are no box: {e}");
+        return Err(Refusal::new(RefusalCode::Protocol, what, "send a plan's columns"));
     }
     let ready = engine.open(&hello)?;
     *open = Some((hello, ready.clone()));
@@ -102,37 +101,22 @@ fn answer(
     batch.check(&domain).map_err(|e| protocol(&e.to_string()))?;
     let steps: Vec<(usize, i32)> = blocks.iter().map(|block| (block.len, block.fraction_bits)).collect();
     let known = blocks_of(batch, &domain, &steps, ready.rows).map_err(|e| protocol(&e.to_string()))?;
+    // Contributions are to stay below 2^51 steps, where rounding them is exact.
+    let usable = |block: &AskedBlock| (-1100..=1100).contains(&block.fraction_bits);
     if known.iter().zip(blocks).any(|(known, asked)| known.name != asked.name || !usable(known)) {
         return Err(protocol("the blocks are not those of the question"));
     }
     let words = engine.words(batch, &known)?;
-    let wrong = words.len() != steps.iter().map(|(len, _)| len).sum::<usize>();
-    if wrong {
-        return Err(Refusal::new(
-            RefusalCode::Internal,
-            "an answer has another length than its question",
-            "report this defect",
-        ));
+    if words.len() != known.iter().map(|block| block.len).sum::<usize>() {
+        let what = "an answer has another length than its question";
+        return Err(Refusal::new(RefusalCode::Internal, what, "report this defect"));
     }
     let words = words.into_iter().map(Word).collect();
     let fingerprint = ready.fingerprint.rows.clone();
     Ok(FromAnswerer::Answer(Answer { id, rows: ready.rows, bad: ready.unusable(), fingerprint, words }))
 }
 
-/// Whether contributions of this block are below 2^51 steps, where rounding them is exact.
-fn usable(block: &AskedBlock) -> bool {
-    (-1100..=1100).contains(&block.fraction_bits)
-}
-
 /// The lines of a reader, of [`MAX_LINE`] bytes at most; they end where one is longer or the reader fails.
-pub fn lines_of(mut reader: impl io::BufRead) -> impl Iterator<Item = Line> {
-    let mut over = false;
-    std::iter::from_fn(move || {
-        if over {
-            return None;
-        }
-        let line = crate::process::read_line(&mut reader, || MAX_LINE).ok().flatten()?;
-        over = line.is_err();
-        Some(line)
-    })
+pub fn lines_of(reader: impl io::BufRead) -> impl Iterator<Item = Line> {
+    lines(reader, || MAX_LINE)
 }

@@ -18,7 +18,7 @@ use veilsum_proto::{noise::Key, suite};
 
 use crate::{
     chance::{Auc, Secret, auc},
-    finding::{Limit, Measure},
+    finding::{Figure, Limit, Measure},
     scene::EDGE,
 };
 
@@ -77,7 +77,13 @@ impl Honest {
     /// # Errors
     /// Where there are no rows, or they lie outside the box.
     pub fn new(rows: &[Vec<f64>]) -> Result<Honest> {
-        Honest::dealt(rows, None)
+        let columns = rows.first().context("no rows")?.len();
+        let domain = domain(columns)?;
+        let part = |site: usize| {
+            let own: Vec<f64> = rows.iter().skip(site).step_by(HONEST).flatten().copied().collect();
+            Ok(Prepared::new(&Rows::new(own, columns)?, &domain, OutOfBox::Clip)?)
+        };
+        Ok(Honest { parts: (0..HONEST).map(part).collect::<Result<_>>()?, domain })
     }
 
     /// The same with a label for every row.
@@ -85,22 +91,10 @@ impl Honest {
     /// # Errors
     /// As [`Honest::new`], and where there are more or fewer labels than rows.
     pub fn labelled(rows: &[Vec<f64>], labels: &[u32]) -> Result<Honest> {
-        Honest::dealt(rows, Some(labels))
-    }
-
-    fn dealt(rows: &[Vec<f64>], labels: Option<&[u32]>) -> Result<Honest> {
-        let columns = rows.first().context("no rows")?.len();
-        let domain = domain(columns)?;
-        let part = |site: usize| {
-            let own: Vec<f64> = rows.iter().skip(site).step_by(HONEST).flatten().copied().collect();
-            let own = Prepared::new(&Rows::new(own, columns)?, &domain, OutOfBox::Clip)?;
-            Ok(match labels {
-                Some(labels) => own.with_labels(labels.iter().skip(site).step_by(HONEST).copied().collect())?,
-                None => own,
-            })
-        };
-        let parts = (0..HONEST).map(part).collect::<Result<_>>()?;
-        Ok(Honest { parts, domain })
+        let Honest { parts, domain } = Honest::new(rows)?;
+        let own = |site: usize| labels.iter().skip(site).step_by(HONEST).copied().collect();
+        let with = |(site, part): (usize, Prepared)| Ok(part.with_labels(own(site))?);
+        Ok(Honest { parts: parts.into_iter().enumerate().map(with).collect::<Result<_>>()?, domain })
     }
 
     /// The total of a question: exact where nothing is spent (`rho` is none), else with the noise for which the account is charged
@@ -110,19 +104,12 @@ impl Honest {
     /// Where the question is none that the plan can ask.
     pub fn total(&self, query: &Query, rho: Option<f64>, draw: &[u64]) -> Result<Vec<f64>> {
         let asked = asked(query.clone());
-        self.added(&asked, &Release::of(&asked, &self.domain, rho)?, draw)
-    }
-
-    fn exact(&self, asked: &Question) -> Result<Vec<f64>> {
-        self.added(asked, &Release::exact(asked, &self.domain)?, &[])
-    }
-
-    fn added(&self, asked: &Question, release: &Release, draw: &[u64]) -> Result<Vec<f64>> {
-        self.added_by(asked, &[release; HONEST], draw)
+        let release = Release::new(&asked, &self.domain, rho, HONEST)?;
+        self.added(&asked, &[&release; HONEST], draw)
     }
 
     /// The total where every site has a release of its own.
-    fn added_by(&self, asked: &Question, releases: &[&Release; HONEST], draw: &[u64]) -> Result<Vec<f64>> {
+    fn added(&self, asked: &Question, releases: &[&Release; HONEST], draw: &[u64]) -> Result<Vec<f64>> {
         let mut total = vec![0u64; releases[0].layout.words()];
         for ((site, rows), release) in self.parts.iter().enumerate().zip(releases) {
             let key = key(site, draw);
@@ -148,27 +135,13 @@ struct Release {
 }
 
 impl Release {
-    fn of(asked: &Question, domain: &Domain, rho: Option<f64>) -> Result<Release> {
-        match rho {
-            Some(rho) => Release::noisy(asked, domain, rho),
-            None => Release::exact(asked, domain),
-        }
-    }
-
-    fn exact(asked: &Question, domain: &Domain) -> Result<Release> {
-        let form = SumBounds::new(HONEST + 1, MAX_ROWS);
-        let layout = asked.layout(domain, &form)?;
-        Ok(Release { form, layout, blocks: Vec::new() })
-    }
-
-    /// That of a plan whose only question this is, and which spends `rho`: an adversary chooses the plans.
-    fn noisy(asked: &Question, domain: &Domain, rho: f64) -> Result<Release> {
-        Release::shared(asked, domain, rho, HONEST)
-    }
-
-    /// As [`Release::noisy`] in the eyes of a site that counts on so many honest ones.
-    fn shared(asked: &Question, domain: &Domain, rho: f64, honest: usize) -> Result<Release> {
-        let plain = SumBounds { step_bits: Some(STEP_BITS), ..SumBounds::new(HONEST + 1, MAX_ROWS) };
+    /// Exact, or that of a plan whose only question this is and which spends `rho`, as an adversary chooses it, in the eyes of a site
+    /// that counts on so many honest ones.
+    fn new(asked: &Question, domain: &Domain, rho: Option<f64>, honest: usize) -> Result<Release> {
+        let plain = SumBounds::new(HONEST + 1, MAX_ROWS);
+        let Some(rho) = rho else {
+            return Ok(Release { form: plain, layout: asked.layout(domain, &plain)?, blocks: Vec::new() });
+        };
         let at = |stages: &[Stage]| u32::from(only(asked).is_some_and(|query| stages.contains(&query.stage())));
         // Products of columns are asked to prepare them.
         let products = matches!(only(asked), Some(Query::ShapedSums(_)));
@@ -186,7 +159,7 @@ impl Release {
         let (rounds, members, clusters, questions) = (1, 1, 1, 1);
         let extent = Extent { preparing, seeding, rounds, members, judging, clusters, questions, most_clusters };
         let levels = Levels::new(&noise, extent, domain);
-        let form = SumBounds { noise: Some(Shared { levels, honest }), ..plain };
+        let form = SumBounds { step_bits: Some(STEP_BITS), noise: Some(Shared { levels, honest }), ..plain };
         let layout = asked.layout(domain, &form)?;
         let of = |b: &ScaledBlock| {
             let (step, share) = (0.5f64.powi(b.scale.fraction_bits), b.noise.context("a block without noise")?);
@@ -226,7 +199,7 @@ fn only(asked: &Question) -> Option<&Query> {
 /// # Errors
 /// Where the question is none that the plan can ask.
 pub fn deviations(query: &Query, columns: usize, rho: f64) -> Result<Vec<f64>> {
-    Ok(Release::noisy(&asked(query.clone()), &domain(columns)?, rho)?.deviations())
+    Ok(Release::new(&asked(query.clone()), &domain(columns)?, Some(rho), HONEST)?.deviations())
 }
 
 /// Totals of two neighbouring sets of rows, for an adversary that knows both and chose the questions: nobody can know more.
@@ -240,28 +213,51 @@ pub struct Neighbours<'a> {
     pub queries: &'a [Query],
 }
 
+/// The likelihood ratio of two neighbouring sets of rows by one question's total, which no test beats (Neyman & Pearson 1933): along the
+/// difference of the exact totals, weighted by the noise.
+struct Ratio<'a> {
+    asked: &'a Question,
+    release: Release,
+    /// The exact total without the row, and the weighted difference that the row makes.
+    without: Vec<f64>,
+    along: Vec<f64>,
+    /// How far the row moves the score.
+    shift: f64,
+}
+
+impl<'a> Ratio<'a> {
+    fn new(without: &Honest, with: &Honest, asked: &'a Question, rho: Option<f64>) -> Result<Ratio<'a>> {
+        let exact = Release::new(asked, &without.domain, None, HONEST)?;
+        let [a, b] = [without, with].map(|of| of.added(asked, &[&exact; HONEST], &[]));
+        let (a, b) = (a?, b?);
+        let release = Release::new(asked, &without.domain, rho, HONEST)?;
+        let deviations = if rho.is_some() { release.deviations() } else { vec![1.0; a.len()] };
+        let along: Vec<f64> = a.iter().zip(&b).zip(&deviations).map(|((a, b), s)| (b - a) / (s * s)).collect();
+        let shift = a.iter().zip(&b).zip(&along).map(|((a, b), v)| (b - a) * v).sum();
+        Ok(Ratio { asked, release, without: a, along, shift })
+    }
+
+    /// Of the rows of `of`, where the first site's noise is that of this release.
+    fn score(&self, of: &Honest, first: &Release, draw: &[u64]) -> Result<f64> {
+        let total = of.added(self.asked, &[first, &self.release], draw)?;
+        Ok(total.iter().zip(&self.without).zip(&self.along).map(|((t, a), v)| (t - a) * v).sum())
+    }
+}
+
 impl Neighbours<'_> {
-    /// How well the totals tell the two apart, by the likelihood ratio, which no test beats (Neyman & Pearson 1933): the difference
-    /// of the exact totals, weighted by the noise. `tries` runs of either kind with fresh noise from `seed`.
+    /// How well the totals tell the two apart. `tries` runs of either kind with fresh noise from `seed`.
     ///
     /// # Errors
     /// Where a question cannot be answered.
     pub fn told_apart(&self, rho: Option<f64>, tries: usize, seed: u64) -> Result<Auc> {
         let (mut present, mut absent) = (vec![0.0; tries], vec![0.0; tries]);
         let part = rho.map(|rho| rho / self.queries.len() as f64);
-        for (q, query) in self.queries.iter().enumerate() {
+        for (q, query) in (0..).zip(self.queries) {
             let asked = asked(query.clone());
-            let release = Release::of(&asked, &self.without.domain, part)?;
-            let (a, b) = (self.without.exact(&asked)?, self.with.exact(&asked)?);
-            let deviations = if rho.is_some() { release.deviations() } else { vec![1.0; a.len()] };
-            let along: Vec<f64> = a.iter().zip(&b).zip(&deviations).map(|((a, b), s)| (b - a) / (s * s)).collect();
-            let score = |of: &Honest, kind: u64, i: usize| -> Result<f64> {
-                let total = of.added(&asked, &release, &[seed, q as u64, kind, i as u64])?;
-                Ok(total.iter().zip(&a).zip(&along).map(|((t, a), v)| (t - a) * v).sum())
-            };
+            let ratio = Ratio::new(self.without, self.with, &asked, part)?;
             for i in 0..tries {
-                absent[i] += score(self.without, 0, i)?;
-                present[i] += score(self.with, 1, i)?;
+                absent[i] += ratio.score(self.without, &ratio.release, &[seed, q, 0, i as u64])?;
+                present[i] += ratio.score(self.with, &ratio.release, &[seed, q, 1, i as u64])?;
             }
         }
         Ok(auc(&present, &absent))
@@ -282,21 +278,34 @@ pub fn measured(
     seed: u64,
     halved: bool,
 ) -> Result<(f64, f64)> {
-    let release = Release::noisy(asked, &without.domain, rho)?;
+    let ratio = Ratio::new(without, with, asked, Some(rho))?;
     // A share for four times as many sites is half as large.
-    let lazy = Release::shared(asked, &without.domain, rho, if halved { 4 * HONEST } else { HONEST })?;
-    let (a, b) = (without.exact(asked)?, with.exact(asked)?);
-    let along: Vec<f64> = a.iter().zip(&b).zip(release.deviations()).map(|((a, b), s)| (b - a) / (s * s)).collect();
-    let shift: f64 = a.iter().zip(&b).zip(&along).map(|((a, b), v)| (b - a) * v).sum();
-    let score = |draw: u64| -> Result<f64> {
-        let total = without.added_by(asked, &[&lazy, &release], &[seed, draw])?;
-        Ok(total.iter().zip(&a).zip(&along).map(|((t, a), v)| (t - a) * v).sum())
-    };
+    let first = Release::new(asked, &without.domain, Some(rho), if halved { 4 * HONEST } else { HONEST })?;
+    let score = |draw: u64| ratio.score(without, &first, &[seed, draw]);
     let scores: Vec<f64> = (0..draws).into_par_iter().map(score).collect::<Result<_>>()?;
     let n = draws as f64;
     let mean = scores.iter().sum::<f64>() / n;
     let variance = scores.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
-    Ok((shift * shift / (2.0 * variance), release.rho()))
+    Ok((ratio.shift * ratio.shift / (2.0 * variance), ratio.release.rho()))
+}
+
+/// An attack on exact totals, which must reach `control`, and on those of each account, which must keep to what `bound` says of the
+/// account and of what was found.
+///
+/// # Errors
+/// Where the attack cannot be run.
+pub fn on_each<T: Copy + Into<Figure>>(
+    what: &str,
+    control: Limit,
+    bound: impl Fn(f64, T) -> Limit,
+    mut attack: impl FnMut(Option<f64>) -> Result<T>,
+) -> Result<Vec<Measure>> {
+    let exact = attack(None)?;
+    let measure = |rho: f64| {
+        let found = attack(Some(rho))?;
+        Ok(Measure::new(format!("{what}, rho {rho}"), exact, control, found, bound(rho, found)))
+    };
+    ACCOUNTS.into_iter().map(measure).collect()
 }
 
 /// Measures of how well a secret is told, one for each account: the control is the same attack on exact totals.
@@ -304,13 +313,8 @@ pub fn measured(
 /// # Errors
 /// Where the attack cannot be run.
 pub fn told(what: &str, secret: Secret, attack: impl Fn(Option<f64>) -> Result<Auc>) -> Result<Vec<Measure>> {
-    let control = attack(None)?.value;
-    let measure = |rho: f64| {
-        let Auc { value, give } = attack(Some(rho))?;
-        let what = format!("{what}, area under the curve, rho {rho}");
-        Ok(Measure::new(what, control, Limit::AtLeast(0.99), value, Limit::AtMost(secret.bound(rho) + give)))
-    };
-    ACCOUNTS.into_iter().map(measure).collect()
+    let what = format!("{what}, area under the curve");
+    on_each(&what, Limit::AtLeast(0.99), |rho, auc: Auc| Limit::AtMost(secret.bound(rho) + auc.give), attack)
 }
 
 /// Measures of how near an attack comes to records, one for each account, as a part of how near somebody comes who knows only what
@@ -319,12 +323,7 @@ pub fn told(what: &str, secret: Secret, attack: impl Fn(Option<f64>) -> Result<A
 /// # Errors
 /// Where the attack cannot be run.
 pub fn near(what: &str, control: f64, bound: f64, attack: impl Fn(Option<f64>) -> Result<f64>) -> Result<Vec<Measure>> {
-    let exact = attack(None)?;
-    let measure = |rho: f64| {
-        let what = format!("{what}, of a guess's, rho {rho}");
-        Ok(Measure::new(what, exact, Limit::AtMost(control), attack(Some(rho))?, Limit::AtLeast(bound)))
-    };
-    ACCOUNTS.into_iter().map(measure).collect()
+    on_each(&format!("{what}, of a guess's"), Limit::AtMost(control), |_, _| Limit::AtLeast(bound), attack)
 }
 
 /// How often an attack on noise is repeated: `usual`, in its long form ten times as often, or `VEILSUM_AUDIT_TIMES` as often.

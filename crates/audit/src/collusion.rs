@@ -9,7 +9,7 @@ use crate::{
     account::{self, Honest},
     finding::{Attack, Found, Measure, Rate},
     inconsistency::Field,
-    lying_hub::LyingHub,
+    lying_hub,
     releases::Releases,
     sweep_records::{self, hits},
     view::Recording,
@@ -49,16 +49,19 @@ pub fn run(recording: &Recording, seed: u64) -> Result<Found> {
             left
         })
         .collect();
-    let mut stream = Stream::new(seed, LABEL);
-    let guess =
-        sweep_records::attack(&releases, &observed, recording.max_rows as usize, sweep_records::TRIES, &mut stream)
-            .context("nothing was released")?;
-    let (found, error) = hits(&recording.truth[last], &guess.records);
-    let with = Rate { hit: found, of: recording.truth[last].len() as u64 };
+    let (truth, mut stream) = (&recording.truth[last], Stream::new(seed, LABEL));
+    let mut attacked = |observed: &[f64], tries: usize| {
+        let most = recording.max_rows as usize;
+        let guess = sweep_records::attack(&releases, observed, most, tries, &mut stream);
+        guess.context("nothing was released")
+    };
+    let guess = attacked(&observed, sweep_records::TRIES)?;
+    let (found, error) = hits(truth, &guess.records);
+    let with = Rate { hit: found, of: truth.len() as u64 };
 
     // The same questions with noise: of two shares that were to be unknown one is left, so that the account counts twice.
-    let rows: Vec<Vec<f64>> = recording.truth[last].iter().map(<[f64]>::to_vec).collect();
-    let (honest, mut left) = (Honest::new(&rows)?, Vec::new());
+    let rows: Vec<Vec<f64>> = truth.iter().map(<[f64]>::to_vec).collect();
+    let (honest, mut measures) = (Honest::new(&rows)?, Vec::new());
     for rho in account::ACCOUNTS {
         let queries: Vec<&Query> = recording.rounds.iter().flat_map(|r| &r.query.queries).collect();
         let part = Some(2.0 * rho / queries.len() as f64);
@@ -77,27 +80,19 @@ pub fn run(recording: &Recording, seed: u64) -> Result<Found> {
                 other => honest.total(other, part, &draw)?,
             });
         }
-        let most = recording.max_rows as usize;
-        let guess =
-            sweep_records::attack(&releases, &observed, most, 2, &mut stream).context("nothing was released")?;
+        let guess = attacked(&observed, 2)?;
         let chance = sweep_records::by_chance(rows.len(), guess.records.len() / 2);
-        left.push((rho, Rate { hit: hits(&recording.truth[last], &guess.records).0, of: with.of }, chance));
+        let left = Rate { hit: hits(truth, &guess.records).0, of: with.of };
+        measures.push(Measure::rates(format!("records of the last site within 1e-3, rho {rho}"), with, left, chance));
     }
 
     let field = std::rc::Rc::new(Field::new(seed, 3, 10)?);
-    let mut hub = LyingHub::new(3, field.max_rows, seed, field.answers());
-    let refused = hub.strangers(0, SYBILS)?;
+    let mut hub = lying_hub::single(3, field.max_rows, seed, field.answers());
+    let refused = lying_hub::strangers(&mut hub, 0, SYBILS)?;
     let joined = Rate { hit: u64::from(refused.is_none()), of: 1 };
+    measures.push(Measure::rates("directories of strangers that a site takes", Rate { hit: 1, of: 1 }, joined, 0.0));
     Ok(Found::new(
-        [
-            left.into_iter()
-                .map(|(rho, left, chance)| {
-                    Measure::rates(format!("records of the last site within 1e-3, rho {rho}"), with, left, chance)
-                })
-                .collect(),
-            vec![Measure::rates("directories of strangers that a site takes", Rate { hit: 1, of: 1 }, joined, 0.0)],
-        ]
-        .concat(),
+        measures,
         vec![
             format!("control: {} tries, largest error {error:.1e}, N is found to {:.3}", guess.tries, guess.count),
             format!("strangers are refused under {}", refused.map_or("nothing", Rule::name)),

@@ -11,17 +11,17 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use veilsum_cluster::{Batch, Centres, Query, random::Stream, sampling::Sampling};
+use veilsum_cluster::{random::Stream, sampling::Sampling};
 use veilsum_node::question::Question;
 use veilsum_proto::{Rule, plan::Terms, suite::Hash};
 use veilsum_testkit::federation::{Kit, World};
 
 use crate::{
     finding::{Attack, Context, Found, Measure, Rate, listed},
-    inconsistency::Field,
+    inconsistency::{Field, about},
     least_squares::solve_symmetric,
-    lying_hub::{LyingHub, Sent},
-    scene::{CLUMPS, FUZZIFIER},
+    lying_hub::{self, Deck, Hub, SLOTS, Sent, arrange, asked, question, survivors, told},
+    scene::CLUMPS,
     view::read_as_plain,
 };
 
@@ -81,9 +81,8 @@ impl Answered {
 }
 
 /// A round's question; `shift` makes another one of it.
-fn question(shift: f64) -> Result<Question> {
-    let centres = Centres::from_rows(&CLUMPS.map(|c| vec![c[0] + shift, c[1]]))?;
-    Ok(Question::Cluster(Batch::from(Query::fuzzy_sums(centres, FUZZIFIER))))
+fn moved(shift: f64) -> Result<Question> {
+    about(CLUMPS.map(|[x, y]| [x + shift, y]))
 }
 
 /// The masked sum over these sites, in a federation that begins anew, so that no site knows the sums before.
@@ -136,7 +135,7 @@ fn within(found: &[Vec<f64>], truth: &[Vec<f64>]) -> (Rate, f64) {
 fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let (sites, rounds) = if quick { (8, 24) } else { (20, 30) };
     let field = Rc::new(Field::new(seed, sites, ROWS)?);
-    let q = question(0.0)?;
+    let q = moved(0.0)?;
     let layout = field.layout(&q)?;
     let everybody: Vec<u16> = (0..sites as u16).collect();
     let truth: Vec<Vec<f64>> =
@@ -170,42 +169,51 @@ fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
 
 /// A coordinator, its sites and where it is with them.
 struct SiteSession {
-    hub: LyingHub,
+    hub: Hub,
+    deck: Deck,
     field: Rc<Field>,
     previous: Hash,
     slot: u16,
 }
 
+/// Sites under blocks of three (`rule`), or each a block by itself.
+fn sites(field: &Rc<Field>, seed: u64, rule: bool, slots: u16) -> Hub {
+    let terms = |terms: &mut Terms| {
+        (terms.max_rows, terms.slots) = (field.max_rows, slots);
+        // Blocks of three have two contributors and one that colludes.
+        terms.colluders = 1;
+    };
+    let kit = if rule { Kit::with_blocks(SITES, BLOCK as u16, terms) } else { Kit::new(SITES, terms) };
+    lying_hub::hub(kit, seed, field.answers())
+}
+
 impl SiteSession {
-    fn new(field: &Rc<Field>, seed: u64, rule: bool, slots: u16) -> Result<SiteSession> {
-        let terms = |terms: &mut Terms| {
-            (terms.max_rows, terms.slots) = (field.max_rows, slots);
-            // Blocks of three have two contributors and one that colludes.
-            terms.colluders = 1;
-        };
-        let kit = if rule { Kit::with_blocks(SITES, BLOCK as u16, terms) } else { Kit::new(SITES, terms) };
-        let hub = LyingHub::closed(kit, seed, field.answers());
-        Ok(SiteSession { hub, field: field.clone(), previous: Hash::default(), slot: 0 })
+    fn new(hub: Hub, deck: Deck, field: &Rc<Field>) -> SiteSession {
+        SiteSession { hub, deck, field: field.clone(), previous: Hash::default(), slot: 0 }
+    }
+
+    fn question(&self, cohort: &[u16], q: &Question) -> Result<(Hash, Vec<u8>)> {
+        let words = self.field.layout(q)?.words();
+        Ok(question(&self.hub, &self.deck, self.slot, cohort, self.previous, words, &q.to_bytes()))
     }
 
     /// Asks these sites for a total over `cohort`: their inputs, or what they say instead.
     fn ask(&mut self, cohort: &[u16], q: &Question) -> Result<(Hash, BTreeMap<u16, Sent>, Answered)> {
-        let words = self.field.layout(q)?.words();
-        let ask = self.hub.question(self.slot, cohort, self.previous, words, q.to_bytes());
+        let (context, frame) = self.question(cohort, q)?;
         let (mut inputs, mut answered) = (BTreeMap::new(), Answered::default());
         for site in cohort {
-            let told = self.hub.ask(*site, &ask)?;
+            let told = told(&mut self.hub, *site, &frame)?;
             answered.add(told.map(|sent| inputs.insert(*site, sent)));
         }
-        Ok((self.hub.context(&ask), inputs, answered))
+        Ok((context, inputs, answered))
     }
 
     /// A whole round in which no site refuses.
     fn honest(&mut self, cohort: &[u16], q: &Question) -> Result<()> {
-        let (context, inputs, answered) = self.ask(cohort, q)?;
-        ensure!(answered.rules.is_empty(), "an honest question is refused under {:?}", answered.rules);
+        let (context, frame) = self.question(cohort, q)?;
+        let inputs = asked(&mut self.hub, cohort, &frame)?;
         for site in cohort {
-            let told = self.hub.survivors(*site, &context, cohort, &inputs)?;
+            let told = survivors(&mut self.hub, *site, &context, cohort, &inputs)?;
             told.map_err(|rule| anyhow!("honest survivors are refused under {rule}"))?;
         }
         (self.previous, self.slot) = (context, self.slot + 1);
@@ -221,10 +229,14 @@ fn answered(event: Event, seed: u64, rule: bool) -> Result<Answered> {
     let field = Rc::new(Field::new(seed, SITES, ROWS)?);
     let everybody: Vec<u16> = (0..SITES as u16).collect();
     let fewer = &everybody[..SITES - 1];
-    let (first, second) = (question(0.0)?, question(0.2)?);
+    let (first, second) = (moved(0.0)?, moved(0.2)?);
+    let new = |rule: bool, cohort: &[u16]| {
+        let mut hub = sites(&field, seed, rule, 8);
+        let deck = hub.deck(0, SLOTS, cohort);
+        SiteSession::new(hub, deck, &field)
+    };
     let begun = |cohort: &[u16]| -> Result<SiteSession> {
-        let mut talk = SiteSession::new(&field, seed, rule, 8)?;
-        talk.hub.deck(cohort)?;
+        let mut talk = new(rule, cohort);
         talk.honest(cohort, &first)?;
         Ok(talk)
     };
@@ -232,58 +244,58 @@ fn answered(event: Event, seed: u64, rule: bool) -> Result<Answered> {
     match event {
         Event::Lost => {
             // It is gone before the question;
-            let (_, _, asked) = begun(&everybody)?.ask(fewer, &second)?;
-            all = asked;
+            all = begun(&everybody)?.ask(fewer, &second)?.2;
             // or between its question and the survivors.
             let mut talk = begun(&everybody)?;
-            let (context, inputs, asked) = talk.ask(&everybody, &second)?;
-            ensure!(asked.rules.is_empty(), "an honest question is refused under {:?}", asked.rules);
+            let (context, frame) = talk.question(&everybody, &second)?;
+            let inputs = asked(&mut talk.hub, &everybody, &frame)?;
             for site in fewer {
-                all.add(talk.hub.survivors(*site, &context, fewer, &inputs)?);
+                all.add(survivors(&mut talk.hub, *site, &context, fewer, &inputs)?);
             }
         }
         Event::Returned => {
             // Whoever begins anew does not know who was there.
-            let mut talk = SiteSession::new(&field, seed, false, 8)?;
-            talk.hub.deck(&everybody)?;
+            let mut talk = new(false, &everybody);
             if rule {
                 talk.honest(&everybody, &first)?;
                 talk.honest(fewer, &second)?;
             }
-            all = talk.ask(&everybody, &question(0.1)?)?.2;
+            all = talk.ask(&everybody, &moved(0.1)?)?.2;
         }
         Event::Joiner => {
+            // Blocks of four: the joiner is the ninth.
+            let halves: Vec<Vec<u16>> = fewer.chunks(4).map(<[u16]>::to_vec).collect();
             let before = if rule {
-                // Blocks of four: the joiner is the ninth.
-                let mut talk = SiteSession::new(&field, seed, rule, 8)?;
-                let halves = fewer.chunks(4).map(<[u16]>::to_vec).collect();
-                ensure!(talk.hub.arrange(fewer, halves)?.is_empty(), "an honest directory is refused");
+                let mut hub = sites(&field, seed, rule, 8);
+                let deck = arrange(&mut hub, fewer, halves.clone())?;
+                let deck = deck.map_err(|rules| anyhow!("an honest directory is refused: {rules:?}"))?;
+                let mut talk = SiteSession::new(hub, deck, &field);
                 talk.honest(fewer, &first)?;
-                talk.hub.fixed.clone()
+                talk.hub.fixed
             } else {
-                begun(fewer)?.hub.fixed.clone()
+                begun(fewer)?.hub.fixed
             };
             let joiner = SITES as u16 - 1;
-            let halves = || fewer.chunks(4).map(<[u16]>::to_vec);
             // Under a second plan: with an old block, with everybody, or alone.
-            let mut joined: Vec<Vec<u16>> = halves().collect();
+            let mut joined = halves.clone();
             joined[1].push(joiner);
-            let arranged = if rule {
-                vec![joined, vec![everybody.clone()], halves().chain([vec![joiner]]).collect()]
-            } else {
-                vec![everybody.iter().map(|site| vec![*site]).collect()]
+            let arranged = match rule {
+                true => vec![joined, vec![everybody.clone()], [halves, vec![vec![joiner]]].concat()],
+                false => vec![everybody.iter().map(|site| vec![*site]).collect()],
             };
             for blocks in arranged {
-                let mut talk = SiteSession::new(&field, seed, rule, 16)?;
-                talk.hub.fixed.clone_from(&before);
-                let refused = talk.hub.arrange(&everybody, blocks)?;
-                if refused.is_empty() {
-                    let (_, inputs, asked) = talk.ask(&everybody, &second)?;
-                    all.rules.extend(asked.rules);
-                    all.rate.add(inputs.contains_key(&joiner));
-                } else {
-                    all.rate.add(false);
-                    all.rules.extend(refused.into_values());
+                let mut hub = sites(&field, seed, rule, 16);
+                hub.fixed.clone_from(&before);
+                match arrange(&mut hub, &everybody, blocks)? {
+                    Ok(deck) => {
+                        let (_, inputs, asked) = SiteSession::new(hub, deck, &field).ask(&everybody, &second)?;
+                        all.rules.extend(asked.rules);
+                        all.rate.add(inputs.contains_key(&joiner));
+                    }
+                    Err(refused) => {
+                        all.rate.add(false);
+                        all.rules.extend(refused.into_values());
+                    }
                 }
             }
         }

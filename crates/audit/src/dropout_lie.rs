@@ -7,15 +7,14 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use anyhow::{Result, anyhow};
-use veilsum_cluster::{Batch, Centres, Query};
 use veilsum_node::question::Question;
 use veilsum_proto::{message::Kind, suite::Hash, vectors_api as core};
 
 use crate::{
     finding::{Attack, Context, Found, Limit, Measure, Rate},
-    inconsistency::{EXACT, Field, GARBAGE, apart},
-    lying_hub::{LyingHub, Sent},
-    scene::{CLUMPS, FUZZIFIER},
+    inconsistency::{EXACT, Field, GARBAGE, about, apart},
+    lying_hub::{self, Deck, Hub, SLOTS, Sent, asked, question, survivors},
+    scene::CLUMPS,
     textbook::Textbook,
 };
 
@@ -38,9 +37,8 @@ const COLLUDERS: u16 = 6;
 /// Shares that the control needs.
 const WEAK: usize = 9;
 
-fn question(shift: f64) -> Result<Question> {
-    let centres = Centres::from_rows(&CLUMPS.map(|c| vec![c[0] + shift, c[1]]))?;
-    Ok(Question::Cluster(Batch::from(Query::fuzzy_sums(centres, FUZZIFIER))))
+fn moved(shift: f64) -> Result<Question> {
+    about(CLUMPS.map(|[x, y]| [x + shift, y]))
 }
 
 /// What the liar has of the target's input after one round.
@@ -65,27 +63,24 @@ impl Loot {
 
 /// One round in which `alive` of the honest others are told that the target is there and the rest that it is gone; colluders
 /// say both. What the liar gets, and how many honest sites gave away both.
-fn lie(hub: &mut LyingHub, context: &Hash, inputs: &BTreeMap<u16, Sent>, alive: u16) -> Result<(Loot, u64)> {
+fn lie(hub: &mut Hub, context: &Hash, inputs: &BTreeMap<u16, Sent>, alive: u16) -> Result<(Loot, u64)> {
     let everybody: Vec<u16> = (0..SITES).collect();
     let others: Vec<u16> = (1..SITES).collect();
     let honest = 1..SITES - COLLUDERS;
     let (mut loot, mut both) = (Loot { shares: Vec::new(), seeds: Vec::new() }, 0);
-    let mut take = |site: u16, sent: &Sent| -> Result<()> {
-        match sent.kind {
-            Kind::Unmask => loot.shares.push((site, sent.shares()[usize::from(TARGET)])),
-            Kind::ConsistencyCheck => loot.seeds.extend(sent.seeds().iter().map(|(_, seed)| (site, *seed))),
-            _ => {}
-        }
-        Ok(())
+    let mut take = |site: u16, sent: &Sent| match sent.kind {
+        Kind::Unmask => loot.shares.push((site, sent.shares()[usize::from(TARGET)])),
+        Kind::ConsistencyCheck => loot.seeds.extend(sent.seeds().iter().map(|(_, seed)| (site, *seed))),
+        _ => {}
     };
     for site in honest {
         let (first, second) = if site <= alive { (&everybody, &others) } else { (&others, &everybody) };
-        if let Ok(sent) = hub.survivors(site, context, first, inputs)? {
-            take(site, &sent)?;
+        if let Ok(sent) = survivors(hub, site, context, first, inputs)? {
+            take(site, &sent);
         }
         // Then the other story is told; an honest site answers only one of them.
-        if let Ok(sent) = hub.survivors(site, context, second, inputs)? {
-            take(site, &sent)?;
+        if let Ok(sent) = survivors(hub, site, context, second, inputs)? {
+            take(site, &sent);
             both += 1;
         }
     }
@@ -93,30 +88,13 @@ fn lie(hub: &mut LyingHub, context: &Hash, inputs: &BTreeMap<u16, Sent>, alive: 
         for story in [&others, &everybody] {
             hub.restart(site)?;
             let kept = hub.journals[usize::from(site)].clone();
-            if let Ok(sent) = hub.survivors(site, context, story, inputs)? {
-                take(site, &sent)?;
+            if let Ok(sent) = survivors(hub, site, context, story, inputs)? {
+                take(site, &sent);
             }
             hub.journals[usize::from(site)] = kept;
         }
     }
     Ok((loot, both))
-}
-
-/// Asks everybody in a slot.
-fn ask(
-    hub: &mut LyingHub,
-    slot: u16,
-    previous: Hash,
-    words: usize,
-    q: &Question,
-) -> Result<(Hash, BTreeMap<u16, Sent>)> {
-    let everybody: Vec<u16> = (0..SITES).collect();
-    let ask = hub.question(slot, &everybody, previous, words, q.to_bytes());
-    let mut inputs = BTreeMap::new();
-    for site in everybody {
-        inputs.insert(site, hub.ask(site, &ask)?.map_err(|rule| anyhow!("a site refused under {rule}"))?);
-    }
-    Ok((hub.context(&ask), inputs))
 }
 
 /// Tries the lies on textbook masks and on real sites.
@@ -126,7 +104,7 @@ fn ask(
 fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let field = Rc::new(Field::new(seed, usize::from(SITES), ROWS)?);
     let everybody: Vec<u16> = (0..SITES).collect();
-    let q = question(0.0)?;
+    let q = moved(0.0)?;
     let layout = field.layout(&q)?;
     let plain = field.words(TARGET, &q)?;
     let error = |words: &[u64]| apart(words, &plain, 0..plain.len());
@@ -139,32 +117,40 @@ fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let control_reuse = error(&book.opened(TARGET, 0, &sent, [&everybody[1..], &everybody[1..]])?);
 
     let (mut least, mut both) = (f64::INFINITY, Rate::default());
-    let threshold =
-        LyingHub::new(usize::from(SITES), field.max_rows, seed, field.answers()).threshold(usize::from(SITES))?;
+    let fresh = || {
+        let mut hub = lying_hub::single(usize::from(SITES), field.max_rows, seed, field.answers());
+        let deck = hub.deck(0, SLOTS, &everybody);
+        (hub, deck)
+    };
+    let ask = |hub: &mut Hub, deck: &Deck, slot: u16, previous: Hash, q: &Question| -> Result<_> {
+        let (context, frame) = question(hub, deck, slot, &everybody, previous, layout.words(), &q.to_bytes());
+        Ok((context, asked(hub, &everybody, &frame)?))
+    };
+    let threshold = fresh().1.threshold;
     let honest = SITES - COLLUDERS - 1;
     let needed = threshold as u16 - COLLUDERS;
     let splits = if quick { vec![needed] } else { vec![0, needed - 1, needed, honest] };
     for alive in splits {
-        let mut hub = LyingHub::new(usize::from(SITES), field.max_rows, seed, field.answers());
-        hub.deck(&everybody)?;
-        let (context, inputs) = ask(&mut hub, 0, Hash::default(), layout.words(), &q)?;
+        let (mut hub, deck) = fresh();
+        let (context, inputs) = ask(&mut hub, &deck, 0, Hash::default(), &q)?;
         let (loot, gave) = lie(&mut hub, &context, &inputs, alive)?;
         (both.hit, both.of) = (both.hit + gave, both.of + u64::from(honest));
         least = least.min(error(&loot.apply(&context, &inputs[&TARGET].words(), threshold)));
     }
 
     // Round 0 is opened honestly; in round 1 the target is gone, and its seeds of that round are given away.
-    let mut hub = LyingHub::new(usize::from(SITES), field.max_rows, seed, field.answers());
-    hub.deck(&everybody)?;
-    let (first, inputs) = ask(&mut hub, 0, Hash::default(), layout.words(), &q)?;
+    let (mut hub, deck) = fresh();
+    let (first, inputs) = ask(&mut hub, &deck, 0, Hash::default(), &q)?;
     let mut loot = Loot { shares: Vec::new(), seeds: Vec::new() };
     for site in &everybody {
-        let sent = hub.survivors(*site, &first, &everybody, &inputs)?.map_err(|rule| anyhow!("refused: {rule}"))?;
+        let sent =
+            survivors(&mut hub, *site, &first, &everybody, &inputs)?.map_err(|rule| anyhow!("refused: {rule}"))?;
         loot.shares.push((*site, sent.shares()[usize::from(TARGET)]));
     }
-    let (second, next) = ask(&mut hub, 1, first, layout.words(), &question(0.01)?)?;
+    let (second, next) = ask(&mut hub, &deck, 1, first, &moved(0.01)?)?;
     for site in &everybody[1..] {
-        let sent = hub.survivors(*site, &second, &everybody[1..], &next)?.map_err(|rule| anyhow!("refused: {rule}"))?;
+        let sent =
+            survivors(&mut hub, *site, &second, &everybody[1..], &next)?.map_err(|rule| anyhow!("refused: {rule}"))?;
         loot.seeds.extend(sent.seeds().iter().map(|(_, seed)| (*site, *seed)));
     }
     let reuse = error(&loot.apply(&first, &inputs[&TARGET].words(), threshold));

@@ -11,7 +11,7 @@ use veilsum_cluster::{
 use crate::{
     account::{self, CONTROL, Honest, Neighbours, PROTECTION, sums},
     chance::{Population, Secret},
-    finding::{Attack, Context, Found, Limit, Measure, Rate},
+    finding::{Attack, Context, Found, Limit, Rate},
     lattice,
     scene::EDGE,
 };
@@ -68,11 +68,8 @@ fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
         }
         Ok(whole)
     };
-    let (exact, mut measures) = (found(None)?, Vec::new());
-    for rho in account::ACCOUNTS {
-        let what = format!("sets in which all sixteen counts come out, by six numbers, rho {rho}");
-        measures.push(Measure::new(what, exact, Limit::AtLeast(0.9), found(Some(rho))?, Limit::AtMost(0.0)));
-    }
+    let what = "sets in which all sixteen counts come out, by six numbers";
+    let mut measures = account::on_each(what, Limit::AtLeast(0.9), |_, _| Limit::AtMost(0.0), found)?;
     // One person, all others known, and the cells asked one by one.
     let mut people = Population::new(seed, COLUMNS, 3, 0.5);
     let others: Vec<Vec<f64>> = (0..ROWS).map(|_| cell(people.below(CELLS))).collect();

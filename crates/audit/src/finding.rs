@@ -28,6 +28,12 @@ impl Rate {
     }
 }
 
+impl std::ops::AddAssign for Rate {
+    fn add_assign(&mut self, more: Rate) {
+        (self.hit, self.of) = (self.hit + more.hit, self.of + more.of);
+    }
+}
+
 impl std::fmt::Display for Rate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let percent = 100.0 * self.hit as f64 / self.of.max(1) as f64;
@@ -65,6 +71,12 @@ impl From<Rate> for Figure {
 impl From<f64> for Figure {
     fn from(x: f64) -> Self {
         Figure::Number(x)
+    }
+}
+
+impl From<crate::chance::Auc> for Figure {
+    fn from(auc: crate::chance::Auc) -> Self {
+        Figure::Number(auc.value)
     }
 }
 

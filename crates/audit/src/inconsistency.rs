@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
-use veilsum_cluster::{Batch, Centres, Prepared, Query};
+use veilsum_cluster::{Batch, Centres, Prepared, Query, Statistic};
 use veilsum_node::question::{Layout, Question, SumBounds, Terms, contribute};
 use veilsum_proto::{Rule, fixed, suite::Hash};
 
 use crate::{
     finding::{Attack, Context, Found, Limit, Measure, Rate},
-    lying_hub::{Answer, LyingHub},
+    lying_hub::{self, Answer, Hub, SLOTS, question, survivors, told},
     scene::{CLUMPS, FUZZIFIER, Scene},
     textbook::Textbook,
     view::{prepared, read_as_plain},
@@ -33,8 +33,11 @@ const SITES: usize = 8;
 const ROWS: usize = 20;
 const TARGET: u16 = 0;
 
-/// Centres as a question: the first two of three are what the target is asked about.
-fn about(centres: [[f64; 2]; 3]) -> Result<Question> {
+/// Three centres as a round's question.
+///
+/// # Errors
+/// Never for numbers.
+pub fn about(centres: [[f64; 2]; 3]) -> Result<Question> {
     let centres = Centres::from_rows(&centres.map(|c| c.to_vec()))?;
     Ok(Question::Cluster(Batch::from(Query::fuzzy_sums(centres, FUZZIFIER))))
 }
@@ -115,67 +118,64 @@ fn run(&Context { seed, .. }: &Context) -> Result<Found> {
 
     let book = Textbook::new(SITES as u16, 6, seed);
     let far_layout = field.layout(&far)?;
+    // A site's answer to another question, in the scale of this one.
     let sent = |site: u16| -> Result<Vec<u64>> {
-        let plain = if site == TARGET {
-            field.words(site, &near)?
-        } else {
-            in_scale(&field, site, &far, &far_layout, &layout)?
-        };
+        if site == TARGET {
+            return Ok(book.masked(site, 0, &truth));
+        }
+        let values = read_as_plain(&far_layout, &field.words(site, &far)?);
+        let plain = layout.encode(&Statistic { values }).context("an answer beyond the target's scale")?;
         Ok(book.masked(site, 0, &plain))
     };
     let total = book.total(&(0..SITES as u16).map(sent).collect::<Result<Vec<_>>>()?, 0);
     let control = apart(&total, &truth, places);
     let moved = about([CLUMPS[1], CLUMPS[2], CLUMPS[0]])?;
     let difference = |a: &[u64], b: &[u64]| -> Vec<u64> { a.iter().zip(b).map(|(x, y)| x.wrapping_sub(*y)).collect() };
-    let [first, second] = [&near, &moved].map(|q| field.words(TARGET, q));
-    let (first, second) = (first?, second?);
+    let (first, second) = (field.words(TARGET, &near)?, field.words(TARGET, &moved)?);
     let truth_of_two = difference(&first, &second);
     let twice = difference(&book.masked(TARGET, 0, &first), &book.masked(TARGET, 0, &second));
     let control_twice = apart(&twice, &truth_of_two, 0..truth.len());
 
     // Real sites.
-    let mut hub = LyingHub::new(SITES, field.max_rows, seed, field.answers());
+    let mut hub = lying_hub::single(SITES, field.max_rows, seed, field.answers());
     let everybody: Vec<u16> = (0..SITES as u16).collect();
-    hub.deck(&everybody)?;
-    let mut inputs = BTreeMap::new();
-    let mut contexts = BTreeMap::new();
+    let deck = hub.deck(0, SLOTS, &everybody);
+    let words = layout.words();
+    let asked = |hub: &Hub, q: &Question| question(hub, &deck, 0, &everybody, Hash::default(), words, &q.to_bytes());
+    let (mut inputs, mut contexts) = (BTreeMap::new(), BTreeMap::new());
     for site in &everybody {
-        let question = if *site == TARGET { &near } else { &corner };
-        let ask = hub.question(0, &everybody, Hash::default(), layout.words(), question.to_bytes());
-        contexts.insert(*site, hub.context(&ask));
-        let sent = hub.ask(*site, &ask)?.map_err(|rule| anyhow::anyhow!("a site refused under {rule}"))?;
-        inputs.insert(*site, sent);
+        let (context, frame) = asked(&hub, if *site == TARGET { &near } else { &corner });
+        contexts.insert(*site, context);
+        inputs.insert(*site, hub.reply(*site, &frame)?);
     }
     let mut released = Rate::default();
     for site in &everybody {
-        let answer = hub.survivors(*site, &contexts[site], &everybody, &inputs)?;
+        let answer = survivors(&mut hub, *site, &contexts[site], &everybody, &inputs)?;
         released.add(!matches!(&answer, Err(Rule::Sur5)));
     }
-    let mut sum = vec![0u64; layout.words()];
+    let mut sum = vec![0u64; words];
     inputs.values().for_each(|s| sum.iter_mut().zip(s.words()).for_each(|(t, w)| *t = t.wrapping_add(w)));
     let protected = apart(&sum, &truth, places);
 
     // The same slot again with another question, to the process that answered and to one after a restart.
     let mut again = Rate::default();
-    let other = hub.question(0, &everybody, Hash::default(), layout.words(), moved.to_bytes());
+    let (_, other) = asked(&hub, &moved);
     for restart in [false, true] {
         if restart {
             hub.restart(TARGET)?;
         }
-        again.add(hub.ask(TARGET, &other)?.is_ok());
+        again.add(told(&mut hub, TARGET, &other)?.is_ok());
     }
     // Two answers that a site may give, in two slots, and no mask is the same.
-    let mut hub = LyingHub::new(SITES, field.max_rows, seed.wrapping_add(1), field.answers());
-    hub.deck(&everybody)?;
-    let mut words = Vec::new();
-    let mut previous = Hash::default();
-    for (slot, question) in [&near, &moved].into_iter().enumerate() {
-        let ask = hub.question(slot as u16, &everybody, previous, layout.words(), question.to_bytes());
-        previous = hub.context(&ask);
-        words.push(hub.ask(TARGET, &ask)?.map_err(|rule| anyhow::anyhow!("refused under {rule}"))?.words());
-    }
-    let [first, second] = words.as_slice() else { anyhow::bail!("two answers") };
-    let protected_twice = apart(&difference(first, second), &truth_of_two, 0..truth.len());
+    let mut hub = lying_hub::single(SITES, field.max_rows, seed.wrapping_add(1), field.answers());
+    let deck = hub.deck(0, SLOTS, &everybody);
+    let mut answered = |slot: u16, previous: Hash, q: &Question| -> Result<(Hash, Vec<u64>)> {
+        let (context, frame) = question(&hub, &deck, slot, &everybody, previous, words, &q.to_bytes());
+        Ok((context, hub.reply(TARGET, &frame)?.words()))
+    };
+    let (previous, first) = answered(0, Hash::default(), &near)?;
+    let (_, second) = answered(1, previous, &moved)?;
+    let protected_twice = apart(&difference(&first, &second), &truth_of_two, 0..truth.len());
     let all = |of| Rate { hit: of, of };
     Ok(Found::new(
         vec![
@@ -192,11 +192,4 @@ fn run(&Context { seed, .. }: &Context) -> Result<Found> {
         ],
         vec![format!("{SITES} sites of {ROWS} rows; a step is 2^-{} here", layout.blocks[0].scale.fraction_bits)],
     ))
-}
-
-/// A site's answer to another question, in the scale of this one.
-fn in_scale(field: &Field, site: u16, question: &Question, theirs: &Layout, ours: &Layout) -> Result<Vec<u64>> {
-    let values = read_as_plain(theirs, &field.words(site, question)?);
-    let statistic = veilsum_cluster::Statistic { values };
-    ours.encode(&statistic).context("an answer beyond the target's scale")
 }

@@ -7,7 +7,7 @@ use veilsum_cluster::{Centres, Query, query::Contingency};
 use crate::{
     account::{self, CONTROL, Honest, PROTECTION},
     chance::{Population, Secret, auc},
-    finding::{Attack, Context, Found, Limit, Measure, Rate},
+    finding::{Attack, Context, Found, Limit, Rate},
     least_squares::solve_symmetric,
 };
 
@@ -90,13 +90,9 @@ fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
         let (ones, zeros, _) = found(rho)?;
         Ok(auc(&ones, &zeros))
     })?;
-    let (_, _, exact) = found(None)?;
-    for rho in account::ACCOUNTS {
-        let (_, _, right) = found(Some(rho))?;
-        // Every label is told no better than the best test for one, weighed by how rare it is, and usually far worse.
-        let bound = Limit::AtMost(Secret::Cell.bound(rho));
-        measures.push(Measure::new(format!("labels right, rho {rho}"), exact, Limit::AtLeast(0.95), right, bound));
-    }
+    // Every label is told no better than the best test for one, weighed by how rare it is, and usually far worse.
+    let bound = |rho, _| Limit::AtMost(Secret::Cell.bound(rho));
+    measures.extend(account::on_each("labels right", Limit::AtLeast(0.95), bound, |rho| Ok(found(rho)?.2))?);
     Ok(Found::new(
         measures,
         vec![format!(

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, builder::PossibleValue};
 use veilsum_audit::table::{self, ATTACKS};
 
 /// Attacks what a party of a federation really received, each beside a control without protection.
@@ -12,28 +12,9 @@ use veilsum_audit::table::{self, ATTACKS};
 #[derive(Parser)]
 #[command(name = "veilsum-audit", version)]
 struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Subcommand)]
-enum Command {
-    /// Names the attacks.
-    List,
-    /// Records a run and lets every attack at it.
-    All(Options),
-    /// Records a run and lets one attack at it.
-    Run {
-        /// Its name, see `list`.
-        #[arg(value_parser = ATTACKS.iter().map(|a| a.name).collect::<Vec<_>>())]
-        attack: String,
-        #[command(flatten)]
-        options: Options,
-    },
-}
-
-#[derive(clap::Args)]
-struct Options {
+    /// Which attack is let at a recorded run.
+    #[arg(value_parser = attacks())]
+    attack: String,
     /// Draws the rows, the first centres and the attacks' starts; keys and masks are always fresh.
     #[arg(long, default_value_t = 3)]
     seed: u64,
@@ -45,16 +26,15 @@ struct Options {
     quick: bool,
 }
 
+fn attacks() -> Vec<PossibleValue> {
+    let each = ATTACKS.iter().map(|attack| PossibleValue::new(attack.name).help(attack.shows));
+    [PossibleValue::new(ALL).help("every attack")].into_iter().chain(each).collect()
+}
+
+const ALL: &str = "all";
+
 fn main() -> ExitCode {
-    let (options, only) = match Cli::parse().command {
-        Command::List => {
-            ATTACKS.iter().for_each(|a| println!("{:<24} {}", a.name, a.shows));
-            return ExitCode::SUCCESS;
-        }
-        Command::All(options) => (options, None),
-        Command::Run { attack, options } => (options, Some(attack)),
-    };
-    match audit(&options, only.as_deref()) {
+    match audit(&Cli::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(e) => {
@@ -64,10 +44,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn audit(options: &Options, only: Option<&str>) -> anyhow::Result<bool> {
-    let report = table::audit(options.seed, options.quick, only, |step| eprintln!("{step}"))?;
+fn audit(cli: &Cli) -> anyhow::Result<bool> {
+    let only = Some(cli.attack.as_str()).filter(|name| *name != ALL);
+    let report = table::audit(cli.seed, cli.quick, only, |step| eprintln!("{step}"))?;
     let mut out = std::io::stdout().lock();
-    if options.json {
+    if cli.json {
         serde_json::to_writer_pretty(&mut out, &report)?;
         std::io::Write::write_all(&mut out, b"\n")?;
     } else {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use crate::{
     account::{self, CONTROL, Honest, PROTECTION, groups, sums},
     chance::{Population, median, nearest},
-    finding::{Attack, Context, Found, Limit, Measure, Rate, beyond_chance},
+    finding::{Attack, Context, Found, Limit, Rate, beyond_chance},
 };
 
 /// What it is.
@@ -59,37 +59,32 @@ fn attack(honest: &Honest, start: Vec<Vec<f64>>, rho: Option<f64>, draw: [u64; 2
 /// Where a round cannot be answered.
 fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let runs = account::times(quick, 30);
-    // Guesses that are records, of all; and how near all were, beside other people.
-    let found = |rho: Option<f64>| -> Result<(Rate, usize, f64)> {
+    let mut details = Vec::new();
+    let found = |rho: Option<f64>| -> Result<Rate> {
         let (mut rate, mut records, mut off, mut guess) = (Rate::default(), 0, Vec::new(), Vec::new());
         for run in 0..runs as u64 {
             let mut people = Population::new(seed.wrapping_add(run), 2, 4, 0.3);
             let rows = people.people(ROWS);
             let told = attack(&Honest::new(&rows)?, people.people(CLUSTERS), rho, [seed, run])?;
-            let mut hit = false;
-            for guessed in nearest(&told, &rows) {
-                records += usize::from(guessed < HIT);
-                hit |= guessed < HIT;
-                off.push(guessed);
-            }
-            rate.add(hit);
+            let far = nearest(&told, &rows);
+            let hits = far.iter().filter(|far| **far < HIT).count();
+            records += hits;
+            rate.add(hits > 0);
+            off.extend(far);
             guess.extend(nearest(&people.people(20), &rows));
         }
-        Ok((rate, records, median(off) / median(guess)))
+        let ratio = median(off) / median(guess);
+        details.extend(match rho {
+            None => Some(format!("{runs} runs of {ROUNDS} rounds over {ROWS} rows; exact ones give {records} records")),
+            Some(rho) => {
+                let what = format!("rho {rho}: guesses are {ratio:.1} times as far from records as other people are");
+                ratio.is_finite().then_some(what)
+            }
+        });
+        Ok(rate)
     };
-    let (control, records, _) = found(None)?;
-    let mut details =
-        vec![format!("{runs} runs of {ROUNDS} rounds over {ROWS} rows; exact ones give {records} records")];
-    let mut measures = Vec::new();
-    for rho in account::ACCOUNTS {
-        let (rate, _, ratio) = found(Some(rho))?;
-        let chance = rate.of as f64 * ROUNDS as f64 * ROWS as f64 * std::f64::consts::PI * HIT * HIT;
-        let what = format!("runs that give a record to 1e-3 away, rho {rho}");
-        let most = Limit::hits(beyond_chance(chance), rate.of);
-        measures.push(Measure::new(what, control, Limit::AtLeast(0.4), rate, most));
-        if ratio.is_finite() {
-            details.push(format!("rho {rho}: guesses are {ratio:.1} times as far from records as other people are"));
-        }
-    }
+    let chance = |of: u64| of as f64 * ROUNDS as f64 * ROWS as f64 * std::f64::consts::PI * HIT * HIT;
+    let bound = |_, rate: Rate| Limit::hits(beyond_chance(chance(rate.of)), rate.of);
+    let measures = account::on_each("runs that give a record to 1e-3 away", Limit::AtLeast(0.4), bound, found)?;
     Ok(Found::new(measures, details))
 }

@@ -10,15 +10,6 @@ pub struct Columns {
     len: usize,
 }
 
-/// Where the search ended.
-#[derive(Debug, Clone)]
-pub struct Weights {
-    /// Columns with a positive weight, and the weight.
-    pub active: Vec<(usize, f64)>,
-    /// Euclidean norm of what is left.
-    pub residual: f64,
-}
-
 /// Keeps the normal equations of nearly equal columns solvable.
 const RIDGE: f64 = 1e-13;
 
@@ -28,27 +19,16 @@ impl Columns {
         Columns { values, len: len.max(1) }
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.values.len() / self.len
-    }
-
     fn column(&self, i: usize) -> &[f64] {
         &self.values[i * self.len..(i + 1) * self.len]
     }
 
-    /// The weights w >= 0 for which the weighted sum of the columns is nearest to `target`. At most `together` columns
+    /// Columns with their weights w >= 0 for which the weighted sum of the columns is nearest to `target`. At most `together` columns
     /// enter in each of at most `steps` steps.
-    pub fn fit(&self, target: &[f64], steps: usize, together: usize) -> Weights {
+    pub fn fit(&self, target: &[f64], steps: usize, together: usize) -> Vec<(usize, f64)> {
         let sizes: Vec<f64> = self.values.par_chunks(self.len).map(norm).collect();
-        let mut fit = Fit {
-            columns: self,
-            target,
-            active: Vec::new(),
-            weights: Vec::new(),
-            gram: Vec::new(),
-            against: Vec::new(),
-        };
+        let (active, weights, gram, against) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut fit = Fit { columns: self, target, active, weights, gram, against };
         let mut left = target.to_vec();
         let whole = norm(target);
         let mut residual = whole;
@@ -71,12 +51,11 @@ impl Columns {
             }
             let now = norm(&left);
             if now <= 1e-14 * whole || (step > 10 && now > (1.0 - 1e-4) * residual) {
-                residual = now;
                 break;
             }
             residual = now;
         }
-        Weights { active: fit.active.into_iter().zip(fit.weights).collect(), residual }
+        fit.active.into_iter().zip(fit.weights).collect()
     }
 }
 
@@ -167,19 +146,18 @@ mod tests {
             target.iter_mut().zip(columns.column(i)).for_each(|(t, a)| *t += w * a);
         }
         let mut found = columns.fit(&target, 200, 4);
-        found.active.retain(|(_, w)| *w > 1e-6);
-        found.active.sort_by_key(|(i, _)| *i);
-        assert_eq!(found.active.len(), 3, "{found:?}");
-        for ((i, w), (j, v)) in found.active.iter().zip(truth) {
+        found.retain(|(_, w)| *w > 1e-6);
+        found.sort_by_key(|(i, _)| *i);
+        assert_eq!(found.len(), 3, "{found:?}");
+        for ((i, w), (j, v)) in found.iter().zip(truth) {
             assert!(*i == j && (w - v).abs() < 1e-8, "{found:?}");
         }
     }
 
     #[test]
-    fn no_weight_is_negative_and_a_sum_without_weights_leaves_a_residual() {
+    fn no_weight_is_negative() {
         let columns = Columns::new(vec![1.0, 0.0, 0.0, 1.0], 2);
         let found = columns.fit(&[3.0, -4.0], 10, 2);
-        assert!(matches!(found.active[..], [(0, w)] if (w - 3.0).abs() < 1e-9), "{found:?}");
-        assert!((found.residual - 4.0).abs() < 1e-12);
+        assert!(matches!(found[..], [(0, w)] if (w - 3.0).abs() < 1e-9), "{found:?}");
     }
 }

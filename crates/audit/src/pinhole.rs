@@ -76,18 +76,11 @@ pub fn advantage(said: &[bool], present: &[bool]) -> f64 {
     share(true) - share(false)
 }
 
-/// Puts the probes to sites that answer whatever they are asked (the control), and to a site's own copy of the method.
+/// Puts the probes to sites that answer whatever they are asked (the control), and to a site's own copy of the method; `real` says
+/// whether the protected sites ask their copies.
 ///
 /// # Errors
 /// Where a federation cannot be set up.
-pub fn run(seed: u64, quick: bool) -> Result<Found> {
-    run_against(seed, quick, true)
-}
-
-/// As [`run`]; `real` says whether the protected sites ask their copies.
-///
-/// # Errors
-/// As [`run`].
 pub fn run_against(seed: u64, quick: bool, real: bool) -> Result<Found> {
     let (sites, rows, questions) = if quick { (6, 30, 2) } else { (20, 50, 8) };
     let mut scene = Scene::clumps(seed, sites, rows, questions as u32 + 1)?;

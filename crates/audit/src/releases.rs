@@ -69,22 +69,21 @@ impl Releases {
         self.columns
     }
 
-    /// What one record adds.
-    pub fn features(&self, record: &[f64]) -> Vec<f64> {
-        let mut phi = vec![0.0; self.equations];
-        self.add(record, &mut phi, &mut Slopes::None);
-        phi
-    }
-
     /// What these records add up to.
     pub fn total(&self, records: &[f64]) -> Vec<f64> {
         let mut phi = vec![0.0; self.equations];
-        records.chunks_exact(self.columns).for_each(|record| self.add(record, &mut phi, &mut Slopes::None));
+        records.chunks_exact(self.columns).for_each(|record| self.add(record, &mut phi, None));
         phi
     }
 
-    fn add(&self, record: &[f64], phi: &mut [f64], slopes: &mut Slopes<'_>) {
+    fn add(&self, record: &[f64], phi: &mut [f64], mut slopes: Option<Slopes<'_>>) {
         let columns = self.columns;
+        let wanted = slopes.is_some();
+        let mut add = |equation: usize, column: usize, by: f64| {
+            if let Some(Slopes { all, stride, at }) = &mut slopes {
+                all[equation * *stride + *at + column] += by;
+            }
+        };
         let mut first = 0;
         for part in &self.parts {
             let clusters = part.clusters;
@@ -98,7 +97,6 @@ impl Releases {
             let all: f64 = parts.iter().sum();
             // d ln u_c = g_c - sum_k u_k g_k with g_c = -2 p (x - v_c) / d_c.
             let slope = |c: usize, f: usize| -2.0 * power * (record[f] - centre(c)[f]) / squares[c];
-            let wanted = !matches!(slopes, Slopes::None);
             let mean: Vec<f64> = (0..if wanted { columns } else { 0 })
                 .map(|f| (0..clusters).map(|c| parts[c] / all * slope(c, f)).sum())
                 .collect();
@@ -113,9 +111,9 @@ impl Releases {
                     phi[last] += weight * squares[c];
                     for (f, x) in record.iter().enumerate().take(mean.len()) {
                         let away = x - centre(c)[f];
-                        slopes.add(first + c, f, away / distance);
-                        slopes.add(first + clusters + c, f, u * by(f));
-                        slopes.add(last, f, part.m * weight * by(f) * squares[c] + weight * 2.0 * away);
+                        add(first + c, f, away / distance);
+                        add(first + clusters + c, f, u * by(f));
+                        add(last, f, part.m * weight * by(f) * squares[c] + weight * 2.0 * away);
                     }
                 } else {
                     let row = first + clusters * columns + c;
@@ -125,10 +123,10 @@ impl Releases {
                     }
                     for g in 0..mean.len() {
                         let by = part.m * weight * by(g);
-                        slopes.add(row, g, by);
+                        add(row, g, by);
                         for (f, x) in record.iter().enumerate() {
                             let own = if f == g { weight } else { 0.0 };
-                            slopes.add(first + c * columns + f, g, by * x + own);
+                            add(first + c * columns + f, g, by * x + own);
                         }
                     }
                 }
@@ -139,17 +137,10 @@ impl Releases {
 }
 
 /// Where derivatives go.
-enum Slopes<'a> {
-    None,
-    Into { all: &'a mut [f64], stride: usize, at: usize },
-}
-
-impl Slopes<'_> {
-    fn add(&mut self, equation: usize, column: usize, by: f64) {
-        if let Slopes::Into { all, stride, at } = self {
-            all[equation * *stride + *at + column] += by;
-        }
-    }
+struct Slopes<'a> {
+    all: &'a mut [f64],
+    stride: usize,
+    at: usize,
 }
 
 /// N unknown records against what was observed; equations may weigh differently.
@@ -169,8 +160,8 @@ impl System for Sums<'_> {
         residuals.iter_mut().zip(self.observed).for_each(|(r, s)| *r = -s);
         jacobian.fill(0.0);
         for (j, record) in x.chunks_exact(self.releases.columns).enumerate() {
-            let mut slopes = Slopes::Into { all: jacobian, stride: x.len(), at: j * self.releases.columns };
-            self.releases.add(record, residuals, &mut slopes);
+            let slopes = Slopes { all: jacobian, stride: x.len(), at: j * self.releases.columns };
+            self.releases.add(record, residuals, Some(slopes));
         }
     }
 }

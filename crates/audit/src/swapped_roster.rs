@@ -5,8 +5,7 @@
 use std::{collections::BTreeSet, path::PathBuf, rc::Rc, sync::Arc};
 
 use anyhow::{Result, anyhow, ensure};
-use veilsum_cluster::{Batch, Centres, Query};
-use veilsum_node::{documents::Fingerprint, documents::Offered, question::Question, release::Data};
+use veilsum_node::{documents::Fingerprint, documents::Offered, release::Data};
 use veilsum_proto::{Rule, identity::Identity, roster::Roster, suite};
 use veilsum_testkit::{
     federation::{Kit, World},
@@ -15,8 +14,8 @@ use veilsum_testkit::{
 
 use crate::{
     finding::{Attack, Context, Found, Measure, Rate, listed},
-    inconsistency::{EXACT, Field, apart},
-    scene::{CLUMPS, FUZZIFIER},
+    inconsistency::{EXACT, Field, about, apart},
+    scene::CLUMPS,
 };
 
 /// What it is.
@@ -79,16 +78,13 @@ fn pinned(agreed: &Roster, offered: &[Roster], victim: &Identity, data: &Data) -
 /// Where a part of it cannot be set up.
 fn run(&Context { seed, .. }: &Context) -> Result<Found> {
     let field = Rc::new(Field::new(seed, SITES, ROWS)?);
-    let centres = Centres::from_rows(&CLUMPS.map(|c| c.to_vec()))?;
-    let q = Question::Cluster(Batch::from(Query::fuzzy_sums(centres, FUZZIFIER)));
+    let q = about(CLUMPS)?;
     let layout = field.layout(&q)?;
     // The strict floor: three sites, one block of all of them.
     let kit = Kit::with_blocks(SITES, 0, |terms| terms.max_rows = field.max_rows);
     let (victim, (agreed, offered)) = (kit.identities[2 + usize::from(VICTIM)].clone(), rosters(&kit, seed));
     let mut world = World::new(kit, seed);
-    let own = field.clone();
-    let asked = q.clone();
-    world.answer = Box::new(move |site, of| own.words(site, &asked).unwrap_or_else(|_| vec![0; of.words]));
+    world.answer = field.answers();
     let (total, ..) = world.ask(&q.to_bytes(), layout.words())?;
     ensure!(world.site_errors.is_empty(), "a site refuses a federation that keeps every rule");
     let mut left = total;

@@ -150,11 +150,15 @@ fn count(memberships: &[f64], max_rows: u64) -> Option<u64> {
 fn counts(recording: &Recording) -> Result<(Rate, Rate, f64)> {
     let validates = |r: &&SeenRound| matches!(r.query.queries[0], Query::FuzzyValidation { .. });
     let seen = recording.rounds.iter().find(validates).context("the recorded run asked for no validation sums")?;
-    let blocks = seen.layout.blocks.iter();
-    let before: usize = blocks.take_while(|b| b.block.name != "memberships").map(|b| b.block.len).sum();
-    let block = seen.layout.blocks.iter().find(|b| b.block.name == "memberships").context("no memberships are sent")?;
-    let part = before..before + block.block.len;
-    let (mut plain, mut masked, mut chance) = (Rate::default(), Rate::default(), 0.0);
+    let at =
+        seen.layout.blocks.iter().position(|b| b.block.name == "memberships").context("no memberships are sent")?;
+    let (before, block) = (&seen.layout.blocks[..at], &seen.layout.blocks[at]);
+    let first: usize = before.iter().map(|b| b.block.len).sum();
+    let part = first..first + block.block.len;
+    // A masked word is uniform over 2^(64 - f), its sum no narrower; a hit is an interval of 2 CLOSE.
+    let luck = |bits: i32| 2.0 * CLOSE / 2f64.powi(64 - bits);
+    let luck = luck(block.scale.fraction_bits) + luck(recording.count_layout.blocks[0].scale.fraction_bits);
+    let (mut plain, mut masked) = (Rate::default(), Rate::default());
     for (site, rows) in recording.truth.iter().enumerate() {
         let is = |values: &[f64]| count(values, recording.max_rows) == Some(rows.len() as u64);
         let at_intermediary = |words: &[u64]| is(&read_as_plain(&recording.count_layout, &words[site..=site]));
@@ -163,19 +167,15 @@ fn counts(recording: &Recording) -> Result<(Rate, Rate, f64)> {
         masked.add(is(&read_as_plain(&seen.layout, words)[part.clone()]));
         plain.add(at_intermediary(&recording.plain_counts));
         masked.add(at_intermediary(&recording.counts));
-        // A masked word is uniform over 2^(64 - f), its sum no narrower; a hit is an interval of 2 CLOSE.
-        for scaled in [block, &recording.count_layout.blocks[0]] {
-            chance += 2.0 * CLOSE / 2f64.powi(64 - scaled.scale.fraction_bits);
-        }
     }
-    Ok((plain, masked, chance))
+    Ok((plain, masked, luck * recording.truth.len() as f64))
 }
 
 /// The measure on `candidates` that explains most.
 fn measure(releases: &Releases, observed: &[f64], candidates: Vec<[f64; 2]>) -> Measured {
-    let values: Vec<f64> = candidates.par_iter().flat_map_iter(|p| releases.features(p)).collect();
+    let values: Vec<f64> = candidates.par_iter().flat_map_iter(|p| releases.total(p)).collect();
     let found = Columns::new(values, releases.equations()).fit(observed, STEPS, 8);
-    found.active.into_iter().map(|(i, w)| (candidates[i], w)).collect()
+    found.into_iter().map(|(i, w)| (candidates[i], w)).collect()
 }
 
 fn grid(points: usize) -> Vec<[f64; 2]> {
@@ -234,14 +234,17 @@ pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Found> {
     let releases = Releases::of(recording.rounds.iter().map(|r| &r.query)).context("not a sweep of fuzzy c-means")?;
     let (mut plain, mut masked, mut chance) = (Rate::default(), Rate::default(), 0.0);
     let (mut worst, mut count_off, mut left, mut solved, mut tries) = (0.0f64, 0.0f64, f64::INFINITY, 0, 0);
-    for victim in 0..victims.min(recording.truth.len()) {
-        let truth = &recording.truth[victim];
+    for (victim, truth) in recording.truth.iter().enumerate().take(victims) {
         let mut stream = Stream::new(seed.wrapping_add(victim as u64), LABEL);
+        let mut attacked = |observed: &[f64], tries: usize| -> Result<(Guess, Rate, f64)> {
+            let guess = attack(&releases, observed, recording.max_rows as usize, tries, &mut stream);
+            let guess = guess.context("nothing was released")?;
+            let (hit, error) = hits(truth, &guess.records);
+            Ok((guess, Rate { hit, of: truth.len() as u64 }, error))
+        };
         let observed: Vec<f64> = recording.rounds.iter().flat_map(|r| r.plain[victim].values.clone()).collect();
-        let most = recording.max_rows as usize;
-        let guess = attack(&releases, &observed, most, TRIES, &mut stream).context("nothing was released")?;
-        let (found, error) = hits(truth, &guess.records);
-        (plain.hit, plain.of) = (plain.hit + found, plain.of + truth.len() as u64);
+        let (guess, found, error) = attacked(&observed, TRIES)?;
+        plain += found;
         worst = worst.max(error);
         count_off = count_off.max((guess.count - truth.len() as f64).abs());
         tries = tries.max(guess.tries);
@@ -251,14 +254,12 @@ pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Found> {
             let words = round.received.get(&(victim as u16)).context("a victim sent nothing")?;
             observed.extend(read_as_plain(&round.layout, words));
         }
-        let guess = attack(&releases, &observed, most, 2, &mut stream).context("nothing was released")?;
-        masked.hit += hits(truth, &guess.records).0;
-        masked.of += truth.len() as u64;
+        let (guess, found, _) = attacked(&observed, 2)?;
+        masked += found;
         chance += by_chance(truth.len(), guess.records.len() / truth.columns());
         left = left.min(guess.residual);
         solved += u64::from(guess.is_solution());
     }
-    let rounds = recording.rounds.len();
     let (counted, under_masks, by_luck) = counts(recording)?;
     Ok(Found {
         measures: vec![
@@ -268,8 +269,9 @@ pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Found> {
         also_broken: (solved > 0).then(|| format!("{solved} masked sweeps were explained by records")),
         details: vec![
             format!(
-                "control: {rounds} rounds, {} numbers about {} unknowns; N is found to {count_off:.4} of a record, the largest \
+                "control: {} rounds, {} numbers about {} unknowns; N is found to {count_off:.4} of a record, the largest \
                  error is {worst:.1e}, after at most {tries} tries",
+                recording.rounds.len(),
                 releases.equations(),
                 recording.truth[0].as_slice().len(),
             ),

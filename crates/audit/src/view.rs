@@ -109,18 +109,13 @@ pub fn record(scene: &Scene) -> Result<Recording> {
     let (centres, _) = scene.work.units(&outcome.centres)?;
     ensure!(centres == result.centres, "the replay of the run does not end at its centres: the control is worthless");
 
-    let counts: Vec<u64> = match counted.as_slice() {
-        [one] => one.values().map(|words| words.first().copied().context("an empty count")).collect::<Result<_>>()?,
-        more => bail!("the intermediary received {} rounds of counts, not one", more.len()),
+    let [counted] = counted.as_slice() else {
+        bail!("the intermediary received {} rounds of counts, not one", counted.len())
     };
+    let counts: Vec<u64> = counted.values().filter_map(|words| words.first().copied()).collect();
     ensure!(counts.len() == rows.len(), "a site's count is missing from the recording");
-    let plain_counts: Vec<u64> = rows
-        .iter()
-        .map(|r| {
-            let terms = Terms::everybody(form);
-            contribute(&Question::CountRows, r, &terms).map(|words| words[0])
-        })
-        .collect::<Result<_, _>>()?;
+    let count_of = |r: &Prepared| contribute(&Question::CountRows, r, &Terms::everybody(form)).map(|words| words[0]);
+    let plain_counts = rows.iter().map(count_of).collect::<Result<_, _>>()?;
     ensure!(result.n_total.is_none_or(|n| n == scene.rows()), "the run counted other rows than there are");
     Ok(Recording {
         truth: scene.sites.iter().map(|(_, rows)| rows.clone()).collect(),

@@ -12,6 +12,10 @@
 //! 2. `scale`, `drawing`: from numbers to places, and from places to SVG.
 //! 3. [`chart`]: lines, bars, histograms, planes and parallel coordinates.
 //! 4. [`page`]: headings, tables, lists and charts, from top to bottom.
+//!
+//! # In short
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod chart;
 mod drawing;

@@ -27,22 +27,9 @@
 //! 8. [`pooled`], [`finish`], [`warnings`]: driving a method on rows at hand, ending one from the totals that are out, and what to
 //!    doubt about a result.
 //!
-//! ```
-//! use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Recipe, method::Seeding, pooled, synthetic};
+//! # In short
 //!
-//! let example = synthetic::five_gaussians(synthetic::DEFAULT_SEED);
-//! let domain = synthetic::five_gaussians_domain();
-//! let sites = example
-//!     .sites
-//!     .iter()
-//!     .map(|site| Prepared::new(&site.rows, &domain, OutOfBox::Refuse))
-//!     .collect::<Result<Vec<_>, _>>()?;
-//! let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.005, max_rounds: 100 };
-//! let recipe = Recipe::plain(fcm, 5, Seeding::Uniform { seed: synthetic::DEFAULT_START_SEED });
-//! let outcome = pooled::plain_federated(&mut recipe.run(&domain, 3)?, &sites)?;
-//! assert!(outcome.converged);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+#![doc = include_str!("../README.md")]
 
 pub mod algorithm;
 pub mod assign;

@@ -14,6 +14,10 @@
 //! 6. [`release`], [`replay`], [`admission`]: the one door through which a site's answer leaves, from the inside out: may the answer
 //!    leave, does the site's own copy of the method ask it, does the question belong to the plan and come in its turn;
 //! 7. [`cost`], [`forecast`]: what a whole plan costs in bytes, and what it gives away;
+//!
+//! # In short
+//!
+#![doc = include_str!("../README.md")]
 
 pub mod admission;
 pub mod agreed;

@@ -43,7 +43,8 @@ pub(crate) fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Fail
         return crate::print(json, &json!({ "experiments": names }), &lines.join("\n"));
     }
     let chosen = chosen(&args.names)?;
-    let settings = Settings { data: args.data.clone().or_else(default_folder), quick: args.quick, all: args.all };
+    let usual = || Some(PathBuf::from(DEFAULT_FOLDER)).filter(|folder| folder.is_dir());
+    let settings = Settings { data: args.data.clone().or_else(usual), quick: args.quick, all: args.all };
     if let Some(out) = &args.out {
         std::fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
     }
@@ -64,16 +65,14 @@ pub(crate) fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Fail
                 let _ = writeln!(std::io::stderr(), "SKIPPED {}: {absent}", experiment.name);
                 skipped.push(experiment.name);
             }
-            Err(error @ (ExperimentError::File { .. } | ExperimentError::Cluster(_))) => {
-                let message = format!("experiment {}: {error}", experiment.name);
-                return Err(Failure::input(
-                    message,
-                    "correct the file, or leave it out: what can be generated then is",
-                ));
-            }
             Err(error) => {
                 let message = format!("experiment {}: {error}", experiment.name);
-                return Err(Failure::new(Code::Internal, message, "please report it with the command that was given"));
+                return Err(match error {
+                    ExperimentError::File(..) | ExperimentError::Cluster(_) => {
+                        Failure::input(message, "correct the file, or leave it out: what can be generated then is")
+                    }
+                    _ => Failure::new(Code::Internal, message, "please report it with the command that was given"),
+                });
             }
         }
     }
@@ -98,21 +97,11 @@ fn chosen(names: &[String]) -> Result<Vec<Experiment>, Failure> {
         return Ok(experiments::ALL.to_vec());
     }
     let find = |name: &String| {
-        let unknown = || {
-            Failure::new(
-                Code::Usage,
-                format!("there is no experiment `{name}`"),
-                "see `veilsum-lab experiments --list`",
-            )
-        };
+        let unknown = format!("there is no experiment `{name}`");
+        let unknown = || Failure::new(Code::Usage, unknown, "see `veilsum-lab experiments --list`");
         experiments::find(name).ok_or_else(unknown)
     };
     names.iter().map(find).collect()
-}
-
-fn default_folder() -> Option<PathBuf> {
-    let folder = PathBuf::from(DEFAULT_FOLDER);
-    folder.is_dir().then_some(folder)
 }
 
 fn write(out: &std::path::Path, report: &Report) -> Result<(), Failure> {
@@ -128,11 +117,7 @@ fn write(out: &std::path::Path, report: &Report) -> Result<(), Failure> {
 }
 
 fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
-    Failure::new(
-        Code::Input,
-        format!("{} cannot be written ({error})", path.display()),
-        "choose another folder for --out",
-    )
+    Failure::input(format!("{} cannot be written ({error})", path.display()), "choose another folder for --out")
 }
 
 /// A report for programs: the lines with means, and what was missed.

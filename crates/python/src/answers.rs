@@ -6,6 +6,7 @@ use std::{path::PathBuf, sync::Arc};
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use serde::{Deserialize, Serialize};
+use veilsum_answerer::contract::{Categorical, Column};
 use veilsum_cluster::{Batch, Domain, OutOfBox, Per, Prepared, Scaling, SumStep};
 use veilsum_federation::question::Layout as Steps;
 use veilsum_node::{
@@ -14,7 +15,7 @@ use veilsum_node::{
     table::RowRules,
 };
 
-use crate::{failure::raised, parties::Planned};
+use crate::{failure::raised, parties::Planned, rows::slice};
 
 /// What a question is about and how its answer is written, as in the first line and in a question of the contract of answerers.
 #[derive(Serialize, Deserialize)]
@@ -28,22 +29,6 @@ struct Layout {
     #[serde(default)]
     noise: bool,
     blocks: Vec<Block>,
-}
-
-/// A column of numbers with its public bounds, original units.
-#[derive(Serialize, Deserialize)]
-struct Column {
-    name: String,
-    lower: f64,
-    upper: f64,
-}
-
-/// A column of names; `one` is the indicator of a row's own category in working units.
-#[derive(Serialize, Deserialize)]
-struct Categorical {
-    column: String,
-    categories: Vec<String>,
-    one: f64,
 }
 
 /// A stretch of words, each of which counts steps of 2^-`fraction_bits`.
@@ -133,7 +118,7 @@ pub(crate) fn answer<'py>(
 ) -> PyResult<(Bound<'py, PyArray1<i64>>, u64, u64)> {
     let (batch, layout): (Batch, Layout) = (read("question", question)?, read("layout", layout)?);
     let columns = x.shape()[1];
-    let values = x.as_slice().map_err(|_| PyValueError::new_err("the array is not C-contiguous"))?;
+    let values = slice(&x)?;
     let done = py.detach(|| -> Result<_, Failure> {
         let domain = layout.domain()?;
         if columns != domain.columns() {

@@ -27,15 +27,10 @@ use veilsum_proto::{
     roster::{Member, Roster},
 };
 
-use crate::failure::raised;
+use crate::{failure::raised, rows::slice};
 
 /// How often a long call looks whether it was interrupted.
 const LOOK: Duration = Duration::from_millis(100);
-
-fn numbers(array: &PyReadonlyArray2<'_, f64>) -> PyResult<Vec<f64>> {
-    let values = array.as_slice().map_err(|_| PyValueError::new_err("the array is not C-contiguous"))?;
-    Ok(values.to_vec())
-}
 
 /// A plan for a roster, verified: from files, or made from options and names for simulations alone.
 #[pyclass(frozen, module = "veilsum._core")]
@@ -119,7 +114,7 @@ pub(crate) fn simulate(
             return Err(PyValueError::new_err(format!("rows have {} columns, the plan has {columns}", one.shape()[1])));
         }
     }
-    let rows = rows.iter().map(numbers).collect::<PyResult<Vec<_>>>()?;
+    let rows = rows.iter().map(|one| Ok(slice(one)?.to_vec())).collect::<PyResult<Vec<_>>>()?;
     let consent = policy.map_or(Consent::AsNeeded, Consent::File);
     let federation = &planned.0;
     py.detach(|| {
@@ -169,6 +164,13 @@ struct Hand {
     outcome: Option<Result<String, (Code, String, String)>>,
 }
 
+impl Hand {
+    /// The first letters, where the role has not begun.
+    fn begin(&mut self) -> Vec<Letter> {
+        self.role.take().map_or_else(Vec::new, |role| self.by.begin(role))
+    }
+}
+
 type Running = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>;
 
 type Letters<'py> = Vec<(String, Bound<'py, PyBytes>)>;
@@ -208,7 +210,7 @@ impl Party {
     #[staticmethod]
     #[pyo3(signature = (options, rows=None))]
     fn site(py: Python<'_>, options: Vec<OsString>, rows: Option<PyReadonlyArray2<'_, f64>>) -> PyResult<Party> {
-        let rows = rows.as_ref().map(numbers).transpose()?;
+        let rows = rows.as_ref().map(|rows| slice(rows).map(<[f64]>::to_vec)).transpose()?;
         let made = py.detach(|| {
             let config = embedded::site(options, rows)?;
             let role = |party| -> Running {
@@ -265,21 +267,13 @@ impl Party {
 
     /// Begins, where it has not, and gives out the first letters: (name of the party that each is for, letter).
     fn start<'py>(&self, py: Python<'py>) -> PyResult<Letters<'py>> {
-        self.with(py, |hand| {
-            Ok(match hand.role.take() {
-                Some(role) => hand.by.begin(role),
-                None => Vec::new(),
-            })
-        })
+        self.with(py, |hand| Ok(hand.begin()))
     }
 
     /// Takes a letter, and gives out those that come of it.
     fn handle<'py>(&self, py: Python<'py>, letter: &[u8]) -> PyResult<Letters<'py>> {
         self.with(py, |hand| {
-            let mut letters = match hand.role.take() {
-                Some(role) => hand.by.begin(role),
-                None => Vec::new(),
-            };
+            let mut letters = hand.begin();
             letters.extend(hand.by.handle(letter)?);
             Ok(letters)
         })

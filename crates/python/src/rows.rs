@@ -1,6 +1,9 @@
 //! What the estimators call: a fit, and what rows are to centres.
 
-use numpy::{Element, PyArray1, PyArray2, PyReadonlyArray2, PyReadonlyArray3, PyUntypedArrayMethods, ndarray::Array2};
+use numpy::{
+    Element, PyArray1, PyArray2, PyReadonlyArray, PyReadonlyArray2, PyReadonlyArray3, PyUntypedArrayMethods,
+    ndarray::{Array2, Dimension},
+};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use rayon::prelude::*;
 use veilsum_cluster::{
@@ -18,8 +21,9 @@ const CHUNK: usize = 2_048;
 
 type Numbers<'py> = PyReadonlyArray2<'py, f64>;
 
-fn slice<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<&'a [T]> {
-    array.as_slice().map_err(|_| PyValueError::new_err("the array is not C-contiguous"))
+/// The values of an array that lie in one piece.
+pub(crate) fn slice<'a, T: Element, D: Dimension>(array: &'a PyReadonlyArray<'_, T, D>) -> PyResult<&'a [T]> {
+    array.as_slice().map_err(|_| PyValueError::new_err("an array is not C-contiguous"))
 }
 
 fn centres_of(array: &Numbers<'_>) -> PyResult<Centres> {
@@ -52,7 +56,7 @@ pub(crate) fn fit<'py>(
     let validity: Validity = serde_json::from_str(validity).map_err(wrong)?;
     let [_, k, d] = starts.shape() else { return Err(PyValueError::new_err("starts have three dimensions")) };
     let (k, d, columns, values) = (*k, *d, x.shape()[1], slice(&x)?);
-    let starts = starts.as_slice().map_err(|_| PyValueError::new_err("the starts are not C-contiguous"))?;
+    let starts = slice(&starts)?;
     let best = py.detach(|| -> Result<(Outcome, Vec<i64>), Failure> {
         let rows = Prepared::alone(values, columns)?;
         let mut best: Option<Outcome> = None;
@@ -112,6 +116,25 @@ fn shared(row: &[f64], centres: &Centres, m: f64, u: &mut [f64]) -> f64 {
     distance::memberships(row, centres.rows(), m, u)
 }
 
+/// `width` values of every row of x, by what it is to these centres.
+fn of_each<T: Element + Send + Default>(
+    py: Python<'_>,
+    x: &Numbers<'_>,
+    centres: &Centres,
+    width: usize,
+    of: impl Fn(&[f64], &mut [T]) + Sync,
+) -> PyResult<Vec<T>> {
+    let (d, values) = (same_columns(x, centres)?, slice(x)?);
+    let mut all = Vec::new();
+    all.resize_with(values.len() / d * width, T::default);
+    py.detach(|| {
+        values.par_chunks(CHUNK * d).zip(all.par_chunks_mut(CHUNK * width)).for_each(|(rows, own)| {
+            rows.chunks_exact(d).zip(own.chunks_exact_mut(width)).for_each(|(row, own)| of(row, own));
+        });
+    });
+    Ok(all)
+}
+
 /// Memberships (n x K) of the rows of x in clusters with these centres, for the fuzzifier m; each row adds up to 1.
 #[pyfunction]
 pub(crate) fn memberships<'py>(
@@ -121,16 +144,10 @@ pub(crate) fn memberships<'py>(
     m: f64,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let centres = centres_of(&centres)?;
-    let (d, k, values) = (same_columns(&x, &centres)?, centres.k(), slice(&x)?);
-    let mut u = vec![0.0; values.len() / d * k];
-    py.detach(|| {
-        values.par_chunks(CHUNK * d).zip(u.par_chunks_mut(CHUNK * k)).for_each(|(rows, u)| {
-            for (row, u) in rows.chunks_exact(d).zip(u.chunks_exact_mut(k)) {
-                shared(row, &centres, m, u);
-            }
-        });
-    });
-    matrix(py, k, u)
+    let memberships = |row: &[f64], u: &mut [f64]| {
+        shared(row, &centres, m, u);
+    };
+    matrix(py, centres.k(), of_each(py, &x, &centres, centres.k(), memberships)?)
 }
 
 fn matrix(py: Python<'_>, columns: usize, values: Vec<f64>) -> PyResult<Bound<'_, PyArray2<f64>>> {
@@ -164,16 +181,8 @@ pub(crate) fn nearest<'py>(
     centres: Numbers<'py>,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let centres = centres_of(&centres)?;
-    let (d, values) = (same_columns(&x, &centres)?, slice(&x)?);
-    let mut labels = vec![0i64; values.len() / d];
-    py.detach(|| {
-        values.par_chunks(CHUNK * d).zip(labels.par_chunks_mut(CHUNK)).for_each(|(rows, labels)| {
-            for (row, label) in rows.chunks_exact(d).zip(labels) {
-                *label = distance::nearest(row, centres.rows()).0 as i64;
-            }
-        });
-    });
-    Ok(PyArray1::from_vec(py, labels))
+    let label = |row: &[f64], own: &mut [i64]| own[0] = distance::nearest(row, centres.rows()).0 as i64;
+    Ok(PyArray1::from_vec(py, of_each(py, &x, &centres, 1, label)?))
 }
 
 /// Distances (n x K) of the rows of x from these centres.
@@ -184,14 +193,8 @@ pub(crate) fn distances<'py>(
     centres: Numbers<'py>,
 ) -> PyResult<Bound<'py, PyArray2<f64>>> {
     let centres = centres_of(&centres)?;
-    let (d, k, values) = (same_columns(&x, &centres)?, centres.k(), slice(&x)?);
-    let mut far = vec![0.0; values.len() / d * k];
-    py.detach(|| {
-        values.par_chunks(CHUNK * d).zip(far.par_chunks_mut(CHUNK * k)).for_each(|(rows, far)| {
-            for (row, far) in rows.chunks_exact(d).zip(far.chunks_exact_mut(k)) {
-                far.iter_mut().zip(centres.rows()).for_each(|(slot, centre)| *slot = distance::euclidean(row, centre));
-            }
-        });
-    });
-    matrix(py, k, far)
+    let far = |row: &[f64], own: &mut [f64]| {
+        own.iter_mut().zip(centres.rows()).for_each(|(slot, centre)| *slot = distance::euclidean(row, centre));
+    };
+    matrix(py, centres.k(), of_each(py, &x, &centres, centres.k(), far)?)
 }

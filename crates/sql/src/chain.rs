@@ -91,6 +91,19 @@ pub(crate) fn own(k: usize, of: &str, least: &str) -> String {
     if k == 1 { "0".to_owned() } else { format!("CASE{when} ELSE {} END", k - 1) }
 }
 
+/// What these clusters have, of the one in `own`; nothing of others.
+pub(crate) fn of_own(clusters: impl IntoIterator<Item = (usize, String)>) -> String {
+    let when: String = clusters.into_iter().map(|(c, of)| format!(" WHEN {c} THEN {of}")).collect();
+    if when.is_empty() { "NULL::float8".to_owned() } else { format!("CASE own{when} END") }
+}
+
+/// The least that these clusters have, without the one in `own`.
+pub(crate) fn next_to_own(clusters: impl IntoIterator<Item = (usize, String)>) -> String {
+    let infinity = number(f64::INFINITY);
+    let other = |(c, of): (usize, String)| format!("CASE WHEN own = {c} THEN {infinity} ELSE {of} END");
+    format!("LEAST({})", list([infinity.clone()].into_iter().chain(clusters.into_iter().map(other))))
+}
+
 pub(crate) fn too_large() -> Refusal {
     let what = "the question has more clusters or columns than one statement can hold";
     Refusal::new(RefusalCode::Limit, what, "use --mode stream, or ask for a plan with fewer")

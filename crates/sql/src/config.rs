@@ -2,7 +2,6 @@
 //! from a file or the environment, never from a command line, and no message shows it.
 
 use std::{
-    io::{BufRead, BufReader},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -53,13 +52,9 @@ pub(crate) fn connection(file: Option<&Path>, url: Option<&str>) -> Result<Conne
         take_url(url, &mut told)?;
     }
     let host = told.host.or_else(|| of("PGHOST")).unwrap_or_else(|| "/var/run/postgresql".into());
-    let port = match (told.port, of("PGPORT")) {
-        (Some(port), _) => port,
-        (None, None) => 5432,
-        (None, Some(port)) => {
-            port.parse().map_err(|_| wrong("PGPORT is not the number of a port", "set it to one, or unset it"))?
-        }
-    };
+    let from_environment = || of("PGPORT").map_or(Ok(5432), |port| port.parse());
+    let port = told.port.map_or_else(from_environment, Ok);
+    let port = port.map_err(|_| wrong("PGPORT is not the number of a port", "set it to one, or unset it"))?;
     let user = told.user.or_else(|| of("PGUSER")).or_else(|| of("USER"));
     let user = user.ok_or_else(|| wrong("nobody is named to connect as", "set `user` in the file, or PGUSER"))?;
     let dbname = told.dbname.or_else(|| of("PGDATABASE")).unwrap_or_else(|| user.clone());
@@ -81,12 +76,10 @@ pub(crate) fn connection(file: Option<&Path>, url: Option<&str>) -> Result<Conne
         None | Some("verify-full" | "verify-ca" | "require") => SslMode::Require,
         Some(_) => return Err(wrong("sslmode is neither disable nor verify-full", "set it to verify-full")),
     });
-    let password = match told.password_file {
-        Some(path) => Some(password_in(&path)?),
-        None => match of("PGPASSWORD") {
-            Some(password) => Some(password),
-            None => in_passfile(&host, port, &dbname, &user)?,
-        },
+    let password = match (told.password_file, of("PGPASSWORD")) {
+        (Some(path), _) => Some(password_in(&path)?),
+        (None, Some(password)) => Some(password),
+        (None, None) => in_passfile(&host, port, &dbname, &user)?,
     };
     if let Some(password) = password {
         config.password(password);
@@ -134,10 +127,8 @@ fn take_url(url: &str, told: &mut File) -> Result<(), Wrong> {
             Some(("sslmode", mode)) => told.sslmode = Some(mode.to_owned()),
             Some(("sslrootcert", path)) => told.sslrootcert = Some(path.into()),
             _ => {
-                return Err(wrong(
-                    "of the URL's options sslmode and sslrootcert are known here",
-                    "put the others into --config FILE",
-                ));
+                let what = "of the URL's options sslmode and sslrootcert are known here";
+                return Err(wrong(what, "put the others into --config FILE"));
             }
         }
     }
@@ -188,16 +179,11 @@ fn in_passfile(host: &str, port: u16, dbname: &str, user: &str) -> Result<Option
     let path = path.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".pgpass")));
     let Some(path) = path.filter(|path| path.is_file()) else { return Ok(None) };
     private(&path)?;
-    let file = std::fs::File::open(&path)
+    let text = std::fs::read_to_string(&path)
         .map_err(|e| wrong(format!("{}: {e}", path.display()), "make it readable to its owner"))?;
     let host = if host.starts_with('/') { "localhost" } else { host };
     let wanted = [host, &port.to_string(), dbname, user];
-    for line in BufReader::new(file).lines().map_while(Result::ok) {
-        if let Some(password) = matching(&line, &wanted) {
-            return Ok(Some(password));
-        }
-    }
-    Ok(None)
+    Ok(text.lines().find_map(|line| matching(line, &wanted)))
 }
 
 /// The password of a line `host:port:database:user:password`, with `*` for anything and a backslash before `:` and `\`.

@@ -13,7 +13,7 @@ use veilsum_cluster::{Batch, Domain, Prepared, Rows};
 use crate::{
     config::Connection,
     push::{self, Group},
-    session::{Limits, Session, Trouble},
+    session::{Limits, Session},
     source::{Source, Survey},
     stream,
 };
@@ -61,12 +61,10 @@ impl Database {
     /// Connects and looks at the rows.
     fn survey(&mut self, hello: &Hello) -> Result<(Source, Survey), Refusal> {
         self.session.open()?;
-        let found = Source::open(&self.relation, hello, &mut self.session).and_then(|mut source| {
-            let survey = source.survey(&mut self.session)?;
-            source.partly = !survey.bad.is_empty();
-            Ok((source, survey))
-        });
-        found.map_err(|trouble| self.session.refusal(trouble))
+        let mut source = Source::open(&self.relation, hello, &mut self.session)?;
+        let survey = source.survey(&mut self.session)?;
+        source.partly = !survey.bad.is_empty();
+        Ok((source, survey))
     }
 
     /// A new connection has another snapshot: it serves only where the rows are the same.
@@ -82,11 +80,11 @@ impl Database {
         Err(Refusal::new(RefusalCode::Changed, what, next))
     }
 
-    fn once(&mut self, batch: &Batch, blocks: &[AskedBlock]) -> Result<Vec<i64>, Trouble> {
+    fn once(&mut self, batch: &Batch, blocks: &[AskedBlock]) -> Result<Vec<i64>, Refusal> {
         let missing = || Refusal::new(RefusalCode::Protocol, "`ask` comes after `hello`", "keep to the contract");
         let Opened { hello, domain, source, survey, held } = self.opened.as_ref().ok_or_else(missing)?;
         if let Some(rows) = held {
-            return Ok(rows::words(batch, rows, blocks)?);
+            return rows::words(batch, rows, blocks);
         }
         let session = &mut self.session;
         if !self.push {
@@ -95,25 +93,10 @@ impl Database {
                 let rows = prepared(values, domain, hello)?;
                 rows::merge(batch, domain, &mut all, &rows::words(batch, &rows, blocks)?)
             })?;
-            return if read == survey.rows { Ok(all) } else { Err(moved().into()) };
+            return if read == survey.rows { Ok(all) } else { Err(moved()) };
         }
-        let mut gone = None;
-        let mut run = |sql: &str| {
-            let rows = session.rows(sql).map_err(|trouble| match trouble {
-                Trouble::Refused(refusal) => refusal,
-                Trouble::Gone(what) => {
-                    let refusal = Refusal::new(RefusalCode::Connection, what.clone(), "");
-                    gone = Some(what);
-                    refusal
-                }
-            })?;
-            Ok(rows.iter().map(group).collect())
-        };
-        let words = push::words(source, domain, batch, blocks, survey.rows, &mut run);
-        match gone {
-            Some(what) => Err(Trouble::Gone(what)),
-            None => Ok(words?),
-        }
+        let mut run = |sql: &str| Ok(session.rows(sql)?.iter().map(group).collect());
+        push::words(source, domain, batch, blocks, survey.rows, &mut run)
     }
 }
 
@@ -147,18 +130,16 @@ impl Engine for Database {
                 all.extend(values);
                 Ok(())
             });
-            if read.map_err(|trouble| self.session.refusal(trouble))? != survey.rows {
+            if read? != survey.rows {
                 return Err(moved());
             }
             held = Some(prepared(all, &domain, hello)?);
         }
-        let kinds: Vec<String> = match (self.push, &held) {
-            (true, _) => push::KINDS.map(str::to_owned).to_vec(),
+        let kinds: Vec<&str> = match (self.push, &held) {
+            (true, _) => push::KINDS.to_vec(),
             // Labels do not come with the rows.
-            (false, Some(_)) => {
-                KINDS.iter().filter(|kind| **kind != "contingency").map(|kind| (*kind).to_owned()).collect()
-            }
-            (false, None) => rows::ADDITIVE.map(str::to_owned).to_vec(),
+            (false, Some(_)) => KINDS.into_iter().filter(|kind| *kind != "contingency").collect(),
+            (false, None) => rows::additive().collect(),
         };
         let ready = Ready {
             protocol: PROTOCOL,
@@ -167,7 +148,7 @@ impl Engine for Database {
             rows: survey.rows,
             bad: survey.bad.clone(),
             fingerprint: survey.fingerprint.clone(),
-            kinds,
+            kinds: kinds.into_iter().map(str::to_owned).collect(),
         };
         self.opened = Some(Opened { hello: hello.clone(), domain, source, survey, held });
         Ok(ready)
@@ -175,13 +156,12 @@ impl Engine for Database {
 
     fn words(&mut self, batch: &Batch, blocks: &[AskedBlock]) -> Result<Vec<i64>, Refusal> {
         match self.once(batch, blocks) {
-            Ok(words) => Ok(words),
-            Err(Trouble::Refused(refusal)) => Err(refusal),
-            Err(Trouble::Gone(what)) => {
-                eprintln!("the connection was lost ({what}); connecting once more");
+            Err(gone) if gone.code == RefusalCode::Connection => {
+                eprintln!("{}; connecting once more", gone.message);
                 self.reopen()?;
-                self.once(batch, blocks).map_err(|trouble| self.session.refusal(trouble))
+                self.once(batch, blocks)
             }
+            other => other,
         }
     }
 }

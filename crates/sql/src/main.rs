@@ -20,7 +20,7 @@ use std::{io, path::PathBuf, process::ExitCode, sync::mpsc, time::Duration};
 
 use clap::{Parser, ValueEnum};
 use tokio::sync::watch;
-use veilsum_answerer::serve::{self, Line};
+use veilsum_answerer::serve;
 
 use engine::Database;
 use session::Limits;
@@ -56,9 +56,6 @@ struct Args {
     /// Memory that the server may use for sorting and hashing, MiB
     #[arg(long, value_name = "MIB", default_value_t = 64)]
     work_mem: u64,
-    /// Let the server compile statements
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Jit::Off)]
-    jit: Jit,
 }
 
 /// Where sums are computed.
@@ -70,52 +67,36 @@ enum Mode {
     Push,
 }
 
-/// Whether the server compiles statements to machine code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Jit {
-    /// No
-    Off,
-    /// Where the server thinks that it helps
-    On,
-}
-
-/// What ends the wait for the next line.
-enum Event {
-    Line(Line),
-    Over,
-}
-
 fn main() -> ExitCode {
     let args = Args::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = match runtime {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
         Ok(runtime) => runtime,
         Err(e) => return fail(&format!("no runtime: {e}"), "check the limits on threads"),
     };
     let (stop, stopped) = watch::channel(false);
+    // Nothing in place of a line ends the wait for the next one.
     let (events, heard) = mpsc::channel();
     let (lines, ended) = (events.clone(), stop.clone());
     std::thread::spawn(move || {
         for line in serve::lines_of(io::stdin().lock()) {
-            if lines.send(Event::Line(line)).is_err() {
+            if lines.send(Some(line)).is_err() {
                 return;
             }
         }
         // The site is gone, or has no more to say: a question that is still computed is of no use to anybody.
         let _ = ended.send(true);
-        let _ = lines.send(Event::Over);
+        let _ = lines.send(None);
     });
     runtime.spawn(async move {
         if told().await {
             let _ = stop.send(true);
-            let _ = events.send(Event::Over);
+            let _ = events.send(None);
         }
     });
     let limits = Limits {
         statement: Duration::from_secs(args.statement_timeout),
         lock: Duration::from_secs(args.lock_timeout),
         work_mem: args.work_mem.clamp(1, 1 << 20),
-        jit: args.jit == Jit::On,
     };
     let connection = match config::connection(args.config.as_deref(), args.url.as_deref()) {
         Ok(connection) => connection,
@@ -131,13 +112,8 @@ fn main() -> ExitCode {
     };
     let memory = args.memory.saturating_mul(1 << 20);
     let mut engine = Database::new(runtime, connection, limits, relation, args.mode == Mode::Push, memory, stopped);
-    let lines = heard.into_iter().map_while(|event| match event {
-        Event::Line(line) => Some(line),
-        Event::Over => None,
-    });
-    let served = serve::serve(&mut engine, lines, &mut io::stdout().lock());
-    let cancelled = engine.close();
-    if cancelled {
+    let served = serve::serve(&mut engine, heard.into_iter().map_while(|line| line), &mut io::stdout().lock());
+    if engine.close() {
         eprintln!("cancelled cleanly");
     }
     match served {

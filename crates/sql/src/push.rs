@@ -77,8 +77,7 @@ fn rounded(query: &Query, domain: &Domain) -> Result<Query, Refusal> {
     };
     let points = |of: &Centres| {
         let values = of.rows().flat_map(|row| row.iter().enumerate().map(|(column, x)| coordinate(column, *x)));
-        Centres::new(of.k(), of.columns(), values.collect())
-            .map_err(|e| Refusal::new(RefusalCode::Protocol, e, "ask a question that fits the box"))
+        Centres::new(of.k(), of.columns(), values.collect()).map_err(unfit)
     };
     let mut query = query.clone();
     match &mut query {
@@ -96,6 +95,10 @@ fn rounded(query: &Query, domain: &Domain) -> Result<Query, Refusal> {
     Ok(query)
 }
 
+fn unfit(e: impl std::fmt::Display) -> Refusal {
+    Refusal::new(RefusalCode::Protocol, e, "ask a question that fits the box")
+}
+
 /// The words of a question.
 ///
 /// # Errors
@@ -108,8 +111,7 @@ pub(crate) fn words(
     rows: u64,
     run: &mut Run<'_>,
 ) -> Result<Vec<i64>, Refusal> {
-    let inner =
-        batch.domain(domain).map_err(|e| Refusal::new(RefusalCode::Protocol, e, "ask a question that fits the box"))?;
+    let inner = batch.domain(domain).map_err(unfit)?;
     let mut parts = source.working();
     if let Some(transform) = &batch.transform {
         parts.extend(moved(transform, &inner));
@@ -154,16 +156,12 @@ impl Asked<'_, '_> {
         self.blocks[block].fraction_bits
     }
 
-    /// So many rows in the steps of a block; counts come in whole rows.
-    fn counted(&self, block: usize, rows: i64) -> Result<i64, Refusal> {
-        let shift = u32::try_from(self.bits(block)).ok().filter(|shift| *shift < 63);
-        let steps = shift.and_then(|shift| rows.checked_mul(1 << shift));
-        steps
-            .ok_or_else(|| Refusal::new(RefusalCode::Limit, "a count leaves 64 bits", "ask for a plan with fewer rows"))
-    }
-
+    /// So many rows each in the steps of a block; counts come in whole rows.
     fn count(&self, block: usize, rows: &[i64]) -> Result<Vec<i64>, Refusal> {
-        rows.iter().map(|rows| self.counted(block, *rows)).collect()
+        let shift = u32::try_from(self.bits(block)).ok().filter(|shift| *shift < 63);
+        let steps = |rows: &i64| rows.checked_mul(1 << shift?);
+        let all: Option<Vec<i64>> = rows.iter().map(steps).collect();
+        all.ok_or_else(|| Refusal::new(RefusalCode::Limit, "a count leaves 64 bits", "ask for a plan with fewer rows"))
     }
 
     /// Runs the statement; every row must be in one group.
@@ -171,17 +169,27 @@ impl Asked<'_, '_> {
         if self.chain.d + sums.len().min(1) > MAX_WIDTH {
             return Err(too_large());
         }
+        self.counted(key, sums, 1)
+    }
+
+    /// Runs the statement; every row must be in so many groups.
+    fn counted(&mut self, key: &[String], sums: &[String], times: usize) -> Result<Vec<Group>, Refusal> {
         let groups = (self.run)(&self.chain.by(key, sums))?;
         let rows: i64 = groups.iter().map(|group| group.rows).sum();
-        if rows as u64 != self.rows {
-            let what = "the database counts other rows than before";
-            return Err(Refusal::new(
-                RefusalCode::Changed,
-                what,
-                "let the view read tables, and no functions that change",
-            ));
+        if rows as u64 == self.rows.saturating_mul(times as u64) {
+            return Ok(groups);
         }
-        Ok(groups)
+        let next = "let the view read tables, and no functions that change";
+        Err(Refusal::new(RefusalCode::Changed, "the database counts other rows than before", next))
+    }
+
+    /// The same by the column `own`, one of `k` clusters.
+    fn by_own(&mut self, k: usize, sums: &[String]) -> Result<Vec<(usize, Group)>, Refusal> {
+        let own = |group: Group| match group.key[..] {
+            [own] if (0..k as i32).contains(&own) => Ok((own as usize, group)),
+            _ => Err(too_large()),
+        };
+        self.groups(&["own".into()], sums)?.into_iter().map(own).collect()
     }
 
     /// The one line of a statement without a key.
@@ -246,8 +254,7 @@ impl Asked<'_, '_> {
         let mut sums: Vec<String> = xs.iter().map(|x| stepped(x, self.bits(1))).collect();
         sums.push(stepped("qm", self.bits(2)));
         let (mut rows, mut totals, mut distance) = (vec![0; k], vec![0; k * d], 0);
-        for group in self.groups(&["own".into()], &sums)? {
-            let Some(own) = group.key.first().map(|c| *c as usize).filter(|c| *c < k) else { return Err(too_large()) };
+        for (own, group) in self.by_own(k, &sums)? {
             rows[own] = group.rows;
             totals[own * d..][..d].copy_from_slice(&group.sums[..d]);
             distance += group.sums[d];

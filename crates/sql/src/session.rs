@@ -5,7 +5,7 @@ use std::{pin::pin, time::Duration};
 
 use futures_util::TryStreamExt;
 use tokio::{runtime::Runtime, sync::watch, time::timeout};
-use tokio_postgres::{Client, Row, Statement, error::SqlState};
+use tokio_postgres::{Client, Row, Statement, binary_copy::BinaryCopyOutStream, error::SqlState, types::Type};
 use veilsum_answerer::{Refusal, RefusalCode};
 
 use crate::{config::Connection, tls::Tls};
@@ -17,27 +17,12 @@ pub(crate) struct Limits {
     pub(crate) lock: Duration,
     /// MiB.
     pub(crate) work_mem: u64,
-    pub(crate) jit: bool,
 }
 
 /// How long the server may take to end a statement that was cancelled.
 const CANCEL: Duration = Duration::from_secs(10);
 /// What this process waits for a statement beyond the server's own limit.
 const GRACE: Duration = Duration::from_secs(15);
-
-/// Why a statement has no result.
-pub(crate) enum Trouble {
-    /// The connection is lost, and with it the snapshot.
-    Gone(String),
-    /// Everything else.
-    Refused(Refusal),
-}
-
-impl From<Refusal> for Trouble {
-    fn from(refusal: Refusal) -> Self {
-        Trouble::Refused(refusal)
-    }
-}
 
 /// A connection, or what is needed to open one.
 pub(crate) struct Session {
@@ -76,65 +61,61 @@ impl Session {
             let _ = connection.await;
         });
         self.client = Some(client);
-        let Limits { statement, lock, work_mem, jit } = self.limits;
+        let Limits { statement, lock, work_mem } = self.limits;
         let settings = format!(
             "SET statement_timeout = {}; SET lock_timeout = {}; SET idle_in_transaction_session_timeout = 0; \
-             SET work_mem = '{work_mem}MB'; SET jit = {}; SET standard_conforming_strings = on; SET synchronize_seqscans = off; \
+             SET work_mem = '{work_mem}MB'; SET jit = off; SET standard_conforming_strings = on; SET synchronize_seqscans = off; \
              SET extra_float_digits = 3; SET default_transaction_read_only = on; \
              BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             statement.as_millis(),
             lock.as_millis(),
-            if jit { "on" } else { "off" },
         );
-        let begun = self.run(async |client| client.batch_execute(&settings).await);
-        begun.map_err(|trouble| self.refusal(trouble))
+        self.run(async |client| client.batch_execute(&settings).await)
     }
 
-    /// The refusal for a trouble that is not mended.
-    pub(crate) fn refusal(&self, trouble: Trouble) -> Refusal {
-        match trouble {
-            Trouble::Refused(refusal) => refusal,
-            Trouble::Gone(what) => {
-                let what = format!("{}: the connection was lost ({what})", self.connection.place);
-                Refusal::new(RefusalCode::Connection, what, "see whether the server runs, and start the site again")
-            }
-        }
+    /// What is said where the connection is lost, and with it the snapshot; no other refusal of a statement has its code.
+    pub(crate) fn gone(&self, what: &str) -> Refusal {
+        let what = format!("{}: the connection was lost ({what})", self.connection.place);
+        Refusal::new(RefusalCode::Connection, what, "see whether the server runs, and start the site again")
     }
 
     /// What a statement gives.
-    pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<Row>, Trouble> {
+    pub(crate) fn rows(&mut self, sql: &str) -> Result<Vec<Row>, Refusal> {
         self.safely(async |client| client.query(sql, &[]).await)
     }
 
     /// What a statement would give.
-    pub(crate) fn describe(&mut self, sql: &str) -> Result<Statement, Trouble> {
+    pub(crate) fn describe(&mut self, sql: &str) -> Result<Statement, Refusal> {
         self.safely(async |client| client.prepare(sql).await)
     }
 
-    /// The bytes of a binary COPY; where `take` refuses, the rest is read and thrown away.
+    /// The rows of a binary COPY of so many doubles; where `take` refuses one, the rest is read and thrown away.
     pub(crate) fn copy(
         &mut self,
         sql: &str,
-        mut take: impl FnMut(&[u8]) -> Result<(), Refusal>,
-    ) -> Result<(), Trouble> {
+        columns: usize,
+        mut take: impl FnMut(&[f64]) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         let mut refused = None;
         let copied = self.safely(async |client| {
-            let mut stream = pin!(client.copy_out(sql).await?);
-            while let Some(bytes) = stream.try_next().await? {
+            let types = vec![Type::FLOAT8; columns];
+            let mut rows = pin!(BinaryCopyOutStream::new(client.copy_out(sql).await?, &types));
+            let mut values = vec![0.0; columns];
+            while let Some(row) = rows.try_next().await? {
+                for (at, value) in values.iter_mut().enumerate() {
+                    *value = row.try_get(at)?;
+                }
                 if refused.is_none() {
-                    refused = take(&bytes).err();
+                    refused = take(&values).err();
                 }
             }
             Ok(())
         });
-        match refused {
-            Some(refusal) => Err(refusal.into()),
-            None => copied,
-        }
+        refused.map_or(copied, Err)
     }
 
     /// In a savepoint: a statement that fails does not end the transaction, and with it the snapshot.
-    fn safely<T>(&mut self, work: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>) -> Result<T, Trouble> {
+    fn safely<T>(&mut self, work: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>) -> Result<T, Refusal> {
         self.run(async |client| client.batch_execute("SAVEPOINT question").await)?;
         let done = self.run(work);
         // A statement that did not end when it was told to took the connection with it: there is nothing to roll back, and what is wrong stands.
@@ -142,45 +123,42 @@ impl Session {
             return done;
         }
         let end = if done.is_ok() { "RELEASE question" } else { "ROLLBACK TO question; RELEASE question" };
-        if !matches!(done, Err(Trouble::Gone(_))) && !self.cancelled {
+        let gone = done.as_ref().is_err_and(|refusal| refusal.code == RefusalCode::Connection);
+        if !gone && !self.cancelled {
             self.run(async |client| client.batch_execute(end).await)?;
         }
         done
     }
 
-    fn run<T>(&mut self, work: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>) -> Result<T, Trouble> {
-        let Some(client) = &self.client else { return Err(Trouble::Gone("it was closed".into())) };
+    fn run<T>(&mut self, work: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>) -> Result<T, Refusal> {
+        let Some(client) = &self.client else { return Err(self.gone("it was closed")) };
         let (token, mut stop) = (client.cancel_token(), self.stop.clone());
-        let tls = Tls::new(self.connection.root.as_deref()).map_err(Trouble::Gone)?;
+        let tls = Tls::new(self.connection.root.as_deref()).map_err(|e| self.gone(&e))?;
         let limit = self.limits.statement + GRACE;
         let done = self.runtime.block_on(async {
             let mut work = pin!(work(client));
-            let why = tokio::select! {
+            let told = tokio::select! {
                 biased;
                 done = &mut work => return Ok(done),
-                _ = stop.wait_for(|stop| *stop) => End::Told,
-                () = tokio::time::sleep(limit) => End::Late,
+                _ = stop.wait_for(|stop| *stop) => true,
+                () = tokio::time::sleep(limit) => false,
             };
             // The statement ends on the server too: nobody there goes on computing for nobody.
             let _ = timeout(CANCEL, token.cancel_query(tls)).await;
             let ended = timeout(CANCEL, work).await.is_ok();
-            Err((why, ended))
+            Err((told, ended))
         });
-        match done {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(e)) => Err(self.trouble(&e)),
-            Err((why, ended)) => {
-                if !ended {
-                    self.client = None;
-                }
-                self.cancelled |= matches!(why, End::Told) && ended;
-                Err(match why {
-                    End::Told => {
-                        Refusal::new(RefusalCode::Cancelled, "it was told to stop", "start the site again").into()
-                    }
-                    End::Late => self.late().into(),
-                })
-            }
+        let (told, ended) = match done {
+            Ok(done) => return done.map_err(|e| self.trouble(&e)),
+            Err(cut) => cut,
+        };
+        if !ended {
+            self.client = None;
+        }
+        self.cancelled |= told && ended;
+        match told {
+            true => Err(Refusal::new(RefusalCode::Cancelled, "it was told to stop", "start the site again")),
+            false => Err(self.late()),
         }
     }
 
@@ -190,51 +168,46 @@ impl Session {
         Refusal::new(RefusalCode::Limit, what, next)
     }
 
-    fn trouble(&self, e: &tokio_postgres::Error) -> Trouble {
-        let Some(db) = e.as_db_error() else { return Trouble::Gone(why(e)) };
+    fn trouble(&self, e: &tokio_postgres::Error) -> Refusal {
+        let Some(db) = e.as_db_error() else { return self.gone(&why(e)) };
         let (code, message) = (db.code(), db.message());
         let is = |class: &str| code.code().starts_with(class);
-        let refuse = |of: RefusalCode, what: String, next: &str| Trouble::Refused(Refusal::new(of, what, next));
-        match code {
-            c if *c == SqlState::QUERY_CANCELED => self.late().into(),
-            c if *c == SqlState::LOCK_NOT_AVAILABLE => refuse(
+        let (of, what, next) = match code {
+            c if *c == SqlState::QUERY_CANCELED => return self.late(),
+            c if *c == SqlState::LOCK_NOT_AVAILABLE => (
                 RefusalCode::Limit,
                 "somebody else holds a lock on the table".into(),
                 "run when the table is free, or wait longer: --lock-timeout",
             ),
-            c if *c == SqlState::INSUFFICIENT_PRIVILEGE => refuse(
+            c if *c == SqlState::INSUFFICIENT_PRIVILEGE => (
                 RefusalCode::Rows,
                 message.into(),
                 "let the administrator of the database grant it: GRANT SELECT ON the view TO the role",
             ),
             c if *c == SqlState::UNDEFINED_TABLE || *c == SqlState::INVALID_SCHEMA_NAME => {
-                refuse(RefusalCode::Columns, message.into(), "name the view as it is called there: --view SCHEMA.NAME")
+                (RefusalCode::Columns, message.into(), "name the view as it is called there: --view SCHEMA.NAME")
             }
-            _ if is("57P") || is("08") => Trouble::Gone(message.into()),
+            _ if is("57P") || is("08") => return self.gone(message),
             // The server's words may hold a value of a row.
-            _ if is("22") => refuse(
+            _ if is("22") => (
                 RefusalCode::Rows,
                 format!("the database cannot compute with a value of these rows (SQLSTATE {})", code.code()),
                 "use --mode stream, or let the view leave out values that are absurdly small or large",
             ),
-            _ if is("53") || is("54") => refuse(
+            _ if is("53") || is("54") => (
                 RefusalCode::Limit,
                 format!("the question is too large for this server ({message})"),
                 "use --mode stream, or ask for a plan with fewer clusters or columns",
             ),
-            _ if is("42") => refuse(RefusalCode::Columns, message.into(), "correct the view or the query"),
-            _ => refuse(
+            _ if is("42") => (RefusalCode::Columns, message.into(), "correct the view or the query"),
+            _ => (
                 RefusalCode::Internal,
                 format!("{message} (SQLSTATE {})", code.code()),
                 "ask the administrator of the database; the server's log has the statement",
             ),
-        }
+        };
+        Refusal::new(of, what, next)
     }
-}
-
-enum End {
-    Told,
-    Late,
 }
 
 const UNREACHABLE: &str =

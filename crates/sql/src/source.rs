@@ -7,7 +7,7 @@ use veilsum_answerer::{Fingerprint, Hello, Refusal, RefusalCode, contract::tame}
 use veilsum_cluster::{OutOfBox, Scaling};
 
 use crate::{
-    session::{Session, Trouble},
+    session::Session,
     text::{NOTHING, identifier, list, literal, number},
 };
 
@@ -36,7 +36,7 @@ impl Source {
     ///
     /// # Errors
     /// [`Refusal`] that names every column that is missing or is not what the plan wants.
-    pub(crate) fn open(relation: &str, hello: &Hello, session: &mut Session) -> Result<Self, Trouble> {
+    pub(crate) fn open(relation: &str, hello: &Hello, session: &mut Session) -> Result<Self, Refusal> {
         let statement = session.describe(&format!("SELECT * FROM {relation} AS r"))?;
         let mut wrong = Vec::new();
         let mut find = |name: &str, fits: fn(&Type) -> bool, wanted: &str| {
@@ -62,7 +62,7 @@ impl Source {
         }
         if !wrong.is_empty() {
             let next = "let the administrator's view have the plan's columns by name, with casts where they are needed";
-            return Err(Refusal::new(RefusalCode::Columns, tame(&wrong.join("; ")), next).into());
+            return Err(Refusal::new(RefusalCode::Columns, tame(&wrong.join("; ")), next));
         }
         let name = |name: &str| {
             identifier(name)
@@ -195,7 +195,7 @@ impl Source {
 
     /// Counts rows, those that cannot be used by reason, and what the others are known by: their number, and sums of hashes, whose
     /// order does not count.
-    pub(crate) fn survey(&self, session: &mut Session) -> Result<Survey, Trouble> {
+    pub(crate) fn survey(&self, session: &mut Session) -> Result<Survey, Refusal> {
         let (reasons, cases) = self.reasons();
         let numbers = self.hello.columns.len();
         let names: Vec<&str> = self.hello.names().collect();
@@ -262,15 +262,14 @@ impl Source {
         }
         for (at, column) in self.hello.categorical.iter().enumerate() {
             found.push((format!("no value in {:?}", column.column), format!("k{at} IS NULL")));
-            found
-                .push((format!("a category that the plan does not list in {:?}", column.column), format!("c{at} < 0")));
+            let unlisted = format!("a category that the plan does not list in {:?}", column.column);
+            found.push((unlisted, format!("c{at} < 0")));
         }
         if let Some(zeros) = self.no_direction() {
             found.push(("nothing but zeros, and so no direction".to_owned(), zeros));
         }
-        let cases =
-            found.iter().enumerate().map(|(at, (_, when))| format!("WHEN {when} THEN {at}")).collect::<Vec<_>>();
-        (found.into_iter().map(|(reason, _)| tame(&reason)).collect(), cases.join(" "))
+        let cases: String = found.iter().enumerate().map(|(at, (_, when))| format!("WHEN {when} THEN {at} ")).collect();
+        (found.into_iter().map(|(reason, _)| tame(&reason)).collect(), cases)
     }
 }
 
@@ -292,16 +291,6 @@ fn is_number(of: &Type) -> bool {
 }
 
 fn is_name(of: &Type) -> bool {
-    let known = [
-        Type::TEXT,
-        Type::VARCHAR,
-        Type::BPCHAR,
-        Type::NAME,
-        Type::CHAR,
-        Type::BOOL,
-        Type::INT2,
-        Type::INT4,
-        Type::INT8,
-    ];
-    known.contains(of) || matches!(of.kind(), Kind::Enum(_))
+    let known = ["text", "varchar", "bpchar", "name", "char", "bool", "int2", "int4", "int8"];
+    known.contains(&of.name()) || matches!(of.kind(), Kind::Enum(_))
 }

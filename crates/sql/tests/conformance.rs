@@ -7,7 +7,7 @@ fn rows_held_rows_streamed_again_and_sql_give_the_words_of_a_file() {
     for (args, tried_at_least) in
         [(&["--mode", "stream"][..], 16), (&["--mode", "stream", "--memory", "0"], 13), (&["--mode", "push"], 10)]
     {
-        let (launch, _) = super::launch(&server, &[args, &["--view", conformance::TABLE]].concat());
+        let (launch, _) = super::launch(&server, &[args, &["--view", super::TABLE]].concat());
         let tried = conformance::check(&launch, &super::rows());
         for one in &tried {
             println!("{args:?} {}: {:?}", one.what, one.result);

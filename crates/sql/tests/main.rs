@@ -26,7 +26,7 @@ fn server() -> Option<Arc<Postgres>> {
     }
     match Postgres::start() {
         Ok(server) => {
-            server.load(CREATE, example::TABLE, &csv());
+            server.load(CREATE, TABLE, &csv());
             let server = Arc::new(server);
             *known = Arc::downgrade(&server);
             Some(server)
@@ -38,6 +38,8 @@ fn server() -> Option<Arc<Postgres>> {
     }
 }
 
+/// What the rows of the example are called.
+const TABLE: &str = "veilsum_example";
 const CREATE: &str = "CREATE TABLE veilsum_example (age int, bmi numeric, \"Blood \"\"sugar\"\"\" float8, smoker text)";
 /// Rows of the example.
 const ROWS: usize = 1_000;

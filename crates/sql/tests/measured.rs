@@ -43,12 +43,7 @@ fn push_down_and_streaming_of_many_rows() {
     };
     let questions = [asked(10, 2.0), asked(10, 1.7)];
     let mut found: Vec<Vec<Vec<i64>>> = Vec::new();
-    for args in [
-        &["--mode", "push"][..],
-        &["--mode", "push", "--jit", "on"],
-        &["--mode", "stream"],
-        &["--mode", "stream", "--memory", "0"],
-    ] {
+    for args in [&["--mode", "push"][..], &["--mode", "stream"], &["--mode", "stream", "--memory", "0"]] {
         let begun = Instant::now();
         let (mut launch, _) = super::launch(&server, &[args, &["--view", "many"]].concat());
         (launch.start, launch.limit) = (std::time::Duration::from_secs(600), std::time::Duration::from_secs(600));

@@ -38,7 +38,7 @@ fn a_dropped_connection_is_opened_again_and_other_rows_are_an_error() {
         // The same rows again, but for what was 41 before: another fingerprint, and no answer at all.
         assert_eq!(server.drop_connections(), 1);
         let fault = held.words(&question(), &STEPS).unwrap_err();
-        let Fault::Refused { refusal, .. } = &fault else { panic!("{fault}") };
+        let Fault::Refused(_, refusal) = &fault else { panic!("{fault}") };
         assert_eq!(refusal.code, RefusalCode::Changed, "{fault}");
         server.sql("DELETE FROM veilsum_example");
         server.load("SELECT 1", "veilsum_example", &super::csv());
@@ -67,7 +67,7 @@ fn a_statement_that_runs_away_is_stopped_by_its_limit() {
     let (launch, _) = super::launch(&server, &["--mode", "push", "--statement-timeout", "1", "--query", slow]);
     let begun = Instant::now();
     let fault = Held::start(launch, super::hello()).err().unwrap();
-    let Fault::Refused { refusal, .. } = &fault else { panic!("{fault}") };
+    let Fault::Refused(_, refusal) = &fault else { panic!("{fault}") };
     assert_eq!(refusal.code, RefusalCode::Limit, "{fault}");
     assert!(refusal.message.contains("longer than 1 s") && begun.elapsed() < Duration::from_secs(20));
     assert_eq!(server.active(), 0);

@@ -29,6 +29,15 @@ pub struct LocalMeans {
     pub sizes: Vec<f64>,
 }
 
+impl LocalMeans {
+    /// Groups of at least so many rows.
+    fn keep(&mut self, least: f64) {
+        let mut sizes = self.sizes.iter();
+        self.means.retain(|_| sizes.next().is_some_and(|size| *size >= least));
+        self.sizes.retain(|size| *size >= least);
+    }
+}
+
 /// The global centres after every round, the first (of the sites' own k-means++ seeds) included.
 ///
 /// Each site begins with min(K, n) k-means++ seeds of its own. Where there are fewer distinct local means than K, K is their
@@ -73,17 +82,12 @@ pub fn client_step(rows: &Rows, centres: &Centres, min_rows: u64, steps: u32) ->
             }
         }
         if step == 0 {
-            let mut sizes = groups.sizes.iter();
-            groups.means.retain(|_| sizes.next().is_some_and(|size| *size > 0.0));
-            groups.sizes.retain(|size| *size > 0.0);
+            groups.keep(1.0);
         }
         centres.clone_from(&groups.means);
         found = groups;
     }
-    let least = min_rows.max(1) as f64;
-    let mut sizes = found.sizes.iter();
-    found.means.retain(|_| sizes.next().is_some_and(|size| *size >= least));
-    found.sizes.retain(|size| *size >= least);
+    found.keep(min_rows.max(1) as f64);
     found
 }
 

@@ -75,12 +75,8 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let chosen = together.centres.k();
     let line = Line::new("K = 3 to 9", "elbow of the curve", 0).paper("4 to 6").masked(chosen as f64);
     report.lines.push(line.holds((4..=6).contains(&chosen), "the paper reads 4, 5 or 6 by eye"));
-    report.chart = Some(Chart::new(
-        "Bank marketing: fuzzy Davies-Bouldin index by K",
-        "K",
-        "index",
-        Plot::Lines(vec![("pooled".into(), above), ("FedFCM, masked".into(), below)]),
-    ));
+    let plot = Plot::Lines(vec![("pooled".into(), above), ("FedFCM, masked".into(), below)]);
+    report.chart = Some(Chart::new("Bank marketing: fuzzy Davies-Bouldin index by K", "K", "index", plot));
     for note in together.notes.iter().chain(&four.notes) {
         report.note(note.clone());
     }

@@ -1,6 +1,6 @@
 //! The folder of data sets that are not part of the product.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use veilsum_cluster::Rows;
 
@@ -37,7 +37,7 @@ impl Folder {
 
     /// A CSV file with a header; the last column is a label.
     pub(super) fn labelled(&self, name: &str) -> Result<DataSet, ExperimentError> {
-        let lines = self.lines(&self.0.join(name))?;
+        let lines = self.lines(name)?;
         let (mut values, mut labels, mut names, mut columns) = (Vec::new(), Vec::new(), Vec::<String>::new(), 0);
         for line in lines.iter().skip(1) {
             let (label, attributes) = line.split_last().ok_or_else(|| bad(name, "an empty line"))?;
@@ -59,7 +59,7 @@ impl Folder {
     pub(super) fn by_site(&self, name: &str) -> Result<Vec<(Rows, Vec<usize>)>, ExperimentError> {
         let mut sites: Vec<(String, Vec<f64>, Vec<usize>)> = Vec::new();
         let mut columns = 0;
-        for line in self.lines(&self.0.join(name))? {
+        for line in self.lines(name)? {
             let [site, attributes @ .., label] = line.as_slice() else { return Err(bad(name, "a short line")) };
             columns = attributes.len();
             let at = sites.iter().position(|known| known.0 == *site).unwrap_or_else(|| {
@@ -74,13 +74,11 @@ impl Folder {
         sites.into_iter().map(|(_, values, labels)| Ok((Rows::new(values, columns)?, labels))).collect()
     }
 
-    fn lines(&self, path: &Path) -> Result<Vec<Vec<String>>, ExperimentError> {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(ExperimentError::Missing(name)),
-            Err(error) => return Err(bad(&name, &error.to_string())),
-        };
+    fn lines(&self, name: &str) -> Result<Vec<Vec<String>>, ExperimentError> {
+        let text = std::fs::read_to_string(self.0.join(name)).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => ExperimentError::Missing(name.to_owned()),
+            _ => bad(name, &error.to_string()),
+        })?;
         let cells = |line: &str| line.split(',').map(|cell| cell.trim().to_owned()).collect();
         Ok(text.lines().filter(|line| !line.trim().is_empty()).map(cells).collect())
     }
@@ -91,5 +89,5 @@ fn number(file: &str, cell: &str) -> Result<f64, ExperimentError> {
 }
 
 fn bad(file: &str, problem: &str) -> ExperimentError {
-    ExperimentError::File { file: file.to_owned(), problem: problem.to_owned() }
+    ExperimentError::File(file.to_owned(), problem.to_owned())
 }

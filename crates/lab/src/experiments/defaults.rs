@@ -7,7 +7,7 @@ use veilsum_cluster::method::{Candidates, Choice, Clusters, Options, Pick, Seedi
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::warnings::{self, Warning};
 use veilsum_cluster::{
-    Algorithm, Centres, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, pooled, synthetic,
+    Algorithm, Centres, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, distance, pooled, synthetic,
 };
 
 use super::harness::{each, plain};
@@ -20,6 +20,7 @@ const STARTS: u64 = 20;
 const METHODS: [&str; 4] = ["fcm", "kmeans", "fkm", "ffcm-avg2"];
 
 /// Rows with a name, the number of clusters that is known or taken for them, and the box around them.
+#[derive(Clone)]
 pub(super) struct Set {
     pub(super) name: String,
     pub(super) rows: Rows,
@@ -122,22 +123,19 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
 pub(super) fn sets(settings: &Settings) -> Result<Vec<Set>, ExperimentError> {
     let five = synthetic::five_gaussians(synthetic::DEFAULT_SEED).pooled();
     let mut sets = vec![Set::new("five Gaussians", five, 5)?];
-    let files: &[(&str, u32)] = match settings.quick {
-        true => &[("iris", 3), ("xclara", 3)],
-        false => &[
-            ("iris", 3),
-            ("xclara", 3),
-            ("s-set1", 15),
-            ("waveform-v1", 3),
-            ("pendigits", 10),
-            ("bank-by-job", 4),
-            ("g2/g2-2-50", 2),
-            ("g2/g2-8-40", 2),
-        ],
-    };
+    let files = [
+        ("iris", 3),
+        ("xclara", 3),
+        ("s-set1", 15),
+        ("waveform-v1", 3),
+        ("pendigits", 10),
+        ("bank-by-job", 4),
+        ("g2/g2-2-50", 2),
+        ("g2/g2-8-40", 2),
+    ];
     if let Ok(folder) = Folder::new(settings, "defaults") {
-        for (name, k) in files {
-            sets.push(Set::new(*name, folder.labelled(&format!("{name}.csv"))?.rows, *k)?);
+        for (name, k) in files.into_iter().take(if settings.quick { 2 } else { files.len() }) {
+            sets.push(Set::new(name, folder.labelled(&format!("{name}.csv"))?.rows, k)?);
         }
     }
     Ok(sets)
@@ -165,11 +163,11 @@ fn starts(report: &mut Report, sets: &[Set], seeds: &[u64]) -> Result<(), Experi
             report.lines.push(line.plain(runs.iter().map(|run| run.0).collect::<super::Sample>()));
         }
     }
-    let line = Line::new("every method and set", "runs within 1 % of the best of 20 pooled starts", 3);
-    report.lines.push(line.plain(f64::from(good as u32) / f64::from(all as u32)));
-    let line = Line::new("every method and set", "share of runs that are further off and do not warn", 3);
-    let share = f64::from(silent as u32) / f64::from(all as u32);
-    report.lines.push(line.plain(share).at_most(share, 0.2, "good, or it says so; of iris a cell has few rows"));
+    let share = |of: usize| of as f64 / all as f64;
+    let line = |what: &str| Line::new("every method and set", what, 3);
+    report.lines.push(line("runs within 1 % of the best of 20 pooled starts").plain(share(good)));
+    let line = line("share of runs that are further off and do not warn").plain(share(silent));
+    report.lines.push(line.at_most(share(silent), 0.2, "good, or it says so; of iris a cell has few rows"));
     Ok(())
 }
 
@@ -201,11 +199,11 @@ fn known(report: &mut Report, settings: &Settings, sets: &[Set], seeds: &[u64]) 
             report.lines.push(line.plain(chosen.iter().map(|k| f64::from(*k)).collect::<super::Sample>()));
         }
     }
-    let line = Line::new("every range", "share of runs that choose the known K", 3);
-    report.lines.push(line.plain(f64::from(right as u32) / f64::from(all as u32)));
-    let line = Line::new("every range", "share of runs that choose another K and do not say that indices disagree", 3);
-    let share = f64::from(silent as u32) / f64::from(all as u32);
-    report.lines.push(line.plain(share).at_most(share, 0.1, "right, or it says so"));
+    let share = |of: usize| of as f64 / all as f64;
+    let line = |what: &str| Line::new("every range", what, 3);
+    report.lines.push(line("share of runs that choose the known K").plain(share(right)));
+    let line = line("share of runs that choose another K and do not say that indices disagree").plain(share(silent));
+    report.lines.push(line.at_most(share(silent), 0.1, "right, or it says so"));
     Ok(())
 }
 
@@ -240,19 +238,16 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
         Ok(Seeding::Given { centres: set.domain.centres_to_box(&Centres::from_rows(centres)?)? })
     };
     let mut cases: Vec<(&str, Set, Recipe, usize)> = Vec::new();
-    let again =
-        |set: &Set| Set { name: set.name.clone(), rows: set.rows.clone(), domain: set.domain.clone(), k: set.k };
-
-    cases.push(("one-start", again(&four), Recipe { seeding: Seeding::Uniform { seed: 1 }, ..usual_four("fcm") }, 3));
+    cases.push(("one-start", four.clone(), Recipe { seeding: Seeding::Uniform { seed: 1 }, ..usual_four("fcm") }, 3));
     // Three centres for four corners: every start leaves out another.
     let restarts =
         Recipe { restarts: 8, seeding: Seeding::Uniform { seed: 1 }, ..usual("fcm", Clusters::exactly(3), 1) };
-    cases.push(("restarts-disagree", again(&four), restarts, 3));
+    cases.push(("restarts-disagree", four.clone(), restarts, 3));
     let thin = Set::new("two places", normal(&[corners[0].clone(), corners[2].clone()], 1e-9, 24, 8)?, 2)?;
     cases.push(("few-candidates", thin, usual_four("fcm"), SITES));
     let rounds = Recipe { algorithm: Algorithm::Fcm { m: 2.0, epsilon: 1e-9, max_rounds: 2 }, ..usual_four("fcm") };
-    cases.push(("not-converged", again(&four), rounds, SITES));
-    cases.push(("k-at-border", again(&four), usual("fcm", Clusters { min: 2, max: 4 }, 1), SITES));
+    cases.push(("not-converged", four.clone(), rounds, SITES));
+    cases.push(("k-at-border", four.clone(), usual("fcm", Clusters { min: 2, max: 4 }, 1), SITES));
     // No clusters at all: every index sees others.
     let mut stream = Stream::new(2, b"veilsum defaults rows v1");
     let even = Set::new("no clusters", Rows::new((0..3000).map(|_| stream.unit()).collect(), 2)?, 1)?;
@@ -263,15 +258,15 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
         algorithm: Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 300 },
         ..usual("fcm", Clusters::exactly(2), 1)
     };
-    cases.push(("fuzzifier-too-large", again(&far), more_rounds.clone(), SITES));
+    cases.push(("fuzzifier-too-large", far.clone(), more_rounds.clone(), SITES));
     cases.push(("centres-close", far, more_rounds, SITES));
     // Every site has rows of half of the clusters only: its own four centres are others than the next site's.
     let lacking = Set::new("sites that lack clusters", four.rows.clone(), 4)?;
     cases.push(("local-centres-differ", lacking, usual_four("ffcm-avg2"), 0));
     let wide = Domain::new(vec![-1.0, -1000.0], vec![2.0, 1000.0], Scaling::Box)?;
-    cases.push(("flat-column", Set { domain: wide, ..again(&four) }, usual_four("fcm"), SITES));
+    cases.push(("flat-column", Set { domain: wide, ..four.clone() }, usual_four("fcm"), SITES));
     let coarse = Recipe { algorithm: Algorithm::Fcm { m: 2.0, epsilon: 0.2, max_rounds: 30 }, ..usual_four("fcm") };
-    cases.push(("coarse-epsilon", again(&four), coarse, SITES));
+    cases.push(("coarse-epsilon", four.clone(), coarse, SITES));
     let tiny = Set::new("six rows", normal(&[vec![0.2; 5], vec![0.8; 5]], 0.05, 3, 6)?, 2)?;
     let centres = given(&[tiny.rows.row(0).to_vec(), tiny.rows.row(1).to_vec()], &tiny)?;
     let tiny_recipe = Recipe { seeding: centres, ..usual("fcm", Clusters::exactly(2), 1) };
@@ -344,8 +339,7 @@ fn clean(report: &mut Report, runs: u64) -> Result<(), ExperimentError> {
 fn apart(k: usize, d: usize, stream: &mut Stream) -> Vec<Vec<f64>> {
     loop {
         let means: Vec<Vec<f64>> = (0..k).map(|_| (0..d).map(|_| stream.unit()).collect()).collect();
-        let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
-        let far = |i: usize| means[..i].iter().all(|other| distance(other, &means[i]) >= 0.4);
+        let far = |i: usize| means[..i].iter().all(|other| distance::euclidean(other, &means[i]) >= 0.4);
         if (1..k).all(far) {
             return means;
         }

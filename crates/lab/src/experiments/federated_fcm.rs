@@ -93,12 +93,9 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     if settings.quick {
         report.note("quick: one data set, two starts, no targets for gamma < 1");
     }
-    report.chart = Some(Chart::new(
-        "Distance of the masked to the pooled centres",
-        "share of sites a round",
-        "Frobenius distance, mean over starts",
-        Plot::bars(SHARES.map(|share| format!("{share}")).to_vec(), series),
-    ));
+    let plot = Plot::bars(SHARES.map(|share| format!("{share}")).to_vec(), series);
+    let (title, y) = ("Distance of the masked to the pooled centres", "Frobenius distance, mean over starts");
+    report.chart = Some(Chart::new(title, "share of sites a round", y, plot));
     Ok(report)
 }
 

@@ -50,15 +50,9 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         let line = Line::new(*sizes, "sums in the whole run", 0).masked(found.questions);
         report.lines.push(line.at_most(found.questions, 7.0, "seeding, one sum of vectors, validity"));
     }
-    report.chart = Some(Chart::new(
-        "FFCF: mean distance to the nearest centre",
-        "rows a site",
-        "WSSE",
-        Plot::bars(
-            rows.iter().map(|row| row.1.to_owned()).collect(),
-            vec![("plain, authors' rule".into(), plain), ("masked".into(), hidden)],
-        ),
-    ));
+    let sizes = rows.iter().map(|row| row.1.to_owned()).collect();
+    let plot = Plot::bars(sizes, vec![("plain, authors' rule".into(), plain), ("masked".into(), hidden)]);
+    report.chart = Some(Chart::new("FFCF: mean distance to the nearest centre", "rows a site", "WSSE", plot));
     Ok(report)
 }
 

@@ -6,7 +6,7 @@ use veilsum_cluster::method::Seeding;
 use veilsum_cluster::metrics::{Spread, gap_by_permutation, gap_to_nearest, gap_to_nearest_standardised};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::synthetic::{self, Example, ffcm};
-use veilsum_cluster::{Algorithm, Centres, Domain, Error, Recipe, Rows, Scaling};
+use veilsum_cluster::{Algorithm, Centres, Domain, Error, Recipe, Rows, Scaling, distance};
 
 use super::harness::{FEWEST_SITES, NO_RULE, each, from_totals, masked, plain, prepared, unit_start};
 use super::{ExperimentError, Line, Report, Sample, Settings, server};
@@ -124,16 +124,9 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
             series.push(sample.mean());
         }
     }
-    let [plain, totals, avg1] = series;
-    report.chart = Some(Chart::new(
-        "Distance from found to true centres",
-        "case",
-        "gap, mean over draws",
-        Plot::bars(
-            names,
-            vec![("avg2, plain server".into(), plain), ("avg2, masked".into(), totals), ("avg1, masked".into(), avg1)],
-        ),
-    ));
+    let servers = ["avg2, plain server", "avg2, masked", "avg1, masked"].map(str::to_owned);
+    let plot = Plot::bars(names, servers.into_iter().zip(series).collect());
+    report.chart = Some(Chart::new("Distance from found to true centres", "case", "gap, mean over draws", plot));
     Ok(report)
 }
 
@@ -164,12 +157,9 @@ fn one(case: &Case, seed: u64) -> Result<Draw, ExperimentError> {
             outside: spread.outside,
         })
     };
-    let run = |recipe: &Recipe| {
-        if sites.len() < FEWEST_SITES {
-            plain(recipe, &domain, &sites, None)
-        } else {
-            masked(recipe, &domain, &sites, None)
-        }
+    let run = |recipe: &Recipe| match sites.len() {
+        ..FEWEST_SITES => plain(recipe, &domain, &sites, None),
+        _ => masked(recipe, &domain, &sites, None),
     };
     let start = unit_start(k, 2, seed)?;
     let avg2 = Algorithm::FfcmAvg2 { m, epsilon: EPSILON, max_rounds: MAX_ROUNDS, local: LOCAL };
@@ -177,13 +167,9 @@ fn one(case: &Case, seed: u64) -> Result<Draw, ExperimentError> {
     let avg1 = Algorithm::FfcmAvg1 { m, epsilon: EPSILON, max_rounds: MAX_ROUNDS, local: LOCAL, powers: false };
     let avg1 = run(&Recipe::plain(avg1, k as u32, Seeding::Given { centres: start.clone() }))?;
     let plain = server::ffcm_avg2(&rows, &start, m, EPSILON, LOCAL, seed)?;
-    let last = example.truth.row(k - 1);
-    let apart = |centre: &&[f64]| centre.iter().zip(last).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
-    let third = avg1
-        .centres
-        .rows()
-        .min_by(|a, b| apart(a).total_cmp(&apart(b)))
-        .map_or(0.0, |centre| (centre[0] + centre[1]) / 2.0);
+    let (third, _) = distance::nearest(example.truth.row(k - 1), avg1.centres.rows());
+    let third = avg1.centres.row(third);
+    let third = (third[0] + third[1]) / 2.0;
     Ok(Draw {
         plain: measure(&plain)?,
         totals: measure(&totals.centres)?,
@@ -194,9 +180,8 @@ fn one(case: &Case, seed: u64) -> Result<Draw, ExperimentError> {
 }
 
 fn smallest_distance(centres: &Centres) -> f64 {
-    let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
     let pairs = (0..centres.k()).flat_map(|i| (0..i).map(move |j| (i, j)));
-    pairs.map(|(i, j)| apart(centres.row(i), centres.row(j))).fold(f64::INFINITY, f64::min)
+    pairs.map(|(i, j)| distance::euclidean(centres.row(i), centres.row(j))).fold(f64::INFINITY, f64::min)
 }
 
 /// Gap, WSSE and OSSE of both servers over all draws.

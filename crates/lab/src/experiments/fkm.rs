@@ -50,12 +50,9 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         report.lines.push(line);
         report.lines.push(Line::new(setting, "sums in the whole run", 1).masked(questions));
     }
-    report.chart = Some(Chart::new(
-        "Federated k-means: adjusted Rand index",
-        "beta; noise",
-        "ARI, mean over draws",
-        Plot::bars(names, vec![("plain, 10 restarts".into(), plain_means), ("masked".into(), masked_means)]),
-    ));
+    let plot = Plot::bars(names, vec![("plain, 10 restarts".into(), plain_means), ("masked".into(), masked_means)]);
+    let title = "Federated k-means: adjusted Rand index";
+    report.chart = Some(Chart::new(title, "beta; noise", "ARI, mean over draws", plot));
     Ok(report)
 }
 

@@ -8,7 +8,7 @@ use veilsum_cluster::method::{Choice, Clusters, Pick, Seeding};
 use veilsum_cluster::metrics::gap_to_nearest_standardised;
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::synthetic::g2;
-use veilsum_cluster::{Algorithm, Centres, Outcome, Recipe, Rows};
+use veilsum_cluster::{Algorithm, Centres, Outcome, Recipe, Rows, distance};
 
 use super::data::Folder;
 use super::harness::{NO_RULE, each, from_totals, masked, plain, prepared};
@@ -58,10 +58,8 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let found = each(&sets, |set| one(*set, settings))?;
     let generated = found.iter().filter(|found| found.generated).count();
     if generated > 0 {
-        report.note(format!(
-            "{generated} of {} sets are not in the data folder and were generated and floored",
-            sets.len()
-        ));
+        let all = sets.len();
+        report.note(format!("{generated} of {all} sets are not in the data folder and were generated and floored"));
     }
     at_two(&sets, &found, settings, &mut report);
     if !settings.quick {
@@ -92,10 +90,9 @@ fn one(set: Set, settings: &Settings) -> Result<Found, ExperimentError> {
     let avg2 = Algorithm::FfcmAvg2 { m: 2.0, epsilon: EPSILON, max_rounds: 60, local };
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: EPSILON, max_rounds: 1000 };
     // With m = 2 in so many columns local fuzzy c-means collapses from centres that are far from all rows; candidates that hold rows are not.
-    let row = |i: usize| rows.as_slice()[i * rows.columns()..(i + 1) * rows.columns()].to_vec();
-    let apart = |i: &usize| row(*i).iter().zip(&row(0)).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+    let apart = |i: &usize| distance::squared(rows.row(*i), rows.row(0));
     let far = (1..rows.len()).max_by(|a, b| apart(a).total_cmp(&apart(b))).unwrap_or(0);
-    let two = domain.centres_to_box(&Centres::from_rows(&[row(0), row(far)])?)?;
+    let two = domain.centres_to_box(&Centres::from_rows(&[0, far].map(|i| rows.row(i).to_vec()))?)?;
     let recipe = |algorithm: &Algorithm, max: u32| {
         let seeding = if max == 2 { Seeding::Given { centres: two.clone() } } else { from_totals(1) };
         let choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: false };
@@ -172,12 +169,8 @@ fn at_two(sets: &[Set], found: &[Found], settings: &Settings, report: &mut Repor
             report.lines.push(Line::new(setting, "gap, standardised", 3).plain(central).masked(five));
         }
     }
-    report.chart = Some(Chart::new(
-        "G2, K = 2, five sites, masked; collapsed runs left out",
-        "sigma",
-        "fuzzy Davies-Bouldin index",
-        Plot::Lines(series),
-    ));
+    let title = "G2, K = 2, five sites, masked; collapsed runs left out";
+    report.chart = Some(Chart::new(title, "sigma", "fuzzy Davies-Bouldin index", Plot::Lines(series)));
 }
 
 /// Table 3: how often K = 2 is chosen among the sets that count.
@@ -199,11 +192,9 @@ fn choice(sets: &[Set], found: &[Found], report: &mut Report) {
     let counted: Vec<&Found> = found.iter().filter(|found| found.smallest < COUNTED).collect();
     let right = counted.iter().filter(|found| found.chosen == 2).count() as f64 / counted.len().max(1) as f64;
     let line = Line::new("all sets that count", "share that chooses K = 2", 3).paper("0.880").masked(right);
-    let complete = found.len() == 100;
-    report.lines.push(if complete {
-        line.near(right, 0.888, 0.05, "1.5 binomial standard errors of 74 sets")
-    } else {
-        line
+    report.lines.push(match found.len() {
+        100 => line.near(right, 0.888, 0.05, "1.5 binomial standard errors of 74 sets"),
+        _ => line,
     });
 }
 
@@ -233,12 +224,8 @@ fn quantiles(found: &[Found], report: &mut Report) {
             if gap[i].is_finite() {
                 // The largest quarter of the gaps borders on the collapsed runs and hangs on few sets.
                 let line = put(Line::new(setting, "gap, standardised", 3).paper(gap[i]), value);
-                report.lines.push(line.near(
-                    value,
-                    gap[i],
-                    0.15 * gap[i],
-                    "70 sets are other draws; the paper's own columns of one set of data span 10 %",
-                ));
+                let why = "70 sets are other draws; the paper's own columns of one set of data span 10 %";
+                report.lines.push(line.near(value, gap[i], 0.15 * gap[i], why));
             }
         }
     }

@@ -1,7 +1,6 @@
 //! What the experiments share: runs over plain and masked sums, draws side by side, starts.
 
-use std::{num::NonZero, sync::Mutex, thread};
-
+use rayon::prelude::*;
 use veilsum_cluster::method::{Candidates, Seeding};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::sampling::Sampling;
@@ -78,21 +77,7 @@ pub(super) fn each<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R, ExperimentError> + Sync,
 ) -> Result<Vec<R>, ExperimentError> {
-    let next = Mutex::new(0..items.len());
-    let results: Mutex<Vec<Option<Result<R, ExperimentError>>>> = Mutex::new(items.iter().map(|_| None).collect());
-    // A poisoned lock means that a thread panicked; the scope passes that on.
-    let take = || next.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get).min(items.len()) {
-            scope.spawn(|| {
-                while let Some(i) = take() {
-                    let result = work(&items[i]);
-                    results.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[i] = Some(result);
-                }
-            });
-        }
-    });
-    results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_iter().flatten().collect()
+    items.par_iter().map(&work).collect::<Vec<_>>().into_iter().collect()
 }
 
 #[cfg(test)]

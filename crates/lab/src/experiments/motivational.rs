@@ -67,17 +67,13 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let five = alone().filter(|outcome| outcome.centres.k() == 5).count();
     let line = Line::new("sites alone", "sites that find five clusters", 0).paper("none").plain(five as f64);
     report.lines.push(line.holds(five == 0, "no site sees more than three"));
-    report.chart = Some(Chart::new(
-        "Fuzzy Davies-Bouldin index by K",
-        "K",
-        "index, mean over draws",
-        Plot::Lines(vec![
-            ("central, ours".into(), central),
-            ("FedFCM, masked".into(), federated),
-            ("central, paper".into(), (2..=8).map(f64::from).zip(CENTRAL).collect()),
-            ("FedFCM, paper".into(), (2..=8).map(f64::from).zip(FEDERATED).collect()),
-        ]),
-    ));
+    let plot = Plot::Lines(vec![
+        ("central, ours".into(), central),
+        ("FedFCM, masked".into(), federated),
+        ("central, paper".into(), (2..=8).map(f64::from).zip(CENTRAL).collect()),
+        ("FedFCM, paper".into(), (2..=8).map(f64::from).zip(FEDERATED).collect()),
+    ]);
+    report.chart = Some(Chart::new("Fuzzy Davies-Bouldin index by K", "K", "index, mean over draws", plot));
     Ok(report)
 }
 

@@ -20,14 +20,9 @@ pub enum ExperimentError {
     /// Its data are not there.
     #[error("{0} is not in the data folder")]
     Missing(String),
-    /// A data file cannot be read.
-    #[error("{file}: {problem}")]
-    File {
-        /// Which.
-        file: String,
-        /// What is wrong with it.
-        problem: String,
-    },
+    /// A data file cannot be read: which, and what is wrong with it.
+    #[error("{0}: {1}")]
+    File(String, String),
     /// A run failed, or its result cannot be measured.
     #[error(transparent)]
     Cluster(#[from] veilsum_cluster::Error),

@@ -5,7 +5,7 @@ use veilsum_cluster::Centres;
 
 use super::{Asked, MAX_WIDTH, least};
 use crate::{
-    chain::{named, own, squares, stepped, too_large},
+    chain::{named, next_to_own, of_own, own, squares, stepped, too_large},
     text::{list, number, sum},
 };
 
@@ -23,47 +23,37 @@ impl Asked<'_, '_> {
         Ok(())
     }
 
-    /// Shares `r0, …` of every centre relative to the nearest one, their sum `s`, and what else is kept.
-    pub(super) fn shares(&mut self, k: usize, m: f64, keep: &[String]) {
+    /// Shares of every centre relative to the nearest one, their sum `s`, and what else is kept; the name of the shares.
+    fn shares(&mut self, k: usize, m: f64, keep: &[String]) -> &'static str {
         self.ratios(k, keep);
+        let mut keep: Vec<String> = keep.iter().cloned().chain(named("r", k)).collect();
+        let share = if m == 2.0 { "r" } else { "p" };
         if m != 2.0 {
             let exponent = 1.0 / (m - 1.0);
             let power = |c: usize| {
                 let small = format!("WHEN r{c} < {} THEN {}", number(least(exponent + 1.0)), number(0.0));
                 format!("CASE WHEN r{c} = 1 THEN r{c} {small} ELSE power(r{c}, {}) END AS p{c}", number(exponent))
             };
-            self.chain.then(keep.iter().cloned().chain(named("r", k)).chain((0..k).map(power)));
-            let s = sum(named("p", k));
-            self.chain
-                .then(keep.iter().cloned().chain(named("r", k)).chain(named("p", k)).chain([format!("{s} AS s")]));
-        } else {
-            let s = sum(named("r", k));
-            self.chain.then(keep.iter().cloned().chain(named("r", k)).chain([format!("{s} AS s")]));
+            self.chain.then(keep.iter().cloned().chain((0..k).map(power)));
+            keep.extend(named("p", k));
         }
+        self.chain.then(keep.into_iter().chain([format!("{} AS s", sum(named(share, k)))]));
+        share
     }
 
     /// The least of the squared distances divided by each, `r0, …`, and what else is kept.
     pub(super) fn ratios(&mut self, k: usize, keep: &[String]) {
         // 1 on a centre and 0 elsewhere, for a row that lies on one ([QRY-5]).
-        let ratio = |c: usize| {
-            format!(
-                "CASE WHEN qm > 0 THEN qm / q{c} WHEN q{c} = 0 THEN {} ELSE {} END AS r{c}",
-                number(1.0),
-                number(0.0)
-            )
-        };
+        let (one, zero) = (number(1.0), number(0.0));
+        let ratio =
+            |c: usize| format!("CASE WHEN qm > 0 THEN qm / q{c} WHEN q{c} = 0 THEN {one} ELSE {zero} END AS r{c}");
         self.chain.then(keep.iter().cloned().chain((0..k).map(ratio)));
     }
 
     pub(super) fn none_strange(&self, strange: Option<i64>) -> Result<(), Refusal> {
-        match strange {
-            Some(0) | None => Ok(()),
-            Some(_) => Err(Refusal::new(
-                RefusalCode::Rows,
-                "rows are nearer to a centre than doubles can square",
-                "use --mode stream, or let the view round values",
-            )),
-        }
+        let (what, next) =
+            ("rows are nearer to a centre than doubles can square", "use --mode stream, or let the view round values");
+        if strange.unwrap_or(0) == 0 { Ok(()) } else { Err(Refusal::new(RefusalCode::Rows, what, next)) }
     }
 
     /// After [`Self::distances`]: distances `t0, …`, squares `e0, …`, memberships `u0, …`, the sum `s` and the nearest centre `own`.
@@ -79,8 +69,7 @@ impl Asked<'_, '_> {
         let keep: Vec<String> = xs.iter().cloned().chain(named("t", k)).chain(["qm".into(), "own".into()]).collect();
         self.chain.then(keep.iter().cloned().chain(named("q", k)).chain((0..k).map(square)));
         let keep: Vec<String> = keep.into_iter().chain(named("e", k)).collect();
-        self.shares(k, m, &keep);
-        let share = if m == 2.0 { "r" } else { "p" };
+        let share = self.shares(k, m, &keep);
         let memberships = (0..k).map(|c| format!("{share}{c} / s AS u{c}"));
         self.chain.then(keep.into_iter().chain(["s".into()]).chain(memberships));
     }
@@ -91,23 +80,15 @@ impl Asked<'_, '_> {
         let keep: Vec<String> = self.chain.xs().into_iter().chain(["own".into()]).collect();
         let keep: Vec<String> =
             keep.into_iter().chain(named("t", k)).chain(named("e", k)).chain(named("u", k)).collect();
+        let (least, zero, exponent) = (number(least(m)), number(0.0), number(m));
         let power = |c: usize| match m {
             2.0 => format!("u{c} * u{c} AS w{c}"),
-            m => format!(
-                "CASE WHEN u{c} < {} THEN {} ELSE power(u{c}, {}) END AS w{c}",
-                number(least(m)),
-                number(0.0),
-                number(m)
-            ),
+            _ => format!("CASE WHEN u{c} < {least} THEN {zero} ELSE power(u{c}, {exponent}) END AS w{c}"),
         };
-        let pick = |of: &str| {
-            let when: String = (0..k).map(|c| format!(" WHEN {c} THEN {of}{c}")).collect();
-            format!("CASE own{when} END")
-        };
-        let others = list((0..k).map(|c| format!("CASE WHEN own = {c} THEN {} ELSE t{c} END", number(f64::INFINITY))));
-        let second = if k == 1 { number(f64::INFINITY) } else { format!("LEAST({others})") };
+        let of_own = |of: &str| of_own((0..k).map(|c| (c, format!("{of}{c}"))));
+        let second = next_to_own((0..k).map(|c| (c, format!("t{c}"))));
         let more =
-            [format!("{} AS near", pick("t")), format!("{} AS nearest", pick("e")), format!("{second} AS second")];
+            [format!("{} AS near", of_own("t")), format!("{} AS nearest", of_own("e")), format!("{second} AS second")];
         self.chain.then(keep.into_iter().chain((0..k).map(power)).chain(more));
     }
 

@@ -5,7 +5,7 @@ use veilsum_cluster::query::{FuzzyValidation, Silhouette, Validation};
 
 use super::Asked;
 use crate::{
-    chain::{named, own, squares, stepped, too_large},
+    chain::{named, next_to_own, of_own, own, squares, stepped},
     text::number,
 };
 
@@ -31,8 +31,7 @@ impl Asked<'_, '_> {
         if q.vectors {
             sums.extend((0..d).map(|at| stepped(&format!("x{at}"), self.bits(12))));
             for at in 0..d {
-                let when: String = (0..k).map(|c| format!(" WHEN {c} THEN {}", number(q.centres.row(c)[at]))).collect();
-                let off = format!("(x{at} - CASE own{when} END)");
+                let off = format!("(x{at} - {})", of_own((0..k).map(|c| (c, number(q.centres.row(c)[at])))));
                 sums.push(stepped(&format!("{off} * {off}"), self.bits(13 + at)));
             }
         }
@@ -44,8 +43,7 @@ impl Asked<'_, '_> {
         sums.extend(self.scalars(k, 7));
         let (mut rows, mut of_own) = (vec![0; k], vec![vec![0; own]; k]);
         let mut all = vec![0; sums.len() - own];
-        for group in self.groups(&["own".into()], &sums)? {
-            let Some(c) = group.key.first().map(|c| *c as usize).filter(|c| *c < k) else { return Err(too_large()) };
+        for (c, group) in self.by_own(k, &sums)? {
             rows[c] = group.rows;
             of_own[c].copy_from_slice(&group.sums[..own]);
             all.iter_mut().zip(&group.sums[own..]).for_each(|(all, own)| *all += own);
@@ -68,19 +66,13 @@ impl Asked<'_, '_> {
         self.chain.then(xs.into_iter().chain([format!("{} AS own", own(k, "q", "qm"))]));
         self.chain.then(["own".to_owned()].into_iter().chain(squares(&q.means, "e")));
         // The same after the roots, for clusters that have rows.
-        let infinity = number(f64::INFINITY);
+        let (infinity, zero) = (number(f64::INFINITY), number(0.0));
         let there: Vec<usize> = (0..k).filter(|c| q.rows[*c] > 0.5).collect();
         let within = |c: usize| number(q.scatter[c] / q.rows[c]);
-        let pick = |of: &dyn Fn(usize) -> String| {
-            let when: String = there.iter().map(|c| format!(" WHEN {c} THEN {}", of(*c))).collect();
-            // A row whose own cluster is said to have no rows counts nothing.
-            if there.is_empty() { number(0.0) } else { format!("CASE own{when} ELSE {} END", number(0.0)) }
-        };
-        let least = |of: &dyn Fn(usize) -> String| {
-            let others: Vec<String> =
-                there.iter().map(|c| format!("CASE WHEN own = {c} THEN {infinity} ELSE {} END", of(*c))).collect();
-            if others.is_empty() { infinity.clone() } else { format!("LEAST({})", others.join(", ")) }
-        };
+        let each = |of: &dyn Fn(usize) -> String| there.iter().map(|c| (*c, of(*c))).collect::<Vec<_>>();
+        // A row whose own cluster is said to have no rows counts nothing.
+        let pick = |of: &dyn Fn(usize) -> String| format!("COALESCE({}, {zero})", of_own(each(of)));
+        let least = |of: &dyn Fn(usize) -> String| next_to_own(each(of));
         let root = |c: usize| format!("sqrt(e{c})");
         let others = |c: usize| format!("e{c} + {}", within(c));
         let to_own = |c: usize| {
@@ -96,7 +88,6 @@ impl Asked<'_, '_> {
         self.chain.then(columns);
         let alone: Vec<String> = (0..k).filter(|c| q.rows[*c] < 1.5).map(|c| c.to_string()).collect();
         let alone = if alone.is_empty() { "false".to_owned() } else { format!("own IN ({})", alone.join(", ")) };
-        let zero = number(0.0);
         let width = |a: &str, b: &str| {
             format!(
                 "CASE WHEN {alone} OR {b} = {infinity} OR GREATEST({a}, {b}) = 0 THEN {zero} \
