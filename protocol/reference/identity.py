@@ -53,6 +53,12 @@ def usable(data):
     return p is not None and p != (0, 1)
 
 
+def must_be_usable(data):
+    """[KEY-2]."""
+    if not usable(data):
+        raise Refused("KEY-2", "not the canonical encoding of a point, or one of small order")
+
+
 def verify(key, digest, signature):
     """[KEY-2]. The library compares the encoding of [S]B - [k]A with R and checks S; the rest is checked here."""
     r, s = signature[:32], int.from_bytes(signature[32:], "little")

@@ -11,7 +11,7 @@ from fractions import Fraction
 import answers
 import fixed
 from domain import Domain, exponent
-from codec import encode
+from codec import Refused, encode
 from masks import next_slot
 from questions import QUESTION, WORK
 from suite import H, expand, stream
@@ -81,7 +81,8 @@ def laplace(words, t):
 
 def gaussian(words, sigma):
     """[NOI-1]."""
-    assert 1 <= sigma <= MAX_SIGMA
+    if not 1 <= sigma <= MAX_SIGMA:
+        raise Refused("NOI-1", "no such deviation")
     while True:
         y = laplace(words, sigma)
         if exponential(words, (abs(y) - sigma) ** 2, 2 * sigma * sigma):
@@ -214,6 +215,12 @@ def noise_cases():
         words = Words(k)
         draws = [gaussian(words, sigma) for _ in range(24)]
         cases.append({"function": "gaussian", "key": k, "sigma": sigma, "draws": draws})
+    for sigma in (0, MAX_SIGMA + 1, 2**64 - 1):
+        k = H("noise vectors", sigma.to_bytes(8, "little"))
+        try:
+            gaussian(Words(k), sigma)
+        except Refused as bad:
+            cases.append({"function": "gaussian", "key": k, "sigma": sigma, "rule": bad.rule})
     secret, context = H("a noise secret"), H("round")
     for slot in range(3):
         k = key(secret, context)

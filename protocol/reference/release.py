@@ -73,6 +73,18 @@ def may_change(before, now, least):
         raise Refused("REL-7", "the rows of too few sites have changed")
 
 
+def admit(own, before, blocks, cohort, drawn, least):
+    """[REL-3] to [REL-5], [REL-7]; `own` and `before` map the keys of the data set's block to versions."""
+    if len(own) < least:
+        raise Refused("REL-3", "a block of too few sites")
+    for sites in (cohort, drawn or []):
+        check_whole(blocks, sites)
+    if before is not None:
+        if set(before) != set(own):
+            raise Refused("REL-5", "another block than before")
+        may_change(before, own, least)
+
+
 def propose(members, known, size, least):
     """How an aggregator arranges a deck: the blocks, those who wait for others of their block, those who are too few."""
     by_site = {m["site"]: m for m in members}

@@ -72,6 +72,30 @@ def changes():
         yield case
 
 
+def admissions():
+    members, lists, all_six = [member(s) for s in range(6)], [[0, 1, 2], [3, 4, 5]], list(range(6))
+    blocks = release.partition(members, lists)
+
+    def own(sites, version=0):
+        return [[key(s), version] for s in sites]
+
+    mine, one = own([0, 1, 2]), [[key(0), 1], *own([1, 2])]
+    for name, now, before, cohort, drawn in [
+        ("the first answer", mine, None, all_six, None), ("the same block", mine, mine, [0, 1, 2], [0, 1, 2]),
+        ("another block before", mine, own([0, 1, 2, 3]), all_six, None), ("a smaller one", mine, own([0, 1]), all_six, None),
+        ("a cut block", mine, mine, [0, 1, 2, 3], None), ("a draw that cuts", mine, mine, all_six, [1, 2, 3, 4, 5]),
+        ("too few sites", own([0, 1]), None, all_six, None), ("all rows are new", own([0, 1, 2], 1), mine, all_six, None),
+        ("the rows of one are new", one, mine, all_six, None), ("rows of before", mine, one, all_six, None),
+    ]:  # fmt: skip
+        case = {"function": "admit", "name": name, "members": members, "lists": lists, "own": now, "before": before}
+        case |= {"cohort": cohort, "drawn": drawn, "least": 3}
+        try:
+            release.admit(dict(now), before and dict(before), blocks, cohort, drawn, 3)
+        except Refused as bad:
+            case["rule"] = bad.rule
+        yield case
+
+
 def arrangements():
     def case(name, members, size, least, known=()):
         found = release.propose(members, release.partition(*known) if known else [], size, least)
@@ -124,5 +148,5 @@ def identities():
 
 
 def release_cases():
-    text = "Blocks (section 11.3): what identifies one, sound and unsound partitions, whole sets, sizes, versions, arrangements."
-    return text, [*identities(), *partitions(), *sets(), *sizes(), *changes(), *arrangements()]
+    text = "Blocks (section 11.3): what identifies one, sound and unsound partitions, whole sets, sizes, versions, answers, arrangements."
+    return text, [*identities(), *partitions(), *sets(), *sizes(), *changes(), *admissions(), *arrangements()]

@@ -42,7 +42,9 @@ def identity_cases():
         Identity(bytes(32)).public,
         flip(good["public"], 255),
     ]
-    out += [{"function": "usable", "public": k, "usable": identity.usable(k)} for k in keys]
+    for k in keys:
+        case = {"function": "usable", "public": k, "usable": identity.usable(k)}
+        out.append(case if case["usable"] else {**case, "rule": refusal(identity.must_be_usable, k)})
     for text in (good["public"].hex(), good["public"].hex().upper()):
         out.append({"function": "text", "text": text, "public": identity.key_from_text(text)})
     for text in (

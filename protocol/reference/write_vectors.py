@@ -5,10 +5,12 @@ import pathlib
 import sys
 
 import history
+import joining
 import layers
 import ledger
 import met
 import noise
+import policy
 import question_cases
 import release_cases
 import signed_layers
@@ -35,6 +37,8 @@ LAYERS = {
     "release": release_cases.release_cases,
     "ledger": ledger.ledger_cases,
     "met": met.met_cases,
+    "policy": policy.policy_cases,
+    "joining": joining.joining_cases,
 }
 
 

@@ -4,11 +4,7 @@
 
 use std::{hint::black_box, time::Instant};
 
-use veilsum_proto::{
-    identity::Identity,
-    suite,
-    vectors_api::{signed_alone, signed_at_once},
-};
+use veilsum_proto::{identity::Identity, suite, vectors_api::signed_at_once};
 
 const TURNS: usize = 21;
 
@@ -28,7 +24,7 @@ fn main() {
                 let all = seconds(|| assert!(check(black_box(&signed))));
                 let (key, _, signature) = &signed[turn % sites];
                 let parts = (turn % sites).to_le_bytes();
-                (all, seconds(|| assert!(signed_alone(key, "bench", &[&parts], black_box(signature)))))
+                (all, seconds(|| assert!(key.verify("bench", &[&parts], black_box(signature)))))
             })
             .collect();
         turns.sort_by(|a, b| a.0.total_cmp(&b.0));

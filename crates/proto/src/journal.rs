@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::{codec, error::Error, limits::MAX_BODY, release::Blocks, suite::Hash};
+use crate::{codec, error::Error, limits::MAX_BODY, message::Named, release::Blocks, suite::Hash};
 
 /// One entry of a site's journal. Holds secrets; goes to a file of mode 0600 only.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,10 +21,10 @@ pub(crate) enum Entry {
     Deck(DeckRecord),
     /// A vector was masked; these bytes may have left.
     Masked { context: Hash, deck: u32, slot: u16, cohort: Vec<u16>, words: u32, digest: Hash, rounds: u32 },
-    /// A set of survivors was signed and the seeds towards the others given away. `inputs`: what each of them had signed.
-    Checked { context: Hash, alive: Vec<u16>, inputs: Vec<Hash> },
+    /// A set of survivors was signed and the seeds towards the others given away.
+    Checked { context: Hash, named: Named },
     /// The shares of these survivors' self-masks were given away, for these inputs.
-    Released { context: Hash, alive: Vec<u16>, inputs: Vec<Hash> },
+    Released { context: Hash, named: Named },
     /// No share is given for this slot, and no survivors of it are signed.
     Burned { context: Hash, deck: u32, slot: u16 },
 }
@@ -79,18 +79,6 @@ impl Record {
             Entry::Burned { .. } => RecordKind::Burned,
         }
     }
-
-    /// The same as a word, for people.
-    pub fn name(&self) -> &'static str {
-        match self.kind() {
-            RecordKind::Chain => "chain",
-            RecordKind::Deck => "deck",
-            RecordKind::Masked => "masked",
-            RecordKind::Checked => "checked",
-            RecordKind::Released => "released",
-            RecordKind::Burned => "burned",
-        }
-    }
 }
 
 /// A kind of entry, as it is told apart when a run is taken up.
@@ -112,6 +100,6 @@ pub enum RecordKind {
 
 impl std::fmt::Debug for Record {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Record({})", self.name())
+        write!(f, "Record({:?})", self.kind())
     }
 }

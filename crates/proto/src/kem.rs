@@ -6,11 +6,9 @@
 
 use ml_kem::{
     B32, DecapsulationKey, EncapsulationKey, MlKem768,
-    kem::{Decapsulate, Encapsulate, Key, KeyExport},
+    kem::{Decapsulate, Key, KeyExport},
 };
-use std::convert::Infallible;
-
-use rand_core::{CryptoRng, TryCryptoRng, TryRng};
+use rand_core::CryptoRng;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::{Zeroize, Zeroizing};
 
@@ -79,49 +77,15 @@ impl KemKey {
         EncapsulationKey::new(bytes).ok()
     }
 
-    /// A fresh secret for the owner of this key, and what takes it there. None where the key is not valid.
-    pub(crate) fn encapsulate(&self, mut drawn: Drawn) -> Option<(Ciphertext, Secret)> {
-        let (ciphertext, mut shared) = self.key()?.encapsulate_with_rng(&mut drawn);
+    /// A fresh secret for the owner of this key, and what takes it there, made of 32 random bytes that serve this once: drawn ahead, so
+    /// that many are carried out at once. None where the key is not valid.
+    pub(crate) fn encapsulate(&self, drawn: &Secret) -> Option<(Ciphertext, Secret)> {
+        let (ciphertext, mut shared) = self.key()?.encapsulate_deterministic(drawn.bytes().into());
         let secret = Secret::new(shared.into());
         shared.zeroize();
         Some((Fixed(Box::new(ciphertext.into())), secret))
     }
 }
-
-/// The 32 random bytes of one encapsulation, drawn ahead, so that many are carried out at once. In a block of its own: a place in
-/// a list that stays empty would hold whatever the stack held.
-pub(crate) struct Drawn(Box<Secret>);
-
-impl Drawn {
-    pub(crate) fn new(rng: &mut dyn CryptoRng) -> Drawn {
-        Drawn(Box::new(Secret::random(rng)))
-    }
-
-    pub(crate) fn copy(&self) -> Drawn {
-        Drawn(Box::new(Secret::new(*self.0.bytes())))
-    }
-}
-
-/// Gives its bytes to the one reader that takes exactly so many.
-impl TryRng for Drawn {
-    type Error = Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        rand_core::utils::next_word_via_fill(self)
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        rand_core::utils::next_word_via_fill(self)
-    }
-
-    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Infallible> {
-        assert_eq!(out.len(), 32, "an encapsulation draws 32 bytes once");
-        out.copy_from_slice(self.0.bytes());
-        Ok(())
-    }
-}
-
-impl TryCryptoRng for Drawn {}
 
 /// The private side of a [`KemKey`]: the seed d ‖ z of FIPS 203, from which the key is made when it is needed.
 /// In a block of its own, so that nothing is left where it was when it is moved.

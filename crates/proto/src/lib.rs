@@ -50,8 +50,6 @@ pub mod roster;
 mod rule;
 mod shamir;
 pub mod site;
-#[cfg_attr(feature = "parallel", path = "spread_parallel.rs")]
-#[cfg_attr(not(feature = "parallel"), path = "spread_serial.rs")]
 mod spread;
 pub mod suite;
 #[cfg(test)]

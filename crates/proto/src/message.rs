@@ -291,8 +291,8 @@ pub(crate) fn message_of(frame: &[u8]) -> &[u8] {
     frame.get(START..frame.len().saturating_sub(64)).unwrap_or_default()
 }
 
-/// Builds and signs a frame around an encoded message ([FRM-4]).
-pub(crate) fn frame_raw(identity: &Identity, session: &Hash, kind: Kind, context: &Hash, rest: &[u8]) -> Vec<u8> {
+/// Builds and signs a frame around a message that is encoded already ([FRM-4]).
+pub fn frame_encoded(identity: &Identity, session: &Hash, kind: Kind, context: &Hash, rest: &[u8]) -> Vec<u8> {
     let (digest, _) = rest_digest(kind, rest);
     let number = (kind as u16).to_le_bytes();
     let signature = identity.sign(FRAME, &signed_parts(session, &number, context, &digest));
@@ -320,12 +320,7 @@ fn start(out: &mut Vec<u8>, kind: Kind, context: &Hash, message: usize) {
 
 /// Builds and signs a frame.
 pub fn frame<T: Serialize>(identity: &Identity, session: &Hash, kind: Kind, context: &Hash, message: &T) -> Vec<u8> {
-    frame_raw(identity, session, kind, context, &codec::encode(message))
-}
-
-/// Builds and signs a frame around a message that is encoded already.
-pub fn frame_encoded(identity: &Identity, session: &Hash, kind: Kind, context: &Hash, message: &[u8]) -> Vec<u8> {
-    frame_raw(identity, session, kind, context, message)
+    frame_encoded(identity, session, kind, context, &codec::encode(message))
 }
 
 /// Takes a frame apart and checks the signature ([FRM-4]).

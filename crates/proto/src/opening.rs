@@ -9,9 +9,7 @@ use crate::{
     commit,
     identity::{DecodedKeys, PublicKey},
     mask::{self, Sign},
-    message::{
-        ConsistencyCheck, Kind, OpenedCheck, Opening, Proof, RoundSeed, first_unsigned, inputs_hash, survivors_context,
-    },
+    message::{ConsistencyCheck, Kind, Named, OpenedCheck, Opening, Proof, RoundSeed, first_unsigned},
     roster::{PartyId, Roster},
     rule::Rule,
     shamir, spread,
@@ -128,8 +126,7 @@ impl Seen<'_> {
         if let Some(site) = self.unsigned(&inputs, Kind::MaskedInput, &self.context) {
             return fault_of(site, "an input", Rule::Opn5);
         }
-        let named: Vec<Hash> = proofs.iter().map(Proof::signed_message).collect();
-        let context = survivors_context(&self.context, &opening.alive, &inputs_hash(&named));
+        let context = Named::of(&opening.alive, &proofs).context(&self.context);
         if missing.is_empty() {
             let agreed: Vec<_> = opening.agreed.iter().map(|agreed| (agreed.site, agreed.proof)).collect();
             return match self.unsigned(&agreed, Kind::Unmask, &context) {

@@ -9,7 +9,7 @@ use crate::{
     codec, commit,
     error::Error,
     identity::{DecodedKeys, PublicKey, Signature},
-    kem::{Ciphertext, Drawn, KemKey, KemSecret},
+    kem::{Ciphertext, KemKey, KemSecret},
     mask::{self, Sign},
     message::{self, Kind},
     shamir::{self, Polynomial, Powers, Share},
@@ -37,7 +37,7 @@ pub fn kem_public(seed: &[u8; 64]) -> KemKey {
 
 /// A ciphertext and its secret from 32 bytes of `rng`; none where the key is not valid.
 pub fn kem_encapsulate(key: &KemKey, rng: &mut dyn CryptoRng) -> Option<(Ciphertext, Bytes)> {
-    key.encapsulate(Drawn::new(rng)).map(|(ciphertext, secret)| (ciphertext, *secret.bytes()))
+    key.encapsulate(&Secret::random(rng)).map(|(ciphertext, secret)| (ciphertext, *secret.bytes()))
 }
 
 /// The secret of a ciphertext.
@@ -151,11 +151,6 @@ fn shares(secret: &Scalar, t: usize, members: &[u16], rng: &mut dyn CryptoRng) -
 pub fn signed_at_once(keys: impl IntoIterator<Item = PublicKey>) -> impl Fn(&[(PublicKey, Hash, Signature)]) -> bool {
     let keys = DecodedKeys::new(keys);
     move |signed| keys.verify_all(signed)
-}
-
-/// Checks one signature.
-pub fn signed_alone(key: &PublicKey, label: &str, parts: &[&[u8]], signature: &Signature) -> bool {
-    key.verify(label, parts, signature)
 }
 
 /// The secret from exactly the threshold's number of shares.

@@ -256,6 +256,7 @@ fn rel_6_nothing_said_before_a_promise_is_repeated_after_it() {
 /// A slot may be given up before the application has answered; its answer then stays where it is, over a restart too.
 #[test]
 fn an_answer_that_comes_after_the_promise_stays() {
+    use veilsum_proto::journal::RecordKind::{Burned, Chain, Deck};
     let (mut hub, deck, round) = in_one_block(5, 33);
     let all = everybody(5);
     let frame = hub.survivors(&round, &all);
@@ -269,7 +270,7 @@ fn an_answer_that_comes_after_the_promise_stays() {
     assert!(hub.answer(0, 1).unwrap().is_empty(), "nothing leaves");
     // A refusal that comes after it does not take the promise out of the journal.
     assert_eq!(hub.refusal(0, context).unwrap()[0].kind, Kind::Refusal);
-    assert_eq!(hub.journals[0].iter().map(|r| r.name()).collect::<Vec<_>>(), ["deck", "chain", "burned"]);
+    assert_eq!(hub.journals[0].iter().map(|r| r.kind()).collect::<Vec<_>>(), [Deck, Chain, Burned]);
     hub.restart(0).unwrap();
     assert!(hub.tell(0, &frame).unwrap().is_empty(), "the question is not put to it again");
     burn(&mut hub, &open, &[0]);

@@ -7,7 +7,7 @@ use veilsum_proto::{
     aggregator::{Aggregator, AggregatorConfig, Event, Input, Millis},
     codec,
     identity::Signature,
-    journal::Record,
+    journal::{Record, RecordKind},
     message::Kind,
     site::Site,
     suite::Hash,
@@ -289,6 +289,7 @@ fn replies_of_dropped_decks_are_forgotten() {
 
 #[test]
 fn a_journal_that_goes_back_is_refused() {
+    use veilsum_proto::journal::RecordKind::{Chain, Checked, Deck, Masked, Released};
     let mut hub = Hub::new(5, 14, |_| {});
     let all = everybody(5);
     let deck = hub.deck(0, 4, &all);
@@ -299,7 +300,7 @@ fn a_journal_that_goes_back_is_refused() {
     let frame = hub.certificate(&round, &four, &signed);
     hub.reply(0, &frame).unwrap();
     let good = hub.journals[0].clone();
-    assert_eq!(good.iter().map(|r| r.name()).collect::<Vec<_>>(), ["deck", "chain", "masked", "checked", "released"]);
+    assert_eq!(good.iter().map(|r| r.kind()).collect::<Vec<_>>(), [Deck, Chain, Masked, Checked, Released]);
     for (name, order) in [
         ("no deck", vec![2, 3, 4]),
         ("a release before its signature", vec![0, 2, 4, 3]),
@@ -357,7 +358,10 @@ fn a_rewritten_journal_keeps_the_chain_and_the_cohort() {
     let next = hub.deck(1, 4, &all);
     let ask = hub.question(&next, 0, &four, r0.context, b"q1");
     let r1 = hub.ask(&next, &ask, &four).unwrap();
-    assert!(hub.journals[0].iter().filter(|r| r.name() == "deck").nth(1).is_none(), "the old deck's keys are gone");
+    assert!(
+        hub.journals[0].iter().filter(|r| r.kind() == RecordKind::Deck).nth(1).is_none(),
+        "the old deck's keys are gone"
+    );
     hub.restart(0).expect("the journal stands by itself");
     let (_, first) = hub.ask_frame(&next, &ask);
     assert_eq!(hub.reply(0, &first).unwrap().kind, Kind::MaskedInput);

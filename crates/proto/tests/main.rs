@@ -2,6 +2,7 @@
 //! runs what tests a rule, and `cargo test -p veilsum-proto crashed_sites` a file.
 
 mod aggregator_waits;
+mod bad_vectors;
 mod blocks;
 mod changed_frames;
 mod changed_messages_to_a_site;
@@ -27,6 +28,8 @@ mod set_back;
 mod signed_inputs;
 mod sources;
 mod vectors;
+mod vectors_joining;
 mod vectors_met;
+mod vectors_policy;
 mod vectors_release;
 mod worked_round;

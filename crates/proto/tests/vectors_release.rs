@@ -1,12 +1,12 @@
 //! The rule of blocks against `protocol/vectors/v3/release.json`, which a second implementation writes: [REL-1] to [REL-4],
-//! [REL-6], [REL-7], and how an aggregator arranges a deck.
+//! [REL-5], [REL-6], [REL-7], and how an aggregator arranges a deck.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use veilsum_proto::{
     identity::PublicKey,
-    release::{self, Blocks, Broken, Member},
+    release::{self, Blocks, Broken, Member, OwnBlock},
 };
 use veilsum_testkit::vectors::*;
 
@@ -71,6 +71,19 @@ fn blocks() {
                 };
                 agrees(&c, release::may_change(&versions("before"), &versions("now"), usize_of("least")), |()| ());
             }
+            "admit" => {
+                let own = |v: &Value| -> OwnBlock {
+                    let pair = |p: &Value| (key(&p[0]), number(&p[1]) as u32);
+                    let members: Vec<_> = list(v).iter().map(pair).collect();
+                    OwnBlock { id: release::block_id(members.iter().map(|(key, _)| *key)), members }
+                };
+                let blocks = partition(&members(&c["members"]), &c["lists"]).unwrap();
+                let some = |v: &'_ Value| (!v.is_null()).then(|| v.clone());
+                let (before, drawn) = (some(&c["before"]).map(|v| own(&v)), some(&c["drawn"]).map(|v| sites(&v)));
+                let (now, cohort, least) = (own(&c["own"]), sites(&c["cohort"]), usize_of("least"));
+                let found = release::admit(&now, before.as_ref(), &blocks, &cohort, drawn.as_deref(), least);
+                assert_eq!(json!(found.err().map(|broken| broken.rule)), c.get("rule").cloned().unwrap_or_default());
+            }
             "propose" => {
                 let known = match &c["known"] {
                     Value::Null => Blocks::default(),
@@ -85,5 +98,5 @@ fn blocks() {
         }
         seen.insert(function);
     }
-    assert_eq!(seen.len(), 7, "{seen:?}");
+    assert_eq!(seen.len(), 8, "{seen:?}");
 }

@@ -103,6 +103,11 @@ impl Pending {
         Pending { frames, before: Vec::new(), deadline: now.after(wait), resend_at: now.after(env.timing.resend) }
     }
 
+    /// One frame to all of these sites, for as long as a phase lasts.
+    pub(super) fn same(sites: &[u16], frame: &Arc<Vec<u8>>, env: &Env, now: Millis) -> Self {
+        Pending::new(sites.iter().map(|site| (*site, frame.clone())).collect(), env.timing.phase, env, now)
+    }
+
     /// What is sent to `site`, in order.
     pub(super) fn for_site(&self, site: u16) -> impl Iterator<Item = Output> {
         let own = self.frames.get(&site).cloned();

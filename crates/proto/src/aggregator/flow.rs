@@ -1,7 +1,10 @@
 //! How a run advances from deck to deck and from round to round (spec sections 8 and 9). A deck is the field's key
 //! epoch.
 
-use super::*;
+use super::{
+    record::{Question, Total},
+    *,
+};
 use crate::message::OpenDeck;
 
 impl Aggregator {
@@ -163,9 +166,9 @@ impl Aggregator {
         deck.next_slot += 1;
         let low = deck.slots - deck.next_slot <= deck.slots / 4;
         let previous = (self.previous_context, self.previous_total);
-        let (index, asked) = (deck.index, (cohort.clone(), query.clone()));
-        let round = Round::open(&self.env, deck, slot, cohort, query, words, previous, now);
-        self.persist(Entry::Asked { deck: index, slot, cohort: asked.0, words: words as u32, query: asked.1 });
+        let question = Question { deck: deck.index, slot, cohort, words: words as u32, query };
+        let round = Round::open(&self.env, deck, &question, previous, now);
+        self.persist(Entry::Asked(question));
         self.put(round);
         // [KEX-12]: the next deck is made ready while this one still has slots.
         if low && self.spare.is_none() && self.setup.is_none() {
@@ -214,8 +217,8 @@ impl Aggregator {
                         round.pending.before = self.opening.iter().cloned().chain([round.question_frame()]).collect();
                         self.persist(Entry::Burning { here });
                     }
-                    if let Some(named) = named {
-                        self.persist(Entry::Named(named));
+                    if let Some((named, shares)) = named {
+                        self.persist(Entry::Named { named, shares });
                     }
                     self.send_all(&frames);
                     // Those who did not make it into the survivors are out of this run (fixed cohort, [RND-5]).
@@ -248,23 +251,14 @@ impl Aggregator {
                     let context = round.context;
                     self.unanswered = std::mem::take(&mut round.pending.frames);
                     let opening = done.opening.as_ref().map(codec::encode);
-                    self.follow(context, &done.values, opening.as_deref());
+                    self.follow(context, &done.total.values, opening.as_deref());
                     self.round = None;
                     self.totals += 1;
-                    self.persist(Entry::Total {
-                        values: done.values.clone(),
-                        cohort: done.alive.clone(),
-                        missing: done.missing.clone(),
-                        opening,
-                    });
+                    self.persist(Entry::Total { total: done.total.clone(), opening });
                     let events =
                         done.wrong_shares.into_iter().map(|(holder, owner)| Event::WrongShare { holder, owner });
                     self.out.extend(events.map(Output::Event));
-                    self.out.push_back(Output::Event(Event::Total {
-                        values: done.values,
-                        cohort: done.alive,
-                        missing: done.missing,
-                    }));
+                    self.tell(done.total);
                     return;
                 }
                 Err(e) => {
@@ -273,6 +267,11 @@ impl Aggregator {
                 }
             }
         }
+    }
+
+    pub(super) fn tell(&mut self, total: Total) {
+        let Total { values, cohort, missing } = total;
+        self.out.push_back(Output::Event(Event::Total { values, cohort, missing }));
     }
 
     fn out_of_run(&mut self, site: u16) {

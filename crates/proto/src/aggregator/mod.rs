@@ -5,9 +5,11 @@
 
 mod env;
 mod flow;
+mod progress;
 mod record;
 mod resume;
 mod round;
+mod seeds;
 mod setup;
 mod timing;
 mod types;
@@ -20,9 +22,10 @@ use std::{
 use rand_core::CryptoRng;
 
 use env::{Env, Pending};
+use progress::Progress;
 pub use record::Record;
 use record::{Entry, ReadyDeck, Unfinished};
-use round::{Progress, Round};
+use round::Round;
 use setup::Setup;
 pub use timing::{Millis, Timing};
 pub use types::{AggregatorConfig, Event, Input, Loss, Output};
@@ -297,7 +300,8 @@ impl Aggregator {
         let shares = |frame: &(u16, &[u8])| message::unmask_context(frame.1).is_some();
         let of_shares = frames.first().is_some_and(shares);
         let alike = frames.iter().take_while(|frame| shares(frame) == of_shares).count();
-        let wanted = self.round.as_ref().and_then(Round::wants_shares).filter(|_| of_shares);
+        let wanted = self.round.as_ref().zip(self.deck.as_ref()).filter(|_| of_shares);
+        let wanted = wanted.and_then(|(round, deck)| round.wants_shares(deck));
         wanted.map_or(alike, |wanted| alike.min(wanted.max(1)))
     }
 

@@ -8,7 +8,14 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::timing::Millis;
-use crate::{codec, error::Error, limits::MAX_BODY, message::BurnCertificate, release::Blocks, suite::Hash};
+use crate::{
+    codec,
+    error::Error,
+    limits::MAX_BODY,
+    message::{BurnCertificate, Named},
+    release::Blocks,
+    suite::Hash,
+};
 
 /// A deck that is ready, as the aggregator knows it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,19 +33,37 @@ pub(crate) struct ReadyDeck {
     pub(crate) next_slot: u16,
 }
 
-/// Survivors that were named, with the input that each of them had signed.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Named {
-    pub(crate) alive: Vec<u16>,
-    pub(crate) inputs: Vec<Hash>,
-    /// Whether shares may have left for them.
-    pub(crate) shares: bool,
+impl ReadyDeck {
+    /// A member's commitment to its self-mask seed of a slot.
+    pub(super) fn commitment(&self, owner: u16, slot: u16) -> Option<Hash> {
+        self.commitments.get(&owner)?.get(usize::from(slot)).copied()
+    }
 }
 
-impl Named {
-    pub(super) fn input(&self, site: u16) -> Option<&Hash> {
-        self.alive.binary_search(&site).ok().and_then(|at| self.inputs.get(at))
+/// A question in a slot of a deck.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Question {
+    pub(crate) deck: u32,
+    pub(crate) slot: u16,
+    pub(crate) cohort: Vec<u16>,
+    pub(crate) words: u32,
+    #[serde(with = "codec::bytes")]
+    pub(crate) query: Vec<u8>,
+}
+
+impl Question {
+    /// Whether it asks this.
+    pub(super) fn is(&self, query: &[u8], words: usize) -> bool {
+        self.query == query && self.words as usize == words
     }
+}
+
+/// The total of a question, whose it is, and who was asked and is missing from it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Total {
+    pub(crate) values: Vec<u64>,
+    pub(crate) cohort: Vec<u16>,
+    pub(crate) missing: Vec<u16>,
 }
 
 /// Bytes of one entry: the largest is a total with its opening, which holds the sum of all masked words twice.
@@ -57,22 +82,15 @@ pub(super) enum Entry {
     /// A deck is ready.
     Deck(ReadyDeck),
     /// A question is put.
-    Asked {
-        deck: u32,
-        slot: u16,
-        cohort: Vec<u16>,
-        words: u32,
-        #[serde(with = "codec::bytes")]
-        query: Vec<u8>,
-    },
-    /// Survivors are named.
-    Named(Named),
+    Asked(Question),
+    /// Survivors are named, and whether shares may leave for them.
+    Named { named: Named, shares: bool },
     /// The slot is given up; these sent their inputs.
     Burning { here: Vec<u16> },
     /// The question gets no total in this slot.
     Burned { certificate: BurnCertificate },
     /// The total of the question before, and what opens it to the cohort.
-    Total { values: Vec<u64>, cohort: Vec<u16>, missing: Vec<u16>, opening: Option<Vec<u8>> },
+    Total { total: Total, opening: Option<Vec<u8>> },
 }
 
 impl Record {
@@ -106,28 +124,13 @@ impl std::fmt::Debug for Record {
     }
 }
 
-pub(super) struct Question {
-    pub(super) deck: u32,
-    pub(super) slot: u16,
-    pub(super) cohort: Vec<u16>,
-    pub(super) words: usize,
-    pub(super) query: Vec<u8>,
-}
-
-pub(super) struct Past {
-    pub(super) query: Vec<u8>,
-    pub(super) words: usize,
-    pub(super) values: Vec<u64>,
-    pub(super) cohort: Vec<u16>,
-    pub(super) missing: Vec<u16>,
-}
-
 /// The state that remains of the earlier process.
 #[derive(Default)]
 pub(super) struct Unfinished {
-    pub(super) past: VecDeque<Past>,
-    /// The round that was open, and the survivors named in it.
-    pub(super) open: Option<(Question, Option<Named>)>,
+    /// Questions with their totals.
+    pub(super) past: VecDeque<(Question, Total)>,
+    /// The round that was open, and the survivors named in it, with whether shares may have left for them.
+    pub(super) open: Option<(Question, Option<(Named, bool)>)>,
     /// The sites that had sent their inputs, where the slot is being given up.
     pub(super) burning: Option<Vec<u16>>,
     /// Until when a site that was cut off is awaited.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{
     Aggregator, AggregatorConfig, Event, Millis, Output,
     env::Pending,
-    record::{Entry, Past, Question, Record},
+    record::{Entry, Question, ReadyDeck, Record},
     round::Round,
 };
 use crate::{error::Error, message::Kind, suite::Hash};
@@ -67,30 +67,29 @@ impl Aggregator {
                 *(if used_up && self.unfinished.open.is_none() { &mut self.deck } else { &mut self.spare }) =
                     Some(deck);
             }
-            Entry::Asked { deck, slot, cohort, words, query } => {
-                if self.spare.as_ref().is_some_and(|d| d.index == deck) {
+            Entry::Asked(q) => {
+                if self.spare.as_ref().is_some_and(|d| d.index == q.deck) {
                     self.deck = self.spare.take();
                 }
-                let Some(d) = self.deck.as_mut().filter(|d| d.index == deck && d.next_slot == slot && slot < d.slots)
-                else {
+                let next = |d: &&mut ReadyDeck| d.index == q.deck && d.next_slot == q.slot && q.slot < d.slots;
+                let Some(d) = self.deck.as_mut().filter(next) else {
                     return Err(bad("a question in it has no slot"));
                 };
-                if self.unfinished.open.is_some() || !sound(&cohort) {
+                if self.unfinished.open.is_some() || !sound(&q.cohort) {
                     return Err(bad("a question in it has no total and another follows"));
                 }
                 d.next_slot += 1;
-                let question = Question { deck, slot, cohort, words: words as usize, query };
-                self.unfinished.open = Some((question, None));
+                self.unfinished.open = Some((q, None));
             }
-            Entry::Named(now) => match &mut self.unfinished.open {
+            Entry::Named { named: now, shares } => match &mut self.unfinished.open {
                 Some((q, named)) if now.alive.iter().all(|s| q.cohort.contains(s)) && sound(&now.alive) => {
                     self.cohort = Some(now.alive.iter().copied().collect());
-                    *named = Some(now);
+                    *named = Some((now, shares));
                 }
                 _ => return Err(bad("survivors in it belong to no question")),
             },
             Entry::Burning { here } => match &self.unfinished.open {
-                Some((_, named)) if named.as_ref().is_none_or(|named| !named.shares) && sound(&here) => {
+                Some((_, named)) if named.as_ref().is_none_or(|(_, shares)| !shares) && sound(&here) => {
                     self.unfinished.burning = Some(here);
                 }
                 _ => return Err(bad("a slot in it is given up that cannot be")),
@@ -100,29 +99,29 @@ impl Aggregator {
                 let Some((q, _)) = self.unfinished.open.take().filter(|_| burning) else {
                     return Err(bad("a burned slot in it was not given up before"));
                 };
-                let context = self.asked_again(q)?;
+                let context = self.asked_again(&q)?;
                 self.undoing = Some((self.env.frame(Kind::BurnCertificate, &context, &certificate), Vec::new()));
                 (self.deck, self.spare) = (None, None);
             }
-            Entry::Total { values, cohort, missing, opening } => {
-                let Some((q, _)) = self.unfinished.open.take().filter(|(q, _)| q.words == values.len()) else {
+            Entry::Total { total, opening } => {
+                let Some((q, _)) = self.unfinished.open.take().filter(|(q, _)| q.words as usize == total.values.len())
+                else {
                     return Err(bad("a total in it belongs to no question"));
                 };
-                let query = q.query.clone();
-                let context = self.asked_again(q)?;
-                self.follow(context, &values, opening.as_deref());
+                let context = self.asked_again(&q)?;
+                self.follow(context, &total.values, opening.as_deref());
                 let directory = self.directory().unwrap_or_default();
                 let opened = self.opening.iter().filter(|_| opening.is_some());
                 self.unfinished.said.extend(opened.map(|frame| (directory, frame.clone())));
                 self.totals += 1;
-                self.unfinished.past.push_back(Past { query, words: values.len(), values, cohort, missing });
+                self.unfinished.past.push_back((q, total));
             }
         }
         Ok(())
     }
 
     /// The context of a round that is over, whose question is kept as it was sent.
-    fn asked_again(&mut self, q: Question) -> Result<Hash, Error> {
+    fn asked_again(&mut self, q: &Question) -> Result<Hash, Error> {
         let round = self.reopen(q, Millis(0))?;
         if self.env.opening {
             let directory = self.directory().unwrap_or_default();
@@ -138,34 +137,33 @@ impl Aggregator {
     }
 
     /// The round of a question, as it was opened.
-    fn reopen(&self, q: Question, now: Millis) -> Result<Round, Error> {
+    fn reopen(&self, q: &Question, now: Millis) -> Result<Round, Error> {
         let deck = self.deck.as_ref().filter(|d| d.index == q.deck);
         let deck = deck.ok_or_else(|| Error::Journal("a question in it has no deck".into()))?;
         let previous = (self.previous_context, self.previous_total);
-        Ok(Round::open(&self.env, deck, q.slot, q.cohort, q.query, q.words, previous, now))
+        Ok(Round::open(&self.env, deck, q, previous, now))
     }
 
     /// Whether an earlier process put this question. Its total is then reported again, or its round resumed.
     pub(super) fn asked_before(&mut self, query: &[u8], words: usize, now: Millis) -> bool {
-        let same = |q: &[u8], w: usize| q == query && w == words;
-        if let Some(past) = self.unfinished.past.pop_front() {
-            if same(&past.query, past.words) {
-                let Past { values, cohort, missing, .. } = past;
-                self.out.push_back(Output::Event(Event::Total { values, cohort, missing }));
+        let other = || Error::Journal("this run would ask something else now than it asked before".into());
+        if let Some((question, total)) = self.unfinished.past.pop_front() {
+            if question.is(query, words) {
+                self.tell(total);
             } else {
-                self.fail(Error::Journal("this run would ask something else now than it asked before".into()));
+                self.fail(other());
             }
             return true;
         }
         let Some((question, named)) = self.unfinished.open.take() else { return false };
-        if !same(&question.query, question.words) {
-            self.fail(Error::Journal("this run would ask something else now than it asked before".into()));
+        if !question.is(query, words) {
+            self.fail(other());
             return true;
         }
-        match self.reopen(question, now) {
+        match self.reopen(&question, now) {
             Ok(mut round) => {
-                if let Some(named) = named {
-                    round.bind(named);
+                if let Some((named, shares)) = named {
+                    round.bind(named, shares);
                 }
                 if let Some(here) = self.unfinished.burning.take() {
                     round.start_burn(&self.env, here, now);

@@ -10,7 +10,9 @@ use std::{
 
 use super::{
     env::{Env, Pending},
-    record::{Named, ReadyDeck},
+    progress::{Done, Guilty, Progress},
+    record::{Question, ReadyDeck, Total},
+    seeds::{Answers, Shares},
     timing::Millis,
 };
 use crate::{
@@ -19,12 +21,12 @@ use crate::{
     evidence,
     mask::{self, Sign},
     message::{
-        Agreed, Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof,
-        Survivors, Verified, inputs_hash, masked_digest, round_context, seed_commitment, survivors_context,
+        Agreed, Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, Named, OpenedCheck, OpenedInput, Opening,
+        Proof, Survivors, Verified, masked_digest, round_context,
     },
     release::{self, Blocks},
     rule::Rule,
-    shamir, spread,
+    shamir,
     suite::{self, Hash, Secret},
 };
 use curve25519_dalek::scalar::Scalar;
@@ -50,13 +52,9 @@ enum Phase {
     },
     Unmask {
         alive: Vec<u16>,
-        threshold: usize,
         /// What their shares are for: the round, the survivors and their inputs ([UNM-3]).
         context: Hash,
-        /// As they came, each checked to be canonical.
-        shares: BTreeMap<u16, Vec<[u8; 32]>>,
-        /// The sites whose shares arrived, with their signatures.
-        agreed: BTreeMap<u16, Proof>,
+        answers: Answers,
         /// Their consistency checks, where a site is missing.
         checks: BTreeMap<u16, Proof>,
     },
@@ -102,8 +100,8 @@ pub(crate) struct Round {
     stale: bool,
     seeds: BTreeMap<(u16, u16), Secret>,
     phase: Phase,
-    /// The survivors that an earlier process named ([JRN-5]).
-    bound: Option<Named>,
+    /// The survivors that an earlier process named, and whether shares may have left for them ([JRN-5]).
+    bound: Option<(Named, bool)>,
     /// Sites that are out of the run.
     pub(crate) gone: BTreeSet<u16>,
     /// A certificate and its survivors, for the sites that are not among them ([REL-6]).
@@ -111,55 +109,18 @@ pub(crate) struct Round {
     pub(crate) pending: Pending,
 }
 
-/// The result of a round.
-pub(crate) struct Done {
-    pub(crate) values: Vec<u64>,
-    pub(crate) alive: Vec<u16>,
-    pub(crate) missing: Vec<u16>,
-    /// Wrong shares that were corrected: (holder, owner of the self-mask).
-    pub(crate) wrong_shares: Vec<(u16, u16)>,
-    /// For the cohort, where this aggregator opens totals to it.
-    pub(crate) opening: Option<Opening>,
-}
-
-/// Fewer seeds than this are not worth another core.
-const WORTH_A_CORE: usize = 30;
-
 const TWICE: &str = "answered one question twice, with different vectors";
 const BROKEN: &str = "committed to another vector than it sent";
 
-/// A site at fault, why, and the frame that proves it.
-pub(crate) type Guilty = (u16, Error, Vec<u8>);
-
-pub(crate) enum Progress {
-    Waiting,
-    Sent,
-    /// These sites are at fault; the round goes on without them.
-    Guilty(Vec<Guilty>),
-    /// This slot can give no total any more, for this reason.
-    Burned {
-        certificate: BurnCertificate,
-        cause: Error,
-    },
-    Done(Box<Done>),
-}
-
 impl Round {
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn open(
-        env: &Env,
-        deck: &ReadyDeck,
-        slot: u16,
-        cohort: Vec<u16>,
-        query: Vec<u8>,
-        words: usize,
-        (previous_context, previous_total): (Hash, Hash),
-        now: Millis,
-    ) -> Round {
-        let ask = Ask { deck: deck.index, slot, cohort, words: words as u32, previous_context, previous_total, query };
+    /// `previous` are the context and the total of the round before.
+    pub(crate) fn open(env: &Env, deck: &ReadyDeck, question: &Question, previous: (Hash, Hash), now: Millis) -> Round {
+        let Question { deck: index, slot, cohort, words, query } = question.clone();
+        let (previous_context, previous_total) = previous;
+        let ask = Ask { deck: index, slot, cohort, words, previous_context, previous_total, query };
         let context = round_context(&env.session, &deck.hash, &ask);
         let frame = env.frame(Kind::Ask, &context, &ask);
-        let frames = ask.cohort.iter().map(|s| (*s, frame.clone())).collect();
+        let (pending, words) = (Pending::same(&ask.cohort, &frame, env, now), words as usize);
         Round {
             context,
             slot,
@@ -177,28 +138,26 @@ impl Round {
             bound: None,
             gone: BTreeSet::new(),
             left_out: None,
-            pending: Pending::new(frames, env.timing.phase, env, now),
+            pending,
         }
     }
 
     /// [JRN-5]: these survivors were named before. No other site is asked, no other input of theirs is taken, and where
     /// shares may have left for them no other set is named.
-    pub(crate) fn bind(&mut self, named: Named) {
+    pub(crate) fn bind(&mut self, named: Named, shares: bool) {
         self.pending.frames.retain(|site, _| named.alive.binary_search(site).is_ok());
         self.gone.extend(self.cohort.iter().filter(|site| named.alive.binary_search(site).is_err()));
-        self.bound = Some(named);
+        self.bound = Some((named, shares));
     }
 
     /// The survivors named last, and whether shares may leave for them.
-    pub(crate) fn named(&self) -> Option<Named> {
+    pub(crate) fn named(&self) -> Option<(Named, bool)> {
         let (alive, shares) = match &self.phase {
             Phase::Collect | Phase::Again { .. } | Phase::Burn { .. } => return None,
             Phase::Check { named, .. } => (named, false),
             Phase::Unmask { alive, .. } => (alive, true),
         };
-        let proofs = self.proofs(alive);
-        let inputs = proofs.iter().map(Proof::signed_message).collect();
-        Some(Named { alive: alive.clone(), inputs, shares })
+        Some((Named::of(alive, &self.proofs(alive)), shares))
     }
 
     /// The context of the shares that are being collected.
@@ -210,9 +169,9 @@ impl Round {
     }
 
     /// How many more sites' shares are needed; none where no shares are awaited.
-    pub(crate) fn wants_shares(&self) -> Option<usize> {
+    pub(crate) fn wants_shares(&self, deck: &ReadyDeck) -> Option<usize> {
         match &self.phase {
-            Phase::Unmask { shares, threshold, .. } => Some(threshold.saturating_sub(shares.len())),
+            Phase::Unmask { answers, .. } => Some(deck.threshold.saturating_sub(answers.len())),
             _ => None,
         }
     }
@@ -298,7 +257,7 @@ impl Round {
             return Ok(());
         }
         let signed = frame.proof.signed_message();
-        if self.bound.as_ref().and_then(|bound| bound.input(from)).is_some_and(|before| *before != signed) {
+        if self.bound.as_ref().and_then(|(bound, _)| bound.input(from)).is_some_and(|before| *before != signed) {
             return Err(env.site_error(from, TWICE, Rule::Inp2));
         }
         if let Some(before) = self.inputs.get(&from) {
@@ -367,8 +326,7 @@ impl Round {
     fn add_again(&mut self, env: &Env, alive: Vec<u16>, blame: bool, now: Millis) {
         (self.sums, self.stale) = (Sums::new(self.words), false);
         self.weighted = env.opening.then(|| Weighted::new(self.words));
-        let frames = alive.iter().map(|s| (*s, self.ask.clone())).collect();
-        self.pending = Pending::new(frames, env.timing.phase, env, now);
+        self.pending = Pending::same(&alive, &self.ask, env, now);
         self.phase = Phase::Again { alive, blame, guilty: Vec::new() };
     }
 
@@ -407,7 +365,7 @@ impl Round {
 
     /// [UNM-4].
     fn unmask(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
-        let Phase::Unmask { alive, context, shares, agreed, .. } = &mut self.phase else { return Ok(()) };
+        let Phase::Unmask { alive, context, answers, .. } = &mut self.phase else { return Ok(()) };
         if frame.context != *context || self.pending.frames.remove(&from).is_none() {
             return Ok(());
         }
@@ -418,8 +376,7 @@ impl Round {
         if sent.len() != alive.len() {
             return Err(env.site_error(from, "did not send one share for every survivor", Rule::Unm4));
         }
-        shares.insert(from, sent.to_vec());
-        agreed.insert(from, frame.proof);
+        answers.insert(from, (frame.proof, sent.to_vec()));
         Ok(())
     }
 
@@ -448,29 +405,27 @@ impl Round {
             }
             Phase::Check { .. } if waiting => Ok(Progress::Waiting),
             Phase::Check { alive, named, signed, context } => {
-                let context = *context;
-                let alive = std::mem::take(alive);
-                if alive != *named {
+                let (same, context, alive) = (alive == named, *context, std::mem::take(alive));
+                if !same {
                     return self.name_survivors(env, deck, alive, now);
                 }
-                let inputs = alive.iter().filter_map(|site| self.inputs.get(site));
-                let inputs = inputs_hash(&inputs.map(|input| input.proof.signed_message()).collect::<Vec<_>>());
                 // Only t signatures are needed; each further one would cost every site a check.
                 let (signers, proofs) = signed.iter().take(deck.threshold).map(|(s, p)| (*s, *p)).unzip();
-                let certificate = Certificate { alive, inputs, signers, proofs };
                 let checks = std::mem::take(signed);
+                let inputs = Named::of(&alive, &self.proofs(&alive)).inputs_hash();
+                let certificate = Certificate { alive, inputs, signers, proofs };
                 let frame = env.frame(Kind::Certificate, &self.context, &certificate);
                 if certificate.alive != self.cohort {
                     self.left_out = Some((frame.clone(), certificate.alive.clone()));
                 }
-                self.collect_shares(env, deck, (certificate.alive, context), checks, &frame, now);
+                self.collect_shares(env, (certificate.alive, context), checks, &frame, now);
                 Ok(Progress::Sent)
             }
-            Phase::Unmask { shares, .. } if shares.len() < deck.threshold => {
+            Phase::Unmask { answers, .. } if answers.len() < deck.threshold => {
                 if waiting {
                     return Ok(Progress::Waiting);
                 }
-                let (alive, needed) = (shares.len(), deck.threshold);
+                let (alive, needed) = (answers.len(), deck.threshold);
                 Err(Error::Quorum { step: "unmasking".into(), alive, needed, rule: Rule::Unm5 })
             }
             Phase::Unmask { .. } => self.open_total(env, deck, waiting),
@@ -492,8 +447,8 @@ impl Round {
     /// [REL-6]: asks all who are left to give up the slot; `here` are those who sent their inputs.
     pub(crate) fn start_burn(&mut self, env: &Env, here: Vec<u16>, now: Millis) {
         let frame = env.frame_raw(Kind::Burn, &self.context, &[]);
-        let asked = self.cohort.iter().filter(|site| !self.gone.contains(site));
-        self.pending = Pending::new(asked.map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
+        let asked: Vec<u16> = self.cohort.iter().copied().filter(|site| !self.gone.contains(site)).collect();
+        self.pending = Pending::same(&asked, &frame, env, now);
         self.phase = Phase::Burn { here, signed: BTreeMap::new() };
     }
 
@@ -523,11 +478,11 @@ impl Round {
     /// come after every one of their commitments was found to be to what the site sent, so that the sum is still right
     /// if any of them leaves later.
     fn name_survivors(&mut self, env: &Env, deck: &ReadyDeck, alive: Vec<u16>, now: Millis) -> Result<Progress, Error> {
-        if let Some(Named { alive: before, shares: true, .. }) = &self.bound
-            && *before != alive
+        if let Some((before, true)) = &self.bound
+            && before.alive != alive
         {
             let step = "the round that was open when this run was interrupted".into();
-            return Err(Error::Quorum { step, alive: alive.len(), needed: before.len(), rule: Rule::Jrn5 });
+            return Err(Error::Quorum { step, alive: alive.len(), needed: before.alive.len(), rule: Rule::Jrn5 });
         }
         let needed = deck.threshold.max(usize::from(env.terms.min_cohort));
         if alive.len() < needed {
@@ -549,14 +504,12 @@ impl Round {
             return Ok(Progress::Guilty(self.broken_commitments(env)));
         }
         let inputs = self.proofs(&alive);
-        let signed: Vec<Hash> = inputs.iter().map(Proof::signed_message).collect();
-        let context = survivors_context(&self.context, &alive, &inputs_hash(&signed));
+        let context = Named::of(&alive, &inputs).context(&self.context);
         let frame = env.frame(Kind::Survivors, &self.context, &Survivors { alive: alive.clone(), inputs });
         if alive == self.cohort && !env.always_certified {
-            self.collect_shares(env, deck, (alive, context), BTreeMap::new(), &frame, now);
+            self.collect_shares(env, (alive, context), BTreeMap::new(), &frame, now);
         } else {
-            self.pending =
-                Pending::new(alive.iter().map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
+            self.pending = Pending::same(&alive, &frame, env, now);
             self.phase = Phase::Check { named: alive.clone(), alive, context, signed: BTreeMap::new() };
         }
         Ok(Progress::Sent)
@@ -575,78 +528,20 @@ impl Round {
     fn collect_shares(
         &mut self,
         env: &Env,
-        deck: &ReadyDeck,
         (alive, context): (Vec<u16>, Hash),
         checks: BTreeMap<u16, Proof>,
         frame: &Arc<Vec<u8>>,
         now: Millis,
     ) {
-        self.pending = Pending::new(alive.iter().map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
-        let (shares, agreed) = (BTreeMap::new(), BTreeMap::new());
-        self.phase = Phase::Unmask { alive, threshold: deck.threshold, context, shares, agreed, checks };
+        self.pending = Pending::same(&alive, frame, env, now);
+        self.phase = Phase::Unmask { alive, context, answers: BTreeMap::new(), checks };
     }
 
     /// [UNM-5], [UNM-6]: rebuild every survivor's self-mask, check it against its commitment, take all masks off.
     fn open_total(&mut self, env: &Env, deck: &ReadyDeck, waiting: bool) -> Result<Progress, Error> {
-        let Phase::Unmask { alive, shares, agreed, checks, .. } = &self.phase else { return Ok(Progress::Waiting) };
-        let mut holders: Vec<u16> = shares.keys().copied().collect();
-        let mut coefficients = shamir::lagrange_at_zero(&holders[..deck.threshold]);
-        let mut wrong_shares = Vec::new();
-        let mut opened = Vec::with_capacity(alive.len());
-        let column = |holders: &[u16], k: usize| -> Vec<Scalar> {
-            let of = holders.iter().filter_map(|h| shares.get(h)).map(|row| row[k]);
-            of.map(Scalar::from_bytes_mod_order).collect()
-        };
-        let places: Vec<usize> = (0..alive.len()).collect();
-        let all = |holders: &[u16], coefficients: &[Scalar]| {
-            let rows: Vec<&[[u8; 32]]> = holders.iter().filter_map(|h| shares.get(h)).map(Vec::as_slice).collect();
-            let recovered = |k: &usize| shamir::recover(coefficients, rows.iter().map(|row| &row[*k]));
-            spread::map(&places, WORTH_A_CORE, recovered)
-        };
-        let mut quick = all(&holders, &coefficients);
-        for (k, owner) in alive.iter().enumerate() {
-            let committed = |seed: &Scalar| {
-                let list = deck.commitments.get(owner);
-                let expected = list.and_then(|l| l.get(usize::from(self.slot)));
-                expected == Some(&seed_commitment(&deck.id, *owner, self.slot, &seed.to_bytes()))
-            };
-            let seed = if committed(&quick[k]) {
-                quick[k]
-            } else {
-                let column = column(&holders, k);
-                // The expensive search runs once, when nobody is waited for any more.
-                let found = shamir::recover_committed(&holders, &column, deck.threshold, committed).or_else(|| {
-                    let robust = if waiting { None } else { shamir::recover_robust(&holders, &column, deck.threshold) };
-                    robust.filter(|(s, _)| committed(s))
-                });
-                match found {
-                    Some((seed, wrong)) => {
-                        // A site whose share was wrong once is not used again while others are enough, so each liar
-                        // costs one search.
-                        let sound: Vec<u16> = holders.iter().copied().filter(|h| !wrong.contains(h)).collect();
-                        if sound.len() >= deck.threshold {
-                            holders = sound;
-                            coefficients = shamir::lagrange_at_zero(&holders[..deck.threshold]);
-                            quick = all(&holders, &coefficients);
-                        }
-                        wrong_shares.extend(wrong.into_iter().map(|holder| (holder, *owner)));
-                        seed
-                    }
-                    None if waiting => return Ok(Progress::Waiting),
-                    None => {
-                        let name = |s: &u16| env.roster.name_of(crate::roster::PartyId::Site(*s));
-                        let why = format!(
-                            "the shares of the self-mask of {} do not open to its commitment; it dealt wrong ones, or \
-                             too many of those who gave them changed theirs: {}",
-                            name(owner),
-                            holders.iter().map(name).collect::<Vec<_>>().join(", "),
-                        );
-                        return Err(Error::malformed("Unmask", why, Rule::Unm6));
-                    }
-                }
-            };
-            opened.push(seed);
-        }
+        let Phase::Unmask { alive, answers, checks, .. } = &self.phase else { return Ok(Progress::Waiting) };
+        let shares = Shares { deck, slot: self.slot, alive, answers };
+        let Some((opened, wrong_shares)) = shares.seeds(env, waiting)? else { return Ok(Progress::Waiting) };
         let missing = self.not_in(alive);
         let mut masks: Vec<(Secret, Sign)> = Vec::with_capacity(alive.len() * (1 + missing.len()));
         let own = mask::self_masks(&self.context);
@@ -659,9 +554,9 @@ impl Round {
         }
         let mut values = self.sums.low.clone();
         mask::apply_all(&mut values, &masks);
-        let opening = env.opening.then(|| self.opening(deck, alive, &missing, &opened, (checks, agreed)));
-        let alive = alive.clone();
-        Ok(Progress::Done(Box::new(Done { values, alive, missing, wrong_shares, opening })))
+        let opening = env.opening.then(|| self.opening(deck, alive, &missing, &opened, (checks, answers)));
+        let total = Total { values, cohort: alive.clone(), missing };
+        Ok(Progress::Done(Box::new(Done { total, wrong_shares, opening })))
     }
 
     /// What the cohort needs to recompute the total ([OPN-2]).
@@ -671,12 +566,12 @@ impl Round {
         alive: &[u16],
         missing: &[u16],
         seeds: &[Scalar],
-        (checks, agreed): (&BTreeMap<u16, Proof>, &BTreeMap<u16, Proof>),
+        (checks, answers): (&BTreeMap<u16, Proof>, &Answers),
     ) -> Opening {
         let inputs = alive.iter().filter_map(|s| self.inputs.get(s));
         let opened =
             |i: &Input| OpenedInput { commitment: i.commitment, digest: i.digest, signature: i.proof.signature() };
-        let commitment = |m: &u16| deck.commitments.get(m).and_then(|list| list.get(usize::from(self.slot))).copied();
+        let commitment = |m: &u16| deck.commitment(*m, self.slot);
         let check = |site: &u16| {
             let seeds = missing.iter().filter_map(|gone| self.seeds.get(&(*site, *gone))).map(|s| *s.bytes()).collect();
             checks.get(site).map(|proof| OpenedCheck { seeds, signature: proof.signature() })
@@ -689,7 +584,11 @@ impl Round {
             seeds: seeds.iter().map(Scalar::to_bytes).collect(),
             others: deck.members.iter().filter(|m| alive.binary_search(m).is_err()).filter_map(commitment).collect(),
             checks: alive.iter().filter_map(check).collect(),
-            agreed: agreed.iter().take(agreements).map(|(site, proof)| Agreed { site: *site, proof: *proof }).collect(),
+            agreed: answers
+                .iter()
+                .take(agreements)
+                .map(|(site, (proof, _))| Agreed { site: *site, proof: *proof })
+                .collect(),
             low: self.sums.low.clone(),
             high: self.sums.high.clone(),
         }

@@ -269,7 +269,7 @@ impl Setup {
                 let directory = Directory { threshold: threshold as u16, entries, blocks };
                 let hash = directory_hash(&self.id, &directory);
                 let frame = env.frame(Kind::Directory, &self.id, &directory);
-                self.pending = Pending::new(members.iter().map(|s| (*s, frame.clone())).collect(), wait, env, now);
+                self.pending = Pending::same(&members, &frame, env, now);
                 let expected = |to: u16| members.iter().filter(|from| encapsulates(**from, to)).count();
                 let room = |to: &u16| (*to, Vec::with_capacity(expected(*to) * CIPHERTEXT_FOR));
                 let passing = members.iter().map(room).collect();

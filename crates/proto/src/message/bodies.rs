@@ -226,16 +226,39 @@ pub(crate) fn survivors_context(round: &Hash, alive: &[u16], inputs: &Hash) -> H
     suite::hash("survivors", &[&round.0, &codec::encode(alive), &inputs.0])
 }
 
-impl Survivors {
-    /// Hash of the inputs that these survivors signed.
-    pub(crate) fn inputs_hash(&self) -> Hash {
-        inputs_hash(&self.inputs.iter().map(Proof::signed_message).collect::<Vec<_>>())
-    }
+/// Survivors, and the hash of what each of them signed as its input, in their order. No signature is verified twice: when a
+/// survivor is named again, or opened, its input is compared with this.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Named {
+    pub(crate) alive: Vec<u16>,
+    pub(crate) inputs: Vec<Hash>,
 }
 
-/// Hash of the rest hashes of survivors' inputs, in their order ([CON-2]).
-pub(crate) fn inputs_hash(inputs: &[Hash]) -> Hash {
-    suite::hash("inputs", &[&codec::encode(inputs)])
+impl Named {
+    pub(crate) fn of(alive: &[u16], inputs: &[Proof]) -> Named {
+        Named { alive: alive.to_vec(), inputs: inputs.iter().map(Proof::signed_message).collect() }
+    }
+
+    /// What this survivor signed.
+    pub(crate) fn input(&self, site: u16) -> Option<&Hash> {
+        self.alive.binary_search(&site).ok().and_then(|at| self.inputs.get(at))
+    }
+
+    /// Whether all of `other` is in this.
+    pub(crate) fn holds(&self, other: &Named) -> bool {
+        other.inputs.len() == other.alive.len()
+            && other.alive.iter().zip(&other.inputs).all(|(site, input)| self.input(*site) == Some(input))
+    }
+
+    /// Hash of the inputs ([CON-2]).
+    pub(crate) fn inputs_hash(&self) -> Hash {
+        suite::hash("inputs", &[&codec::encode(&self.inputs)])
+    }
+
+    /// What they sign, and what shares for them are for.
+    pub(crate) fn context(&self, round: &Hash) -> Hash {
+        survivors_context(round, &self.alive, &self.inputs_hash())
+    }
 }
 
 /// Session: one plan, one roster, one aggregator ([SES-1]).

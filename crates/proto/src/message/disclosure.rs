@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Kind;
+
 /// What an outgoing frame of a site gives away. There is no variant for plain values, because nothing sends them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -29,6 +31,22 @@ pub enum Disclosure {
 }
 
 impl Disclosure {
+    /// What a site's frame of this kind gives away. A frame that has no label here does not leave.
+    pub(crate) fn of(kind: Kind) -> Option<Disclosure> {
+        Some(match kind {
+            Kind::AdvertiseKeys => Disclosure::PublicKeys,
+            Kind::AcceptDirectory => Disclosure::EncapsulatedSecrets,
+            Kind::ShareKeys => Disclosure::SealedShares,
+            Kind::ShareAck => Disclosure::Acknowledgement,
+            Kind::MaskedInput => Disclosure::MaskedWords,
+            Kind::ConsistencyCheck => Disclosure::RoundSeeds,
+            Kind::Unmask => Disclosure::SelfMaskShares,
+            Kind::Burned => Disclosure::SlotBurned,
+            Kind::ShareComplaint | Kind::Refusal => Disclosure::Refusal,
+            _ => return None,
+        })
+    }
+
     /// One line for a person.
     pub fn explain(self) -> &'static str {
         match self {

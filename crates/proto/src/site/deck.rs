@@ -12,13 +12,12 @@ use super::{env::Env, pairs::Keys};
 use crate::{
     codec,
     error::Error,
-    identity::PublicKey,
     journal::{Bytes, DeckRecord},
-    kem::{Ciphertext, Drawn},
+    kem::Ciphertext,
     mask::self_mask_key,
     message::{
         AcceptDirectory, AdvertiseKeys, CiphertextFor, DeliverShares, Directory, DirectoryCertificate, DirectoryEntry,
-        Kind, OpenDeck, SealedFor, ShareKeys, commitments_hash, deck_id, directory_hash, encapsulates, first_unsigned,
+        Kind, OpenDeck, Proof, SealedFor, ShareKeys, commitments_hash, deck_id, directory_hash, encapsulates,
         message_of, seed_commitment, slot_commitments,
     },
     policy,
@@ -38,21 +37,31 @@ struct Secrets {
 
 /// Keys are advertised; the directory is awaited.
 pub(crate) struct ExpectDirectory {
-    pub(crate) run: Hash,
-    pub(crate) index: u32,
-    id: Hash,
+    run: Hash,
+    index: u32,
+    pub(crate) id: Hash,
     own: AdvertiseKeys,
     secrets: Secrets,
 }
 
-/// The directory is signed; everybody else's signatures are awaited.
-pub(crate) struct ExpectCertificate {
+/// A deck as its directory says.
+pub(crate) struct Draft {
     run: Hash,
-    index: u32,
+    pub(crate) index: u32,
     pub(crate) hash: Hash,
     threshold: usize,
-    members: Vec<Advertised>,
+    /// The members and what each of them states of its data set.
+    pub(crate) members: Vec<Member>,
+    /// Of each member's seeds.
+    commitments: Vec<Hash>,
     blocks: Blocks,
+}
+
+/// The directory is signed; everybody else's signatures are awaited.
+pub(crate) struct ExpectCertificate {
+    pub(crate) draft: Draft,
+    /// Of the members. Their ML-KEM keys, which are 18 times as long, are not needed once ciphertexts are made.
+    dh_keys: Vec<[u8; 32]>,
     secrets: Secrets,
     /// The ML-KEM secrets that this site sent, by receiver, ascending.
     kem_secrets: Vec<Secret>,
@@ -60,25 +69,12 @@ pub(crate) struct ExpectCertificate {
     pub(crate) sent: Arc<Vec<u8>>,
 }
 
-/// What is needed of a member's keys once ciphertexts are made: the ML-KEM key, which is 18 times as long, is not.
-struct Advertised {
-    site: u16,
-    dh_key: [u8; 32],
-    commitments: Hash,
-    standing: Standing,
-}
-
 /// The ciphertext between this site and a member, and its secret where this site made it.
 type Passed<'a> = (&'a Ciphertext, Option<&'a Secret>);
 
 /// Own shares are out; the others' are awaited.
 pub(crate) struct ExpectShares {
-    run: Hash,
-    index: u32,
-    pub(crate) hash: Hash,
-    threshold: usize,
-    members: Vec<Advertised>,
-    blocks: Blocks,
+    pub(crate) draft: Draft,
     seeds: Vec<Share>,
     /// In a block of its own, as the keys are.
     noise: Box<Secret>,
@@ -137,10 +133,6 @@ impl ExpectDirectory {
         (ExpectDirectory { run: open.run, index: open.index, id, own: own.clone(), secrets }, own)
     }
 
-    pub(crate) fn id(&self) -> Hash {
-        self.id
-    }
-
     /// [KEX-3] to [KEX-6], [KEX-16], [REL-1] to [REL-3]: checks a directory. Every entry is signed by the roster's key
     /// and has a valid ML-KEM key, this site's own entry is unchanged, no key occurs twice, there are enough members,
     /// and the blocks are sound.
@@ -160,24 +152,23 @@ impl ExpectDirectory {
             let what = format!("named a threshold of {}, the plan gives {threshold} for {n}", directory.threshold);
             return Err(env.aggregator(what, Rule::Thr1));
         }
-        let unsigned = |site| {
-            let who = env.name_of(site);
-            env.aggregator(format!("showed keys for {who} that {who} did not sign"), Rule::Kex3)
-        };
+        let unsigned =
+            |who: String| env.aggregator(format!("showed keys for {who} that {who} did not sign"), Rule::Kex3);
         let mut seen: Vec<&[u8]> = Vec::with_capacity(2 * n);
-        let mut proofs = Vec::with_capacity(n);
+        let mut members = Vec::with_capacity(n);
         for e in &directory.entries {
             let Some(key) = env.key_of(e.site) else {
                 return Err(env.aggregator("put a site into the directory that is not on the roster", Rule::Kex3));
             };
             if !e.proof.covers(&e.keys) {
-                return Err(unsigned(e.site));
+                return Err(unsigned(env.name_of(e.site)));
             }
-            proofs.push((key, e.proof));
+            members.push(Member { site: e.site, key, standing: e.keys.standing });
             seen.extend([&e.keys.dh_key[..], e.keys.kem_key.bytes()]);
         }
-        if let Some(at) = first_unsigned(&env.keys, &proofs, &env.session, Kind::AdvertiseKeys, &self.id) {
-            return Err(unsigned(directory.entries[at].site));
+        let proofs: Vec<Proof> = directory.entries.iter().map(|e| e.proof).collect();
+        if let Some(who) = env.unsigned(&sites(&members), &proofs, Kind::AdvertiseKeys, &self.id) {
+            return Err(unsigned(who));
         }
         // Only now is it known that the member itself advertised it.
         if let Some(e) = directory.entries.iter().find(|e| !e.keys.kem_key.is_valid()) {
@@ -197,14 +188,14 @@ impl ExpectDirectory {
             }
             Err(_) => return Err(env.aggregator("left this site out of the directory it sent to it", Rule::Kex4)),
         }
-        let blocks = blocks(env, &directory)?;
+        let blocks = blocks(env, &members, &directory.blocks)?;
         let hash = directory_hash(&self.id, &directory);
         // What is random is drawn first, in the members' order; then every core takes members.
         let receivers = directory.entries.iter().filter(|e| encapsulates(env.me, e.site));
-        let with: Vec<(&DirectoryEntry, Drawn)> = receivers.map(|e| (e, Drawn::new(rng))).collect();
-        let encapsulate = |(entry, drawn): &(&DirectoryEntry, Drawn)| {
+        let with: Vec<(&DirectoryEntry, Box<Secret>)> = receivers.map(|e| (e, Box::new(Secret::random(rng)))).collect();
+        let encapsulate = |(entry, drawn): &(&DirectoryEntry, Box<Secret>)| {
             let fault = || Error::peer(env.name_of(entry.site), "advertised an ML-KEM key that is none", Rule::Kex16);
-            let (ciphertext, secret) = entry.keys.kem_key.encapsulate(drawn.copy()).ok_or_else(fault)?;
+            let (ciphertext, secret) = entry.keys.kem_key.encapsulate(drawn).ok_or_else(fault)?;
             Ok((CiphertextFor { site: entry.site, ciphertext }, Box::new(secret)))
         };
         // With their full capacity from the start: growing would leave copies behind.
@@ -215,19 +206,10 @@ impl ExpectDirectory {
             ciphertexts.push(ciphertext);
             kem_secrets.push(Secret::new(*secret.bytes()));
         }
-        let advertised = |e: &DirectoryEntry| Advertised {
-            site: e.site,
-            dh_key: e.keys.dh_key,
-            commitments: e.keys.commitments,
-            standing: e.keys.standing,
-        };
+        let commitments = directory.entries.iter().map(|e| e.keys.commitments).collect();
         let next = ExpectCertificate {
-            run: self.run,
-            index: self.index,
-            hash,
-            threshold,
-            members: directory.entries.iter().map(advertised).collect(),
-            blocks,
+            draft: Draft { run: self.run, index: self.index, hash, threshold, members, commitments, blocks },
+            dh_keys: directory.entries.iter().map(|e| e.keys.dh_key).collect(),
             secrets: self.secrets,
             kem_secrets,
             sent: Arc::default(),
@@ -237,11 +219,8 @@ impl ExpectDirectory {
 }
 
 /// [REL-1] to [REL-3]: the blocks of a directory whose signatures were checked.
-fn blocks(env: &Env, directory: &Directory) -> Result<Blocks, Error> {
-    let member =
-        |e: &DirectoryEntry| env.key_of(e.site).map(|key| Member { site: e.site, key, standing: e.keys.standing });
-    let members: Vec<Member> = directory.entries.iter().filter_map(member).collect();
-    let blocks = Blocks::of(&members, &directory.blocks).map_err(|broken| env.broken(&broken))?;
+fn blocks(env: &Env, members: &[Member], named: &[Vec<u16>]) -> Result<Blocks, Error> {
+    let blocks = Blocks::of(members, named).map_err(|broken| env.broken(&broken))?;
     let own = blocks.block_of(env.me).map_or(0, |block| block.sites.len());
     let least = policy::least_in_block(&env.terms, &env.floor, env.roster.sites.len());
     if own < least {
@@ -256,13 +235,11 @@ fn blocks(env: &Env, directory: &Directory) -> Result<Blocks, Error> {
     Ok(blocks)
 }
 
-impl ExpectCertificate {
-    /// The members and what each of them states of its data set.
-    pub(crate) fn stated(&self, env: &Env) -> Vec<Member> {
-        let member = |m: &Advertised| Some(Member { site: m.site, key: env.key_of(m.site)?, standing: m.standing });
-        self.members.iter().filter_map(member).collect()
-    }
+fn sites(members: &[Member]) -> Vec<u16> {
+    members.iter().map(|member| member.site).collect()
+}
 
+impl ExpectCertificate {
     /// [KEX-7]: nothing starts before all n signatures on exactly this directory are here. Then the other half's ciphertexts are
     /// opened ([KEX-18], [KEX-8]) and the shares are sealed ([SHR-1] to [SHR-3]).
     pub(crate) fn certificate(
@@ -271,14 +248,11 @@ impl ExpectCertificate {
         certificate: &DirectoryCertificate,
         rng: &mut dyn CryptoRng,
     ) -> Result<(ExpectShares, ShareKeys), Error> {
-        let members = &self.members;
+        let Draft { hash, threshold, ref members, .. } = self.draft;
         if certificate.proofs.len() != members.len() {
             return Err(env.aggregator("sent a directory certificate of the wrong length", Rule::Kex7));
         }
-        let key = |site| env.key_of(site).unwrap_or(PublicKey([0; 32]));
-        let proofs: Vec<_> = members.iter().map(|m| key(m.site)).zip(certificate.proofs.iter().copied()).collect();
-        if let Some(at) = first_unsigned(&env.keys, &proofs, &env.session, Kind::AcceptDirectory, &self.hash) {
-            let who = env.name_of(members[at].site);
+        if let Some(who) = env.unsigned(&sites(members), &certificate.proofs, Kind::AcceptDirectory, &hash) {
             return Err(env.aggregator(
                 format!("has no signature of {who} on the directory it showed this site: it may show others another"),
                 Rule::Kex7,
@@ -294,8 +268,8 @@ impl ExpectCertificate {
         // Every member with what passed between it and this site: the ciphertext, and where this site made it the secret.
         let mut sent = own.ciphertexts.iter().zip(&self.kem_secrets);
         let mut received = certificate.ciphertexts.iter();
-        let mut with: Vec<(&Advertised, Option<Passed<'_>>)> = Vec::with_capacity(members.len());
-        for member in members {
+        let mut with: Vec<((u16, &[u8; 32]), Option<Passed<'_>>)> = Vec::with_capacity(members.len());
+        for (member, dh_key) in members.iter().zip(&self.dh_keys) {
             let passed = if member.site == env.me {
                 None
             } else if encapsulates(env.me, member.site) {
@@ -304,16 +278,17 @@ impl ExpectCertificate {
                 Some(received.next().map(|c| (&c.ciphertext, None)))
             };
             let missing = Error::ApiMisuse("a member with which no ciphertext passed");
-            with.push((member, passed.map(|passed| passed.ok_or(missing)).transpose()?));
+            with.push(((member.site, dh_key), passed.map(|passed| passed.ok_or(missing)).transpose()?));
         }
         let secrets = self.secrets;
         // One polynomial a slot.
         let polynomials: Vec<Polynomial> =
-            secrets.seeds.iter().map(|s| Polynomial::through(&s.0, self.threshold, rng)).collect();
+            secrets.seeds.iter().map(|s| Polynomial::through(&s.0, threshold, rng)).collect();
         let noise = Box::new(Secret::random(rng));
         let decapsulator = secrets.keys.decapsulator();
-        let deal = |(member, passed): &(&Advertised, Option<Passed<'_>>)| {
-            let powers = Powers::of(member.site, self.threshold);
+        let deal = |(other, passed): &((u16, &[u8; 32]), Option<Passed<'_>>)| {
+            let site = other.0;
+            let powers = Powers::of(site, threshold);
             let shares = polynomials.iter().map(|polynomial| powers.share(polynomial));
             let Some((ciphertext, made)) = *passed else { return Ok(Dealt::Own(shares.collect())) };
             let opened;
@@ -324,13 +299,12 @@ impl ExpectCertificate {
                     &opened
                 }
             };
-            let other = (member.site, &member.dh_key);
-            let agreed = secrets.keys.agree(env, &self.hash, other, (ciphertext, kem_secret))?;
+            let agreed = secrets.keys.agree(env, &hash, *other, (ciphertext, kem_secret))?;
             let mut plain = Zeroizing::new(Vec::with_capacity(32 * polynomials.len()));
             shares.for_each(|share| plain.extend_from_slice(&Zeroizing::new(share.bytes())[..]));
-            let (key, associated) = agreed.of_box(env.me, member.site);
-            let sealed = SealedFor { site: member.site, sealed: suite::seal(&key, &associated, &plain) };
-            let peer = Peer { pair: agreed.pair(env.me, member.site), incoming: agreed.of_box(member.site, env.me) };
+            let (key, associated) = agreed.of_box(env.me, site);
+            let sealed = SealedFor { site, sealed: suite::seal(&key, &associated, &plain) };
+            let peer = Peer { pair: agreed.pair(env.me, site), incoming: agreed.of_box(site, env.me) };
             Ok(Dealt::To(Box::new(peer), sealed))
         };
         let mut own_shares = Vec::new();
@@ -348,18 +322,7 @@ impl ExpectCertificate {
                 }
             }
         }
-        let next = ExpectShares {
-            run: self.run,
-            index: self.index,
-            hash: self.hash,
-            threshold: self.threshold,
-            members: self.members,
-            blocks: self.blocks,
-            seeds: secrets.seeds,
-            noise,
-            own_shares,
-            peers,
-        };
+        let next = ExpectShares { draft: self.draft, seeds: secrets.seeds, noise, own_shares, peers };
         // Both private keys are wiped here.
         Ok((next, ShareKeys { commitments: secrets.commitments, boxes }))
     }
@@ -391,7 +354,8 @@ impl ExpectShares {
     /// slot; and everybody's commitments are those that were signed.
     pub(crate) fn shares(self, env: &Env, delivery: &DeliverShares) -> Result<Deck, BadDelivery> {
         let fault = |against, error| BadDelivery { against, error };
-        let others = self.members.iter().map(|m| m.site).filter(|m| *m != env.me);
+        let members = sites(&self.draft.members);
+        let others = members.iter().copied().filter(|m| *m != env.me);
         if !delivery.boxes.iter().map(|b| b.site).eq(others) {
             let error = env.aggregator("did not deliver exactly one box from every other member", Rule::Shr5);
             return Err(fault(env.me, error));
@@ -400,8 +364,8 @@ impl ExpectShares {
         let slot_commitments =
             self.slot_commitments(env, &delivery.commitments).map_err(|error| fault(env.me, error))?;
         // With their full capacity from the start: growing would leave copies behind.
-        let mut held: Vec<Vec<Share>> = (0..slots).map(|_| Vec::with_capacity(self.members.len())).collect();
-        let mut pairs = Vec::with_capacity(self.members.len());
+        let mut held: Vec<Vec<Share>> = (0..slots).map(|_| Vec::with_capacity(members.len())).collect();
+        let mut pairs = Vec::with_capacity(members.len());
         // One box from every peer, in the same order.
         let theirs: Vec<_> = self.peers.iter().flatten().map(|peer| &**peer).zip(&delivery.boxes).collect();
         let open = |(peer, sealed): &(&Peer, &SealedFor)| -> Result<Vec<Share>, BadDelivery> {
@@ -433,13 +397,14 @@ impl ExpectShares {
             held.iter_mut().zip(shares).for_each(|(held, share)| held.push(share.copy()));
             pairs.push(Secret::new(*secret.bytes()));
         }
+        let Draft { run, index, hash, threshold, blocks, .. } = self.draft;
         Ok(Deck {
-            run: self.run,
-            index: self.index,
-            hash: self.hash,
-            threshold: self.threshold,
-            members: self.members.iter().map(|m| m.site).collect(),
-            blocks: Arc::new(self.blocks),
+            run,
+            index,
+            hash,
+            threshold,
+            members,
+            blocks: Arc::new(blocks),
             first: 0,
             pairs,
             slots: self.seeds.iter().zip(held).map(|(s, held)| Some(SlotSecrets { seed: s.copy(), held })).collect(),
@@ -450,12 +415,13 @@ impl ExpectShares {
     /// [SHR-8]: the digests to keep of everybody's commitments, one a slot. A list that is not its owner's is the
     /// aggregator's doing: it had to put that member out ([SHR-6]).
     fn slot_commitments(&self, env: &Env, lists: &[Vec<Hash>]) -> Result<Vec<Hash>, Error> {
-        if lists.len() != self.members.len() {
+        let Draft { members, commitments, .. } = &self.draft;
+        if lists.len() != members.len() {
             return Err(env.aggregator("did not deliver exactly one list of commitments of every member", Rule::Shr8));
         }
         let slots = self.seeds.len();
-        for (member, list) in self.members.iter().zip(lists) {
-            if list.len() != slots || commitments_hash(list) != member.commitments {
+        for ((member, signed), list) in members.iter().zip(commitments).zip(lists) {
+            if list.len() != slots || commitments_hash(list) != *signed {
                 let what = format!("delivered other commitments of {} than it advertised", env.name_of(member.site));
                 return Err(env.aggregator(what, Rule::Shr8));
             }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     error::Error,
     identity::{DecodedKeys, Identity, PublicKey},
+    message::{Kind, Proof, first_unsigned},
     plan::Terms,
     policy::Floor,
     release::Broken,
@@ -50,5 +51,13 @@ impl Env {
 
     pub(crate) fn key_of(&self, site: u16) -> Option<PublicKey> {
         self.roster.sites.get(usize::from(site)).map(|m| m.key)
+    }
+
+    /// The name of the first of these sites that did not sign its proof.
+    pub(crate) fn unsigned(&self, sites: &[u16], proofs: &[Proof], kind: Kind, context: &Hash) -> Option<String> {
+        let key = |site: &u16| self.key_of(*site).unwrap_or(PublicKey([0; 32]));
+        let proofs: Vec<_> = sites.iter().map(key).zip(proofs.iter().copied()).collect();
+        let at = first_unsigned(&self.keys, &proofs, &self.session, kind, context)?;
+        Some(self.name_of(sites[at]))
     }
 }

@@ -21,7 +21,7 @@ use rand_core::CryptoRng;
 
 use deck::{BadDelivery, Deck, ExpectCertificate, ExpectDirectory, ExpectShares};
 use env::Env;
-use round::{Named, Round, Step};
+use round::{Round, Step};
 pub use types::{Event, Input, Output, SiteConfig};
 
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
     identity::DecodedKeys,
     journal::{Entry, Record},
     limits::MAX_SLOTS,
-    message::{self, Ask, Disclosure, Kind, OpenDeck, Refusal, ShareComplaint, Verified},
+    message::{self, Ask, Disclosure, Kind, Named, OpenDeck, Refusal, ShareComplaint, Verified},
     noise,
     policy::{Asked, Consent},
     release::Standing,
@@ -40,11 +40,19 @@ use crate::{
     suite::{self, Hash},
 };
 
-enum DeckState {
+/// A deck being set up, by the message that is awaited.
+enum Setup {
     Directory(ExpectDirectory),
     Certificate(ExpectCertificate),
     Shares(ExpectShares),
-    Ready(Deck),
+}
+
+/// The round that a site is in, with its deck.
+struct Open<'a> {
+    index: u32,
+    deck: &'a Deck,
+    round: &'a mut Round,
+    env: &'a Env,
 }
 
 /// A reply that may be asked for again. The same frame gets the same answer, byte for byte.
@@ -58,7 +66,9 @@ struct Reply {
 pub struct Site {
     pub(crate) env: Env,
     run: Option<Hash>,
-    decks: BTreeMap<u32, DeckState>,
+    setup: Option<Setup>,
+    /// Those from which rounds are played.
+    decks: BTreeMap<u32, Deck>,
     highest_deck: Option<u32>,
     round: Option<(u32, Round)>,
     last_slot: Option<(u32, u16)>,
@@ -99,6 +109,7 @@ impl Site {
                 opening,
             },
             run: None,
+            setup: None,
             decks: BTreeMap::new(),
             highest_deck: None,
             round: None,
@@ -133,18 +144,14 @@ impl Site {
     /// The directory of the deck of the round this site is in; with it a third party can read the round's frames.
     pub fn round_directory(&self) -> Option<Hash> {
         let (index, _) = self.round.as_ref()?;
-        match self.decks.get(index) {
-            Some(DeckState::Ready(deck)) => Some(deck.hash),
-            _ => None,
-        }
+        self.decks.get(index).map(|deck| deck.hash)
     }
 
     /// What the noise of this site's answer to the open question is drawn with ([NOI-2]): the same for as long as the
     /// question is open, over restarts too, and nobody can tell it once a newer slot is begun. None where no question is.
     pub fn noise_key(&self) -> Option<noise::Key> {
         let (index, round) = self.round.as_ref().filter(|(_, round)| round.awaits_answer())?;
-        let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return None };
-        deck.noise_key(self.env.me, round.slot, &round.context).map(noise::Key::new)
+        self.decks.get(index)?.noise_key(self.env.me, round.slot, &round.context).map(noise::Key::new)
     }
 
     /// Whether a round of this run is over and another one was begun.
@@ -228,26 +235,21 @@ impl Site {
         }
     }
 
-    /// Queues a reply and remembers it under the deck it belongs to.
-    #[allow(clippy::too_many_arguments)]
+    /// Queues a reply and remembers it under the deck it belongs to. Gives the frame.
     fn reply<T: serde::Serialize>(
         &mut self,
+        asked: &Verified<'_>,
         to: Hash,
-        asked: Kind,
         deck: u32,
         kind: Kind,
         context: &Hash,
         message: &T,
-        discloses: Disclosure,
-    ) {
-        let bytes = message::frame(&self.env.identity, &self.env.session, kind, context, message);
-        self.reply_bytes(to, asked, deck, bytes, discloses);
-    }
-
-    fn reply_bytes(&mut self, to: Hash, asked: Kind, deck: u32, bytes: Vec<u8>, discloses: Disclosure) {
-        let bytes = Arc::new(bytes);
-        self.replies.insert((asked, deck), Reply { to, bytes: bytes.clone(), discloses });
-        self.out.push_back(Output::Send { bytes, discloses });
+    ) -> Arc<Vec<u8>> {
+        let Some(discloses) = Disclosure::of(kind) else { return Arc::default() };
+        let bytes = Arc::new(message::frame(&self.env.identity, &self.env.session, kind, context, message));
+        self.replies.insert((asked.kind, deck), Reply { to, bytes: bytes.clone(), discloses });
+        self.out.push_back(Output::Send { bytes: bytes.clone(), discloses });
+        bytes
     }
 
     /// Whoever went on from this answer has it, so it is not kept to be sent again; the same frame then gets nothing.
@@ -263,7 +265,7 @@ impl Site {
         self.last_slot = Some((deck, round.slot));
         // [RND-8]: a newer slot closes older ones, a newer deck all of an older one's; their secrets are wiped here.
         self.decks.retain(|index, _| *index >= deck);
-        if let Some(DeckState::Ready(ready)) = self.decks.get_mut(&deck) {
+        if let Some(ready) = self.decks.get_mut(&deck) {
             ready.close_before(round.slot);
         }
         self.round = Some((deck, round));
@@ -284,16 +286,14 @@ impl Site {
     fn ask(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
         let ask: Ask = frame.decode("Ask")?;
         let slot = (ask.deck, ask.slot);
-        if let Some((index, round)) = &self.round
-            && round.context == frame.context
+        if let Some(Open { deck, round, env, .. }) = self.open_round(&frame.context)
             && (round.awaits_answer() || round.is_burned())
         {
             if round.is_burned() {
                 // This comes before the request to burn the slot, for a process that does not know it.
                 return Ok(());
             }
-            let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return Err(self.stray(frame.kind)) };
-            round.is_question(&self.env, deck, &ask)?;
+            round.is_question(env, deck, &ask)?;
             // After a restart: the application must compute its answer again, and it must come out the same.
             self.asked(&ask, frame.context, digest);
             return Ok(());
@@ -302,9 +302,7 @@ impl Site {
             let what = format!("asked in slot {} of deck {} a second time, or out of order", slot.1, slot.0);
             return Err(self.env.aggregator(what, Rule::Rnd2));
         }
-        let Some(DeckState::Ready(deck)) = self.decks.get(&ask.deck) else {
-            return Err(self.stray(frame.kind));
-        };
+        let Some(deck) = self.decks.get(&ask.deck) else { return Err(self.stray(frame.kind)) };
         let (last_context, last_cohort) = match &self.round {
             Some((_, round)) if !round.is_burned() => (round.context, Some(round.remaining())),
             _ => (self.last_context, self.last_cohort.as_deref()),
@@ -348,20 +346,20 @@ impl Site {
             _ if frame.context == self.last_context && frame.context != Hash::default() => return Ok(()),
             _ => {}
         }
-        let Some((index, round)) = self.round.as_ref().filter(|(_, r)| r.context == frame.context && r.left()) else {
+        let Some(Open { index, deck, round, env }) = self.open_round(&frame.context).filter(|open| open.round.left())
+        else {
             return Err(self.stray(frame.kind));
         };
-        let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return Err(self.stray(frame.kind)) };
         let opening: message::Opening = frame.decode("Opening")?;
-        let values = opening::total(&self.env, deck, round, &opening)?;
-        let (slot, directory) = ((*index, round.slot), deck.hash);
+        let values = opening::total(env, deck, round, &opening)?;
+        let (slot, directory) = ((index, round.slot), deck.hash);
         self.opened = Some((frame.context, name));
         self.out.push_back(Output::Event(Event::Opened { slot, directory, values, cohort: opening.alive }));
         Ok(())
     }
 
     fn asked(&mut self, ask: &Ask, context: Hash, digest: Hash) {
-        let Some(DeckState::Ready(deck)) = self.decks.get(&ask.deck) else { return };
+        let Some(deck) = self.decks.get(&ask.deck) else { return };
         // The reply is filled in when the answer comes.
         self.replies.insert(
             (Kind::Ask, ask.deck),
@@ -382,22 +380,19 @@ impl Site {
     }
 
     fn contribute(&mut self, consent: &Consent, mut values: Vec<u64>) -> Result<(), Error> {
-        let Some((index, round)) = self.round.as_mut().filter(|(_, r)| r.context == consent.context()) else {
+        let rounds = self.rounds;
+        let Some(Open { index, deck, round, env }) = self.open_round(&consent.context()) else {
             return Err(Error::ApiMisuse("consent to a query that is not open"));
         };
         if round.is_burned() {
             // [REL-6]: the answer comes after the promise, and stays here.
             return Ok(());
         }
-        let Some(DeckState::Ready(deck)) = self.decks.get(index) else {
-            return Err(Error::ApiMisuse("the deck of this round is gone"));
-        };
         let known = round.is_restored();
-        let masked = round.mask(&self.env, deck, &mut values)?;
-        let index = *index;
+        let masked = round.mask(env, deck, &mut values)?;
         if !known {
             // [JRN-4]: with the entry that protects this vector, what is left of closed slots leaves the disk.
-            let entry = round.record(index, self.rounds);
+            let entry = round.record(index, rounds);
             let all = self.summary().into_iter().chain(entry).collect();
             self.out.push_back(Output::Rewrite(all));
         }
@@ -425,52 +420,39 @@ impl Site {
         self.out.push_back(Output::Send { bytes, discloses: Disclosure::Refusal });
     }
 
-    fn open_round(&mut self, context: Option<&Hash>, kind: Kind) -> Result<(), Error> {
-        match &self.round {
-            Some((_, round)) if context.is_none_or(|c| round.context == *c) => Ok(()),
-            _ => Err(self.stray(kind)),
-        }
+    fn open_round(&mut self, context: &Hash) -> Option<Open<'_>> {
+        let (index, round) = self.round.as_mut().filter(|(_, round)| round.context == *context)?;
+        Some(Open { index: *index, deck: self.decks.get(index)?, round, env: &self.env })
     }
 
     fn survivors(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
         let message: message::Survivors = frame.decode("Survivors")?;
-        self.open_round(Some(&frame.context), frame.kind)?;
-        let Some((index, round)) = self.round.as_mut() else { return Err(self.stray(frame.kind)) };
-        let Some(DeckState::Ready(deck)) = self.decks.get(index) else {
-            return Err(Error::ApiMisuse("the deck of this round is gone"));
+        let Some(Open { index, deck, round, env }) = self.open_round(&frame.context) else {
+            return Err(self.stray(frame.kind));
         };
-        let index = *index;
         let context = round.context;
         // After a restart, the same set and inputs again: the same shares again.
-        if round.has_released()
-            && round.released_for(&message.alive, &message.inputs_hash())
-            && let Some(unmask) = round.repeat_release(deck)
-        {
-            let (asked, kind) = (Kind::Survivors, Kind::Unmask);
-            let context = round.agreed_context();
-            self.reply(digest, asked, index, kind, &context, &unmask, Disclosure::SelfMaskShares);
+        let named = Named::of(&message.alive, &message.inputs);
+        if let Some((agreed, unmask)) = round.repeat_release(deck, &named.context(&context)) {
+            self.reply(frame, digest, index, Kind::Unmask, &agreed, &unmask);
             return Ok(());
         }
-        let step = round.survivors(&self.env, deck, &message)?;
-        match step {
+        match round.survivors(env, deck, &message, named)? {
             Step::Release(named) => {
-                let Some(token) = round.may_release_all(&self.env, named) else {
-                    return Err(self
-                        .env
-                        .aggregator("went back to the whole cohort after naming survivors", Rule::Sur4));
+                let Some(token) = round.may_release_all(env, named) else {
+                    return Err(env.aggregator("went back to the whole cohort after naming survivors", Rule::Sur4));
                 };
                 let unmask = round.release(deck, token)?;
-                self.released(index, digest, Kind::Survivors, context, &unmask);
+                self.released(frame, digest, &unmask);
             }
             Step::Check(named) => {
                 let known = round.signed() == Some(&named.alive[..]);
-                let Named { alive, inputs } = named.clone();
+                let entry = Entry::Checked { context, named: named.clone() };
                 let (signed, check) = round.check(deck, named)?;
                 if !known {
-                    self.out.push_back(Output::Persist(Record(Entry::Checked { context, alive, inputs })));
+                    self.out.push_back(Output::Persist(Record(entry)));
                 }
-                let (asked, kind) = (Kind::Survivors, Kind::ConsistencyCheck);
-                self.reply(digest, asked, index, kind, &signed, &check, Disclosure::RoundSeeds);
+                self.reply(frame, digest, index, Kind::ConsistencyCheck, &signed, &check);
             }
         }
         Ok(())
@@ -478,33 +460,24 @@ impl Site {
 
     fn survivor_certificate(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
         let certificate: message::Certificate = frame.decode("Certificate")?;
-        let other = self.round.as_ref().is_none_or(|(_, round)| round.context != frame.context);
-        if other && certificate.alive.binary_search(&self.env.me).is_err() {
-            // This is told to a site that was left out, and comes late.
-            return Ok(());
-        }
-        self.open_round(Some(&frame.context), frame.kind)?;
-        let Some((index, round)) = self.round.as_mut() else { return Err(self.stray(frame.kind)) };
-        let Some(DeckState::Ready(deck)) = self.decks.get(index) else {
-            return Err(Error::ApiMisuse("the deck of this round is gone"));
+        let left_out = certificate.alive.binary_search(&self.env.me).is_err();
+        let Some(Open { index, deck, round, env }) = self.open_round(&frame.context) else {
+            // A site that was left out is told too, and may be in another round by then.
+            return if left_out { Ok(()) } else { Err(self.stray(frame.kind)) };
         };
-        let (index, context) = (*index, round.context);
-        if round.released_for(&certificate.alive, &certificate.inputs)
-            && let Some(unmask) = round.repeat_release(deck)
-        {
-            let (asked, kind) = (Kind::Certificate, Kind::Unmask);
-            let context = round.agreed_context();
-            self.reply(digest, asked, index, kind, &context, &unmask, Disclosure::SelfMaskShares);
+        let shown = message::survivors_context(&round.context, &certificate.alive, &certificate.inputs);
+        if let Some((agreed, unmask)) = round.repeat_release(deck, &shown) {
+            self.reply(frame, digest, index, Kind::Unmask, &agreed, &unmask);
             return Ok(());
         }
-        if round.is_left_out(&self.env, deck, &certificate)? {
+        if round.is_left_out(env, deck, &certificate)? {
             // [REL-6]: two certified sets are nested, so no total of this slot holds what this site sent.
             self.undone(digest);
             return Ok(());
         }
-        let token = round.may_release(&self.env, deck, &certificate)?;
+        let token = round.may_release(env, deck, &certificate)?;
         let unmask = round.release(deck, token)?;
-        self.released(index, digest, Kind::Certificate, context, &unmask);
+        self.released(frame, digest, &unmask);
         Ok(())
     }
 
@@ -513,16 +486,15 @@ impl Site {
     /// [REL-6]: promises to give no share for this slot and to sign no survivors of it, unless shares have left.
     fn burn(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
         frame.nothing("Burn")?;
-        self.open_round(Some(&frame.context), frame.kind)?;
-        let Some((index, round)) = self.round.as_mut() else { return Err(self.stray(frame.kind)) };
+        let Some(Open { index, round, env, .. }) = self.open_round(&frame.context) else {
+            return Err(self.stray(frame.kind));
+        };
         if round.has_released() {
             let what = "asked this site to sign that it gives no shares for a slot after it had given them";
-            return Err(self.env.aggregator(what, Rule::Rel6));
+            return Err(env.aggregator(what, Rule::Rel6));
         }
-        let (index, context) = (*index, round.context);
         self.burn_slot();
-        let bytes = message::frame_raw(&self.env.identity, &self.env.session, Kind::Burned, &context, &[]);
-        self.reply_bytes(digest, Kind::Burn, index, bytes, Disclosure::SlotBurned);
+        self.reply(frame, digest, index, Kind::Burned, &frame.context, &());
         Ok(())
     }
 
@@ -548,11 +520,8 @@ impl Site {
     /// comes late and is dropped.
     fn burn_certificate(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
         let certificate: message::BurnCertificate = frame.decode("BurnCertificate")?;
-        let Some((index, round)) = self.round.as_ref().filter(|(_, round)| round.context == frame.context) else {
-            return Ok(());
-        };
-        let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return Err(self.stray(frame.kind)) };
-        round.is_burned_by(&self.env, deck, &certificate)?;
+        let Some(Open { deck, round, env, .. }) = self.open_round(&frame.context) else { return Ok(()) };
+        round.is_burned_by(env, deck, &certificate)?;
         self.undone(digest);
         Ok(())
     }
@@ -567,13 +536,13 @@ impl Site {
         }
     }
 
-    fn released(&mut self, deck: u32, digest: Hash, asked: Kind, context: Hash, unmask: &message::Unmask) {
-        let Some((_, round)) = &self.round else { return };
-        let Some(Named { alive, inputs }) = round.named().cloned() else { return };
-        let missing = round.cohort.iter().copied().filter(|s| alive.binary_search(s).is_err()).collect();
-        let (slot, agreed) = ((deck, round.slot), round.agreed_context());
-        self.out.push_back(Output::Persist(Record(Entry::Released { context, alive, inputs })));
-        self.reply(digest, asked, deck, Kind::Unmask, &agreed, unmask, Disclosure::SelfMaskShares);
-        self.out.push_back(Output::Event(Event::Released { slot, missing }));
+    fn released(&mut self, frame: &Verified<'_>, digest: Hash, unmask: &message::Unmask) {
+        let Some((deck, round)) = &self.round else { return };
+        let Some(named) = round.named().cloned() else { return };
+        let missing = round.cohort.iter().copied().filter(|s| named.alive.binary_search(s).is_err()).collect();
+        let (deck, slot, context, agreed) = (*deck, round.slot, round.context, round.agreed_context());
+        self.out.push_back(Output::Persist(Record(Entry::Released { context, named })));
+        self.reply(frame, digest, deck, Kind::Unmask, &agreed, unmask);
+        self.out.push_back(Output::Event(Event::Released { slot: (deck, slot), missing }));
     }
 }

@@ -1,10 +1,6 @@
 //! How a site resumes from its journal, and what it keeps in it (spec section 12).
 
-use super::{
-    DeckState, Site, SiteConfig,
-    deck::Deck,
-    round::{Named, Round},
-};
+use super::{Open, Site, SiteConfig, deck::Deck, round::Round};
 use crate::{
     error::Error,
     journal::{Entry, Record},
@@ -49,10 +45,10 @@ impl Site {
                 }
                 self.run = Some(r.run);
                 self.highest_deck = self.highest_deck.max(Some(r.index));
-                self.decks.insert(r.index, DeckState::Ready(deck));
+                self.decks.insert(r.index, deck);
             }
             Entry::Masked { context, deck, slot, cohort, words, digest, rounds } => {
-                let Some(DeckState::Ready(ready)) = self.decks.get(&deck) else {
+                let Some(ready) = self.decks.get(&deck) else {
                     return Err(bad("a round in it has no deck"));
                 };
                 if self.round.is_some() {
@@ -64,21 +60,21 @@ impl Site {
                 self.begin(deck, Round::restored(context, slot, cohort, words as usize, digest));
                 self.rounds = rounds;
             }
-            Entry::Checked { context, alive, inputs } => {
-                let round = self.round.as_mut().map(|(_, round)| round).filter(|round| round.context == context);
-                if !round.is_some_and(|round| round.restore_checked(&self.env, Named { alive, inputs })) {
+            Entry::Checked { context, named } => {
+                let open = self.open_round(&context);
+                if !open.is_some_and(|Open { round, env, .. }| round.restore_checked(env, named)) {
                     return Err(bad("a signature in it does not follow from what came before"));
                 }
             }
-            Entry::Released { context, alive, inputs } => {
-                let round = self.round.as_mut().map(|(_, round)| round).filter(|round| round.context == context);
-                if !round.is_some_and(|round| round.restore_released(&self.env, Named { alive, inputs })) {
+            Entry::Released { context, named } => {
+                let open = self.open_round(&context);
+                if !open.is_some_and(|Open { round, env, .. }| round.restore_released(env, named)) {
                     return Err(bad("a release in it does not follow from what came before"));
                 }
             }
             Entry::Burned { context, deck, slot } => match &mut self.round {
                 Some((_, round)) if round.context == context && !round.has_released() => round.burn(),
-                None if matches!(self.decks.get(&deck), Some(DeckState::Ready(ready)) if ready.holds(slot)) => {
+                None if self.decks.get(&deck).is_some_and(|ready| ready.holds(slot)) => {
                     self.begin(deck, Round::restored_burned(context, slot));
                 }
                 _ => return Err(bad("a burned slot in it does not follow from what came before")),
@@ -90,10 +86,7 @@ impl Site {
     /// What a new process must know of all before the open question: the decks in use without their closed slots, where the
     /// rounds stand ([JRN-4]).
     pub(super) fn summary(&self) -> Vec<Record> {
-        let decks = self.decks.values().filter_map(|d| match d {
-            DeckState::Ready(deck) => Some(Record(Entry::Deck(deck.to_record(self.env.session)))),
-            _ => None,
-        });
+        let decks = self.decks.values().map(|deck| Record(Entry::Deck(deck.to_record(self.env.session))));
         let mut out: Vec<Record> = decks.collect();
         // The open round has sent nothing yet.
         out.push(Record(Entry::Chain {

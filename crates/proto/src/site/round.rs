@@ -15,12 +15,11 @@ use super::{
 };
 use crate::{
     error::Error,
-    identity::PublicKey,
     journal::{Entry, Record},
     mask::{self, Sign},
     message::{
-        Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, MaskedFrame, Proof, RoundSeed, Survivors, Unmask,
-        first_unsigned, inputs_hash, round_context, survivors_context,
+        Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, MaskedFrame, Named, Proof, RoundSeed, Survivors,
+        Unmask, round_context, survivors_context,
     },
     policy, release,
     rule::Rule,
@@ -45,35 +44,6 @@ enum Stage {
     },
     /// Nothing more leaves for this slot, and no share has; `told` that its words are in no total.
     Burned { told: bool },
-}
-
-/// Survivors, and the hash of what each of them signed as its input. No signature is verified twice: when a survivor is
-/// named again, or opened, its input is compared with this.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Named {
-    pub(crate) alive: Vec<u16>,
-    pub(crate) inputs: Vec<Hash>,
-}
-
-impl Named {
-    /// What this survivor signed.
-    fn input(&self, site: u16) -> Option<&Hash> {
-        self.alive.binary_search(&site).ok().and_then(|at| self.inputs.get(at))
-    }
-
-    /// Whether all of `other` is in this.
-    fn holds(&self, other: &Named) -> bool {
-        other.inputs.len() == other.alive.len()
-            && other.alive.iter().zip(&other.inputs).all(|(site, input)| self.input(*site) == Some(input))
-    }
-
-    fn context(&self, round: &Hash) -> Hash {
-        survivors_context(round, &self.alive, &inputs_hash(&self.inputs))
-    }
-
-    fn of(message: &Survivors) -> Named {
-        Named { alive: message.alive.clone(), inputs: message.inputs.iter().map(Proof::signed_message).collect() }
-    }
 }
 
 /// A round this site takes part in.
@@ -362,7 +332,7 @@ impl Round {
     /// [SUR-1] to [SUR-5]: a set of survivors is a subset of what this site last accepted, holds this site, meets the
     /// floor, cuts no block ([REL-4]), and each of them signed its input in this very context. All signatures are
     /// verified when survivors are named first; a smaller set that is named after them must have the same inputs.
-    pub(crate) fn survivors(&self, env: &Env, deck: &Deck, message: &Survivors) -> Result<Step, Error> {
+    pub(crate) fn survivors(&self, env: &Env, deck: &Deck, message: &Survivors, named: Named) -> Result<Step, Error> {
         let within: &[u16] = match &self.stage {
             Stage::Asked { sent: None } => {
                 return Err(env.aggregator("named survivors before this site had answered", Rule::Sur1));
@@ -386,7 +356,6 @@ impl Round {
         if message.inputs.len() != message.alive.len() {
             return Err(env.aggregator("did not show the inputs of the survivors it named", Rule::Sur5));
         }
-        let named = Named::of(message);
         match self.named() {
             Some(before) if before.holds(&named) => {}
             Some(before) => {
@@ -404,12 +373,9 @@ impl Round {
 
     /// [SUR-5]: all survivors signed their inputs in this context.
     fn all_signed(&self, env: &Env, message: &Survivors) -> Result<(), Error> {
-        let key = |site: &u16| env.key_of(*site).unwrap_or(PublicKey([0; 32]));
-        let proofs: Vec<_> = message.alive.iter().map(key).zip(message.inputs.iter().copied()).collect();
-        let Some(at) = first_unsigned(&env.keys, &proofs, &env.session, Kind::MaskedInput, &self.context) else {
+        let Some(who) = env.unsigned(&message.alive, &message.inputs, Kind::MaskedInput, &self.context) else {
             return Ok(());
         };
-        let who = env.name_of(message.alive[at]);
         Err(env.aggregator(
             format!(
                 "cannot show that {who} answered the question it put to this site: it may have put another to {who}"
@@ -448,7 +414,7 @@ impl Round {
         let Stage::Checked(named) = &self.stage else {
             return Err(env.aggregator("sent a certificate where none belongs", Rule::Unm2));
         };
-        if certificate.alive != named.alive || certificate.inputs != inputs_hash(&named.inputs) {
+        if certificate.alive != named.alive || certificate.inputs != named.inputs_hash() {
             let what = "certified other survivors, or other inputs of theirs, than this site signed";
             return Err(env.aggregator(what, Rule::Unm2));
         }
@@ -465,12 +431,11 @@ impl Round {
         Ok(unmask)
     }
 
-    /// The same shares again, for a round whose release is in the journal.
-    pub(crate) fn repeat_release(&self, deck: &Deck) -> Option<Unmask> {
-        match &self.stage {
-            Stage::Released { named, .. } => self.unmask_of(deck, &named.alive).ok(),
-            _ => None,
-        }
+    /// The same shares again and what they are for, where they have left for exactly the survivors and inputs of `shown`.
+    pub(crate) fn repeat_release(&self, deck: &Deck, shown: &Hash) -> Option<(Hash, Unmask)> {
+        let Stage::Released { named, .. } = &self.stage else { return None };
+        let context = Some(named.context(&self.context)).filter(|context| context == shown)?;
+        Some((context, self.unmask_of(deck, &named.alive).ok()?))
     }
 
     fn unmask_of(&self, deck: &Deck, alive: &[u16]) -> Result<Unmask, Error> {
@@ -482,11 +447,6 @@ impl Round {
     /// Whether shares have left.
     pub(crate) fn has_released(&self) -> bool {
         matches!(self.stage, Stage::Released { .. })
-    }
-
-    /// Whether shares have left for exactly these survivors and inputs.
-    pub(crate) fn released_for(&self, alive: &[u16], inputs: &Hash) -> bool {
-        self.has_released() && self.agreed_context() == survivors_context(&self.context, alive, inputs)
     }
 }
 
@@ -536,14 +496,9 @@ impl Signed<'_> {
             let what = "sent a certificate whose signers are not distinct sites of those that may sign it";
             return Err(env.aggregator(what, self.rule));
         }
-        let key = |site: &u16| env.key_of(*site).unwrap_or(PublicKey([0; 32]));
-        let proofs: Vec<_> = self.signers.iter().map(key).zip(self.proofs.iter().copied()).collect();
-        match first_unsigned(&env.keys, &proofs, &env.session, self.kind, &self.context) {
+        match env.unsigned(self.signers, self.proofs, self.kind, &self.context) {
             None => Ok(()),
-            Some(at) => {
-                let who = env.name_of(self.signers[at]);
-                Err(env.aggregator(format!("sent a certificate that {who} did not sign"), self.rule))
-            }
+            Some(who) => Err(env.aggregator(format!("sent a certificate that {who} did not sign"), self.rule)),
         }
     }
 }

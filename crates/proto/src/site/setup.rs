@@ -28,21 +28,13 @@ impl Site {
         self.highest_deck = Some(open.index);
         // A set-up that was under way is given up: its keys are dropped and wiped here.
         // So is a ready deck that waited behind the one in use: somebody else did not get as far ([KEX-10]).
-        let in_use = self.decks.iter().find(|(_, d)| matches!(d, DeckState::Ready(_))).map(|(index, _)| *index);
+        let in_use = self.decks.keys().next().copied();
         self.decks.retain(|index, _| Some(*index) == in_use);
         self.replies.retain(|(_, index), _| Some(*index) == in_use);
         let (state, keys) = ExpectDirectory::open(&self.env, &open, self.standing, rng);
-        let id = state.id();
-        self.decks.insert(open.index, DeckState::Directory(state));
-        let deck = open.index;
-        self.reply(digest, Kind::OpenDeck, deck, Kind::AdvertiseKeys, &id, &keys, Disclosure::PublicKeys);
+        self.setup = Some(Setup::Directory(state));
+        self.reply(frame, digest, open.index, Kind::AdvertiseKeys, &frame.context, &keys);
         Ok(())
-    }
-
-    /// Takes out the deck whose set-up is in the state that `matches` describes, by the context of the frame.
-    fn take_setup(&mut self, matches: impl Fn(&DeckState) -> bool) -> Option<(u32, DeckState)> {
-        let index = *self.decks.iter().find(|(_, d)| matches(d))?.0;
-        self.decks.remove_entry(&index)
     }
 
     pub(super) fn stray(&self, kind: Kind) -> Error {
@@ -56,17 +48,13 @@ impl Site {
         rng: &mut dyn CryptoRng,
     ) -> Result<(), Error> {
         let directory = frame.decode("Directory")?;
-        let context = frame.context;
-        let Some((index, DeckState::Directory(state))) =
-            self.take_setup(|d| matches!(d, DeckState::Directory(e) if e.id() == context))
-        else {
+        let awaited = |setup: &mut Setup| matches!(setup, Setup::Directory(e) if e.id == frame.context);
+        let Some(Setup::Directory(state)) = self.setup.take_if(awaited) else {
             return Err(self.stray(frame.kind));
         };
         let (mut next, accepted) = state.directory(&self.env, directory, rng)?;
-        let (asked, kind) = (Kind::Directory, Kind::AcceptDirectory);
-        self.reply(digest, asked, index, kind, &next.hash, &accepted, Disclosure::EncapsulatedSecrets);
-        next.sent = self.replies.get(&(asked, index)).map(|reply| reply.bytes.clone()).unwrap_or_default();
-        self.decks.insert(index, DeckState::Certificate(next));
+        next.sent = self.reply(frame, digest, next.draft.index, Kind::AcceptDirectory, &next.draft.hash, &accepted);
+        self.setup = Some(Setup::Certificate(next));
         Ok(())
     }
 
@@ -77,59 +65,45 @@ impl Site {
         rng: &mut dyn CryptoRng,
     ) -> Result<(), Error> {
         let certificate = frame.decode("DirectoryCertificate")?;
-        let context = frame.context;
-        let Some((index, DeckState::Certificate(state))) =
-            self.take_setup(|d| matches!(d, DeckState::Certificate(e) if e.hash == context))
-        else {
+        let awaited = |setup: &mut Setup| matches!(setup, Setup::Certificate(e) if e.draft.hash == frame.context);
+        let Some(Setup::Certificate(state)) = self.setup.take_if(awaited) else {
             return Err(self.stray(frame.kind));
         };
-        let members = state.stated(&self.env);
         let (next, shares) = state.certificate(&self.env, &certificate, rng)?;
-        self.out.push_back(Output::Event(Event::Met { deck: index, members }));
+        let index = next.draft.index;
+        self.out.push_back(Output::Event(Event::Met { deck: index, members: next.draft.members.clone() }));
         self.forget(Kind::Directory, index);
-        let asked = Kind::DirectoryCertificate;
-        self.reply(digest, asked, index, Kind::ShareKeys, &next.hash, &shares, Disclosure::SealedShares);
-        self.decks.insert(index, DeckState::Shares(next));
+        self.reply(frame, digest, index, Kind::ShareKeys, &frame.context, &shares);
+        self.setup = Some(Setup::Shares(next));
         Ok(())
     }
 
     pub(super) fn shares(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
         let delivery = frame.decode("DeliverShares")?;
-        let context = frame.context;
-        if let Some((index, DeckState::Ready(_))) =
-            self.decks.iter().find(|(_, d)| matches!(d, DeckState::Ready(deck) if deck.hash == context))
-        {
+        if let Some(index) = self.decks.values().find(|deck| deck.hash == frame.context).map(|deck| deck.index) {
             // After a restart between the deck and its acknowledgement: say it again.
-            let (index, ack) = (*index, self.ack(&context));
-            self.reply_bytes(digest, Kind::DeliverShares, index, ack, Disclosure::Acknowledgement);
+            self.reply(frame, digest, index, Kind::ShareAck, &frame.context, &());
             return Ok(());
         }
-        let Some((index, DeckState::Shares(state))) =
-            self.take_setup(|d| matches!(d, DeckState::Shares(e) if e.hash == context))
-        else {
+        let awaited = |setup: &mut Setup| matches!(setup, Setup::Shares(e) if e.draft.hash == frame.context);
+        let Some(Setup::Shares(state)) = self.setup.take_if(awaited) else {
             return Err(self.stray(frame.kind));
         };
+        let index = state.draft.index;
         match state.shares(&self.env, &delivery) {
             Ok(deck) => {
-                let (members, threshold, hash) = (deck.members.len(), deck.threshold, deck.hash);
+                let (members, threshold) = (deck.members.len(), deck.threshold);
                 self.forget(Kind::DirectoryCertificate, index);
                 self.out.push_back(Output::Persist(Record(Entry::Deck(deck.to_record(self.env.session)))));
-                self.decks.insert(index, DeckState::Ready(deck));
-                let ack = self.ack(&hash);
-                self.reply_bytes(digest, Kind::DeliverShares, index, ack, Disclosure::Acknowledgement);
+                self.decks.insert(index, deck);
+                self.reply(frame, digest, index, Kind::ShareAck, &frame.context, &());
                 self.out.push_back(Output::Event(Event::DeckReady { index, members, threshold }));
                 Ok(())
             }
             Err(BadDelivery { against, error }) => {
-                let complaint = ShareComplaint { against };
-                let (asked, kind) = (Kind::DeliverShares, Kind::ShareComplaint);
-                self.reply(digest, asked, index, kind, &context, &complaint, Disclosure::Refusal);
+                self.reply(frame, digest, index, Kind::ShareComplaint, &frame.context, &ShareComplaint { against });
                 Err(error)
             }
         }
-    }
-
-    fn ack(&self, directory: &Hash) -> Vec<u8> {
-        message::frame_raw(&self.env.identity, &self.env.session, Kind::ShareAck, directory, &[])
     }
 }

@@ -6,6 +6,7 @@ use crate::sources::sources;
 use veilsum_proto::{
     Error, Rule, codec,
     fixed::{from_ring, scale, to_ring},
+    journal::RecordKind,
     message::Kind,
     plan::Terms,
     release::Standing,
@@ -197,7 +198,15 @@ fn frm_4_replay_reflection_and_anothers_key() {
 fn outputs(site: &mut Site) -> Vec<(&'static str, Option<Kind>)> {
     std::iter::from_fn(|| site.poll())
         .filter_map(|o| match o {
-            Output::Persist(record) => Some((record.name(), None)),
+            Output::Persist(record) => Some((
+                match record.kind() {
+                    RecordKind::Checked => "checked",
+                    RecordKind::Released => "released",
+                    RecordKind::Deck => "deck",
+                    other => panic!("{other:?} comes with a rewritten journal, or is not expected here"),
+                },
+                None,
+            )),
             Output::Rewrite(_) => Some(("rewritten", None)),
             Output::Send { bytes, .. } => Some(("sent", Some(parts(&bytes).kind))),
             Output::Event(_) => None,

@@ -13,6 +13,7 @@ use crate::sources::sources;
 use veilsum_proto::{
     Error, Rule,
     identity::Identity,
+    journal::RecordKind,
     message::{Disclosure, Kind},
     site::Site,
     suite::{Hash, Secret},
@@ -199,7 +200,7 @@ fn jrn_4_drift_and_memory_over_hundreds_of_rounds() {
         assert_eq!(values, sum(&cohort, &query), "round {r}");
         bytes.push(w.journals[0].iter().map(|entry| entry.to_bytes().len()).max().unwrap_or(0));
         present.push(cohort.len());
-        let decks = w.journals.iter().map(|j| j.iter().filter(|entry| entry.name() == "deck").count()).max();
+        let decks = w.journals.iter().map(|j| j.iter().filter(|entry| entry.kind() == RecordKind::Deck).count()).max();
         assert!(decks.unwrap_or(0) <= 2, "round {r}: {decks:?} decks");
         let others = w.journals[0].len();
         assert!(others <= 3 * 2 * 16 + 4, "round {r}: {others} entries");

@@ -5,6 +5,7 @@ use crate::role::system_rng;
 use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     identity::Identity,
+    journal::RecordKind,
     plan::Terms,
     policy::{self, Floor, Policy, Request, Spent},
     roster::{Member, PartyId, Roster},
@@ -135,9 +136,9 @@ fn what_is_appended_comes_back_and_restores_a_site() {
 #[test]
 fn a_new_deck_takes_the_old_keys_off_the_disk() {
     let (config, records) = entries(20);
-    let decks = records.iter().filter(|r| r.name() == "deck").count();
+    let decks = records.iter().filter(|r| r.kind() == RecordKind::Deck).count();
     assert!(decks <= 2, "{:?}", names(&records));
-    assert!(records.iter().any(|r| r.name() == "chain"));
+    assert!(records.iter().any(|r| r.kind() == RecordKind::Chain));
     assert!(Site::restore(config, records).is_ok());
 }
 

@@ -77,7 +77,7 @@ fn a_deck_that_was_ready_early_or_late() {
     let mut rest = entries_of(6, 4);
     let deck = rest.remove(at(&rest, |e| matches!(e, Entry::Deck(d) if d.index == 1)));
     let opened = at(&rest, |e| matches!(e, Entry::Opened { index: 1 }));
-    let asked = at(&rest, |e| matches!(e, Entry::Asked { deck: 1, .. }));
+    let asked = at(&rest, |e| matches!(e, Entry::Asked(q) if q.deck == 1));
     for ready in opened + 1..=asked {
         let mut whole = rest.clone();
         whole.insert(ready, deck.clone());
@@ -96,11 +96,11 @@ fn a_deck_that_was_ready_early_or_late() {
 #[test]
 fn a_question_without_a_slot_or_a_cohort() {
     let whole = entries(1);
-    let asked = at(&whole, |e| matches!(e, Entry::Asked { .. }));
+    let asked = at(&whole, |e| matches!(e, Entry::Asked(_)));
     let with = |change: &dyn Fn(&mut u32, &mut u16, &mut Vec<u16>)| {
         let mut changed = whole[..=asked].to_vec();
-        let Entry::Asked { deck, slot, cohort, .. } = &mut changed[asked] else { panic!() };
-        change(deck, slot, cohort);
+        let Entry::Asked(q) = &mut changed[asked] else { panic!() };
+        change(&mut q.deck, &mut q.slot, &mut q.cohort);
         changed
     };
     assert!(resume(with(&|_, _, _| {})).is_ok());
@@ -111,15 +111,15 @@ fn a_question_without_a_slot_or_a_cohort() {
     }
     // A third question in a deck of two slots.
     let mut third: Vec<Entry> = entries(2);
-    let last = third.iter().rposition(|e| matches!(e, Entry::Asked { .. })).unwrap();
-    let Entry::Asked { deck, cohort, words, query, .. } = third[last].clone() else { panic!() };
+    let last = third.iter().rposition(|e| matches!(e, Entry::Asked(_))).unwrap();
+    let Entry::Asked(q) = third[last].clone() else { panic!() };
     third.retain(|e| !matches!(e, Entry::Opened { index: 1 }) && !matches!(e, Entry::Deck(d) if d.index == 1));
-    third.push(Entry::Asked { deck, slot: 2, cohort, words, query });
+    third.push(Entry::Asked(Question { slot: 2, ..q }));
     refused(third, "a question in it has no slot");
     // Another one before the total of the first.
     let mut second = whole[..=asked].to_vec();
-    let Entry::Asked { deck, cohort, words, query, .. } = whole[asked].clone() else { panic!() };
-    second.push(Entry::Asked { deck, slot: 1, cohort, words, query });
+    let Entry::Asked(q) = whole[asked].clone() else { panic!() };
+    second.push(Entry::Asked(Question { slot: 1, ..q }));
     refused(second, "a question in it has no total and another follows");
 }
 
@@ -127,12 +127,12 @@ fn a_question_without_a_slot_or_a_cohort() {
 fn survivors_that_were_not_asked() {
     let whole = entries(1);
     let (asked, named) =
-        (at(&whole, |e| matches!(e, Entry::Asked { .. })), at(&whole, |e| matches!(e, Entry::Named(_))));
+        (at(&whole, |e| matches!(e, Entry::Asked(_))), at(&whole, |e| matches!(e, Entry::Named { .. })));
     let with = |cohort: &[u16], alive: &[u16]| {
         let mut changed = whole[..=named].to_vec();
-        let Entry::Asked { cohort: all, .. } = &mut changed[asked] else { panic!() };
-        *all = cohort.to_vec();
-        let Entry::Named(of) = &mut changed[named] else { panic!() };
+        let Entry::Asked(q) = &mut changed[asked] else { panic!() };
+        q.cohort = cohort.to_vec();
+        let Entry::Named { named: of, .. } = &mut changed[named] else { panic!() };
         of.alive = alive.to_vec();
         changed
     };
@@ -147,11 +147,11 @@ fn survivors_that_were_not_asked() {
 #[test]
 fn rel_6_a_slot_that_is_given_up_after_the_shares() {
     let whole = entries(1);
-    let named = at(&whole, |e| matches!(e, Entry::Named(_)));
+    let named = at(&whole, |e| matches!(e, Entry::Named { .. }));
     let with = |shares: bool, here: &[u16]| {
         let mut changed = whole[..=named].to_vec();
-        let Entry::Named(of) = &mut changed[named] else { panic!() };
-        of.shares = shares;
+        let Entry::Named { shares: of, .. } = &mut changed[named] else { panic!() };
+        *of = shares;
         changed.push(Entry::Burning { here: here.to_vec() });
         changed
     };
@@ -169,7 +169,7 @@ fn rel_6_a_slot_that_is_given_up_after_the_shares() {
 #[test]
 fn a_run_that_is_taken_up_asks_what_it_asked_before() {
     let whole = entries(1);
-    let asked = at(&whole, |e| matches!(e, Entry::Asked { .. }));
+    let asked = at(&whole, |e| matches!(e, Entry::Asked(_)));
     for known in [&whole[..], &whole[..=asked]] {
         for (query, words, same) in [(&[0u8][..], 3, true), (&[0], 4, false), (&[1], 3, false)] {
             let mut a = resume(known.to_vec()).unwrap_or_else(|e| panic!("{e}"));
@@ -192,7 +192,7 @@ fn only_a_total_is_a_total() {
 #[test]
 fn sites_have_time_to_notice_that_the_process_is_another() {
     let whole = entries(1);
-    let asked = at(&whole, |e| matches!(e, Entry::Asked { .. }));
+    let asked = at(&whole, |e| matches!(e, Entry::Asked(_)));
     let mut a = resume(whole[..=asked].to_vec()).unwrap_or_else(|e| panic!("{e}"));
     a.handle(Input::Ask { query: vec![0], words: 3 }, Millis(0));
     let lost = |a: &mut Aggregator| events(a).iter().any(|e| matches!(e, Event::Lost { .. }));

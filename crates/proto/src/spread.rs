@@ -1,11 +1,37 @@
-//! Work that all cores share. What comes out does not depend on how it was shared.
+//! Work that all cores share, with the feature `parallel`; without it there is one. What comes out does not depend on how it was
+//! shared.
 
 use std::sync::{
     Mutex, PoisonError,
     atomic::{AtomicUsize, Ordering},
 };
 
+#[cfg(feature = "parallel")]
+use rayon::{current_num_threads, in_place_scope};
 use zeroize::Zeroizing;
+
+#[cfg(not(feature = "parallel"))]
+use alone::{current_num_threads, in_place_scope};
+
+/// One core: what is handed to others is done at once.
+#[cfg(not(feature = "parallel"))]
+mod alone {
+    pub(super) struct Scope;
+
+    impl Scope {
+        pub(super) fn spawn(&self, work: impl FnOnce(&Scope)) {
+            work(self);
+        }
+    }
+
+    pub(super) fn in_place_scope<R>(work: impl FnOnce(&Scope) -> R) -> R {
+        work(&Scope)
+    }
+
+    pub(super) fn current_num_threads() -> usize {
+        1
+    }
+}
 
 /// Below this number of words, other threads would cost more than they save.
 const WORTH_IT: usize = 1 << 17;
@@ -32,7 +58,7 @@ impl Drop for AtWork {
 
 /// How many cores a call may use now.
 fn cores() -> usize {
-    (rayon::current_num_threads() / AT_WORK.load(Ordering::Relaxed).max(1)).max(1)
+    (current_num_threads() / AT_WORK.load(Ordering::Relaxed).max(1)).max(1)
 }
 
 /// What `make` gives for 0 to `count`, in that order. The calling thread works too: it begins at once, while the others wake, and
@@ -50,7 +76,7 @@ fn share<R: Send>(count: usize, make: impl Fn(usize) -> R + Sync) -> Vec<R> {
         }
         made.lock().unwrap_or_else(PoisonError::into_inner).append(&mut own);
     };
-    rayon::in_place_scope(|scope| {
+    in_place_scope(|scope| {
         (1..cores().min(count)).for_each(|_| scope.spawn(|_| work()));
         work();
     });
@@ -83,7 +109,7 @@ pub(crate) fn parts(pieces: usize, least: usize) -> usize {
 
 /// How many they are where nothing else is at work.
 pub(crate) fn most_parts(pieces: usize, least: usize) -> usize {
-    (pieces / least.max(1)).clamp(1, rayon::current_num_threads())
+    (pieces / least.max(1)).clamp(1, current_num_threads())
 }
 
 /// What `make` gives for every item, in their order; on all cores where there are at least `least` items for each.
@@ -116,7 +142,7 @@ pub(crate) fn each<T: Send>(items: &mut [T], least: usize, change: impl Fn(&mut 
     if parts == 1 {
         return change(items);
     }
-    rayon::in_place_scope(|scope| {
+    in_place_scope(|scope| {
         let mut parts = items.chunks_mut(size);
         let own = parts.next();
         parts.for_each(|part| scope.spawn(|_| change(part)));
@@ -130,7 +156,7 @@ pub(crate) fn both<A: Send, B: Send>(one: impl FnOnce() -> A + Send, other: impl
         return (one(), other());
     }
     let mut second = None;
-    let first = rayon::in_place_scope(|scope| {
+    let first = in_place_scope(|scope| {
         scope.spawn(|_| second = Some(other()));
         one()
     });

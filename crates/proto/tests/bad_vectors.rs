@@ -1,0 +1,255 @@
+//! Every rule has a bad vector, which both implementations refuse under its name, or stands here with the reason why it has
+//! none and a test that guards it.
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use serde_json::Value;
+use veilsum_proto::Rule;
+
+type Guarded = (Rule, &'static str, &'static str);
+
+/// Reasons, and for each the rules: the rule, the file of its test, the test.
+const WITHOUT: &[(&str, &[Guarded])] = &[
+    (
+        "A rule of what a number or a name is: other bytes are another name, and good vectors pin the right one.",
+        &[
+            (Rule::Enc4, "crates/proto/tests/vectors.rs", "enc_4_masks_and_totals"),
+            (Rule::Ros5, "crates/proto/tests/vectors.rs", "documents"),
+            (Rule::Ses1, "crates/proto/tests/vectors.rs", "documents"),
+            (Rule::Pln6, "crates/proto/tests/vectors.rs", "documents"),
+            (Rule::Fix1, "crates/proto/tests/vectors.rs", "fixed_point"),
+            (Rule::Fix4, "crates/proto/src/fixed.rs", "fix_4_a_coarser_step_keeps_the_rows_that_fit"),
+            (Rule::Kex2, "crates/proto/tests/vectors.rs", "the_key_schedule_of_a_deck"),
+            (Rule::Kex14, "crates/proto/tests/vectors.rs", "kex_14_sessions_are_reproduced_byte_for_byte"),
+            (Rule::Sha1, "crates/proto/tests/vectors.rs", "shr_1_sharing"),
+            (Rule::Shr1, "crates/proto/tests/vectors.rs", "shr_1_sharing"),
+            (Rule::Msk1, "crates/proto/tests/vectors.rs", "secrets_beside_the_sessions"),
+            (Rule::Msk2, "crates/proto/src/mask.rs", "msk_2_a_mask_is_the_ciphers_stream"),
+            (Rule::Msk3, "crates/proto/tests/vectors.rs", "enc_4_masks_and_totals"),
+            (Rule::Opn1, "crates/proto/tests/vectors.rs", "opn_1_commitments"),
+            (
+                Rule::Noi2,
+                "crates/proto/tests/forward_secrecy.rs",
+                "noi_2_noise_belongs_to_one_round_and_not_to_the_identity",
+            ),
+            (Rule::Noi4, "tests/noise.rs", "as_the_second_implementation_has_it"),
+            (Rule::Qry1, "crates/cluster/src/scale.rs", "indicators_have_a_length_of_their_own"),
+            (Rule::Qry2, "crates/cluster/tests/metrics.rs", "a_site_mixes_columns_only_where_the_plan_whitens"),
+            (Rule::Qry4, "tests/question_vectors.rs", "qry_4_exponents_of_bounds"),
+            (Rule::Qry5, "tests/question_vectors.rs", "questions_layouts_and_answers"),
+            (Rule::Qry6, "tests/question_vectors.rs", "questions_layouts_and_answers"),
+            (Rule::Qry7, "tests/question_vectors.rs", "draws"),
+            (Rule::Qry8, "tests/methods.rs", "sampled_sites_are_those_that_everybody_can_compute"),
+            (
+                Rule::Sum1,
+                "crates/cluster/tests/exact_sums.rs",
+                "sum_1_a_sweep_in_one_pass_has_the_words_of_each_question_alone",
+            ),
+            (Rule::Sum2, "crates/cluster/tests/exact_sums.rs", "sum_2_as_plain_loops"),
+        ],
+    ),
+    (
+        "Bytes that break it are refused under the rule that is the narrower one of the two, which a vector names.",
+        &[
+            (Rule::Thr3, "crates/proto/src/plan.rs", "the_measured_break_is_refused"),
+            (Rule::Kex6, "crates/proto/tests/lies_about_keys.rs", "kex_6_a_directory_with_another_threshold"),
+            (
+                Rule::Kex15,
+                "crates/proto/tests/lies_that_once_worked.rs",
+                "kex_15_unusable_keys_in_an_advertisement_are_their_signers_fault",
+            ),
+            (Rule::Shr2, "crates/proto/tests/vectors.rs", "the_key_schedule_of_a_deck"),
+            (Rule::Frm5, "crates/proto/src/message.rs", "frm_5_a_proof_stands_for_kind_and_context"),
+            (Rule::Qry3, "tests/question_vectors.rs", "qry_3_questions_that_no_site_answers"),
+            (Rule::Qry9, "tests/question_vectors.rs", "qry_9_the_applications_part_of_a_plan"),
+            (Rule::Qry10, "crates/cluster/tests/describe.rs", "a_site_answers_the_questions_of_a_description_alone"),
+        ],
+    ),
+    (
+        "No bytes break it: nothing in use has two encodings.",
+        &[(Rule::Enc3, "crates/proto/src/codec.rs", "what_decodes_re_encodes_to_itself")],
+    ),
+    (
+        "The smallest bytes that break it are a MiB.",
+        &[(Rule::Pln5, "crates/proto/src/plan.rs", "pln_5_an_application_over_its_limit_is_refused")],
+    ),
+    (
+        "What a party does by itself or leaves undone, and in which order: the frame that shows it is sound.",
+        &[
+            (Rule::Ros7, "crates/proto/tests/lies_about_keys.rs", "identities_that_the_roster_does_not_give_the_role"),
+            (
+                Rule::Kex10,
+                "crates/proto/tests/lies_that_once_worked.rs",
+                "kex_10_a_deck_that_some_finished_and_others_did_not_is_no_reason_to_refuse_the_next",
+            ),
+            (
+                Rule::Kex11,
+                "crates/proto/tests/aggregator_waits.rs",
+                "kex_11_set_ups_begin_anew_a_limited_number_of_times",
+            ),
+            (Rule::Kex12, "crates/proto/tests/aggregator_waits.rs", "kex_12_a_deck_that_is_ready_early_waits"),
+            (Rule::Rnd8, "crates/proto/tests/forward_secrecy.rs", "all_journals_together_do_not_open_a_closed_slot"),
+            (
+                Rule::Msk4,
+                "crates/proto/tests/exact_totals.rs",
+                "msk_4_a_site_whose_rows_changed_between_crash_and_return_sends_nothing",
+            ),
+            (
+                Rule::Con1,
+                "crates/proto/tests/crashed_sites.rs",
+                "no_seed_leaves_after_the_shares_whatever_process_gave_them",
+            ),
+            (
+                Rule::Unm1,
+                "crates/proto/tests/known_attacks/masks_and_recovery.rs",
+                "unm_1_both_secrets_of_one_site_in_one_slot",
+            ),
+            (
+                Rule::Unm3,
+                "crates/proto/tests/known_attacks/masks_and_recovery.rs",
+                "unm_3_the_late_vector_of_a_site_called_missing",
+            ),
+            (Rule::Frm8, "crates/proto/src/identity.rs", "frm_8_many_at_once_agree_with_one_by_one"),
+            (Rule::Rel8, "crates/proto/tests/blocks.rs", "rel_8_the_intermediary_shows_a_certificate_in_every_round"),
+            (Rule::Led4, "crates/node/src/store/ledger/tests.rs", "a_disk_that_fails_lets_nothing_leave"),
+            (Rule::Led7, "crates/federation/src/release/decide.rs", "labels_belong_to_what_is_asked"),
+            (Rule::Led8, "crates/proto/src/suite.rs", "a_multiset_counts_its_elements_in_any_order"),
+            (Rule::Led10, "tests/layering.rs", "led_10_one_type_leaves_and_each_way_to_make_it_has_one_place"),
+            (
+                Rule::Jrn1,
+                "crates/proto/tests/known_attacks/cohorts_and_shares.rs",
+                "jrn_1_a_site_set_back_answers_twice",
+            ),
+            (
+                Rule::Jrn4,
+                "crates/proto/tests/known_attacks/outsiders_and_floors.rs",
+                "jrn_4_drift_and_memory_over_hundreds_of_rounds",
+            ),
+            (Rule::Jrn5, "crates/proto/tests/crashed_aggregator.rs", "a_journal_that_cannot_be"),
+            (Rule::Joi1, "tests/joining.rs", "three_sites_join_by_a_line_each_and_run"),
+        ],
+    ),
+    (
+        "The application's memory and operators decide, not the bytes alone.",
+        &[
+            (Rule::Ros8, "tests/swapped_roster.rs", "ros_8_a_damaged_memory_of_rosters_stops_the_site"),
+            (
+                Rule::Ros9,
+                "crates/node/src/documents/offered/tests.rs",
+                "ros_9_a_key_that_nobody_stated_is_told_as_another_site",
+            ),
+            (Rule::Ros10, "tests/swapped_roster.rs", "ros_10_two_federations_side_by_side"),
+            (
+                Rule::Ros13,
+                "crates/proto/src/history/tests.rs",
+                "ros_13_only_keys_that_vouch_for_each_other_are_taken_without_a_call",
+            ),
+            (Rule::Opn9, "tests/describe.rs", "sites_answer_a_description_and_follow_it"),
+            (
+                Rule::App1,
+                "tests/application_rules.rs",
+                "app_1_only_a_greeting_with_the_same_documents_lets_somebody_in",
+            ),
+            (
+                Rule::App2,
+                "crates/proto/tests/aggregator_waits.rs",
+                "app_2_a_site_that_was_not_counted_is_in_no_deck_that_is_asked",
+            ),
+            (Rule::App3, "tests/federation.rs", "app_3_one_site_vanishes"),
+            (Rule::App5, "crates/node/src/role/hand.rs", "app_5_what_is_judged_was_laid_down_in_this_run"),
+            (
+                Rule::App6,
+                "crates/federation/src/admission.rs",
+                "app_6_draws_begin_at_one_and_no_question_is_put_to_two_draws",
+            ),
+            (Rule::App8, "tests/losses.rs", "app_8_an_early_result_of_too_few_rows_is_none"),
+            (Rule::App9, "tests/doctor.rs", "everything_well_before_and_in_the_midst_of_a_run_which_goes_on"),
+            (Rule::Pro1, "tests/service.rs", "a_plan_is_answered_before_anything_is_asked"),
+            (Rule::Pro2, "crates/cli/proposal.rs", "pro_2_what_is_said_of_a_plan_is_the_same_for_all_rows"),
+            (Rule::Pro3, "crates/node/src/role/standby.rs", "only_rosters_that_leave_this_party_its_place_are_kept"),
+            (Rule::Pro4, "tests/service.rs", "a_plan_is_answered_before_anything_is_asked"),
+            (Rule::Joi3, "crates/node/src/documents/guests.rs", "a_roster_comes_about_when_nobody_is_waited_for"),
+            (Rule::Joi6, "crates/node/src/documents/guests.rs", "a_roster_comes_about_when_nobody_is_waited_for"),
+            (Rule::Joi7, "crates/node/src/role/lobby.rs", "strangers_are_let_in_at_a_bounded_rate_and_guests_always"),
+        ],
+    ),
+    (
+        "The application reads these documents; tests there change them.",
+        &[
+            (Rule::Noi3, "crates/federation/src/question/neighbour_tests.rs", "noi_3_every_row_of_a_person_is_rounded"),
+            (Rule::Noi5, "tests/noise.rs", "noi_5_what_no_sensitivity_is_proved_for_is_refused"),
+            (
+                Rule::Noi6,
+                "crates/federation/src/question/neighbour_tests.rs",
+                "noi_6_a_person_moves_no_answer_farther_than_its_sensitivity",
+            ),
+            (Rule::Noi7, "tests/noisy_methods.rs", "noi_7_a_description_with_noise_is_near_the_exact_one"),
+            (Rule::Noi8, "crates/node/src/documents/tests.rs", "noi_8_ready_is_whether_rows_can_be_read"),
+            (Rule::Noi9, "crates/node/src/documents/tests.rs", "noi_9_rows_of_persons_are_cut_in_memory_and_streamed"),
+            (
+                Rule::Evd1,
+                "crates/proto/tests/false_openings.rs",
+                "opn_2_a_third_party_takes_no_total_over_fewer_sites_than_the_floor",
+            ),
+            (
+                Rule::Evd2,
+                "tests/opening.rs",
+                "a_coordinator_that_places_a_centre_is_caught_by_every_site_and_convicted_by_anybody",
+            ),
+            (Rule::Sch1, "crates/node/src/documents/schema.rs", "sch_1_a_schema_that_is_lost_is_missed"),
+            (Rule::Sch2, "tests/schema.rs", "a_run_with_a_site_that_uses_its_own_words"),
+            (
+                Rule::Sch3,
+                "crates/node/src/documents/schema.rs",
+                "a_schema_that_was_handed_out_is_kept_beside_another_one",
+            ),
+            (
+                Rule::Res1,
+                "crates/federation/src/signed/tests.rs",
+                "res_1_what_is_no_result_of_these_documents_is_refused",
+            ),
+            (Rule::Res2, "tests/signed_results.rs", "res_3_every_site_signs_what_it_recomputed"),
+            (Rule::Res3, "crates/federation/src/signed/tests.rs", "res_3_a_text_that_does_not_follow_is_not_signed"),
+            (Rule::Res4, "crates/federation/src/signed/tests.rs", "res_4_the_list_of_signatures_is_the_writers"),
+            (Rule::Res5, "crates/federation/src/signed/tests.rs", "res_5_no_byte_of_a_file_can_be_changed"),
+            (Rule::Res6, "crates/federation/src/signed/tests.rs", "res_6_a_file_says_who_stands_for_what"),
+            (Rule::Res7, "crates/node/src/bundle/tests.rs", "res_7_hostile_archives_are_refused"),
+            (Rule::Res8, "tests/signed_results.rs", "res_8_a_bundle_is_recomputed_by_two_implementations"),
+        ],
+    ),
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn refused(v: &Value, into: &mut BTreeSet<Rule>) {
+    match v {
+        Value::Object(fields) => {
+            into.extend(fields.get("rule").and_then(Value::as_str).map(|name| name.parse::<Rule>().expect(name)));
+            fields.values().for_each(|v| refused(v, into));
+        }
+        Value::Array(list) => list.iter().for_each(|v| refused(v, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_rule_has_a_bad_vector_or_a_reason_why_not() {
+    let mut named = BTreeSet::new();
+    for file in fs::read_dir(root().join("protocol/vectors/v3")).expect("the vectors") {
+        let text = fs::read_to_string(file.expect("a file").path()).expect("a text");
+        refused(&serde_json::from_str(&text).expect("JSON"), &mut named);
+    }
+    let listed: Vec<Guarded> = WITHOUT.iter().flat_map(|(_, rules)| rules.iter().copied()).collect();
+    for rule in Rule::ALL {
+        let times = listed.iter().filter(|(listed, ..)| listed == rule).count();
+        assert_eq!(times, usize::from(!named.contains(rule)), "{rule} needs a bad vector or one line in WITHOUT");
+    }
+    for (rule, file, test) in &listed {
+        let text = fs::read_to_string(root().join(file)).unwrap_or_else(|e| panic!("{rule}: {file}: {e}"));
+        assert!(text.contains(&format!("fn {test}(")), "{rule}: {file} has no test {test}");
+    }
+    // More vectors are welcome, fewer are not.
+    assert!(named.len() >= 103, "{} of {} rules have a bad vector", named.len(), Rule::ALL.len());
+}

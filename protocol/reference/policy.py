@@ -1,0 +1,72 @@
+"""A site's own policy: what it demands whatever the plan says (spec section 11.1). Pure."""
+
+from codec import Refused
+
+MIN_SITES = 3
+GOOD = {
+    "min_cohort": 3, "max_rounds": 10, "methods": None, "columns": None, "nano_rho": 10**9, "exact": "by-agreement",
+    "rows_per_person": None,
+}  # fmt: skip
+
+
+def check_size(policy, least, sites):
+    """[POL-1]; `least` is the plan's."""
+    if sites < max(policy["min_cohort"], least, MIN_SITES):
+        raise Refused("POL-1", "too few sites")
+
+
+def check_questions(policy, questions):
+    """[POL-2]."""
+    if questions > policy["max_rounds"]:
+        raise Refused("POL-2", "too many questions")
+
+
+def check_plan(policy, method, columns, rows):
+    """[POL-4]; `rows` are those of one person, if the plan's unit is a person."""
+    for name, listed in [(method, "methods"), *((c, "columns") for c in columns)]:
+        if policy[listed] is not None and name not in policy[listed]:
+            raise Refused("POL-4", f"{name} is not on the list")
+    if rows is not None and (policy["rows_per_person"] is None or policy["rows_per_person"] > rows):
+        raise Refused("POL-4", "a person may have more rows here")
+
+
+def check_account(policy, nano_rho, agreed, spent):
+    """[POL-8], [POL-9]; `nano_rho` is nothing without noise."""
+    if nano_rho is None:
+        if policy["exact"] == "never" or not agreed:
+            raise Refused("POL-9", "no agreement to exact totals")
+    elif spent + nano_rho > policy["nano_rho"]:
+        raise Refused("POL-8", "the account is spent")
+
+
+CHECKS = {"size": check_size, "questions": check_questions, "plan": check_plan, "account": check_account}
+
+
+def policy_cases():
+    cases = []
+
+    def add(function, policy, **args):
+        case = {"function": function, "policy": {**GOOD, **policy}, **args}
+        try:
+            CHECKS[function](case["policy"], **args)
+        except Refused as bad:
+            case["rule"] = bad.rule
+        cases.append(case)
+
+    for own, least, sites in [(3, 3, 3), (3, 3, 2), (5, 3, 4), (5, 3, 5), (3, 7, 6), (0, 0, 2), (0, 0, 3)]:
+        add("size", {"min_cohort": own}, least=least, sites=sites)
+    for questions in (0, 10, 11, 2**64 - 1):
+        add("questions", {}, questions=questions)
+    for policy, method, columns, rows in [
+        ({}, "fcm", ["age"], None), ({"methods": ["fcm"]}, "fcm", [], None), ({"methods": ["fcm"]}, "gmm", [], None),
+        ({"methods": []}, "fcm", [], None), ({"columns": ["age"]}, "fcm", ["age"], None),
+        ({"columns": ["age"]}, "fcm", ["age", "sex"], None), ({}, "fcm", [], 3),
+        ({"rows_per_person": 3}, "fcm", [], 3), ({"rows_per_person": 4}, "fcm", [], 3), ({"rows_per_person": 4}, "fcm", [], None),
+    ]:  # fmt: skip
+        add("plan", policy, method=method, columns=columns, rows=rows)
+    for policy, nano_rho, agreed, spent in [
+        ({}, 10**9, False, 0), ({}, 10**9, False, 1), ({}, 1, False, 10**9), ({}, 0, False, 10**9), ({"nano_rho": 0}, 1, True, 0),
+        ({}, None, True, 0), ({}, None, False, 0), ({"exact": "never"}, None, True, 0), ({"exact": "never"}, 5, False, 5),
+    ]:  # fmt: skip
+        add("account", policy, nano_rho=nano_rho, agreed=agreed, spent=spent)
+    return "Policy (section 11.1): sizes, numbers of questions, plans and accounts that a site takes or refuses.", cases
