@@ -1,7 +1,8 @@
 //! The `veilsum` command: one file for each command, and one way to report an error.
 //!
 //! The map of all crates, and the order in which to read them, is the front page of [`veilsum_node`]. What the commands do is in the
-//! book in `docs/`. Here: `verb` says what a command is and how it prints, `method` has the options that `plan make` and `demo` share,
+//! book in `docs/`. Here: `verb` says what a command is and how it prints, `method` has the options that `plan new` and `demo` share,
+//! `settings` what `--set` may say and `columns` what `--column` may,
 //! `party` those of the three roles, `watch` who is told how a run goes (with `progress` and `screen` for the terminal), and `agree` the
 //! first use of a roster; every other file is one command and a line in the list below.
 //!
@@ -13,8 +14,8 @@ mod agree;
 mod answerer;
 mod assign;
 mod bundle;
-mod categories;
 mod client;
+mod columns;
 mod demo;
 mod doctor;
 pub mod embedded;
@@ -44,6 +45,7 @@ mod run;
 mod schema;
 mod screen;
 mod server;
+mod settings;
 mod status;
 mod verb;
 mod verify;

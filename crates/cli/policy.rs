@@ -146,7 +146,7 @@ impl Judged {
             Some(Rule::Pol8) => {
                 "ask for a plan that spends less; what is left of the account, `veilsum ledger budget` says"
             }
-            Some(Rule::Pol9) => "ask for a plan with noise; what exact totals tell of rows, `veilsum plan show` says",
+            Some(Rule::Pol9) => "ask for a plan with noise; what exact totals tell of rows, `veilsum plan check` says",
             Some(_) => "ask for a plan that this site's policy allows (`veilsum policy show`)",
         }
     }

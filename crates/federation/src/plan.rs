@@ -88,7 +88,7 @@ impl PlanSpecError {
 
 impl From<PlanSpecError> for Failure {
     fn from(e: PlanSpecError) -> Self {
-        Failure::input(e, "change the plan with `veilsum plan make` and send it to everybody again")
+        Failure::input(e, "make the plan again (`veilsum plan new`) and send it to everybody again")
     }
 }
 
@@ -409,11 +409,11 @@ impl PlanSpec {
         }
         let refuse = |what: &str| Err(PlanSpecError(format!("under noise {what}")));
         if self.step_bits.is_none_or(|bits| bits > MOST_NOISY_BITS) {
-            return refuse("totals have steps that noise can be a whole number of: step_bits 8 to 32 (--step-bits 20)");
+            return refuse("totals have steps that noise can be a whole number of: step_bits 8 to 32 (usually 20)");
         }
         if self.out_of_box != OutOfBox::Clip {
             return refuse(
-                "a row outside the box is moved to its edge: a site that fails on it tells that it is there (--out-of-box clip)",
+                "a row outside the box is moved to its edge: a site that fails on it tells that it is there (out_of_box = \"clip\")",
             );
         }
         if self.judge != Judge::Coordinator || self.sampling.is_some() {

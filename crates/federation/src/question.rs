@@ -121,7 +121,7 @@ impl From<RoundError> for Failure {
             ),
             RoundError::TooManyRows { .. } => Failure::input(
                 e,
-                "check that the file holds the rows of this plan and no others; if it does, agree on a new plan whose --max-rows is \
+                "check that the file holds the rows of this plan and no others; if it does, agree on a new plan whose max_rows is \
                  what the largest site has, and no more",
             ),
             other => {

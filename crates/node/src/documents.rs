@@ -15,6 +15,7 @@ mod meeting;
 mod model;
 mod offered;
 mod plan;
+mod plan_keys;
 mod roster;
 mod rows;
 mod schema;
@@ -35,7 +36,8 @@ pub use meeting::Begun;
 pub(crate) use model::read_model_with_bytes;
 pub use model::{read_model, write_model};
 pub use offered::Offered;
-pub use plan::{load_plan, write_plan};
+pub use plan::{edited_plan, load_plan, write_plan};
+pub use plan_keys::PLAN_KEYS;
 pub use roster::{
     load_roster, load_roster_document, load_signed_roster, sign_next, write_roster, write_roster_document,
 };
