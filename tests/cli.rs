@@ -396,7 +396,7 @@ fn every_method_makes_a_plan_that_says_what_it_asks() {
         (
             "--k 3 --set standardise=standard --set winsorise.y=[0,0.99]",
             "fcm",
-            vec!["scale = \"standard\"", "column = 1, lower = 0.0, upper = 0.99"],
+            vec!["scale = \"standard\"", "column = 1\nlower = 0.0\nupper = 0.99"],
         ),
         ("--k 3 --set labels={column='outcome',classes=['no','yes']}", "fcm", vec!["column = \"outcome\""]),
         ("--k 3 --set indices=all", "fcm", vec!["silhouette = true"]),

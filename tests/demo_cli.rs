@@ -474,6 +474,28 @@ fn where_first_centres_come_from() {
     }
 }
 
+/// A plan's file says all that there is to say, whoever wrote it last; terms that do not fit so many sites make room.
+#[test]
+fn a_plan_is_run_on_rows_of_ones_own() {
+    let folder = Folder::fresh();
+    let data = clusters(&folder, 120);
+    let ten = ["--data", &data, "--k", "3", "--set", "init=totals", "--set", "max_rounds=4", "--sites", "10"];
+    demo(&folder, &ten).expect(0);
+    let plan = folder.path("plan.toml");
+    let text = std::fs::read_to_string(folder.path("out/plan.toml")).expect("a plan");
+    std::fs::write(&plan, text.replace("max_rounds = 4", "max_rounds = 2").replace("min_sites = 3", "min_sites = 9"))
+        .expect("a file");
+    let out = folder.path("again");
+    let run = ["demo", "--plan", &plan, "--data", &data, "--sites", "4", "--out", &out];
+    veilsum(&run).expect(0);
+    let result = folder.json("again/result.json");
+    assert_eq!((&result["rounds"], &result["k"], &result["n_total"]), (&2.into(), &3.into(), &120.into()));
+    let refused = veilsum(&[&run[..], &["--k", "2"]].concat()).expect(2);
+    assert!(refused.stderr.contains("--plan"), "{}", refused.stderr);
+    // The example has other columns.
+    assert!(veilsum(&["demo", "--plan", &plan, "--out", &out]).expect(2).stderr.contains("--data"));
+}
+
 /// Rows in fewer places than there are clusters: the rest of the first centres holds none, every site follows, and the result is that of pooled rows.
 #[test]
 fn rows_in_fewer_places_than_clusters() {

@@ -135,7 +135,7 @@ fn res_8_a_bundle_is_recomputed_by_two_implementations() {
         ("describe-small", &small),
         ("whitened", &["--k", "2", "--set", "standardise=whiten", "--set", "max_rounds=4"]),
         ("cosine", &["--k", "2", "--set", "scale=direction", "--set", "max_rounds=4"]),
-        ("noise", &["--k", "2", "--rho", "1.05", "--expected-rows", "3000"]),
+        ("noise", &["--k", "2", "--rho", "1.05"]),
         ("early", &["--k", "2", "--drop", "3@4", "--on-loss", "stop"]),
     ] {
         demo(&folder, name, args).expect(if name == "early" { 9 } else { 0 });
@@ -336,7 +336,7 @@ fn schemas_say_what_is_written() {
         ("range", 0, &["--k", "2..3", "--set", "restarts=2", "--set", "max_rounds=4"]),
         ("shapes", 0, &["--method", "gmm", "--k", "2", "--set", "max_rounds=4"]),
         ("describe", 0, &["--method", "describe"]),
-        ("noise", 0, &["--rho", "1.05", "--expected-rows", "3000", "--k", "2"]),
+        ("noise", 0, &["--rho", "1.05", "--k", "2"]),
         ("robust", 0, &["--k", "2", "--set", "standardise=robust", "--set", "max_rounds=4"]),
         ("judged", 0, &["--k", "2", "--set", "judge=intermediary", "--set", "max_rounds=4"]),
         ("early", 9, &["--drop", "3@4", "--on-loss", "stop"]),

@@ -6,15 +6,15 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use veilsum_cluster::{privacy::Noise, synthetic::DEFAULT_START_SEED};
 use veilsum_proto::{plan::Terms, policy::rho_text, roster::Roster};
 
-use self::source::{Source, Wish};
+use self::source::{DEFAULT_START_SEED, Source, Wish};
 use crate::{
     columns::Wanted,
-    method::{Choices, What, roster_of_nobody, useful},
+    method::{Choices, What, useful},
     party::{LOSS_WAIT, Loss, block_on},
     settings::Settings,
+    terms::{self, roster_of_nobody},
     verb::Verb,
     watch::Watch,
 };
@@ -89,19 +89,23 @@ impl DemoArgs {
         if let Some(file) = &self.plan {
             return self.under(documents::edited_plan(file)?);
         }
-        let mut set = Settings::read(&self.what.set)?;
-        let categorical = self.what.columns.iter().filter_map(|column| column.categorical(&set)).collect();
+        let set = Settings::read(&self.what.set)?;
+        let categorical: Vec<_> = self.what.columns.iter().filter_map(|column| column.categorical(&set)).collect();
+        // Before any row is read with them.
+        let wrong = |why| Failure::new(Code::Usage, why, "correct --column, or the weight");
+        veilsum_node::columns::check(&[], &categorical).map_err(wrong)?;
         let source = self.source(&self.what.columns, categorical)?;
         no_labels(set.labels.as_ref())?;
         // Here everybody's rows are known, so the plan can promise what is true.
         let rows: Vec<u64> = source.rows();
-        set.max_rows.get_or_insert(rows.iter().copied().max().unwrap_or(1));
+        let max_rows = set.max_rows.unwrap_or(rows.iter().copied().max().unwrap_or(1));
         let all = rows.iter().sum();
         let mut choices = Choices {
             what: &self.what,
             set,
             columns: (source.columns.clone(), source.categorical.clone()),
             expected_rows: all,
+            max_rows,
             usual_seed: DEFAULT_START_SEED,
             usual_k: self.data.is_none().then_some(Clusters::exactly(5)),
         };
@@ -132,7 +136,7 @@ impl DemoArgs {
         } else if !gone.is_empty() && self.on_loss.is_none() {
             set.block_size.get_or_insert(1);
         }
-        let federation = choices.federation(roster_of_nobody(&source.names())?, None)?;
+        let federation = terms::federation(&choices, roster_of_nobody(&source.names())?, None)?;
         useful(&federation, false)?;
         Ok((source, federation))
     }
@@ -188,7 +192,7 @@ impl Verb for DemoArgs {
         let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
         let vanish = args.vanish(&source)?;
         let work = federation.work.as_ref();
-        if matches!(work.recipe.noise, Some(Noise { unit: Unit::Person { .. }, .. })) {
+        if work.recipe.noise.is_some_and(|noise| matches!(noise.unit, Unit::Person { .. })) {
             let what = "the demonstration does not know which rows are of one person (dp_unit=person)";
             return Err(Failure::new(Code::Usage, what, "leave it out here; `veilsum plan new` takes it"));
         }

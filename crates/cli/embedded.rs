@@ -20,9 +20,9 @@ use crate::{
     client::ClientArgs,
     demo::{in_this_process, policy_for},
     intermediary::IntermediaryArgs,
-    method::roster_of_nobody,
     plan::{NewArgs, made},
     server::ServerArgs,
+    terms::roster_of_nobody,
 };
 
 /// Options as they stand behind a command's name.

@@ -47,6 +47,7 @@ mod screen;
 mod server;
 mod settings;
 mod status;
+mod terms;
 mod verb;
 mod verify;
 mod watch;

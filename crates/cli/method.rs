@@ -16,15 +16,7 @@ use veilsum_node::{
     dp::Privacy,
     error::{Code, Failure},
     plan::{Categorical, Column, OutOfBox, PlanSpec},
-    role::system_rng,
-    schema::Schema,
     table,
-};
-use veilsum_proto::{
-    identity::Identity,
-    plan::Terms,
-    policy::{DEFAULT_MAX_ROWS, rho_text},
-    roster::{Member, Roster},
 };
 
 use crate::{
@@ -77,6 +69,8 @@ pub(crate) struct Choices<'a> {
     pub columns: (Vec<Column>, Vec<Categorical>),
     /// Rows that are expected in all.
     pub expected_rows: u64,
+    /// Rows of one site at most.
+    pub max_rows: u64,
     /// The seed, if the options name none.
     pub usual_seed: u64,
     /// The number of clusters, if the options name none.
@@ -84,17 +78,6 @@ pub(crate) struct Choices<'a> {
 }
 
 impl Choices<'_> {
-    /// The federation that runs them with this roster, proved as everybody does who loads its plan.
-    ///
-    /// # Errors
-    /// A [`Failure`] that names the option or setting.
-    pub(crate) fn federation(&self, roster: Roster, schema: Option<Schema>) -> Result<Federation, Failure> {
-        let work = self.work()?;
-        work.check().map_err(|e| again(e.into()))?;
-        let terms = self.terms(&roster, &work)?;
-        Federation::new(roster, terms).and_then(|of| of.under(schema)).map_err(wrong)
-    }
-
     /// Whether there is noise.
     pub(crate) fn noisy(&self) -> bool {
         !self.what.exact
@@ -174,10 +157,6 @@ impl Choices<'_> {
         })
     }
 
-    fn max_rows(&self) -> u64 {
-        self.set.max_rows.unwrap_or(DEFAULT_MAX_ROWS)
-    }
-
     /// The noise of a plan as it usually is, if there is any.
     fn usual_noise(&self) -> Option<Noise> {
         self.noisy().then(|| Noise::usual(self.what.rho.unwrap_or(DEFAULT_RHO), self.expected_rows))
@@ -198,7 +177,7 @@ impl Choices<'_> {
             unit: match set.dp_unit {
                 UnitName::Record => Unit::Record,
                 UnitName::Person => Unit::Person { rows: set.rows_per_person.unwrap_or(1) },
-                UnitName::Site => Unit::Site { rows: self.max_rows() },
+                UnitName::Site => Unit::Site { rows: self.max_rows },
             },
             absolute_rounds: set.dp_absolute_rounds.unwrap_or(usual.absolute_rounds),
             tau: set.dp_tau.unwrap_or(tau),
@@ -209,7 +188,10 @@ impl Choices<'_> {
     }
 
     /// The method part of the plan.
-    fn work(&self) -> Result<PlanSpec, Failure> {
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the option or setting.
+    pub(crate) fn work(&self) -> Result<PlanSpec, Failure> {
         let (set, noisy, seeding) = (&self.set, self.noisy(), self.seeding()?);
         let clusters = self.clusters(&seeding)?;
         let near = !matches!(seeding, Seeding::Uniform { .. });
@@ -273,39 +255,6 @@ impl Choices<'_> {
         let winsorise = self.set.winsorise.iter().map(winsor).collect::<Result<_, Failure>>()?;
         Ok(Preparation { winsorise, scale: self.set.standardise.unwrap_or(Scale::None), ..Preparation::none() })
     }
-
-    /// The terms of the plan.
-    fn terms(&self, roster: &Roster, work: &PlanSpec) -> Result<Terms, Failure> {
-        let (set, sites) = (&self.set, roster.sites.len());
-        let mut terms = Terms {
-            roster: roster.hash(),
-            min_cohort: set.min_sites.unwrap_or(0),
-            threshold: set.threshold.unwrap_or(0),
-            colluders: set.colluders.unwrap_or(0),
-            block_size: set.block_size.unwrap_or(0),
-            slots: set.slots.unwrap_or(64),
-            max_rows: self.max_rows(),
-            // Twenty for each cluster.
-            min_total_rows: set.min_total_rows.unwrap_or(20 * u64::from(work.recipe.clusters.max)),
-            application: work.to_bytes(),
-        };
-        if set.on_loss.is_some() {
-            let Some(three) = three_blocks(sites) else {
-                return usage(
-                    format!("{sites} sites are too few for a run that goes on without one of three blocks"),
-                    "leave on_loss=block out: the run then waits for a site that is lost, or is finished from what is out",
-                );
-            };
-            (terms.block_size, terms.threshold, terms.colluders) = three;
-        }
-        if set.min_sites.is_none() {
-            let threshold = terms.threshold_of(sites, sites).map_err(|e| again(e.into()))?;
-            let least = if work.sampling.is_some() { sites } else { threshold };
-            terms.min_cohort = u16::try_from(least).unwrap_or(u16::MAX);
-        }
-        terms.check(roster).map_err(|e| again(e.into()))?;
-        Ok(terms)
-    }
 }
 
 /// Refuses noise that would leave nothing of the centres: by what is known of noise that hides whole sites, and by the forecast if that
@@ -315,13 +264,13 @@ impl Choices<'_> {
 /// A [`Failure`] with what to change.
 pub(crate) fn useful(federation: &Federation, by_forecast: bool) -> Result<(), Failure> {
     let (sites, work) = (federation.roster.sites.len(), &federation.work);
-    if let Some(Noise { nano_rho, unit: Unit::Site { .. }, .. }) = work.recipe.noise {
-        let needed = sites_for_site_noise(nano_rho as f64 / 1e9);
+    if let Some(noise @ Noise { unit: Unit::Site { .. }, .. }) = work.recipe.noise {
+        let needed = sites_for_site_noise(noise.rho());
         if sites < needed {
             let what = format!(
                 "noise that hides a whole site leaves nothing of the centres among {sites} sites: at rho {} it is of use from some \
                  {needed} sites on",
-                rho_text(nano_rho)
+                noise.rho()
             );
             return usage(what, "hide single rows or persons (--set dp_unit=record, or person)");
         }
@@ -342,48 +291,8 @@ fn sites_for_site_noise(rho: f64) -> usize {
     (200.0 * 1.6 / rho.clamp(1e-9, 1.6)).ceil() as usize
 }
 
-/// A roster of sites of these names whose keys nobody has, for runs in one process.
-///
-/// # Errors
-/// A [`Failure`] where there cannot be such sites.
-pub(crate) fn roster_of_nobody(sites: &[String]) -> Result<Roster, Failure> {
-    let mut rng = system_rng();
-    let mut member = |name: &str, address: &str| Member {
-        name: name.into(),
-        key: Identity::generate(&mut rng).public(),
-        address: address.into(),
-    };
-    let roster = Roster {
-        name: "simulation".into(),
-        coordinator: member("coordinator", "127.0.0.1:1"),
-        intermediary: member("intermediary", "127.0.0.1:1"),
-        sites: sites.iter().map(|name| member(name, "")).collect(),
-    };
-    roster.check()?;
-    Ok(roster)
-}
-
 fn usage<T>(what: impl std::fmt::Display, next: &str) -> Result<T, Failure> {
     Err(Failure::new(Code::Usage, what, next))
-}
-
-/// The files were read: what is wrong from there on is wrong with the options.
-fn wrong(f: Failure) -> Failure {
-    Failure { code: Code::Usage, ..f }
-}
-
-fn again(f: Failure) -> Failure {
-    wrong(Failure { advice: "correct the option or setting; --help-all says what each one takes".into(), ..f })
-}
-
-/// Block size, threshold and colluding sites of a plan over three blocks that can lose any one of them: the threshold is what is
-/// left without the largest, 2t > n + c keeps it safe, and every block has two sites beside those that may collude.
-fn three_blocks(sites: usize) -> Option<(u16, u16, u16)> {
-    let (size, threshold) = (sites / 3, sites - sites.div_ceil(3));
-    let colluders = size.saturating_sub(2).min((2 * threshold).saturating_sub(sites + 1));
-    let narrow = |n: usize| u16::try_from(n).ok();
-    (sites >= 9 && colluders >= 1).then_some(())?;
-    Some((narrow(size)?, narrow(threshold)?, narrow(colluders)?))
 }
 
 fn parse_method(text: &str) -> Result<&'static About, String> {
@@ -422,29 +331,31 @@ mod tests {
         what: What,
     }
 
-    /// What a plan with these options does for noise among so many sites.
-    fn noise(line: &[&str], sites: usize) -> Result<Option<Noise>, Code> {
+    /// What a plan with these options does for noise.
+    fn noise(line: &[&str]) -> Result<Option<Noise>, Code> {
         let what = Line::try_parse_from([&["plan"], line].concat()).map_err(|_| Code::Usage)?.what;
         let set = Settings::read(&what.set).map_err(|f| f.code)?;
         let columns = (vec![Column { name: "x".into(), lower: 0.0, upper: 1.0 }], Vec::new());
         let one = Some(Clusters::exactly(1));
-        let choices = Choices { what: &what, set, columns, expected_rows: 3_000, usual_seed: 1, usual_k: one };
-        let names: Vec<String> = (0..sites).map(|site| format!("site-{site}")).collect();
-        let made = choices.federation(roster_of_nobody(&names).unwrap(), None).map_err(|f| f.code)?;
-        Ok(made.work.recipe.noise)
+        let max_rows = 100;
+        let choices =
+            Choices { what: &what, set, columns, expected_rows: 3_000, max_rows, usual_seed: 1, usual_k: one };
+        let work = choices.work().map_err(|f| f.code)?;
+        work.check().map_err(|_| Code::Usage)?;
+        Ok(work.recipe.noise)
     }
 
     /// `--method fcm --k 1` is the mean of every column.
     #[test]
     fn one_cluster_has_no_clipped_rounds_where_none_are_asked_for() {
-        let tau = |line: &[&str]| noise(line, 3).expect("a plan").map(|noise| noise.tau);
+        let tau = |line: &[&str]| noise(line).expect("a plan").map(|noise| noise.tau);
         assert_eq!([tau(&[]), tau(&["--k=3"]), tau(&["--k=1..3"])], [Some(0.0), Some(0.25), Some(0.25)]);
         assert_eq!([tau(&["--set=dp_tau=0.5"]), tau(&["--k=3", "--set=dp_tau=0"])], [Some(0.5), Some(0.0)]);
     }
 
     #[test]
     fn noise_is_the_rule() {
-        let spends = |line: &[&str]| noise(line, 3).map(|noise| noise.map(|noise| noise.nano_rho));
+        let spends = |line: &[&str]| noise(line).map(|noise| noise.map(|noise| noise.nano_rho));
         assert_eq!(
             [spends(&[]), spends(&["--rho=1"]), spends(&["--exact"])],
             [Ok(Some(250_000_000)), Ok(Some(1_000_000_000)), Ok(None)]
@@ -457,7 +368,7 @@ mod tests {
     fn persons_are_hidden_if_the_plan_says_it() {
         let unit = |set: &[&str]| {
             let line: Vec<String> = set.iter().map(|set| format!("--set={set}")).collect();
-            noise(&line.iter().map(String::as_str).collect::<Vec<_>>(), 3).map(|noise| noise.map(|noise| noise.unit))
+            noise(&line.iter().map(String::as_str).collect::<Vec<_>>()).map(|noise| noise.map(|noise| noise.unit))
         };
         assert_eq!(unit(&[]), Ok(Some(Unit::Record)));
         assert_eq!(unit(&["dp_unit=person"]), Ok(Some(Unit::Person { rows: 1 })));
@@ -480,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_setting_that_the_method_does_not_read_is_refused() {
-        let code = |line: &[&str]| noise(&[&["--exact"], line].concat(), 3).err();
+        let code = |line: &[&str]| noise(&[&["--exact"], line].concat()).err();
         assert_eq!(code(&["--method=kmeans", "--set=distance=0.1"]), Some(Code::Usage));
         assert_eq!(code(&["--method=pcm", "--set=distance=0.1"]), None);
         assert_eq!(code(&["--method=ffcm-avg2", "--set=local_steps=3"]), None);
@@ -495,18 +406,5 @@ mod tests {
         for bad in ["", "x", "5..3", "-1", "2..x"] {
             assert!(parse_clusters(bad).is_err(), "{bad}");
         }
-    }
-
-    /// The numbers of the specification's table.
-    #[test]
-    fn plans_of_three_blocks() {
-        let of = three_blocks;
-        for n in 3..9 {
-            assert_eq!(of(n), None);
-        }
-        assert_eq!(
-            [9, 10, 20, 50, 100].map(|n| of(n).unwrap()),
-            [(3, 6, 1), (3, 6, 1), (6, 13, 4), (16, 33, 14), (33, 66, 31)]
-        );
     }
 }

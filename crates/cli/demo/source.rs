@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+pub(super) use veilsum_cluster::synthetic::DEFAULT_START_SEED;
 use veilsum_cluster::{Start, synthetic};
 use veilsum_node::{
     agreed::check_sites,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use veilsum_proto::{plan::Terms, roster::Roster};
+use veilsum_proto::{identity::Identity, plan::Terms, policy::DEFAULT_MAX_ROWS, roster::Roster};
 
 use super::say::{ReadArgs, say};
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     party::key_beside,
     roster::signer,
     settings::Settings,
+    terms,
 };
 use veilsum_node::{
     documents::{
@@ -107,14 +108,15 @@ pub(crate) fn made(args: &NewArgs, roster: Roster, schema: Option<Schema>) -> Re
     }
     let by_forecast = !set.dp_useless;
     let expected_rows = args.expected_rows.unwrap_or(0);
-    let choices = Choices { what: &args.what, set, columns, expected_rows, usual_seed: 1, usual_k: None };
-    let federation = choices.federation(roster, schema)?;
+    let max_rows = set.max_rows.unwrap_or(DEFAULT_MAX_ROWS);
+    let choices = Choices { what: &args.what, set, columns, expected_rows, max_rows, usual_seed: 1, usual_k: None };
+    let federation = terms::federation(&choices, roster, schema)?;
     useful(&federation, by_forecast)?;
     Ok(federation)
 }
 
 /// The coordinator, who alone signs plans.
-struct Signing(veilsum_proto::identity::Identity);
+struct Signing(Identity);
 
 impl Signing {
     fn of(key: Option<&PathBuf>, beside: &Path, roster: &Roster) -> Result<Signing, Failure> {

@@ -50,7 +50,7 @@ pub const PLAN_KEYS: &[(&str, &str, &str)] = &[
     ("step_bits", "step_bits", "Steps of totals are 2^-N of a row's largest value at least; N is 8 to 62 [20]"),
     ("", "clusters.min", "The smallest K that is tried"),
     ("", "clusters.max", "The largest K that is tried"),
-    ("", "lower", "The public range of a column, known before any row is read"),
+    ("", "column.lower", "The public range of a column, known before any row is read"),
 ];
 
 /// A plan's text with its sentence above the first place of every key that has one.
