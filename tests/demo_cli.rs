@@ -479,7 +479,8 @@ fn where_first_centres_come_from() {
 fn a_plan_is_run_on_rows_of_ones_own() {
     let folder = Folder::fresh();
     let data = clusters(&folder, 120);
-    let ten = ["--data", &data, "--k", "3", "--set", "init=totals", "--set", "max_rounds=4", "--sites", "10"];
+    let ten =
+        ["--data", &data, "--k", "3", "--set=init=totals", "--set=epsilon=0", "--set=max_rounds=4", "--sites", "10"];
     demo(&folder, &ten).expect(0);
     let plan = folder.path("plan.toml");
     let text = std::fs::read_to_string(folder.path("out/plan.toml")).expect("a plan");

@@ -148,7 +148,8 @@ impl DemoArgs {
         let source = self.source(&columns, work.categorical.clone())?;
         no_labels(work.labels.as_ref())?;
         let roster = roster_of_nobody(&source.names())?;
-        let terms = Terms { roster: roster.hash(), ..plan };
+        let largest = source.rows().into_iter().max().unwrap_or(1);
+        let terms = Terms { roster: roster.hash(), max_rows: plan.max_rows.max(largest), ..plan };
         let terms = match terms.check(&roster) {
             Ok(()) => terms,
             Err(_) => {

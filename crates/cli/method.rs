@@ -47,7 +47,7 @@ pub(crate) struct What {
     /// Seed of everything random but keys and noise
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// A column: NAME=LOW:HIGH for numbers, NAME=CATEGORY,CATEGORY,... for categories; repeat for every one
+    /// A column: NAME=LOW:HIGH for numbers, NAME=CATEGORY,CATEGORY,... for categories; repeat for each
     ///
     /// Range and categories are public, and known before any row is read. A row with another value is an error at its site, or clipped.
     /// NAME alone takes them from the federation's schema, and without --column all columns of the schema are used. In the demonstration

@@ -35,7 +35,7 @@ pub(crate) struct NewArgs {
     /// Where to write the plan
     #[arg(long, value_name = "FILE", default_value = "plan.toml")]
     pub out: PathBuf,
-    /// The federation's schema, to which the plan then keeps [default: schema.toml beside the roster, if it is there]
+    /// The federation's schema, to which the plan then keeps [default: schema.toml beside the roster]
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
     /// Rows that are expected in all, for which the forecast is
