@@ -144,8 +144,8 @@ mod linux {
         }
         let way = path.way;
         let hosts = ["lead", "counter"].map(|who| network.address(who).to_string());
-        let most = format!("--max-rounds={}", BEFORE + rounds + 2);
-        let plan = ["--init=uniform", "--epsilon=0", "--slots=64", "--seed=9", &most];
+        let most = format!("--set=max_rounds={}", BEFORE + rounds + 2);
+        let plan = ["--set=init=uniform", "--set=epsilon=0", "--set=slots=64", "--seed=9", &most];
         let p = Parties::at([&hosts[0], &hosts[1]], [4433, 4434], &SIZES, &plan);
         let more = ["-vv", "--transport", way, "--phase-timeout", "120", "--join-timeout", "120"];
         let start = |who: &str| -> Running {

@@ -136,8 +136,8 @@ fn such_advice_is_found() {
     for text in [
         "this site has more rows than the plan's max_rows (100): ask for a plan with a larger one",
         "under noise epsilon is too small for this delta: a larger one of either",
-        "agree on a plan with a larger --max-rows",
-        "raise --min-total-rows or lower --k in `veilsum plan make`",
+        "agree on a plan with a larger max_rows",
+        "raise min_total_rows or lower --k in `veilsum plan new`",
         "start the run again with a new plan, or let the coordinator judge",
         "a larger min_sites, or fewer colluders",
         "give the site a larger budget",
@@ -147,10 +147,10 @@ fn such_advice_is_found() {
         assert!(weakening(text).is_some(), "{text}");
     }
     for text in [
-        "lower --max-rows, K, the restarts, or a site's own steps in `veilsum plan make`",
-        "raise --sample or --min-sites in `veilsum plan make`",
-        "agree on a plan with larger blocks (--block-size), or take part when more sites are there",
-        "see what was given away with `veilsum check`; agree on fewer rounds or K, a coarser --step-bits",
+        "lower max_rows, K, the restarts, or a site's own steps in `veilsum plan new`",
+        "raise sample or min_sites in `veilsum plan new`",
+        "agree on a plan with larger blocks (block_size), or take part when more sites are there",
+        "see what was given away with `veilsum check`; agree on fewer rounds or K, a coarser step_bits",
     ] {
         assert_eq!(weakening(text), None, "{text}");
     }

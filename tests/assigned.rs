@@ -10,7 +10,7 @@ use veilsum_testkit::program::{Folder, binary, veilsum};
 /// A model of two columns in [0, 1], and rows around it: the last one is outside.
 fn kit(folder: &Folder, rows: usize) -> (String, String) {
     let out = folder.path("out");
-    veilsum(&["demo", "--exact", "--out", &out, "--max-rounds", "8"]).expect(0);
+    veilsum(&["demo", "--exact", "--out", &out, "--set", "max_rounds=8"]).expect(0);
     let columns: Vec<String> = folder.json("out/model.json")["columns"]
         .as_array()
         .unwrap()
@@ -121,7 +121,7 @@ fn clusters_with_covariances_take_the_rows_that_are_theirs() {
     for method in ["gk", "gmm"] {
         let folder = Folder::fresh();
         let out = folder.path("out");
-        veilsum(&["demo", "--exact", "--out", &out, "--method", method, "--k", "2", "--max-rounds", "6"]).expect(0);
+        veilsum(&["demo", "--exact", "--out", &out, "--method", method, "--k", "2", "--set", "max_rounds=6"]).expect(0);
         let (model, kept) = (folder.json("out/model.json"), folder.path("out/model.json"));
         let names: Vec<&str> = [0usize, 1].map(|i| model["columns"][i]["name"].as_str().unwrap()).to_vec();
         let grid: Vec<[f64; 2]> = (0..81).map(|i| [f64::from(i % 9) / 8.0, f64::from(i / 9) / 8.0]).collect();

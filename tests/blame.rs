@@ -9,7 +9,7 @@ use std::{
 use veilsum_testkit::program::{Folder, Parties, agree, free_port, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
-const PLAN: [&str; 2] = ["--epsilon=0.005", "--max-rounds=12"];
+const PLAN: [&str; 2] = ["--set=epsilon=0.005", "--set=max_rounds=12"];
 const LIMIT: Duration = Duration::from_secs(120);
 const QUICK: [&str; 8] = ["--phase-timeout", "4", "--grace", "1", "--join-timeout", "8", "--on-loss", "stop"];
 
@@ -61,7 +61,7 @@ fn the_example_of_three_hospitals_needs_no_laxer_policy() {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/three-hospitals");
     let script = std::fs::read_to_string(example.join("run.sh")).expect("the example").replace("\\\n", " ");
     assert!(!script.contains("--policy"), "{script}");
-    let made = script.lines().find(|line| line.starts_with("\"$veilsum\" plan make")).expect("its plan");
+    let made = script.lines().find(|line| line.starts_with("\"$veilsum\" plan new")).expect("its plan");
     let folder = Folder::fresh();
     let at = |name: &str| folder.path(name);
     for (name, address) in [("hub", "127.0.0.1:1"), ("counter", "127.0.0.1:2"), ("a", ""), ("b", ""), ("c", "")] {
@@ -105,7 +105,7 @@ fn a_name_that_nobody_knows_is_looked_up_until_the_time_is_over() {
     let [roster, plan, key] = ["lost.toml", "lost-plan.toml", "lost.key"].map(at);
     let make = [
         "plan",
-        "make",
+        "new",
         "--roster",
         &roster,
         "--key",
@@ -114,8 +114,8 @@ fn a_name_that_nobody_knows_is_looked_up_until_the_time_is_over() {
         &plan,
         "--k",
         "3",
-        "--max-rows",
-        "2000",
+        "--set",
+        "max_rows=2000",
         "--exact",
     ];
     veilsum(&[&make[..], &["--column", "x=0:1", "y=0:1"]].concat()).expect(0);

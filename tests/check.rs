@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use veilsum_testkit::program::{Ended, Parties, Running, agree, free_port, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
-const PLAN: [&str; 2] = ["--epsilon=0.005", "--max-rounds=12"];
+const PLAN: [&str; 2] = ["--set=epsilon=0.005", "--set=max_rounds=12"];
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn federation() -> Parties {
@@ -249,7 +249,7 @@ fn a_name_that_nobody_knows_and_a_machine_with_another_key() {
     fails(&found, "twin: QUIC", 5, &["another key", "fingerprint"], &["twin: TCP"]);
     assert_eq!(found.0, 5);
     // Another plan than the one that runs: it is reached, and not let in.
-    p.plan("roster.toml", "later.toml", &["--max-rounds=13"]);
+    p.plan("roster.toml", "later.toml", &["--set=max_rounds=13"]);
     let found = of_site(&p, &["--plan", &p.folder.path("later.toml")]);
     fails(&found, "lead: let in", 8, &["this run's is", "current plan"], &["twin: QUIC", "twin: TCP"]);
     assert_eq!(check(&found.1, "lead: QUIC")["outcome"], "pass");

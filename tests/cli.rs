@@ -106,7 +106,7 @@ impl Drop for Place {
 
 const MAKE_ROSTER: &str = "roster make --name fed --coordinator hub.card --intermediary counter.card \
     --site site-1.card --site site-2.card --site site-3.card --key hub.key --out roster.toml";
-const MAKE_PLAN: &str = "plan make --roster roster.toml --key hub.key --out plan.toml --column x=0:10 --column y=-5:5 --min-total-rows 200 \
+const MAKE_PLAN: &str = "plan new --roster roster.toml --key hub.key --out plan.toml --column x=0:10 --column y=-5:5 --set min_total_rows=200 \
     --exact";
 const CHECK: &str = "plan check --plan plan.toml --roster roster.toml";
 const OWN: &str = "check --offline --roster roster.toml --plan plan.toml --key site-2.key --data rows.csv";
@@ -154,10 +154,10 @@ fn from_keys_to_memberships() {
     for told in [w.ok(CHECK), w.own()] {
         assert!(told.contains("with 3 sites any 2 of them together know the last one's part"), "{told}");
     }
-    let plan = w.ok("plan show");
-    assert!(plan.contains("column ranges\n  x  0 to 10\n  y  -5 to 5\n"), "{plan}");
+    let plan = w.ok("plan check");
+    assert!(plan.contains("columns     x 0 to 10; y -5 to 5. Nothing"), "{plan}");
     // The numbers that count, also where nobody chose them.
-    assert!(plan.contains("threshold       3 (the default)\ncolluders       0 (the default)\n"), "{plan}");
+    assert!(plan.contains("threshold   t = 3 of 3; ") && plan.contains("the plan assumes 0\n"), "{plan}");
 
     let seen = w.json(OWN)["leaves"].clone();
     let first = &seen["questions"][0];
@@ -233,9 +233,9 @@ fn more_sites_make_another_roster_and_void_the_plan() {
     assert_ne!(after["fingerprint"], before);
     assert!(after["note"].as_str().unwrap().contains("new one"));
     w.fails(CHECK, 3, &["plan.toml", "another roster"]);
-    w.ok(&format!("{MAKE_PLAN} --k 2 --threshold 4 --colluders 1"));
+    w.ok(&format!("{MAKE_PLAN} --k 2 --set threshold=4 --set colluders=1"));
     w.ok(CHECK);
-    assert!(w.ok("plan show").contains("threshold       4\ncolluders       1\n"));
+    assert!(w.ok("plan check").contains("threshold   t = 4 of 4; "));
     w.fails("roster change --roster roster.toml --site site-4.card --key hub.key", 3, &["site-4"]);
 }
 
@@ -243,7 +243,11 @@ fn more_sites_make_another_roster_and_void_the_plan() {
 fn changed_documents_are_refused() {
     let w = Place::ready();
     w.change("plan.toml", "max = 3", "max = 4");
-    w.fails(CHECK, 3, &["plan.toml", "changed after it was signed"]);
+    w.fails(
+        CHECK,
+        3,
+        &["plan.toml", "changed after it was signed", "plan check --sign", "a site asks the coordinator"],
+    );
     w.change("plan.toml", "max = 4", "max = 3");
     w.change("plan.toml", "slots", "slotz");
     w.fails(CHECK, 3, &["plan.toml, line", "slotz"]);
@@ -256,6 +260,27 @@ fn changed_documents_are_refused() {
     w.fails("verify nowhere.toml", 3, &["nowhere.toml"]);
     w.change("site-1.card", "site-1", "site-8");
     w.fails(MAKE_ROSTER, 3, &["site-1.card", "site-8"]);
+}
+
+/// A plan is a file: its coordinator changes a number, and what `plan new` refuses is refused here, too.
+#[test]
+fn a_plan_that_was_changed_by_hand_is_proved_and_signed_again() {
+    let w = World::ready();
+    let before = w.json(CHECK)["fingerprint"].clone();
+    w.change("plan.toml", "# The largest K that is tried\nmax = 3", "max = 2");
+    w.change("plan.toml", "\nmin = 3", "\nmin = 2");
+    w.fails(&format!("{CHECK} --sign --key site-1.key"), 3, &["site-1.key", "hub"]);
+    let told = w.ok(&format!("{CHECK} --sign --key hub.key"));
+    assert!(told.contains("written; send it to every party") && told.contains("K = 2"), "{told}");
+    assert_ne!(w.json(CHECK)["fingerprint"], before);
+    let text = fs::read_to_string(w.0.join("plan.toml")).unwrap();
+    assert!(text.contains("# Fuzzifier, above 1") && text.contains("# The largest K that is tried"), "{text}");
+    w.change("plan.toml", "m = 2.0", "m = 1.0");
+    w.fails(&format!("{CHECK} --sign --key hub.key"), 3, &["plan.toml", "fuzzifier"]);
+    // Centres that could not be told from noise.
+    w.ok(&format!("{} --k 2 --expected-rows 100000", MAKE_PLAN.trim_end_matches("--exact")));
+    w.change("plan.toml", "expected_rows = 100000", "expected_rows = 10");
+    w.fails(&format!("{CHECK} --sign --key hub.key"), 2, &["cannot be told from chance"]);
 }
 
 #[test]
@@ -319,26 +344,26 @@ fn plans_that_cannot_be_used_are_not_made() {
     let w = Place::ready();
     let before = fs::read(w.0.join("plan.toml")).unwrap();
     let make = |options: &str, code, culprits: &[&str]| w.fails(&format!("{MAKE_PLAN} {options}"), code, culprits);
-    make("--k 201", 2, &["K = 201", "--min-total-rows"]);
-    make("--k 3 --m 1", 2, &["fuzzifier"]);
-    make("--k 3 --m -2", 2, &["fuzzifier"]);
-    make("--k 3 --m NaN", 2, &["fuzzifier"]);
-    make("--k 3 --epsilon -1", 2, &["epsilon"]);
+    make("--k 201", 2, &["K = 201", "min_total_rows"]);
+    make("--k 3 --set m=1", 2, &["fuzzifier"]);
+    make("--k 3 --set m=-2", 2, &["fuzzifier"]);
+    make("--k 3 --set m=nan", 2, &["fuzzifier"]);
+    make("--k 3 --set epsilon=-1", 2, &["epsilon"]);
     make("--k 0", 2, &["next"]);
-    make("--k 3 --max-rows 99999999999999", 2, &["overflow", "--max-rows"]);
+    make("--k 3 --set max_rows=99999999999999", 2, &["overflow", "max_rows"]);
     make("--k 4000000000", 2, &["K = 4000000000"]);
-    make("--k 3 --threshold 2 --colluders 1", 2, &["threshold", "2t > n + c"]);
-    make("--k 3 --min-sites 9", 2, &["min_cohort"]);
-    make("--k 3 --slots 0", 2, &["slots"]);
+    make("--k 3 --set threshold=2 --set colluders=1", 2, &["threshold", "2t > n + c"]);
+    make("--k 3 --set min_sites=9", 2, &["min_cohort"]);
+    make("--k 3 --set slots=0", 2, &["slots"]);
     make("--k 3 --column x=1:2", 2, &["\"x\""]);
     make("--k 3 --column z=2:1", 2, &["\"z\""]);
     make("--k many", 2, &["--k"]);
     w.write("start.csv", "0.1,0.2\n0.3\n");
-    make("--k 2 --start start.csv", 3, &["start.csv, line 2"]);
+    make("--k 2 --set init=start.csv", 3, &["start.csv, line 2"]);
     w.write("start.csv", "0.1,0.2\n0.3,0.4\n");
-    make("--k 3 --start start.csv", 2, &["2 centres"]);
+    make("--k 3 --set init=start.csv", 2, &["2 centres"]);
     assert_eq!(fs::read(w.0.join("plan.toml")).unwrap(), before, "a refused plan replaced a good one");
-    w.ok(&format!("{MAKE_PLAN} --k 2 --start start.csv"));
+    w.ok(&format!("{MAKE_PLAN} --k 2 --set init=start.csv"));
 }
 
 /// [POL-4], [NOI-9]: a plan that hides persons is for sites that say whose rows are whose, and count no more of one than it allows.
@@ -346,8 +371,8 @@ fn plans_that_cannot_be_used_are_not_made() {
 fn a_plan_that_hides_persons_is_for_sites_that_cut_their_rows() {
     let w = Place::ready();
     let make = format!("{} --k 2 --expected-rows 100000", MAKE_PLAN.trim_end_matches("--exact"));
-    w.fails(&format!("{make} --rows-per-person 3"), 2, &["say --dp-unit person"]);
-    w.ok(&format!("{make} --dp-unit person --rows-per-person 3"));
+    w.fails(&format!("{make} --set rows_per_person=3"), 2, &["say --set dp_unit=person"]);
+    w.ok(&format!("{make} --set dp_unit=person --set rows_per_person=3"));
     let checked = w.ok(CHECK);
     assert!(checked.contains("for one person of a site (of whom 3 rows count there at most)"), "{checked}");
     let refuses = |why: &str| {
@@ -371,38 +396,38 @@ fn a_plan_that_hides_persons_is_for_sites_that_cut_their_rows() {
 fn every_method_makes_a_plan_that_says_what_it_asks() {
     let w = Place::ready();
     for (options, method, said) in [
-        ("--method fcm --k 2..5 --restarts 2 --elbow", "fcm", vec!["K = 2 to 5", "restarts        2"]),
-        ("--method ffcm-avg1 --k 3 --powers", "ffcm-avg1", vec!["uniform in the box", "\"local\""]),
-        ("--method fedfcm --k 2..9 --local-k 6", "ffcm-avg2", vec!["plus the largest K up to 6"]),
-        ("--method fkm --k 3 --min-group 5 --finish 10", "fkm", vec!["\"min_rows\":5", "\"finish\":10"]),
-        ("--method kmeans --k 3 --judge intermediary", "kmeans", vec!["opened by the intermediary"]),
-        ("--method ffcf --k 3 --anchors 16", "ffcf", vec!["\"anchors\":16"]),
+        ("--method fcm --k 2..5 --set restarts=2 --set elbow=true", "fcm", vec!["restarts = 2", "elbow = true"]),
+        ("--method ffcm-avg1 --k 3 --set powers=true", "ffcm-avg1", vec!["seeding.uniform]", "powers = true"]),
+        ("--method fedfcm --k 2..9 --set local_k=6", "ffcm-avg2", vec!["most = 6"]),
+        ("--method fkm --k 3 --set min_group=5 --set finish=10", "fkm", vec!["min_rows = 5", "finish = 10"]),
+        ("--method kmeans --k 3 --set judge=intermediary", "kmeans", vec!["judge = \"intermediary\""]),
+        ("--method ffcf --k 3 --set anchors=16", "ffcf", vec!["anchors = 16"]),
         (
-            "--k 3 --standardise standard --winsorise y=0:0.99",
+            "--k 3 --set standardise=standard --set winsorise.y=[0,0.99]",
             "fcm",
-            vec!["standard", "y clipped at its quantiles 0 and 0.99"],
+            vec!["scale = \"standard\"", "column = 1\nlower = 0.0\nupper = 0.99"],
         ),
-        ("--k 3 --labels outcome=no,yes", "fcm", vec!["\"outcome\" are released"]),
-        ("--k 3 --indices all", "fcm", vec!["opened by the coordinator"]),
+        ("--k 3 --set labels={column='outcome',classes=['no','yes']}", "fcm", vec!["column = \"outcome\""]),
+        ("--k 3 --set indices=all", "fcm", vec!["silhouette = true"]),
     ] {
         w.ok(&format!("{MAKE_PLAN} {options}"));
-        let shown = w.ok("plan show");
-        assert!(shown.contains(&format!("method          {method}, K = ")), "{options}\n{shown}");
+        let shown = fs::read_to_string(w.0.join("plan.toml")).unwrap();
         for said in said {
             assert!(shown.contains(said), "{options} does not show {said}\n{shown}");
         }
         let checked = w.ok(CHECK);
+        assert!(checked.contains(&format!("method      {method}, K = ")), "{options}\n{checked}");
         assert!(checked.contains("count_rows") && checked.contains("questions at most"), "{options}\n{checked}");
     }
     // What a site would send under such a plan, part by part.
-    w.ok(&format!("{MAKE_PLAN} --method kmeans --k 2 --standardise robust"));
+    w.ok(&format!("{MAKE_PLAN} --method kmeans --k 2 --set standardise=robust"));
     let seen = w.own();
     for part in ["histogram", "margins", "local_means", "validation"] {
         assert!(seen.contains(part), "{part}\n{seen}");
     }
-    w.ok(&format!("{MAKE_PLAN} --k 3 --labels label=a,b"));
+    w.ok(&format!("{MAKE_PLAN} --k 3 --set labels.column=label --set labels.classes=['a','b']"));
     w.own();
-    w.ok(&format!("{MAKE_PLAN} --k 3 --labels label=a,c"));
+    w.ok(&format!("{MAKE_PLAN} --k 3 --set labels.column=label --set labels.classes=['a','c']"));
     w.fails(OWN, 3, &["rows.csv, line 3", "label"]);
 }
 
@@ -410,25 +435,27 @@ fn every_method_makes_a_plan_that_says_what_it_asks() {
 fn methods_that_cannot_be_planned_are_named() {
     let w = Place::ready();
     let make = |options: &str, code, culprits: &[&str]| w.fails(&format!("{MAKE_PLAN} {options}"), code, culprits);
-    make("--k 3 --method k-fed", 2, &["k-fed", "comparison", "centres"]);
+    make("--k 3 --method k-fed", 2, &["k-fed", "fkm"]);
     make("--k 3 --method dbscan", 2, &["dbscan", "ffcf"]);
     make("--k 5..3", 2, &["5..3", "LOW..HIGH"]);
-    make("--k 3 --method ffcf --init uniform", 2, &["ffcf", "totals"]);
-    make("--k 3 --method ffcm-avg2 --local-steps 2000", 2, &["1000"]);
-    make("--k 3 --method fkm --min-group 0", 2, &["min_rows"]);
-    make("--k 3 --restarts 0", 2, &["restarts"]);
-    make("--k 3 --restarts 2000", 2, &["restarts"]);
-    make("--k 3 --winsorise z=0:0.9", 2, &["z=0:0.9", "column"]);
-    make("--k 3 --winsorise x=0.9:0.1", 2, &["quantile"]);
-    make("--k 2..5 --choose davies-bouldin --method ffcm-avg1", 2, &["index"]);
-    make("--k 2..5 --choose silhouette-squared --indices scalars", 2, &["index"]);
-    make("--k 3 --judge intermediary --indices all", 2, &["intermediary", "where the centres are"]);
-    make("--k 3 --sample 0.5", 2, &["whole blocks", "REL-4", "--block-size"]);
-    make("--k 3 --sample 0.5 --block-size 1", 2, &["drawn", "--sample"]);
-    make("--k 3 --sample 2", 2, &["share"]);
-    make("--k 1..3 --local-k 5", 2, &["from 2"]);
-    make("--k 3 --labels outcome=no", 2, &["COLUMN=LABEL"]);
-    make("--k 3 --labels x=no,yes", 2, &["\"x\"", "clustered"]);
+    make("--k 3 --method ffcf --set init=uniform", 2, &["ffcf", "totals"]);
+    make("--k 3 --method ffcm-avg2 --set local_steps=2000", 2, &["1000"]);
+    make("--k 3 --method fkm --set min_group=0", 2, &["min_rows"]);
+    make("--k 3 --set restarts=0", 2, &["restarts"]);
+    make("--k 3 --set restarts=2000", 2, &["restarts"]);
+    make("--k 3 --set winsorise.z=[0,0.9]", 2, &["z: ", "no such column"]);
+    make("--k 3 --set winsorise.x=[0.9,0.1]", 2, &["quantile"]);
+    make("--k 2..5 --set choose=davies-bouldin --method ffcm-avg1", 2, &["index"]);
+    make("--k 2..5 --set choose=silhouette-squared --set indices=scalars", 2, &["index"]);
+    make("--k 3 --set judge=intermediary --set indices=all", 2, &["intermediary", "where the centres are"]);
+    make("--k 3 --set sample=0.5", 2, &["whole blocks", "REL-4", "block_size"]);
+    make("--k 3 --set sample=0.5 --set block_size=1", 2, &["drawn", "sample"]);
+    make("--k 3 --set sample=2", 2, &["share"]);
+    make("--k 1..3 --set local_k=5", 2, &["from 2"]);
+    make("--k 3 --set labels=outcome", 2, &["labels.classes"]);
+    make("--k 3 --set max_round=3", 2, &["no such setting", "set max_rounds, "]);
+    make("--k 3 --set bins=3", 2, &["--set bins: this method does not read it"]);
+    make("--k 3 --set labels.column=x --set labels.classes=['no','yes']", 2, &["\"x\"", "clustered"]);
     make("--k 3 --column mass=0:1e200", 2, &["\"mass\"", "beyond 10^150", "in another unit"]);
     // A plan that names such a method by hand.
     w.change("plan.toml", "method.algorithm.fcm", "method.algorithm.k-fed");
@@ -447,7 +474,7 @@ fn rows_that_cannot_be_used_are_named_without_their_values() {
     };
     bad("x,label\n7.3313371,a\n", &["rows.csv", "\"y\""]);
     bad("x,y\n1,2\n7.3313371\n", &["rows.csv, line 3"]);
-    bad("x,y\n1,2\n1,7.3313371\n", &["rows.csv, line 3", "\"y\"", "box", "plan make --out-of-box clip"]);
+    bad("x,y\n1,2\n1,7.3313371\n", &["rows.csv, line 3", "\"y\"", "box", "plan new --set out_of_box=clip"]);
     // The line of the file, whatever stands before it.
     bad("x,y,note\n\n1,2,\"two\nlines\"\n\n1,7.3313371,a\n", &["rows.csv, line 6", "\"y\"", "box"]);
     // All of them are counted, by reason, with the first lines.
@@ -466,7 +493,7 @@ fn rows_that_cannot_be_used_are_named_without_their_values() {
     fs::remove_file(w.0.join("rows.csv")).unwrap();
     w.fails(OWN, 3, &["rows.csv"]);
     w.write("rows.csv", ROWS);
-    w.ok(&format!("{} --k 3 --max-rows 2", MAKE_PLAN.replace(" 200", " 6")));
+    w.ok(&format!("{} --k 3 --set max_rows=2", MAKE_PLAN.replace("=200", "=6")));
     w.fails(OWN, 3, &["max_rows"]);
 }
 

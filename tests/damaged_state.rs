@@ -14,7 +14,7 @@ const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 const LIMIT: Duration = Duration::from_secs(120);
 const QUICK: [&str; 8] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--on-loss", "stop"];
 /// Many rounds, so that files grow.
-const LONG: [&str; 5] = ["--init=uniform", "--epsilon=0", "--max-rounds=120", "--slots=64", "--seed=9"];
+const LONG: [&str; 5] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=120", "--set=slots=64", "--seed=9"];
 
 fn told(ended: &Ended, texts: &[&str]) {
     for text in texts {
@@ -96,7 +96,7 @@ fn damaged_journals(p: &Parties) {
     }
     fs::write(&file, &whole).expect("the journal");
     // The journal of one plan under the name that another plan's has.
-    p.plan("roster.toml", "other.toml", &["--epsilon=0.01"]);
+    p.plan("roster.toml", "other.toml", &["--set=epsilon=0.01"]);
     let other = p.folder.path("other.toml");
     let elsewhere = ["--plan", &other, "--join-timeout", "1"];
     told(&veilsum(&p.client(1, &elsewhere)).expect(4), &["did not answer"]);

@@ -148,7 +148,7 @@ fn exact_and_without_further_arguments() {
 fn the_same_seed_gives_the_same_result() {
     let run = |seed: &str| {
         let out = Folder::fresh();
-        demo(&out, &["--seed", seed, "--json", "--max-rounds", "5"]).expect(0);
+        demo(&out, &["--seed", seed, "--json", "--set", "max_rounds=5"]).expect(0);
         let result = out.json("out/result.json");
         assert!(
             result["pooled"]["max_abs_diff"].as_f64().expect("a number") <= 1e-9,
@@ -182,9 +182,9 @@ fn a_reference_run_from_the_command_line() {
     let data = shared.join("data/xclara.csv").display().to_string();
     let reference = |what: &str| shared.join(format!("reference/federated_fcm/xclara-{what}-2.csv"));
     let start = reference("start").display().to_string();
-    let out = Folder::fresh();
+    let (out, start) = (Folder::fresh(), format!("init={start}"));
     let args =
-        ["--data", &data, "--sites", "20", "--k", "3", "--start", &start, "--epsilon", "0", "--max-rounds", "30"];
+        ["--data", &data, "--sites", "20", "--k", "3", "--set", &start, "--set", "epsilon=0", "--set", "max_rounds=30"];
     let ended = demo(&out, &args).expect(0);
     assert!(ended.stdout.contains("public box is taken from the file"), "{}", ended.stdout);
     let result = out.json("out/result.json");
@@ -203,7 +203,7 @@ fn a_site_for_every_value_of_a_column() {
     let shared = shared();
     let data = shared.join("data/bank-by-job.csv").display().to_string();
     let out = Folder::fresh();
-    let args = ["--data", &data, "--split", "label", "--k", "4", "--max-rounds", "5", "--seed", "3"];
+    let args = ["--data", &data, "--split", "label", "--k", "4", "--set", "max_rounds=5", "--seed", "3"];
     let ended = demo(&out, &args).expect(0);
     assert!(ended.stdout.contains("11 sites"), "{}", ended.stdout);
     let result = out.json("out/result.json");
@@ -216,7 +216,7 @@ fn a_site_for_every_value_of_a_column() {
 
 fn iris(out: &Folder, more: &[&str]) -> Ended {
     let data = shared().join("data/iris.csv").display().to_string();
-    let mut args = vec!["--data", &data, "--k", "3", "--seed", "1", "--init", "uniform"];
+    let mut args = vec!["--data", &data, "--k", "3", "--seed", "1", "--set", "init=uniform"];
     args.extend(more);
     demo(out, &args)
 }
@@ -224,7 +224,8 @@ fn iris(out: &Folder, more: &[&str]) -> Ended {
 fn sites_that_vanish() {
     for drop in ["3@5", "site-3@5"] {
         let out = Folder::fresh();
-        let ended = iris(&out, &["--sites", "7", "--epsilon", "0", "--max-rounds", "8", "--drop", drop]).expect(0);
+        let ended =
+            iris(&out, &["--sites", "7", "--set", "epsilon=0", "--set", "max_rounds=8", "--drop", drop]).expect(0);
         let result = out.json("out/result.json");
         contract(&result);
         assert_eq!(result["missing"], serde_json::json!(["site-3"]), "{drop}");
@@ -237,7 +238,7 @@ fn sites_that_vanish() {
         assert!(ended.stdout.contains("missing at the end: site-3"), "{}", ended.stdout);
     }
     let out = Folder::fresh();
-    let two = ["--sites", "7", "--epsilon", "0", "--max-rounds", "6", "--drop", "1@2", "--drop", "7@4"];
+    let two = ["--sites", "7", "--set", "epsilon=0", "--set", "max_rounds=6", "--drop", "1@2", "--drop", "7@4"];
     iris(&out, &two).expect(0);
     assert_eq!(out.json("out/result.json")["missing"], serde_json::json!(["site-1", "site-7"]));
 }
@@ -246,7 +247,7 @@ fn sites_that_vanish() {
 #[test]
 fn a_site_that_was_never_dropped_is_named() {
     let out = Folder::fresh();
-    let ended = demo(&out, &["--drop", "3@99", "--init", "uniform", "--max-rounds", "5"]).expect(0);
+    let ended = demo(&out, &["--drop", "3@99", "--set", "init=uniform", "--set", "max_rounds=5"]).expect(0);
     let result = out.json("out/result.json");
     let said = format!("site-3 was never dropped in round 99: the run ended after round {}", result["questions"]);
     let warnings = result["warnings"].as_array().expect("warnings");
@@ -272,7 +273,7 @@ fn too_few_sites_have_a_code_of_their_own() {
 fn a_run_that_ends_early_has_a_code_of_its_own() {
     for more in [&["--drop", "2@3"][..], &["--drop", "2@3", "--on-loss", "stop"]] {
         let out = Folder::fresh();
-        let ended = demo(&out, &[&["--init", "uniform"][..], more].concat()).expect(9);
+        let ended = demo(&out, &[&["--set", "init=uniform"][..], more].concat()).expect(9);
         assert!(ended.stderr.contains("ended early"), "{more:?}: {}", ended.stderr);
         let result = out.json("out/result.json");
         assert_eq!(
@@ -281,7 +282,7 @@ fn a_run_that_ends_early_has_a_code_of_its_own() {
             "{more:?}"
         );
     }
-    let ended = demo(&Folder::fresh(), &["--json", "--init", "uniform", "--drop", "2@3"]).expect(9);
+    let ended = demo(&Folder::fresh(), &["--json", "--set", "init=uniform", "--drop", "2@3"]).expect(9);
     let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
     assert_eq!(value["ended_early"]["round"], 2);
 }
@@ -307,6 +308,7 @@ fn bad_files() {
     let few = csv("few.csv", &format!("x,y,label\n{}", rows(4)));
     let start = csv("start.csv", &format!("0.1,0.2\n0.3,{SECRET}x\n"));
     let wide = csv("wide.csv", "0.1,0.2,0.3\n0.3,0.4,0.5\n");
+    let [start, wide] = [start, wide].map(|file| format!("init={file}"));
     let three = ["--sites", "3", "--k", "2"];
     // What is wrong, and words that the message must hold.
     let cases: Vec<(Vec<&str>, i32, Vec<&str>)> = vec![
@@ -320,11 +322,11 @@ fn bad_files() {
         (vec!["--data", &bare], 3, vec!["no rows"]),
         (vec!["--data", &empty], 3, vec!["empty"]),
         (vec!["--data", "/nowhere/rows.csv"], 3, vec!["/nowhere/rows.csv"]),
-        (vec!["--data", &good, "--columns", "x,z"], 2, vec!["\"z\""]),
+        (vec!["--data", &good, "--column", "x", "z"], 2, vec!["\"z\""]),
         (vec!["--data", &good, "--split", "town"], 2, vec!["\"town\""]),
-        (vec!["--data", &good, "--start", &start], 3, vec!["start.csv"]),
-        (vec!["--data", &good, "--start", &wide], 3, vec!["wide.csv"]),
-        (vec!["--data", &good, "--start", "/nowhere/start.csv"], 3, vec!["/nowhere/start.csv"]),
+        (vec!["--data", &good, "--set", &start], 3, vec!["start.csv"]),
+        (vec!["--data", &good, "--set", &wide], 3, vec!["wide.csv"]),
+        (vec!["--data", &good, "--set", "init=/nowhere/start.csv"], 3, vec!["/nowhere/start.csv"]),
         (vec!["--data", &few, "--sites", "5"], 2, vec!["no rows"]),
     ];
     for (args, code, words) in cases {
@@ -364,31 +366,28 @@ fn wrong_arguments() {
     says(on_rows(&["--split", "label", "--k", "2"]).expect(2), &["at least 3"]);
     says(on_rows(&["--sites", "3", "--split", "label", "--k", "2"]).expect(2), &["contradict"]);
     says(on_rows(&["--sites", "3"]).expect(2), &["--k"]);
-    for m in ["1", "0.5", "NaN", "inf"] {
-        says(demo(&out, &["--m", m]).expect(2), &["fuzzifier"]);
+    for m in ["1", "0.5", "nan", "inf"] {
+        says(demo(&out, &["--set", &format!("m={m}")]).expect(2), &["fuzzifier"]);
     }
-    says(demo(&out, &["--m", "two"]).expect(2), &["--m"]);
-    says(demo(&out, &["--epsilon=-1"]).expect(2), &["epsilon"]);
-    says(demo(&out, &["--max-rounds", "0"]).expect(2), &["round"]);
-    says(demo(&out, &["--scale", "log"]).expect(2), &["box"]);
+    says(demo(&out, &["--set", "m=two"]).expect(2), &["--set m=two"]);
+    says(demo(&out, &["--set=epsilon=-1"]).expect(2), &["epsilon"]);
+    says(demo(&out, &["--set", "max_rounds=0"]).expect(2), &["round"]);
+    says(demo(&out, &["--set", "scale=log"]).expect(2), &["box"]);
     says(demo(&out, &["--sites", "4"]).expect(2), &["--data"]);
     says(demo(&out, &["--nonsense"]).expect(2), &["--nonsense"]);
     // What to do next is about the command that was typed.
-    says(demo(&out, &["--m", "1"]).expect(2), &["fuzzifier", "next: correct the option", "demo --help-all"]);
+    says(demo(&out, &["--set", "m=1"]).expect(2), &["fuzzifier", "next: correct the option or setting; --help-all"]);
     says(demo(&out, &["--k", "x"]).expect(2), &["--k", "next: see `veilsum demo --help`"]);
-    says(
-        demo(&out, &["--sample", "0.5"]).expect(2),
-        &["2 of 3 sites would be drawn", "next: raise --sample", "--sites"],
-    );
-    says(demo(&out, &["--sample", "2"]).expect(2), &["share of sites", "demo --help-all"]);
-    let whole_site = ["--rho", "0.0244", "--expected-rows", "3750", "--dp-unit", "site"];
-    says(demo(&out, &whole_site).expect(2), &["hides a whole site", "3 sites", "--dp-unit record"]);
-    let label = ["--sites", "3", "--k", "2", "--columns", "x,label", "--split"];
+    says(demo(&out, &["--set", "sample=0.5"]).expect(2), &["2 of 3 sites would be drawn", "next: raise sample"]);
+    says(demo(&out, &["--set", "sample=2"]).expect(2), &["share of sites", "--help-all"]);
+    let whole_site = ["--rho", "0.0244", "--set", "dp_unit=site"];
+    says(demo(&out, &whole_site).expect(2), &["hides a whole site", "3 sites", "--set dp_unit=record"]);
+    let label = ["--sites", "3", "--k", "2", "--column", "x", "label", "--split"];
     says(
         on_rows(&[&label[..], &["seen:1"]].concat()).expect(2),
-        &["--columns label", "holds the labels", "--split iid"],
+        &["--column label", "holds the labels", "--split iid"],
     );
-    says(on_rows(&[&label[..], &["label"]].concat()).expect(2), &["--columns label", "split by it"]);
+    says(on_rows(&[&label[..], &["label"]].concat()).expect(2), &["--column label", "split by it"]);
     for bad in ["3", "3@", "@3", "3@0", "4@1", "0@1", "nobody@1", "3@5:after", "3@-1", "3@5:", "3@99999999999"] {
         says(demo(&out, &["--drop", bad]).expect(2), &["--drop", "SITE@ROUND"]);
     }
@@ -400,7 +399,7 @@ fn the_last_column_is_clustered_unless_it_is_a_label() {
     let out = Folder::fresh();
     let rows: String = (0..30).map(|i| format!("{},{}\n", i % 7, (i * i) % 5)).collect();
     let data = out.write("rows.csv", &format!("x,y\n{rows}"));
-    let ended = demo(&out, &["--data", &data, "--columns", "x,y", "--sites", "3", "--k", "2"]).expect(0);
+    let ended = demo(&out, &["--data", &data, "--column", "x", "y", "--sites", "3", "--k", "2"]).expect(0);
     assert_eq!(out.json("out/result.json")["columns"], serde_json::json!(["x", "y"]));
     let unnamed = demo(&out, &["--data", &data, "--sites", "3", "--k", "2"]).expect(0);
     assert!(unnamed.stdout.contains("30 rows, 2 columns, 3 sites"), "{}", unnamed.stdout);
@@ -413,7 +412,7 @@ fn the_last_column_is_clustered_unless_it_is_a_label() {
     demo(&out, &["--data", &data, "--split", "seen:1", "--sites", "3", "--k", "2"]).expect(2);
     assert!(ended.stdout.contains("30 rows, 2 columns, 3 sites"), "{}", ended.stdout);
     // One of a thing is not several; and clusters have the numbers that they have in the lists of the result.
-    let label = ["--data", &data, "--label", "y", "--sites", "3", "--k", "2", "--max-rounds", "1"];
+    let label = ["--data", &data, "--label", "y", "--sites", "3", "--k", "2", "--set", "max_rounds=1"];
     let ended = demo(&out, &label).expect(0);
     assert!(ended.stdout.contains(", 1 column,") && ended.stdout.contains("(1 round):"), "{}", ended.stdout);
     let clusters = |line: &&str| line.split_whitespace().next().is_some_and(|word| ["0", "1", "2"].contains(&word));
@@ -457,15 +456,10 @@ fn where_first_centres_come_from() {
     let data = clusters(&folder, 1500);
     for (sites, more, said, found) in [
         ("3", &[][..], "drawn uniformly in the box, 1 start", true),
-        ("3", &["--init", "totals"], "from margins and sums around 15 candidates", false),
-        ("3", &["--restarts", "3"], "drawn uniformly in the box, 3 starts", false),
+        ("3", &["--set", "init=totals"], "from margins and sums around 15 candidates", false),
+        ("3", &["--set", "restarts=3"], "drawn uniformly in the box, 3 starts", false),
         ("3", &["--method", "kmeans"], "from margins and sums around 15 candidates", false),
-        (
-            "3",
-            &["--rho", "1.05", "--expected-rows", "1500", "--dp-useless"],
-            "from margins and sums around 15 candidates",
-            false,
-        ),
+        ("3", &["--rho", "1.05"], "from margins and sums around 15 candidates", false),
     ] {
         let args = [&["--data", &data, "--k", "3", "--sites", sites], more].concat();
         let ended = demo(&folder, &args).expect(0);
@@ -477,13 +471,36 @@ fn where_first_centres_come_from() {
     }
 }
 
+/// A plan's file says all that there is to say, whoever wrote it last; terms that do not fit so many sites make room.
+#[test]
+fn a_plan_is_run_on_rows_of_ones_own() {
+    let folder = Folder::fresh();
+    let data = clusters(&folder, 120);
+    let ten =
+        ["--data", &data, "--k", "3", "--set=init=totals", "--set=epsilon=0", "--set=max_rounds=4", "--sites", "10"];
+    demo(&folder, &ten).expect(0);
+    let plan = folder.path("plan.toml");
+    let text = std::fs::read_to_string(folder.path("out/plan.toml")).expect("a plan");
+    std::fs::write(&plan, text.replace("max_rounds = 4", "max_rounds = 2").replace("min_sites = 3", "min_sites = 9"))
+        .expect("a file");
+    let out = folder.path("again");
+    let run = ["demo", "--plan", &plan, "--data", &data, "--sites", "4", "--out", &out];
+    veilsum(&run).expect(0);
+    let result = folder.json("again/result.json");
+    assert_eq!((&result["rounds"], &result["k"], &result["n_total"]), (&2.into(), &3.into(), &120.into()));
+    let refused = veilsum(&[&run[..], &["--k", "2"]].concat()).expect(2);
+    assert!(refused.stderr.contains("--plan"), "{}", refused.stderr);
+    // The example has other columns.
+    assert!(veilsum(&["demo", "--plan", &plan, "--out", &out]).expect(2).stderr.contains("--data"));
+}
+
 /// Rows in fewer places than there are clusters: the rest of the first centres holds none, every site follows, and the result is that of pooled rows.
 #[test]
 fn rows_in_fewer_places_than_clusters() {
     let folder = Folder::fresh();
     let data = folder.path("two.csv");
     std::fs::write(&data, format!("a,b\n{}", "0.2,0.2\n0.8,0.8\n".repeat(12))).expect("a file");
-    let args = ["--data", &data, "--k", "3", "--sites", "3", "--init", "totals", "--json"];
+    let args = ["--data", &data, "--k", "3", "--sites", "3", "--set", "init=totals", "--json"];
     let result: Value = serde_json::from_str(&demo(&folder, &args).expect(0).stdout).expect("one document");
     let names: Vec<&Value> = result["findings"].as_array().expect("a list").iter().map(|f| &f["name"]).collect();
     assert!(names.contains(&&Value::from("few-candidates")), "{names:?}");
@@ -495,7 +512,7 @@ fn rows_in_fewer_places_than_clusters() {
 fn many_sites_of_one_row() {
     let folder = Folder::fresh();
     let data = clusters(&folder, 60);
-    let ended = demo(&folder, &["--data", &data, "--k", "3", "--sites", "60", "--max-rounds", "2"]).expect(0);
+    let ended = demo(&folder, &["--data", &data, "--k", "3", "--sites", "60", "--set", "max_rounds=2"]).expect(0);
     assert!(ended.stdout.contains("rows in all: 60"), "{}", ended.text());
 }
 

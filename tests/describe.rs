@@ -63,7 +63,7 @@ fn numbers_have_quantiles_within_their_error_and_correlations() {
     let out = Folder::fresh();
     let (text, mut values) = table(400);
     let data = out.write("rows.csv", &text);
-    let ended = demo(&out, &data, &["--columns", "age,income"]).expect(0);
+    let ended = demo(&out, &data, &["--column", "age", "income"]).expect(0);
     for said in ["deviation", "correlation", "± at most", "rows in all: 400", "missing: "] {
         assert!(ended.stdout.contains(said), "{said:?} is not in {}", ended.stdout);
     }
@@ -101,7 +101,7 @@ fn categories_are_counted() {
     let out = Folder::fresh();
     let (text, _) = table(200);
     let data = out.write("rows.csv", &text);
-    demo(&out, &data, &["--category", "smoker=yes,no,former"]).expect(0);
+    demo(&out, &data, &["--column", "age", "income", "smoker=yes,no,former"]).expect(0);
     let result = out.json("out/result.json");
     let found = &result["description"];
     let counts = found["categories"][0]["counts"].as_array().unwrap();
@@ -117,15 +117,15 @@ fn what_goes_with_no_description_is_refused_with_the_next_step() {
     let (text, _) = table(60);
     let data = out.write("rows.csv", &text);
     let says = |more: &[&str], said: &str| {
-        let ended = demo(&out, &data, &[&["--columns", "age,income"], more].concat()).expect(2);
+        let ended = demo(&out, &data, &[&["--column", "age", "income"], more].concat()).expect(2);
         assert!(ended.stderr.contains(said), "{said:?} is not in {}", ended.stderr);
     };
     says(&["--k", "2"], "leave --k out");
-    says(&["--standardise", "standard"], "a description has no clusters");
-    says(&["--init", "totals"], "a description has no clusters");
-    says(&["--indices", "all"], "a description has no clusters");
-    says(&["--bins", "1"], "2 to 1024 bins");
-    says(&["--judge", "intermediary"], "no validity totals");
+    says(&["--set", "standardise=standard"], "a description has no clusters");
+    says(&["--set", "init=totals"], "a description has no clusters");
+    says(&["--set", "indices=all"], "a description has no clusters");
+    says(&["--set", "bins=1"], "2 to 1024 bins");
+    says(&["--set", "judge=intermediary"], "no validity totals");
 }
 
 /// [OPN-9]: sites follow a description in the opened totals.
@@ -135,10 +135,10 @@ fn sites_answer_a_description_and_follow_it() {
     let p = Parties::new(&sizes, &[]);
     let (roster, key, plan) = (p.folder.path("roster.toml"), p.folder.path("lead.key"), p.folder.path("plan.toml"));
     let made =
-        ["plan", "make", "--roster", &roster, "--key", &key, "--out", &plan, "--exact", "--column", "x=0:1", "y=0:1"];
+        ["plan", "new", "--roster", &roster, "--key", &key, "--out", &plan, "--exact", "--column", "x=0:1", "y=0:1"];
     let ended = veilsum(&made).expect(2);
     assert!(ended.stderr.contains("how many clusters?"), "{}", ended.stderr);
-    let ended = veilsum(&[&made[..], &["--max-rows", "2000", "--method", "describe"]].concat()).expect(0);
+    let ended = veilsum(&[&made[..], &["--set", "max_rows=2000", "--method", "describe"]].concat()).expect(0);
     for said in ["16 bins a column", "3 questions at most", "first centres are not needed", "histogram", "shaped_sums"]
     {
         assert!(ended.stdout.contains(said), "{said:?} is not in {}", ended.stdout);

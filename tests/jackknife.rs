@@ -6,7 +6,8 @@ use std::time::Duration;
 use veilsum_testkit::program::{Ended, Parties, Running, start, veilsum};
 
 const LIMIT: Duration = Duration::from_secs(120);
-const PLAN: [&str; 5] = ["--on-loss=block", "--epsilon=0.0001", "--m=1.5", "--seed=4", "--init=uniform"];
+const PLAN: [&str; 5] =
+    ["--set=on_loss=block", "--set=epsilon=0.0001", "--set=m=1.5", "--seed=4", "--set=init=uniform"];
 
 /// A plan run by these sites alone; gives what the coordinator and the sites said. Questions count over all runs of a plan, so each
 /// run has its own, with another number of rounds at most.
@@ -15,7 +16,7 @@ fn run(p: &Parties, name: &str, sites: &[usize]) -> (Ended, Vec<Ended>) {
     p.plan(
         "roster.toml",
         &plan,
-        &[&PLAN[..], &[&*format!("--max-rounds={}", 70 + sites.iter().sum::<usize>())]].concat(),
+        &[&PLAN[..], &[&*format!("--set=max_rounds={}", 70 + sites.iter().sum::<usize>())]].concat(),
     );
     let plan = p.folder.path(&plan);
     // Whoever stays away is waited for.

@@ -136,7 +136,7 @@ fn three_sites_join_by_a_line_each_and_run() {
     let approve: Vec<&str> = ["federation", "approve"].into_iter().chain(heard.iter().map(String::as_str)).collect();
     let told = founded.hub.run(&approve).expect(0).stdout;
     assert!(told.contains("3 sites") && told.contains("tell its operator"), "{told}");
-    let plan = ["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000"];
+    let plan = ["plan", "new", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000"];
     founded.hub.run(&plan).expect(0);
     for ((name, party), joining) in parties.iter().zip(joining) {
         let told = joining.wait(LIMIT).expect(0);
@@ -223,7 +223,7 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
         let own = if name == "counter" { vec!["--address", address.as_str()] } else { Vec::new() };
         party.start(&[&["join", line, "--transport", "tcp"][..], &own].concat())
     };
-    let plan = ["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000"];
+    let plan = ["plan", "new", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000"];
     for (at, (name, party)) in parties.iter_mut().enumerate() {
         let joining = join(party, name, &lines[at].1);
         let heard = format!("{name}={}", digits(&joining));

@@ -19,8 +19,9 @@ use serde_json::Value;
 use veilsum_testkit::program::{Ended, Parties, Running, start};
 
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
-const COMMON: [&str; 5] = ["--init=uniform", "--epsilon=0", "--max-rounds=100", "--slots=64", "--seed=9"];
-const JUDGED: [&str; 2] = ["--judge", "intermediary"];
+const COMMON: [&str; 5] =
+    ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=100", "--set=slots=64", "--seed=9"];
+const JUDGED: [&str; 2] = ["--set", "judge=intermediary"];
 const LIMITS: [&str; 8] = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "20", "--loss-wait", "40"];
 /// Longer than any wait that is set above, in a row.
 const LIMIT: Duration = Duration::from_secs(150);

@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 const QUICK: [&str; 6] = ["--phase-timeout", "10", "--grace", "1", "--join-timeout", "60"];
 const ORDINARY: [usize; 3] = [1_500, 1_400, 1_600];
 /// What a plan with noise says here.
-const NOISE: [&str; 4] = ["--rho=0.4", "--expected-rows=4500", "--max-rounds=6", "--max-rows=1048576"];
+const NOISE: [&str; 4] = ["--rho=0.4", "--expected-rows=4500", "--set=max_rounds=6", "--set=max_rows=1048576"];
 
 /// A federation whose sites have no policy but the default.
 struct Strict(Parties);
@@ -224,7 +224,7 @@ fn tampered(p: &Strict) {
 /// is said so.
 #[test]
 fn pol_9_exact_totals_leave_by_agreement() {
-    let p = Strict::new(&ORDINARY, &["--epsilon=0", "--max-rounds=8"]);
+    let p = Strict::new(&ORDINARY, &["--set=epsilon=0", "--set=max_rounds=8"]);
     assert!(p.check(1, &[]).expect(7).stderr.contains("[POL-9]"));
     let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
     let (roster, plan) = (p.path("roster.toml"), p.path("plan.toml"));
@@ -240,7 +240,7 @@ fn pol_9_exact_totals_leave_by_agreement() {
     );
     assert!(p.check(1, &[]).expect(7).stderr.contains("[POL-9]"));
     let shown: Value = serde_json::from_str(
-        &veilsum(&["plan", "show", "--roster", &roster, "--plan", &plan, "--json"]).expect(0).stdout,
+        &veilsum(&["plan", "check", "--roster", &roster, "--plan", &plan, "--json"]).expect(0).stdout,
     )
     .expect("JSON");
     agree(shown["fingerprint"].as_str().expect("a fingerprint")).expect(0);
@@ -255,7 +255,7 @@ fn pol_9_exact_totals_leave_by_agreement() {
     assert_eq!((&budget["exact"], &budget["nano_rho"]), (&true.into(), &0.into()));
     assert!(budget["says"].as_str().is_some_and(|says| says.contains("no bound holds")), "{budget}");
     // What is in nobody's reach is refused before anybody is asked.
-    for absurd in [&["--m=1.05"][..], &["--min-total-rows=59"], &["--method=pcm", "--distance=0.01"]] {
+    for absurd in [&["--set=m=1.05"][..], &["--set=min_total_rows=59"], &["--method=pcm", "--set=distance=0.01"]] {
         p.0.plan("roster.toml", "plan.toml", absurd);
         let told = agree("0123456789abcdef0123456789abcdef").expect(7);
         assert!(told.stderr.contains("[POL-9]"), "{absurd:?}: {}", told.stderr);
@@ -432,7 +432,7 @@ fn led_6_a_journal_that_was_taken_away_takes_nothing_from_the_account() {
 /// that the policies ask for has declared one, and what was given away before still counts.
 #[test]
 fn rows_that_change_are_declared_by_enough_sites_at_once() {
-    let plan = ["--rho=0.3", "--expected-rows=4500", "--max-rounds=6", "--max-rows=1048576"];
+    let plan = ["--rho=0.3", "--expected-rows=4500", "--set=max_rounds=6", "--set=max_rows=1048576"];
     let p = Strict::new(&ORDINARY, &plan);
     p.run().0.expect(0);
     let before = p.budget(1)["nano_rho"].as_u64().expect("a number");
@@ -502,7 +502,7 @@ fn machine(p: &Strict, i: usize) -> Vec<(PathBuf, Vec<u8>)> {
 /// Once its newest state is back, all go on.
 #[test]
 fn led_11_the_others_name_a_machine_that_was_set_back() {
-    let noise = ["--rho=0.2", "--expected-rows=4500", "--max-rounds=6", "--max-rows=1048576"];
+    let noise = ["--rho=0.2", "--expected-rows=4500", "--set=max_rounds=6", "--set=max_rows=1048576"];
     let p = Strict::new(&ORDINARY, &noise);
     let plan = |seed: &str| p.0.plan("roster.toml", "plan.toml", &[&noise[..], &[seed]].concat());
     let left = |i, what: &str| -> usize {

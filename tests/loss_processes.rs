@@ -12,7 +12,7 @@ use veilsum_testkit::program::{Parties, Running, start, veilsum};
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 const LIMIT: Duration = Duration::from_secs(150);
 /// Many rounds, so that there is time to kill somebody.
-const LONG: [&str; 5] = ["--init=uniform", "--epsilon=0", "--max-rounds=300", "--slots=64", "--seed=9"];
+const LONG: [&str; 5] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=300", "--set=slots=64", "--seed=9"];
 const STOP: [&str; 8] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--on-loss", "stop"];
 const WAIT: [&str; 8] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--loss-wait", "100"];
 

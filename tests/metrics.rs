@@ -1,4 +1,4 @@
-//! `--metric`: a run on the command line, and rows that are assigned by the same distances.
+//! Distances of Mahalanobis and of the cosine: a run on the command line, and rows that are assigned by the same distances.
 
 use veilsum_cluster::random::Stream;
 use veilsum_testkit::program::{Folder, veilsum};
@@ -23,10 +23,10 @@ fn demo(out: &Folder, data: &str, more: &[&str]) -> veilsum_testkit::program::En
 
 #[test]
 fn rows_are_assigned_by_the_metric_of_their_model() {
-    for metric in ["mahalanobis", "cosine"] {
+    for metric in ["standardise=whiten", "scale=direction"] {
         let out = Folder::fresh();
         let data = out.write("rows.csv", &table());
-        let args = ["--sites", "5", "--metric", metric, "--method", "kmeans", "--k", "2"];
+        let args = ["--sites", "5", "--set", metric, "--method", "kmeans", "--k", "2"];
         demo(&out, &data, &args).expect(0);
         let result = out.json("out/result.json");
         assert!(result["pooled"]["max_abs_diff"].as_f64().unwrap() < 1e-9, "{metric}");
@@ -38,7 +38,7 @@ fn rows_are_assigned_by_the_metric_of_their_model() {
         text.lines().skip(1).for_each(|line| counted[line.rsplit(',').next().unwrap().parse::<usize>().unwrap()] += 1);
         assert_eq!(sizes, counted, "{metric}");
         sizes.sort_unstable();
-        if metric == "mahalanobis" {
+        if metric == "standardise=whiten" {
             assert_eq!(sizes, [80, 160], "whitened, the clusters are apart");
             let centres: Vec<Vec<f64>> = serde_json::from_value::<Vec<Vec<f64>>>(result["centres"].clone()).unwrap();
             assert!(centres.iter().all(|c| (3.0..7.0).contains(&c[0]) && (0.3..0.7).contains(&c[1])), "{centres:?}");
@@ -59,11 +59,10 @@ fn what_a_metric_does_not_go_with_is_refused() {
         let ended = demo(&out, &data, &[&["--k", "2", "--sites", "5"], more].concat()).expect(2);
         assert!(ended.stderr.contains(said), "{said:?} is not in {}", ended.stderr);
     };
-    says(&["--metric", "mahalanobis", "--method", "gmm"], "is for fcm and kmeans");
-    says(&["--metric", "cosine", "--method", "fkm"], "is for fcm and kmeans");
-    says(&["--metric", "mahalanobis", "--standardise", "robust"], "leave --standardise out");
-    says(&["--metric", "cosine", "--standardise", "standard"], "nothing is standardised");
+    says(&["--set", "standardise=whiten", "--method", "gmm"], "is for fcm and kmeans");
+    says(&["--set", "scale=direction", "--method", "fkm"], "is for fcm and kmeans");
+    says(&["--set", "scale=direction", "--set", "standardise=standard"], "nothing is standardised");
     let zeros = out.write("zeros.csv", "x,y\n1,0.5\n0,0\n2,0.5\n3,0.25\n");
-    let ended = demo(&out, &zeros, &["--k", "1", "--metric", "cosine", "--sites", "4"]).expect(3);
+    let ended = demo(&out, &zeros, &["--k", "1", "--set", "scale=direction", "--sites", "4"]).expect(3);
     assert!(ended.stderr.contains("nothing but zeros") && !ended.stderr.contains("0.5"), "{}", ended.stderr);
 }

@@ -39,24 +39,26 @@ fn weighted_indicators_come_to_what_numpy_comes_to() {
         let (weight, epsilon) = (case["weight"].to_string(), case["epsilon"].to_string());
         let method = case["method"].as_str().unwrap();
         let args = [
-            "--category",
+            "--column",
+            "age",
+            "income",
             "smoker=never,former,current",
-            "--category-weight",
-            &weight,
+            "--set",
+            &format!("category_weight={weight}"),
             "--method",
             method,
-            "--epsilon",
-            &epsilon,
+            "--set",
+            &format!("epsilon={epsilon}"),
             "--k",
             "3",
-            "--start",
-            &start,
-            "--max-rounds",
-            "200",
+            "--set",
+            &format!("init={start}"),
+            "--set",
+            "max_rounds=200",
         ]; // one option a pair
         let exact = match method {
             "kmeans" => [].as_slice(),
-            _ => &["--indices", "scalars"],
+            _ => &["--set", "indices=scalars"],
         };
         let ended = demo(&out, &data, &[&args[..], exact].concat()).expect(0);
         let result = out.json("out/result.json");
@@ -97,7 +99,16 @@ fn standardisation_leaves_categories_alone() {
     let (out, fixture) = (Folder::fresh(), fixture());
     let data = out.write("mixed.csv", &table(&fixture));
     for how in ["standard", "robust"] {
-        let args = ["--category", "smoker=never,former,current", "--standardise", how, "--k", "3"];
+        let args = [
+            "--column",
+            "age",
+            "income",
+            "smoker=never,former,current",
+            "--set",
+            &format!("standardise={how}"),
+            "--k",
+            "3",
+        ];
         demo(&out, &data, &args).expect(0);
         let result = out.json("out/result.json");
         assert!(number(&result["pooled"]["max_abs_diff"]) <= 1e-9, "{how}");
@@ -113,7 +124,18 @@ fn standardisation_leaves_categories_alone() {
 fn assign_reads_categories() {
     let (out, fixture) = (Folder::fresh(), fixture());
     let data = out.write("mixed.csv", &table(&fixture));
-    let args = ["--category", "smoker=never,former,current", "--category-weight", "3", "--k", "3", "--init", "totals"];
+    let args = [
+        "--column",
+        "age",
+        "income",
+        "smoker=never,former,current",
+        "--set",
+        "category_weight=3",
+        "--k",
+        "3",
+        "--set",
+        "init=totals",
+    ];
     demo(&out, &data, &args).expect(0);
     let model = out.path("out/model.json");
     let own = out.write("own.csv", "smoker,age,income\nnever,40,3\nformer,40,3\ncurrent,40,3\n");
@@ -138,15 +160,15 @@ fn what_is_wrong_with_categories_is_said() {
     };
     says(
         3,
-        &["--category", "smoker=never,former"],
+        &["--column", "age", "income", "smoker=never,former"],
         &["column \"smoker\"", "none of the column's categories", "\"former\""],
     );
-    let smoker = ["--category", "smoker=never,former,current"];
+    let smoker = ["--column", "age", "income", "smoker=never,former,current"];
     let with = |more: &[&'static str]| [&smoker[..], more].concat();
-    says(2, &with(&["--category-weight", "0"]), &["above 0"]);
-    says(2, &with(&["--category-weight", "age=1"]), &["no such column of categories"]);
-    says(2, &with(&["--winsorise", "smoker=0:0.9"]), &["no such column of numbers"]);
-    says(2, &with(&["--label", "smoker"]), &["--category", "holds the labels"]);
+    says(2, &with(&["--set", "category_weight=0"]), &["weight"]);
+    says(2, &with(&["--set", "category_weights.age=1"]), &["age: ", "no such column of its kind"]);
+    says(2, &with(&["--set", "winsorise.smoker=[0,0.9]"]), &["smoker: ", "no such column of its kind"]);
+    says(2, &with(&["--label", "smoker", "--split", "seen:1"]), &["--column smoker", "holds the labels"]);
     says(2, &with(&["--method", "gmm"]), &["is for numbers"]);
-    says(2, &["--category", "smoker=never,never"], &["category 2", "stands twice"]);
+    says(2, &["--column", "age", "smoker=never,never"], &["category 2", "stands twice"]);
 }

@@ -20,7 +20,7 @@ const SITES: [&str; 3] = ["site-1", "site-2", "site-3"];
 const NAMES: [&str; 6] = ["lead", "counter", "site-1", "site-2", "site-3", "proxy"];
 const PORTS: [u16; 2] = [4433, 4434];
 const ROUNDS: u64 = 40;
-const PLAN: [&str; 4] = ["--init=uniform", "--epsilon=0", "--slots=64", "--seed=9"];
+const PLAN: [&str; 4] = ["--set=init=uniform", "--set=epsilon=0", "--set=slots=64", "--seed=9"];
 /// Longer than any cut.
 const PATIENT: [&str; 6] = ["--phase-timeout", "90", "--grace", "90", "--join-timeout", "90"];
 const LIMIT: Duration = Duration::from_secs(180);
@@ -50,7 +50,7 @@ fn calm() -> &'static Value {
 
 /// The same with so many rounds at most.
 fn here(rounds: u64) -> Value {
-    let p = Parties::new(&SIZES, &[&PLAN[..], &[&format!("--max-rounds={rounds}")]].concat());
+    let p = Parties::new(&SIZES, &[&PLAN[..], &[&format!("--set=max_rounds={rounds}")]].concat());
     let parties = [start(&p.server(&[])), start(&p.intermediary(&[]))];
     let sites: Vec<Running> = (1..=SIZES.len()).map(|i| start(&p.client(i, &[]))).collect();
     parties.into_iter().chain(sites).for_each(|party| drop(party.wait(LIMIT).expect(0)));
@@ -75,7 +75,7 @@ impl Run {
             [&hosts[0], &hosts[1]],
             PORTS,
             &SIZES,
-            &[&PLAN[..], &[&format!("--max-rounds={ROUNDS}")]].concat(),
+            &[&PLAN[..], &[&format!("--set=max_rounds={ROUNDS}")]].concat(),
         );
         Run { network, p, patience: PATIENT.to_vec(), all: vec!["-vv"] }
     }
@@ -334,7 +334,7 @@ fn joining_through_a_proxy() {
         joining.push(joins);
     }
     done("lead", &approve.iter().map(String::as_str).collect::<Vec<_>>());
-    done("lead", &["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000"]);
+    done("lead", &["plan", "new", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000"]);
     for (who, joins) in NAMES[1..].iter().zip(joining) {
         assert!(joins.wait(LIMIT).expect(0).stdout.contains(&format!("{who} has joined")));
     }

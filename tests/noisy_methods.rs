@@ -68,14 +68,16 @@ fn noi_7_a_mixture_and_fuzzy_covariances_run_with_noise() {
 
 #[test]
 fn noi_7_prepared_columns_run_with_noise() {
-    for more in [&["--standardise", "standard"][..], &["--standardise", "robust"], &["--metric", "mahalanobis"]] {
+    for more in
+        [&["--set", "standardise=standard"][..], &["--set", "standardise=robust"], &["--set", "standardise=whiten"]]
+    {
         near(&demo(&[&["--method", "fcm", "--rho", "20"], more].concat()), 0.1);
     }
 }
 
 #[test]
 fn noi_7_all_indices_run_with_noise() {
-    let result = demo(&["--method", "fcm", "--rho", "20", "--indices", "all"]);
+    let result = demo(&["--method", "fcm", "--rho", "20", "--set", "indices=all"]);
     for index in ["davies_bouldin", "calinski_harabasz", "silhouette_squared"] {
         assert!(result["indices"][index].as_f64().is_some(), "{index}: {}", result["indices"]);
     }

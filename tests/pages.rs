@@ -10,7 +10,7 @@ const NASTY: &str = "<script>alert(\"x\")</script>";
 
 /// A federation in which a column is called by a piece of HTML.
 fn federation() -> (Parties, Vec<String>) {
-    let p = Parties::new(&[40, 55, 61], &["--epsilon=0.005", "--max-rounds=12"]);
+    let p = Parties::new(&[40, 55, 61], &["--set=epsilon=0.005", "--set=max_rounds=12"]);
     let at = |file: &str| p.folder.path(file);
     let rows = fs::read_to_string(p.folder.0.join("site-1.csv")).expect("rows");
     let header = format!("\"{}\",y,note", NASTY.replace('"', "\"\""));
@@ -23,7 +23,7 @@ fn federation() -> (Parties, Vec<String>) {
     let [roster, key, plan] = ["roster.toml", "lead.key", "plan.toml"].map(at);
     let make = [
         "plan",
-        "make",
+        "new",
         "--roster",
         &roster,
         "--key",
@@ -32,8 +32,8 @@ fn federation() -> (Parties, Vec<String>) {
         &plan,
         "--k",
         "3",
-        "--max-rows",
-        "2000",
+        "--set",
+        "max_rows=2000",
         "--exact",
     ];
     veilsum(&make).expect(0);

@@ -7,7 +7,8 @@ use veilsum_testkit::program::{Parties, Running, fingerprint_of, free_port, star
 pub(crate) const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 /// Many rounds, so that there is time to kill somebody.
-pub(crate) const LONG: [&str; 5] = ["--init=uniform", "--epsilon=0", "--max-rounds=300", "--slots=64", "--seed=9"];
+pub(crate) const LONG: [&str; 5] =
+    ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=300", "--set=slots=64", "--seed=9"];
 /// A silent site is given up soon, and one that comes back has time for it.
 pub(crate) const QUICK: [&str; 8] =
     ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--on-loss", "stop"];
@@ -33,7 +34,7 @@ pub(crate) fn strings(value: &serde_json::Value) -> Vec<&str> {
 
 #[test]
 fn a_run_from_keys_to_memberships() {
-    let p = Parties::new(&SIZES, &["--epsilon=0.005"]);
+    let p = Parties::new(&SIZES, &["--set=epsilon=0.005"]);
     let (roster, plan) = (p.folder.path("roster.toml"), p.folder.path("plan.toml"));
     veilsum(&["verify", &roster]).expect(0);
     veilsum(&["plan", "check", "--roster", &roster, "--plan", &plan]).expect(0);
@@ -126,7 +127,7 @@ fn a_run_from_keys_to_memberships() {
 #[test]
 fn a_killed_site_is_missed_and_the_run_goes_on() {
     // Where every site is a block by itself.
-    let p = Parties::new(&SIZES, &[&LONG[..], &["--block-size=1"]].concat());
+    let p = Parties::new(&SIZES, &[&LONG[..], &["--set=block_size=1"]].concat());
     let (server, intermediary, mut clients) = start_all(&p, &QUICK, 1..=5);
     answered(&clients[2], 20);
     clients.remove(2).kill();
@@ -146,7 +147,7 @@ fn a_killed_site_is_missed_and_the_run_goes_on() {
 /// A site that its supervisor stops hangs up, so that nobody waits until its silence tells.
 #[test]
 fn a_site_that_is_told_to_stop_is_missed_at_once() {
-    let p = Parties::new(&SIZES, &[&LONG[..], &["--block-size=1"]].concat());
+    let p = Parties::new(&SIZES, &[&LONG[..], &["--set=block_size=1"]].concat());
     // Its silence would be noticed after a minute, and its absence may last a second.
     let patience = ["--phase-timeout", "60", "--grace", "1", "--on-loss", "stop"];
     let (server, intermediary, mut clients) = start_all(&p, &patience, 1..=5);
@@ -189,7 +190,7 @@ fn a_site_that_is_interrupted_again_and_again_hangs_up_and_comes_back() {
 /// Sites behind a firewall that drops UDP, and an intermediary that is not: one port serves both, and the numbers are the same.
 #[test]
 fn sites_that_reach_nobody_over_udp() {
-    let p = Parties::new(&SIZES, &["--epsilon=0.005"]);
+    let p = Parties::new(&SIZES, &["--set=epsilon=0.005"]);
     let mut results = Vec::new();
     for way in ["quic", "tcp"] {
         let (server, intermediary) = (start(&p.server(&QUICK)), start(&p.intermediary(&QUICK)));
@@ -215,7 +216,7 @@ fn sites_that_reach_nobody_over_udp() {
 /// The same plan over the same sites again gives what it gave, and the journals allow it.
 #[test]
 fn a_plan_that_is_run_twice() {
-    let p = Parties::new(&SIZES, &["--epsilon=0.005"]);
+    let p = Parties::new(&SIZES, &["--set=epsilon=0.005"]);
     let mut results = Vec::new();
     for _ in 0..2 {
         let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
@@ -301,14 +302,14 @@ fn an_intermediary_that_is_interrupted_says_so() {
 /// Parties that do not belong are told so and end, and the run of the others is not touched.
 #[test]
 fn who_does_not_belong_is_refused() {
-    let p = Parties::new(&SIZES, &["--epsilon=0.005"]);
+    let p = Parties::new(&SIZES, &["--set=epsilon=0.005"]);
     p.keygen("stranger", None);
     p.keygen("site-6", None);
-    p.plan("roster.toml", "other-plan.toml", &["--epsilon=0.01"]);
+    p.plan("roster.toml", "other-plan.toml", &["--set=epsilon=0.01"]);
     p.roster("other-roster.toml", &["site-2", "site-1", "site-3", "site-4", "site-5"]);
-    p.plan("other-roster.toml", "plan-of-other-roster.toml", &["--epsilon=0.005"]);
+    p.plan("other-roster.toml", "plan-of-other-roster.toml", &["--set=epsilon=0.005"]);
     p.roster("larger-roster.toml", &["site-1", "site-2", "site-3", "site-4", "site-5", "site-6"]);
-    p.plan("larger-roster.toml", "plan-of-larger-roster.toml", &["--epsilon=0.005"]);
+    p.plan("larger-roster.toml", "plan-of-larger-roster.toml", &["--set=epsilon=0.005"]);
     let path = |name: &str| p.folder.path(name);
     let (server, intermediary, mut clients) = start_all(&p, &QUICK, 1..=4);
 
@@ -349,7 +350,7 @@ fn who_does_not_belong_is_refused() {
 
 #[test]
 fn one_identity_in_two_processes() {
-    let p = Parties::new(&SIZES, &["--epsilon=0.005"]);
+    let p = Parties::new(&SIZES, &["--set=epsilon=0.005"]);
     // Nobody listens yet; the first client holds the journals and knocks.
     let first = start(&p.client(1, &["-vv"]));
     first.until("knock", LIMIT, |log| log.contains("not yet"));
@@ -401,8 +402,8 @@ fn of_two_processes_with_one_key_the_first_goes_on() {
 /// each says whom it waits for.
 #[test]
 fn any_order_of_starting() {
-    let p = Parties::new(&SIZES, &["--epsilon=0.005"]);
-    p.plan("roster.toml", "other-plan.toml", &["--epsilon=0.01"]);
+    let p = Parties::new(&SIZES, &["--set=epsilon=0.005"]);
+    p.plan("roster.toml", "other-plan.toml", &["--set=epsilon=0.01"]);
     let mut clients: Vec<Running> = (1..=4).map(|i| start(&p.client(i, &[]))).collect();
     let at = |port: u16| format!("at 127.0.0.1:{port}");
     let (lead, counter) = (at(p.ports[0]), at(p.ports[1]));
@@ -430,7 +431,7 @@ fn any_order_of_starting() {
 /// A site that never came is missing, and did not leave: it sent nothing that could be computed from totals.
 #[test]
 fn a_site_that_never_came_did_not_leave() {
-    let p = Parties::new(&SIZES, &["--epsilon=0.005", "--block-size=1"]);
+    let p = Parties::new(&SIZES, &["--set=epsilon=0.005", "--set=block_size=1"]);
     let waits = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "8", "--on-loss", "stop"];
     let (server, intermediary, clients) = start_all(&p, &waits, 1..=4);
     let told = server.wait(LIMIT).expect(0);

@@ -159,7 +159,7 @@ fn of_files(p: &Parties) -> Secrets {
 
 #[test]
 fn processes_at_their_most_talkative() {
-    let p = Parties::new(&SIZES, &["--epsilon=0", "--max-rounds=40", "--slots=16", "--init=uniform"]);
+    let p = Parties::new(&SIZES, &["--set=epsilon=0", "--set=max_rounds=40", "--set=slots=16", "--set=init=uniform"]);
     let secrets = of_files(&p);
     let quick = ["-vv", "--phase-timeout", "6", "--grace", "1", "--on-loss", "stop"];
     let names = ["lead", "counter", "site-1"];

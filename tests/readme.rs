@@ -169,7 +169,7 @@ impl Walk {
         }
         if !self.has("plan.toml") {
             self.here(
-                "plan make --key hub.key --k 3 --rho 0.25 --expected-rows 12000 --max-rows 1048576 --column age=0:120 --column bmi=10:80",
+                "plan new --key hub.key --k 3 --rho 0.25 --expected-rows 12000 --set max_rows=1048576 --column age=0:120 --column bmi=10:80",
             );
         }
     }

@@ -9,7 +9,7 @@ use veilsum_testkit::program::{Ended, Parties, Running, fingerprint_of, start, v
 const SIZES: [usize; 3] = [40, 55, 61];
 const LIMIT: Duration = Duration::from_secs(120);
 const QUICK: [&str; 6] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60"];
-const PLAN: [&str; 2] = ["--epsilon=0.005", "--max-rounds=12"];
+const PLAN: [&str; 2] = ["--set=epsilon=0.005", "--set=max_rounds=12"];
 
 /// What somebody types who calls nobody.
 fn without_fingerprint(mut args: Vec<String>) -> Vec<String> {

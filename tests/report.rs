@@ -54,7 +54,7 @@ fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
     veilsum(&["report", &folder.path("out")]).expect(0);
     assert!(!read(folder.path("out/report.html")).contains("becomes readable is a total over"));
     // Nobody is said to have kept silent who was not asked.
-    demo(&folder, &["--k", "2", "--judge", "intermediary"]);
+    demo(&folder, &["--k", "2", "--set", "judge=intermediary"]);
     let page = read(folder.path("out/report.html"));
     assert!(page.contains("Sites were not asked to sign") && !page.contains(">no<"), "{page}");
     demo(&folder, &["--k", "2..4"]);

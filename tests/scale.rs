@@ -27,7 +27,7 @@ use veilsum_testkit::program::{Parties, start};
 
 /// Rows of each site.
 const ROWS: usize = 20;
-const PLAN: [&str; 5] = ["--init=uniform", "--epsilon=0", "--max-rounds=4", "--slots=8", "--seed=9"];
+const PLAN: [&str; 5] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=4", "--set=slots=8", "--seed=9"];
 
 /// What a process took so far: its largest memory in MB, and seconds of the processor.
 fn taken(process: &str) -> Option<(u64, f64)> {

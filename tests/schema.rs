@@ -85,13 +85,13 @@ fn a_proposal_takes_nothing_from_rows_and_is_refused_until_it_is_filled_in() {
 /// [SCH-1]: the columns, ranges and units are said once; a plan has them from there, and every party holds a plan to it.
 #[test]
 fn a_plan_takes_its_columns_from_the_schema_and_is_held_to_it() {
-    let p = Parties::new(&[40, 55, 61], &["--epsilon=0.005", "--max-rounds=12"]);
+    let p = Parties::new(&[40, 55, 61], &["--set=epsilon=0.005", "--set=max_rounds=12"]);
     let at = |file: &str| p.folder.path(file);
     let [roster, key, out, data] = ["roster.toml", "lead.key", "made.toml", "site-1.csv"].map(at);
     let make = |more: &[&str]| {
         let usual = [
             "plan",
-            "make",
+            "new",
             "--roster",
             &roster,
             "--key",
@@ -100,8 +100,8 @@ fn a_plan_takes_its_columns_from_the_schema_and_is_held_to_it() {
             &out,
             "--k",
             "3",
-            "--max-rows",
-            "2000",
+            "--set",
+            "max_rows=2000",
             "--exact",
         ];
         veilsum(&[&usual, more].concat())
@@ -109,15 +109,15 @@ fn a_plan_takes_its_columns_from_the_schema_and_is_held_to_it() {
     says(make(&[]), 2, &["no column is named", "--schema"]);
     p.folder.write("schema.toml", SCHEMA);
     make(&[]).expect(0);
-    let show = json(&veilsum(&["plan", "show", "--roster", &roster, "--plan", &out, "--json"]).expect(0));
+    let show = json(&veilsum(&["plan", "check", "--roster", &roster, "--plan", &out, "--json"]).expect(0));
     assert_eq!(show["work"]["columns"][1], serde_json::json!({ "name": "y", "lower": 0.0, "upper": 1.0 }), "{show:#}");
     make(&["--column", "y"]).expect(0);
-    let show = json(&veilsum(&["plan", "show", "--roster", &roster, "--plan", &out, "--json"]).expect(0));
+    let show = json(&veilsum(&["plan", "check", "--roster", &roster, "--plan", &out, "--json"]).expect(0));
     assert_eq!(show["work"]["columns"].as_array().map(Vec::len), Some(1), "{show:#}");
     says(make(&["--column", "z"]), 2, &["--column z", "no schema has such a column"]);
     says(make(&["--column", "x=0:2"]), 2, &["range 0 to 2, and in the schema it is 0 to 1"]);
     says(make(&["--column", "note=0:1"]), 2, &["keeps at the sites as label"]);
-    says(make(&["--category", "x=a,b"]), 2, &["categories, and in the schema numbers"]);
+    says(make(&["--column", "x=a,b"]), 2, &["categories, and in the schema numbers"]);
 
     // The plan that was there before keeps to it.
     let [plan, site] = ["plan.toml", "site-1.key"].map(at);
@@ -140,7 +140,7 @@ fn a_plan_takes_its_columns_from_the_schema_and_is_held_to_it() {
     says(
         veilsum(&[&["check", "--offline"], &of_site[..]].concat()),
         3,
-        &["\"x\" has the range 0 to 1, and in the schema it is 0 to 2", "plan make --schema"],
+        &["\"x\" has the range 0 to 1, and in the schema it is 0 to 2", "plan new --schema"],
     );
     let [schema, plan_check, _] = found();
     assert_eq!((schema["outcome"].as_str(), plan_check["outcome"].as_str()), (Some("pass"), Some("fail")));
@@ -152,7 +152,7 @@ fn a_plan_takes_its_columns_from_the_schema_and_is_held_to_it() {
 /// [SCH-2]: a site whose file has other names and words takes part like the others.
 #[test]
 fn a_run_with_a_site_that_uses_its_own_words() {
-    let p = Parties::new(&[40, 55, 61], &["--epsilon=0.005", "--max-rounds=12"]);
+    let p = Parties::new(&[40, 55, 61], &["--set=epsilon=0.005", "--set=max_rounds=12"]);
     let own = fs::read_to_string(p.folder.0.join("site-1.csv")).expect("rows");
     p.folder.write("site-1.csv", &own.replacen("x,y,note", "breadth,y,note", 1));
     let lead = start(&p.server(&[]));
@@ -232,7 +232,7 @@ fn a_schema_is_handed_to_whoever_joins_and_its_rows_are_held_to_it() {
         joining.until("a schema", LIMIT, |log| log.contains("the schema of 2 columns is here"));
     }
     // Nobody types a column.
-    in_hub(&["plan", "make", "--k", "3", "--max-rows", "2000", "--exact"]).expect(0);
+    in_hub(&["plan", "new", "--k", "3", "--set", "max_rows=2000", "--exact"]).expect(0);
     for joining in joining {
         joining.wait(LIMIT).expect(0);
     }
@@ -240,7 +240,7 @@ fn a_schema_is_handed_to_whoever_joins_and_its_rows_are_held_to_it() {
     says(start_in(&site.0, &["join", lines[0], "--data", &data]).wait(LIMIT), 3, &["outside the schema's range"]);
     site.write("rows.csv", "breadth,y,note\n0.5,0.5,a\nnone,0.2,a\n");
     start_in(&site.0, &["join", lines[0], "--data", &data]).wait(LIMIT).expect(0);
-    let show = start_in(&site.0, &["plan", "show", "--json"]).wait(LIMIT).expect(0);
+    let show = start_in(&site.0, &["plan", "check", "--json"]).wait(LIMIT).expect(0);
     assert_eq!(json(&show)["work"]["columns"].as_array().map(Vec::len), Some(2));
     // A member's own schema is not exchanged behind its back: it answers no plan until its operator has done that.
     let roster = site.path("roster.toml");

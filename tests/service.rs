@@ -11,7 +11,7 @@ use crate::joining::{Founded, LIMIT, Organisation, SITES, between, digits, ended
 /// With noise: it needs no agreement, and leaves room for as many rows as a site may have.
 const PLAN: [&str; 10] = [
     "plan",
-    "make",
+    "new",
     "--k",
     "3",
     "--column",
@@ -19,7 +19,7 @@ const PLAN: [&str; 10] = [
     "y=0:1",
     "--rho=0.05",
     "--expected-rows=6000",
-    "--max-rows=1048576",
+    "--set=max_rows=1048576",
 ];
 
 /// A federation of running services.
@@ -199,13 +199,13 @@ fn no_plan_is_a_question_about_rows() {
     all.until("hospital-a: would");
     let said = |all: &mut Standing, more: &[&str]| {
         let before = all.serves().heard().matches("hospital-a: ").count();
-        let make = ["plan", "make", "--k", "3", "--rho=0.05", "--expected-rows=6000", "--min-total-rows=3"];
+        let make = ["plan", "new", "--k", "3", "--rho=0.05", "--expected-rows=6000", "--set=min_total_rows=3"];
         all.hub(&[&make[..], more].concat()).expect(0);
         all.serves().until("an answer", LIMIT, |log| log.matches("hospital-a: ").count() > before);
         let log = all.serves().heard();
         log.lines().rfind(|line| line.starts_with("hospital-a: ")).expect("an answer").to_owned()
     };
-    let (most, box_of) = ("--max-rows=1048576", ["--column", "x=0:1", "y=0:1"]);
+    let (most, box_of) = ("--set=max_rows=1048576", ["--column", "x=0:1", "y=0:1"]);
     let ask = |ranges: &[&str], most: &str, seed: usize| {
         let seed = format!("--seed={seed}");
         [ranges, &[most, &seed]].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
@@ -216,7 +216,7 @@ fn no_plan_is_a_question_about_rows() {
     for rows in [400, 3] {
         all.members[0].house.folder.write("rows.csv", &many_rows(0, rows));
         for (at, few) in [1, 2, 200, 399, 400, 401, 1_048_575].into_iter().enumerate() {
-            let told = tell(&mut all, ask(&box_of, &format!("--max-rows={few}"), 1_000 * rows as usize + at));
+            let told = tell(&mut all, ask(&box_of, &format!("--set=max_rows={few}"), 1_000 * rows as usize + at));
             assert!(told.contains("refuses: rule POL-4"), "{rows} rows, room for {few}: {told}");
         }
         // A value outside a range is moved to its edge, and changes no answer.
@@ -234,7 +234,7 @@ fn no_plan_is_a_question_about_rows() {
 #[test]
 fn a_run_goes_on_whoever_is_started_again() {
     let mut all = Standing::new(4000);
-    let long = ["--max-rounds=100", "--init=uniform", "--slots=64", "--dp-useless"];
+    let long = ["--set=max_rounds=100", "--set=init=uniform", "--set=slots=64", "--set=dp_useless=true"];
     all.hub(&[&PLAN[..], &long].concat()).expect(0);
     all.hub(&["plan", "propose", "--start"]).expect(0);
     all.until("keys exchanged");
@@ -272,7 +272,7 @@ fn a_run_goes_on_whoever_is_started_again() {
 fn a_run_is_ended_for_everybody_by_a_command() {
     let mut all = Standing::new(2000);
     all.hub(&["plan", "stop"]).expect(3);
-    let most = ["--min-total-rows=5000", "--max-rounds=100", "--init=uniform", "--dp-useless"];
+    let most = ["--set=min_total_rows=5000", "--set=max_rounds=100", "--set=init=uniform", "--set=dp_useless=true"];
     all.hub(&[&PLAN[..], &most].concat()).expect(0);
     all.hub(&["plan", "propose", "--start"]).expect(0);
     all.until("keys exchanged");
@@ -302,7 +302,7 @@ fn a_run_is_ended_for_everybody_by_a_command() {
     assert!(!counted.join("end").exists());
     // The next run is another one.
     all.members[2].start(&[]);
-    let next = ["--min-total-rows=5000", "--max-rounds=4", "--init=uniform", "--seed=2"];
+    let next = ["--set=min_total_rows=5000", "--set=max_rounds=4", "--set=init=uniform", "--seed=2"];
     all.hub(&[&PLAN[..], &next].concat()).expect(0);
     all.hub(&["plan", "propose", "--start"]).expect(0);
     all.until("run 2 has ended: 3 clusters");
@@ -367,7 +367,7 @@ fn a_year_of_monthly_plans() {
     for month in 1..=12 {
         // A plan is for one run: another month's has another seed.
         let seed = format!("--seed={month}");
-        let month_plan = ["--max-rounds=6", "--init=uniform", seed.as_str(), "--min-total-rows=5000"];
+        let month_plan = ["--set=max_rounds=6", "--set=init=uniform", seed.as_str(), "--set=min_total_rows=5000"];
         if month > 1 {
             all.new_rows(month, ROWS);
         }

@@ -22,7 +22,7 @@ fn losing(folder: &Folder, drop: &str) -> Vec<String> {
         format!("{},{}\n", (i * 37 % 101) as f64 / 400.0 + (i % 2) as f64 / 2.0, (i * 53 % 89) as f64 / 89.0)
     };
     let data = folder.write("seven.csv", &("x,y\n".to_owned() + &(0..420).map(row).collect::<String>()));
-    let rest = ["--sites", "7", "--k", "2", "--max-rounds", "6", "--drop", drop, "--data", &data];
+    let rest = ["--sites", "7", "--k", "2", "--set", "max_rounds=6", "--drop", drop, "--data", &data];
     rest.map(str::to_owned).to_vec()
 }
 
@@ -66,7 +66,7 @@ fn res_3_every_site_signs_what_it_recomputed() {
 #[test]
 fn res_6_who_did_not_sign_is_named() {
     let folder = Folder::fresh();
-    demo(&folder, "judged", &["--judge", "intermediary", "--max-rounds", "4"]).expect(0);
+    demo(&folder, "judged", &["--set", "judge=intermediary", "--set", "max_rounds=4"]).expect(0);
     let said = verified(&folder.path("judged/result.json"), &[]);
     assert_eq!(names(&said["not_countersigned"]), ["site-1", "site-2", "site-3"]);
     let told = veilsum(&["verify", &folder.path("judged/result.json")]).expect(0).stdout;
@@ -89,8 +89,8 @@ fn small_units(folder: &Folder) -> Vec<String> {
         format!("{},{}e-13,{}\n", (i * 37 % 101) as f64 / 101.0, (i * 53 % 89) as f64 / 89.0, ["a", "b"][i % 2])
     };
     let data = folder.write("small.csv", &("x,y,c\n".to_owned() + &(0..420).map(row).collect::<String>()));
-    let rest = ["--method", "describe", "--sites", "7", "--drop", "3@2", "--data", &data, "--columns", "x,y"];
-    rest.into_iter().chain(["--category", "c=a,b"]).map(str::to_owned).collect()
+    let rest = ["--method", "describe", "--sites", "7", "--drop", "3@2", "--data", &data, "--column", "x", "y"];
+    rest.into_iter().chain(["--column", "c=a,b"]).map(str::to_owned).collect()
 }
 
 /// What Python compares of a run, each of which its control must have changed.
@@ -116,26 +116,26 @@ fn res_8_a_bundle_is_recomputed_by_two_implementations() {
     let small: Vec<&str> = small.iter().map(String::as_str).collect();
     for (name, args) in [
         ("plain", &[][..]),
-        ("range", &["--k", "2..4", "--max-rounds", "12"]),
-        ("standard", &["--k", "3", "--standardise", "standard"]),
+        ("range", &["--k", "2..4", "--set", "max_rounds=12"]),
+        ("standard", &["--k", "3", "--set", "standardise=standard"]),
         ("lost", &losing),
-        ("kmeans", &["--method", "kmeans", "--k", "3", "--restarts", "2"]),
-        ("fkm", &["--method", "fkm", "--k", "3", "--max-rounds", "6"]),
-        ("ffcm-avg1", &["--method", "ffcm-avg1", "--k", "3", "--max-rounds", "4"]),
-        ("ffcm-avg2", &["--method", "ffcm-avg2", "--k", "3", "--max-rounds", "4"]),
-        ("gmm", &["--method", "gmm", "--k", "3", "--max-rounds", "6"]),
-        ("gmm-standard", &["--method", "gmm", "--k", "3", "--max-rounds", "6", "--standardise", "standard"]),
-        ("gk", &["--method", "gk", "--k", "3", "--max-rounds", "6"]),
-        ("gk-robust", &["--method", "gk", "--k", "3", "--max-rounds", "6", "--standardise", "robust"]),
-        ("pcm", &["--method", "pcm", "--k", "3", "--distance", "0.2", "--max-rounds", "6"]),
-        ("fcm-noise", &["--method", "fcm-noise", "--k", "3", "--distance", "0.2", "--max-rounds", "6"]),
+        ("kmeans", &["--method", "kmeans", "--k", "3", "--set", "restarts=2"]),
+        ("fkm", &["--method", "fkm", "--k", "3", "--set", "max_rounds=6"]),
+        ("ffcm-avg1", &["--method", "ffcm-avg1", "--k", "3", "--set", "max_rounds=4"]),
+        ("ffcm-avg2", &["--method", "ffcm-avg2", "--k", "3", "--set", "max_rounds=4"]),
+        ("gmm", &["--method", "gmm", "--k", "3", "--set", "max_rounds=6"]),
+        ("gmm-standard", &["--method", "gmm", "--k", "3", "--set", "max_rounds=6", "--set", "standardise=standard"]),
+        ("gk", &["--method", "gk", "--k", "3", "--set", "max_rounds=6"]),
+        ("gk-robust", &["--method", "gk", "--k", "3", "--set", "max_rounds=6", "--set", "standardise=robust"]),
+        ("pcm", &["--method", "pcm", "--k", "3", "--set", "distance=0.2", "--set", "max_rounds=6"]),
+        ("fcm-noise", &["--method", "fcm-noise", "--k", "3", "--set", "distance=0.2", "--set", "max_rounds=6"]),
         ("ffcf", &["--method", "ffcf", "--k", "3"]),
-        ("ffcf-standard", &["--method", "ffcf", "--k", "3", "--standardise", "standard"]),
+        ("ffcf-standard", &["--method", "ffcf", "--k", "3", "--set", "standardise=standard"]),
         ("describe", &["--method", "describe"]),
         ("describe-small", &small),
-        ("whitened", &["--k", "2", "--metric", "mahalanobis", "--max-rounds", "4"]),
-        ("cosine", &["--k", "2", "--metric", "cosine", "--max-rounds", "4"]),
-        ("noise", &["--k", "2", "--rho", "1.05", "--expected-rows", "3000"]),
+        ("whitened", &["--k", "2", "--set", "standardise=whiten", "--set", "max_rounds=4"]),
+        ("cosine", &["--k", "2", "--set", "scale=direction", "--set", "max_rounds=4"]),
+        ("noise", &["--k", "2", "--rho", "1.05"]),
         ("early", &["--k", "2", "--drop", "3@4", "--on-loss", "stop"]),
     ] {
         demo(&folder, name, args).expect(if name == "early" { 9 } else { 0 });
@@ -200,7 +200,7 @@ fn what_is_no_bundle_is_refused_in_words() {
 #[test]
 fn res_8_no_byte_of_the_openings_can_be_changed() {
     let folder = Folder::fresh();
-    demo(&folder, "out", &["--k", "2", "--max-rounds", "2", "--init", "uniform"]).expect(0);
+    demo(&folder, "out", &["--k", "2", "--set", "max_rounds=2", "--set", "init=uniform"]).expect(0);
     let path = |name: &str| folder.0.join("out").join(name);
     let gather = || {
         Bundle::gather(&path("result.json"), &path("model.json"), &path("roster.toml"), &path("plan.toml"))
@@ -235,7 +235,7 @@ fn res_8_no_byte_of_the_openings_can_be_changed() {
 fn openings_that_are_not_the_runs_accuse_nobody() {
     let folder = Folder::fresh();
     for (name, seed) in [("one", "1"), ("other", "2")] {
-        demo(&folder, name, &["--max-rounds", "3", "--seed", seed]).expect(0);
+        demo(&folder, name, &["--set", "max_rounds=3", "--seed", seed]).expect(0);
     }
     let (own, result) = (folder.path("one/openings.bin"), folder.path("one/result.json"));
     let exchanged = std::fs::read(folder.path("other/openings.bin")).unwrap();
@@ -256,7 +256,7 @@ fn openings_that_are_not_the_runs_accuse_nobody() {
 #[test]
 fn res_8_what_rests_on_the_sites_signatures_is_said_where_they_lack() {
     use veilsum_node::{documents, signed};
-    let p = Parties::new(&[40, 55, 61], &["--max-rounds=4"]);
+    let p = Parties::new(&[40, 55, 61], &["--set=max_rounds=4"]);
     let parties = [p.server(&[]), p.intermediary(&[]), p.client(1, &[]), p.client(2, &[]), p.client(3, &[])];
     for party in parties.map(|args| start(&args)) {
         party.wait(Duration::from_secs(120)).expect(0);
@@ -288,8 +288,8 @@ fn res_8_what_rests_on_the_sites_signatures_is_said_where_they_lack() {
 /// A run that will write over the result of another plan says so before it begins.
 #[test]
 fn a_result_of_another_plan_is_not_replaced_in_silence() {
-    let (folder, p) = (Folder::fresh(), Parties::new(&[40, 50, 60], &["--max-rounds=4"]));
-    demo(&folder, "out", &["--max-rounds", "3"]).expect(0);
+    let (folder, p) = (Folder::fresh(), Parties::new(&[40, 50, 60], &["--set=max_rounds=4"]));
+    demo(&folder, "out", &["--set", "max_rounds=3"]).expect(0);
     let heard = |out: &str| {
         let server = start(&p.server(&["--out", out]));
         server.until("the port", Duration::from_secs(60), |log| log.contains("waiting for"));
@@ -305,7 +305,7 @@ fn a_result_of_another_plan_is_not_replaced_in_silence() {
 #[test]
 fn a_full_disk_leaves_what_was_there() {
     let folder = Folder::fresh();
-    demo(&folder, "out", &["--k", "2", "--max-rounds", "2"]).expect(0);
+    demo(&folder, "out", &["--k", "2", "--set", "max_rounds=2"]).expect(0);
     let (result, out) = (folder.path("out/result.json"), folder.write("out.tar", "before"));
     let program = veilsum_testkit::program::binary();
     // A limit on the length of files gives the error that a full disk gives.
@@ -333,12 +333,12 @@ fn schemas_say_what_is_written() {
     assert_eq!(members, veilsum_node::signed::MEMBERS, "what a reader takes and what the schema says");
     for (name, code, args) in [
         ("plain", 0, &[][..]),
-        ("range", 0, &["--k", "2..3", "--restarts", "2", "--max-rounds", "4"]),
-        ("shapes", 0, &["--method", "gmm", "--k", "2", "--max-rounds", "4"]),
+        ("range", 0, &["--k", "2..3", "--set", "restarts=2", "--set", "max_rounds=4"]),
+        ("shapes", 0, &["--method", "gmm", "--k", "2", "--set", "max_rounds=4"]),
         ("describe", 0, &["--method", "describe"]),
-        ("noise", 0, &["--rho", "1.05", "--expected-rows", "3000", "--k", "2"]),
-        ("robust", 0, &["--k", "2", "--standardise", "robust", "--max-rounds", "4"]),
-        ("judged", 0, &["--k", "2", "--judge", "intermediary", "--max-rounds", "4"]),
+        ("noise", 0, &["--rho", "1.05", "--k", "2"]),
+        ("robust", 0, &["--k", "2", "--set", "standardise=robust", "--set", "max_rounds=4"]),
+        ("judged", 0, &["--k", "2", "--set", "judge=intermediary", "--set", "max_rounds=4"]),
         ("early", 9, &["--drop", "3@4", "--on-loss", "stop"]),
     ] {
         demo(&folder, name, args).expect(code);

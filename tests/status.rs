@@ -11,7 +11,7 @@ use serde_json::Value;
 use veilsum_testkit::program::{Parties, Running, binary, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
-const PLAN: [&str; 4] = ["--init=uniform", "--epsilon=0", "--max-rounds=100", "--slots=64"];
+const PLAN: [&str; 4] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=100", "--set=slots=64"];
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn args(p: &Parties, name: &str) -> Vec<String> {
@@ -129,7 +129,7 @@ fn it_is_read_on_twenty_columns() {
 /// A run does not depend on it: where the path is too long for a socket, a warning says so.
 #[test]
 fn a_path_that_is_too_long_costs_the_status_and_not_the_run() {
-    let p = Parties::new(&SIZES, &["--epsilon=0.005", "--max-rounds=12"]);
+    let p = Parties::new(&SIZES, &["--set=epsilon=0.005", "--set=max_rounds=12"]);
     let long = p.folder.path(&"x".repeat(110));
     let running: Vec<Running> = (1..=3).map(|i| start(&p.client(i, &[]))).collect();
     let counter = start(&p.intermediary(&[]));

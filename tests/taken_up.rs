@@ -43,7 +43,7 @@ fn a_coordinator_that_is_told_to_stop_takes_its_run_up() {
 /// room, the same commands bring the run to its end, and the coordinator puts no question twice.
 #[test]
 fn a_result_that_cannot_be_written_is_had_with_room() {
-    let p = Parties::new(&SIZES, &["--epsilon=0.005", "--max-rounds=8"]);
+    let p = Parties::new(&SIZES, &["--set=epsilon=0.005", "--set=max_rounds=8"]);
     // As good as a full disk: what the run has to put there has no room.
     let full = p.folder.path("out/openings.bin/full");
     std::fs::create_dir_all(&full).unwrap();

@@ -13,7 +13,7 @@ use serde_json::Value;
 use veilsum_testkit::program::{Parties, Running, free_port, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
-const PLAN: [&str; 4] = ["--init=uniform", "--epsilon=0", "--max-rounds=60", "--slots=64"];
+const PLAN: [&str; 4] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=60", "--set=slots=64"];
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn schema() -> Value {
@@ -198,7 +198,7 @@ fn every_party_shows_its_run() {
 #[test]
 fn a_full_disk_is_said_once_and_costs_no_run() {
     use std::os::unix::fs::PermissionsExt;
-    let p = Parties::new(&SIZES, &["--epsilon=0.005", "--max-rounds=12"]);
+    let p = Parties::new(&SIZES, &["--set=epsilon=0.005", "--set=max_rounds=12"]);
     let kept = p.folder.path("kept.jsonl");
     fs::write(&kept, "").expect("a file");
     fs::set_permissions(&kept, fs::Permissions::from_mode(0o644)).expect("a mode");

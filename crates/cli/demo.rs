@@ -3,41 +3,35 @@
 mod pooled;
 mod source;
 
-use std::{
-    fmt::Write,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use veilsum_proto::{plan::Terms, policy::rho_text, roster::Roster};
 
-use self::source::{Source, Wish};
+use self::source::{DEFAULT_START_SEED, Source, Wish};
 use crate::{
-    categories::CategoryArgs,
-    method::{MethodArgs, given_centres, heading, parse_clusters},
+    columns::Wanted,
+    method::{Choices, What, useful},
     party::{LOSS_WAIT, Loss, block_on},
+    settings::Settings,
+    terms::{self, roster_of_nobody},
     verb::Verb,
     watch::Watch,
 };
 use veilsum_node::{
-    agreed,
-    columns::names,
     cost::first_centres,
-    documents::{self, SitePolicy},
+    documents::{self, Federation, SitePolicy},
     error::{Code, Failure},
     files,
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
-    plan::{Clusters, Judge, PlanSpec, Scaling},
+    plan::{Categorical, Clusters, Judge, Labels, PlanSpec, Unit},
     question::SumBounds,
-    release::{self, Prepared},
-    report,
+    release, report,
     result::RunResult,
+    role::{progress::Watcher, server::OnLoss},
     signed,
     signing::Writer,
 };
-
-/// What to do about an option that is wrong.
-const SEE_HELP: &str = "correct the option; `veilsum demo --help-all` says what each one takes";
 
 /// Run a whole federation on this machine, on generated or given rows
 #[derive(Args, Debug, Clone)]
@@ -46,88 +40,140 @@ pub(crate) struct DemoArgs {
     ///
     /// Every column is clustered but a last one named `label` (or the one that --label names), which is neither used nor sent.
     /// Constant columns are left out with a note.
-    #[arg(long, value_name = "FILE.csv", help_heading = heading::ROWS)]
+    #[arg(long, value_name = "FILE.csv")]
     pub data: Option<PathBuf>,
-    /// Columns to use [default: all but the label]
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "data", help_heading = heading::ROWS)]
-    pub columns: Vec<String>,
-    /// Columns of categories of --data
-    #[command(flatten)]
-    pub categories: CategoryArgs,
     /// The column that holds a label [default: the last one, where its name is label]
     ///
-    /// It is used only to spread rows (--split dirichlet or seen) and for --release-labels.
-    #[arg(long, value_name = "COLUMN", requires = "data", hide_short_help = true, help_heading = heading::ROWS)]
+    /// It is used only to spread rows (--split dirichlet or seen).
+    #[arg(long, value_name = "COLUMN", requires = "data")]
     pub label: Option<String>,
     /// Sites to spread the rows of --data over [default: 20; the example has 3]
-    #[arg(long, value_name = "N", requires = "data", help_heading = heading::ROWS)]
+    #[arg(long, value_name = "N", requires = "data")]
     pub sites: Option<usize>,
     /// How rows are spread: iid, a column, dirichlet:ALPHA, observers:BETA or seen:N
     ///
     /// Of a column every value is a site. `observers:BETA` spreads rows by place. With `seen:N` every site sees N of the labels
     /// and lacks the others.
-    #[arg(long, value_name = "WAY", default_value = "iid", requires = "data", help_heading = heading::ROWS)]
+    #[arg(long, value_name = "WAY", default_value = "iid", requires = "data")]
     pub split: String,
-    /// Number of clusters, or a range as in 2..9 from which the run chooses [default: 5 for the example]
-    #[arg(long, value_name = "K|LOW..HIGH", value_parser = parse_clusters, help_heading = heading::METHOD)]
-    pub k: Option<Clusters>,
-    /// Scale every column to [0, 1] by its public box, or not at all
-    #[arg(long, value_name = "box|none", default_value = "box", value_parser = ["box", "none"], hide_short_help = true,
-        help_heading = heading::ROWS)]
-    pub scale: String,
-    /// Release counts by cluster and label, for the adjusted Rand index
-    ///
-    /// The labels are those of --label, or of the example.
-    #[arg(long, hide_short_help = true, help_heading = heading::ROWS)]
-    pub release_labels: bool,
-    /// Starting centres: K lines of d numbers in box units, no header
-    ///
-    /// [default: as --init says]
-    #[arg(long, value_name = "FILE.csv", hide_short_help = true, help_heading = heading::METHOD)]
-    pub start: Option<PathBuf>,
-    /// Seed of everything random but keys and noise
-    ///
-    /// Example rows, split and first centres. The noise of differential privacy is always fresh.
-    #[arg(long, value_name = "S", help_heading = heading::ROWS)]
-    pub seed: Option<u64>,
     /// A site leaves in a round; may be repeated
     ///
     /// It is gone as in a crash, once its masked input of that round has arrived.
-    #[arg(long, value_name = "SITE@ROUND", help_heading = heading::COHORT)]
+    #[arg(long, value_name = "SITE@ROUND")]
     pub drop: Vec<String>,
     /// Make all sites one block, and say what a loss does
     ///
     /// The parts of a block are released together. A run that loses a site of the block waits for it, or stops, and is then finished from what is out [default: every site is
     /// a block by itself, so that a run goes on without those that leave, and what they sent can be computed].
-    #[arg(long, value_name = "WHAT", value_enum, help_heading = heading::COHORT)]
+    #[arg(long, value_name = "WHAT", value_enum)]
     pub on_loss: Option<Loss>,
-    /// Seconds to wait for a site that is lost, with --on-loss wait
-    #[arg(long, value_name = "SECONDS", default_value_t = LOSS_WAIT, hide_short_help = true, help_heading = heading::COHORT)]
-    pub loss_wait: u64,
+    /// Run what this plan says, and its terms as far as they fit the sites, in place of the options below
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "k", "exact", "rho", "columns", "set"])]
+    pub plan: Option<PathBuf>,
     /// Folder for result.json and model.json
-    #[arg(long, value_name = "DIR", default_value = "veilsum-out", help_heading = heading::ROWS)]
+    #[arg(long, value_name = "DIR", default_value = "veilsum-out")]
     pub out: PathBuf,
     /// What a run consists of
     #[command(flatten)]
-    pub method: MethodArgs,
+    pub what: What,
 }
 
 impl DemoArgs {
-    /// Seed of first centres.
-    fn start_seed(&self) -> u64 {
-        self.seed.unwrap_or(source::DEFAULT_START_SEED)
+    /// The rows, and the federation that clusters them.
+    fn federation(&self) -> Result<(Source, Federation), Failure> {
+        if let Some(file) = &self.plan {
+            return self.under(documents::edited_plan(file)?);
+        }
+        let set = Settings::read(&self.what.set)?;
+        let categorical: Vec<_> = self.what.columns.iter().filter_map(|column| column.categorical(&set)).collect();
+        // Before any row is read with them.
+        let wrong = |why| Failure::new(Code::Usage, why, "correct --column, or the weight");
+        veilsum_node::columns::check(&[], &categorical).map_err(wrong)?;
+        let source = self.source(&self.what.columns, categorical)?;
+        no_labels(set.labels.as_ref())?;
+        // Here everybody's rows are known, so the plan can promise what is true.
+        let rows: Vec<u64> = source.rows();
+        let max_rows = set.max_rows.unwrap_or(rows.iter().copied().max().unwrap_or(1));
+        let all = rows.iter().sum();
+        let mut choices = Choices {
+            what: &self.what,
+            set,
+            columns: (source.columns.clone(), source.categorical.clone()),
+            expected_rows: all,
+            max_rows,
+            usual_seed: DEFAULT_START_SEED,
+            usual_k: self.data.is_none().then_some(Clusters::exactly(5)),
+        };
+        let sites = rows.len();
+        let (k, drawn) = (choices.clusters(&choices.seeding()?)?, choices.sampling().map(|of| of.count(sites)));
+        if u64::from(k.min) > all {
+            let what =
+                format!("K = {} clusters from {all} rows: there must be at least as many rows as clusters", k.min);
+            return Err(Failure::new(Code::Usage, what, "choose a smaller --k"));
+        }
+        let gone = self.drops(&source)?;
+        let stay = rows.iter().enumerate().filter(|(site, _)| !gone.iter().any(|(gone, _)| gone == site));
+        let exact = self.what.exact;
+        let set = &mut choices.set;
+        // Shares of noise are sized for the sites that every total covers.
+        set.min_sites.get_or_insert(if exact && drawn.is_none() { 3 } else { sites as u16 });
+        // A count with noise may fall below any number of rows.
+        let least = if exact { stay.map(|(_, rows)| rows).sum() } else { 0 };
+        set.min_total_rows.get_or_insert(u64::from(k.max).max(least));
+        if exact {
+            // As fine as 64 bits allow, so that what masks cost is seen beside pooled rows.
+            set.step_bits.get_or_insert(62);
+        }
+        if let Some(drawn) = drawn {
+            // The papers draw single sites.
+            set.block_size.get_or_insert(1);
+            set.colluders.get_or_insert(drawn.saturating_sub(2).min(sites.saturating_sub(1) / 3).max(1) as u16);
+        } else if !gone.is_empty() && self.on_loss.is_none() {
+            set.block_size.get_or_insert(1);
+        }
+        let federation = terms::federation(&choices, roster_of_nobody(&source.names())?, None)?;
+        useful(&federation, false)?;
+        Ok((source, federation))
     }
 
-    /// Which K are tried: as many as are said, or given, or usual for the example.
-    fn clusters(&self, source: &Source) -> Result<Clusters, Failure> {
-        let given = given_centres(self.start.as_deref(), names(&source.columns, &source.categorical).len())?;
-        if self.method.describes() {
-            return self.method.clusters(self.k);
+    /// The same under the terms of a plan, of which those that its own sites were counted for make room if they do not fit.
+    fn under(&self, plan: Terms) -> Result<(Source, Federation), Failure> {
+        let work = PlanSpec::from_bytes(&plan.application)?;
+        let columns: Vec<Wanted> = work.columns.iter().cloned().map(Wanted::Number).collect();
+        let source = self.source(&columns, work.categorical.clone())?;
+        no_labels(work.labels.as_ref())?;
+        let roster = roster_of_nobody(&source.names())?;
+        let largest = source.rows().into_iter().max().unwrap_or(1);
+        let terms = Terms { roster: roster.hash(), max_rows: plan.max_rows.max(largest), ..plan };
+        let terms = match terms.check(&roster) {
+            Ok(()) => terms,
+            Err(_) => {
+                Terms { min_cohort: roster.sites.len() as u16, threshold: 0, colluders: 0, block_size: 0, ..terms }
+            }
+        };
+        let least = terms.min_total_rows.min(source.rows().iter().sum()).max(work.most_clusters().into());
+        let federation = Federation::new(roster, Terms { min_total_rows: least, ..terms })?;
+        Ok((source, federation))
+    }
+
+    fn source(&self, columns: &[Wanted], categorical: Vec<Categorical>) -> Result<Source, Failure> {
+        let wish = Wish {
+            columns,
+            categorical,
+            label: self.label.as_deref(),
+            split: &self.split,
+            sites: self.sites,
+            seed: self.what.seed,
+        };
+        match &self.data {
+            Some(path) => source::from_file(&wish, path),
+            None => source::example(&wish),
         }
-        self.k
-            .or(given.map(|centres| Clusters::exactly(centres.k() as u32)))
-            .or(source.default_k.map(Clusters::exactly))
-            .ok_or_else(|| Failure::new(Code::Usage, "how many clusters?", "say --k K, or give --start"))
+    }
+
+    fn drops(&self, source: &Source) -> Result<Vec<(usize, u32)>, Failure> {
+        let names = source.names();
+        self.drop.iter().map(|drop| parse_drop(drop, &names)).collect()
     }
 }
 
@@ -138,73 +184,27 @@ impl Verb for DemoArgs {
     /// A [`Failure`] with its exit code.
     fn run(&self, json: bool) -> Result<(), Failure> {
         let args = self;
-        let wish = Wish {
-            columns: &args.columns,
-            categorical: args.categories.columns(None, false)?,
-            label: args.label.as_deref(),
-            split: &args.split,
-            sites: args.sites,
-            seed: args.seed,
-            release_labels: args.release_labels,
-        };
-        let source = match &args.data {
-            Some(path) => source::from_file(&wish, path)?,
-            None => source::example(&wish),
-        };
+        let (source, federation) = args.federation()?;
         let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
-        let drops = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
-        let mut method = args.method.clone();
-        // Here everybody's rows are known.
-        method.noise.expected_rows.get_or_insert(source.sites.iter().map(|site| site.rows.len() as u64).sum());
-        let work = work(args, &method, &source)?;
-        work.check().map_err(|e| Failure::new(Code::Usage, e.message, SEE_HELP))?;
-        args.method.noise.check_unit(source.sites.len())?;
-        if args.method.noise.hides_persons() {
-            let what = "the demonstration does not know which rows are of one person (--dp-unit person)";
-            return Err(Failure::new(Code::Usage, what, "leave --dp-unit out here; `veilsum plan make` takes it"));
+        let drops = args.drops(&source)?;
+        let work = federation.work.as_ref();
+        if work.recipe.noise.is_some_and(|noise| matches!(noise.unit, Unit::Person { .. })) {
+            let what = "the demonstration does not know which rows are of one person (dp_unit=person)";
+            return Err(Failure::new(Code::Usage, what, "leave it out here; `veilsum plan new` takes it"));
         }
         let domain = work.domain()?;
         let prepared =
             source.sites.iter().map(|s| s.prepare(&domain, work.out_of_box)).collect::<Result<Vec<_>, _>>()?;
-        let rows: usize = prepared.iter().map(Prepared::len).sum();
-        if u64::from(work.recipe.clusters.min) > rows as u64 {
-            return Err(Failure::new(
-                Code::Usage,
-                format!(
-                    "K = {} clusters from {rows} rows: there must be at least as many rows as clusters",
-                    work.recipe.clusters.min
-                ),
-                "choose a smaller --k",
-            ));
-        }
-        let demo = Demo::of(&source.sites, &work, &drops, args.on_loss.is_some());
-        if let Some(sampling) = work.sampling {
-            let sites = source.sites.len();
-            agreed::prove_sampling(sites, &demo.terms, sampling.count(sites)).map_err(|f| {
-                let next = "raise --sample or leave it out, or deal the rows of --data to more --sites";
-                Failure::new(Code::Usage, f.message, next)
-            })?;
-        }
-        let (site, told) = demo.policy()?;
+        let (site, told) = policy_for(&federation)?;
         crate::party::place_for(&args.out.join("result.json"))?;
         if !json {
             crate::say!("{}\n{told}\n{}", source.note, first_centres(&work.recipe));
         }
-        let terms = demo.terms;
-        let run = block_on(loopback::run(LoopbackConfig {
-            site,
-            terms: Box::new(move |t| *t = terms),
-            drops: drops.clone(),
-            on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),
-            progress: Watch::default().watcher(json)?,
-            ..LoopbackConfig::new(source.sites, work.clone())
-        }))?;
-        let LoopbackRun { result, counted, sites, federation, coordinator, .. } = run;
+        let on_loss = args.on_loss.unwrap_or(Loss::Stop).within(LOSS_WAIT);
+        let progress = Watch::default().watcher(json)?;
+        let run = block_on(in_this_process(&federation, source.sites, site, drops.clone(), on_loss, progress))?;
+        let LoopbackRun { result, counted, sites, federation: ran, coordinator, .. } = run;
         let mut result = result?;
-        // The coordinator cannot see what the sites sent to the intermediary; here both are known.
-        if let Ok(counted) = &counted {
-            result.traffic.add(&counted.traffic);
-        }
         for (name, outcome) in names.iter().zip(&sites) {
             if let Err(failure) = outcome
                 && failure.code != Code::Interrupted
@@ -222,8 +222,8 @@ impl Verb for DemoArgs {
                     .push(format!("{name} was never dropped in round {round}: the run ended after round {last}"));
             }
         }
-        let pooled = pooled::compare(&work, &prepared, &result)?;
-        let writer = Writer { identity: coordinator, federation };
+        let pooled = pooled::compare(work, &prepared, &result)?;
+        let writer = Writer { identity: coordinator, federation: ran };
         let mut written = report::write(&args.out, &result, Some(&pooled), &writer)?;
         written.extend(report::page::kept_beside(&args.out.join("result.json"), &writer.federation));
         written.extend(write_documents(&args.out, &writer)?);
@@ -234,35 +234,25 @@ impl Verb for DemoArgs {
             return early(&result);
         }
         crate::say!(@raw "{}{}", report::centres(&result), report::summary(&result));
-        let mut out = String::from("\nwho learnt what\n");
         let over = if result.missing.is_empty() { result.cohort.len().to_string() } else { "the remaining".into() };
-        let judged = if work.judge == Judge::Intermediary { ", and the indices from the intermediary" } else { "" };
-        let _ = writeln!(
-            out,
-            "  coordinator    {} totals over {over} sites{judged}; no site's own sums or number of rows",
-            result.questions
-        );
         let counted = match counted {
-            Ok(c) if c.handed_over => format!("the number of rows of all sites together ({}); no centre", c.total),
-            Ok(c) => format!(
-                "the number of rows of {} sites together ({}), which it kept to itself; no centre",
-                c.cohort.len(),
-                c.total
-            ),
+            Ok(c) => format!("the number of rows of {} sites together ({}); no centre", c.cohort.len(), c.total),
             Err(f) => format!("nothing: {}", f.message),
         };
-        let judging = if work.judge == Judge::Intermediary {
-            "; the validity totals, and how far the final centres are from each other"
-        } else {
-            ""
+        let [judged, judging] = match work.judge {
+            Judge::Coordinator => ["", ""],
+            Judge::Intermediary => [
+                ", and the indices from the intermediary",
+                "; the validity totals, and how far the final centres are from each other",
+            ],
         };
-        let _ = writeln!(out, "  intermediary   {counted}{judging}");
-        let _ = writeln!(
-            out,
-            "  every site     the centres and totals of every round; no other site's rows, sums or row count"
+        crate::say!(
+            "\nwho learnt what\n  coordinator    {} totals over {over} sites{judged}; no site's own sums or number of rows\n  \
+             intermediary   {counted}{judging}\n  \
+             every site     the centres and totals of every round; no other site's rows, sums or row count\n  \
+             the network    sizes and times of encrypted packets",
+            result.questions
         );
-        let _ = writeln!(out, "  the network    sizes and times of encrypted packets");
-        crate::say!(@raw "{out}");
         let sampling = result.privacy.as_ref().map(|privacy| privacy.sampling_error);
         crate::say!("\n{}", pooled::told(&pooled, sampling));
         if !result.missing.is_empty() {
@@ -291,88 +281,70 @@ fn early(result: &RunResult) -> Result<(), Failure> {
     result.ended_early.as_ref().map_or(Ok(()), |early| Err(early.failure()))
 }
 
-fn work(args: &DemoArgs, method: &MethodArgs, source: &Source) -> Result<PlanSpec, Failure> {
-    let given = given_centres(args.start.as_deref(), names(&source.columns, &source.categorical).len())?;
-    let clusters = args.clusters(source)?;
-    let seed = args.start_seed();
-    let classes = source.labels.as_ref().map_or(0, |labels| labels.classes.len());
-    let mut recipe = method.recipe(clusters, given, seed, &source.columns, classes)?;
-    let most = source.sites.iter().map(|site| site.rows.len()).max().unwrap_or(0);
-    recipe.noise = method.noise.noise(clusters, most as u64, &recipe.seeding);
-    Ok(PlanSpec {
-        columns: source.columns.clone(),
-        scaling: method.scaling(if args.scale == "box" { Scaling::Box } else { Scaling::None }),
-        out_of_box: method.noise.out_of_box(),
-        recipe,
-        sampling: method.sampling(seed),
-        judge: method.judge(),
-        labels: source.labels.clone(),
-        step_bits: method.noise.step_bits(None),
-        categorical: source.categorical.clone(),
+fn no_labels(labels: Option<&Labels>) -> Result<(), Failure> {
+    let Some(labels) = labels else { return Ok(()) };
+    let what = format!("the demonstration releases no counts by label ({})", labels.column);
+    Err(Failure::new(Code::Usage, what, "leave labels out here; `veilsum plan new` takes them"))
+}
+
+/// Runs a federation on loopback, under keys made for the occasion.
+///
+/// # Errors
+/// A [`Failure`] where it cannot be set up; those of roles are in the result.
+pub(crate) async fn in_this_process(
+    federation: &Federation,
+    sites: Vec<LoopbackSite>,
+    site: SitePolicy,
+    drops: Vec<(usize, u32)>,
+    on_loss: OnLoss,
+    progress: Watcher,
+) -> Result<LoopbackRun, Failure> {
+    let terms = Terms::clone(&federation.terms);
+    let mut run = loopback::run(LoopbackConfig {
+        site,
+        terms: Box::new(move |t| *t = terms),
+        drops,
+        on_loss,
+        progress,
+        ..LoopbackConfig::new(sites, federation.work.as_ref().clone())
     })
+    .await?;
+    // The coordinator cannot see what the sites sent to the intermediary; here both are known.
+    if let (Ok(result), Ok(counted)) = (&mut run.result, &run.counted) {
+        result.traffic.add(&counted.traffic);
+    }
+    Ok(run)
 }
 
-/// The terms of the demonstration, and what its sites make of them.
-pub(crate) struct Demo<'a> {
-    work: &'a PlanSpec,
-    terms: Terms,
-    rows: Vec<u64>,
-}
-
-impl Demo<'_> {
-    /// Under terms that were agreed on before.
-    pub(crate) fn under<'a>(sites: &[LoopbackSite], work: &'a PlanSpec, terms: Terms) -> Demo<'a> {
-        let rows = sites.iter().map(|site| site.rows.len() as u64).collect();
-        Demo { work, terms, rows }
+/// The policy under which sites answer everything of this plan: the default, or as little less as it needs, by name.
+pub(crate) fn policy_for(federation: &Federation) -> Result<(SitePolicy, String), Failure> {
+    let (work, terms, sites) = (&federation.work, &federation.terms, federation.roster.sites.len());
+    let mut site = SitePolicy::default();
+    let mut told = Vec::new();
+    let policy = &mut site.policy;
+    if terms.block_size == 1 && policy.floor.contributors > 1 {
+        policy.floor.contributors = 1;
+        told.push("contributors = 1: what a site that leaves sent can be computed".into());
     }
-
-    /// Here everybody's rows are known, so the plan can promise what is true.
-    fn of<'a>(sites: &[LoopbackSite], work: &'a PlanSpec, drops: &[(usize, u32)], blocks: bool) -> Demo<'a> {
-        let rows: Vec<u64> = sites.iter().map(|site| site.rows.len() as u64).collect();
-        let mut terms = loopback::default_terms(sites, work);
-        loopback::sampled_terms(work, sites.len())(&mut terms);
-        terms.max_rows = rows.iter().copied().max().unwrap_or(1);
-        let stay = rows.iter().enumerate().filter(|(site, _)| !drops.iter().any(|(gone, _)| gone == site));
-        if !drops.is_empty() && !blocks {
-            terms.block_size = 1;
-        }
-        // A count with noise may fall below any of them.
-        if work.recipe.noise.is_none() {
-            terms.min_total_rows = terms.min_total_rows.max(stay.map(|(_, rows)| rows).sum());
-        }
-        Demo::under(sites, work, terms)
+    let most = work.max_questions().saturating_add(1);
+    if most > policy.floor.max_rounds {
+        policy.floor.max_rounds = most;
+        told.push(format!("max_rounds = {most}"));
     }
-
-    /// The default, or as little less as the data need, by name.
-    pub(crate) fn policy(&self) -> Result<(SitePolicy, String), Failure> {
-        let sites = self.rows.len();
-        let mut site = SitePolicy::default();
-        let mut told = Vec::new();
-        let policy = &mut site.policy;
-        if self.terms.block_size == 1 && policy.floor.contributors > 1 {
-            policy.floor.contributors = 1;
-            told.push("contributors = 1: what a site that leaves sent can be computed".into());
-        }
-        let most = self.work.max_questions().saturating_add(1);
-        if most > policy.floor.max_rounds {
-            policy.floor.max_rounds = most;
-            told.push(format!("max_rounds = {most}"));
-        }
-        if self.terms.max_rows < policy.max_rows {
-            policy.max_rows = self.terms.max_rows;
-        }
-        let form = SumBounds::of(self.work, &self.terms, sites)?;
-        if let Some(rho) = release::promise((&self.terms, &form, sites), policy).filter(|rho| *rho > policy.nano_rho) {
-            policy.nano_rho = rho;
-            told.push(format!("rho = {}", rho_text(rho)));
-        }
-        let text = if told.is_empty() {
-            "every site answers under the default policy".to_owned()
-        } else {
-            format!("the sites' policy is relaxed for this demonstration (veilsum check): {}", told.join(", "))
-        };
-        Ok((site, text))
+    if terms.max_rows < policy.max_rows {
+        policy.max_rows = terms.max_rows;
     }
+    let form = SumBounds::of(work, terms, sites)?;
+    if let Some(rho) = release::promise((terms, &form, sites), policy).filter(|rho| *rho > policy.nano_rho) {
+        policy.nano_rho = rho;
+        told.push(format!("rho = {}", rho_text(rho)));
+    }
+    let text = if told.is_empty() {
+        "every site answers under the default policy".to_owned()
+    } else {
+        format!("the sites' policy is relaxed for this demonstration (veilsum check): {}", told.join(", "))
+    };
+    Ok((site, text))
 }
 
 /// `SITE@ROUND`, SITE a name or a number from 1.

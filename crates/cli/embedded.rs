@@ -9,18 +9,18 @@ use veilsum_node::{
     answerer::Answerer,
     documents::{Federation, SitePolicy, policy_of},
     error::{Code, Failure},
-    loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
+    loopback::{LoopbackRun, LoopbackSite},
     release::{Origin, Precision, Prepared, Rows},
     report,
-    role::{client::ClientConfig, intermediary::IntermediaryConfig, server::ServerConfig},
+    role::{client::ClientConfig, intermediary::IntermediaryConfig, server::OnLoss, server::ServerConfig},
     table::RowRules,
 };
-use veilsum_proto::{plan::Terms, roster::Roster};
 
 use crate::{
-    demo::Demo,
-    plan::{MakeArgs, made},
+    demo::{in_this_process, policy_for},
+    plan::{NewArgs, made},
     run::{self, RunArgs},
+    terms::roster_of_nobody,
 };
 
 /// Options as they stand behind a command's name.
@@ -35,14 +35,14 @@ fn parsed<A: Args + FromArgMatches>(name: &'static str, options: Options) -> Res
     })
 }
 
-/// What these options of `veilsum plan make` come to for this roster. No file is read but those that options name, none is written,
-/// and nothing is signed.
+/// What these options of `veilsum plan new` come to for sites of these names, whose keys nobody has. No file is read but those that
+/// options name, none is written, and nothing is signed.
 ///
 /// # Errors
 /// A [`Failure`] that names the option.
-pub fn planned(options: Options, roster: Roster) -> Result<Federation, Failure> {
-    let options: MakeArgs = parsed("plan make", options)?;
-    made(&options, roster, None).map(|(federation, _)| federation)
+pub fn planned(options: Options, sites: &[String]) -> Result<Federation, Failure> {
+    let options: NewArgs = parsed("plan new", options)?;
+    made(&options, roster_of_nobody(sites)?, None)
 }
 
 /// What the site of `veilsum run` with these options is given; `rows` in place of `--data`, n x d in the plan's columns
@@ -125,9 +125,9 @@ pub enum Consent {
 
 impl Consent {
     /// The policy, and what was relaxed, in words.
-    fn policy(&self, federation: &Federation, sites: &[LoopbackSite]) -> Result<(SitePolicy, String), Failure> {
+    fn policy(&self, federation: &Federation) -> Result<(SitePolicy, String), Failure> {
         match self {
-            Consent::AsNeeded => Demo::under(sites, &federation.work, Terms::clone(&federation.terms)).policy(),
+            Consent::AsNeeded => policy_for(federation),
             Consent::File(file) => {
                 policy_of(Some(file), None).map(|(policy, _)| (policy, format!("{}", file.display())))
             }
@@ -157,27 +157,19 @@ pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Co
         Ok(site)
     };
     let sites = names.iter().zip(rows).map(site).collect::<Result<Vec<_>, Failure>>()?;
-    let (site, told) = consent.policy(federation, &sites)?;
-    let terms = Terms::clone(&federation.terms);
-    let LoopbackRun { result, counted, sites, .. } = loopback::run(LoopbackConfig {
-        site,
-        terms: Box::new(move |t| *t = terms),
-        ..LoopbackConfig::new(sites, federation.work.as_ref().clone())
-    })
-    .await?;
+    let (site, told) = consent.policy(federation)?;
+    let quiet = Arc::new(|_| {});
+    let run = in_this_process(federation, sites, site, Vec::new(), OnLoss::Stop, quiet).await?;
+    let LoopbackRun { result, sites, .. } = run;
     let refused = sites.iter().zip(&names).find_map(|(site, name)| {
         let failure = site.as_ref().err().filter(|failure| failure.code == Code::Policy)?;
         Some(Failure::new(Code::Policy, format!("{name}: {}", failure.message), failure.advice.clone()))
     });
-    let mut result = match (result, refused) {
+    let result = match (result, refused) {
         (Ok(result), _) => result,
         (Err(_), Some(refused)) => return Err(refused),
         (Err(failure), None) => return Err(failure),
     };
-    // The coordinator cannot see what the sites sent to the intermediary; here both are known.
-    if let Ok(counted) = &counted {
-        result.traffic.add(&counted.traffic);
-    }
     let answered = |site: Result<veilsum_node::role::client::ClientReport, Failure>| match site {
         Ok(report) => json!({ "answered": report.answered }),
         Err(failure) => json!({ "error": failure.message }),

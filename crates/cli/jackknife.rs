@@ -101,7 +101,7 @@ impl Told {
             (None, _) => fail("nobody told its number of rows", "run this plan to its end, validation included"),
             (_, false) => fail(
                 "its centres had not come to rest",
-                "allow more rounds (--max-rounds): where a run stopped half way says nothing of its rows",
+                "allow more rounds (max_rounds): where a run stopped half way says nothing of its rows",
             ),
         }
     }
@@ -163,9 +163,9 @@ impl JackknifeArgs {
             })?;
         let Some(extents) = extents(&places) else {
             return Err(Failure::input(
-                "these centres are no stretched box units, so errors in box units cannot be told in the columns' own. Under --metric \
-                 cosine none are, because a result scales its centres to length 1; nor are those of plans with different ranges",
-                "make the plans with the same ranges, and without --metric cosine: there is no jackknife of directions",
+                "these centres are no stretched box units, so errors in box units cannot be told in the columns' own. Under \
+                 scale=direction none are, because a result scales its centres to length 1; nor are those of plans with different ranges",
+                "make the plans with the same ranges, and without scale=direction: there is no jackknife of directions",
             ));
         };
         let stretch = |row: &Vec<f64>| row.iter().zip(&extents).map(|(error, extent)| error * extent).collect();

@@ -1,7 +1,8 @@
 //! The `veilsum` command: one file for each command, and one way to report an error.
 //!
 //! The map of all crates, and the order in which to read them, is the front page of [`veilsum_node`]. What the commands do is in the
-//! book in `docs/`. Here: `verb` says what a command is and how it prints, `method` has the options that `plan make` and `demo` share,
+//! book in `docs/`. Here: `verb` says what a command is and how it prints, `method` has the options that `plan new` and `demo` share,
+//! `settings` what `--set` may say and `columns` what `--column` may,
 //! `party` those of the three roles, `watch` who is told how a run goes (with `progress` and `screen` for the terminal), and `agree` the
 //! first use of a roster; every other file is one command and a line in the list below.
 //!
@@ -13,8 +14,8 @@ mod agree;
 mod answerer;
 mod assign;
 mod bundle;
-mod categories;
 mod check;
+mod columns;
 mod demo;
 pub mod embedded;
 mod events;
@@ -39,7 +40,9 @@ mod roster;
 mod run;
 mod schema;
 mod screen;
+mod settings;
 mod status;
+mod terms;
 mod verb;
 mod verify;
 mod watch;

@@ -1,23 +1,21 @@
-//! `veilsum plan`: make, check, show. `make` makes a plan, and `say` says what one means.
+//! `veilsum plan`: new, check, agree, propose, privacy, stop. `new` makes and signs plans, and `say` says what one means.
 
 use clap::{Args, Subcommand};
 
 use crate::{
-    page::Print,
     privacy::PrivacyArgs,
     propose::{ProposeArgs, StopArgs, propose, stop},
     verb::Verb,
 };
-use veilsum_node::{documents, error::Failure};
+use veilsum_node::error::Failure;
 
 mod agree;
-mod make;
+mod new;
 mod say;
 
-pub(crate) use make::{MakeArgs, made};
-use say::ReadArgs;
+pub(crate) use new::{NewArgs, made};
 
-/// Say what is computed: make, check, show, agree, propose, privacy, stop
+/// Say what is computed: new, check, agree, propose, privacy, stop
 #[derive(Args, Debug)]
 pub(crate) struct PlanArgs {
     /// What to do with it
@@ -29,11 +27,9 @@ pub(crate) struct PlanArgs {
 #[derive(Subcommand, Debug)]
 pub(crate) enum PlanCommand {
     /// Make a plan and sign it with the coordinator's key
-    Make(Box<MakeArgs>),
-    /// Say what a verified plan means: thresholds, precision, bytes, warnings
-    Check(CheckArgs),
-    /// Print a verified plan
-    Show(ReadArgs),
+    New(Box<NewArgs>),
+    /// Say what a verified plan means: thresholds, precision, bytes, warnings; --sign signs one that was changed by hand
+    Check(new::CheckArgs),
     /// Agree, for a site, to a plan without noise: it shows what the plan asks and what may follow
     Agree(agree::AgreeArgs),
     /// Ask every party what it would answer to the plan, before any key is exchanged, and begin the run
@@ -44,38 +40,19 @@ pub(crate) enum PlanCommand {
     Privacy(PrivacyArgs),
 }
 
-/// `veilsum plan check`
-#[derive(Args, Debug)]
-pub(crate) struct CheckArgs {
-    /// Which plan.
-    #[command(flatten)]
-    pub of: ReadArgs,
-    /// The page.
-    #[command(flatten)]
-    pub print: Print,
-}
-
 impl Verb for PlanArgs {
     /// Runs `veilsum plan`.
     ///
     /// # Errors
     /// A [`Failure`] that names the option or file at fault.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        let args = self;
-        match &args.command {
-            PlanCommand::Make(a) => make::make(a, json),
+        match &self.command {
+            PlanCommand::New(a) => new::new(a, json),
             PlanCommand::Agree(a) => agree::agree(a, json),
             PlanCommand::Propose(a) => propose(a, json),
             PlanCommand::Stop(a) => stop(a, json),
-            PlanCommand::Check(a) => {
-                let federation = documents::load_federation(&a.of.roster, &a.of.plan)?;
-                say::check(&federation, (&a.of.plan, a.print.html.as_deref()), None, json)
-            }
+            PlanCommand::Check(a) => new::check(a, json),
             PlanCommand::Privacy(a) => a.run(json),
-            PlanCommand::Show(a) => {
-                let federation = documents::load_federation(&a.roster, &a.plan)?;
-                crate::verb::print(json, &say::to_json(&federation)?, &say::to_text(&federation))
-            }
         }
     }
 }

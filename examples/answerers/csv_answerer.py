@@ -15,7 +15,7 @@ def open_rows(path, hello):
     if hello["protocol"] != 1:
         raise Refused("version", "this answerer speaks version 1", "install one of the site's release")
     if hello["scaling"] == "direction":
-        raise Refused("kind", "directions are not offered here", "ask for a plan with another --metric")
+        raise Refused("kind", "directions are not offered here", "ask for a plan without scale=direction")
     numbers, names = hello["columns"], hello["categorical"]
     header = [c["name"] for c in numbers] + [c["column"] for c in names]
     rows, bad, raw = [], {}, []

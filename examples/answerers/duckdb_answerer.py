@@ -98,7 +98,7 @@ class DuckDB(Engine):
     def open(self, hello):
         """Keeps the rows as they are now, in working units: nobody can change a temporary table of ours."""
         if hello["scaling"] == "direction":
-            raise Refused("kind", "directions are not offered here", "ask for a plan with another --metric")
+            raise Refused("kind", "directions are not offered here", "ask for a plan without scale=direction")
         try:
             known = {row[0] for row in self.db.execute(f"DESCRIBE SELECT * FROM {self.table}").fetchall()}
         except duckdb.Error:

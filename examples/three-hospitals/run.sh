@@ -22,8 +22,8 @@ for h in a b c; do "$veilsum" keygen --name "hospital-$h" >/dev/null; done
 
 "$veilsum" roster make --name three-hospitals --coordinator hub.card --intermediary counter.card \
   --site hospital-a.card --site hospital-b.card --site hospital-c.card --key hub.key --out roster.toml
-"$veilsum" plan make --roster roster.toml --key hub.key --k 3 --seed 3 --rho 0.5 --expected-rows 720 \
-  --max-rows 1048576 --min-total-rows 500 \
+"$veilsum" plan new --roster roster.toml --key hub.key --k 3 --seed 3 --rho 0.5 --expected-rows 720 \
+  --set max_rows=1048576 --set min_total_rows=500 \
   --column age=0:110 --column systolic=70:220 --column bmi=12:60 --out plan.toml
 "$veilsum" plan check --roster roster.toml --plan plan.toml
 

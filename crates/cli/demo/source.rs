@@ -5,15 +5,17 @@ use std::path::Path;
 pub(super) use veilsum_cluster::synthetic::DEFAULT_START_SEED;
 use veilsum_cluster::{Centres, synthetic};
 use veilsum_node::{
-    agreed::{check_sites, numbered},
+    agreed::check_sites,
     cost::counted,
     error::{Code, Failure},
     loopback::LoopbackSite,
-    plan::{Categorical, Column, Labels, Scaling},
+    plan::{Categorical, Column, Scaling},
     release::{ClusterError, Domain, Rows},
     split,
     table::{self, Table, TableSpec},
 };
+
+use crate::columns::Wanted;
 
 /// Rows at their sites, and what is known about their columns.
 pub(super) struct Source {
@@ -21,49 +23,61 @@ pub(super) struct Source {
     pub columns: Vec<Column>,
     /// Columns of categories, whose indicators follow the numbers.
     pub categorical: Vec<Categorical>,
-    pub default_k: Option<u32>,
     pub note: String,
-    /// The label column and its labels, where they are to be released.
-    pub labels: Option<Labels>,
 }
 
-/// What of the options says which rows there are.
+impl Source {
+    /// The names of the sites.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.sites.iter().map(|site| site.name.clone()).collect()
+    }
+
+    /// How many rows each has.
+    pub(super) fn rows(&self) -> Vec<u64> {
+        self.sites.iter().map(|site| site.rows.len() as u64).collect()
+    }
+}
+
+/// What of the options or of the plan says which rows there are.
 pub(super) struct Wish<'a> {
-    pub columns: &'a [String],
+    /// Columns that are named; those of numbers may have their range.
+    pub columns: &'a [Wanted],
     /// Those that hold categories.
     pub categorical: Vec<Categorical>,
     pub label: Option<&'a str>,
     pub split: &'a str,
     pub sites: Option<usize>,
     pub seed: Option<u64>,
-    pub release_labels: bool,
+}
+
+impl Wish<'_> {
+    fn numbers(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().filter(|column| !matches!(column, Wanted::Category(..))).map(Wanted::name)
+    }
 }
 
 /// The five-Gaussian example: no site can see five clusters alone.
-pub(super) fn example(wish: &Wish<'_>) -> Source {
+///
+/// # Errors
+/// A [`Failure`] where columns are wished for that it does not have.
+pub(super) fn example(wish: &Wish<'_>) -> Result<Source, Failure> {
     let example = synthetic::five_groups(wish.seed.unwrap_or(synthetic::DEFAULT_SEED));
     let domain = synthetic::five_gaussians_domain();
-    let columns = ["x", "y"]
+    let columns: Vec<Column> = ["x", "y"]
         .iter()
         .zip(domain.lower().iter().zip(domain.upper()))
         .map(|(name, (lower, upper))| Column { name: (*name).into(), lower: *lower, upper: *upper })
         .collect();
-    let clusters = example.truth.k();
-    let labels = wish
-        .release_labels
-        .then(|| Labels { column: "cluster".into(), classes: (0..clusters).map(|class| class.to_string()).collect() });
-    let sites: Vec<LoopbackSite> = example
-        .sites
-        .into_iter()
-        .enumerate()
-        .map(|(i, s)| LoopbackSite {
-            name: format!("site-{}", i + 1),
-            rows: s.rows,
-            labels: labels.is_some().then(|| s.labels.into_iter().map(|label| label as u32).collect()),
-        })
-        .collect();
+    let own = wish.columns.is_empty()
+        || wish.columns.iter().eq(&columns.iter().cloned().map(Wanted::Number).collect::<Vec<_>>());
+    if !own || !wish.categorical.is_empty() {
+        let what = "the generated example has the columns x and y from -1 to 2";
+        return Err(Failure::new(Code::Usage, what, "give the rows of other columns with --data FILE.csv"));
+    }
+    let named = |(i, site): (usize, synthetic::Site)| LoopbackSite::new(format!("site-{}", i + 1), site.rows);
+    let sites: Vec<LoopbackSite> = example.sites.into_iter().enumerate().map(named).collect();
     let rows: usize = sites.iter().map(|s| s.rows.len()).sum();
-    Source {
+    Ok(Source {
         note: format!(
             "five Gaussians at 3 sites, {rows} rows, generated; each site sees three of the five clusters; \
              public box [-1, 2] x [-1, 2]\nmasked sums, QUIC on 127.0.0.1"
@@ -71,9 +85,7 @@ pub(super) fn example(wish: &Wish<'_>) -> Source {
         sites,
         columns,
         categorical: Vec::new(),
-        default_k: Some(5),
-        labels,
-    }
+    })
 }
 
 /// Rows of a file, dealt to sites.
@@ -95,15 +107,8 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         Way::Column(column) => Some(column.clone()),
         _ => None,
     };
-    if wish.release_labels && by_column.is_some() {
-        return Err(Failure::new(
-            Code::Usage,
-            "--release-labels and --split by a column contradict each other",
-            "split by iid, dirichlet, observers or seen",
-        ));
-    }
     // Labels are read only where they are needed: their column may else be named as one to use.
-    let by_label = wish.release_labels || matches!(way, Way::Dirichlet(_) | Way::Seen(_));
+    let by_label = matches!(way, Way::Dirichlet(_) | Way::Seen(_));
     if by_label && named.is_none() {
         return Err(Failure::new(
             Code::Usage,
@@ -112,56 +117,50 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         ));
     }
     let label = by_column.clone().or_else(|| named.clone().filter(|_| by_label));
-    if let Some(column) = wish.columns.iter().find(|column| !header.contains(column)) {
+    if let Some(column) = wish.columns.iter().map(Wanted::name).find(|column| !header.iter().any(|h| h == column)) {
         return Err(Failure::new(
             Code::Usage,
-            format!("--columns {column:?}: {} has no such column", path.display()),
+            format!("--column {column:?}: {} has no such column", path.display()),
             format!("the file has {}", header.join(", ")),
         ));
     }
-    if let Some(label) = label.as_ref().filter(|label| wish.columns.contains(label)) {
+    let category = |column: &&String| wish.categorical.iter().any(|of| of.column == **column);
+    let is_named = |column: &&String| category(column) || wish.numbers().any(|name| name == column.as_str());
+    if let Some(label) = label.as_ref().filter(is_named) {
         let why = match by_column {
             Some(_) => "the rows are split by it",
             None => "it holds the labels",
         };
         return Err(Failure::new(
             Code::Usage,
-            format!("--columns {label}: this column is not clustered, because {why}"),
-            "leave it out of --columns, or split the rows another way (--split iid)",
+            format!("--column {label}: this column is not clustered, because {why}"),
+            "name others, or split the rows another way (--split iid)",
         ));
     }
-    let category = |column: &String| wish.categorical.iter().any(|of| of.column == *column);
-    if let Some(column) = [&by_column, &named].into_iter().flatten().find(|column| category(column)) {
-        return Err(Failure::new(
-            Code::Usage,
-            format!("--category {column:?}: this column holds the labels, or the rows are split by it"),
-            "leave it out of --category, or split the rows another way (--split iid)",
-        ));
-    }
-    let wanted: Vec<String> = if wish.columns.is_empty() {
-        let clustered = |column: &&String| Some(*column) != by_column.as_ref() && Some(*column) != named.as_ref();
-        header.iter().filter(clustered).filter(|column| !category(column)).cloned().collect()
-    } else {
-        wish.columns.iter().filter(|column| !category(column)).cloned().collect()
+    let any = wish.columns.is_empty() && wish.categorical.is_empty();
+    let clustered = |column: &&String| Some(*column) != by_column.as_ref() && Some(*column) != named.as_ref();
+    let wanted: Vec<String> = match any {
+        true => header.iter().filter(clustered).cloned().collect(),
+        false => wish.numbers().map(str::to_owned).collect(),
     };
     let spec = TableSpec { columns: wanted, categorical: wish.categorical.clone(), label, ..TableSpec::default() };
     let mut table = table::read(path, &spec)?;
     let ones: usize = wish.categorical.iter().map(|of| of.categories.len()).sum();
-    let constant = if wish.columns.is_empty() { leave_out_constant(&mut table, ones) } else { Vec::new() };
+    let constant = if any { leave_out_constant(&mut table, ones) } else { Vec::new() };
     let d = table.columns.len();
     let rows = Rows::new(table.values, d)?;
-    let unusable = |e: ClusterError| match e {
+    let unusable = |e: ClusterError, first: usize| match e {
         ClusterError::ConstantColumn { column } => Failure::input(
             format!(
                 "{}: the column {:?} is constant and says nothing about clusters",
                 path.display(),
-                table.columns[column]
+                table.columns[first + column]
             ),
-            "name the other columns with --columns",
+            "name the other columns with --column",
         ),
         ClusterError::BoundNotUsable { column } => Failure::input(
-            format!("{}: the column {:?} has a value beyond 10^150", path.display(), table.columns[column]),
-            "give the column in another unit, or name the other columns with --columns",
+            format!("{}: the column {:?} has a value beyond 10^150", path.display(), table.columns[first + column]),
+            "give the column in another unit, or name the other columns with --column",
         ),
         other => other.into(),
     };
@@ -182,7 +181,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         Way::Iid => split::iid(table.rows, wanted, seed),
         Way::Dirichlet(alpha) => split::dirichlet(&found, wanted, *alpha, seed),
         Way::Observers(beta) => {
-            let around = Domain::around(&rows, Scaling::None).map_err(unusable)?;
+            let around = Domain::around(&rows, Scaling::None).map_err(|e| unusable(e, 0))?;
             let places = Centres::uniform(&around, wanted.max(1), seed)?;
             split::observers(&rows, &Rows::new(places.as_slice().to_vec(), d)?, *beta, seed)
         }
@@ -197,29 +196,24 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
             "use fewer --sites",
         ));
     }
-    let numbers: Vec<f64> = rows.iter().flat_map(|row| row[..d - ones].to_vec()).collect();
-    let around = match d - ones {
-        0 => Ok(None),
-        numeric => Rows::new(numbers, numeric).and_then(|rows| Domain::around(&rows, Scaling::Box)).map(Some),
+    let column = |at: usize| {
+        let ranged = wish.columns.iter().find_map(|wanted| match wanted {
+            Wanted::Number(column) if column.name == table.columns[at] => Some(column.clone()),
+            _ => None,
+        });
+        if let Some(ranged) = ranged {
+            return Ok(ranged);
+        }
+        let own = Rows::new(rows.iter().map(|row| row[at]).collect(), 1)?;
+        let around = Domain::around(&own, Scaling::Box).map_err(|e| unusable(e, at))?;
+        Ok(Column { name: table.columns[at].clone(), lower: around.lower()[0], upper: around.upper()[0] })
     };
-    let around = around.map_err(unusable)?;
-    let column =
-        |(name, (lower, upper)): (&String, (&f64, &f64))| Column { name: name.clone(), lower: *lower, upper: *upper };
-    let of =
-        |domain: &Domain| table.columns.iter().zip(domain.lower().iter().zip(domain.upper())).map(column).collect();
-    let columns = around.as_ref().map(of).unwrap_or_default();
-    let labels = wish.release_labels.then(|| {
-        let classes: std::collections::BTreeSet<&String> = found.iter().collect();
-        Labels { column: named.clone().unwrap_or_default(), classes: classes.into_iter().cloned().collect() }
-    });
-    let unlisted = |_| Failure::new(Code::Internal, "a label of the file is not in its own list", "please report it");
-    let numbers = labels.as_ref().map(|labels| numbered(&found, labels)).transpose().map_err(unlisted)?;
+    let columns = (0..d - ones).map(column).collect::<Result<Vec<_>, Failure>>()?;
     let sites = parts
         .into_iter()
         .map(|(name, members)| {
             let values = members.iter().flat_map(|i| rows.row(*i).to_vec()).collect();
-            let labels = numbers.as_ref().map(|numbers| members.iter().map(|i| numbers[*i]).collect());
-            Rows::new(values, d).map(|rows| LoopbackSite { name, rows, labels }).map_err(Failure::from)
+            Rows::new(values, d).map(|rows| LoopbackSite::new(name, rows)).map_err(Failure::from)
         })
         .collect::<Result<Vec<_>, _>>()?;
     let skipped = match constant.as_slice() {
@@ -235,7 +229,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         sites.len(),
         by_column.map_or_else(|| format!("rows dealt by {}", wish.split), |c| format!("one for every value of {c:?}"))
     );
-    Ok(Source { sites, columns, categorical: wish.categorical.clone(), default_k: None, note, labels })
+    Ok(Source { sites, columns, categorical: wish.categorical.clone(), note })
 }
 
 /// Takes the constant columns out of a table where others are left, and returns their names. The last `ones` columns are indicators,

@@ -19,6 +19,7 @@ use crate::{
 use veilsum_node::{
     cost::Cost,
     documents::{self, Federation, Fingerprint, fingerprint, policy_of},
+    dp::Privacy,
     error::{Code, Failure},
     release::{Account, Data, Left, may_agree},
     store::{Ledger, identity_for},
@@ -78,7 +79,7 @@ pub(super) fn agree(args: &AgreeArgs, json: bool) -> Result<(), Failure> {
             return Err(Failure::new(
                 Code::Usage,
                 "nobody sits at a terminal to agree",
-                "read what the plan asks (`veilsum plan show`), and give its fingerprint with --fingerprint",
+                "read what the plan asks (`veilsum plan check`), and give its fingerprint with --fingerprint",
             ));
         }
     };
@@ -100,7 +101,8 @@ pub(super) fn agree(args: &AgreeArgs, json: bool) -> Result<(), Failure> {
 /// What the plan asks and what may follow, for whoever has to agree to it.
 fn screen(federation: &Federation, account: &Account) -> Result<String, Failure> {
     let cost = Cost::of(federation)?;
-    let mut text = say::to_text(federation);
+    let privacy = Privacy::of(&federation.work, &federation.form()?);
+    let mut text = say::to_text(federation, &cost, privacy.as_ref());
     text += &format!("\n{}\n", words::totals(&words::totals_tell(federation, &cost)));
     let spent = account.spent();
     if spent.nano_rho > 0 {

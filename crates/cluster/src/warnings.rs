@@ -85,13 +85,13 @@ fn first_centres(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
         let empty = k - full;
         let text = format!(
             "only {full} candidates for first centres held rows, so {empty} of the {k} began where none were. \
-             Others may have a better objective: --init uniform --restarts 10 tells, or a smaller K"
+             Others may have a better objective: init=uniform and restarts=10 tell, or a smaller K"
         );
         return Some(Warning::new("few-candidates", text, [("candidates", full.into()), ("k", k.into())]));
     }
     if recipe.restarts == 1 {
         return matches!(recipe.seeding, Seeding::Uniform { .. }).then(|| {
-            let text = "the centres come from one random start, and another may have a better objective: --restarts 10 tells, or --init totals";
+            let text = "the centres come from one random start, and another may have a better objective: restarts=10 tells, or init=totals";
             Warning::new("one-start", text.to_owned(), [("restarts", 1.0)])
         });
     }
@@ -119,11 +119,11 @@ fn unfinished(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
         // Which centres come next follows from those before, so no round more ends it.
         Some(rounds) => format!(
             "the centres go in a circle of {rounds} rounds and moved by {:.1e} in the last one, about as far as totals are rounded: no round \
-             more ends it, but a stop rule that is not finer than that (--epsilon)",
+             more ends it, but a stop rule that is not finer than that (epsilon)",
             last.shift
         ),
         None => format!(
-            "the centres still moved by {:.1e} in round {}, the last one: give the plan more rounds (--max-rounds)",
+            "the centres still moved by {:.1e} in round {}, the last one: give the plan more rounds (max_rounds)",
             last.shift, last.round
         ),
     };
@@ -278,7 +278,7 @@ fn off_means(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     (spread.is_finite() && off > OFF_MEAN * spread).then(|| {
         let text = format!(
             "a centre is {:.1} % of the rows' root mean square distance away from the mean of its cluster: the sites left out small \
-             groups, or their own steps pull elsewhere (--finish 10 ends with exact Lloyd)",
+             groups, or their own steps pull elsewhere (finish=10 ends with exact Lloyd)",
             100.0 * off / spread
         );
         Warning::new("off-means", text, [("distance", off), ("spread", spread)])
@@ -305,8 +305,8 @@ fn mostly_noise(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     let least = NOISE * (outcome.centres.k() as f64).powf(1.0 - m);
     (weight < least).then(|| {
         let text = format!(
-            "most rows are farther than --distance from every centre and hardly move one: a row weighs {weight:.1e} on the mean, and \
-             without noise at least {:.2}. Centres rest near where they began; a larger --distance counts more rows",
+            "most rows are farther than distance from every centre and hardly move one: a row weighs {weight:.1e} on the mean, and \
+             without noise at least {:.2}. Centres rest near where they began; a larger distance counts more rows",
             least / NOISE
         );
         Warning::new("mostly-noise", text, [("weight", weight), ("threshold", least)])
@@ -324,7 +324,7 @@ fn flat_columns(domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<War
         let name = names.get(column).map_or("?", String::as_str);
         let text = format!(
             "the box of {name:?} is so wide that the column counts for nothing: its standard deviation is {:.2} % of the box. Narrow \
-             the box, or standardise the columns (--standardise standard)",
+             the box, or standardise the columns (standardise=standard)",
             100.0 * sd
         );
         Warning::new("flat-column", text, [("column", column as f64), ("deviation_over_box", *sd), ("threshold", FLAT)])
@@ -343,7 +343,7 @@ fn coarse(recipe: &Recipe, domain: &Domain, outcome: &Outcome) -> Option<Warning
     let diagonal = (0..domain.columns()).map(|column| side(column).powi(2)).sum::<f64>().sqrt();
     (epsilon > COARSE * diagonal).then(|| {
         let text = format!(
-            "--epsilon {epsilon} is {:.1} % of the box's diagonal: the run stops while centres still move that far in a round",
+            "epsilon = {epsilon} is {:.1} % of the box's diagonal: the run stops while centres still move that far in a round",
             100.0 * epsilon / diagonal
         );
         Warning::new("coarse-epsilon", text, [("epsilon", epsilon), ("diagonal", diagonal)])

@@ -45,7 +45,7 @@ impl Federation {
         if work.sampling.is_some() && terms.block_size == 0 {
             return Err(Failure::input(
                 "the plan samples sites, and has one block of all of them: what is drawn are whole blocks [REL-4]",
-                "leave the sampling out, or make a plan of several blocks (--block-size)",
+                "leave the sampling out, or make a plan of several blocks (block_size)",
             ));
         }
         prove(&roster, &terms, &work)?;
@@ -59,7 +59,7 @@ impl Federation {
     pub fn under(self, schema: Option<Schema>) -> Result<Federation, Failure> {
         if let Some(schema) = &schema {
             schema.admits(&self.work).map_err(|why| {
-                let next = "ask the coordinator for a plan made with the schema of this federation (`veilsum plan make --schema`), or for the \
+                let next = "ask the coordinator for a plan made with the schema of this federation (`veilsum plan new --schema`), or for the \
                             schema that the plan was made with";
                 Failure::input(why, next)
             })?;
@@ -138,13 +138,13 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &PlanSpec) -> Result<(), Fail
     let form = SumBounds::of(work, terms, sites)?;
     for question in questions(work)? {
         question.layout(&domain, &form).map_err(|e| {
-            Failure::input(e, "make the plan again with a smaller --max-rows (or K, where the vector is too long)")
+            Failure::input(e, "make the plan again with a smaller max_rows (or K, where the vector is too long)")
         })?;
         let bytes = question.to_bytes().len();
         if bytes > MAX_QUERY {
             return Err(Failure::input(
                 format!("a question of {bytes} bytes; {MAX_QUERY} are possible"),
-                "lower K, the restarts or the number of columns in `veilsum plan make`",
+                "lower K, the restarts or the number of columns in `veilsum plan new`",
             ));
         }
     }
@@ -153,7 +153,7 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &PlanSpec) -> Result<(), Fail
     {
         return Err(Failure::input(
             format!("a run spends {spent} of a privacy budget of {}", shared.levels.rho()),
-            "make the plan again with another --step-bits",
+            "make the plan again with another step_bits",
         ));
     }
     let operations = work.recipe.most_operations(terms.max_rows, domain.columns());
@@ -163,7 +163,7 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &PlanSpec) -> Result<(), Fail
                 "a question could cost a site with {} rows {operations:.0e} operations, days of work",
                 terms.max_rows
             ),
-            "lower --max-rows, K, the restarts, or a site's own steps in `veilsum plan make`",
+            "lower max_rows, K, the restarts, or a site's own steps in `veilsum plan new`",
         ));
     }
     if let Some(sampling) = &work.sampling {
@@ -178,7 +178,7 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &PlanSpec) -> Result<(), Fail
                  no more rows than clusters, centres are rows",
                 terms.min_total_rows
             ),
-            "lower --k in `veilsum plan make`; give another --min-total-rows only where the sites are sure to have so many",
+            "lower --k in `veilsum plan new`; give another min_total_rows only where the sites are sure to have so many",
         ));
     }
     Ok(())
@@ -193,7 +193,7 @@ fn prove_distances(work: &PlanSpec) -> Result<(), Failure> {
     if work.judge == Judge::Intermediary && bytes > MAX_QUERY as u64 {
         return Err(Failure::input(
             format!("where the intermediary judges, {numbers} distances between centres would go into one frame"),
-            "lower K or the restarts in `veilsum plan make`",
+            "lower K or the restarts in `veilsum plan new`",
         ));
     }
     Ok(())
@@ -210,7 +210,7 @@ pub fn prove_sampling(n: usize, terms: &Terms, drawn: usize) -> Result<(), Failu
                 "{drawn} of {n} sites would be drawn for a round; with {missing} that may be missing and {colluders} that \
                  may collude with the coordinator, at least {needed} must be, or a total could show a single site"
             ),
-            "raise --sample or --min-sites in `veilsum plan make`",
+            "raise sample or min_sites in `veilsum plan new`",
         ));
     }
     Ok(())

@@ -454,7 +454,7 @@ mod tests {
         let (roster, _) = kit(n);
         let mut work = work(3);
         let mut terms = terms(&roster, &work);
-        // As `plan make` has it.
+        // As `plan new` has it.
         terms.min_cohort = terms.threshold_of(roster.sites.len(), roster.sites.len()).unwrap() as u16;
         change(&mut terms, &mut work);
         terms.application = work.to_bytes();

@@ -94,7 +94,7 @@ impl std::error::Error for Failure {}
 
 /// What to do about a row outside the plan's public box.
 pub const OUTSIDE_BOX: &str =
-    "correct the row, or agree on a new plan with a wider box, or with `veilsum plan make --out-of-box clip`";
+    "correct the row, or agree on a new plan with a wider box, or with `veilsum plan new --set out_of_box=clip`";
 
 impl From<veilsum_cluster::Error> for Failure {
     fn from(e: veilsum_cluster::Error) -> Self {
@@ -105,7 +105,7 @@ impl From<veilsum_cluster::Error> for Failure {
             E::TooCoarse { .. } => {
                 "leave out precision = \"single\" under [rows] in site.toml, or agree on a plan that scales its columns to the box"
             }
-            E::NoDirection { .. } => "leave rows of zeros out, or agree on a plan with another --metric",
+            E::NoDirection { .. } => "leave rows of zeros out, or agree on a plan with another scale than direction",
             E::Implausible { .. } => {
                 "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again"
             }
@@ -150,8 +150,8 @@ fn after_refusal(rule: Rule) -> &'static str {
         Rule::Pol8 => {
             "agree on a plan whose rho is left in the account (`veilsum check`); a plan with noise is good for one run"
         }
-        Rule::Pol9 => "ask for a plan with noise; what exact totals tell of rows, `veilsum plan show` says",
-        Rule::Rel3 => "agree on a plan with larger blocks (--block-size), or take part when more sites are there",
+        Rule::Pol9 => "ask for a plan with noise; what exact totals tell of rows, `veilsum plan check` says",
+        Rule::Rel3 => "agree on a plan with larger blocks (block_size), or take part when more sites are there",
         Rule::Rel4 | Rule::Rel5 => {
             "run again when all sites of the block are there: what a site released once is released with the same sites for the \
              life of its rows"

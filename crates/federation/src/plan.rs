@@ -79,7 +79,7 @@ pub type Matrix = Vec<Vec<f64>>;
 fn invalid(why: impl std::fmt::Display) -> Failure {
     Failure::input(
         format!("the plan's method part is not valid: {why}"),
-        "change the plan with `veilsum plan make` and send it to everybody again",
+        "make the plan again (`veilsum plan new`) and send it to everybody again",
     )
 }
 
@@ -397,11 +397,11 @@ impl PlanSpec {
         }
         let refuse = |what: &str| Err(invalid(format!("under noise {what}")));
         if self.step_bits.is_none_or(|bits| bits > MOST_NOISY_BITS) {
-            return refuse("totals have steps that noise can be a whole number of: step_bits 8 to 32 (--step-bits 20)");
+            return refuse("totals have steps that noise can be a whole number of: step_bits 8 to 32 (usually 20)");
         }
         if self.out_of_box != OutOfBox::Clip {
             return refuse(
-                "a row outside the box is moved to its edge: a site that fails on it tells that it is there (--out-of-box clip)",
+                "a row outside the box is moved to its edge: a site that fails on it tells that it is there (out_of_box = \"clip\")",
             );
         }
         if self.judge != Judge::Coordinator || self.sampling.is_some() {

@@ -16,6 +16,7 @@ mod meeting;
 mod model;
 mod offered;
 mod plan;
+mod plan_keys;
 mod roster;
 mod rows;
 mod schema;
@@ -35,7 +36,8 @@ pub use key::{Card, check_address, load_card, load_identity, load_rekey, write_c
 pub use meeting::Begun;
 pub use model::{read_model, rows_of, write_model};
 pub use offered::Offered;
-pub use plan::{load_plan, write_plan};
+pub use plan::{edited_plan, load_plan, write_plan};
+pub use plan_keys::PLAN_KEYS;
 pub use roster::{load_roster, load_roster_document, sign_next, write_roster, write_roster_document};
 pub use rows::{DEFAULT_MEMORY, RowsFrom};
 pub use schema::{

@@ -20,11 +20,7 @@ use veilsum_node::{
     documents::{self, Federation, roster_fingerprint},
     error::{Code, Failure},
     report,
-    role::{client, config::Party as Role, intermediary, server, system_rng},
-};
-use veilsum_proto::{
-    identity::Identity,
-    roster::{Member, Roster},
+    role::{client, config::Party as Role, intermediary, server},
 };
 
 use crate::{failure::raised, rows::slice};
@@ -44,27 +40,10 @@ impl Planned {
         py.detach(|| documents::load_federation(roster, plan)).map(Planned).map_err(raised)
     }
 
-    /// The plan that options of `veilsum plan make` come to for sites of these names, whose keys nobody has.
+    /// The plan that options of `veilsum plan new` come to for sites of these names, whose keys nobody has.
     #[staticmethod]
     fn made(py: Python<'_>, options: Vec<OsString>, sites: Vec<String>) -> PyResult<Planned> {
-        py.detach(|| {
-            let mut rng = system_rng();
-            let mut member = |name: &str, address: &str| Member {
-                name: name.into(),
-                key: Identity::generate(&mut rng).public(),
-                address: address.into(),
-            };
-            let roster = Roster {
-                name: "simulation".into(),
-                coordinator: member("coordinator", "127.0.0.1:1"),
-                intermediary: member("intermediary", "127.0.0.1:1"),
-                sites: sites.iter().map(|name| member(name, "")).collect(),
-            };
-            roster.check()?;
-            embedded::planned(options, roster)
-        })
-        .map(Planned)
-        .map_err(raised)
+        py.detach(|| embedded::planned(options, &sites)).map(Planned).map_err(raised)
     }
 
     /// Names of the roster's sites, in order.

@@ -66,7 +66,7 @@ def parties(folder, rows, **of_site):
     federation = veilsum.Federation.create(folder, COLUMNS, sites=names, **OPTIONS)
     documents = dict(roster=folder / "roster.toml", plan=folder / "plan.toml")
     assert federation.sites == names
-    read = plan.show(**documents)["fingerprint"]
+    read = plan.check(**documents)["fingerprint"]
     for name in names:
         assert plan.agree(key=folder / f"{name}.key", fingerprint=read, **documents)["agreed"]
     coordinator = veilsum.Coordinator(folder / "coordinator.key", out=folder / "out", **documents, phase_timeout=20)
@@ -179,7 +179,7 @@ def test_a_site_answers_nothing_without_its_policy_and_its_roster(tmp_path):
 def test_documents(tmp_path):
     veilsum.Federation.create(tmp_path, COLUMNS, sites=["a", "b", "c"], **OPTIONS)
     documents = dict(roster=tmp_path / "roster.toml", plan=tmp_path / "plan.toml")
-    assert plan.show(documents["plan"], documents["roster"])["cohort"]["max_rows_per_site"] == 200
+    assert plan.check(documents["plan"], documents["roster"])["cohort"]["max_rows_per_site"] == 200
     assert "fingerprint" in plan.check(documents["plan"], documents["roster"])
     assert roster.verify(documents["roster"])["sites"] == 3
     assert roster.verify(documents["roster"])["name"] == "trial"
@@ -187,7 +187,7 @@ def test_documents(tmp_path):
     # Nobody has agreed to it, and then somebody has.
     with pytest.raises(errors.PolicyError, match="POL-9"):
         veilsum.check(key=tmp_path / "a.key", data=tmp_path / "rows.csv", **documents)
-    plan.agree(key=tmp_path / "a.key", fingerprint=plan.show(**documents)["fingerprint"], **documents)
+    plan.agree(key=tmp_path / "a.key", fingerprint=plan.check(**documents)["fingerprint"], **documents)
     assert veilsum.check(key=tmp_path / "a.key", data=tmp_path / "rows.csv", **documents)["answer"]
     page = tmp_path / "page.html"
     plan.privacy(html=page, **documents)

@@ -10,7 +10,7 @@ use veilsum_testkit::{
 const LIMIT: Duration = Duration::from_secs(240);
 const SIZES: [usize; 3] = [60, 75, 90];
 /// First centres from a seed: no noise, so that two runs can be compared word for word.
-const PLAN: [&str; 4] = ["--init=uniform", "--seed=9", "--epsilon=0.001", "--max-rounds=12"];
+const PLAN: [&str; 4] = ["--set=init=uniform", "--seed=9", "--set=epsilon=0.001", "--set=max_rounds=12"];
 
 /// Whether the program is there: it is another package's, which is built with the whole workspace.
 fn is_built() -> bool {
@@ -88,7 +88,7 @@ fn a_file_a_stream_and_sql_give_the_result_of_three_files() {
 #[test]
 fn a_plan_with_candidates_is_answered_in_sql_and_one_that_asks_for_more_is_refused_by_name() {
     let (true, Some(server)) = (is_built(), super::server()) else { return };
-    let p = Parties::new(&SIZES, &["--max-rounds=5"]);
+    let p = Parties::new(&SIZES, &["--set=max_rounds=5"]);
     server.sql("CREATE SCHEMA IF NOT EXISTS seeded");
     load(&server, &p, "seeded.third", "site-3");
     policy(&server, &p, "push.toml", &["--view", "seeded.third", "--mode", "push"]);

@@ -250,7 +250,7 @@ pub fn fingerprint_of(roster: &str) -> String {
 pub fn agree(client: &[String]) {
     let of = |option: &str| client.iter().position(|arg| arg == option).map(|at| client[at + 1].as_str());
     let (Some(roster), Some(plan)) = (of("--roster"), of("--plan")) else { return };
-    let shown = veilsum(&["plan", "show", "--roster", roster, "--plan", plan, "--json"]);
+    let shown = veilsum(&["plan", "check", "--roster", roster, "--plan", plan, "--json"]);
     let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
     let Some(hash) = shown["hash"].as_str() else { return };
     let mut args = vec!["plan", "agree", "--fingerprint", hash];
@@ -324,12 +324,12 @@ impl Parties {
     /// A plan without noise, unless it says what it spends.
     pub fn plan(&self, roster: &str, file: &str, more: &[&str]) {
         let (roster, key, out) = (self.path(roster), self.path("lead.key"), self.path(file));
-        let mut args = vec!["plan", "make", "--roster", &roster, "--key", &key, "--out", &out, "--k", "3"];
+        let mut args = vec!["plan", "new", "--roster", &roster, "--key", &key, "--out", &out, "--k", "3"];
         args.extend(["--column", "x=0:1", "y=0:1"]);
         args.extend(more);
         let given = |name: &str| more.iter().any(|option| option.starts_with(name));
-        if !given("--max-rows") {
-            args.extend(["--max-rows", "2000"]);
+        if !given("--set=max_rows") {
+            args.extend(["--set", "max_rows=2000"]);
         }
         if !given("--rho") {
             args.push("--exact");

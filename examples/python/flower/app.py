@@ -119,7 +119,7 @@ def make(folder: Path, sites: int = 3, rows: int = 300) -> None:
     )  # fmt: skip
     # So few rows are no match for noise. Every site's operator reads the plan and agrees to its exact totals.
     documents = {"roster": folder / "roster.toml", "plan": folder / "plan.toml"}
-    read = veilsum.plan.show(**documents)["fingerprint"]
+    read = veilsum.plan.check(**documents)["fingerprint"]
     for name in names:
         veilsum.plan.agree(key=folder / f"{name}.key", fingerprint=read, **documents)
     random = np.random.default_rng(5)

@@ -63,7 +63,7 @@ impl Recipe {
         }
         if self.restarts > 1 {
             return refuse(
-                "there is one start: restarts would share the budget, and only pay if first centres are bad (--restarts 1)",
+                "there is one start: restarts would share the budget, and only pay if first centres are bad (restarts = 1)",
             );
         }
         let traits = self.algorithm.traits();

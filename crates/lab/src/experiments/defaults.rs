@@ -1,7 +1,7 @@
 //! What a run with the product's defaults is worth, and whether it says so where it is worth little: the objective against the best
 //! of 20 pooled starts, a known K from a range, and planted troubles beside clean data.
 //!
-//! The recipes are those that `veilsum demo` and `plan make` make where nothing but the method and K is said, for ten sites.
+//! The recipes are those that `veilsum demo` and `plan new` make where nothing but the method and K is said, for ten sites.
 
 use veilsum_cluster::method::{Candidates, Choice, Clusters, Options, Pick, Seeding, Validity};
 use veilsum_cluster::random::Stream;

@@ -1,4 +1,4 @@
-//! What a run with the defaults of `plan make` is worth under noise: the objective of its centres over the pooled rows against the best
+//! What a run with the defaults of `plan new` is worth under noise: the objective of its centres over the pooled rows against the best
 //! of 20 pooled starts, beside what `plan check` says of the plan before anybody agrees to it.
 
 use veilsum_cluster::method::{Candidates, Seeding, mechanism};
@@ -31,7 +31,7 @@ fn objective(rows: &Packed, centres: &Centres, hard: bool) -> Result<f64, Experi
     })
 }
 
-/// What `plan make` makes of kmeans, or of fcm, where nothing but rho, K and the expected rows is said.
+/// What `plan new` makes of kmeans, or of fcm, where nothing but rho, K and the expected rows is said.
 pub fn recipe(hard: bool, rho: f64, k: u32, rows: u64, seed: u64) -> Recipe {
     let seeding = Seeding::Candidates(Candidates::usual(seed));
     let noise = Noise::usual(rho, rows);

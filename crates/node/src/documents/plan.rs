@@ -13,8 +13,11 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::digits;
-use super::file::{in_file, parse_document, read_text, refused, text_of};
+use super::{
+    digits,
+    file::{in_file, parse_document, read_text, refused, text_of},
+    plan_keys::commented,
+};
 use crate::{
     error::Failure,
     files,
@@ -26,6 +29,8 @@ const FORMAT: &str = "veilsum-plan/3";
 /// Bytes of a plan file: the largest method part (1 MiB of doubles) as decimal text.
 const MAX_FILE: usize = 8 << 20;
 const NEXT: &str = "ask the coordinator for the plan again";
+const SIGN_AGAIN: &str =
+    "the coordinator proves and signs it again with `veilsum plan check --sign`; a site asks the coordinator for it";
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,9 +97,9 @@ pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Fa
         column: work.columns,
         categorical: work.categorical,
     };
-    let comment = "# What is computed and under which terms, signed by the coordinator: a change by hand breaks the\n\
-                   # signature. `veilsum plan check` says what it means. Threshold, colluders and block_size: 0 is the default.\n";
-    Ok(files::write_atomic(path, text_of(comment, FORMAT, &file)?.as_bytes())?)
+    let comment = "# What is computed and under which terms, signed by the coordinator. `veilsum plan check` says what it\n\
+                   # means; after a change by hand the coordinator signs it again with `veilsum plan check --sign`.\n";
+    Ok(files::write_atomic(path, commented(&text_of(comment, FORMAT, &file)?).as_bytes())?)
 }
 
 /// Reads a plan and verifies its numbers and the coordinator's signature against the roster.
@@ -103,7 +108,16 @@ pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Fa
 /// A [`Failure`] that names the file and what is wrong with it.
 pub fn load_plan(path: impl AsRef<Path>, roster: &Roster) -> Result<Terms, Failure> {
     let path = path.as_ref();
-    load_signed_plan(path, roster)?.verify(roster).map_err(|e| refused(path, &e, NEXT))
+    load_signed_plan(path, roster)?.verify(roster).map_err(|e| refused(path, &e, SIGN_AGAIN))
+}
+
+/// What a plan says, whoever wrote it last: neither its signature nor its roster is looked at.
+///
+/// # Errors
+/// A [`Failure`] that names the file and what is wrong with it.
+pub fn edited_plan(path: impl AsRef<Path>) -> Result<Terms, Failure> {
+    let path = path.as_ref();
+    Ok(parse(path, &read_text(path, MAX_FILE)?)?.terms)
 }
 
 /// A plan with its signature, which is not checked.
@@ -113,13 +127,14 @@ pub(super) fn load_signed_plan(path: &Path, roster: &Roster) -> Result<SignedTer
 
 /// The same from its text; errors call it `path`.
 pub(super) fn parse_signed_plan(path: &Path, text: &str, roster: &Roster) -> Result<SignedTerms, Failure> {
-    let file: PlanFile = parse_document(path, text, FORMAT, NEXT)?;
-    if file.roster != roster.hash() {
+    let signed = parse(path, text)?;
+    let for_roster = signed.terms.roster;
+    if for_roster != roster.hash() {
         return Err(Failure::input(
             format!(
                 "{}: it was made for another roster (fingerprint {})",
                 path.display(),
-                roster_fingerprint(&file.roster)
+                roster_fingerprint(&for_roster)
             ),
             format!(
                 "this roster's fingerprint is {}: get the plan made for it, or the roster of this plan",
@@ -127,6 +142,11 @@ pub(super) fn parse_signed_plan(path: &Path, text: &str, roster: &Roster) -> Res
             ),
         ));
     }
+    Ok(signed)
+}
+
+fn parse(path: &Path, text: &str) -> Result<SignedTerms, Failure> {
+    let file: PlanFile = parse_document(path, text, FORMAT, NEXT)?;
     let work = PlanSpec {
         columns: file.column,
         scaling: file.scaling,

@@ -271,9 +271,9 @@ fn plans_that_could_overflow_or_show_rows_are_refused() {
     let (w, good) = (work(3), terms(&roster, &work(3)));
     assert!(prove(&roster, &good, &w).is_ok());
     let failure = prove(&roster, &Terms { max_rows: 1 << 45, ..good.clone() }, &w).unwrap_err();
-    assert!(failure.message.contains("overflow") && failure.advice.contains("--max-rows"), "{failure}");
+    assert!(failure.message.contains("overflow") && failure.advice.contains("max_rows"), "{failure}");
     let failure = prove(&roster, &Terms { min_total_rows: 2, ..good }, &w).unwrap_err();
-    assert!(failure.message.contains("K = 3") && failure.advice.contains("--min-total-rows"), "{failure}");
+    assert!(failure.message.contains("K = 3") && failure.advice.contains("min_total_rows"), "{failure}");
     assert_eq!(fingerprint(&[0xab; 32]), "abab-abab-abab-abab");
 }
 

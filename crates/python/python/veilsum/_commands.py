@@ -20,10 +20,10 @@ def _word(value: Any) -> str:
 
 
 def options(named: Mapping[str, Any]) -> list[str]:
-    """``max_rows=10`` becomes ``--max-rows=10``; ``True`` an option without a value; a list the option several times.
+    """``phase_timeout=10`` becomes ``--phase-timeout=10``; ``True`` an option without a value; a list the option several times.
 
     Two names are Python's own: ``columns={"age": (0, 120)}`` stands for ``--column age=0:120``, and
-    ``categories={"ward": ["north", "south"]}`` for ``--category ward=north,south``.
+    ``categories={"ward": ["north", "south"]}`` for ``--column ward=north,south``.
     """
     words: list[str] = []
     for name, value in named.items():
@@ -38,7 +38,7 @@ def options(named: Mapping[str, Any]) -> list[str]:
                         f"column {column!r}: a category has a comma, which divides categories on a command line",
                         "write another name for it, and say in site.toml which value it stands for",
                     )
-            words += [f"--category={column}" + ("" if listed is None else f"={','.join(listed)}") for column, listed in value.items()]
+            words += [f"--column={column}" + ("" if listed is None else f"={','.join(listed)}") for column, listed in value.items()]
             continue
         if name == "k" and isinstance(value, (tuple, range)):
             value = f"{min(value)}..{max(value)}"
@@ -52,6 +52,26 @@ def options(named: Mapping[str, Any]) -> list[str]:
         else:
             words.append(f"{option}={_word(value)}")
     return words
+
+
+#: Options of ``veilsum plan new``; whatever else is said of a plan is a setting.
+_OF_PLANS = ("roster", "key", "out", "schema", "method", "k", "exact", "rho", "expected_rows", "seed", "columns", "categories", "html")
+
+
+def settings(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a plan, with those that are settings as ``--set NAME=VALUE``."""
+    own = {name: value for name, value in named.items() if name in _OF_PLANS}
+    others = {name: value for name, value in named.items() if name not in _OF_PLANS and value is not None}
+    text = {name: _word(value) if isinstance(value, os.PathLike) else value for name, value in others.items()}
+    return {**own, "set": [f"{name}={_toml(value)}" for name, value in text.items()]}
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(str(key))} = {_toml(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value) if isinstance(value, (bool, str)) else _word(value)
 
 
 def call(*words: Any, others: Iterable[Any] = (), **named: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Mapping, NamedTuple, Sequence
 import numpy as np
 
 from . import _core, roster as _roster, plan as _plan
-from ._commands import options as _options
+from ._commands import options as _options, settings as _settings
 from ._rows import of_plan
 from .errors import UsageError
 
@@ -130,10 +130,10 @@ class Federation:
         categories : mapping of str to list of str, optional
             Columns of categories, each with all that may occur.
         **options
-            Those of ``veilsum plan make``: ``k=3`` or ``k=(2, 6)``, ``method="fcm"``, ``m=2.0``, ``max_rounds=60``, ``seed=1``, ...
+            Those of ``veilsum plan new``: ``k=3`` or ``k=(2, 6)``, ``method="fcm"``, ``m=2.0``, ``max_rounds=60``, ``seed=1``, ...
         """
         self = cls.__new__(cls)
-        self._options = _options({"columns": columns, **({"categories": categories} if categories else {}), **options})
+        self._options = _options(_settings({"columns": columns, **({"categories": categories} if categories else {}), **options}))
         self._names = list(sites) if sites is not None else None
         self._planned = _core.Planned.made(self._options, self._names) if self._names is not None else None
         return self
@@ -166,7 +166,7 @@ class Federation:
             name=name, coordinator=at(f"{coordinator}.card"), intermediary=at(f"{intermediary}.card"),
             site=[at(f"{site}.card") for site in sites], key=at(f"{coordinator}.key"), out=at("roster.toml"),
         )  # fmt: skip
-        _plan.make(
+        _plan.new(
             roster=at("roster.toml"), key=at(f"{coordinator}.key"), out=at("plan.toml"), columns=columns, **options
         )
         fingerprint = _roster.verify(at("roster.toml"))["fingerprint"]

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._commands import call
+from ._commands import call, settings
 
-__all__ = ["agree", "check", "make", "privacy", "show"]
+__all__ = ["agree", "check", "new", "privacy"]
 
 
-def make(**options: Any) -> dict[str, Any]:
+def new(**options: Any) -> dict[str, Any]:
     """Makes a plan and signs it with the coordinator's key; returns what it means.
 
-    ``plan.make(roster="roster.toml", key="hub.key", k=3, columns={"age": (0, 110), "bmi": (12, 60)}, out="plan.toml")``.
-    ``k=(2, 9)`` lets the run choose. All options: ``veilsum plan make --help-all``.
+    ``plan.new(roster="roster.toml", key="hub.key", k=3, columns={"age": (0, 110), "bmi": (12, 60)}, out="plan.toml")``.
+    ``k=(2, 9)`` lets the run choose. All options and settings: ``veilsum plan new --help-all``.
     """
-    return call("plan", "make", **options)
+    return call("plan", "new", **settings(options))
 
 
 def check(plan: Any = "plan.toml", roster: Any = "roster.toml", **options: Any) -> dict[str, Any]:
-    """What a verified plan means: thresholds, precision, bytes, warnings; ``html=FILE`` writes it as a page."""
+    """What a verified plan means: thresholds, precision, bytes, warnings; ``html=FILE`` writes it as a page, and ``sign=True`` signs a
+    plan that its coordinator changed by hand."""
     return call("plan", "check", plan=plan, roster=roster, **options)
-
-
-def show(plan: Any = "plan.toml", roster: Any = "roster.toml") -> dict[str, Any]:
-    """A verified plan."""
-    return call("plan", "show", plan=plan, roster=roster)
 
 
 def agree(**options: Any) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def run(folder, sources, method):
         name="engines", coordinator=at("coordinator.card"), intermediary=at("intermediary.card"),
         site=[at(f"{name}.card") for name in SITES], key=at("coordinator.key"), out=at("roster.toml"),
     )  # fmt: skip
-    plan.make(
+    plan.new(
         roster=at("roster.toml"), key=at("coordinator.key"), out=at("plan.toml"), columns=world.COLUMNS, method=method, k=3, seed=5, exact=True,
         init="uniform", max_rows=4_096, min_total_rows=1_000, max_rounds=12, epsilon=1e-5,
     )  # fmt: skip
@@ -57,7 +57,7 @@ def run(folder, sources, method):
     for name in ["intermediary", *SITES]:
         roster.accept(at(f"{name}.key"), fingerprint, at("roster.toml"))
     documents = ["--roster", at("roster.toml"), "--plan", at("plan.toml")]
-    read = plan.show(at("plan.toml"), at("roster.toml"))["fingerprint"]
+    read = plan.check(at("plan.toml"), at("roster.toml"))["fingerprint"]
     for name in SITES:
         plan.agree(roster=at("roster.toml"), plan=at("plan.toml"), key=at(f"{name}.key"), fingerprint=read)
 

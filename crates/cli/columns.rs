@@ -1,0 +1,140 @@
+//! The columns that options name, and what may stand in them.
+
+use veilsum_node::{
+    error::{Code, Failure},
+    plan::{Categorical, Column},
+    schema::Schema,
+};
+
+use crate::settings::Settings;
+
+/// Weight of a column of categories: half of the largest squared distance in one column of numbers in box units.
+const USUAL_WEIGHT: f64 = 0.5;
+
+/// A column, and what may stand in it where that was said.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Wanted {
+    /// Numbers, or what the schema says.
+    Named(String),
+    /// Numbers of this range.
+    Number(Column),
+    /// One of these categories.
+    Category(String, Vec<String>),
+}
+
+impl Wanted {
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Wanted::Named(name) | Wanted::Category(name, _) => name,
+            Wanted::Number(column) => &column.name,
+        }
+    }
+
+    /// As a plan has it, if it is a column of categories.
+    pub(crate) fn categorical(&self, set: &Settings) -> Option<Categorical> {
+        let Wanted::Category(column, categories) = self else { return None };
+        Some(Categorical { column: column.clone(), categories: categories.clone(), weight: weight(set, column) })
+    }
+}
+
+fn weight(set: &Settings, column: &str) -> f64 {
+    set.category_weights.get(column).copied().or(set.category_weight).unwrap_or(USUAL_WEIGHT)
+}
+
+/// The columns of numbers and of categories of a plan: those that were named, or all of the schema's.
+///
+/// # Errors
+/// A [`Failure`] that names the column of which nothing is known.
+pub(crate) fn of_plan(
+    wanted: &[Wanted],
+    set: &Settings,
+    schema: Option<&Schema>,
+) -> Result<(Vec<Column>, Vec<Categorical>), Failure> {
+    let all: Vec<Wanted> = match schema {
+        Some(schema) if wanted.is_empty() => {
+            schema.columns.iter().map(|column| Wanted::Named(column.name.clone())).collect()
+        }
+        None if wanted.is_empty() => {
+            let next = "name every column with --column NAME=LOW:HIGH, or say where the federation's schema is (--schema FILE)";
+            return Err(Failure::new(Code::Usage, "no column is named, and there is no schema", next));
+        }
+        _ => wanted.to_vec(),
+    };
+    let (mut numbers, mut categorical) = (Vec::new(), Vec::new());
+    for one in &all {
+        let described = schema.and_then(|schema| schema.get(one.name()));
+        match (one, described) {
+            (Wanted::Number(column), _) => numbers.push(column.clone()),
+            (Wanted::Category(..), _) => categorical.extend(one.categorical(set)),
+            (Wanted::Named(name), Some(column)) => {
+                numbers.extend(column.column());
+                categorical.extend(column.categorical(weight(set, name)));
+            }
+            (Wanted::Named(name), None) => {
+                let what =
+                    format!("--column {name}: no range and no categories are given, and no schema has such a column");
+                return Err(Failure::new(Code::Usage, what, FORM));
+            }
+        }
+    }
+    Ok((numbers, categorical))
+}
+
+const FORM: &str =
+    "write it as NAME=LOW:HIGH, as in age=0:120, or NAME=CATEGORY,CATEGORY, as in smoker=never,former,current";
+
+/// `NAME`, `NAME=LOW:HIGH` or `NAME=CATEGORY,CATEGORY`; the name of a column of numbers may itself hold an equals sign.
+pub(crate) fn parse_column(text: &str) -> Result<Wanted, String> {
+    if !text.is_empty() && !text.contains('=') {
+        return Ok(Wanted::Named(text.to_owned()));
+    }
+    if let Some((name, listed)) = text.split_once('=').filter(|(_, listed)| listed.contains(',')) {
+        let categories: Vec<String> = listed.split(',').map(|category| category.trim().to_owned()).collect();
+        if categories.iter().any(|category| category.chars().any(char::is_control)) {
+            return Err("a category holds a control character, such as the end of a line".into());
+        }
+        if name.is_empty() || categories.iter().any(String::is_empty) {
+            return Err(FORM.into());
+        }
+        return Ok(Wanted::Category(name.to_owned(), categories));
+    }
+    let (name, range) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or(FORM)?;
+    let (low, high) = range.split_once(':').ok_or(FORM)?;
+    let bound = |s: &str| s.trim().parse::<f64>().ok().filter(|v| v.is_finite());
+    let (Some(lower), Some(upper)) = (bound(low), bound(high)) else {
+        return Err(format!("the range of {name:?} is not two numbers; {FORM}"));
+    };
+    if lower >= upper {
+        return Err(format!("the range of {name:?} has no inside: LOW must be below HIGH"));
+    }
+    Ok(Wanted::Number(Column { name: name.to_owned(), lower, upper }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns() {
+        let number = Wanted::Number(Column { name: "a=b".into(), lower: -1000.0, upper: 2.0 });
+        assert_eq!(parse_column("a=b=-1e3:2"), Ok(number));
+        assert_eq!(parse_column("a"), Ok(Wanted::Named("a".into())));
+        for bad in ["", "=1:2", "a=1", "a=1:x", "a=NaN:1", "a=1:1", "a=2:1", "a=0:inf", "smoker=a", "=a,b", "s=a,,b"] {
+            assert!(parse_column(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn weights_of_one_column_go_before_those_of_all() {
+        let wanted = ["smoker=never,former,current", "sex=f,m"].map(|text| parse_column(text).unwrap());
+        let weights = |set: &[&str]| {
+            let set = Settings::read(&set.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>()).unwrap();
+            of_plan(&wanted, &set, None).unwrap().1.iter().map(|column| column.weight).collect::<Vec<f64>>()
+        };
+        assert_eq!(weights(&[]), [0.5, 0.5]);
+        assert_eq!(weights(&["category_weights.sex=2", "category_weight=0.25"]), [0.25, 2.0]);
+        let unlisted = of_plan(&[Wanted::Named("smoker".into())], &Settings::default(), None);
+        assert!(unlisted.unwrap_err().message.contains("no categories are given"));
+    }
+}

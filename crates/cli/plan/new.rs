@@ -1,0 +1,132 @@
+//! `veilsum plan new` and `veilsum plan check`: a plan that is made, or changed by hand, is proved, signed and written in one way.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use veilsum_proto::{identity::Identity, plan::Terms, policy::DEFAULT_MAX_ROWS, roster::Roster};
+
+use super::say::{ReadArgs, say};
+use crate::{
+    columns,
+    method::{Choices, What, useful},
+    page::Print,
+    party::key_beside,
+    roster::signer,
+    settings::Settings,
+    terms,
+};
+use veilsum_node::{
+    documents::{
+        Federation, edited_plan, load_federation, load_identity, load_roster, load_schema, schema_beside, write_plan,
+    },
+    error::{Code, Failure},
+    schema::Schema,
+};
+
+/// `veilsum plan new`
+#[derive(Args, Debug)]
+pub(crate) struct NewArgs {
+    /// The federation's roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// The coordinator's secret key file [default: the only *.key file beside the roster]
+    #[arg(long, value_name = "FILE.key")]
+    pub key: Option<PathBuf>,
+    /// Where to write the plan
+    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
+    pub out: PathBuf,
+    /// The federation's schema, to which the plan then keeps [default: schema.toml beside the roster]
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
+    /// Rows that are expected in all, for which the forecast is
+    ///
+    /// It says how far off centres will be in clear, round clusters of so many rows.
+    #[arg(long, value_name = "N")]
+    pub expected_rows: Option<u64>,
+    /// What a run consists of
+    #[command(flatten)]
+    pub what: What,
+}
+
+/// `veilsum plan check`
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Which plan.
+    #[command(flatten)]
+    pub of: ReadArgs,
+    /// Sign it again, for its coordinator, after a change by hand: everything is proved as for a new plan
+    #[arg(long)]
+    pub sign: bool,
+    /// The coordinator's secret key file [default: the only *.key file beside the roster]
+    #[arg(long, value_name = "FILE.key", requires = "sign")]
+    pub key: Option<PathBuf>,
+    /// The page.
+    #[command(flatten)]
+    pub print: Print,
+}
+
+/// `veilsum plan new`: the plan, signed and written, and what it means.
+pub(super) fn new(args: &NewArgs, json: bool) -> Result<(), Failure> {
+    let roster = load_roster(&args.roster)?;
+    let schema = match &args.schema {
+        Some(path) => Some(load_schema(path)?),
+        None => schema_beside(&args.roster)?,
+    };
+    let sign = Signing::of(args.key.as_ref(), &args.roster, &roster)?;
+    let federation = made(args, roster, schema)?;
+    sign.write(&federation, &args.out)?;
+    say(&federation, (&args.out, None), true, json)
+}
+
+/// `veilsum plan check`: what a plan means, and with --sign a new signature.
+pub(super) fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
+    let (roster, plan) = (&args.of.roster, &args.of.plan);
+    if !args.sign {
+        return say(&load_federation(roster, plan)?, (plan, args.print.html.as_deref()), args.sign, json);
+    }
+    let members = load_roster(roster)?;
+    let sign = Signing::of(args.key.as_ref(), roster, &members)?;
+    let federation = Federation::new(members, edited_plan(plan)?)?.under(schema_beside(roster)?)?;
+    useful(&federation, true)?;
+    sign.write(&federation, plan)?;
+    say(&federation, (plan, args.print.html.as_deref()), args.sign, json)
+}
+
+/// What these options come to for this roster. Nothing is written, and nothing read but what settings name.
+///
+/// # Errors
+/// A [`Failure`] that names the option.
+pub(crate) fn made(args: &NewArgs, roster: Roster, schema: Option<Schema>) -> Result<Federation, Failure> {
+    let set = Settings::read(&args.what.set)?;
+    let columns = columns::of_plan(&args.what.columns, &set, schema.as_ref())?;
+    if !args.what.exact && args.expected_rows.is_none() {
+        return Err(Failure::new(
+            Code::Usage,
+            "how many rows are expected in all?",
+            "say --expected-rows N, from what is public: whether the result can be told from the noise is forecast for as many",
+        ));
+    }
+    let by_forecast = !set.dp_useless;
+    let expected_rows = args.expected_rows.unwrap_or(0);
+    let max_rows = set.max_rows.unwrap_or(DEFAULT_MAX_ROWS);
+    let choices = Choices { what: &args.what, set, columns, expected_rows, max_rows, usual_seed: 1, usual_k: None };
+    let federation = terms::federation(&choices, roster, schema)?;
+    useful(&federation, by_forecast)?;
+    Ok(federation)
+}
+
+/// The coordinator, who alone signs plans.
+struct Signing(Identity);
+
+impl Signing {
+    fn of(key: Option<&PathBuf>, beside: &Path, roster: &Roster) -> Result<Signing, Failure> {
+        let key = key_beside(key, beside)?;
+        let (identity, _) = load_identity(&key)?;
+        signer(&identity, roster, &key, "plan")?;
+        Ok(Signing(identity))
+    }
+
+    fn write(&self, federation: &Federation, file: &Path) -> Result<(), Failure> {
+        write_plan(file, &Terms::clone(&federation.terms).sign(&federation.roster, &self.0)?)
+    }
+}

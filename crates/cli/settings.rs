@@ -1,0 +1,254 @@
+//! What `--set KEY=VALUE` may say of a plan, the same for `plan new` and `demo`. What each is for stands in [`PLAN_KEYS`].
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use veilsum_cluster::{
+    OutOfBox, Scaling,
+    method::{Pick, Scale},
+};
+use veilsum_node::{
+    documents::PLAN_KEYS,
+    error::{Code, Failure},
+    plan::{Judge, Labels},
+    table::nearest,
+};
+
+/// Settings; what is not set has a default where it is used.
+#[derive(Deserialize, Debug, Clone, Default)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Settings {
+    pub m: Option<f64>,
+    pub epsilon: Option<f64>,
+    pub max_rounds: Option<u32>,
+    pub restarts: Option<u32>,
+    pub init: Option<String>,
+    pub local_steps: Option<u32>,
+    pub powers: bool,
+    pub min_group: Option<u64>,
+    pub finish: u32,
+    pub regularisation: Option<f64>,
+    pub distance: Option<f64>,
+    pub anchors: u32,
+    pub features: Option<u32>,
+    pub bins: Option<u32>,
+    pub scale: Option<Scaling>,
+    pub out_of_box: Option<OutOfBox>,
+    pub standardise: Option<Scale>,
+    pub winsorise: BTreeMap<String, (f64, f64)>,
+    pub category_weight: Option<f64>,
+    pub category_weights: BTreeMap<String, f64>,
+    pub labels: Option<Labels>,
+    pub indices: Option<IndexSet>,
+    pub local_k: Option<u32>,
+    pub choose: Option<Pick>,
+    pub elbow: bool,
+    pub judge: Judge,
+    pub sample: Option<f64>,
+    pub dp_unit: UnitName,
+    pub rows_per_person: Option<u64>,
+    pub dp_absolute_rounds: Option<u32>,
+    pub dp_tau: Option<f64>,
+    pub dp_retries: Option<u32>,
+    pub dp_useless: bool,
+    pub min_sites: Option<u16>,
+    pub threshold: Option<u16>,
+    pub colluders: Option<u16>,
+    pub block_size: Option<u16>,
+    pub on_loss: Option<OnLoss>,
+    pub slots: Option<u16>,
+    pub max_rows: Option<u64>,
+    pub min_total_rows: Option<u64>,
+    pub step_bits: Option<u8>,
+}
+
+/// Which validity totals are asked.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum IndexSet {
+    /// Fuzzy Davies-Bouldin and the objective.
+    Basic,
+    /// All but those that need sums of coordinates.
+    Scalars,
+    /// All.
+    All,
+}
+
+/// Whose presence noise hides.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum UnitName {
+    /// One row.
+    #[default]
+    Record,
+    /// One person of a site, who has so many rows there at most.
+    Person,
+    /// A whole site.
+    Site,
+}
+
+/// What the blocks of a plan are for.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OnLoss {
+    /// Three of them: a run goes on without one.
+    Block,
+}
+
+/// Settings that a method may read, with the beginning of what they are called among its parameters.
+const OF_METHODS: [(&str, &str); 11] = [
+    ("epsilon", "epsilon"),
+    ("max_rounds", "max_rounds"),
+    ("local_steps", "local"),
+    ("powers", "powers"),
+    ("min_group", "min_rows"),
+    ("finish", "finish"),
+    ("regularisation", "regularisation"),
+    ("distance", "distance"),
+    ("anchors", "anchors"),
+    ("features", "features"),
+    ("bins", "bins"),
+];
+
+impl Settings {
+    /// Reads `KEY=VALUE`, each a line of TOML; a bare word as a value is a text.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the one at fault, and which keys there are.
+    pub(crate) fn read(words: &[String]) -> Result<Settings, Failure> {
+        let text: String = words.iter().map(|word| in_toml(word) + "\n").collect();
+        let settings: Settings = toml::from_str(&text).map_err(|e| {
+            let lines = e.span().map_or(0, |span| text[..span.start.min(text.len())].matches('\n').count());
+            wrong(words.get(lines).map_or("", String::as_str), e.message())
+        })?;
+        let usage = |what, next| Err(Failure::new(Code::Usage, what, next));
+        if settings.rows_per_person.is_some() && settings.dp_unit != UnitName::Person {
+            return usage(
+                "rows_per_person is for noise that hides persons",
+                "say --set dp_unit=person, too, or leave it out",
+            );
+        }
+        let own = [settings.block_size, settings.threshold, settings.colluders];
+        if settings.on_loss.is_some() && own.iter().any(Option::is_some) {
+            return usage(
+                "on_loss=block sets block_size, threshold and colluders itself",
+                "leave on_loss out, or the others",
+            );
+        }
+        Ok(settings)
+    }
+}
+
+/// Refuses a setting that would change nothing: one that a method with these parameters does not read, and one for noise if there is none.
+///
+/// # Errors
+/// A [`Failure`] that names it.
+pub(crate) fn unread(words: &[String], parameters: &str, noisy: bool) -> Result<(), Failure> {
+    let of_methods = |key| OF_METHODS.iter().find(|(setting, _)| *setting == key);
+    for key in words.iter().map(|word| key_of(word)) {
+        let next = "leave it out, or choose what it is for";
+        if of_methods(key).is_some_and(|(_, parameter)| !parameters.contains(&format!("\"{parameter}"))) {
+            return Err(Failure::new(Code::Usage, format!("--set {key}: this method does not read it"), next));
+        }
+        if !noisy && (key.starts_with("dp_") || key == "rows_per_person") {
+            return Err(Failure::new(Code::Usage, format!("--set {key}: it is for noise, and --exact has none"), next));
+        }
+    }
+    Ok(())
+}
+
+/// Every setting with its sentence, for `--help-all`.
+pub(crate) fn help() -> String {
+    let each = known().map(|(key, says)| format!("\n{key:<19} {says}"));
+    format!("Another setting of the plan; repeat for each{}", each.collect::<String>())
+}
+
+fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
+    PLAN_KEYS.iter().map(|(key, _, says)| (*key, *says)).filter(|(key, _)| !key.is_empty())
+}
+
+fn key_of(word: &str) -> &str {
+    word.split(['=', '.']).next().unwrap_or_default().trim()
+}
+
+fn in_toml(word: &str) -> String {
+    match word.split_once('=') {
+        Some((key, value)) if toml::from_str::<toml::Table>(word).is_err() => {
+            format!("{key} = {}", toml::Value::from(value))
+        }
+        _ => word.to_owned(),
+    }
+}
+
+fn wrong(word: &str, why: &str) -> Failure {
+    let key = key_of(word);
+    if let Some((_, says)) = known().find(|(known, _)| *known == key) {
+        let why = why.lines().next().unwrap_or_default();
+        return Failure::new(Code::Usage, format!("--set {word}: {why}"), format!("{key}: {says}"));
+    }
+    let near = nearest(key, known().map(|(known, _)| known));
+    let mut keys: Vec<&str> = known().map(|(known, _)| known).collect();
+    keys.sort_by_key(|key| near != Some(*key));
+    Failure::new(Code::Usage, format!("--set {word}: there is no such setting"), format!("set {}", keys.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<Settings, Failure> {
+        Settings::read(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+    }
+
+    /// The parser lists the fields of the struct, where a key is none of them.
+    #[test]
+    fn every_setting_has_its_sentence_and_every_sentence_its_setting() {
+        let all = toml::from_str::<Settings>("? = 1").and(toml::from_str::<Settings>("\"?\" = 1"));
+        let all = all.or_else(|_| toml::from_str::<Settings>("\"?\" = 1")).expect_err("no field").message().to_owned();
+        let mut fields: Vec<&str> = all.split('`').skip(3).step_by(2).collect();
+        let mut keys: Vec<&str> = known().map(|(key, _)| key).collect();
+        (fields.sort_unstable(), keys.sort_unstable());
+        assert_eq!(fields, keys);
+        for (key, says) in known() {
+            assert!(says.chars().count() <= 78, "{key}: {says}");
+        }
+        assert!(OF_METHODS.iter().all(|(key, _)| keys.contains(key)));
+    }
+
+    #[test]
+    fn values_are_toml_and_bare_words_are_texts() {
+        let set = read(&[
+            "m=2",
+            "init=totals",
+            "winsorise.a=[0, 0.99]",
+            "labels.column=outcome",
+            "labels.classes=[\"no\", \"yes\"]",
+            "choose=xie-beni",
+            "elbow=true",
+        ])
+        .unwrap();
+        assert_eq!((set.m, set.init.as_deref(), set.elbow), (Some(2.0), Some("totals"), true));
+        assert_eq!(set.winsorise["a"], (0.0, 0.99));
+        assert_eq!(set.labels.unwrap().classes, ["no", "yes"]);
+        assert_eq!(set.choose, Some(Pick::XieBeni));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_what_is_possible() {
+        for (words, says) in [
+            (&["max_round=3"][..], "next: set max_rounds, m, "),
+            (&["m=1.5", "restarts=many"], "--set restarts=many: "),
+            (&["standardise=whole"], "`whiten`"),
+            (&["m"], "--set m: "),
+            (&["m=1", "m=2"], "--set m=2: duplicate key"),
+            (&["choose=silhouette"], "`silhouette-squared`"),
+            (&["rows_per_person=3"], "say --set dp_unit=person"),
+            (&["on_loss=block", "threshold=3"], "on_loss=block sets"),
+            (&["bins=-1"], "--set bins=-1: "),
+        ] {
+            let Failure { code, message, advice, .. } = read(words).expect_err("refused");
+            let told = format!("{message}\nnext: {advice}");
+            assert!(code == Code::Usage && told.contains(says), "{words:?}: {told}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The terms of a plan, and the federation that a roster and options come to.
+
+use veilsum_node::{
+    documents::Federation,
+    error::{Code, Failure},
+    plan::PlanSpec,
+    role::system_rng,
+    schema::Schema,
+};
+use veilsum_proto::{
+    identity::Identity,
+    plan::Terms,
+    roster::{Member, Roster},
+};
+
+use crate::method::Choices;
+
+/// The federation that runs these choices with this roster, proved as everybody does who loads its plan.
+///
+/// # Errors
+/// A [`Failure`] that names the option or setting.
+pub(crate) fn federation(choices: &Choices<'_>, roster: Roster, schema: Option<Schema>) -> Result<Federation, Failure> {
+    let work = choices.work()?;
+    work.check().map_err(|e| again(e.into()))?;
+    let terms = terms(choices, &roster, &work)?;
+    Federation::new(roster, terms).and_then(|of| of.under(schema)).map_err(wrong)
+}
+
+/// The terms of the plan.
+fn terms(choices: &Choices<'_>, roster: &Roster, work: &PlanSpec) -> Result<Terms, Failure> {
+    let (set, sites) = (&choices.set, roster.sites.len());
+    let mut terms = Terms {
+        roster: roster.hash(),
+        min_cohort: set.min_sites.unwrap_or(0),
+        threshold: set.threshold.unwrap_or(0),
+        colluders: set.colluders.unwrap_or(0),
+        block_size: set.block_size.unwrap_or(0),
+        slots: set.slots.unwrap_or(64),
+        max_rows: choices.max_rows,
+        // Twenty for each cluster.
+        min_total_rows: set.min_total_rows.unwrap_or(20 * u64::from(work.recipe.clusters.max)),
+        application: work.to_bytes(),
+    };
+    if set.on_loss.is_some() {
+        (terms.block_size, terms.threshold, terms.colluders) = three_blocks(sites).ok_or_else(|| {
+            let what = format!("{sites} sites are too few for a run that goes on without one of three blocks");
+            let next =
+                "leave on_loss=block out: the run then waits for a site that is lost, or is finished from what is out";
+            Failure::new(Code::Usage, what, next)
+        })?;
+    }
+    if set.min_sites.is_none() {
+        let threshold = terms.threshold_of(sites, sites).map_err(|e| again(e.into()))?;
+        let least = if work.sampling.is_some() { sites } else { threshold };
+        terms.min_cohort = u16::try_from(least).unwrap_or(u16::MAX);
+    }
+    terms.check(roster).map_err(|e| again(e.into()))?;
+    Ok(terms)
+}
+
+/// A roster of sites of these names whose keys nobody has, for runs in one process.
+///
+/// # Errors
+/// A [`Failure`] where there cannot be such sites.
+pub(crate) fn roster_of_nobody(sites: &[String]) -> Result<Roster, Failure> {
+    let mut rng = system_rng();
+    let mut member = |name: &str, address: &str| Member {
+        name: name.into(),
+        key: Identity::generate(&mut rng).public(),
+        address: address.into(),
+    };
+    let roster = Roster {
+        name: "simulation".into(),
+        coordinator: member("coordinator", "127.0.0.1:1"),
+        intermediary: member("intermediary", "127.0.0.1:1"),
+        sites: sites.iter().map(|name| member(name, "")).collect(),
+    };
+    roster.check()?;
+    Ok(roster)
+}
+
+/// The files were read: what is wrong from there on is wrong with the options.
+fn wrong(f: Failure) -> Failure {
+    Failure { code: Code::Usage, ..f }
+}
+
+fn again(f: Failure) -> Failure {
+    wrong(Failure { advice: "correct the option or setting; --help-all says what each one takes".into(), ..f })
+}
+
+/// Block size, threshold and colluding sites of a plan over three blocks that can lose any one of them: the threshold is what is
+/// left without the largest, 2t > n + c keeps it safe, and every block has two sites beside those that may collude.
+fn three_blocks(sites: usize) -> Option<(u16, u16, u16)> {
+    let (size, threshold) = (sites / 3, sites - sites.div_ceil(3));
+    let colluders = size.saturating_sub(2).min((2 * threshold).saturating_sub(sites + 1));
+    let narrow = |n: usize| u16::try_from(n).ok();
+    (sites >= 9 && colluders >= 1).then_some(())?;
+    Some((narrow(size)?, narrow(threshold)?, narrow(colluders)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of the specification's table.
+    #[test]
+    fn plans_of_three_blocks() {
+        let of = three_blocks;
+        for n in 3..9 {
+            assert_eq!(of(n), None);
+        }
+        assert_eq!(
+            [9, 10, 20, 50, 100].map(|n| of(n).unwrap()),
+            [(3, 6, 1), (3, 6, 1), (6, 13, 4), (16, 33, 14), (33, 66, 31)]
+        );
+    }
+}

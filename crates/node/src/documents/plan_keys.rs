@@ -1,0 +1,74 @@
+//! What the keys of a plan are for, in a sentence each: the settings of `veilsum plan new`, and the comments in the file that it writes.
+
+/// A setting (empty for a key of the file alone), the key of the plan's file that it comes to (the end of its path; empty if there is
+/// none), and what it is for, with its default.
+pub const PLAN_KEYS: &[(&str, &str, &str)] = &[
+    ("m", "m", "Fuzzifier, above 1; the partition of a hard method is judged with it [2]"),
+    ("", "local.epsilon", "A site's own steps end when memberships change less"),
+    ("epsilon", "epsilon", "Stop when centres move less, in units of the questions [by method]"),
+    ("max_rounds", "max_rounds", "Rounds at most; under noise exactly so many [30; under noise 8, or 5]"),
+    ("restarts", "restarts", "Runs from other first centres, side by side; the best one counts [1]"),
+    ("init", "", "First centres: totals, uniform, or a file of K lines in box units"),
+    ("local_steps", "local_steps", "ffcm, fkm: a site's own steps in a round; 0 is to convergence"),
+    ("powers", "powers", "ffcm-avg1: weights are sums of u^m as in its paper, not of u [false]"),
+    ("min_group", "fkm.min_rows", "fkm: a site leaves out its groups with fewer rows [2]"),
+    ("finish", "finish", "fkm: rounds of exact Lloyd afterwards, at most [0]"),
+    ("regularisation", "regularisation", "gmm, gk: added to variances, in parts of the box's squared extent [1e-6]"),
+    ("distance", "distance", "fcm-noise, pcm: rows farther from a centre than this are noise [0.2]"),
+    ("anchors", "anchors", "ffcf: shared anchors [0: four for each cluster, at least 8]"),
+    ("features", "features.max", "ffcf: feature vectors that a site holds at most [100]"),
+    ("bins", "describe.bins", "describe: bins of every column of numbers, over its range [16]"),
+    ("scale", "scaling", "Units: box ([0, 1] by the range), none, or direction (cosine distances)"),
+    ("out_of_box", "out_of_box", "A row outside the box: refuse or clip [refuse; under noise clip]"),
+    ("standardise", "preparation.scale", "Over the cohort: none, standard, robust or whiten (Mahalanobis) [none]"),
+    ("winsorise", "winsorise", "Clip a column at quantiles of the cohort: winsorise.balance=[0,0.99]"),
+    ("category_weight", "", "Squared distance of two rows that differ in a category [0.5]"),
+    ("category_weights", "weight", "The same for one column: category_weights.smoker=2"),
+    ("labels", "", "Release counts by cluster and label: labels.column, and all labels.classes"),
+    ("indices", "", "Validity indices: basic, scalars or all [basic; for hard methods all]"),
+    ("local_k", "range.most", "Try no more clusters than any site would choose alone, of so many at most"),
+    ("choose", "choice.by", "The index that chooses K from a range [fuzzy-davies-bouldin]"),
+    ("elbow", "elbow", "Choose K at the elbow of a curve that falls over the whole range [false]"),
+    ("judge", "judge", "Who opens the validity totals: coordinator or intermediary [coordinator]"),
+    ("sample", "sampling.share", "Share of the blocks of sites that answers in each round [all]"),
+    ("dp_unit", "", "Whose presence noise hides: record, person or site [record]"),
+    ("rows_per_person", "person.rows", "Rows of one person that count at a site at most [1]"),
+    ("dp_absolute_rounds", "absolute_rounds", "First rounds with sums around the box's middle [0; 3 if uniform]"),
+    ("dp_tau", "tau", "How far a row pulls at first, in half diagonals of the box [0.25; 0 for K = 1]"),
+    ("dp_retries", "retries", "Lost questions that may be asked again, each paid for in advance [2]"),
+    ("dp_useless", "", "true makes the plan even if centres cannot be told from its noise [false]"),
+    ("", "nano_rho", "What a run spends of every site's account: rho in 10^-9"),
+    ("", "expected_rows", "Rows that are expected in all, for which the forecast is"),
+    ("min_sites", "min_sites", "Sites that a total covers at least [the threshold; all if sites are sampled]"),
+    ("threshold", "threshold", "Shares that open a self-mask [0: floor(2n/3) + 1]"),
+    ("colluders", "colluders", "Sites that may collude with the coordinator [0: floor((n - 1)/3)]"),
+    ("block_size", "block_size", "Sites that are released together at least [0: one block of all]"),
+    ("on_loss", "", "block makes three blocks: a run goes on without one; from nine sites on"),
+    ("slots", "slots", "Rounds that one exchange of keys is good for [64]"),
+    ("max_rows", "max_rows_per_site", "Rows of one site at most; under noise far above all of them [1048576]"),
+    ("min_total_rows", "min_total_rows", "Rows of all sites together at least [20 for each cluster]"),
+    ("step_bits", "step_bits", "Steps of totals are 2^-N of a row's largest value at least; N is 8 to 62 [20]"),
+    ("", "clusters.min", "The smallest K that is tried"),
+    ("", "clusters.max", "The largest K that is tried"),
+    ("", "column.lower", "The public range of a column, known before any row is read"),
+];
+
+/// A plan's text with its sentence above the first place of every key that has one.
+pub(super) fn commented(text: &str) -> String {
+    let (mut with, mut table, mut said) = (String::new(), String::new(), vec![false; PLAN_KEYS.len()]);
+    for line in text.lines() {
+        if line.starts_with('[') {
+            table = line.trim_matches(['[', ']']).to_owned();
+        } else if let Some((key, _)) = line.split_once(" = ") {
+            let path = format!(".{table}.{key}");
+            let known = PLAN_KEYS.iter().position(|(_, end, _)| !end.is_empty() && path.ends_with(&format!(".{end}")));
+            if let Some(known) = known.filter(|known| !std::mem::replace(&mut said[*known], true)) {
+                with += &format!("# {}\n", PLAN_KEYS[known].2);
+            }
+        }
+        with += &format!("{line}\n");
+    }
+    // A name of several lines may hold what looks like a key.
+    let read = |text: &str| toml::from_str::<toml::Table>(text).ok();
+    if read(&with) == read(text) { with } else { text.to_owned() }
+}
