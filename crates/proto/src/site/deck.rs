@@ -69,6 +69,9 @@ pub(crate) struct ExpectCertificate {
     pub(crate) sent: Arc<Vec<u8>>,
 }
 
+/// A member and its X25519 key.
+type DhKey<'a> = (u16, &'a [u8; 32]);
+
 /// The ciphertext between this site and a member, and its secret where this site made it.
 type Passed<'a> = (&'a Ciphertext, Option<&'a Secret>);
 
@@ -268,7 +271,7 @@ impl ExpectCertificate {
         // Every member with what passed between it and this site: the ciphertext, and where this site made it the secret.
         let mut sent = own.ciphertexts.iter().zip(&self.kem_secrets);
         let mut received = certificate.ciphertexts.iter();
-        let mut with: Vec<((u16, &[u8; 32]), Option<Passed<'_>>)> = Vec::with_capacity(members.len());
+        let mut with: Vec<(DhKey<'_>, Option<Passed<'_>>)> = Vec::with_capacity(members.len());
         for (member, dh_key) in members.iter().zip(&self.dh_keys) {
             let passed = if member.site == env.me {
                 None
@@ -286,7 +289,7 @@ impl ExpectCertificate {
             secrets.seeds.iter().map(|s| Polynomial::through(&s.0, threshold, rng)).collect();
         let noise = Box::new(Secret::random(rng));
         let decapsulator = secrets.keys.decapsulator();
-        let deal = |(other, passed): &((u16, &[u8; 32]), Option<Passed<'_>>)| {
+        let deal = |(other, passed): &(DhKey<'_>, Option<Passed<'_>>)| {
             let site = other.0;
             let powers = Powers::of(site, threshold);
             let shares = polynomials.iter().map(|polynomial| powers.share(polynomial));
