@@ -18,7 +18,7 @@ use veilsum_node::{
     plan::{Column, PlanSpec},
     role::{
         progress::{Progress, Watcher},
-        status::{self, Status},
+        status::Status,
     },
 };
 use veilsum_testkit::measure::{Spread, for_real, print_machine};

@@ -53,7 +53,7 @@ impl Place {
 
     /// What `check` says at a site that agreed to the plan, without the breaks of lines that fold.
     fn own(&self) -> String {
-        let plan = self.json("plan show")["hash"].as_str().unwrap().to_owned();
+        let plan = self.json("plan check")["hash"].as_str().unwrap().to_owned();
         // A plan with noise needs no agreement.
         self.run(&format!("plan agree --key site-2.key --fingerprint {plan}"));
         self.ok(OWN).split_whitespace().collect::<Vec<_>>().join(" ")
@@ -265,7 +265,7 @@ fn changed_documents_are_refused() {
 /// A plan is a file: its coordinator changes a number, and what `plan new` refuses is refused here, too.
 #[test]
 fn a_plan_that_was_changed_by_hand_is_proved_and_signed_again() {
-    let w = World::ready();
+    let w = Place::ready();
     let before = w.json(CHECK)["fingerprint"].clone();
     w.change("plan.toml", "# The largest K that is tried\nmax = 3", "max = 2");
     w.change("plan.toml", "\nmin = 3", "\nmin = 2");

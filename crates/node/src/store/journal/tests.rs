@@ -101,8 +101,8 @@ fn run(rounds: u8, mut written: impl FnMut(u8, site::Output)) -> SiteConfig {
     config(2)
 }
 
-fn names(records: &[Record]) -> Vec<&'static str> {
-    records.iter().map(Record::name).collect()
+fn names(records: &[Record]) -> Vec<String> {
+    records.iter().map(|record| format!("{record:?}")).collect()
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn what_is_appended_comes_back_and_restores_a_site() {
     let dir = folder("append");
     let session = suite::hash("s", &[]);
     let (config, records) = entries(2);
-    assert_eq!(names(&records), ["deck", "chain", "masked", "released"]);
+    assert_eq!(names(&records), ["Deck", "Chain", "Masked", "Released"].map(|kind| format!("Record({kind})")));
     let (mut journal, old) = Journal::<Record>::open(&dir, &session).unwrap();
     assert!(old.is_empty());
     records.iter().for_each(|r| journal.append(r).unwrap());
