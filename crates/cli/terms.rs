@@ -21,7 +21,7 @@ use crate::method::Choices;
 /// A [`Failure`] that names the option or setting.
 pub(crate) fn federation(choices: &Choices<'_>, roster: Roster, schema: Option<Schema>) -> Result<Federation, Failure> {
     let work = choices.work()?;
-    work.check().map_err(|e| again(e.into()))?;
+    work.check().map_err(again)?;
     let terms = terms(choices, &roster, &work)?;
     Federation::new(roster, terms).and_then(|of| of.under(schema)).map_err(wrong)
 }

@@ -28,7 +28,7 @@ fn policy(v: &Value) -> Policy {
 
 #[test]
 fn pol_1_to_9_sizes_questions_plans_and_accounts() {
-    let terms = veilsum_proto::testing::Kit::new(3, |_| {}).terms;
+    let terms = veilsum_testkit::kit::Kit::new(3, |_| {}).terms;
     let mut refused = 0;
     for c in cases("policy") {
         let policy = policy(&c["policy"]);

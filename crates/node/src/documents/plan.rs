@@ -158,7 +158,7 @@ fn parse(path: &Path, text: &str) -> Result<SignedTerms, Failure> {
         step_bits: file.step_bits,
         categorical: file.categorical,
     };
-    work.check().map_err(|e| in_file(path, e.into()))?;
+    work.check().map_err(|e| in_file(path, e))?;
     let c = file.cohort;
     let terms = Terms {
         roster: file.roster,

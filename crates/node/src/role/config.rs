@@ -19,6 +19,9 @@ use crate::{
     traffic::Traffic,
 };
 
+/// Told of a frame that came, and from whom.
+pub type Heard = Arc<dyn Fn(PartyId, &[u8]) + Send + Sync>;
+
 /// Who takes part in what, and how its frames travel: the same for every role.
 #[derive(Clone)]
 pub struct Party {
@@ -29,7 +32,7 @@ pub struct Party {
     /// What its links run on.
     pub carrier: Arc<dyn Carrier>,
     /// Told of every frame that it receives, and from whom.
-    pub heard: Arc<dyn Fn(PartyId, &[u8]) + Send + Sync>,
+    pub heard: Heard,
     /// Told how the run goes.
     pub progress: Watcher,
     /// What went over its links.
