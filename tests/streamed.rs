@@ -202,7 +202,7 @@ fn rows_that_change_between_questions_are_an_error_and_no_answer() {
     let outside = format!("{text}7.5,0.5\n");
     for changed in [other, longer, outside] {
         fs::write(&part, changed).expect("a part");
-        let failure = Failure::from(ask().expect_err("other rows"));
+        let failure = ask().expect_err("other rows");
         assert!(failure.message.contains("the rows changed while the run was on"), "{failure}");
         assert!(failure.advice.contains("ledger changed") && !failure.message.contains("7.5"), "{failure}");
         assert!(origin.columns(&cast.identities[2], &[]).is_err());

@@ -207,7 +207,8 @@ mod tests {
         let all = all.or_else(|_| toml::from_str::<Settings>("\"?\" = 1")).expect_err("no field").message().to_owned();
         let mut fields: Vec<&str> = all.split('`').skip(3).step_by(2).collect();
         let mut keys: Vec<&str> = known().map(|(key, _)| key).collect();
-        (fields.sort_unstable(), keys.sort_unstable());
+        fields.sort_unstable();
+        keys.sort_unstable();
         assert_eq!(fields, keys);
         for (key, says) in known() {
             assert!(says.chars().count() <= 78, "{key}: {says}");

@@ -55,7 +55,7 @@ pub fn noisy(recipe: &Recipe, domain: &Domain, sites: &[Prepared], plan: Plan, s
 /// Three clusters like those of xclara, dealt to sites, in the box [-1, 1]: rows and labels, and the domain.
 ///
 /// # Errors
-/// [`ExperimentError::Data`].
+/// [`ExperimentError::Cluster`].
 pub fn xclara_like(
     rows: usize,
     sites: usize,
