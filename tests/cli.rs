@@ -361,7 +361,7 @@ fn plans_that_cannot_be_used_are_not_made() {
     w.write("start.csv", "0.1,0.2\n0.3\n");
     make("--k 2 --set init=start.csv", 3, &["start.csv, line 2"]);
     w.write("start.csv", "0.1,0.2\n0.3,0.4\n");
-    make("--k 3 --set init=start.csv", 2, &["2 centres"]);
+    make("--k 3 --set init=start.csv", 2, &["expected 3 centres, found 2"]);
     assert_eq!(fs::read(w.0.join("plan.toml")).unwrap(), before, "a refused plan replaced a good one");
     w.ok(&format!("{MAKE_PLAN} --k 2 --set init=start.csv"));
 }

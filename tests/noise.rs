@@ -419,9 +419,9 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     refused(&noise(|n| n.unit = Unit::Site { rows: 0 }), "at least 1");
     refused(&noise(|n| n.unit = Unit::Person { rows: 0 }), "at least 1");
     refused(&noise(|n| n.unit = Unit::Person { rows: 1_001 }), "at most 1000");
-    refused(&|w| w.step_bits = None, "--step-bits 20");
+    refused(&|w| w.step_bits = None, "step_bits 8 to 32");
     refused(&|w| w.out_of_box = OutOfBox::Refuse, "out_of_box = \"clip\"");
-    refused(&|w| w.step_bits = Some(40), "--step-bits 20");
+    refused(&|w| w.step_bits = Some(40), "step_bits 8 to 32");
     refused(
         &|w| w.recipe.algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.01, max_rounds: 9 },
         "epsilon of the method 0",

@@ -171,7 +171,7 @@ fn ros_11_only_the_member_itself_gets_itself_another_key() {
     // Another next roster behind the first one: a fork, kept as evidence.
     p.keygen("site-4", None);
     let (path, card) = (p.folder.path("roster.toml"), p.folder.path("site-4.card"));
-    veilsum(&["roster", "add", "--roster", &path, "--key", &lead, "--site", &card]).expect(0);
+    veilsum(&["roster", "change", "--roster", &path, "--key", &lead, "--site", &card]).expect(0);
     for told in [accept(&p, "site-1", &[]), accept_heard(&p, "site-1")] {
         says(&told.expect(5), &["lead signed two rosters of test", "different histories", "[ROS-13]", "fork-0.toml"]);
     }
@@ -179,7 +179,7 @@ fn ros_11_only_the_member_itself_gets_itself_another_key() {
     assert_eq!(kept.matches("[[change]]").count(), 2, "{kept}");
     // Who has seen neither takes what the others tell it by telephone; a new key in it is told with what else is new.
     fs::write(&roster, &second).expect("a file");
-    veilsum(&["roster", "add", "--roster", &path, "--key", &lead, "--site", &card]).expect(0);
+    veilsum(&["roster", "change", "--roster", &path, "--key", &lead, "--site", &card]).expect(0);
     let told = accept(&p, "site-1", &[]).expect(3);
     says(&told, &["site-4 (site) is new", "joining: site-4."]);
     accept_heard(&p, "site-1").expect(0);

@@ -146,7 +146,7 @@ pub struct Totals {
 /// QRY-6).
 ///
 /// # Errors
-/// [`Error::Query`] if the question does not fit the box, [`Error::Overflow`] if a sum overflows.
+/// [`Error::Question`] if the question does not fit the box, [`Error::Overflow`] if a sum overflows.
 pub fn answer(batch: &Batch, rows: &Prepared) -> Result<Statistic, Error> {
     let mut values = Vec::new();
     let plain = |_: &[Block], _| Ok(Form::PLAIN);

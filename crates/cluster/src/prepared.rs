@@ -222,7 +222,7 @@ impl Prepared {
     /// The rows under a transform, with the transformed box; kept for the next question of the same run.
     ///
     /// # Errors
-    /// [`Error::Query`] where the transform does not fit the box.
+    /// [`Error::Question`] where the transform does not fit the box.
     pub fn transformed(&self, transform: &Transform) -> Result<Arc<Self>, Error> {
         let domain = transform.domain(&self.domain)?;
         let mut moved = locked(&self.moved);
