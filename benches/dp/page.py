@@ -31,18 +31,6 @@ def spread(cell):
     return "–" if cell is None else f"{cell['median']:.3f} ({cell['low']:.3f}–{cell['high']:.3f})"
 
 
-def by_cell(results):
-    rows = []
-    for name, epsilon, found in cells(results):
-        least = min(found[other]["median"] for other in ["ours", *OTHERS] if other in found)
-        row = [name, f"{epsilon:g}", "yes" if found["ours"]["useful"] else "no"]
-        for column in COLUMNS:
-            text = spread(found.get(column))
-            row.append(f"**{text}**" if column in found and column != "bootstrap" and found[column]["median"] == least else text)
-        rows.append([*row, spread(found.get("ours, fcm"))])
-    return table(["set", "ε", "useful", *COLUMNS, "ours, fcm"], rows)
-
-
 def verdict(results, other, wanted=lambda name, found: True):
     """Cells, cells ahead, cells where ours is more than 5 % worse, and the median ratio of excess objectives."""
     both = [found for name, _, found in cells(results) if other in found and wanted(name, found)]
@@ -113,14 +101,13 @@ def tables(results):
     seeds = sorted({cell["seeds"] for _, _, found in cells(results) for cell in found.values()})
     about = (
         f"Objective over the best without privacy: median and, in brackets, 90 % range of {' or '.join(map(str, seeds))} seeds. "
-        "Bold is the best private one. *useful* is what `plan check` says of our plan before a run."
+        "*useful* is what `plan check` says of our plan before a run. results.json has every cell."
     )
     parts = [
         ("Sets", sets(results)),
         ("Targets", targets(results)),
         ("Against each", verdicts(results)),
-        ("Where ours is more than 5 % worse", losses(results)),
-        ("By cell", f"{about}\n\n{by_cell(results)}"),
+        ("Where ours is more than 5 % worse", f"{about}\n\n{losses(results)}"),
     ]
     return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts)
 
