@@ -163,7 +163,7 @@ const WITHOUT: &[(&str, &[Guarded])] = &[
                 "app_6_draws_begin_at_one_and_no_question_is_put_to_two_draws",
             ),
             (Rule::App8, "tests/losses.rs", "app_8_an_early_result_of_too_few_rows_is_none"),
-            (Rule::App9, "tests/doctor.rs", "everything_well_before_and_in_the_midst_of_a_run_which_goes_on"),
+            (Rule::App9, "tests/check.rs", "everything_well_before_and_in_the_midst_of_a_run_which_goes_on"),
             (Rule::Pro1, "tests/service.rs", "a_plan_is_answered_before_anything_is_asked"),
             (Rule::Pro2, "crates/cli/proposal.rs", "pro_2_what_is_said_of_a_plan_is_the_same_for_all_rows"),
             (Rule::Pro3, "crates/node/src/role/standby.rs", "only_rosters_that_leave_this_party_its_place_are_kept"),

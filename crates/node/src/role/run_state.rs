@@ -17,7 +17,7 @@ use crate::{
     admission::Admission,
     error::{Code, Failure},
     evidence::{self, Case},
-    question::{Batch, Question},
+    question::{self, Batch, Question},
     release::Answering,
     replay::Replay,
     store::{Journal, Said, Told, openings_to_bytes},
@@ -34,6 +34,8 @@ pub(super) struct RunState {
     /// The last question that was answered, and the opening behind it.
     asked: Option<Said>,
     opened: Option<Said>,
+    /// Digest of the final centres that are to be judged.
+    judged: Option<Hash>,
     transcript: Option<Journal<Told>>,
 }
 
@@ -45,18 +47,20 @@ impl RunState {
     pub(super) fn open(config: &ClientConfig, session: Hash, context: Option<Hash>) -> Result<RunState, Failure> {
         let mut state = RunState::begun(config.clone(), session, None)?;
         let Some(folder) = &config.state else { return Ok(state) };
-        let (mut transcript, told) = Journal::open(folder, &session)?;
-        match context {
-            None => transcript.rewrite(&[])?,
+        let transcript = match context {
+            // Nothing was answered, so nothing rests on what an earlier process left.
+            None => Journal::empty(folder, &session)?,
             // The question after it may be written down already, and not answered.
             Some(context) => {
+                let (transcript, told) = Journal::open(folder, &session)?;
                 let known = |told: &Told| matches!(told, Told::Said(said) if is_ask(said) && context_of(&said.frame) == Some(context));
                 if !told.iter().any(known) {
                     return Err(lost("it ends before the last round"));
                 }
                 told.into_iter().try_for_each(|told| state.take_up(told))?;
+                transcript
             }
-        }
+        };
         state.transcript = Some(transcript);
         Ok(state)
     }
@@ -65,14 +69,27 @@ impl RunState {
         let agreed = &config.party.federation;
         let replay = Replay::new(agreed.roster.clone(), agreed.terms.clone(), agreed.work.clone())?;
         let admission = Admission::default();
-        Ok(RunState { config, session, counted: None, admission, replay, asked: None, opened: None, transcript })
+        Ok(RunState {
+            config,
+            session,
+            counted: None,
+            admission,
+            replay,
+            asked: None,
+            opened: None,
+            judged: None,
+            transcript,
+        })
     }
 
     fn take_up(&mut self, told: Told) -> Result<(), Failure> {
         let work = self.config.party.federation.work.clone();
         match told {
             Told::Counted(sites) => self.is_counted(sites),
-            Told::Judged(batch) => self.admission.take_judged(&work, &batch).map_err(lost)?,
+            Told::Judged(batch) => {
+                self.admission.take_judged(&work, &batch).map_err(lost)?;
+                self.judged = Some(question::digest(&batch));
+            }
             Told::Said(said) if is_ask(&said) => {
                 let query = self.documents().asked(&said.directory, &said.frame).map_err(lost)?.query;
                 let question = Question::from_bytes(&query).map_err(lost)?;
@@ -224,9 +241,16 @@ impl RunState {
     /// # Errors
     /// A sentence for the operator.
     pub(super) fn judged(&mut self, batch: &Batch) -> Result<(), String> {
+        let digest = question::digest(batch);
+        if self.judged == Some(digest) {
+            // A coordinator says it again while the intermediary is away. It is on disk, and stands there once.
+            return Ok(());
+        }
         self.admission.take_judged(&self.config.party.federation.work, batch)?;
         self.replay.judges(batch)?;
-        self.keep(Told::Judged(batch.clone())).and_then(|()| self.sync()).map_err(|failure| failure.message)
+        self.keep(Told::Judged(batch.clone())).and_then(|()| self.sync()).map_err(|failure| failure.message)?;
+        self.judged = Some(digest);
+        Ok(())
     }
 
     /// What a false opening or a question that contradicts an opening leaves behind: a half-sentence on where the evidence is.

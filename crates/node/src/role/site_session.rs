@@ -391,7 +391,9 @@ impl SiteSession {
                 self.keeper.with(|ledger| ledger.book_mut().take_back(&self.session));
                 self.site.set_standing(self.keeper.standing());
                 (self.released, self.distances) = (false, None);
-                self.hand.lay(None);
+                if self.aggregator == PartyId::Coordinator {
+                    self.hand.lay(None);
+                }
                 if let Some(run) = &mut self.run {
                     run.restart()?;
                 }

@@ -39,6 +39,8 @@ pub trait Entry: Sized {
     const MAX_ENTRY: usize;
     /// Bytes of the largest file that is read back.
     const MAX_FILE: u64;
+    /// Whether what cannot be read at its end is dropped, because whoever reads it knows how far it has to reach.
+    const MAY_LOSE_ITS_END: bool = false;
     /// Its bytes.
     fn bytes(&self) -> Zeroizing<Vec<u8>>;
     /// Reads an entry back.
@@ -93,6 +95,22 @@ impl<R: Entry> Journal<R> {
     /// # Errors
     /// A [`Failure`] where the disk fails, another process has it, or it is damaged.
     pub fn open(folder: &Path, session: &Hash) -> Result<(Journal<R>, Vec<R>), Failure> {
+        let mut journal = Journal::locked(folder, session)?;
+        let records = journal.read()?;
+        Ok((journal, records))
+    }
+
+    /// The same without entries, whatever an earlier process left there.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the disk fails, or another process has it.
+    pub(crate) fn empty(folder: &Path, session: &Hash) -> Result<Journal<R>, Failure> {
+        let mut journal = Journal::locked(folder, session)?;
+        journal.rewrite(&[])?;
+        Ok(journal)
+    }
+
+    fn locked(folder: &Path, session: &Hash) -> Result<Journal<R>, Failure> {
         let path = file_of::<R>(folder, session);
         let io = |source: io::Error| io_at(&path, &source);
         log::make_private_folder(folder).map_err(|e| io_at(folder, &e))?;
@@ -104,9 +122,7 @@ impl<R: Entry> Journal<R> {
                 format!("the journal {path} is in use by another process: two processes must not share one identity");
             Failure::input(what, "stop the other process")
         })?;
-        let mut journal = Journal { log: Log::open(path.clone()).map_err(io)?, _lock: lock, entries: PhantomData };
-        let records = journal.read()?;
-        Ok((journal, records))
+        Ok(Journal { log: Log::open(path.clone()).map_err(io)?, _lock: lock, entries: PhantomData })
     }
 
     /// The entries of the journal of `session` in `folder`, without locking or mending it; nothing where there is none.
@@ -249,25 +265,37 @@ fn entries<R: Entry>(bytes: Option<&Vec<u8>>) -> Result<(Vec<R>, u64), &'static 
     let mut records = Vec::new();
     let mut good = MAGIC.len() as u64;
     while !rest.is_empty() {
-        let Some((head, more)) = rest.split_first_chunk::<HEAD>() else { break };
-        let ([l0, l1, l2, l3, ..], sum) = (head, &head[8..]);
-        let length = u32::from_le_bytes([*l0, *l1, *l2, *l3]);
-        if head[..8] != length_field(length) {
-            return Err("an entry's length does not match its checksum");
+        match first(rest) {
+            Ok(Some((record, after))) => {
+                records.push(record);
+                good += (rest.len() - after.len()) as u64;
+                rest = after;
+            }
+            Ok(None) => break,
+            Err(_) if R::MAY_LOSE_ITS_END => break,
+            Err(what) => return Err(what),
         }
-        let length = length as usize;
-        if length > R::MAX_ENTRY {
-            return Err("an entry declares an impossible length");
-        }
-        let Some((entry, after)) = more.split_at_checked(length) else { break };
-        if checksum(entry) != sum {
-            return Err("a checksum does not match");
-        }
-        records.push(R::read(entry).map_err(|_| "an entry cannot be read")?);
-        good += (HEAD + length) as u64;
-        rest = after;
     }
     Ok((records, good))
+}
+
+/// The first entry, and what follows it; none where it is torn.
+fn first<R: Entry>(bytes: &[u8]) -> Result<Option<(R, &[u8])>, &'static str> {
+    let Some((head, more)) = bytes.split_first_chunk::<HEAD>() else { return Ok(None) };
+    let ([l0, l1, l2, l3, ..], sum) = (head, &head[8..]);
+    let length = u32::from_le_bytes([*l0, *l1, *l2, *l3]);
+    if head[..8] != length_field(length) {
+        return Err("an entry's length does not match its checksum");
+    }
+    let length = length as usize;
+    if length > R::MAX_ENTRY {
+        return Err("an entry declares an impossible length");
+    }
+    let Some((entry, after)) = more.split_at_checked(length) else { return Ok(None) };
+    if checksum(entry) != sum {
+        return Err("a checksum does not match");
+    }
+    Ok(Some((R::read(entry).map_err(|_| "an entry cannot be read")?, after)))
 }
 
 fn file_of<R: Entry>(folder: &Path, session: &Hash) -> PathBuf {

@@ -1,7 +1,7 @@
 use std::{fs, sync::Arc};
 
 use super::*;
-use crate::role::system_rng;
+use crate::{role::system_rng, store::Told};
 use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     identity::Identity,
@@ -296,4 +296,44 @@ fn what_was_to_replace_a_journal_is_overwritten_unless_it_is_the_journal() {
     left.read_to_end(&mut bytes).unwrap();
     assert!(!bytes.is_empty() && bytes.iter().all(|byte| *byte == 0));
     fs::remove_dir_all(dir).unwrap();
+}
+
+/// What was said to a site may lose its end to a loss of power, because its secrets say how far it has to reach; they may not.
+#[test]
+fn a_transcript_may_lose_its_end_and_secrets_may_not() {
+    let (dir, session) = (folder("end"), suite::hash("s", &[]));
+    let (mut journal, _) = Journal::<Told>::open(&dir, &session).unwrap();
+    let told = [Told::Counted(vec![0, 1]), Told::Counted(vec![0, 2])];
+    told.iter().for_each(|told| journal.append(told).unwrap());
+    let path = journal.log.path().to_owned();
+    drop(journal);
+    let whole = fs::read(&path).unwrap();
+    let changed = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    for (bytes, left) in [
+        ([&whole[..], &[0; 64]].concat(), 2),
+        (changed(whole.len() - 1), 1),
+        (whole[..whole.len() - 1].to_vec(), 1),
+        (changed(MAGIC.len()), 0),
+    ] {
+        fs::write(&path, bytes).unwrap();
+        let (_, found) = Journal::<Told>::open(&dir, &session).unwrap();
+        assert_eq!(found, told[..left]);
+    }
+    fs::write(&path, b"the lines of something else").unwrap();
+    assert!(Journal::<Told>::open(&dir, &session).is_err());
+    drop(Journal::<Told>::empty(&dir, &session).unwrap());
+    assert!(Journal::<Told>::open(&dir, &session).unwrap().1.is_empty());
+    // The same at secrets, which say what was answered.
+    let (mut journal, _) = Journal::open(&dir, &session).unwrap();
+    entries(2).1.iter().for_each(|record| journal.append(record).unwrap());
+    let path = journal.log.path().to_owned();
+    drop(journal);
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&path, bytes).unwrap();
+    assert!(Journal::<Record>::open(&dir, &session).is_err());
 }
