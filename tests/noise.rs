@@ -451,7 +451,7 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     );
     refused(&|w| w.sampling = Some(veilsum_cluster::sampling::Sampling { share: 0.5, seed: 1 }), "sampled");
     refused(&|w| w.judge = veilsum_node::plan::Judge::Intermediary, "the coordinator opens");
-    refused(&|w| w.recipe.restarts = 2, "--restarts 1");
+    refused(&|w| w.recipe.restarts = 2, "restarts = 1");
     // With the rest of the plan: sites must be left, and a site's rows be those of the plan.
     let form = |w: &PlanSpec, honest| w.form(5, 256, honest).map(|_| ()).map_err(|e| e.message);
     assert!(form(&work(1.0), 4).is_ok());

@@ -52,7 +52,7 @@ pub(crate) struct RunArgs {
     /// Folder for journal and ledger (mode 0700) [default: beside the key]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Folder for result.json and model.json; a party that stands by makes one in it for each run
+    /// Folder for the results; if this party stands by, a folder in it for each run
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
     /// End after one run, with its exit code

@@ -97,9 +97,10 @@ fn a_plan_with_candidates_is_answered_in_sql_and_one_that_asks_for_more_is_refus
     ended.expect(0);
     let (plan, roster) = (p.folder.path("plan.toml"), p.folder.path("roster.toml"));
     let policy = p.folder.path("push.toml");
-    let key = p.folder.path("site-3.key");
-    let args = ["check", "--offline", "--plan", &plan, "--roster", &roster, "--key", &key, "--policy", &policy];
-    let told = veilsum_testkit::program::veilsum(&args).expect(7);
+    let (key, state) = (p.folder.path("site-3.key"), p.folder.path("site-3.state"));
+    let documents = ["--plan", &plan, "--roster", &roster, "--key", &key, "--policy", &policy, "--state", &state];
+    let args = [&["check", "--offline"][..], &documents].concat();
+    let told = veilsum_testkit::program::veilsum(&args).expect(0);
     assert!(told.stdout.contains("columns that are used: x, y"), "{told:?}");
     p.plan("roster.toml", "plan.toml", &["--method", "gmm"]);
     let told = start(&client(&p, 3, Some("push.toml"))).wait(LIMIT).expect(3);
