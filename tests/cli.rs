@@ -256,7 +256,7 @@ fn changed_documents_are_refused() {
     w.fails("verify roster.toml", 3, &["roster.toml"]);
     w.change("roster.toml", "signature = \"", "# signature = \"");
     w.fails("verify roster.toml", 3, &["roster.toml", "signature"]);
-    w.fails("verify plan.toml", 3, &["plan.toml", "veilsum-roster/1"]);
+    w.fails("verify plan.toml", 3, &["plan.toml", "veilsum plan check"]);
     w.fails("verify nowhere.toml", 3, &["nowhere.toml"]);
     w.change("site-1.card", "site-1", "site-8");
     w.fails(MAKE_ROSTER, 3, &["site-1.card", "site-8"]);

@@ -89,7 +89,7 @@ impl DemoArgs {
         // Before any row is read with them.
         let wrong = |why| Failure::new(Code::Usage, why, "correct --column, or the weight");
         veilsum_node::columns::check(&[], &categorical).map_err(wrong)?;
-        let source = self.source(&self.what.columns, categorical)?;
+        let source = self.source(&self.what.columns, categorical, None)?;
         no_labels(set.labels.as_ref())?;
         // Here everybody's rows are known, so the plan can promise what is true.
         let rows: Vec<u64> = source.rows();
@@ -140,7 +140,11 @@ impl DemoArgs {
     fn under(&self, plan: Terms) -> Result<(Source, Federation), Failure> {
         let work = PlanSpec::from_bytes(&plan.application)?;
         let columns: Vec<Wanted> = work.columns.iter().cloned().map(Wanted::Number).collect();
-        let source = self.source(&columns, work.categorical.clone())?;
+        // As many as the plan needs, unless every value of a column is a site.
+        let needed = usize::from(plan.min_cohort.max(3));
+        let by_column = self.split != "iid" && !self.split.contains(':');
+        let usual = (self.data.is_some() && !by_column).then_some(needed);
+        let source = self.source(&columns, work.categorical.clone(), usual)?;
         no_labels(work.labels.as_ref())?;
         let roster = roster_of_nobody(&source.names())?;
         let largest = source.rows().into_iter().max().unwrap_or(1);
@@ -156,13 +160,19 @@ impl DemoArgs {
         Ok((source, federation))
     }
 
-    fn source(&self, columns: &[Wanted], categorical: Vec<Categorical>) -> Result<Source, Failure> {
+    /// The rows, over `usual_sites` if no number of sites was said.
+    fn source(
+        &self,
+        columns: &[Wanted],
+        categorical: Vec<Categorical>,
+        usual_sites: Option<usize>,
+    ) -> Result<Source, Failure> {
         let wish = Wish {
             columns,
             categorical,
             label: self.label.as_deref(),
             split: &self.split,
-            sites: self.sites,
+            sites: self.sites.or(usual_sites),
             seed: self.what.seed,
         };
         match &self.data {

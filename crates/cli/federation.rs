@@ -370,7 +370,7 @@ fn roster_of(folder: &Path) -> Result<(Value, String), Failure> {
     let short = roster_fingerprint(&roster.hash());
     let text = format!(
         "{}: {} with {} sites\nfingerprint  {short}  (the parties compare it with each other by telephone)\n\
-         next: veilsum plan new --k K --column NAME=LOW:HIGH",
+         next: veilsum plan new --k K --expected-rows N --column NAME=LOW:HIGH",
         path.display(),
         roster.name,
         roster.sites.len()

@@ -64,9 +64,9 @@ enum Kind {
     Other,
 }
 
-/// Whether this is the text of a document, whatever may be wrong with it: the loader of rosters says what.
-fn is_document(bytes: &[u8]) -> bool {
-    bytes.windows(9).any(|part| part == b"\"veilsum-")
+/// Whether this is the text of a roster, whatever else may be wrong with it.
+fn is_roster(bytes: &[u8]) -> bool {
+    bytes.windows(16).any(|part| part == b"\"veilsum-roster/")
 }
 
 impl Kind {
@@ -83,7 +83,7 @@ impl Kind {
             let json = bytes.trim_ascii_start().first() == Some(&b'{');
             return if json {
                 Kind::Result
-            } else if is_document(bytes) {
+            } else if is_roster(bytes) {
                 Kind::Roster
             } else {
                 Kind::Other
@@ -221,8 +221,9 @@ impl Verb for VerifyArgs {
             Kind::Evidence => return self.evidence(json),
             Kind::Roster => return roster::verify(&self.file, json),
             Kind::Other => {
-                let what = format!("{}: this is no file that veilsum signs", self.file.display());
-                let next = "name a result.json, model.json, bundle, roster, evidence or ledger";
+                let what =
+                    format!("{}: this is no result, model, bundle, roster, evidence or ledger", self.file.display());
+                let next = "name one of them; what a plan means, `veilsum plan check` says";
                 return Err(Failure::new(Code::Input, what, next));
             }
             Kind::Ledger => {

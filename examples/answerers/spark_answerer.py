@@ -3,7 +3,7 @@
 
 SOURCE is what stands behind FROM in Spark's SQL: a table, a view, or files. The kernel runs in the executors (docs/src/engines.md), which need
 the Python package veilsum; the rows stay there, and one row of words a partition comes back. Whatever `spark-defaults.conf` says holds, and
-`spark.pyspark.python` names the executors' Python. Started by a site: `veilsum run --answerer 'spark_answerer.py MASTER SOURCE' …`.
+`spark.pyspark.python` names the executors' Python. A site names it in its site.toml, under [rows]: `answerer = ["spark_answerer.py", MASTER, SOURCE]`.
 """
 
 import sys

@@ -220,9 +220,12 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         [] => String::new(),
         names => format!("left out, because they are constant and say nothing about clusters: {}\n", names.join(", ")),
     };
+    let boxed = match wish.columns.iter().any(|column| matches!(column, Wanted::Number(_))) {
+        true => "",
+        false => "; for this demonstration the public box is taken from the file, which a real federation must not do",
+    };
     let note = format!(
-        "{skipped}{}: {}, {}, {} sites ({}); for this demonstration the public box is taken from the file, \
-         which a real federation must not do\nmasked sums, QUIC on 127.0.0.1",
+        "{skipped}{}: {}, {}, {} sites ({}){boxed}\nmasked sums, QUIC on 127.0.0.1",
         path.display(),
         counted(rows.len(), "row"),
         counted(d - ones + wish.categorical.len(), "column"),

@@ -120,7 +120,7 @@ pub(crate) async fn take_part(
             cost::counted(report.answered as usize, "question"),
             report.traffic.bytes()
         );
-        crate::say!("what was given away so far: veilsum check --key {}", args.key()?.display());
+        crate::say!("what was given away so far: veilsum check --offline --key {}", args.key()?.display());
         crate::say!(
             "wrote {} and {}; your rows' memberships: veilsum assign --model {} --data {}",
             file.display(),

@@ -64,7 +64,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
             done = ended(&mut clustering) => break done,
             code = &mut told => {
                 left = true;
-                break Err(stop::failure(code, "start again within the grace time to stay in the run"));
+                break Err(stop::failure(code, "start the same command again: a run waits for its sites"));
             }
         }
     };
