@@ -57,3 +57,20 @@ fn every_setting_is_in_the_long_help_alone() {
         .filter(|arg| !arg.is_global_set() && arg.get_long().is_some_and(|long| !long.starts_with("help")));
     assert!(own.count() <= 12, "--set is for the others");
 }
+
+/// One way to do each thing: a command or an option more has to take the place of another.
+#[test]
+fn commands_and_options_are_few() {
+    fn leaves<'a>(command: &'a Command, all: &mut Vec<&'a Command>) {
+        match subcommands(command).next() {
+            None => all.push(command),
+            Some(_) => subcommands(command).for_each(|sub| leaves(sub, all)),
+        }
+    }
+    let built = built();
+    let mut all = Vec::new();
+    leaves(&built, &mut all);
+    let options: std::collections::BTreeSet<&str> =
+        all.iter().flat_map(|leaf| leaf.get_arguments().filter_map(|arg| arg.get_long())).collect();
+    assert!(all.len() <= 30 && options.len() <= 70, "{} commands, {} options", all.len(), options.len());
+}

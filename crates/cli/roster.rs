@@ -71,7 +71,7 @@ pub(crate) struct ChangeArgs {
     /// A new site's card; repeat for more
     #[arg(long = "site", value_name = "FILE.card", num_args = 1.., required_unless_present = "rekeys", conflicts_with = "rekeys")]
     pub sites: Vec<PathBuf>,
-    /// What members sent: statements of new keys, each signed with the old key and the new one (`veilsum rekey`)
+    /// New keys that members stated with `veilsum rekey`, each signed with the old key and the new one
     #[arg(long = "rekey", value_name = "FILE.rekey", num_args = 1..)]
     pub rekeys: Vec<PathBuf>,
     /// The roster; it is replaced
