@@ -246,7 +246,7 @@ fn a_killed_site_comes_back_from_its_journal() {
         let stopped = std::mem::replace(&mut clients[2], start::<&str>(&["--version"]));
         stopped.signal(signal);
         let told = stopped.wait(Duration::from_secs(20)).expect(code);
-        assert!(told.stderr.contains("within the grace time"), "{}", told.stderr);
+        assert!(told.stderr.contains("start the same command again"), "{}", told.stderr);
         clients[2] = start(&p.client(3, &["-vv"]));
         clients[2].until("journal", LIMIT, |log| log.contains("taking up an interrupted run"));
     }
