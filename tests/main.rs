@@ -27,6 +27,7 @@ mod mixed;
 #[cfg(target_os = "linux")]
 mod networks;
 mod noise;
+mod noise_runs;
 mod noisy_methods;
 mod opening;
 mod packaging;

@@ -1,5 +1,5 @@
-//! Noise inside the sum (spec section 17): the draws, the keys and the account against the second implementation; whole
-//! federations on QUIC with noise; and what a plan with noise does not let itself be made into.
+//! Noise inside the sum (spec section 17): the draws, the keys and the account against the second implementation; and what a plan with
+//! noise does not let itself be made into. Whole federations with noise are in `noise_runs`.
 
 use std::path::Path;
 
@@ -10,34 +10,25 @@ use veilsum_cluster::{
     privacy::{Noise, Unit, epsilon},
 };
 use veilsum_node::{
-    documents::{Federation, write_plan},
     dp::{self, Privacy},
-    error::Code,
-    loopback::LoopbackRun,
     plan::PlanSpec,
     question::{self, Question, Shared, SumBounds, Terms},
 };
 use veilsum_proto::{
     Rule, fixed,
     identity::from_hex,
-    message::{Kind, kind_of},
     noise::{Key, Stream, gaussian},
-    plan::SignedTerms,
     suite::{Hash, hash},
     vectors_api as api,
 };
-use veilsum_testkit::{
-    in_process::{fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square},
-    memory::Point,
-    program::Folder,
-};
+use veilsum_testkit::in_process::{fcm, made_up, prepared, unit_square};
 
-const SIZES: [usize; 5] = [120, 90, 140, 110, 100];
-const ROWS: u64 = 560;
-const ROUNDS: u32 = 4;
+pub(crate) const SIZES: [usize; 5] = [120, 90, 140, 110, 100];
+pub(crate) const ROWS: u64 = 560;
+pub(crate) const ROUNDS: u32 = 4;
 
 /// Three clusters with noise of a large epsilon: 560 rows are few.
-fn work(eps: f64) -> PlanSpec {
+pub(crate) fn work(eps: f64) -> PlanSpec {
     let mut work = fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 11 });
     work.recipe.noise = Some(Noise::usual(veilsum_cluster::privacy::rho(eps, 1e-6), ROWS).from_anywhere());
     work.step_bits = Some(20);
@@ -487,150 +478,6 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     assert!(changed(&|s| s.clip *= 2.0).is_err(), "a row that pulls farther than the noise hides");
     assert!(changed(&|s| s.round = ROUNDS).is_err() && changed(&|s| s.middle = false).is_err());
     assert!(changed(&|s| s.m = None).is_err());
-}
-
-fn name(site: usize) -> String {
-    format!("site-{}", site + 1)
-}
-
-/// [NOI-3], [NOI-7]: a whole federation; every site follows the noisy totals with its own copy of the method and comes to the
-/// same result.
-#[test]
-fn a_federation_with_noise() {
-    let (work, sites) = (work(50.0), made_up(&SIZES, 0.2, 5));
-    let mut exact = work.clone();
-    exact.recipe.noise = None;
-    // From the same first centres.
-    let first = work.first_question(SIZES.len()).unwrap();
-    let Query::Shifts(shifts) = &first.queries[0] else { panic!("shifts") };
-    exact.recipe.seeding = Seeding::Given { centres: shifts.centres.clone() };
-    let plain = replay(&exact, &prepared(&exact, &sites), |_| (0..SIZES.len()).collect());
-    let plain: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
-    let (run, sizes) = federate(sites, &work, &[]);
-    let result = run.result.as_ref().expect("a result");
-    assert_eq!(sizes, [SIZES.len(); ROUNDS as usize + 1]);
-    let off = max_difference(&result.centres_box, &plain);
-    assert!(off > 1e-6 && off < 0.15, "off by {off}: noise, and not too much of it");
-    let model = result.model.as_ref().expect("a model");
-    for (site, report) in run.sites.iter().enumerate() {
-        let report = report.as_ref().unwrap_or_else(|e| panic!("{}: {e}", name(site)));
-        assert!(report.model.as_ref() == Some(model), "{}", name(site));
-    }
-    let privacy = result.privacy.as_ref().expect("a promise");
-    assert_eq!((privacy.retries, privacy.unit, privacy.honest_sites), (2, "record", 4));
-    assert!((privacy.epsilon - 50.0).abs() < 1e-3 && privacy.delta == 1e-6, "{privacy:?}");
-    let summary = veilsum_node::report::summary(result);
-    assert!(summary.contains("while no site has more rows") && summary.contains("must not come from the rows"));
-    assert!(summary.contains("differentially private") && summary.contains("counts are noisy"), "{summary}");
-    assert!(summary.contains("a row that cannot be used") && summary.contains("is left out"), "{summary}");
-    // The last round clips.
-    let meaning = result.errors.as_ref().expect("errors").meaning;
-    assert!(
-        meaning.contains("of the noise alone") && meaning.contains("shrinks as rows or the budget grow"),
-        "{meaning}"
-    );
-    let document = veilsum_node::report::document(result, None);
-    assert_eq!(document["privacy"]["rho"], privacy.rho);
-    assert!(result.warnings.is_empty(), "{:?}", result.warnings);
-    // The count is noisy as well, by what the forecast says.
-    let counted = run.counted.as_ref().expect("a count");
-    let noise = privacy.noise_of_count;
-    assert!((counted.total as f64 - ROWS as f64).abs() < 8.0 * noise + 1.0 && noise > 0.5, "{} {noise}", counted.total);
-    assert!(sent(&run, Kind::Unmask) > 0);
-}
-
-fn sent(run: &LoopbackRun, kind: Kind) -> usize {
-    let view = run.coordinator_view.lock().expect("a view");
-    view.iter().filter(|(_, frame)| kind_of(frame) == Some(kind)).count()
-}
-
-/// [NOI-3]: a plan may let a site get lost; then the shares of those that stay are the whole noise without its own.
-#[test]
-fn noi_3_a_site_may_be_lost_where_the_plan_says_so() {
-    let work = work(50.0);
-    let lost = [(3, Point::AfterInput, 2)];
-    let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &work, &lost, |terms| {
-        (terms.min_cohort, terms.block_size) = (4, 1);
-    });
-    assert_eq!((sizes[0], sizes.len()), (5, ROUNDS as usize + 1));
-    assert!(sizes[1] >= 4 && sizes[2..].iter().all(|n| *n == 4), "{sizes:?}");
-    let result = run.result.as_ref().expect("a result");
-    assert_eq!(result.privacy.as_ref().map(|p| p.honest_sites), Some(3));
-    let model = result.model.as_ref().expect("a model");
-    for (site, report) in run.sites.iter().enumerate().filter(|(site, _)| *site != 3) {
-        let report = report.as_ref().unwrap_or_else(|e| panic!("{}: {e}", name(site)));
-        assert!(report.model.as_ref() == Some(model), "{}", name(site));
-    }
-    // Fewer sites make the same noise, so each adds more.
-    let question = Question::Cluster(work.first_question(5).unwrap());
-    let deviation = |honest: usize| {
-        let form = work.form(SIZES.len(), 256, honest).expect("a form");
-        let layout = question.layout(&work.domain().unwrap(), &form).unwrap();
-        layout.blocks.iter().filter_map(|block| block.noise).map(|share| share.deviation).min().expect("noise")
-    };
-    let (four, three) = (deviation(4) as f64, deviation(3) as f64);
-    assert!((three / four / (4.0f64 / 3.0).sqrt() - 1.0).abs() < 0.01, "{three} {four}");
-}
-
-/// [NOI-3]: shares are sized for the smallest cohort; below it nothing is unmasked.
-#[test]
-fn noi_3_too_few_survivors_open_nothing() {
-    let work = work(50.0);
-    let (run, sizes) = federate(made_up(&SIZES, 0.2, 5), &work, &[(3, Point::BeforeInput, 2)]);
-    assert_eq!(sizes, [SIZES.len()], "one total, of everybody, and none after it");
-    let result = run.result.as_ref().expect("what is out");
-    let early = result.ended_early.as_ref().expect("too few are left");
-    assert_eq!((early.round, early.failure().code, result.extrapolated.is_none()), (1, Code::Early, true), "{early:?}");
-    assert_eq!(sent(&run, Kind::Unmask), SIZES.len(), "the shares of the first round and no others");
-}
-
-/// [PLN-7]: the noise is signed.
-#[test]
-fn pln_7_a_change_of_noise_breaks_the_signature() {
-    let folder = Folder::fresh();
-    let work = work(50.0);
-    let (roster, identity) = support_roster();
-    let terms = veilsum_proto::plan::Terms {
-        roster: roster.hash(),
-        min_cohort: 5,
-        threshold: 0,
-        colluders: 0,
-        block_size: 0,
-        slots: 16,
-        max_rows: 256,
-        min_total_rows: 7,
-        application: work.to_bytes(),
-    };
-    let signed: SignedTerms = terms.sign(&roster, &identity).unwrap();
-    let path = folder.0.join("plan.toml");
-    write_plan(&path, &signed).unwrap();
-    let load = || veilsum_node::documents::load_plan(&path, &roster);
-    let federation = Federation::new(roster.clone(), load().unwrap()).unwrap();
-    let promise = Privacy::of(&federation.work, &federation.form().unwrap()).expect("noise");
-    assert!(promise.useful && promise.honest_sites == 4, "{promise:?}");
-    let text = std::fs::read_to_string(&path).unwrap();
-    for (from, to) in [("nano_rho = ", "nano_rho = 1"), ("retries = 2", "retries = 1"), ("tau = 0.25", "tau = 0.5")] {
-        let changed = text.replacen(from, to, 1);
-        assert_ne!(changed, text, "{from} is not in the plan:\n{text}");
-        std::fs::write(&path, changed).unwrap();
-        let failure = load().expect_err(from);
-        assert!(failure.message.contains("signature") || failure.message.contains("PLN-7"), "{failure}");
-    }
-    let without: Vec<&str> = text.split("[method.noise").collect();
-    assert_eq!(without.len(), 2, "{text}");
-}
-
-fn support_roster() -> (veilsum_proto::roster::Roster, veilsum_proto::identity::Identity) {
-    use veilsum_proto::{identity::Identity, roster::Member, roster::Roster};
-    let id = |n: u8| Identity::from_seed(&[n; 32]);
-    let member = |n: u8, name: String, address: &str| Member { name, key: id(n).public(), address: address.into() };
-    let roster = Roster {
-        name: "noise".into(),
-        coordinator: member(1, "hub".into(), "127.0.0.1:7700"),
-        intermediary: member(2, "counter".into(), "127.0.0.1:7701"),
-        sites: (0..SIZES.len() as u8).map(|i| member(i + 3, format!("site-{i}"), "")).collect(),
-    };
-    (roster, id(1))
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn the_enum_is_the_index() {
 
 /// Not a test: it writes the list that the test beside it compares. Run it after the index has changed.
 #[test]
-#[ignore = "writes crates/proto/src/rule.rs"]
+#[ignore = "it writes crates/proto/src/rule.rs, and no test run changes sources"]
 fn write_the_rules() {
     fs::write(file("src/rule.rs"), written()).expect("the list can be written");
 }

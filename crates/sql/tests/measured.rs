@@ -22,7 +22,7 @@ fn server_seconds() -> f64 {
 
 /// One round of fuzzy c-means over 10^6 rows, 16 columns, K = 10 in SQL: `VEILSUM_SQL_ROWS=1000000`.
 #[test]
-#[ignore = "measures; run it alone: VEILSUM_SQL_ROWS=1000000 cargo test -p veilsum-sql --test database measured -- --ignored --nocapture"]
+#[ignore = "it measures a time, which is no test; run it alone: VEILSUM_SQL_ROWS=1000000 cargo test -p veilsum-sql --test database measured -- --ignored --nocapture"]
 fn push_down_and_streaming_of_many_rows() {
     let Some(server) = super::server() else { return };
     let n: usize = std::env::var("VEILSUM_SQL_ROWS").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000);

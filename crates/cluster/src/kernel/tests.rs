@@ -213,7 +213,7 @@ fn many_chunks_add_up_in_order() {
 
 /// Prints the time of each level; run by hand.
 #[test]
-#[ignore = "prints times"]
+#[ignore = "prints times for people and asserts nothing: a time is no test"]
 fn speed_of_each_level() {
     let mut stream = crate::random::Stream::new(5, b"veilsum kernel test v1  ");
     let rows = Rows::new((0..200_000 * 16).map(|_| stream.unit()).collect(), 16).unwrap();

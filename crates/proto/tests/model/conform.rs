@@ -220,7 +220,7 @@ fn real_sites_answer_where_the_model_answers() {
 
 /// Six sites, two of which may be missing: the smallest plan under which a site signs two sets in turn.
 #[test]
-#[ignore = "a minute or two; protocol/README.md has the command"]
+#[ignore = "it takes a minute or two, and smaller ones run always; protocol/README.md has the command"]
 fn real_sites_answer_where_the_model_answers_down_a_chain() {
     check(6, 1, 4, &[0]);
 }

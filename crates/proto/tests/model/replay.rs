@@ -222,7 +222,7 @@ fn every_story_of_five_sites_up_to_renaming() {
 
 /// Every story of five sites under every naming, and every fiftieth of six of whom two may be missing.
 #[test]
-#[ignore = "minutes; protocol/README.md has the command"]
+#[ignore = "it takes minutes, and smaller ones run always; protocol/README.md has the command"]
 fn every_story_of_five_sites_and_many_of_six() {
     for (n, c, t) in [(5, 0, 4), (5, 1, 4), (5, 2, 4)] {
         replay(n, c, t, false, 1);

@@ -61,7 +61,7 @@ fn sur_5_every_transcript_where_sites_are_put_different_questions() {
 
 /// What five sites and nobody colluding, and six and seven sites, take longer for.
 #[test]
-#[ignore = "a minute or two; protocol/README.md has the command"]
+#[ignore = "it takes a minute or two, and smaller ones run always; protocol/README.md has the command"]
 fn every_transcript_of_larger_federations() {
     let questions = safe_settings(5..=5).filter(|s| s.c == 0 && s.t > 3).map(|s| s.with_questions(2));
     let six = safe_settings(6..=6).filter(|s| (s.c, s.t) != (0, 4));

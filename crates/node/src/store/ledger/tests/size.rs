@@ -64,7 +64,7 @@ fn a_question_takes_few_bytes() {
 /// Prints what the rule of whole blocks costs a question with 100 sites and 10,000 entries ([REL-3] to [REL-7]): the ledger's
 /// account says which block the rows are in, and the rule is checked for every block of the cohort.
 #[test]
-#[ignore = "prints a time"]
+#[ignore = "prints a time for people and asserts nothing: a time is no test"]
 fn what_the_blocks_cost_with_many_entries() {
     let key = |site: u16| if site == 0 { identity(1).public() } else { PublicKey([site as u8 + 1; 32]) };
     let members: Vec<Member> =
