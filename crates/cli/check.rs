@@ -42,7 +42,7 @@ use self::{
 };
 use crate::{
     page::{self, Print},
-    party::{block_on, head_of, key_beside, state_of},
+    party::{Own, block_on, head_of, key_beside, state_of},
     verb::{self, Verb},
 };
 
@@ -52,11 +52,9 @@ use crate::{
 /// somebody cannot be reached.
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// This party's secret key file [default: the only *.key file beside the roster]
-    ///
-    /// Its place on the roster says whether this is a site, the coordinator or the intermediary.
-    #[arg(long, value_name = "FILE.key")]
-    pub key: Option<PathBuf>,
+    /// What is this party's own.
+    #[command(flatten)]
+    pub own: Own,
     /// The federation's roster
     #[arg(long, value_name = "FILE", default_value = "roster.toml")]
     pub roster: PathBuf,
@@ -66,15 +64,6 @@ pub(crate) struct CheckArgs {
     /// The federation's schema [default: schema.toml beside the roster, if it is there]
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
-    /// This site's rows: a file, a folder, a pattern or - [default: `source` under [rows] in site.toml]
-    #[arg(long, value_name = "ROWS")]
-    pub data: Option<PathBuf>,
-    /// This site's own policy [default: site.toml beside the key, else the default]
-    #[arg(long, value_name = "FILE")]
-    pub policy: Option<PathBuf>,
-    /// Folder of this party's journal and ledger [default: beside the key]
-    #[arg(long, value_name = "DIR")]
-    pub state: Option<PathBuf>,
     /// Leave out the way to the others
     #[arg(long)]
     pub offline: bool,
@@ -92,7 +81,7 @@ impl Verb for CheckArgs {
     /// # Errors
     /// A [`Failure`] with the code of the first check that failed.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        let key = key_beside(self.key.as_ref(), &self.roster);
+        let key = key_beside(self.own.key.as_ref(), &self.roster);
         let mut check = Check { args: self, key: key.as_ref().ok(), part: Part::Party, report: Report::default() };
         check.party(key.as_ref().err())?;
         let report = check.report.concluded();
@@ -141,7 +130,7 @@ impl Check<'_> {
         let schema = self.schema();
         let federation = self.plan(roster.as_ref(), schema.as_ref());
         if let Some(key) = self.key {
-            self.found(checkup::disk(&state_of(key, self.args.state.as_ref())));
+            self.found(checkup::disk(&state_of(key, self.args.own.state.as_ref())));
         }
         if !matches!(me, Some(PartyId::Coordinator | PartyId::Intermediary)) {
             let name = me.and_then(|me| Some(roster.as_ref()?.name_of(me)));
@@ -250,12 +239,13 @@ impl Check<'_> {
         schema: Option<&Schema>,
     ) -> Option<()> {
         self.part = Part::May;
-        let (policy, file) = self.took("policy", policy_of(self.args.policy.as_deref(), self.key.map(|key| &**key)))?;
+        let (policy, file) =
+            self.took("policy", policy_of(self.args.own.policy.as_deref(), self.key.map(|key| &**key)))?;
         let from = file.as_ref().map_or("the default".to_owned(), |path| path.display().to_string());
         self.pass("policy", format!("{from}, for the data set {:?}", policy.data));
         self.report.policy = Some(InForce { from, keys: policy.clone() });
         let beside = self.key.unwrap_or(&self.args.roster);
-        let from = policy.rows_from(self.args.data.as_deref(), file.as_deref(), Some(beside)).ok();
+        let from = policy.rows_from(self.args.own.data.as_deref(), file.as_deref(), Some(beside)).ok();
         self.part = Part::Read;
         if from.is_none() {
             self.skip("rows", "give --data ROWS, or `source` under [rows] in site.toml");
@@ -323,7 +313,7 @@ impl Check<'_> {
 
     /// What this site's ledger says; nothing is said twice of rows that are others than before.
     fn account(&mut self, key: &Path, identity: &Identity, origin: Option<Origin>) -> Option<Account> {
-        let looked = Ledger::look(&state_of(key, self.args.state.as_ref()), &head_of(key), identity);
+        let looked = Ledger::look(&state_of(key, self.args.own.state.as_ref()), &head_of(key), identity);
         let account = self.took("ledger", looked)?;
         if let Some(origin) = origin {
             let known = self.took("ledger", account.recognises(&origin, identity))?;

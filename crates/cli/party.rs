@@ -45,6 +45,29 @@ pub(crate) struct Documents {
     pub key: Option<PathBuf>,
 }
 
+/// A party's key and, of a site, what it may answer from.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct Own {
+    /// This party's secret key file [default: the only *.key file beside the roster]
+    ///
+    /// Its place on the roster says whether this is a site, the coordinator or the intermediary.
+    #[arg(long, value_name = "FILE.key")]
+    pub key: Option<PathBuf>,
+    /// A site's rows: a file, a folder, a pattern or - [default: `source` under [rows] in site.toml]
+    ///
+    /// CSV with a header, also packed by gzip or zstd, Parquet, or Arrow. They are read anew for every plan.
+    #[arg(long, value_name = "ROWS")]
+    pub data: Option<PathBuf>,
+    /// A site's own policy [default: site.toml beside the key, else the strict default]
+    ///
+    /// It alone decides which plans this site answers: nobody is asked before a run.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Folder for journal and ledger (mode 0700) [default: beside the key]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+}
+
 /// Which way links take.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct Reach {

@@ -157,7 +157,11 @@ impl Report {
         // Whether a run is possible shows only on the way to the others.
         let tried = self.checks.iter().all(|checked| checked.finding.check != "network");
         let says = match (failed, warned) {
-            (0, _) if !tried => "not known: nothing failed, and no connection was tried".to_owned(),
+            (0, _) if !tried => {
+                let skipped = self.checks.iter().filter(|checked| checked.finding.outcome == Outcome::Skip);
+                let skipped: Vec<&str> = skipped.map(|checked| &*checked.finding.check).collect();
+                format!("not known: nothing failed; not looked at: {}", skipped.join(", "))
+            }
             (0, 0) => "ready".to_owned(),
             (0, warned) => format!("ready, with {} to look at", counted(warned, "thing")),
             (failed, _) => format!("not ready: {} to mend", counted(failed, "thing")),

@@ -15,7 +15,7 @@ use veilsum_proto::roster::PartyId;
 
 use crate::{
     agree::FirstUse,
-    party::{Documents, Patience, Reach, key_beside, place_of, state_of},
+    party::{Documents, Own, Patience, Reach, key_beside, place_of, state_of},
     watch::Watch,
 };
 
@@ -36,22 +36,9 @@ pub(crate) struct RunArgs {
     /// All parties start it with the same roster and plan. Without it this party stands by, and the coordinator's word begins a run.
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// This party's secret key file [default: the only *.key file beside the roster]
-    #[arg(long, value_name = "FILE")]
-    pub key: Option<PathBuf>,
-    /// A site's rows: a file, a folder, a pattern or - [default: `source` under [rows] in site.toml]
-    ///
-    /// CSV with a header, also packed by gzip or zstd, Parquet, or Arrow. They are read anew for every plan.
-    #[arg(long, value_name = "ROWS")]
-    pub data: Option<PathBuf>,
-    /// A site's own policy [default: site.toml beside the key, else the strict default]
-    ///
-    /// It alone decides which plans this site answers: nobody is asked before a run.
-    #[arg(long, value_name = "FILE")]
-    pub policy: Option<PathBuf>,
-    /// Folder for journal and ledger (mode 0700) [default: beside the key]
-    #[arg(long, value_name = "DIR")]
-    pub state: Option<PathBuf>,
+    /// What is this party's own.
+    #[command(flatten)]
+    pub own: Own,
     /// Folder for the results; if this party stands by, a folder in it for each run
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
@@ -83,18 +70,18 @@ impl RunArgs {
 
     /// This party's key file.
     pub(super) fn key(&self) -> Result<PathBuf, Failure> {
-        key_beside(self.key.as_ref(), &self.roster())
+        key_beside(self.own.key.as_ref(), &self.roster())
     }
 
     /// Folder of journal and ledger.
     pub(super) fn state(&self) -> Result<PathBuf, Failure> {
-        Ok(state_of(&self.key()?, self.state.as_ref()))
+        Ok(state_of(&self.key()?, self.own.state.as_ref()))
     }
 
     /// Roster, plan and key of the one run that was named.
     pub(super) fn documents(&self) -> Result<Documents, Failure> {
         let plan = self.plan.clone().ok_or_else(|| Failure::new(Code::Usage, "no plan is named", "say --plan FILE"))?;
-        Ok(Documents { roster: self.roster(), plan, key: self.key.clone() })
+        Ok(Documents { roster: self.roster(), plan, key: self.own.key.clone() })
     }
 
     /// Which member of the roster this key is; a key that was replaced is taken up.
@@ -106,7 +93,7 @@ impl RunArgs {
             return Err(Failure::input(what, next));
         }
         let (roster, key) = (load_roster(&file)?, self.key()?);
-        let (identity, _, told) = store::identity_for(&place_of(&key, self.state.as_ref()), &file, &roster)?;
+        let (identity, _, told) = store::identity_for(&place_of(&key, self.own.state.as_ref()), &file, &roster)?;
         if !told.0.is_empty() {
             crate::tell!("the roster of {} is another than before: {told}", roster.name);
         }
@@ -122,8 +109,8 @@ impl RunArgs {
             PartyId::Site(_) => "a site",
         };
         let unread = [
-            ("--data", "has no rows", self.data.is_some() && !is_site),
-            ("--policy", "has no rows", self.policy.is_some() && !is_site),
+            ("--data", "has no rows", self.own.data.is_some() && !is_site),
+            ("--policy", "has no rows", self.own.policy.is_some() && !is_site),
             ("--listen", "only dials out", self.listen.is_some() && is_site),
             ("--once", "serves until it is stopped", self.once && stands_by && id == PartyId::Coordinator),
         ];

@@ -28,7 +28,7 @@ pub(super) fn run(args: &RunArgs, json: bool) -> Result<(), Failure> {
 pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<IntermediaryConfig, Failure> {
     let documents = args.documents()?;
     let is_intermediary = |id| id == PartyId::Intermediary;
-    let (federation, identity) = documents.load("the intermediary", is_intermediary, args.state.as_ref())?;
+    let (federation, identity) = documents.load("the intermediary", is_intermediary, args.own.state.as_ref())?;
     documents.agree(&args.first, &federation, &identity, None)?;
     let listen = listen_at(args.listen, &federation.roster.intermediary)?;
     let coordinator = address_of(&federation.roster.coordinator)?;

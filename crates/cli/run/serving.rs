@@ -30,7 +30,7 @@ pub(super) fn serve(args: &RunArgs, json: bool) -> Result<(), Failure> {
     let config = ServiceConfig {
         identity,
         folder: folder.clone(),
-        state: state_of(&key, args.state.as_ref()),
+        state: state_of(&key, args.own.state.as_ref()),
         carrier: args.reach.carrier()?,
         listen,
         timing: args.patience.timing(),

@@ -44,7 +44,7 @@ pub(crate) fn rows(
     site: &SitePolicy,
     file: Option<&Path>,
 ) -> Result<(Arc<dyn Answerer>, Origin), Failure> {
-    let from = site.rows_from(args.data.as_deref(), file, Some(&args.key()?))?;
+    let from = site.rows_from(args.own.data.as_deref(), file, Some(&args.key()?))?;
     documents::load_rows_and_origin(federation, &from)
 }
 
@@ -55,16 +55,17 @@ pub(crate) fn prepare_with(
     rows: impl FnOnce(&Federation, &SitePolicy, Option<&Path>) -> Result<(Arc<dyn Answerer>, Origin), Failure>,
 ) -> Result<ClientConfig, Failure> {
     let documents = args.documents()?;
-    let (federation, identity) = documents.load("a site", |id| matches!(id, PartyId::Site(_)), args.state.as_ref())?;
+    let (federation, identity) =
+        documents.load("a site", |id| matches!(id, PartyId::Site(_)), args.own.state.as_ref())?;
     warn_of_replacing(&report::beside(&model_in(&args.out)), &federation.terms);
     let key = args.key()?;
-    let (site, file) = policy_of(args.policy.as_deref(), Some(&key))?;
+    let (site, file) = policy_of(args.own.policy.as_deref(), Some(&key))?;
     documents::keep_policy(file.as_deref(), &key)?;
     documents::keep_schema(&documents.roster)?;
     let (rows, origin) = rows(&federation, &site, file.as_deref())?;
     let data = Data::of(&site.data, &identity, &*rows);
     documents.agree(&args.first, &federation, &identity, Some(&data))?;
-    store::follow(&place_of(&key, args.state.as_ref()), &documents.roster, &federation.roster, &identity)?;
+    store::follow(&place_of(&key, args.own.state.as_ref()), &documents.roster, &federation.roster, &identity)?;
     let (coordinator, intermediary) =
         (address_of(&federation.roster.coordinator)?, address_of(&federation.roster.intermediary)?);
     site.has_room(rows.rows())?;
@@ -130,7 +131,7 @@ pub(crate) async fn take_part(
                 page.display()
             )),
             file.display(),
-            args.data.as_ref().map_or("ROWS".into(), |data| data.display().to_string())
+            args.own.data.as_ref().map_or("ROWS".into(), |data| data.display().to_string())
         );
     }
     model.ended_early.as_ref().map_or(Ok(()), |early| match &report.unreached {

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     agree::{FirstUse, agree},
-    party::{block_on, head_of, place_for, place_of, state_of},
+    party::{Own, block_on, head_of, place_for, place_of, state_of},
     proposal::Judge,
     verb,
 };
@@ -57,8 +57,8 @@ pub(super) fn stand_by(args: &RunArgs, is_site: bool, json: bool) -> Result<(), 
     let roster = load_roster(&file)?;
     let (identity, name) = load_identity(&key)?;
     if is_site {
-        let (site, policy) = documents::policy_of(args.policy.as_deref(), Some(&key))?;
-        let rows = site.rows_from(args.data.as_deref(), policy.as_deref(), None);
+        let (site, policy) = documents::policy_of(args.own.policy.as_deref(), Some(&key))?;
+        let rows = site.rows_from(args.own.data.as_deref(), policy.as_deref(), None);
         rows.map_err(|failure| Failure { message: format!("{name} is a site: {}", failure.message), ..failure })?;
     }
     place_for(&model_in(&args.out))?;
@@ -76,7 +76,7 @@ pub(super) fn stand_by(args: &RunArgs, is_site: bool, json: bool) -> Result<(), 
 impl RunArgs {
     async fn stand_by(&self, key: &Path, is_site: bool, json: bool) -> Result<(), Failure> {
         let (mut done, mut pause) = (0, PAUSE);
-        let window = Window::open(&state_of(key, self.state.as_ref()), "", "");
+        let window = Window::open(&state_of(key, self.own.state.as_ref()), "", "");
         loop {
             let (identity, _) = load_identity(key)?;
             let member = Member { args: self, key: key.to_owned(), identity: Arc::new(identity), is_site, json };
@@ -125,7 +125,7 @@ impl RunArgs {
 
     /// Takes up the key that the roster has; where the roster has more that is new, once this party's operator has agreed to it.
     async fn take_up(&self, key: &Path, roster: &Roster) -> Result<(), Failure> {
-        let place = place_of(key, self.state.as_ref());
+        let place = place_of(key, self.own.state.as_ref());
         let mut said = String::new();
         loop {
             match store::identity_for(&place, &self.roster(), roster) {
@@ -170,9 +170,9 @@ impl Member<'_> {
             key: self.key.clone(),
             roster: file.clone(),
             is_site: self.is_site,
-            data: self.args.data.clone(),
-            policy: self.args.policy.clone(),
-            state: state_of(&self.key, self.args.state.as_ref()),
+            data: self.args.own.data.clone(),
+            policy: self.args.own.policy.clone(),
+            state: state_of(&self.key, self.args.own.state.as_ref()),
             holds: Mutex::default(),
         };
         let (state, key, identity) = (judge.state.clone(), self.key.clone(), self.identity.clone());
@@ -209,7 +209,7 @@ impl Member<'_> {
         }
         let args = RunArgs {
             plan: Some(proposed(&roster)),
-            key: Some(self.key.clone()),
+            own: Own { key: Some(self.key.clone()), ..self.args.own.clone() },
             out: folder.to_owned(),
             first: FirstUse::default(),
             ..self.args.clone()

@@ -7,7 +7,6 @@ use veilsum_proto::{
     Error, Rule,
     evidence::Documents,
     message::{Kind, context_of, kind_of},
-    policy::Asked,
     roster::PartyId,
     suite::Hash,
 };
@@ -18,7 +17,6 @@ use crate::{
     error::{Code, Failure},
     evidence::{self, Case},
     question::{self, Batch, Question},
-    release::Answering,
     replay::Replay,
     store::{Journal, Said, Told, openings_to_bytes},
 };
@@ -178,19 +176,9 @@ impl RunState {
         self.transcript.as_mut().map_or(Ok(()), |transcript| transcript.write(&told))
     }
 
-    /// Whether a question belongs to the plan and comes in its place ([POL-3], [APP-6]). Whether this site, number `me`, was drawn.
-    ///
-    /// # Errors
-    /// A sentence for the operator.
-    pub(super) fn admits(
-        &mut self,
-        site: &Answering<'_>,
-        me: u16,
-        question: &Question,
-        asked: &Asked,
-        of_plan: u64,
-    ) -> Result<bool, String> {
-        self.admission.check(site, me, question, asked, of_plan)
+    /// How far the coordinator's questions have come.
+    pub(super) fn admission(&mut self) -> &mut Admission {
+        &mut self.admission
     }
 
     /// Takes a question before it is answered. A sentence for the operator if it is not the copy's ([OPN-9]).

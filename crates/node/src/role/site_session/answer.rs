@@ -120,7 +120,7 @@ impl SiteSession {
             (Question::Cluster(_) | Question::Drawn { .. }, Some(run)) => {
                 let digest = question_digest(&site, &question, &asked.query);
                 let of_plan = self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &digest));
-                drawn = run.admits(&site, self.site.number(), &question, asked, of_plan)?;
+                drawn = run.admission().check(&site, self.site.number(), &question, asked, of_plan)?;
                 question.layout(&domain, &form)
             }
             _ => return Err(format!("{} is not this aggregator's to ask", question.name())),
