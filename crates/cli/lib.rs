@@ -53,7 +53,10 @@ use std::{
     io::{self, Write},
 };
 
-use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    CommandFactory, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use serde_json::{Value, json};
 use tracing_subscriber::{
     Layer,
@@ -85,7 +88,7 @@ Exit codes:
   143  told to stop (SIGTERM)
 Errors: `error: …` and `next: …` on standard error; --json: {\"error\":{\"code\":3,\"message\":\"…\",\"next\":\"…\"}} on standard output";
 
-/// Federated fuzzy clustering over masked sums: nobody sees anybody's numbers
+/// Federated fuzzy clustering: only totals over all sites become readable
 #[derive(Parser, Debug)]
 #[command(name = "veilsum", version, after_help = ERRORS, after_long_help = EXIT_CODES, arg_required_else_help = true, disable_help_flag = true,
     disable_help_subcommand = true)]
@@ -160,7 +163,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             let _ = e.print();
             return e.exit_code() as u8;
         }
-        Err(e) => return report(&wrong_arguments(&e.to_string(), args.into_iter().skip(1)), json),
+        Err(e) => return report(&wrong_arguments(&e, args.into_iter().skip(1)), json),
     };
     log_to_stderr(cli.verbose);
     match cli.command.run(cli.json) {
@@ -183,7 +186,7 @@ pub fn commands() -> clap::Command {
 pub fn call(args: impl IntoIterator<Item = OsString>) -> Result<Value, Failure> {
     let args: Vec<OsString> = args.into_iter().collect();
     let named = ["veilsum", "--json"].map(OsString::from).into_iter().chain(args.iter().cloned());
-    let cli = Cli::try_parse_from(named).map_err(|e| wrong_arguments(&e.to_string(), args.into_iter()))?;
+    let cli = Cli::try_parse_from(named).map_err(|e| wrong_arguments(&e, args.into_iter()))?;
     let (done, printed) = verb::kept(|| cli.command.run(true));
     done?;
     if printed.is_empty() {
@@ -192,11 +195,13 @@ pub fn call(args: impl IntoIterator<Item = OsString>) -> Result<Value, Failure> 
     serde_json::from_slice(&printed).map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))
 }
 
-/// The parser's own words in the form of every other error: what is wrong, and which command's help tells more.
-fn wrong_arguments(text: &str, args: impl Iterator<Item = OsString>) -> Failure {
+/// The parser's own words in the form of every other error: what is wrong, and which option or which command's help helps.
+fn wrong_arguments(error: &clap::Error, args: impl Iterator<Item = OsString>) -> Failure {
+    let text = error.to_string();
     let words = text.trim_start_matches("error: ");
     let words = words.split("\n\nUsage:").next().unwrap_or_default();
     let words = words.split("\n\nFor more information").next().unwrap_or_default();
+    let (words, tip) = words.split_once("\n\n  tip: ").map_or((words, None), |(words, tip)| (words, Some(tip)));
     let message: Vec<&str> = words.split_whitespace().collect();
     let all = Cli::command();
     let (mut command, mut name) = (&all, String::from("veilsum"));
@@ -205,7 +210,17 @@ fn wrong_arguments(text: &str, args: impl Iterator<Item = OsString>) -> Failure 
             (command, name) = (sub, format!("{name} {}", sub.get_name()));
         }
     }
-    Failure::new(Code::Usage, message.join(" "), format!("see `{name} --help`"))
+    let unknown = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(unknown)) if error.kind() == ErrorKind::UnknownArgument => settings::named(unknown),
+        _ => None,
+    };
+    let takes_settings = command.get_arguments().any(|arg| arg.get_long() == Some("set"));
+    let next = match (unknown, tip) {
+        (Some(key), _) if takes_settings => format!("it is a setting: --set {key}=VALUE"),
+        (_, Some(tip)) => format!("{}, or see `{name} --help`", tip.split_whitespace().collect::<Vec<_>>().join(" ")),
+        _ => format!("see `{name} --help`"),
+    };
+    Failure::new(Code::Usage, message.join(" "), next)
 }
 
 fn log_to_stderr(verbose: u8) {
@@ -238,6 +253,15 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    /// A plan's settings are no options of their own: who types one as an option is told how.
+    #[test]
+    fn a_setting_typed_as_an_option_is_told_how() {
+        let told = |words: &[&str]| call(words.iter().map(OsString::from)).unwrap_err().advice;
+        assert_eq!(told(&["demo", "--max-rounds", "2"]), "it is a setting: --set max_rounds=VALUE");
+        assert!(told(&["verify", "--max-rounds", "2"]).contains("`veilsum verify --help`"));
+        assert!(told(&["demo", "--columns", "age"]).contains("'--column'"));
     }
 
     #[test]

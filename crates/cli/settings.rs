@@ -167,6 +167,12 @@ fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
     PLAN_KEYS.iter().map(|(key, _, says)| (*key, *says)).filter(|(key, _)| !key.is_empty())
 }
 
+/// The setting that an option of this name would be.
+pub(crate) fn named(option: &str) -> Option<&'static str> {
+    let name = option.trim_start_matches('-').replace('-', "_");
+    known().map(|(key, _)| key).find(|key| *key == name)
+}
+
 fn key_of(word: &str) -> &str {
     word.split(['=', '.']).next().unwrap_or_default().trim()
 }

@@ -1,4 +1,4 @@
-"""Federated fuzzy clustering over masked sums: nobody sees anybody's numbers.
+"""Federated fuzzy clustering: only totals over all sites become readable.
 
 >>> import veilsum
 >>> model = veilsum.FuzzyCMeans(n_clusters=3, random_state=0)          # local, as in scikit-learn
