@@ -16,7 +16,7 @@ pub(crate) struct FirstUse {
     ///
     /// It has at least 32 hexadecimal digits, with or without dashes: for fewer, a false roster with the same ones can be searched
     /// for. It is remembered beside the key [default: asked for on a terminal].
-    #[arg(long, value_name = "HEX", value_parser = Fingerprint::parse)]
+    #[arg(long, value_name = "HEX", value_parser = Fingerprint::parse, hide_short_help = true)]
     pub roster_fingerprint: Option<Fingerprint>,
 }
 

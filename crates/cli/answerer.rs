@@ -12,7 +12,7 @@ use veilsum_node::{
 
 use crate::verb::{self, Verb};
 
-/// Write the rows that a program that answers elsewhere is tried with; with a command behind `--`, try it
+/// Write rows to try an answering program with, and try it
 ///
 /// It is asked every kind of question that it lists, every word is compared, and it is sent lines that are none (exit code 0 or 3).
 #[derive(Args, Debug)]

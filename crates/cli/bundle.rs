@@ -14,7 +14,7 @@ use veilsum_node::{
 use crate::verb::Verb;
 use crate::verify::{document, documents_of};
 
-/// Pack a run into one file, from which a third party recomputes it
+/// Pack a run into one file, from which others recompute it
 ///
 /// It holds the totals of every round. Whoever has it sees what the sites of the run saw.
 #[derive(Args, Debug)]

@@ -46,7 +46,7 @@ use crate::{
     verb::{self, Verb},
 };
 
-/// Say whether this party is ready: its files, its rows, what would leave, and whether its own policy lets it
+/// Say whether this party is ready, and what would leave it
 ///
 /// The exit code is that of the first thing that is in the way: 3 for files and rows, 7 if this site's own policy refuses the plan, 4 if
 /// somebody cannot be reached.

@@ -26,7 +26,7 @@ use crate::{agree::somebody_is_there, keygen::key_of, verb::Verb};
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// Found a federation and let parties join: create, invite, approve, remove, show
+/// Found a federation: create, invite, approve, remove, show
 #[derive(Args, Debug)]
 pub(crate) struct FederationArgs {
     /// What to do with it

@@ -7,7 +7,7 @@ use crate::Cli;
 /// Lines of `--help`: a terminal of ordinary size shows them without scrolling.
 const SCREEN_LINES: usize = 42;
 /// Characters of a line of `--help`.
-const SCREEN_COLUMNS: usize = 130;
+const SCREEN_COLUMNS: usize = 80;
 
 /// The command line with everything filled in that clap derives late, such as usage lines and inherited options.
 fn built() -> Command {
@@ -23,11 +23,15 @@ fn subcommands(command: &Command) -> impl Iterator<Item = &Command> {
 #[test]
 fn the_help_of_every_command_fits_a_screen() {
     let mut seen = 0;
+    let mut long = Vec::new();
     let mut check = |command: &Command| {
         let help = command.clone().render_help().to_string();
         let lines = help.lines().count();
-        assert!(lines <= SCREEN_LINES, "{} --help has {lines} lines\n{help}", command.get_name());
-        for line in help.lines() {
+        if lines > SCREEN_LINES {
+            long.push(format!("{} --help has {lines} lines", command.get_name()));
+        }
+        // A usage line is one piece, to be copied.
+        for line in help.lines().filter(|line| !line.starts_with("Usage:")) {
             assert!(line.chars().count() <= SCREEN_COLUMNS, "{} --help: {line}", command.get_name());
         }
         seen += 1;
@@ -38,6 +42,7 @@ fn the_help_of_every_command_fits_a_screen() {
         check(sub);
         subcommands(sub).for_each(&mut check);
     }
+    assert!(long.is_empty(), "{long:?}");
     assert!(seen > 20, "{seen}");
 }
 
@@ -45,7 +50,9 @@ fn the_help_of_every_command_fits_a_screen() {
 fn every_setting_is_in_the_long_help_alone() {
     let all = built();
     let demo = all.find_subcommand("demo").expect("a demonstration");
-    let (short, long) = (demo.clone().render_help().to_string(), demo.clone().render_long_help().to_string());
+    let unfolded = |help: String| help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short = unfolded(demo.clone().render_help().to_string());
+    let long = unfolded(demo.clone().render_long_help().to_string());
     for (key, _, says) in veilsum_node::documents::PLAN_KEYS.iter().filter(|(key, ..)| !key.is_empty()) {
         assert!(!short.contains(says), "{key}");
         assert!(long.contains(&format!("{key} ")) && long.contains(says), "{key}");

@@ -18,7 +18,7 @@ use veilsum_node::{error::Failure, files};
 /// Results are read up to this size: 16 MiB hold the history of every run that a plan allows.
 const MAX_RESULT: usize = 16 << 20;
 
-/// Standard errors of centres, from runs that each left one block of sites out
+/// Standard errors of centres, from runs without a block each
 ///
 /// It takes the files as they are and checks no signature on them: `veilsum verify` does.
 #[derive(Args, Debug)]

@@ -21,7 +21,7 @@ use crate::{
     verb::Verb,
 };
 
-/// Join a federation by the line that its coordinator sent: makes a key, waits for roster and plan
+/// Join a federation by the line that its coordinator sent
 #[derive(Args, Debug)]
 pub(crate) struct JoinArgs {
     /// The invitation, in quotes: `vs1:…`; a dash reads it from standard input

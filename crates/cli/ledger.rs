@@ -31,7 +31,7 @@ use veilsum_node::{
     table::TableSpec,
 };
 
-/// What this site ever gave away, entry by entry, and what became of its rows
+/// Say what this site gave away, and what became of its rows
 #[derive(Args, Debug)]
 pub(crate) struct LedgerArgs {
     /// What to do

@@ -90,7 +90,7 @@ Errors: `error: …` and `next: …` on standard error; --json: {\"error\":{\"co
 
 /// Federated fuzzy clustering: only totals over all sites become readable
 #[derive(Parser, Debug)]
-#[command(name = "veilsum", version, after_help = ERRORS, after_long_help = EXIT_CODES, arg_required_else_help = true, disable_help_flag = true,
+#[command(name = "veilsum", version, after_help = ERRORS, after_long_help = EXIT_CODES, arg_required_else_help = true, disable_help_flag = true, max_term_width = 80,
     disable_help_subcommand = true)]
 pub(crate) struct Cli {
     /// What to do

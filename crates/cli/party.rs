@@ -132,21 +132,21 @@ pub(crate) struct Patience {
     /// Seconds to wait for the others to appear [default: without end]
     ///
     /// Whoever is not there is named on the screen, once a minute.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", hide_short_help = true)]
     pub join_timeout: Option<u64>,
     /// Seconds to wait for a site's answer to one message
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, hide_short_help = true)]
     pub phase_timeout: u64,
     /// Seconds a site whose connection broke has to come back
-    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, hide_short_help = true)]
     pub grace: u64,
     /// What to do about a site that is lost
     ///
     /// Wait for it to come back, or stop waiting when --phase-timeout and --grace are over.
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Loss::Wait)]
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Loss::Wait, hide_short_help = true)]
     pub on_loss: Loss,
     /// Seconds to wait for a site that is lost, with --on-loss wait
-    #[arg(long, value_name = "SECONDS", default_value_t = LOSS_WAIT)]
+    #[arg(long, value_name = "SECONDS", default_value_t = LOSS_WAIT, hide_short_help = true)]
     pub loss_wait: u64,
 }
 

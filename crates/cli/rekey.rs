@@ -18,7 +18,7 @@ use veilsum_proto::{
 
 use crate::{keygen::seed, verb::Verb};
 
-/// Make a party's next key, and state it with the old one; the ledger goes on
+/// Make a party's next key, and state it with the old one
 ///
 /// Nothing else changes until a roster with the new key is there and was agreed to: the party then takes it up when it is started.
 #[derive(Args, Debug)]

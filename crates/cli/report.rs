@@ -13,7 +13,7 @@ use veilsum_node::{
 
 use crate::verb::Verb;
 
-/// A page of a run for a browser and for paper: what was found, how good it is, who took part
+/// Make a page of a run, for a browser and for paper
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
     /// The result, or the folder that a run wrote into

@@ -13,7 +13,7 @@ use veilsum_node::{
 
 use crate::verb::{self, Verb};
 
-/// Propose a schema from the header of a file of rows; nothing is taken from its rows
+/// Propose a schema from a file's header; its rows add nothing
 #[derive(Args, Debug)]
 pub(crate) struct SchemaArgs {
     /// A file with the columns; its header alone is read

@@ -39,7 +39,7 @@ use crate::{
     verb::Verb,
 };
 
-/// Say who is connected, which round it is and since when, of a party that runs on this machine
+/// Say how a party that runs on this machine is getting on
 ///
 /// It asks the process over a socket in the party's state folder, which only the same user can open. If no process runs, it says so,
 /// with what the journal and the ledger hold, and ends with exit code 0 as well: --json has `running`.

@@ -24,7 +24,7 @@ use crate::{
     verb::{Verb, listed},
 };
 
-/// Check the signatures in a file: result, model, bundle, roster, ledger, evidence; no network is used
+/// Check the signatures in any signed file, without a network
 ///
 /// Exit code 3: something was changed, is not signed as it must be, or proves nothing.
 #[derive(Args, Debug)]

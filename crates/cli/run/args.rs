@@ -19,7 +19,7 @@ use crate::{
     watch::Watch,
 };
 
-/// Run this party: stand by for the runs of its federation, or take part in the one run of a plan
+/// Run this party in its federation, or in the one run of a plan
 ///
 /// The key says which role it has. The coordinator lets parties join and begins the runs that `plan propose` proposes. A site answers
 /// with masked sums of its rows. The intermediary sums the masked row counts and sees no centre.
