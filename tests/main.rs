@@ -47,6 +47,7 @@ mod spec_round;
 #[cfg(unix)]
 mod state_files;
 mod status;
+mod storage;
 mod streamed;
 mod swapped_roster;
 mod taken_up;

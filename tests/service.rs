@@ -9,7 +9,7 @@ use veilsum_testkit::program::{Ended, Running, free_port};
 use crate::joining::{Founded, LIMIT, Organisation, SITES, between, digits, ended_in, many_rows};
 
 /// With noise: it needs no agreement, and leaves room for as many rows as a site may have.
-const PLAN: [&str; 10] = [
+pub(crate) const PLAN: [&str; 10] = [
     "plan",
     "new",
     "--k",
@@ -23,18 +23,18 @@ const PLAN: [&str; 10] = [
 ];
 
 /// A federation of running services.
-struct Standing {
-    founded: Founded,
-    serve: Option<Running>,
-    members: Vec<Member>,
+pub(crate) struct Standing {
+    pub(crate) founded: Founded,
+    pub(crate) serve: Option<Running>,
+    pub(crate) members: Vec<Member>,
 }
 
 /// A member in its own organisation, and the process that stands by.
-struct Member {
-    name: String,
-    house: Organisation,
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) house: Organisation,
     address: Option<String>,
-    process: Option<Running>,
+    pub(crate) process: Option<Running>,
 }
 
 impl Member {
@@ -42,13 +42,13 @@ impl Member {
         if self.address.is_none() { vec!["run", "--data", "rows.csv"] } else { vec!["run"] }
     }
 
-    fn start(&mut self, more: &[&str]) {
+    pub(crate) fn start(&mut self, more: &[&str]) {
         let process = self.house.start(&[&self.arguments()[..], more].concat());
         process.until("standing by", LIMIT, |log| log.contains("standing by"));
         self.process = Some(process);
     }
 
-    fn running(&self) -> &Running {
+    pub(crate) fn running(&self) -> &Running {
         self.process.as_ref().expect("it runs")
     }
 }
@@ -78,7 +78,7 @@ impl Standing {
     }
 
     /// The same, and everybody stands by.
-    fn new(rows: i32) -> Standing {
+    pub(crate) fn new(rows: i32) -> Standing {
         let mut standing = Standing::founded(rows);
         let heard = standing.fingerprint();
         standing.members.iter_mut().for_each(|member| member.start(&["--roster-fingerprint", &heard]));
@@ -92,7 +92,7 @@ impl Standing {
         member.house.start(&[&["join", line][..], &own].concat())
     }
 
-    fn hub(&mut self, args: &[&str]) -> Ended {
+    pub(crate) fn hub(&mut self, args: &[&str]) -> Ended {
         self.founded.hub.run(args)
     }
 
@@ -100,11 +100,11 @@ impl Standing {
         between(&self.hub(&["verify", "roster.toml"]).expect(0).stdout, "fingerprint  ", "  (").to_owned()
     }
 
-    fn serves(&self) -> &Running {
+    pub(crate) fn serves(&self) -> &Running {
         self.serve.as_ref().expect("it serves")
     }
 
-    fn until(&self, what: &str) {
+    pub(crate) fn until(&self, what: &str) {
         self.serves().until(what, LIMIT, |log| log.contains(what));
     }
 
@@ -115,7 +115,7 @@ impl Standing {
     }
 
     /// Everybody has the same centres.
-    fn agrees(&self, run: usize, sites: &[&str]) -> Value {
+    pub(crate) fn agrees(&self, run: usize, sites: &[&str]) -> Value {
         let result = self.result(run);
         for member in self.members.iter().filter(|member| sites.contains(&member.name.as_str())) {
             // The last word is on its way to the sites when the coordinator has written.

@@ -312,7 +312,7 @@ fn a_full_disk_leaves_what_was_there() {
     let limited = format!("trap '' XFSZ; ulimit -f 4; exec {} bundle {out} --result {result}", program.display());
     let ended = Command::new("bash").args(["-c", &limited]).output().expect("it starts");
     let told = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(3), "{told}");
+    assert_eq!(ended.status.code(), Some(10), "{told}");
     assert!(told.contains("cannot be written") && told.contains("next: "), "{told}");
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "before");
     let left: Vec<_> = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();

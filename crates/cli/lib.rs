@@ -84,6 +84,8 @@ Exit codes:
   7    this site's own policy refuses
   8    the other side ended the run or did not let us in
   9    the run ended early; the result that is out so far was written
+  10   nothing can be written here for now, such as on a full disk;
+       the same command goes on once it can
   130  interrupted
   143  told to stop (SIGTERM)
 Errors: `error: …` and `next: …` on standard error; --json: {\"error\":{\"code\":3,\"message\":\"…\",\"next\":\"…\"}} on standard output";
@@ -267,7 +269,9 @@ mod tests {
     #[test]
     fn every_code_is_documented() {
         use Code::*;
-        for code in [Internal, Usage, Input, Network, Peer, Quorum, Policy, Denied, Early, Interrupted, Terminated] {
+        for code in
+            [Internal, Usage, Input, Network, Peer, Quorum, Policy, Denied, Early, Storage, Interrupted, Terminated]
+        {
             let line = format!("\n  {:<5}", code as u8);
             assert!(EXIT_CODES.contains(&line), "{code:?}");
         }

@@ -12,6 +12,7 @@ use veilsum_node::{
     carrier::{self, Address, Carrier, Transport},
     documents::{self, Federation, Offered},
     error::{Code, Failure},
+    files,
     release::Data,
     report,
     role::{
@@ -341,10 +342,8 @@ pub(crate) fn place_for(file: &Path) -> Result<(), Failure> {
         std::fs::remove_file(probe)
     });
     made.map_err(|e| {
-        Failure::input(
-            format!("nothing can be written into {} ({e})", folder.display()),
-            "choose another place, or make this one writable; nothing has been sent yet",
-        )
+        let what = format!("nothing can be written into {} ({e})", folder.display());
+        files::unwritten(&e, what, "choose another place, or make this one writable; nothing has been sent yet")
     })
 }
 

@@ -9,7 +9,7 @@ use std::{
 use veilsum_node::{
     clock::seconds_since_1970,
     documents::{self, Federation, Federations, Offered, PlanAnswer, RowsFrom, SitePolicy, policy_of},
-    error::Failure,
+    error::{Code, Failure},
     release::{Account, Data, Known, Yes, verdict},
     role::standby::Opinion,
     store::{
@@ -107,9 +107,12 @@ impl Judge {
     }
 
     /// What it says, and why.
-    pub(crate) fn judge(&self, federation: &Federation) -> Opinion {
+    ///
+    /// # Errors
+    /// A [`Failure`] of [`Code::Storage`]: while nothing can be written this party is as good as away, and judges later.
+    pub(crate) fn judge(&self, federation: &Federation) -> Result<Opinion, Failure> {
         if let Err(failure) = self.offered(&federation.roster).passes(None) {
-            return no(PlanAnswer::Roster, &failure);
+            return Ok(no(PlanAnswer::Roster, &failure));
         }
         // [SCH-1].
         let kept = match documents::other_schema(&self.roster) {
@@ -118,12 +121,15 @@ impl Judge {
         };
         let federation = match &kept {
             Ok(federation) => federation,
-            Err(failure) => return no(PlanAnswer::Refuses { rule: Some(Rule::Sch1) }, failure),
+            Err(failure) => return Ok(no(PlanAnswer::Refuses { rule: Some(Rule::Sch1) }, failure)),
         };
         if !self.is_site {
-            return Opinion { answer: PlanAnswer::Would { runs: None }, words: "this party counts rows".into() };
+            return Ok(Opinion { answer: PlanAnswer::Would { runs: None }, words: "this party counts rows".into() });
         }
-        self.of_plan(federation).unwrap_or_else(|failure| no(PlanAnswer::NotReady, &failure))
+        self.of_plan(federation).or_else(|failure| match failure.code {
+            Code::Storage => Err(failure),
+            _ => Ok(no(PlanAnswer::NotReady, &failure)),
+        })
     }
 
     /// The plan first, by public facts and the ledger; only a plan that is answered makes this site look whether it is ready.
@@ -310,7 +316,7 @@ mod tests {
             let federation = of(&work, max_rows);
             let mut answer = |text: String| {
                 std::fs::write(&data, text).expect("a table");
-                let answer = judge.judge(&federation).answer;
+                let answer = judge.judge(&federation).unwrap().answer;
                 said.insert(format!("{answer:?}"));
                 codec::encode(&answer)
             };

@@ -72,6 +72,7 @@ fn told(news: &News) {
         News::Begins { number, folder } => {
             crate::tell!("run {number} goes on; its result will be in {}", folder.display())
         }
+        News::Full { why } => crate::tell!("{why}; it is tried again, and nobody is told that a run is over"),
         News::Ended { number, how } => crate::tell!("run {number} has ended: {how}"),
         News::TurnedAway { count, why } => crate::tell!("turned away so far: {count}; the last one because: {why}"),
         News::Unusable { why } => crate::tell!("not handed out: {why}"),

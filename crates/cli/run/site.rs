@@ -13,6 +13,7 @@ use veilsum_node::{
     role::{
         client::{self, ClientConfig},
         status::Window,
+        stop,
     },
     store,
 };
@@ -103,9 +104,12 @@ pub(crate) async fn take_part(
         return Err(Failure::new(Code::Denied, "the run ended without a model", "ask the coordinator's operator"));
     };
     let file = model_in(&args.out);
-    documents::write_model(model, &file)?;
     let result = report::beside(&file);
-    report::write_site(&result, model, report.result.as_ref(), &report.traffic, &writer)?;
+    let write = stop::until_written(|| {
+        documents::write_model(model, &file)?;
+        report::write_site(&result, model, report.result.as_ref(), &report.traffic, &writer)
+    });
+    stop::unless_told(write, "the coordinator has the result, too").await?;
     let page = report::page::kept_beside(&result, &federation);
     if json {
         crate::say!(

@@ -11,6 +11,7 @@ use veilsum_node::{
     cost::counted,
     documents::{self, Federations, Offered, Standing, load_identity, load_roster},
     error::{Code, Failure},
+    files,
     role::{
         folder::run_name,
         standby::{self, News, Next, StandbyConfig},
@@ -109,7 +110,8 @@ impl RunArgs {
                     }
                     verb::tell(&failure);
                     // What may be mended, is: the coordinator, too, may be started again, and asks again if the run goes on.
-                    if ![Code::Network, Code::Quorum, Code::Denied, Code::Early].contains(&failure.code) {
+                    if ![Code::Network, Code::Quorum, Code::Denied, Code::Early, Code::Storage].contains(&failure.code)
+                    {
                         done = number;
                     }
                     let rest = async {
@@ -204,7 +206,8 @@ impl Member<'_> {
         place_for(&model_in(folder))?;
         for (from, name) in [(&roster, "roster.toml"), (&proposed(&roster), "plan.toml")] {
             fs::copy(from, folder.join(name)).map_err(|e| {
-                Failure::input(format!("{name} cannot be kept in {} ({e})", folder.display()), "make room for it")
+                let what = format!("{name} cannot be kept in {} ({e})", folder.display());
+                files::unwritten(&e, what, "make room for it")
             })?;
         }
         let args = RunArgs {

@@ -24,6 +24,8 @@ pub enum Code {
     Denied = 8,
     /// The run ended early; the result that is out so far was written.
     Early = 9,
+    /// Nothing can be written on this machine for now. The same command goes on once it can.
+    Storage = 10,
     /// Interrupted by the user.
     Interrupted = 130,
     /// Told to stop by a supervisor (SIGTERM).
@@ -34,7 +36,7 @@ impl Code {
     /// The code of this number; what is none is a defect.
     pub fn from_number(code: u8) -> Code {
         use Code::*;
-        let all = [Usage, Input, Network, Peer, Quorum, Policy, Denied, Early, Interrupted, Terminated];
+        let all = [Usage, Input, Network, Peer, Quorum, Policy, Denied, Early, Storage, Interrupted, Terminated];
         all.into_iter().find(|known| *known as u8 == code).unwrap_or(Internal)
     }
 
@@ -72,6 +74,11 @@ impl Failure {
     /// The same, under this rule.
     pub fn under(self, rule: Rule) -> Self {
         Failure { rule: Some(rule), ..self }
+    }
+
+    /// A disk that is full, or fails: nobody has to change a document, and the same command goes on once there is space.
+    pub fn storage(message: impl std::fmt::Display, advice: impl Into<String>) -> Self {
+        Failure::new(Code::Storage, message, advice)
     }
 
     /// A file or value that the user gave.

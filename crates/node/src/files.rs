@@ -13,6 +13,8 @@ use std::{
 
 use zeroize::Zeroizing;
 
+use crate::error::Failure;
+
 /// What to do with a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
@@ -93,6 +95,29 @@ impl FileError {
             }
         }
     }
+}
+
+/// Whether the system may let the same be done later, without anybody who changes a document, a name or a permission: the disk is full,
+/// fails, or is mounted for reading alone.
+pub fn may_pass(error: &io::Error) -> bool {
+    use io::ErrorKind as K;
+    !matches!(
+        error.kind(),
+        K::NotFound
+            | K::PermissionDenied
+            | K::AlreadyExists
+            | K::NotADirectory
+            | K::IsADirectory
+            | K::InvalidInput
+            | K::InvalidData
+            | K::InvalidFilename
+            | K::Unsupported
+    )
+}
+
+/// What became of a step at the disk, with what to do next: [`Failure::storage`] if it may pass.
+pub fn unwritten(error: &io::Error, what: impl std::fmt::Display, next: &str) -> Failure {
+    if may_pass(error) { Failure::storage(what, next) } else { Failure::input(what, next) }
 }
 
 /// Writes a secret: from its first moment on, only its owner can read the file (mode 0600).
@@ -201,6 +226,9 @@ fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Resul
     if existing == Existing::Refuse && fs::symlink_metadata(path).is_ok() {
         return Err(exists());
     }
+    if access == Access::Public && is_already(path, bytes) {
+        return Ok(());
+    }
     let mut draft = Replacement::create(path, access)?;
     if access == Access::Public
         && let Ok(old) = fs::symlink_metadata(path)
@@ -223,6 +251,12 @@ fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Resul
         },
     }
     .sync()
+}
+
+/// Whether just these bytes are there: then nothing has to be written, for which there may be no space.
+fn is_already(path: &Path, bytes: &[u8]) -> bool {
+    let same = |meta: &fs::Metadata| meta.is_file() && meta.len() == bytes.len() as u64;
+    fs::symlink_metadata(path).is_ok_and(|meta| same(&meta)) && fs::read(path).is_ok_and(|there| there == bytes)
 }
 
 /// What became of the file at `path` where the system did not let it be written.
@@ -379,10 +413,13 @@ pub(crate) fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-impl From<FileError> for crate::error::Failure {
+impl From<FileError> for Failure {
     fn from(e: FileError) -> Self {
         let advice = e.advice();
-        crate::error::Failure::input(e, advice)
+        match &e {
+            FileError::Write { source, .. } => unwritten(source, &e, &advice),
+            _ => Failure::input(e, advice),
+        }
     }
 }
 

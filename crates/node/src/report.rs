@@ -64,7 +64,8 @@ pub fn write(
     writer: &Writer,
 ) -> Result<Vec<PathBuf>, Failure> {
     std::fs::create_dir_all(folder).map_err(|e| {
-        Failure::input(format!("the folder {} cannot be made: {e}", folder.display()), "name another with --out")
+        let what = format!("the folder {} cannot be made: {e}", folder.display());
+        files::unwritten(&e, what, "check its disk's free space, or name another with --out")
     })?;
     let path = folder.join("result.json");
     let model = model_bytes(result.model.as_ref());

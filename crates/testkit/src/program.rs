@@ -133,9 +133,10 @@ pub fn start<S: AsRef<OsStr>>(args: &[S]) -> Running {
 
 /// As [`start`], typed in this folder.
 pub fn start_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Running {
-    let mut command = Command::new(binary());
-    command.current_dir(folder);
-    launch(command, args)
+    // With a limit on its files ([`Running::disk`]) it sees an error and no signal.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(binary()).current_dir(folder);
+    launch(shell, args)
 }
 
 /// A process none of whose files may grow beyond `bytes`, as on a disk that is full; it sees an error and no signal.
@@ -206,6 +207,13 @@ impl Running {
     pub fn signal(&self, signal: &str) {
         let sent = Command::new("kill").args([signal, &self.id().to_string()]).status();
         assert!(sent.expect("kill").success(), "{signal}");
+    }
+
+    /// From now on no file of a process of [`start_in`] may grow, as on a disk that is full; or again as it was.
+    pub fn disk(&self, is_full: bool) {
+        let limit = if is_full { "--fsize=0:unlimited" } else { "--fsize=unlimited:unlimited" };
+        let set = Command::new("prlimit").args(["--pid", &self.id().to_string(), limit]).status();
+        assert!(set.expect("prlimit").success(), "{limit}");
     }
 
     pub fn wait(self, limit: Duration) -> Ended {

@@ -71,7 +71,7 @@ fn opened(lock: &Path) -> std::io::Result<fs::File> {
 
 fn no_lock(lock: &Path, e: &std::io::Error) -> Failure {
     let what = format!("{} cannot be locked ({e})", lock.display());
-    Failure::input(what, "check free space and permissions of its folder")
+    files::unwritten(e, what, "check free space and permissions of its folder")
 }
 
 pub(super) fn read_text(path: &Path, max: usize) -> Result<String, Failure> {

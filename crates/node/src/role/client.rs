@@ -82,6 +82,8 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     }
     config.party.tell(Progress::Ended);
     // Whatever still runs says goodbye, so that nobody waits for this site.
+    // Where nothing can be written for now this site hangs up as in a crash, and comes back to the run.
+    let left = left || result.as_ref().is_err_and(|failure| failure.code == Code::Storage);
     let _ = stop.send(if left { Stop::Away } else { Stop::Over });
     for task in [&mut counting, &mut clustering] {
         if task.is_some()
@@ -92,12 +94,19 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         }
     }
     // Also after a failure: what left stays written down.
-    let mut kept = keeper.with(Ledger::sync);
+    let mut kept = keeper.with(Ledger::sync).map_err(Failure::from);
     let emptied = match &result {
         Err(failure) if !Code::ends_a_run(failure.code as u8) => Ok(()),
         _ => {
-            kept = kept.and_then(|()| keeper.ended(&config.party.federation.terms.hash()));
-            empty_the_other(&config)
+            let freed = kept.and_then(|()| Ok(keeper.ended(&config.party.federation.terms.hash())?));
+            // What was kept for the run is then free once its time is over; the result is not lost for it.
+            kept = freed.or_else(|failure| match failure.code {
+                Code::Storage => {
+                    Ok(tracing::warn!("{}; what the run has not spent stays kept for it", failure.message))
+                }
+                _ => Err(failure),
+            });
+            stop::until_written(|| empty_the_other(&config)).await
         }
     };
     // An aggregator that waited in vain for this site is not at fault where this site did not reach it.

@@ -118,6 +118,12 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
         code = stop::told() => Err(End::Interrupted(stop::failure(code, AFTERWARDS))),
     };
     config.party.tell(Progress::Ended);
+    // Where nothing can be written for now, the count is taken up again as after a crash.
+    let counted = counted.map_err(|end| match (hub.broken.take(), end) {
+        (Some(failed), _) => End::Interrupted(Failure { code: Code::Storage, ..failed }),
+        (None, End::Failed(failure)) if failure.code == Code::Storage => End::Interrupted(failure),
+        (None, end) => end,
+    });
     let result = match counted {
         Ok(counted) => Ok(counted),
         // It hangs up and tells nobody that the run is over: another process goes on.
@@ -129,7 +135,7 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
         Err(End::Another(_)) => {
             Err(Failure::new(Code::Internal, "a run was left", "this is a defect, please report it"))
         }
-        Err(End::Failed(failure)) => Err(hub.broken.take().unwrap_or(failure)),
+        Err(End::Failed(failure)) => Err(failure),
     };
     let last = match &result {
         Ok(_) => (Kind::Finished, veilsum_proto::codec::encode(&Finished::default())),

@@ -153,9 +153,8 @@ impl RunState {
     /// # Errors
     /// A [`Failure`] if the disk or the plan fails.
     pub(super) fn restart(&mut self) -> Result<(), Failure> {
-        let mut transcript = self.transcript.take();
-        transcript.as_mut().map_or(Ok(()), |transcript| transcript.rewrite(&[]))?;
-        *self = RunState::begun(self.config.clone(), self.session, transcript)?;
+        self.transcript.as_mut().map_or(Ok(()), |transcript| transcript.rewrite(&[]))?;
+        *self = RunState::begun(self.config.clone(), self.session, self.transcript.take())?;
         Ok(())
     }
 

@@ -122,10 +122,8 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     config.party.tell(Progress::Ended);
     // A result rests on every total: where one may not be on disk there is none.
     hub.sync();
-    // Where its files lie is nobody else's business.
-    let mut unwritten = hub.broken.as_ref().map(|_| "it cannot write its journal");
     let result = match hub.broken.take() {
-        Some(failed) => Err(failed),
+        Some(failed) => Err(Failure { code: Code::Storage, ..failed }),
         None => result,
     };
     if result.as_ref().err().is_none_or(|failure| Code::ends_a_run(failure.code as u8)) {
@@ -135,23 +133,33 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         hub.forget();
     }
     let writer = config.party.writer();
-    let result = result.and_then(|mut result| {
+    let signed = result.and_then(|mut result| {
         result.traffic = hub.traffic.clone();
         result.openings = hub.openings();
         result.signed = Some((hub.run(), writer.sign(&result, &hub.run())?));
-        match &config.out {
-            Some(out) => report::write(out, &result, None, &writer).map(|_| result).map_err(|failure| {
-                unwritten = Some("it cannot write its result");
-                with_a_way_back(failure, config.state.as_deref())
-            }),
-            None => Ok(result),
-        }
+        Ok(result)
     });
+    let result = match signed {
+        Ok(result) => match &config.out {
+            // Whoever waits for the end waits on: an end that is told is on disk.
+            Some(out) => {
+                let write = stop::until_written(|| report::write(out, &result, None, &writer));
+                let written = stop::unless_told(write, "start the run again").await;
+                written.map(|_| result).map_err(|failure| with_a_way_back(failure, config.state.as_deref()))
+            }
+            None => Ok(result),
+        },
+        failed => failed,
+    };
     let mut result = match result {
         Ok(result) => result,
+        // Nobody is told an end that is not on disk: links close as in a crash, and the run is taken up once there is space.
+        Err(failure) if failure.code == Code::Storage => {
+            hub.close(|_| None).await;
+            return Err(failure);
+        }
         Err(failure) => {
-            let why = clean(unwritten.unwrap_or(&failure.message));
-            let last = codec::encode(&Aborted { code: failure.code as u8, why });
+            let last = codec::encode(&Aborted { code: failure.code as u8, why: clean(&failure.message) });
             hub.close(|_| Some((Kind::Aborted, last.clone()))).await;
             return Err(failure);
         }
@@ -176,9 +184,9 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
 
 /// A result that could not be written is not lost where there is a journal.
 fn with_a_way_back(failure: Failure, state: Option<&Path>) -> Failure {
-    let Some(state) = state else { return failure };
-    let back = "then start it again with the same command, and so the sites: it has all totals of this run";
-    Failure { advice: format!("{}; {back} ({})", failure.advice, state.display()), ..failure }
+    let Some(state) = state.filter(|_| !Code::is_told_to_stop(failure.code as u8)) else { return failure };
+    let back = "then start it again with the same command: it has all totals of this run";
+    Failure { code: Code::Storage, advice: format!("{}; {back} ({})", failure.advice, state.display()), ..failure }
 }
 
 /// What the sites are told: the model, and where they recompute it the result ([RES-2]).
@@ -205,15 +213,11 @@ pub async fn run_and_write(mut config: ServerConfig, out: &Path) -> Result<(RunR
     config.out = Some(out.to_owned());
     let writer = config.party.writer();
     let result = run(config).await?;
-    // Once more, with the sites' signatures and what went over the links until its end.
-    let mut written = report::write(out, &result, None, &writer).map_err(|failure| {
-        let there = "the result that lies there is whole but for the sites' signatures, which their own files have";
-        Failure { advice: format!("{}; {there}", failure.advice), ..failure }
-    })?;
+    // Once more, with the sites' signatures and what went over the links until its end. What lies there is whole but for these.
+    let mut written = stop::until_written(|| report::write(out, &result, None, &writer)).await?;
     written.extend(report::page::kept_beside(&out.join("result.json"), &writer.federation));
     if let Some(state) = state {
-        let (mut journal, _) = Journal::<HubEntry>::open(&state, &session)?;
-        journal.rewrite(&[])?;
+        stop::until_written(|| Journal::<HubEntry>::empty(&state, &session).map(drop)).await?;
     }
     Ok((result, written))
 }

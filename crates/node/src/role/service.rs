@@ -7,7 +7,7 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
@@ -27,7 +27,7 @@ use crate::{
     carrier::Carrier,
     documents::{self, Federation, GuestList, Run},
     error::{Code, Failure},
-    report,
+    files, report,
     result::RunResult,
     store::{HubEntry, Journal},
 };
@@ -36,6 +36,9 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(300);
 /// Looks after which the files are read although nothing shows that they have changed.
 const READ_ANYWAY: u32 = 100;
+/// The pause before something is written once more that there was no space for; it doubles up to the other.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Time for a run to end in good order where this process is told to stop.
 const IN_GOOD_ORDER: Duration = Duration::from_secs(14);
 
@@ -93,7 +96,19 @@ pub async fn run(mut config: ServiceConfig) -> Result<(), Failure> {
     }
     let window = Window::open(&config.state, &list.coordinator.name, "coordinator");
     let reception = Arc::new(reception);
-    let mut service = Service { config, lobby, window, reception, running: None, unusable: None, seen: None, looks: 0 };
+    let mut service = Service {
+        config,
+        lobby,
+        window,
+        reception,
+        running: None,
+        over: None,
+        full: None,
+        pause: FIRST_PAUSE,
+        unusable: None,
+        seen: None,
+        looks: 0,
+    };
     let mut look = tokio::time::interval(LOOK);
     let mut told = std::pin::pin!(stop::told());
     loop {
@@ -102,12 +117,19 @@ pub async fn run(mut config: ServiceConfig) -> Result<(), Failure> {
                 Some(visit) => drop(tokio::spawn(service.lobby.clone().visit(visit))),
                 None => return Err(Failure::new(Code::Network, "the port was shut", "start it again")),
             },
-            _ = look.tick() => service.look().await?,
+            _ = look.tick() => match service.look().await {
+                Err(failure) if failure.code == Code::Storage => service.wait_for_space(failure),
+                looked => looked?,
+            },
             code = &mut told => {
                 if let Some(Running { task, .. }) = &mut service.running {
                     let _ = timeout(IN_GOOD_ORDER, finished(task)).await;
                 }
-                service.tend().await?;
+                if let Err(failure) = service.tend().await
+                    && failure.code != Code::Storage
+                {
+                    return Err(failure);
+                }
                 service.reception.close();
                 let next = "start it again whenever you like: nobody who waits has to begin anew, and a run goes on";
                 return Err(stop::failure(code, next));
@@ -139,6 +161,12 @@ struct Service {
     window: Window,
     reception: Arc<Reception>,
     running: Option<Running>,
+    /// A run that has ended, until that is on disk: its number, its exit code, and what it came to.
+    over: Option<(u64, u8, String)>,
+    /// Nothing could be written: when it is tried again.
+    full: Option<Instant>,
+    /// How long it is waited the next time.
+    pause: Duration,
     unusable: Option<String>,
     /// Length and age of the files at the last reading.
     seen: Option<[Stamp; 3]>,
@@ -149,7 +177,21 @@ struct Service {
 type Stamp = Option<(u64, String)>;
 
 impl Service {
+    /// The disk is full, or fails. What was under way is taken up as after a crash, which nobody is told is an end.
+    fn wait_for_space(&mut self, failure: Failure) {
+        if self.full.is_none() && self.pause == FIRST_PAUSE {
+            (self.config.news)(News::Full { why: format!("{} ({})", failure.message, failure.advice) });
+        }
+        self.full = Some(Instant::now() + self.pause);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.seen = None;
+    }
+
     async fn look(&mut self) -> Result<(), Failure> {
+        if self.full.is_some_and(|until| Instant::now() < until) {
+            return Ok(());
+        }
+        self.full = None;
         self.tend().await?;
         let seen = ["federation.toml", "roster.toml", "plan.toml"].map(|file| {
             let metadata = fs::metadata(self.config.folder.join(file)).ok()?;
@@ -174,6 +216,9 @@ impl Service {
             (None, None) => self.reception.nothing_goes_on(),
         }
         self.lobby.take(state);
+        if self.running.is_none() {
+            self.pause = FIRST_PAUSE;
+        }
         Ok(())
     }
 
@@ -188,8 +233,9 @@ impl Service {
             // The process before this one ended between the last two steps of a run.
             let early = fs::read(out.join("result.json")).ok().and_then(|text| serde_json::from_slice(&text).ok());
             let early = early.is_some_and(|result: serde_json::Value| !result["ended_early"].is_null());
-            self.ended(&run, if early { Code::Early as u8 } else { 0 })?;
-            return Ok(());
+            let code = if early { Code::Early as u8 } else { 0 };
+            self.over = Some((run.number, code, "its result was there already".into()));
+            return self.write_the_end();
         }
         (self.config.news)(News::Begins { number: run.number, folder: out.clone() });
         let named =
@@ -217,19 +263,25 @@ impl Service {
         Ok(())
     }
 
-    /// Writes down that a run is over.
-    fn ended(&mut self, run: &Run, code: u8) -> Result<(), Failure> {
+    /// Writes down that a run is over, where one is, and then tells.
+    fn write_the_end(&mut self) -> Result<(), Failure> {
+        let Some((number, code, how)) = self.over.clone() else { return Ok(()) };
         self.seen = None;
         GuestList::change(&self.config.folder, |list| {
-            list.run.iter_mut().filter(|last| last.number == run.number).for_each(|last| last.ended = Some(code));
+            list.run.iter_mut().filter(|last| last.number == number).for_each(|last| last.ended = Some(code));
             Ok(())
         })?;
+        self.over = None;
+        self.pause = FIRST_PAUSE;
         self.reception.nothing_goes_on();
+        self.window.rest();
+        (self.config.news)(News::Ended { number, how });
         Ok(())
     }
 
     /// Sees whether a run's door is open, and whether it has ended.
     async fn tend(&mut self) -> Result<(), Failure> {
+        self.write_the_end()?;
         let Some(running) = &mut self.running else { return Ok(()) };
         if running.opened.as_mut().is_some_and(|opened| opened.try_recv().is_ok()) {
             running.opened = None;
@@ -241,19 +293,18 @@ impl Service {
         let Some(Running { run, task, .. }) = self.running.take() else { return Ok(()) };
         self.seen = None;
         let ended = task.await.unwrap_or_else(|e| Err(Failure::new(Code::Internal, e, "please report this defect")));
-        let (code, how) = match &ended {
+        let (code, how) = match ended {
             Ok(result) => {
                 let code = result.ended_early.as_ref().map_or(0, |early| early.failure().code as u8);
-                (code, report::in_a_sentence(result))
+                (code, report::in_a_sentence(&result))
             }
             // The next process takes it up.
             Err(failure) if [Code::Interrupted, Code::Terminated].contains(&failure.code) => return Ok(()),
+            Err(failure) if failure.code == Code::Storage => return Err(failure),
             Err(failure) => (failure.code as u8, format!("{} ({})", failure.message, failure.advice)),
         };
-        self.ended(&run, code)?;
-        self.window.rest();
-        (self.config.news)(News::Ended { number: run.number, how });
-        Ok(())
+        self.over = Some((run.number, code, how));
+        self.write_the_end()
     }
 }
 
@@ -291,7 +342,7 @@ pub fn start(folder: &Path, federation: &Federation, without: Vec<String>) -> Re
         let run = Run { number, plan: plan.terms.hash(), without, ended: None };
         let kept = folder_of(folder, &run);
         fs::create_dir_all(&kept).map_err(|e| {
-            Failure::input(format!("the folder {} cannot be made: {e}", kept.display()), "make room for it")
+            files::unwritten(&e, format!("the folder {} cannot be made: {e}", kept.display()), "make room for it")
         })?;
         // What was read, whatever lies there by now.
         documents::write_roster_document(kept.join("roster.toml"), &document)?;

@@ -173,13 +173,13 @@ impl SiteSession {
             let connect = Line::connect(&self.config.party, self.aggregator, &self.address, patience);
             let line = tokio::select! {
                 line = connect => line,
-                why = stopped(&mut stop) => return if why == Stop::Over { self.over() } else { Err(away()) },
+                why = stopped(&mut stop) => return if why == Stop::Over { self.over().await } else { Err(away()) },
             };
             let mut line = match line {
                 // The rows are counted; without the intermediary the run goes on.
                 Err(f) if f.code == Code::Network && self.aggregator == PartyId::Intermediary && self.released => {
                     tracing::warn!("{}; its part is done, the run goes on", f.message);
-                    return self.over();
+                    return self.over().await;
                 }
                 Err(f) if f.code == Code::Network => {
                     let coordinator = self.config.party.federation.roster.coordinator.name.clone();
@@ -194,7 +194,7 @@ impl SiteSession {
             match ending {
                 Ok(Ending::Finished) => {
                     line.finish().await;
-                    return self.over();
+                    return self.over().await;
                 }
                 // The journal stays as it is, to come back with; the other side sees at once that this site is gone.
                 Ok(Ending::Left) => {
@@ -235,10 +235,10 @@ impl SiteSession {
     }
 
     /// The run is over for this site: the keys are of no more use. What was answered stands in the ledger.
-    fn over(mut self) -> Result<ClientReport, Failure> {
-        self.wipe()?;
+    async fn over(mut self) -> Result<ClientReport, Failure> {
+        stop::until_written(|| self.wipe()).await?;
         if let Some(run) = self.run.as_mut().filter(|_| self.journal.is_some()) {
-            run.restart()?;
+            stop::until_written(|| run.restart()).await?;
         }
         Ok(self.report)
     }

@@ -34,6 +34,9 @@ const STAND_BY: Errand = Errand {
 /// How often this party looks whether something has changed here that its answer rests on.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// The pause where nothing can be written for now.
+const FULL: Duration = Duration::from_secs(5);
+
 /// What this party makes of a roster and a plan.
 pub struct Opinion {
     /// What the coordinator is told.
@@ -59,7 +62,9 @@ pub struct StandbyConfig {
     /// Runs up to this one are done with.
     pub done: u64,
     /// What it makes of what it was handed.
-    pub judge: Arc<dyn Fn(&Federation) -> Opinion + Send + Sync>,
+    ///
+    /// Where it fails because nothing can be written for now, this party hangs up, and judges anew when it stands by again.
+    pub judge: Arc<dyn Fn(&Federation) -> Result<Opinion, Failure> + Send + Sync>,
     /// Another value whenever something may have changed that [`StandbyConfig::judge`] looks at.
     pub stamp: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// Whether anything was answered from this party's rows.
@@ -130,6 +135,7 @@ async fn stand_by(config: &StandbyConfig) -> Result<Next, Failure> {
     let coordinator = &config.agreed.coordinator;
     let to = (coordinator.key, &*coordinator.address);
     let mut caller = Caller::new((&config.identity, &*config.carrier), to, &STAND_BY)?;
+    let mut unwritten = String::new();
     loop {
         let ended = match caller.dial().await {
             Ok(line) => attempt(config, line).await,
@@ -137,6 +143,14 @@ async fn stand_by(config: &StandbyConfig) -> Result<Next, Failure> {
         };
         match ended {
             Ok(next) => return Ok(next),
+            // What was handed out could not be kept; it is handed out again.
+            Err(Attempt::Final(Failure { code: Code::Storage, message: why, advice, .. })) => {
+                if why != unwritten {
+                    (config.news)(News::Again { why: why.clone(), advice });
+                    unwritten = why;
+                }
+                tokio::time::sleep(FULL).await;
+            }
             Err(Attempt::Final(failure)) => return Err(failure),
             Err(Attempt::Again(e)) => {
                 caller.rest(&e, |why, advice| (config.news)(News::Again { why, advice })).await;
@@ -152,7 +166,7 @@ struct Own {
     federation: Option<Federation>,
     answer: Option<PlanAnswer>,
     /// It is being looked at, while the coordinator is listened to.
-    judging: Option<JoinHandle<Opinion>>,
+    judging: Option<JoinHandle<Result<Opinion, Failure>>>,
 }
 
 impl Own {
@@ -179,7 +193,7 @@ impl Own {
         let Some(judging) = &mut self.judging else { return std::future::pending().await };
         let judged = judging.await;
         self.judging = None;
-        judged.map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))
+        judged.map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))?
     }
 }
 

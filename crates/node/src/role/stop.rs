@@ -23,6 +23,10 @@ pub fn leave_signals_alone() {
     LEFT_ALONE.store(true, Ordering::Release);
 }
 
+/// The pause before something is written once more; it doubles up to the other.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
 /// How long what runs may take to end in good order.
 const IN_GOOD_ORDER: Duration = Duration::from_secs(15);
 
@@ -95,6 +99,27 @@ async fn heard(signal: Option<tokio::signal::unix::Signal>) {
 pub fn failure(code: Code, next: &str) -> Failure {
     let what = if code == Code::Terminated { "told to stop (SIGTERM)" } else { "interrupted" };
     Failure::new(code, what, next)
+}
+
+/// Repeats a write, with a pause that doubles from one second to half a minute, for as long as a disk is full or fails; this is said once.
+/// For what ends something: nobody waits for it, and it may not be lost.
+///
+/// # Errors
+/// Those of `write` that do not pass by themselves.
+pub async fn until_written<T>(mut write: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+    let (mut pause, mut said) = (FIRST_PAUSE, false);
+    loop {
+        match write() {
+            Err(failure) if failure.code == Code::Storage => {
+                if !std::mem::replace(&mut said, true) {
+                    tracing::warn!("{}; it is tried again until it can be written", failure.message);
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            ended => return ended,
+        }
+    }
 }
 
 /// What `run` comes to, unless this process is told to stop before.

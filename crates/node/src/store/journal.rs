@@ -70,7 +70,7 @@ impl Entry for Record {
 /// The disk or its permissions.
 fn io_at(path: &Path, source: &io::Error) -> Failure {
     let what = format!("the journal {}: {source}", path.display());
-    Failure::input(what, "check free space and permissions of the folder (--state)")
+    files::unwritten(source, what, "check free space and permissions of the folder (--state)")
 }
 
 /// It was changed or cut.

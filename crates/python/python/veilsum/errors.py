@@ -16,6 +16,7 @@ __all__ = [
     "PolicyError",
     "DeniedError",
     "EarlyError",
+    "StorageError",
     "InterruptedRun",
     "NotFittedError",
 ]
@@ -103,6 +104,12 @@ class EarlyError(VeilsumError):
     code, exit_code, culprit = "early", 9, "federation"
 
 
+class StorageError(VeilsumError):
+    """Nothing can be written here for now, such as on a full disk; the same call goes on once it can."""
+
+    code, exit_code, culprit = "storage", 10, "caller"
+
+
 class InterruptedRun(VeilsumError):
     """Interrupted, or told to stop."""
 
@@ -127,6 +134,7 @@ _BY_EXIT_CODE = {
         PolicyError,
         DeniedError,
         EarlyError,
+        StorageError,
         InterruptedRun,
     )
 }

@@ -63,6 +63,11 @@ pub enum News {
         /// Where its result will lie.
         folder: PathBuf,
     },
+    /// Nothing can be written for now. It is tried again, and a run goes on then.
+    Full {
+        /// What cannot, and what to do.
+        why: String,
+    },
     /// A run has ended.
     Ended {
         /// Its number.

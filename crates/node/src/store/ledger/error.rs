@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::{
     error::{Code, Failure},
-    files::FileError,
+    files::{FileError, may_pass},
 };
 
 /// A ledger that cannot be used.
@@ -85,6 +85,10 @@ pub enum LedgerError {
 
 impl From<LedgerError> for Failure {
     fn from(e: LedgerError) -> Self {
+        let passes = match &e {
+            LedgerError::Io { source, .. } | LedgerError::Head(FileError::Write { source, .. }) => may_pass(source),
+            _ => false,
+        };
         let next = match e {
             LedgerError::Io { .. } | LedgerError::Head(_) => {
                 "check free space and permissions of the folder (--state) and of the key's folder"
@@ -114,6 +118,6 @@ impl From<LedgerError> for Failure {
             }
             LedgerError::Unasked => return Failure::new(Code::Internal, e, "this is a defect, please report it"),
         };
-        Failure::input(e, next)
+        if passes { Failure::storage(e, next) } else { Failure::input(e, next) }
     }
 }

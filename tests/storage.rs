@@ -1,0 +1,106 @@
+//! A disk that is full, or fails: whoever cannot write stops as in a crash, tells its own operator, tells nobody an end, and goes on once it
+//! can. The files of a process are limited from outside (`prlimit`), at a moment that a test chooses or a seed draws.
+//!
+//! The long form, in one command: `VEILSUM_FULL=60 cargo test --test product storage:: -- --nocapture`; `VEILSUM_SEED` repeats it.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use veilsum_testkit::program::Running;
+
+use crate::{
+    joining::{LIMIT, SITES},
+    service::{PLAN, Standing},
+};
+
+/// Many questions, so that a moment lies between two of them.
+const LONG: [&str; 4] = ["--set=max_rounds=100", "--set=init=uniform", "--set=slots=64", "--set=dp_useless=true"];
+
+/// The coordinator, the intermediary, or a site.
+fn of<'a>(all: &'a Standing, role: &str) -> &'a Running {
+    if role == "coordinator" {
+        return all.serves();
+    }
+    all.members.iter().find(|member| member.name == role).expect("a member").running()
+}
+
+/// A run of a plan of its own, which has just begun.
+fn begin(all: &mut Standing, run: usize) {
+    let seed = format!("--seed={run}");
+    all.hub(&[&PLAN[..], &LONG, &[seed.as_str()]].concat()).expect(0);
+    all.hub(&["plan", "propose", "--start"]).expect(0);
+    let begins = format!("run {run} goes on");
+    all.until(&begins);
+}
+
+/// It has ended well, at all sites.
+fn ends(all: &Standing, run: usize) {
+    let (end, words) = (Instant::now() + LIMIT, format!("run {run} has ended: 3 clusters"));
+    while !all.serves().heard().contains(&words) {
+        if Instant::now() > end {
+            all.members.iter().for_each(|member| println!("{}:\n{}", member.name, member.running().heard()));
+            panic!("no {words}: {}", all.serves().heard());
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(all.agrees(run, &SITES)["ended_early"], Value::Null);
+}
+
+/// Nobody types anything, and the run ends with its result.
+#[test]
+fn a_full_disk_ends_no_run_and_is_told_to_its_own_operator() {
+    let mut all = Standing::new(4000);
+    for (at, role) in ["coordinator", "counter", "hospital-b"].into_iter().enumerate() {
+        let run = at + 1;
+        let before = of(&all, role).heard().len();
+        begin(&mut all, run);
+        of(&all, role).disk(true);
+        of(&all, role).until("a full disk", LIMIT, |log| log[before..].contains("File too large"));
+        let log = all.serves().heard();
+        assert!(!log.contains(&format!("run {run} has ended")), "{role}: {log}");
+        of(&all, role).disk(false);
+        ends(&all, run);
+    }
+}
+
+/// [PRO-3]: a plan that cannot be kept is handed out again, and the party neither ends nor answers to what it has not.
+#[test]
+fn a_plan_that_cannot_be_kept_is_handed_out_again() {
+    let mut all = Standing::new(4000);
+    of(&all, "hospital-b").disk(true);
+    all.hub(&[&PLAN[..], &LONG].concat()).expect(0);
+    all.hub(&["plan", "propose", "--wait", "1"]);
+    of(&all, "hospital-b").until("why", LIMIT, |log| log.contains("plan.toml cannot be written"));
+    of(&all, "hospital-b").disk(false);
+    all.hub(&["plan", "propose", "--start"]).expect(0);
+    ends(&all, 1);
+}
+
+/// Whoever's disk is full, at whatever moment of a run and however long: the run ends with its result.
+#[test]
+fn whenever_a_disk_is_full_the_run_ends_with_its_result() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let (runs, seed) = (number("VEILSUM_FULL").unwrap_or(2), number("VEILSUM_SEED").unwrap_or(1));
+    println!("seed {seed}");
+    let mut dice = veilsum_cluster::random::Stream::new(seed, b"veilsum full disk moment");
+    let mut all = Standing::new(4000);
+    for number in 0..runs as usize {
+        // An account has room for so many plans.
+        let run = number % 15 + 1;
+        if number > 0 && run == 1 {
+            all = Standing::new(4000);
+        }
+        begin(&mut all, run);
+        let role = ["coordinator", "counter", "hospital-a", "hospital-b"][(dice.unit() * 4.0) as usize];
+        let (after, lasts) = (dice.unit() * 3000.0, dice.unit() * 4000.0);
+        println!("run {run}: {role} after {after:.0} ms for {lasts:.0} ms");
+        thread::sleep(Duration::from_millis(after as u64));
+        of(&all, role).disk(true);
+        thread::sleep(Duration::from_millis(lasts as u64));
+        of(&all, role).disk(false);
+        ends(&all, run);
+    }
+}
