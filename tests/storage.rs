@@ -1,15 +1,18 @@
-//! A disk that is full, or fails: whoever cannot write stops as in a crash, tells its own operator, tells nobody an end, and goes on once it
+//! A disk that is full, fails, or comes back from a backup: whoever cannot write stops as in a crash, tells its own operator, tells nobody an end, and goes on once it
 //! can. The files of a process are limited from outside (`prlimit`), at a moment that a test chooses or a seed draws.
 //!
 //! The long form, in one command: `VEILSUM_FULL=60 cargo test --test product storage:: -- --nocapture`; `VEILSUM_SEED` repeats it.
 
 use std::{
+    fs,
+    path::Path,
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
 
 use serde_json::Value;
-use veilsum_testkit::program::Running;
+use veilsum_testkit::program::{Folder, Running};
 
 use crate::{
     joining::{LIMIT, SITES},
@@ -103,4 +106,35 @@ fn whenever_a_disk_is_full_the_run_ends_with_its_result() {
         of(&all, role).disk(false);
         ends(&all, run);
     }
+}
+
+/// A coordinator's folder from a backup, older than the last runs: the next run begins, whatever number it has, and nobody is started anew.
+#[test]
+fn a_coordinator_from_a_backup_begins_the_next_run() {
+    let mut all = Standing::new(4000);
+    let short = ["--set=max_rounds=4", "--set=init=uniform", "--set=dp_useless=true"];
+    let propose = |all: &mut Standing, run: usize, seed: &str| {
+        all.hub(&[&PLAN[..], &short, &[seed]].concat()).expect(0);
+        all.hub(&["plan", "propose", "--start"]).expect(0);
+        ends(all, run);
+    };
+    propose(&mut all, 1, "--seed=1");
+    let (folder, backup) = (all.founded.hub.folder.0.clone(), Folder::fresh());
+    let copy = |from: &Path, to: &Path| {
+        let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status();
+        assert!(copied.expect("cp").success());
+    };
+    copy(&folder, &backup.0);
+    propose(&mut all, 2, "--seed=2");
+    propose(&mut all, 3, "--seed=3");
+    all.serve.take().expect("it serves").kill();
+    fs::remove_dir_all(&folder).expect("the folder is lost");
+    fs::create_dir(&folder).expect("a folder");
+    copy(&backup.0, &folder);
+    all.serve = Some(all.founded.serve());
+    all.until("hospital-a stands by");
+    all.until("counter stands by");
+    all.until("has taken part in run 3, which this folder does not know");
+    propose(&mut all, 4, "--seed=4");
+    propose(&mut all, 5, "--seed=5");
 }

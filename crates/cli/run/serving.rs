@@ -72,6 +72,10 @@ fn told(news: &News) {
         News::Begins { number, folder } => {
             crate::tell!("run {number} goes on; its result will be in {}", folder.display())
         }
+        News::Behind { party, number } => crate::tell!(
+            "{party} has taken part in run {number}, which this folder does not know: was it put back from a backup? The next run is counted on \
+             from there"
+        ),
         News::Full { why } => crate::tell!("{why}; it is tried again, and nobody is told that a run is over"),
         News::Ended { number, how } => crate::tell!("run {number} has ended: {how}"),
         News::TurnedAway { count, why } => crate::tell!("turned away so far: {count}; the last one because: {why}"),

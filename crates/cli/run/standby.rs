@@ -14,13 +14,13 @@ use veilsum_node::{
     files,
     role::{
         folder::run_name,
-        standby::{self, News, Next, StandbyConfig},
+        standby::{self, MOST_DONE, News, Next, StandbyConfig},
         status::Window,
         stop,
     },
     store::{self, Ledger},
 };
-use veilsum_proto::{history::Rekey, identity::Identity, roster::Roster};
+use veilsum_proto::{history::Rekey, identity::Identity, roster::Roster, suite::Hash};
 
 use super::{
     args::{RunArgs, model_in},
@@ -76,31 +76,37 @@ pub(super) fn stand_by(args: &RunArgs, is_site: bool, json: bool) -> Result<(), 
 
 impl RunArgs {
     async fn stand_by(&self, key: &Path, is_site: bool, json: bool) -> Result<(), Failure> {
-        let (mut done, mut pause) = (0, PAUSE);
+        let (mut done, mut last, mut pause) = (Vec::new(), 0, PAUSE);
+        let over = |done: &mut Vec<Hash>, id| {
+            done.push(id);
+            done.drain(..done.len().saturating_sub(MOST_DONE));
+        };
         let window = Window::open(&state_of(key, self.own.state.as_ref()), "", "");
         loop {
             let (identity, _) = load_identity(key)?;
             let member = Member { args: self, key: key.to_owned(), identity: Arc::new(identity), is_site, json };
-            match standby::run(&member.standing_by(done)?).await? {
+            match standby::run(&member.standing_by(done.clone(), last)?).await? {
                 Next::OwnKey(roster) => {
                     let taken_up = self.take_up(key, &roster);
                     stop::unless_told(taken_up, "start it again whenever you like").await?;
                 }
-                Next::Declined { number } => {
+                Next::Declined { number, id } => {
                     crate::tell!(
                         "run {number} begins without this party, which is not ready for its plan; once it is, start this command again"
                     );
-                    done = number;
+                    over(&mut done, id);
                 }
-                Next::Run { number, federation } => {
+                Next::Run { number, id, federation } => {
                     let folder = free(&self.out.join(run_name(number, &federation.terms.hash())));
                     crate::tell!("run {number} begins");
+                    last = last.max(number);
                     let ended = member.take_part(&folder, &window).await;
                     window.rest();
                     let failure = match ended {
                         ended if self.once => return ended,
                         Ok(()) => {
-                            (done, pause) = (number, PAUSE);
+                            over(&mut done, id);
+                            pause = PAUSE;
                             continue;
                         }
                         Err(failure) => failure,
@@ -112,7 +118,7 @@ impl RunArgs {
                     // What may be mended, is: the coordinator, too, may be started again, and asks again if the run goes on.
                     if ![Code::Network, Code::Quorum, Code::Denied, Code::Early, Code::Storage].contains(&failure.code)
                     {
-                        done = number;
+                        over(&mut done, id);
                     }
                     let rest = async {
                         tokio::time::sleep(pause).await;
@@ -153,7 +159,7 @@ fn free(folder: &Path) -> PathBuf {
 }
 
 impl Member<'_> {
-    fn standing_by(&self, done: u64) -> Result<StandbyConfig, Failure> {
+    fn standing_by(&self, done: Vec<Hash>, number: u64) -> Result<StandbyConfig, Failure> {
         let file = self.args.roster();
         let roster = load_roster(&file)?;
         let agreed = match Federations::load(&self.key, &self.identity)?.standing(&roster) {
@@ -193,6 +199,7 @@ impl Member<'_> {
             carrier: self.args.reach.carrier()?,
             rekey: Arc::new(rekey),
             done,
+            number,
             judge: Arc::new(move |federation| judge.judge(federation)),
             stamp: Arc::new(move || looked.stamps()),
             has_answered: Arc::new(has_answered),

@@ -107,8 +107,11 @@ pub struct Said {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
-    /// Counted from 1.
+    /// Counted from 1, for people; a coordinator whose folder was put back counts some numbers twice.
     pub number: u64,
+    /// What it is known by: drawn when it began, and never twice.
+    #[serde(with = "digits")]
+    pub id: Hash,
     /// The plan's hash.
     #[serde(with = "digits")]
     pub plan: Hash,
@@ -133,6 +136,8 @@ pub struct GuestList {
     pub run: Option<Run>,
     /// How often a plan was proposed: members are asked anew each time ([PRO-1]).
     pub proposed: u64,
+    /// The largest number of a run that a member knew ([PRO-4]).
+    pub numbered: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -145,13 +150,30 @@ struct File {
     address: String,
     #[serde(default)]
     proposed: u64,
+    #[serde(default)]
+    numbered: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<Run>,
     #[serde(default)]
     guest: Vec<Guest>,
 }
 
+/// So far a member may say that runs were counted on: a number is for people, and no member may make it unreadable.
+const AHEAD: u64 = 1000;
+
 impl GuestList {
+    /// A member knows a run of this number. Whether this list did not, and runs are counted on from there.
+    pub fn counts_on_from(&mut self, number: u64) -> bool {
+        let known = self.last();
+        self.numbered = known.max(number.min(known.saturating_add(AHEAD)));
+        self.numbered > known
+    }
+
+    /// The largest number of a run that is known.
+    pub fn last(&self) -> u64 {
+        self.run.as_ref().map_or(0, |run| run.number).max(self.numbered)
+    }
+
     /// Where it is kept.
     pub fn within(folder: &Path) -> PathBuf {
         folder.join("federation.toml")
@@ -164,7 +186,14 @@ impl GuestList {
     pub fn found(folder: &Path, federation: &str, coordinator: Member) -> Result<(), Failure> {
         check_name(federation)
             .map_err(|why| Failure::input(why, "give the federation a name of letters, digits, `-`, `_` and `.`"))?;
-        let list = GuestList { federation: federation.into(), coordinator, guests: Vec::new(), run: None, proposed: 0 };
+        let list = GuestList {
+            federation: federation.into(),
+            coordinator,
+            guests: Vec::new(),
+            run: None,
+            proposed: 0,
+            numbered: 0,
+        };
         list.write(folder, Existing::Refuse)
     }
 
@@ -181,9 +210,9 @@ impl GuestList {
                 "say --folder, or found one: veilsum federation create NAME --listen HOST:PORT",
             ));
         }
-        let File { federation, coordinator: name, key, address, proposed, run, guest: guests } =
+        let File { federation, coordinator: name, key, address, proposed, numbered, run, guest: guests } =
             read_document(&path, MAX_FILE, FORMAT, NEXT)?;
-        Ok(GuestList { federation, coordinator: Member { name, key, address }, guests, run, proposed })
+        Ok(GuestList { federation, coordinator: Member { name, key, address }, guests, run, proposed, numbered })
     }
 
     /// The place of the one process that serves this federation, until it is dropped; nothing where another has it.
@@ -210,9 +239,9 @@ impl GuestList {
     }
 
     fn write(&self, folder: &Path, existing: Existing) -> Result<(), Failure> {
-        let GuestList { federation, coordinator, guests: guest, run, proposed } = self.clone();
+        let GuestList { federation, coordinator, guests: guest, run, proposed, numbered } = self.clone();
         let Member { name: coordinator, key, address } = coordinator;
-        let file = File { federation, coordinator, key, address, proposed, run, guest };
+        let file = File { federation, coordinator, key, address, proposed, numbered, run, guest };
         let comment = "# Whom the coordinator invited, and who came. Changed with `veilsum federation`.\n";
         Ok(files::write_private(Self::within(folder), text_of(comment, FORMAT, &file)?.as_bytes(), existing)?)
     }
@@ -381,7 +410,14 @@ mod tests {
 
     fn list() -> GuestList {
         let coordinator = Member { name: "hub".into(), key: key(1), address: "127.0.0.1:1".into() };
-        let mut list = GuestList { federation: "test".into(), coordinator, guests: Vec::new(), run: None, proposed: 0 };
+        let mut list = GuestList {
+            federation: "test".into(),
+            coordinator,
+            guests: Vec::new(),
+            run: None,
+            proposed: 0,
+            numbered: 0,
+        };
         list.invite("counter", Role::Intermediary, Hash([0; 32]), 100).unwrap();
         for (i, party) in ["a", "b", "c"].into_iter().enumerate() {
             list.invite(party, Role::Site, Hash([i as u8 + 1; 32]), 100).unwrap();
@@ -393,6 +429,16 @@ mod tests {
         let address = if list.guests[of].role == Role::Site { "" } else { "127.0.0.1:2" };
         let commitment = list.meeting(&list.guests[of], key(seed), address).commitment(&[seed; 32]);
         Knocked { key: key(seed), address: address.into(), commitment, nonce: [drawn; 32], shown: None }
+    }
+
+    /// [PRO-4]: a member that knows later runs moves the next number, by so much at most and never back.
+    #[test]
+    fn runs_are_counted_on_from_what_members_know() {
+        let mut list = list();
+        assert!(!list.counts_on_from(0) && list.counts_on_from(3) && !list.counts_on_from(2));
+        assert_eq!(list.last(), 3);
+        assert!(list.counts_on_from(u64::MAX));
+        assert_eq!(list.last(), 3 + AHEAD);
     }
 
     /// [JOI-3], [JOI-5]: the first key is the only one, and gets the same answer however often it asks.

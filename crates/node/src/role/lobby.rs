@@ -350,9 +350,12 @@ impl Lobby {
     /// A member that waits for plans: is handed what is new, says what it would answer, and is told when a run begins ([PRO-1] to
     /// [PRO-4]).
     async fn stand_by(&self, visitor: &mut Visitor, party: String, greeting: StandBy) -> Result<(), Over> {
-        let StandBy { has, done } = greeting;
+        let StandBy { has, done, number } = greeting;
         let key = &visitor.key.clone();
         visitor.has = has;
+        if self.change(|list| Ok(list.counts_on_from(number)))? {
+            (self.news)(News::Behind { party: party.clone(), number });
+        }
         let mut states = self.state.subscribe();
         (self.news)(News::Here { party: party.clone() });
         let mut proposed = None;
@@ -376,10 +379,10 @@ impl Lobby {
                 }
                 let current = state.lists(key);
                 if let Some(run) = state.run().filter(|_| current)
-                    && (state.running && run.number > done && run.plan == visitor.has[1])
+                    && (state.running && !done.contains(&run.id) && run.plan == visitor.has[1])
                     && !run.without.contains(&party)
                 {
-                    visitor.send(&Begin { number: run.number, plan: run.plan }, SEND_LIMIT).await?;
+                    visitor.send(&Begin { number: run.number, run: run.id, plan: run.plan }, SEND_LIMIT).await?;
                     // It may be looking at its rows, and hangs up when it has read this. What a closed connection holds is lost.
                     while visitor.heard().await.is_ok() {}
                     return Ok(());
@@ -388,7 +391,7 @@ impl Lobby {
                 tokio::select! {
                     () = tokio::time::sleep_until(due), if settled.is_some() => {
                         settled = None;
-                        if let Some(run) = state.run().filter(|run| run.number <= done && !run.without.contains(&party)) {
+                        if let Some(run) = state.run().filter(|run| done.contains(&run.id) && !run.without.contains(&party)) {
                             (self.news)(News::Past { party: party.clone(), number: run.number });
                         }
                     }

@@ -97,11 +97,13 @@ pub(super) struct Received {
     pub(super) has: [Hash; 2],
 }
 
-/// Member: I am here, this is what I have, and I have done with the runs up to this one.
+/// Member: I am here, this is what I have, and I have done with these runs.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StandBy {
     pub(super) has: [Hash; 2],
-    pub(super) done: u64,
+    pub(super) done: Vec<Hash>,
+    /// The largest number of a run that it knows.
+    pub(super) number: u64,
 }
 
 /// Member: what I say to this plan, with this roster.
@@ -111,10 +113,11 @@ pub(super) struct Stands {
     pub(super) answer: PlanAnswer,
 }
 
-/// Coordinator: the run of this number begins, or goes on.
+/// Coordinator: this run begins, or goes on; the number is for people.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Begin {
     pub(super) number: u64,
+    pub(super) run: Hash,
     pub(super) plan: Hash,
 }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
-use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::PartyId};
+use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::PartyId, suite::Hash};
 
 use super::{
     config::Party,
@@ -21,7 +21,7 @@ use super::{
     reception::{Entrance, Reception},
     server::{self, OnLoss, ServerConfig},
     status::Window,
-    stop,
+    stop, system_rng,
 };
 use crate::{
     carrier::Carrier,
@@ -334,12 +334,13 @@ pub fn start(folder: &Path, federation: &Federation, without: Vec<String>) -> Re
         return Err(Failure::input("roster or plan were replaced meanwhile", "propose the plan anew"));
     }
     GuestList::change(folder, |list| {
-        let number = match &list.run {
-            None => 1,
-            Some(Run { number, ended: Some(_), .. }) => number + 1,
-            Some(run) => return Err(goes_on(run)),
-        };
-        let run = Run { number, plan: plan.terms.hash(), without, ended: None };
+        if let Some(run) = list.run.as_ref().filter(|run| run.ended.is_none()) {
+            return Err(goes_on(run));
+        }
+        let number = list.last() + 1;
+        let mut id = [0; 32];
+        rand_core::Rng::fill_bytes(&mut system_rng(), &mut id);
+        let run = Run { number, id: Hash(id), plan: plan.terms.hash(), without, ended: None };
         let kept = folder_of(folder, &run);
         fs::create_dir_all(&kept).map_err(|e| {
             files::unwritten(&e, format!("the folder {} cannot be made: {e}", kept.display()), "make room for it")

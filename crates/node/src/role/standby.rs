@@ -34,6 +34,8 @@ const STAND_BY: Errand = Errand {
 /// How often this party looks whether something has changed here that its answer rests on.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// Runs that a party says it is done with: the last ones, of which a coordinator whose folder was put back may know an earlier one.
+pub const MOST_DONE: usize = 16;
 /// The pause where nothing can be written for now.
 const FULL: Duration = Duration::from_secs(5);
 
@@ -59,8 +61,10 @@ pub struct StandbyConfig {
     pub carrier: Arc<dyn Carrier>,
     /// The statement of its next key, which waits for a roster that has it.
     pub rekey: Arc<dyn Fn() -> Option<Rekey> + Send + Sync>,
-    /// Runs up to this one are done with.
-    pub done: u64,
+    /// Runs that this party is done with, [`MOST_DONE`] at most.
+    pub done: Vec<Hash>,
+    /// The largest number of a run that it knows.
+    pub number: u64,
     /// What it makes of what it was handed.
     ///
     /// Where it fails because nothing can be written for now, this party hangs up, and judges anew when it stands by again.
@@ -110,6 +114,8 @@ pub enum Next {
     Run {
         /// Its number.
         number: u64,
+        /// What it is known by.
+        id: Hash,
         /// Roster and plan.
         federation: Box<Federation>,
     },
@@ -117,6 +123,8 @@ pub enum Next {
     Declined {
         /// Its number.
         number: u64,
+        /// What it is known by.
+        id: Hash,
     },
     /// A roster is on the disk that has the key which this party stated, in place of its own.
     OwnKey(Box<Roster>),
@@ -199,7 +207,7 @@ impl Own {
 
 async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>) -> Result<Next, Attempt> {
     let mut own = Own::load(config);
-    line.send(&StandBy { has: own.has(), done: config.done }).await?;
+    line.send(&StandBy { has: own.has(), done: config.done.clone(), number: config.number }).await?;
     (config.news)(News::Standing { over: line.over });
     // Before the first look at what it stands for.
     let mut stamp = (config.stamp)();
@@ -271,10 +279,10 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>) -> Result<Next
                 own.judge(config);
             }
             _ => {
-                let Begin { number, plan } = line.open(&bytes)?;
+                let Begin { number, run: id, plan } = line.open(&bytes)?;
                 let federation = own.federation.clone().filter(|federation| federation.terms.hash() == plan);
                 let federation = federation.ok_or_else(|| line.odd("a run of another plan begins"))?;
-                if number <= config.done {
+                if config.done.contains(&id) {
                     return Err(line.odd(&format!("run {number} begins, which has ended here")));
                 }
                 // Whether rows may be looked at for this plan is known first: taking part or not would be an answer, too.
@@ -285,9 +293,9 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>) -> Result<Next
                 }
                 line.finish().await;
                 if matches!(own.answer, Some(PlanAnswer::NotReady | PlanAnswer::Roster)) {
-                    return Ok(Next::Declined { number });
+                    return Ok(Next::Declined { number, id });
                 }
-                return Ok(Next::Run { number, federation: Box::new(federation) });
+                return Ok(Next::Run { number, id, federation: Box::new(federation) });
             }
         }
     }

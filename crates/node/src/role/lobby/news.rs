@@ -63,6 +63,13 @@ pub enum News {
         /// Where its result will lie.
         folder: PathBuf,
     },
+    /// This member knows a run of a larger number than the folder: runs are counted on from there.
+    Behind {
+        /// Its name.
+        party: String,
+        /// The number.
+        number: u64,
+    },
     /// Nothing can be written for now. It is tried again, and a run goes on then.
     Full {
         /// What cannot, and what to do.
