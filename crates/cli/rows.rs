@@ -6,7 +6,7 @@ use veilsum_node::{documents::rules_said, error::Failure, table::RowRules};
 /// What an option says of rows.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct RowsSaid {
-    /// A key of [rows] in site.toml, such as decimal=, or missing=leave-out; may be repeated
+    /// A key of [rows] in site.toml, such as missing=leave-out; may be repeated
     ///
     /// delimiter, decimal, multiline, filter, missing, missing_marks, columns.NAME, values.COLUMN.WORD and units.COLUMN.factor.
     #[arg(long = "rows", value_name = "KEY=VALUE")]

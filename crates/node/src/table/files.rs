@@ -28,7 +28,7 @@ pub fn open(name: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>, TableEr
     if !passed_over.is_empty() {
         let names: Vec<String> = passed_over.iter().map(|path| path.display().to_string()).collect();
         told_once(&format!(
-            "{}: not read, by their names hidden or not finished or backups: {}",
+            "{}: files that are not read, because by their names they are hidden, unfinished or backups: {}",
             name.display(),
             list(&names)
         ));
