@@ -9,81 +9,22 @@ use super::{
 pub(super) const MARK: &str =
     "if this stands for a missing value, name it in missing_marks under [rows] in site.toml; else correct the cell";
 
-/// Ways to say that nothing is there, in small letters.
-const NOTHING: [&str; 58] = [
-    "-",
-    "--",
-    "---",
-    "–",
-    "—",
-    "...",
-    "..",
-    "…",
-    "*",
-    "**",
-    "#",
-    "!",
-    "/",
-    "x",
-    "xx",
-    "xxx",
-    "_",
-    "n.a.",
-    "n.a",
-    "na.",
-    "n/a.",
-    "#n/a",
-    "#na",
-    "#n/a n/a",
-    "<na>",
-    "(na)",
-    "[na]",
-    "nil",
-    "nan.",
-    "(null)",
-    "<null>",
-    "[null]",
-    "\\n",
-    "null.",
-    "(none)",
-    "none.",
-    "nothing",
-    "missing",
-    "(missing)",
-    "[missing]",
-    "<missing>",
-    "empty",
-    "(empty)",
-    "blank",
-    "(blank)",
-    "unknown",
-    "unk",
-    "unspecified",
-    "not applicable",
-    "not available",
-    "not known",
-    "not reported",
-    "undefined",
-    "1.#ind",
-    "-1.#ind",
-    "1.#qnan",
-    "-1.#qnan",
-    "k.a.",
-];
+/// Ways to say that nothing is there, in small letters and with bars between them.
+const NOTHING: &str = "-|--|---|–|—|...|..|…|*|**|#|!|/|x|xx|xxx|_|n.a.|n.a|na.|n/a.|#n/a|#na|#n/a n/a|<na>|(na)|[na]|nil|nan.|(null)|<null>|\
+                       [null]|\\n|null.|(none)|none.|nothing|missing|(missing)|[missing]|<missing>|empty|(empty)|blank|(blank)|unknown|unk|\
+                       unspecified|not applicable|not available|not known|not reported|undefined|1.#ind|-1.#ind|1.#qnan|-1.#qnan|k.a.";
 /// What a spreadsheet shows in the place of a number.
-const ERRORS: [&str; 9] =
-    ["#div/0!", "#ref!", "#value!", "#name?", "#num!", "#null!", "#spill!", "#calc!", "#getting_data"];
+const ERRORS: &str = "#div/0!|#ref!|#value!|#name?|#num!|#null!|#spill!|#calc!|#getting_data";
 /// Words for yes and no.
-const ANSWERS: [&str; 16] =
-    ["true", "false", "yes", "no", "t", "f", "y", "n", "on", "off", "ja", "nein", "oui", "non", "wahr", "falsch"];
+const ANSWERS: &str = "true|false|yes|no|t|f|y|n|on|off|ja|nein|oui|non|wahr|falsch";
 /// Signs and names of money.
-const MONEY: [&str; 12] = ["$", "€", "£", "¥", "₹", "₩", "₽", "usd", "eur", "gbp", "chf", "fr."];
+const MONEY: &str = "$|€|£|¥|₹|₩|₽|usd|eur|gbp|chf|fr.";
 
 /// What is seen in a cell (without blanks around it, in small letters), and what to say. The first that fits is said.
 const TABLE: [(fn(&str) -> bool, &str); 15] = [
-    (|cell| NOTHING.contains(&cell), MARK),
+    (|cell| listed(NOTHING, cell), MARK),
     (
-        |cell| ERRORS.contains(&cell),
+        |cell| listed(ERRORS, cell),
         "the spreadsheet has an error in this cell: correct it there, or name it in missing_marks under [rows] in site.toml",
     ),
     (
@@ -109,7 +50,7 @@ const TABLE: [(fn(&str) -> bool, &str); 15] = [
         "it has a percent sign: export the number alone, at every site as a percentage or at every site as a part of 1",
     ),
     (
-        |cell| MONEY.iter().any(|sign| cell.strip_prefix(sign).or(cell.strip_suffix(sign)).is_some_and(amount)),
+        |cell| MONEY.split('|').any(|sign| cell.strip_prefix(sign).or(cell.strip_suffix(sign)).is_some_and(amount)),
         "it has a sign of money: export the number alone",
     ),
     (
@@ -138,7 +79,7 @@ const TABLE: [(fn(&str) -> bool, &str); 15] = [
         "it is a range, a fraction or a pair and no number: export a number, or cluster the column as one of categories (--column NAME=a,b)",
     ),
     (
-        |cell| ANSWERS.contains(&cell),
+        |cell| listed(ANSWERS, cell),
         "it is a yes or no: give each word its number in [rows.values] of site.toml, or cluster the column as one of categories (--column \
          NAME=yes,no)",
     ),
@@ -175,6 +116,10 @@ pub(super) fn of_cell(cell: &[u8], decimal: Decimal) -> &'static str {
                 with one sign before fractions";
     }
     TABLE.iter().find(|(seen, _)| seen(&cell)).map_or(WORDS, |(_, say)| *say)
+}
+
+fn listed(words: &str, cell: &str) -> bool {
+    words.split('|').any(|word| word == cell)
 }
 
 fn is_comma(cell: &str) -> bool {

@@ -11,8 +11,9 @@ use csv::ByteRecord;
 
 use super::{
     cell::{Cell, Parsed, parse},
-    dialect::{Decimal, Dialect, Layout, layout},
+    dialect::{Decimal, Dialect},
     error::{Fault, Place, TableError},
+    layout::{Layout, layout},
     limits::{MAX_ROW, MAX_VALUES},
     records::{Record, Records, Split},
     row::{Row, number, take},

@@ -28,6 +28,7 @@ mod footer;
 mod gzip;
 mod input;
 mod known;
+mod layout;
 mod limits;
 #[cfg(feature = "columnar")]
 mod parquet;

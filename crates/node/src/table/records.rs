@@ -343,3 +343,68 @@ impl<R: BufRead> Records<R> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn all(text: &[u8], delimiter: Option<Delimiter>) -> Result<Vec<Vec<Vec<u8>>>, TableError> {
+        let mut records = Records::new(text, "text", Split { delimiter, multiline: true });
+        let mut rows = Vec::new();
+        while let Some(record) = records.next()? {
+            assert!(record.fault.is_none());
+            rows.push(records.cells().map(<[u8]>::to_vec).collect());
+        }
+        Ok(rows)
+    }
+
+    proptest! {
+        /// What another program writes with quotation marks around every cell is read back, byte by byte but for the ends of lines.
+        #[test]
+        fn what_is_quoted_is_read_back(rows in prop::collection::vec(prop::collection::vec("[ab1,;|\t \"\n]{0,6}", 2..5), 1..6)) {
+            for delimiter in [Delimiter::Comma, Delimiter::Semicolon, Delimiter::Tab, Delimiter::Pipe] {
+                let mut text = Vec::new();
+                let mut writer = csv::WriterBuilder::new();
+                writer.delimiter(delimiter.byte()).quote_style(csv::QuoteStyle::Always).flexible(true);
+                let mut writer = writer.from_writer(&mut text);
+                rows.iter().for_each(|row| writer.write_record(row).unwrap());
+                drop(writer);
+                let found = all(&text, Some(delimiter)).unwrap();
+                let expected: Vec<Vec<Vec<u8>>> =
+                    rows.iter().map(|row| row.iter().map(|cell| cell.clone().into_bytes()).collect()).collect();
+                prop_assert_eq!(&found, &expected);
+                // Other ends of lines are the same rows.
+                let other = String::from_utf8(text).unwrap().replace('\n', "\r\n");
+                prop_assert_eq!(&all(other.as_bytes(), Some(delimiter)).unwrap(), &expected);
+            }
+        }
+
+        /// No text makes the reader panic or hang, and every line is read or ends the reading by an error.
+        #[test]
+        fn any_text_is_read_or_refused(text in "[ab1,; \"\r\n]{0,40}") {
+            for delimiter in [None, Some(Delimiter::Comma), Some(Delimiter::Blanks)] {
+                for multiline in [false, true] {
+                    let mut records = Records::new(text.as_bytes(), "text", Split { delimiter, multiline });
+                    let mut before = 0;
+                    loop {
+                        match records.next() {
+                            Ok(Some(record)) => {
+                                prop_assert!(record.line > before && record.line <= records.line());
+                                before = records.line();
+                                records.width = Some(records.len());
+                            }
+                            Ok(None) => {
+                                let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+                                prop_assert_eq!(records.line(), lines.lines().count() as u64);
+                                break;
+                            }
+                            Err(_) => break,
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
