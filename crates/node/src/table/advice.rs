@@ -20,8 +20,11 @@ const ANSWERS: &str = "true|false|yes|no|t|f|y|n|on|off|ja|nein|oui|non|wahr|fal
 /// Signs and names of money.
 const MONEY: &str = "$|€|£|¥|₹|₩|₽|usd|eur|gbp|chf|fr.";
 
+/// Whether a cell is of a kind.
+type Seen = fn(&str) -> bool;
+
 /// What is seen in a cell (without blanks around it, in small letters), and what to say. The first that fits is said.
-const TABLE: [(fn(&str) -> bool, &str); 15] = [
+const TABLE: [(Seen, &str); 15] = [
     (|cell| listed(NOTHING, cell), MARK),
     (
         |cell| listed(ERRORS, cell),

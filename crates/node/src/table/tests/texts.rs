@@ -247,6 +247,12 @@ fn a_folder_is_read_without_copies() {
     fs::write(rows.join("z.csv.gz"), packed.finish().unwrap()).unwrap();
     let error = read(&all()).unwrap_err().to_string();
     assert!(error.contains("z.csv.gz: it holds the same 2 rows as ") && error.ends_with("b.csv"), "{error}");
+    // Where rows of persons are cut, which of them count says nothing of what a file holds.
+    let rules = RowRules { person: Some("x".into()), rows_per_person: Some(1), ..RowRules::default() };
+    let key = PersonKey::of(&folder.at("site.key.persons")).unwrap();
+    let cut = TableSpec { person_key: Some(key), rules: Arc::new(rules), ..spec(&["y"], None) };
+    let error = read(&cut).unwrap_err().to_string();
+    assert!(error.contains("z.csv.gz: it holds the same 2 rows as "), "{error}");
     // Under noise no cell decides whether a site answers, and what was read twice counts twice.
     use crate::release::{Domain, Scaling};
     let total = Domain::new(vec![0.0; 2], vec![9.0; 2], Scaling::Box).unwrap();
