@@ -246,10 +246,11 @@ fn misplaced(readings: &[&Reading], name: &str) -> Result<(), TableError> {
             return wrong(what, "take out the separators at the ends of lines, or add one to the header");
         }
         if one_more && rows[0].numbers && header > 1 {
-            let what = "every row has one cell more than the header, so the first column has no name".to_owned();
+            let what = "every row has one cell more than the header".to_owned();
             return wrong(
                 what,
-                "give it a name in the header, or export the file without it (in R: row.names = FALSE)",
+                "if the first cells are names of rows, name that column in the header, or export the file without it (in R: row.names = FALSE); \
+                        if numbers have commas, export the file with decimal points or with semicolons between cells",
             );
         }
         let is_header =

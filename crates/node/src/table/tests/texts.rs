@@ -181,8 +181,9 @@ fn thousands_are_refused() {
 #[test]
 fn a_header_in_another_place_is_told() {
     for (text, what) in [
-        ("age,bmi\n1,30,21.5\n2,40,23.5\n", "one cell more than the header, so the first column has no name"),
-        ("age bmi\n1 30 21.5\n2 40 23.5\n", "one cell more than the header, so the first column has no name"),
+        ("age,bmi\n1,30,21.5\n2,40,23.5\n", "one cell more than the header; if the first cells are names of rows"),
+        ("age bmi\n1 30 21.5\n2 40 23.5\n", "one cell more than the header; if the first cells are names of rows"),
+        ("age,bmi\n30,21,5\n40,23,5\n", "if numbers have commas"),
         ("age,bmi\n30,21.5,\n40,23.5,\n", "every row ends by a separator"),
         ("age\n30;\n40;\n", "every row ends by a separator"),
         ("Report of 2026\n\nage;bmi\n30;21\n40;22\n", "the header seems to be on line 3"),
