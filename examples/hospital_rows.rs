@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = PathBuf::from(std::env::args_os().nth(1).unwrap_or_else(|| "examples/three-hospitals".into()));
     for (site, shares) in ["hospital-a", "hospital-b", "hospital-c"].iter().zip(SHARES) {
         let mut random = Stream::new(u64::from(site.as_bytes()[9]), b"veilsum hospital rows v1");
-        let mut text = String::from("age,systolic,bmi,group\n");
+        let mut text = String::from("age,systolic,bmi,label\n");
         for _ in 0..240 {
             let u = random.unit();
             let group = if u < shares[0] {

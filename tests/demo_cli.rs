@@ -176,6 +176,51 @@ fn json_is_one_document_and_nothing_else() {
     assert!(!value["error"]["next"].as_str().expect("a next step").is_empty());
 }
 
+/// What `site.toml` says of rows, `--rows` says here, and what is told fits it.
+#[test]
+fn the_keys_of_rows_are_options_of_the_demonstration() {
+    let out = Folder::fresh();
+    let data = out.path("rows.csv");
+    let text = "Alter;bmi;note\n30,5;21,5;NA\n40,5;k.A.;x\n35,5;22,5;\n35,5;22,5;y\n41;22;z\n";
+    std::fs::write(&data, text).expect("a file");
+    let run = |more: &[&str]| {
+        let args = [
+            &[
+                "--data",
+                &data,
+                "--sites",
+                "3",
+                "--k",
+                "1",
+                "--column",
+                "age",
+                "--column",
+                "bmi",
+                "--rows",
+                "columns.age=Alter",
+            ],
+            more,
+        ];
+        demo(&out, &args.concat())
+    };
+    let comma = run(&[]).expect(3).stderr;
+    assert!(comma.contains("line 2, column \"Alter\"") || comma.contains("line 2, column \"age\""), "{comma}");
+    assert!(comma.contains("say decimal = \",\" with --rows"), "{comma}");
+    let mark = run(&["--rows", "decimal=,"]).expect(3).stderr;
+    assert!(mark.contains("line 3, column \"bmi\"") && mark.contains("name it in missing_marks with --rows"), "{mark}");
+    let whole =
+        run(&["--rows", "decimal=,", "--rows", "missing=leave-out", "--rows", "missing_marks=k.A."]).expect(0).stdout;
+    assert!(
+        whole.contains("4 rows") && whole.contains("rows left out: 1 with no value in \"bmi\" (line 3)"),
+        "{whole}"
+    );
+    assert!(run(&["--rows", "person=id"]).expect(2).stderr.contains("--rows person: an option does not say this"));
+    // The rows of the example of three hospitals name the group that each was drawn from, which is no column to cluster.
+    let hospital = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/three-hospitals/hospital-a/rows.csv");
+    let hospital = demo(&out, &["--data", hospital, "--sites", "3", "--k", "2"]).expect(0).stdout;
+    assert!(hospital.contains("240 rows, 3 columns"), "{hospital}");
+}
+
 /// The order of the start is kept, and 30 rounds end where the reference ends.
 fn a_reference_run_from_the_command_line() {
     let shared = shared();

@@ -5,6 +5,7 @@ mod application_rules;
 mod assigned;
 mod blame;
 mod carriers;
+mod cases;
 mod check;
 mod cli;
 mod damaged_state;

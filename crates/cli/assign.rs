@@ -136,7 +136,7 @@ impl AssignArgs {
             |failure: Failure| Failure { message: format!("{}: {}", self.model.display(), failure.message), ..failure };
         let assignment = model.assignment().map_err(named)?;
         let shares = model.k as usize + usize::from(model.has_noise());
-        let mut batches = Batches::new(table::open(&self.data)?, spec)?;
+        let mut batches = Batches::new(table::open(&self.data, spec.rules.dialect())?, spec)?;
         let (at_once, mut told) = ((HELD / model.names().len().max(1)).max(1), Told::default());
         loop {
             let more = batches.more(at_once)?;

@@ -43,6 +43,7 @@ use self::{
 use crate::{
     page::{self, Print},
     party::{Own, block_on, head_of, key_beside, state_of},
+    rows::RowsSaid,
     verb::{self, Verb},
 };
 
@@ -55,6 +56,9 @@ pub(crate) struct CheckArgs {
     /// What is this party's own.
     #[command(flatten)]
     pub own: Own,
+    /// What site.toml may come to say of the rows.
+    #[command(flatten)]
+    pub rows: RowsSaid,
     /// The federation's roster
     #[arg(long, value_name = "FILE", default_value = "roster.toml")]
     pub roster: PathBuf,
@@ -241,6 +245,8 @@ impl Check<'_> {
         self.part = Part::May;
         let (policy, file) =
             self.took("policy", policy_of(self.args.own.policy.as_deref(), self.key.map(|key| &**key)))?;
+        let said = self.took("policy", self.args.rows.over(&policy.rows))?;
+        let policy = SitePolicy { rows: Arc::new(said), ..policy };
         let from = file.as_ref().map_or("the default".to_owned(), |path| path.display().to_string());
         self.pass("policy", format!("{from}, for the data set {:?}", policy.data));
         self.report.policy = Some(InForce { from, keys: policy.clone() });
@@ -298,7 +304,7 @@ impl Check<'_> {
         }
         let Some(federation) = federation else {
             if from.answerer.is_none() && schema.is_none() {
-                let columns = self.took("rows", table::read_header(&from.data))?.len();
+                let columns = self.took("rows", table::read_header(&from.data, from.rules.dialect()))?.len();
                 self.skip("rows", format!("{place}: {}; which are needed, the plan says", counted(columns, "column")));
             }
             return None;

@@ -13,6 +13,7 @@ use crate::{
     columns::Wanted,
     method::{Choices, What, useful},
     party::{LOSS_WAIT, Loss, block_on},
+    rows::RowsSaid,
     settings::Settings,
     terms::{self, roster_of_nobody},
     verb::Verb,
@@ -31,6 +32,7 @@ use veilsum_node::{
     role::{progress::Watcher, server::OnLoss},
     signed,
     signing::Writer,
+    table::RowRules,
 };
 
 /// Run a whole federation on this machine, on generated or given rows
@@ -42,6 +44,9 @@ pub(crate) struct DemoArgs {
     /// Constant columns are left out with a note.
     #[arg(long, value_name = "FILE.csv")]
     pub data: Option<PathBuf>,
+    /// What is to be known of the rows of --data
+    #[command(flatten)]
+    pub rows: RowsSaid,
     /// The column that holds a label [default: the last one, where its name is label]
     ///
     /// It is used only to spread rows (--split dirichlet or seen).
@@ -176,7 +181,10 @@ impl DemoArgs {
             seed: self.what.seed,
         };
         match &self.data {
-            Some(path) => source::from_file(&wish, path),
+            Some(path) => {
+                let rules = self.rows.over(&RowRules::default())?;
+                source::from_file(&wish, path, rules).map_err(RowsSaid::of_option)
+            }
             None => source::example(&wish),
         }
     }

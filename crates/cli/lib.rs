@@ -37,6 +37,7 @@ mod propose;
 mod rekey;
 mod report;
 mod roster;
+mod rows;
 mod run;
 mod schema;
 mod screen;

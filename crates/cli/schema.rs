@@ -9,9 +9,13 @@ use veilsum_node::{
     documents::proposed_schema,
     error::{Code, Failure},
     files,
+    table::RowRules,
 };
 
-use crate::verb::{self, Verb};
+use crate::{
+    rows::RowsSaid,
+    verb::{self, Verb},
+};
 
 /// Propose a schema from a file's header; its rows add nothing
 #[derive(Args, Debug)]
@@ -22,6 +26,9 @@ pub(crate) struct SchemaArgs {
     /// A column that no plan may use: it stays at every site
     #[arg(long, value_name = "COLUMN")]
     pub label: Option<String>,
+    /// How the file is written
+    #[command(flatten)]
+    pub rows: RowsSaid,
     /// Where to write the proposal; a file that is there stays
     #[arg(long, value_name = "FILE", default_value = "schema.toml")]
     pub out: PathBuf,
@@ -38,7 +45,9 @@ impl Verb for SchemaArgs {
             let what = format!("{out}: it is there already");
             return Err(Failure::new(Code::Usage, what, "choose another --out, or remove that file first"));
         }
-        let (text, columns) = proposed_schema(&self.data, self.label.as_deref())?;
+        let (text, columns) =
+            proposed_schema(&self.data, &self.rows.over(&RowRules::default())?, self.label.as_deref())
+                .map_err(RowsSaid::of_option)?;
         files::write_atomic(&self.out, text.as_bytes())?;
         let says = format!(
             "{out}: a proposal of {} from the header alone; it cannot be used before every \"?\" in it is filled in",

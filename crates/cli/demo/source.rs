@@ -1,6 +1,6 @@
 //! The rows of a demonstration: generated, or from a file and dealt to sites.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 pub(super) use veilsum_cluster::synthetic::DEFAULT_START_SEED;
 use veilsum_cluster::{Centres, synthetic};
@@ -12,7 +12,7 @@ use veilsum_node::{
     plan::{Categorical, Column, Scaling},
     release::{ClusterError, Domain, Rows},
     split,
-    table::{self, Table, TableSpec},
+    table::{self, RowRules, Table, TableSpec},
 };
 
 use crate::columns::Wanted;
@@ -89,8 +89,9 @@ pub(super) fn example(wish: &Wish<'_>) -> Result<Source, Failure> {
 }
 
 /// Rows of a file, dealt to sites.
-pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure> {
-    let header = table::read_header(path)?;
+pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Result<Source, Failure> {
+    let own = table::read_header(path, rules.dialect())?;
+    let header = table::known_as(&path.display().to_string(), &own, None, &rules)?;
     let named = match wish.label {
         Some(name) if !header.iter().any(|column| column == name) => {
             return Err(Failure::new(
@@ -143,7 +144,15 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         true => header.iter().filter(clustered).cloned().collect(),
         false => wish.numbers().map(str::to_owned).collect(),
     };
-    let spec = TableSpec { columns: wanted, categorical: wish.categorical.clone(), label, ..TableSpec::default() };
+    if rules.missing.is_some() {
+        // Every plan has the rows without a missing value in its columns: here there is one plan.
+        let used = wanted.iter().chain(wish.categorical.iter().map(|of| &of.column)).chain(&label);
+        for column in used.filter(|column| header.contains(column)) {
+            rules.columns.entry(column.clone()).or_insert_with(|| column.clone());
+        }
+    }
+    let (categorical, rules) = (wish.categorical.clone(), Arc::new(rules));
+    let spec = TableSpec { columns: wanted, categorical, label, rules, ..TableSpec::default() };
     let mut table = table::read(path, &spec)?;
     let ones: usize = wish.categorical.iter().map(|of| of.categories.len()).sum();
     let constant = if any { leave_out_constant(&mut table, ones) } else { Vec::new() };
@@ -224,8 +233,12 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         true => "",
         false => "; for this demonstration the public box is taken from the file, which a real federation must not do",
     };
+    let without = match table.left_out.rows() {
+        0 => String::new(),
+        _ => format!("rows left out: {}\n", table.left_out),
+    };
     let note = format!(
-        "{skipped}{}: {}, {}, {} sites ({}){boxed}\nmasked sums, QUIC on 127.0.0.1",
+        "{skipped}{without}{}: {}, {}, {} sites ({}){boxed}\nmasked sums, QUIC on 127.0.0.1",
         path.display(),
         counted(rows.len(), "row"),
         counted(d - ones + wish.categorical.len(), "column"),

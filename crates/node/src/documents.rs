@@ -39,7 +39,7 @@ pub use offered::Offered;
 pub use plan::{edited_plan, load_plan, write_plan};
 pub use plan_keys::PLAN_KEYS;
 pub use roster::{load_roster, load_roster_document, sign_next, write_roster, write_roster_document};
-pub use rows::{DEFAULT_MEMORY, RowsFrom};
+pub use rows::{DEFAULT_MEMORY, RowsFrom, rules_said};
 pub use schema::{
     Fit, MAX_SCHEMA, Reading, Taken, adopt_schema, fit_of, header_of, keep_schema, load_schema, other_schema,
     parse_schema, proposed_schema, reading_of, schema_beside, schema_differs, schema_file_beside, schema_text,
@@ -56,7 +56,7 @@ use veilsum_federation::{
 use crate::{
     answerer::Answerer,
     foreign::Foreign,
-    plan::OutOfBox,
+    plan::{OutOfBox, Scaling},
     question::Question,
     release::{ClusterError, Origin, Precision, Prepared, Rows},
     table::{self, Batches, Checked, OwnRows, Reader, Table, TableSpec, size},
@@ -189,7 +189,7 @@ fn ready(
 /// # Errors
 /// As [`load_rows_and_origin`].
 pub fn origin_of(from: &RowsFrom, spec: TableSpec) -> Result<Origin, Failure> {
-    let mut batches = Batches::new(table::open(&from.data)?, &spec)?;
+    let mut batches = Batches::new(table::open(&from.data, spec.rules.dialect())?, &spec)?;
     let names = batches.table().columns.clone();
     let label = spec.label.clone();
     let reading = Arc::new(Reader::new(&from.data, spec, names.len(), from.memory())?);
@@ -265,6 +265,7 @@ fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Failur
         rules: from.rules.clone(),
         list: from.list.clone(),
         person_key: from.person_key()?,
+        directed: (domain.scaling() == Scaling::Direction && work.recipe.noise.is_none()).then(|| domain.clone()),
         total: work.recipe.noise.is_some().then_some(domain),
     })
 }

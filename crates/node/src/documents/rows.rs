@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use toml::{Table, Value};
 use veilsum_cluster::privacy::MOST_ROWS_OF_A_PERSON;
 
 use crate::{
@@ -85,6 +86,52 @@ impl From<&RowsFrom> for RowsFrom {
     }
 }
 
+/// The keys of `[rows]` that an option may say.
+const SAID: [&str; 9] =
+    ["delimiter", "decimal", "multiline", "filter", "missing", "missing_marks", "columns", "values", "units"];
+
+/// `[rows]` with what options say over it, each as `KEY=VALUE`: a value as `site.toml` has it, or a word without its quotation marks.
+///
+/// # Errors
+/// A [`Failure`] that names the key at fault.
+pub fn rules_said(rules: &RowRules, said: &[String]) -> Result<RowRules, Failure> {
+    let wrong = |why: String| {
+        let next =
+            format!("the keys are {}: as under [rows] in site.toml, such as --rows missing=leave-out", SAID.join(", "));
+        Failure::new(Code::Usage, format!("--rows {why}"), next)
+    };
+    let mut all = Table::try_from(rules).map_err(|why| wrong(why.to_string()))?;
+    for one in said {
+        let Some((key, value)) = one.split_once('=').map(|(key, value)| (key.trim(), value.trim())) else {
+            return Err(wrong(format!("{one}: a value belongs behind it, KEY=VALUE")));
+        };
+        if !SAID.contains(&key.split('.').next().unwrap_or(key)) {
+            return Err(wrong(format!("{key}: an option does not say this")));
+        }
+        let of = |value: &str| toml::from_str::<Table>(&format!("{key} = {value}")).ok();
+        let bare = || of(&Value::String(value.to_owned()).to_string());
+        let found = match key {
+            // One mark is a list of one.
+            "missing_marks" if !value.starts_with('[') => of(&format!("[{}]", Value::String(value.to_owned()))),
+            _ => of(value).or_else(bare),
+        };
+        merge(&mut all, found.ok_or_else(|| wrong(format!("{key}: this is no name of a key")))?);
+    }
+    let rules = all.try_into().map_err(|why: toml::de::Error| wrong(why.message().to_owned()))?;
+    checked(rules).map_err(|why| wrong(why.trim_start_matches("rows.").to_owned()))
+}
+
+/// Puts `more` over `all`; tables are put together, and lists.
+fn merge(all: &mut Table, more: Table) {
+    for (key, value) in more {
+        match (all.get_mut(&key), value) {
+            (Some(Value::Table(of)), Value::Table(more)) => merge(of, more),
+            (Some(Value::Array(of)), Value::Array(more)) => of.extend(more),
+            (_, value) => drop(all.insert(key, value)),
+        }
+    }
+}
+
 /// Whether what a site says of its rows can hold, with what it leaves out.
 ///
 /// # Errors
@@ -147,4 +194,61 @@ pub(super) fn checked(rules: RowRules) -> Result<RowRules, String> {
     }
     let rows_per_person = rules.person.is_some().then(|| rules.rows_per_person.unwrap_or(1));
     Ok(RowRules { rows_per_person, ..rules })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Decimal, Delimiter};
+
+    #[test]
+    fn an_option_says_what_site_toml_would() {
+        let said = |all: &[&str]| {
+            rules_said(&RowRules::default(), &all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>())
+        };
+        let rules = said(&[
+            "delimiter=;",
+            "decimal = ,",
+            "multiline=true",
+            "filter=age >= 18 and ward = 'a'",
+            "missing=leave-out",
+            "missing_marks=-99",
+            "missing_marks=k.A.",
+            "missing_marks=[\"x\", \"y\"]",
+            "columns.age=Alter in Jahren",
+            "values.sex.f=1",
+            "values.sex.m = 2",
+        ]);
+        let rules = rules.unwrap();
+        assert_eq!(
+            (rules.delimiter, rules.decimal, rules.multiline),
+            (Some(Delimiter::Semicolon), Some(Decimal::Comma), true)
+        );
+        assert_eq!((rules.filter.conditions().len(), rules.marks.join(" ")), (2, "-99 k.A. x y".to_owned()));
+        assert_eq!((rules.columns["age"].as_str(), rules.values["sex"].len()), ("Alter in Jahren", 2));
+        for (delimiter, of) in [
+            ("\"\\t\"", Delimiter::Tab),
+            ("tab", Delimiter::Tab),
+            ("|", Delimiter::Pipe),
+            ("blanks", Delimiter::Blanks),
+        ] {
+            assert_eq!(said(&[&format!("delimiter={delimiter}")]).unwrap().delimiter, Some(of), "{delimiter}");
+        }
+        // What was said before stays where nothing is said over it.
+        let over = rules_said(&rules, &["decimal=.".into()]).unwrap();
+        assert_eq!(RowRules { decimal: Some(Decimal::Point), ..rules }, over);
+        for (one, why) in [
+            ("delimiter", "KEY=VALUE"),
+            ("person=id", "an option does not say this"),
+            ("source=x.csv", "an option does not say this"),
+            ("delimiter=:", "unknown variant"),
+            ("missing_marks= ", "missing_marks"),
+            ("colums.a=b", "an option does not say this"),
+            ("filter=a > 1 or b > 1", "`or` is not offered"),
+            ("columns.a b=c", "no name of a key"),
+        ] {
+            let failure = said(&[one]).unwrap_err();
+            assert!(failure.message.contains(why) && failure.advice.contains("missing=leave-out"), "{one}: {failure}");
+        }
+    }
 }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     error::{Code, Failure},
     files,
-    table::{self, Meaning, Reasons, TableSpec},
+    table::{self, Meaning, Reasons, RowRules, TableSpec},
 };
 
 const FORMAT: &str = "veilsum-schema/1";
@@ -241,8 +241,8 @@ pub fn adopt_schema(folder: &Path, schema: &Path) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A [`Failure`] where the header cannot be read, or has no such label.
-pub fn proposed_schema(data: &Path, label: Option<&str>) -> Result<(String, Vec<String>), Failure> {
-    let header = table::read_header(data)?;
+pub fn proposed_schema(data: &Path, rules: &RowRules, label: Option<&str>) -> Result<(String, Vec<String>), Failure> {
+    let header = table::read_header(data, rules.dialect())?;
     if let Some(label) = label.filter(|label| !header.iter().any(|name| name == label)) {
         let what = format!("{}: no column is called {label:?}", data.display());
         return Err(Failure::input(what, format!("the file has {}", header.join(", "))));
@@ -280,7 +280,7 @@ pub fn header_of(from: &RowsFrom, schema: Option<&Schema>) -> Result<(Vec<String
         let what = "this site's rows are with an answerer, which has no header and no file";
         return Err(Failure::input(what, "look at its view in the database, or name a file: --data FILE"));
     }
-    let header = table::read_header(&from.data)?;
+    let header = table::read_header(&from.data, from.rules.dialect())?;
     let known = table::known_as(&from.data.display().to_string(), &header, schema, &from.rules)?;
     Ok((header, known))
 }
@@ -406,7 +406,7 @@ mod tests {
         let folder = Folder::new("schema-proposal");
         let data = folder.at("rows.csv");
         std::fs::write(&data, "age,outcome\n40,dead\n").unwrap();
-        let (text, columns) = proposed_schema(&data, Some("outcome")).unwrap();
+        let (text, columns) = proposed_schema(&data, &RowRules::default(), Some("outcome")).unwrap();
         assert_eq!(columns, ["age"]);
         assert!(!text.contains("40") && !text.contains("dead"), "nothing of a row: {text}");
         assert!(parsed(&text).unwrap_err().contains("column \"age\": lower is still to be filled in"), "{text}");
@@ -414,7 +414,7 @@ mod tests {
         assert!(parsed(&some).unwrap_err().contains("unit is still to be filled in"));
         let all = some.replace("unit = \"?\"", "unit = \"years\"");
         assert_eq!(parsed(&all).unwrap().label.as_deref(), Some("outcome"));
-        assert!(proposed_schema(&data, Some("nothing")).is_err());
+        assert!(proposed_schema(&data, &RowRules::default(), Some("nothing")).is_err());
     }
 
     /// [SCH-1]: a site that took part by a schema does not go on without, and takes no other one unasked.

@@ -77,7 +77,7 @@ struct File {
 const MOST_RHO: f64 = 1_000.0;
 
 const KEYS: &str = "the keys are rho, exact, max_rows, min_cohort, colluders, contributors, max_rounds, methods, columns, data and \
-    [rows] source, answerer, answerer_seconds, memory, precision, person, rows_per_person, filter, missing, missing_marks, columns, values, units; `veilsum check` prints them with their meaning";
+    [rows] source, answerer, answerer_seconds, memory, precision, person, rows_per_person, delimiter, decimal, multiline, filter, missing, missing_marks, columns, values, units; `veilsum check` prints them with their meaning";
 
 /// The policy in `path`.
 ///

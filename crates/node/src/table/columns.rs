@@ -254,7 +254,9 @@ impl Columns {
             _ => None,
         };
         let words = !wanted.categorical.is_empty() || wanted.label.is_some() || !wanted.marks.is_empty();
-        let words = words || wanted.total.as_ref().is_some_and(|domain| domain.scaling() == Scaling::Direction);
+        let words = words
+            || wanted.directed.is_some()
+            || wanted.total.as_ref().is_some_and(|domain| domain.scaling() == Scaling::Direction);
         if words
             || wanted.cut.is_some()
             || !wanted.filter.is_empty()

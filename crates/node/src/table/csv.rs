@@ -1,57 +1,111 @@
 //! Rows from CSV files, and tables as CSV files.
 
 use std::{
-    cell::RefCell,
-    collections::VecDeque,
+    borrow::Cow,
     fs::File,
-    io::{self, BufRead, BufReader, Cursor, Read, Write},
+    io::{self, BufReader, Chain, Cursor, Read, Write},
     path::Path,
-    rc::Rc,
 };
 
 use csv::ByteRecord;
 
 use super::{
     cell::{Cell, Parsed, parse},
+    dialect::{Decimal, Dialect},
     error::{Fault, Place, TableError},
-    limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES},
+    layout::{Layout, layout},
+    limits::{MAX_ROW, MAX_VALUES},
+    records::{Record, Records, Split},
     row::{Row, number, take},
     source::{Batches, RowReader, Table, all_of},
     wanted::{TableSpec, Wanted, check_names},
 };
 
-/// How the reader is told that a row outgrew its allowance.
-const ROW_TOO_LONG: &str = "the row's allowance is used up";
-
 /// Rows that are read at a time.
 const BATCH: usize = 4096;
+/// Bytes that are read at a time.
+const BUFFER: usize = 64 << 10;
+
+/// A text whose beginning was looked at.
+type Text<R> = Chain<Cursor<Vec<u8>>, BufReader<R>>;
+
+/// The rows of a text, its header first, and how they are read, which `told` says of its beginning and of whether that is all of it.
+fn opened<R: Read>(
+    reader: R,
+    name: &str,
+    multiline: bool,
+    told: impl Fn(&[u8], bool) -> Result<Layout, TableError>,
+) -> Result<(Records<Text<R>>, Layout), TableError> {
+    let mut reader = BufReader::with_capacity(BUFFER, reader);
+    let mut first = Vec::new();
+    reader.by_ref().take(MAX_ROW as u64).read_to_end(&mut first).map_err(|source| Fault::Read(source).of(name))?;
+    let whole = first.len() < MAX_ROW;
+    if first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]) {
+        return Err(Fault::NotUtf8.of_row((name, Place::Line(1))));
+    }
+    if first.starts_with(&[0xef, 0xbb, 0xbf]) {
+        first.drain(..3);
+    }
+    let layout = told(&first, whole)?;
+    let text = Cursor::new(first).chain(reader);
+    let mut records = Records::new(text, name, Split { delimiter: layout.delimiter, multiline });
+    if layout.said {
+        records.skip_line()?;
+    }
+    Ok((records, layout))
+}
 
 /// Reads the chosen columns of CSV text; errors call it `name`.
 ///
 /// # Errors
 /// A [`TableError`] that names line and column.
 pub fn read_csv_from(reader: impl Read, name: &str, spec: &TableSpec) -> Result<Table, TableError> {
-    all_of(Batches::new(Box::new(CsvReader::new(reader, name)?), spec)?)
+    all_of(Batches::new(Box::new(CsvReader::new(reader, name, spec.rules.dialect())?), spec)?)
 }
 
-/// A text of comma-separated values, or with semicolons or tabs between them.
+/// A text of rows under a header.
 ///
-/// The delimiter is told from the header line. A byte order mark, CRLF and blank lines are accepted, but for blank lines amid a
-/// single column: such a line is a missing value there.
+/// A byte order mark, LF, CRLF or CR, and blank lines are accepted, but for blank lines amid a single column: such a line is a missing value
+/// there.
 pub(super) struct CsvReader<R: Read> {
-    records: Records<R>,
+    records: Records<Text<R>>,
+    decimal: Decimal,
     columns: Vec<String>,
+    /// Whether rows end by a delimiter with nothing behind it.
+    open: bool,
     last_line: u64,
 }
 
 impl<R: Read> CsvReader<R> {
-    pub(super) fn new(reader: R, name: &str) -> Result<Self, TableError> {
-        let mut records = Records::new(reader, name)?;
-        let Some((last_line, header)) = records.next_row()? else {
+    pub(super) fn new(reader: R, name: &str, dialect: Dialect) -> Result<Self, TableError> {
+        let told = |sample: &[u8], whole| {
+            layout(sample, whole, name, dialect, |header| no_numbers(name, header.iter().map(|cell| &cell[..])))
+        };
+        let (mut records, layout) = opened(reader, name, dialect.multiline, told)?;
+        let Some(Record { line: last_line, fault }) = records.next()? else {
             return Err(Fault::empty().of(name));
         };
-        let columns = column_names(name, Place::Line(last_line), header)?;
-        Ok(CsvReader { records, columns, last_line })
+        if let Some(fault) = fault {
+            return Err(fault.of_row((name, Place::Line(last_line))));
+        }
+        let width = records.len() - usize::from(layout.open_header);
+        let columns = column_names(name, Place::Line(last_line), records.cells().take(width))?;
+        records.width = Some(width + usize::from(layout.open_rows));
+        Ok(CsvReader { records, decimal: dialect.decimal, columns, open: layout.open_rows, last_line })
+    }
+
+    /// What is wrong with the shape of the present row.
+    fn misshapen(&self) -> Option<Fault> {
+        let (got, expected) = (self.records.len(), self.columns.len());
+        if got != expected + usize::from(self.open)
+            || self.open && !self.records.bytes(expected).trim_ascii().is_empty()
+        {
+            return Some(Fault::Ragged { got, expected });
+        }
+        let mut cells = self.records.cells().zip(&self.columns);
+        let again = expected > 1 && cells.all(|(cell, name)| cell.trim_ascii() == name.as_bytes());
+        let next = "take this line out: files may have been put together with their headers";
+        again.then_some(Fault::Row("the header stands here once more", next))
     }
 }
 
@@ -65,29 +119,44 @@ impl<R: Read> RowReader for CsvReader<R> {
     }
 
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
-        let (name, header) = (self.records.file.clone(), &self.columns);
         for _ in 0..BATCH {
-            let Some((line, row)) = self.records.next_row()? else { return Ok(false) };
-            if header.len() == 1 {
+            let before = self.records.spanning;
+            let Some(Record { line, fault }) = self.records.next()? else { return Ok(false) };
+            table.spanning += self.records.spanning - before;
+            let name = &self.records.file[..];
+            if self.columns.len() == 1 {
                 for missing in self.last_line + 1..line {
-                    table.spoil(&name, Fault::EmptyCell.of_cell((&name, Place::Line(missing)), &header[0]))?;
+                    table.spoil(name, Fault::EmptyCell.of_cell((name, Place::Line(missing)), &self.columns[0]))?;
                 }
             }
-            self.last_line = line;
-            let spot = (&name[..], Place::Line(line));
-            if row.len() == header.len() {
-                take(spot, header, row, wanted, table)?;
-            } else {
-                table.spoil(&name, Fault::Ragged { got: row.len(), expected: header.len() }.of_row(spot))?;
+            // Blank lines within a cell are none between rows.
+            self.last_line = self.records.line();
+            let spot = (name, Place::Line(line));
+            match fault.or_else(|| self.misshapen()) {
+                Some(fault) => table.spoil(name, fault.of_row(spot))?,
+                None if self.decimal == Decimal::Point => take(spot, &self.columns, &self.records, wanted, table)?,
+                None => {
+                    let row = WithCommas(self.records.cells().map(|cell| self.decimal.point(cell)).collect());
+                    take(spot, &self.columns, &row, wanted, table)?;
+                }
             }
         }
         Ok(true)
     }
 }
 
-impl Row for ByteRecord {
+impl<R> Row for Records<R> {
     fn cell(&self, at: usize) -> Cell<'_> {
-        Cell::Text(&self[at])
+        Cell::Text(self.bytes(at))
+    }
+}
+
+/// A row whose numbers have decimal commas.
+struct WithCommas<'a>(Vec<Cow<'a, [u8]>>);
+
+impl Row for WithCommas<'_> {
+    fn cell(&self, at: usize) -> Cell<'_> {
+        Cell::Text(&self.0[at])
     }
 }
 
@@ -100,21 +169,30 @@ pub fn read_matrix(path: impl AsRef<Path>, columns: usize) -> Result<Vec<Vec<f64
 
 /// Like [`read_matrix`], from text that errors call `name`.
 pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result<Vec<Vec<f64>>, TableError> {
-    let mut rows = Records::new(reader, name)?;
+    let two_ways = |_: &[Vec<u8>]| {
+        let what = "its numbers can be read in two ways, with decimal commas or with commas between them";
+        Err(Fault::said(what, "write it with decimal points").of(name))
+    };
+    let told = |sample: &[u8], whole| layout(sample, whole, name, Dialect::default(), two_ways);
+    let (mut rows, _) = opened(reader, name, false, told)?;
     let mut matrix: Vec<Vec<f64>> = Vec::new();
-    while let Some((line, row)) = rows.next_row()? {
+    while let Some(Record { line, fault }) = rows.next()? {
         let spot = (name, Place::Line(line));
-        if matrix.is_empty() && row.iter().all(|cell| matches!(parse(cell), Parsed::Words)) {
+        if let Some(fault) = fault {
+            return Err(fault.of_row(spot));
+        }
+        if matrix.is_empty() && rows.cells().all(|cell| matches!(parse(cell), Parsed::Words)) {
             let what = "this looks like a header, and the file must hold numbers only";
             return Err(Fault::said(what, "remove that line").of_row(spot));
         }
-        if row.len() != columns {
-            return Err(Fault::Ragged { got: row.len(), expected: columns }.of_row(spot));
+        if rows.len() != columns {
+            return Err(Fault::Ragged { got: rows.len(), expected: columns }.of_row(spot));
         }
         if matrix.len() >= MAX_VALUES / columns.max(1) {
             return Err(Fault::TooLarge.of_row(spot));
         }
-        let numbers = row.iter().enumerate().map(|(at, cell)| number(spot, &(at + 1).to_string(), cell));
+        let numbers =
+            rows.cells().enumerate().map(|(at, cell)| number(spot, &(at + 1).to_string(), cell, Decimal::Point));
         matrix.push(numbers.collect::<Result<_, _>>()?);
     }
     if matrix.is_empty() {
@@ -153,184 +231,31 @@ where
 
 // ---- Header and cells -----------------------------------------------------------------------------------------------
 
-fn column_names(file: &str, line: Place, header: &ByteRecord) -> Result<Vec<String>, TableError> {
-    let mut names = Vec::with_capacity(header.len());
-    // All cells are looked at for numbers before any of them may be quoted.
-    for (at, cell) in header.iter().enumerate() {
+/// Whether no name of a header is a number: all are looked at before any may be quoted.
+fn no_numbers<'a>(file: &str, header: impl Iterator<Item = &'a [u8]>) -> Result<(), TableError> {
+    for (at, cell) in header.enumerate() {
         if matches!(parse(cell), Parsed::Number(_) | Parsed::NotFinite | Parsed::DecimalComma) {
             let what = format!("column {} is headed by a number, so the first line looks like data", at + 1);
             let next = "add a header line with a name for every column (a column that is really called by a number needs a letter in its name)";
             return Err(Fault::said(what, next).of_header(file));
         }
     }
-    for cell in header {
-        // UTF-16 without its mark: every second byte of plain English is zero.
-        let column = std::str::from_utf8(cell).ok().filter(|column| !column.contains('\0'));
-        names.push(column.ok_or_else(|| Fault::NotUtf8.of_row((file, line)))?.trim().to_owned());
-    }
+    Ok(())
+}
+
+fn column_names<'a>(
+    file: &str,
+    line: Place,
+    header: impl Iterator<Item = &'a [u8]> + Clone,
+) -> Result<Vec<String>, TableError> {
+    no_numbers(file, header.clone())?;
+    // UTF-16 without its mark: every second byte of plain English is zero.
+    let name =
+        |cell| std::str::from_utf8(cell).ok().filter(|name| !name.contains('\0')).map(|name| name.trim().to_owned());
+    let names = header.map(|cell| name(cell).ok_or_else(|| Fault::NotUtf8.of_row((file, line))));
+    let names = names.collect::<Result<Vec<_>, _>>()?;
     check_names(file, &names)?;
     Ok(names)
-}
-
-// ---- Rows within limits ---------------------------------------------------------------------------------------------
-
-/// The records of a CSV text, each within the limits.
-struct Records<R: Read> {
-    reader: csv::Reader<Metered<R>>,
-    record: ByteRecord,
-    meter: Rc<RefCell<Meter>>,
-    file: String,
-}
-
-/// The text (the line that was read ahead, then the rest) on its way to the CSV library.
-struct Metered<R> {
-    text: io::Chain<Cursor<Vec<u8>>, BufReader<R>>,
-    meter: Rc<RefCell<Meter>>,
-}
-
-/// What the library can't tell: how much it took for one row, and on which line a row begins. (Its own line is that of
-/// the blank lines before a row, and it counts the two bytes of a CRLF to different rows.)
-struct Meter {
-    /// Bytes that the present row may still take.
-    left: usize,
-    /// Bytes seen so far.
-    seen: u64,
-    /// Number of the line that the next byte belongs to.
-    line: u64,
-    /// The last byte.
-    last: u8,
-    /// Where lines begin that are not blank: offset and number, from the present row on.
-    begins: VecDeque<(u64, u64)>,
-}
-
-impl Meter {
-    fn new() -> Self {
-        Self { left: MAX_ROW, seen: 0, line: 1, last: b'\n', begins: VecDeque::new() }
-    }
-
-    fn pass(&mut self, bytes: &[u8]) {
-        self.left = self.left.saturating_sub(bytes.len());
-        for &byte in bytes {
-            match byte {
-                b'\n' if self.last == b'\r' => {}
-                b'\n' | b'\r' => self.line += 1,
-                _ if matches!(self.last, b'\n' | b'\r') => self.begins.push_back((self.seen, self.line)),
-                _ => {}
-            }
-            self.last = byte;
-            self.seen += 1;
-        }
-    }
-
-    /// The line of the first row that begins at this offset or, where blank lines stand there, after it.
-    fn line_at(&mut self, offset: u64) -> u64 {
-        while self.begins.front().is_some_and(|(begin, _)| *begin < offset) {
-            self.begins.pop_front();
-        }
-        self.begins.front().map_or(self.line, |(_, line)| *line)
-    }
-}
-
-impl<R: Read> Read for Metered<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut meter = self.meter.borrow_mut();
-        let allowed = meter.left.min(buffer.len());
-        if allowed == 0 && !buffer.is_empty() {
-            return Err(io::Error::other(ROW_TOO_LONG));
-        }
-        let read = self.text.read(&mut buffer[..allowed])?;
-        meter.pass(&buffer[..read]);
-        Ok(read)
-    }
-}
-
-impl<R: Read> Records<R> {
-    fn new(reader: R, file: &str) -> Result<Self, TableError> {
-        let mut reader = BufReader::new(reader);
-        let first = first_line(&mut reader).map_err(|source| Fault::Read(source).of(file))?;
-        if first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]) {
-            return Err(Fault::NotUtf8.of_row((file, Place::Line(1))));
-        }
-        let first = first.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(&first).to_vec();
-        let delimiter = delimiter(&first);
-        let meter = Rc::new(RefCell::new(Meter::new()));
-        let text = Metered { text: Cursor::new(first).chain(reader), meter: meter.clone() };
-        // Rows are counted off here and not by the library, whose error would not name the file.
-        let reader = csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(text);
-        Ok(Self { reader, record: ByteRecord::new(), meter, file: file.to_owned() })
-    }
-
-    /// The next row that is not blank, and the line on which it begins.
-    fn next_row(&mut self) -> Result<Option<(u64, &ByteRecord)>, TableError> {
-        // The library may have read ahead into this row, by no more than its buffer.
-        self.meter.borrow_mut().left = MAX_ROW;
-        let begin = self.reader.position().byte();
-        match self.reader.read_byte_record(&mut self.record) {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
-            Err(error) => {
-                let source = into_io(error);
-                if source.to_string() != ROW_TOO_LONG {
-                    return Err(Fault::Read(source).of(&self.file));
-                }
-                let line = self.meter.borrow_mut().line_at(begin);
-                return Err(Fault::RowTooLong.of_row((&self.file, Place::Line(line))));
-            }
-        }
-        let line = self.meter.borrow_mut().line_at(begin);
-        let spot = (&self.file[..], Place::Line(line));
-        if self.record.len() > MAX_COLUMNS {
-            return Err(Fault::TooManyColumns.of_row(spot));
-        }
-        if let Some(at) = self.record.iter().position(|cell| cell.len() > MAX_CELL) {
-            return Err(Fault::CellTooLong(at + 1).of_row(spot));
-        }
-        Ok(Some((line, &self.record)))
-    }
-}
-
-/// Up to and including the first line end, or as much as a row may have.
-fn first_line(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
-    let mut line = Vec::new();
-    while line.len() < MAX_ROW {
-        let buffer = match reader.fill_buf() {
-            Ok(buffer) => buffer,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        if buffer.is_empty() {
-            break;
-        }
-        let end = buffer.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-        let taken = end.map_or(buffer.len(), |at| at + 1).min(MAX_ROW - line.len());
-        line.extend_from_slice(&buffer[..taken]);
-        reader.consume(taken);
-        // Blank lines before the header don't tell the delimiter.
-        if end.is_some() && line.iter().any(|byte| !byte.is_ascii_whitespace()) {
-            break;
-        }
-    }
-    Ok(line)
-}
-
-/// The one of comma, semicolon and tab that stands most often outside quotation marks.
-fn delimiter(line: &[u8]) -> u8 {
-    let mut counts = [(b',', 0usize), (b';', 0), (b'\t', 0)];
-    let mut quoted = false;
-    for &byte in line {
-        quoted ^= byte == b'"';
-        if let Some((_, count)) = counts.iter_mut().find(|(delimiter, _)| !quoted && *delimiter == byte) {
-            *count += 1;
-        }
-    }
-    // The first of equals wins, so that one column without any delimiter is read with commas.
-    let mut best = counts[0];
-    for candidate in counts {
-        if candidate.1 > best.1 {
-            best = candidate;
-        }
-    }
-    best.0
 }
 
 fn into_io(error: csv::Error) -> io::Error {

@@ -169,6 +169,9 @@ pub enum Fault {
         /// Names in the header.
         expected: usize,
     },
+    /// Of a row by itself: what is wrong with it, and what to do.
+    #[error("{0}")]
+    Row(&'static str, &'static str),
     /// A row with more or fewer cells than the header.
     #[error("{} where {expected} belong", counted(*got, "cell"))]
     Ragged {
@@ -233,6 +236,9 @@ pub enum Fault {
     TooLarge,
 }
 
+/// What to do about NaN and infinity.
+const NOT_FINITE: &str = "remove such rows or correct them; if this stands for a missing value, name it in missing_marks under [rows] in site.toml";
+
 impl Fault {
     /// What is wrong with a table, and what to do.
     pub(super) fn said(what: impl Into<Cow<'static, str>>, next: impl Into<Cow<'static, str>>) -> Fault {
@@ -278,12 +284,21 @@ impl Fault {
             Self::Read(source) if source.kind() == io::ErrorKind::FileTooLarge => {
                 "a pipe is held in memory, 1 GiB of it at most: write the rows to a file"
             }
+            Self::Read(source) if matches!(source.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => {
+                "what is packed in it is damaged: export or copy the file again"
+            }
             Self::Read(_) => "check that it is a regular file on a healthy disk",
             Self::Write(_) => "check the free space and the folder's permissions",
             Self::WriteRagged { .. } => "",
-            Self::Ragged { .. } => "look for a missing or an extra delimiter, or a quotation mark without its partner",
-            Self::EmptyCell => "remove such rows, or fill them in before clustering",
+            Self::Ragged { .. } => {
+                "look for a missing or an extra separator, also at the end of the line, or a quotation mark without its partner"
+            }
+            Self::EmptyCell => {
+                "remove such rows, or fill them in before clustering; or leave them out: missing = \"leave-out\" in the schema, or under [rows] \
+                 in site.toml beside `columns`"
+            }
             Self::Said(_, next) => next,
+            Self::Row(_, next) => next,
             Self::NotANumber(next) => next,
             Self::UnknownCategory(known) => {
                 return format!("correct the row, or agree on a plan that lists its category: this one has {known}");
@@ -292,7 +307,7 @@ impl Fault {
             Self::UnknownLabel(_) => "correct the row, or agree on a plan that lists its label",
             Self::Damaged(_) => "export or copy the file again",
             Self::OutsideRange { .. } => "correct the row, or agree on a schema with a wider range",
-            Self::NotFinite => "remove such rows or correct them",
+            Self::NotFinite => NOT_FINITE,
             Self::NotUtf8 => "save the file as \"CSV UTF-8\", or convert it with iconv",
             Self::Rows { first, list: Some(list), .. } => return format!("{}; {list} lists them all", first.advice()),
             Self::Rows { first, .. } => return first.advice(),
@@ -310,6 +325,7 @@ impl TableError {
     pub(super) fn reason(&self) -> Option<(String, Place)> {
         Some(match (&self.spot, &self.fault) {
             (Spot::Row(place), Fault::Ragged { .. }) => ("other cells than the header has".into(), *place),
+            (Spot::Row(place), Fault::Row(what, _)) => ((*what).into(), *place),
             (Spot::Row(place), Fault::NotUtf8) => ("not UTF-8".into(), *place),
             (Spot::Row(place), Fault::UnknownLabel(column)) => {
                 (format!("a label that the plan does not list in {column:?}"), *place)

@@ -1,28 +1,41 @@
 //! Files as a source: one, all of a folder, all that a pattern names, or standard input.
 
 use std::{
+    collections::{BTreeSet, HashMap},
     io,
     path::{Path, PathBuf},
+    sync::Mutex,
 };
 
 use super::{
+    dialect::Dialect,
     error::{Fault, TableError},
     input::open_one,
     limits::MAX_FILES,
+    print::Print,
     source::{RowReader, Table},
     wanted::{Wanted, list},
 };
+use crate::cost::counted;
 
 /// Opens a table: a file of any form that is known, a folder or a pattern of such files, or standard input. All files of one table have
 /// the same columns.
 ///
 /// # Errors
 /// A [`TableError`] that names it.
-pub fn open(name: &Path) -> Result<Box<dyn RowReader>, TableError> {
-    let files = files_of(name)?;
+pub fn open(name: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>, TableError> {
+    let (files, passed_over) = all_of(name)?;
+    if !passed_over.is_empty() {
+        let names: Vec<String> = passed_over.iter().map(|path| path.display().to_string()).collect();
+        told_once(&format!(
+            "{}: files that are not read, because by their names they are hidden, unfinished or backups: {}",
+            name.display(),
+            list(&names)
+        ));
+    }
     match &files[..] {
-        [one] => open_one(one),
-        _ => Ok(Box::new(Parts::new(files)?)),
+        [one] => open_one(one, dialect),
+        _ => Ok(Box::new(Parts::new(files, dialect)?)),
     }
 }
 
@@ -31,6 +44,11 @@ pub fn open(name: &Path) -> Result<Box<dyn RowReader>, TableError> {
 /// # Errors
 /// A [`TableError`] where there is none.
 pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
+    Ok(all_of(name)?.0)
+}
+
+/// The files behind a name, and those that are passed over for their names.
+fn all_of(name: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), TableError> {
     let shown = name.display().to_string();
     let failed = |source| Fault::Open(source).of(&shown);
     let form = |what, next| Fault::said(what, next).of(&shown);
@@ -42,13 +60,14 @@ pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
         let found = glob::glob(&shown).map_err(|_| form(wrong, "correct the pattern"))?;
         Box::new(found.map(|path| path.map_err(io::Error::from)))
     } else {
-        return Ok(vec![name.to_owned()]);
+        return Ok((vec![name.to_owned()], Vec::new()));
     };
-    let mut files = Vec::new();
+    let (mut files, mut passed_over) = (Vec::new(), Vec::new());
     for path in found {
         let path = path.map_err(failed)?;
-        match (is_hidden(&path), path.is_dir()) {
-            (true, _) => {}
+        match (is_passed_over(&path), path.is_dir()) {
+            (true, true) => {}
+            (true, false) => passed_over.push(path),
             (false, true) if is_folder => {
                 let what = "there are folders in it, whose names may be values of a column";
                 return Err(form(what, "give a folder of files alone, or a pattern such as 'FOLDER/*/*.parquet'"));
@@ -56,27 +75,42 @@ pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
             (false, true) => {}
             (false, false) => files.push(path),
         }
-        if files.len() > MAX_FILES {
+        if files.len() + passed_over.len() > MAX_FILES {
             return Err(form("these are more than 65,536 files", "write the rows into fewer, larger files"));
         }
     }
     files.sort_unstable();
+    passed_over.sort_unstable();
     if files.is_empty() {
-        Err(form(
-            "there is no file of rows here",
-            "check the path; files whose names begin with \"_\" or \".\" are not looked at",
-        ))
-    } else {
-        Ok(files)
+        let next = "check the path; hidden files (\".\", \"_\"), unfinished ones (.tmp, .part) and backups (~, .bak) are passed over";
+        return Err(form("there is no file of rows here", next));
     }
+    Ok((files, passed_over))
 }
 
 fn is_pattern(name: &Path) -> bool {
     name.to_string_lossy().contains(['*', '?', '[']) && !name.exists()
 }
 
-fn is_hidden(path: &Path) -> bool {
-    path.file_name().is_none_or(|name| name.as_encoded_bytes().first().is_none_or(|c| matches!(c, b'.' | b'_')))
+/// Whether a file is hidden, not finished, or a copy that an editor or a person left, by its name.
+fn is_passed_over(path: &Path) -> bool {
+    let Some(name) = path.file_name().map(|name| name.to_string_lossy().to_lowercase()) else { return true };
+    let ends = [
+        "~",
+        "#",
+        ".bak",
+        ".old",
+        ".orig",
+        ".swp",
+        ".swo",
+        ".tmp",
+        ".temp",
+        ".part",
+        ".partial",
+        ".crdownload",
+        ".download",
+    ];
+    name.starts_with(['.', '_', '#', '~']) || ends.iter().any(|end| name.ends_with(end))
 }
 
 /// Whether `file`, which need not be there yet, is among the files behind the name of a folder or a pattern.
@@ -93,22 +127,43 @@ pub fn would_be_of(name: &Path, file: &Path) -> bool {
         }
         _ => false,
     };
-    is_among && !is_hidden(file)
+    is_among && !is_passed_over(file)
 }
 
 /// Several files, one after the other.
 struct Parts {
     files: std::vec::IntoIter<PathBuf>,
+    dialect: Dialect,
     now: Box<dyn RowReader>,
     first: String,
     columns: Vec<String>,
+    /// Of the rows of the present file, and which file before had those.
+    print: Print,
+    known: HashMap<Print, String>,
 }
 
 impl Parts {
-    fn new(files: Vec<PathBuf>) -> Result<Parts, TableError> {
+    fn new(files: Vec<PathBuf>, dialect: Dialect) -> Result<Parts, TableError> {
         let mut files = files.into_iter();
-        let now = open_one(&files.next().unwrap_or_default())?;
-        Ok(Parts { first: now.name().to_owned(), columns: now.columns().to_vec(), files, now })
+        let now = open_one(&files.next().unwrap_or_default(), dialect)?;
+        let (first, columns) = (now.name().to_owned(), now.columns().to_vec());
+        Ok(Parts { files, dialect, now, first, columns, print: Print::default(), known: HashMap::new() })
+    }
+
+    /// Whether the file that has ended is no copy of one before. Under noise its rows count all the same, and the operator is told.
+    fn no_copy(&mut self, wanted: &Wanted) -> Result<(), TableError> {
+        let (print, name) = (std::mem::take(&mut self.print), self.now.name());
+        let Some(known) = self.known.get(&print).filter(|_| print.rows > 0) else {
+            self.known.insert(print, name.to_owned());
+            return Ok(());
+        };
+        let what = format!("it holds the same {} as {known}", counted(print.rows as usize, "row"));
+        let next = "take one of the two files out of the source; if both are meant, put their rows into one file";
+        if wanted.total.is_none() {
+            return Err(Fault::said(what, next).of(name));
+        }
+        told_once(&format!("{name}: {what}; {next}"));
+        Ok(())
     }
 }
 
@@ -123,11 +178,23 @@ impl RowReader for Parts {
 
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
         table.several = true;
-        if self.now.read(wanted, table)? {
+        let (before, of_persons) = (table.rows, table.of_persons);
+        let more = self.now.read(wanted, table)?;
+        let print = match &wanted.cut {
+            // Which rows of persons count follows from all files together.
+            Some(_) => table.of_persons.without(of_persons),
+            None => {
+                let labels = table.labels.as_ref().map(|labels| &labels[before..]);
+                Print::of(0, &table.values[before * table.columns.len()..], table.columns.len(), labels)
+            }
+        };
+        self.print = self.print.and(print);
+        if more {
             return Ok(true);
         }
+        self.no_copy(wanted)?;
         let Some(next) = self.files.next() else { return Ok(false) };
-        self.now = open_one(&next)?;
+        self.now = open_one(&next, self.dialect)?;
         if self.now.columns() != self.columns {
             let what = format!("its columns are others than those of {}", self.first);
             let known = list(&self.columns);
@@ -135,5 +202,13 @@ impl RowReader for Parts {
             return Err(Fault::said(what, next).of(self.now.name()));
         }
         Ok(true)
+    }
+}
+
+/// Tells the operator, once however often a source is read.
+fn told_once(what: &str) {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if TOLD.lock().is_ok_and(|mut told| told.insert(what.to_owned())) {
+        tracing::warn!("{what}");
     }
 }

@@ -11,50 +11,18 @@ use std::{
 use super::{arrow::ArrowReader, parquet::ParquetReader};
 use super::{
     csv::CsvReader,
+    dialect::Dialect,
     error::{Fault, TableError},
+    gzip::Members,
+    known::{Form, HEAD, told},
     source::RowReader,
 };
 
-/// Bytes that tell a form.
-const HEAD: usize = 8;
 /// Bytes that are read at a time.
 const BUFFER: usize = 256 << 10;
 
 /// Bytes of standard input at most: it is held as it came, packed or not.
 const MAX_PIPE: u64 = 1 << 30;
-
-/// What the first bytes of a file say that it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Text,
-    Gzip,
-    Zstd,
-    Parquet,
-    ArrowFile,
-    ArrowStream,
-    /// One that is told from text and not read.
-    Other,
-}
-
-/// By which bytes a form is known, and what is said of it where it is not read; the feature `columnar` reads all but the last four.
-const FORMS: [(&[u8], Form, &str); 10] = [
-    (b"\x1f\x8b", Form::Gzip, ""),
-    (b"\x28\xb5\x2f\xfd", Form::Zstd, "it is packed with zstd, which this build of veilsum does not read"),
-    (b"PAR1", Form::Parquet, "this is a Parquet file, which this build of veilsum does not read"),
-    (b"PARE", Form::Parquet, "this is a Parquet file, which this build of veilsum does not read"),
-    (b"ARROW1", Form::ArrowFile, "this is an Arrow file, which this build of veilsum does not read"),
-    (b"\xff\xff\xff\xff", Form::ArrowStream, "this is an Arrow stream, which this build of veilsum does not read"),
-    (b"PK\x03\x04", Form::Other, "this is a spreadsheet or a ZIP archive"),
-    (b"ORC", Form::Other, "this is an ORC file"),
-    (b"Obj\x01", Form::Other, "this is an Avro file"),
-    (b"SQLite f", Form::Other, "this is an SQLite database"),
-];
-
-/// The form that begins with these bytes, and what is said of it where it is not read.
-fn told(head: &[u8]) -> (Form, &'static str) {
-    let known = FORMS.into_iter().find(|(magic, ..)| head.starts_with(magic));
-    known.map_or((Form::Text, ""), |(_, form, what)| (form, what))
-}
 
 enum From {
     /// What can be read from its end.
@@ -67,17 +35,17 @@ enum From {
 ///
 /// # Errors
 /// A [`TableError`] that names the file.
-pub(super) fn open_one(path: &Path) -> Result<Box<dyn RowReader>, TableError> {
+pub(super) fn open_one(path: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>, TableError> {
     if path.as_os_str() == "-" {
         let name = "standard input";
         let bytes = standard_input().map_err(|source| Fault::Read(source).of(name))?;
-        return form_of(From::Stream(Box::new(Cursor::new(bytes))), name, true);
+        return form_of(From::Stream(Box::new(Cursor::new(bytes))), name, dialect, true);
     }
     let name = path.display().to_string();
     let opened = File::open(path).and_then(|file| Ok((file.metadata()?.is_file(), file)));
     match opened {
-        Ok((true, file)) => form_of(From::File(file), &name, true),
-        Ok((false, pipe)) => form_of(From::Stream(Box::new(pipe)), &name, true),
+        Ok((true, file)) => form_of(From::File(file), &name, dialect, true),
+        Ok((false, pipe)) => form_of(From::Stream(Box::new(pipe)), &name, dialect, true),
         Err(source) => Err(Fault::Open(source).of(&name)),
     }
 }
@@ -93,7 +61,12 @@ fn standard_input() -> io::Result<&'static [u8]> {
     all.as_ref().map(Vec::as_slice).map_err(|kind| (*kind).into())
 }
 
-fn form_of(mut from: From, name: &str, may_be_packed: bool) -> Result<Box<dyn RowReader>, TableError> {
+fn form_of(
+    mut from: From,
+    name: &str,
+    dialect: Dialect,
+    may_be_packed: bool,
+) -> Result<Box<dyn RowReader>, TableError> {
     let failed = |source| Fault::Read(source).of(name);
     let mut head = Vec::new();
     match &mut from {
@@ -106,7 +79,7 @@ fn form_of(mut from: From, name: &str, may_be_packed: bool) -> Result<Box<dyn Ro
         }
     }
     let wrong = |what, next| Err(Fault::said(what, next).of(name));
-    let (form, what) = told(&head);
+    let (form, what, next) = told(&head);
     let rest: Box<dyn Read> = match from {
         #[cfg(feature = "columnar")]
         From::File(file) if head.starts_with(b"PAR1") => return Ok(Box::new(ParquetReader::new(file, name)?)),
@@ -115,16 +88,15 @@ fn form_of(mut from: From, name: &str, may_be_packed: bool) -> Result<Box<dyn Ro
     };
     let rest = BufReader::with_capacity(BUFFER, rest);
     match form {
-        Form::Text => Ok(Box::new(CsvReader::new(rest, name)?)),
-        Form::Other => wrong(what, "export it as CSV, Parquet or Arrow"),
-        Form::Gzip if may_be_packed => {
-            form_of(From::Stream(Box::new(flate2::bufread::MultiGzDecoder::new(rest))), name, false)
-        }
+        Form::Text => Ok(Box::new(CsvReader::new(rest, name, dialect)?)),
+        Form::Gzip if may_be_packed => form_of(From::Stream(Box::new(Members::new(rest))), name, dialect, false),
         #[cfg(feature = "columnar")]
         Form::Zstd if may_be_packed => {
             let unpacked = zstd::Decoder::with_buffer(rest).map_err(failed)?;
-            form_of(From::Stream(Box::new(unpacked)), name, false)
+            form_of(From::Stream(Box::new(unpacked)), name, dialect, false)
         }
+        #[cfg(feature = "columnar")]
+        Form::Zstd => wrong("it is packed twice", "unpack it once"),
         #[cfg(feature = "columnar")]
         Form::ArrowFile | Form::ArrowStream => {
             Ok(Box::new(ArrowReader::new(Box::new(rest), form == Form::ArrowFile, name)?))
@@ -134,25 +106,6 @@ fn form_of(mut from: From, name: &str, may_be_packed: bool) -> Result<Box<dyn Ro
             "a Parquet file is read from its end, and not from a pipe, packed or encrypted",
             "give the path of the file as it was written: it is compressed inside",
         ),
-        #[cfg(not(feature = "columnar"))]
-        Form::Parquet | Form::ArrowFile | Form::ArrowStream | Form::Zstd => {
-            wrong(what, "build veilsum with `--features columnar`, or export it as CSV")
-        }
-        #[cfg(feature = "columnar")]
-        Form::Zstd => wrong("it is packed twice", "unpack it once"),
-        Form::Gzip => wrong("it is packed twice", "unpack it once"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What the feature `columnar` reads is known without it, and no text is taken for it.
-    #[test]
-    fn what_another_build_reads_is_told_from_text() {
-        let others = [&b"PAR1"[..], b"PARE", b"ARROW1\0\0", &[0xff; 8], &[0x28, 0xb5, 0x2f, 0xfd]];
-        assert!(others.iter().all(|head| told(head).1.ends_with("does not read")));
-        assert!([&b"x,y\n1,2"[..], b"", b"PAR", b"ARROW,1"].iter().all(|head| told(head).0 == Form::Text));
+        _ => wrong(what, next),
     }
 }

@@ -11,6 +11,7 @@
 
 use std::path::Path;
 
+mod advice;
 #[cfg(feature = "columnar")]
 mod arrow;
 mod cell;
@@ -19,15 +20,21 @@ mod columnar;
 #[cfg(feature = "columnar")]
 mod columns;
 mod csv;
+mod dialect;
 mod error;
 mod files;
 #[cfg(feature = "columnar")]
 mod footer;
+mod gzip;
 mod input;
+mod known;
+mod layout;
 mod limits;
 #[cfg(feature = "columnar")]
 mod parquet;
 mod person;
+mod print;
+mod records;
 mod row;
 mod rules;
 pub(crate) mod size;
@@ -37,6 +44,7 @@ mod wanted;
 
 pub use cell::Cell;
 pub use csv::{read_csv_from, read_matrix, read_matrix_from, write_csv};
+pub use dialect::{Decimal, Delimiter, Dialect};
 pub use error::{Fault, Place, Reasons, Spot, TableError};
 pub use files::{files_of, open, would_be_of};
 pub use limits::{MAX_CELL, MAX_COLUMNS, MAX_FILES, MAX_LISTED, MAX_ROW, MAX_VALUES};
@@ -50,8 +58,8 @@ pub use source::{Batches, RowReader, Table};
 ///
 /// # Errors
 /// A [`TableError`] that names the table.
-pub fn read_header(name: impl AsRef<Path>) -> Result<Vec<String>, TableError> {
-    Ok(open(name.as_ref())?.columns().to_vec())
+pub fn read_header(name: impl AsRef<Path>, dialect: Dialect) -> Result<Vec<String>, TableError> {
+    Ok(open(name.as_ref(), dialect)?.columns().to_vec())
 }
 
 /// Opens a table to read the chosen columns batch by batch; where rows of persons are cut, after a pass that finds those that count.
@@ -59,14 +67,14 @@ pub fn read_header(name: impl AsRef<Path>) -> Result<Vec<String>, TableError> {
 /// # Errors
 /// A [`TableError`] that names table, line and column.
 pub fn batches(name: &Path, spec: &TableSpec) -> Result<Batches<'static>, TableError> {
-    Batches::of(open(name)?, spec, &counting(name, spec)?)
+    Batches::of(open(name, spec.rules.dialect())?, spec, &counting(name, spec)?)
 }
 
 /// The rows of a table that count, where rows of persons are cut.
 fn counting(name: &Path, spec: &TableSpec) -> Result<Counting, TableError> {
     match spec.person_key {
         None => Ok(Counting::new()),
-        Some(_) => Batches::find(open(name)?, spec),
+        Some(_) => Batches::find(open(name, spec.rules.dialect())?, spec),
     }
 }
 

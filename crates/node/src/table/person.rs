@@ -123,10 +123,10 @@ impl Default for Pass {
 }
 
 impl Pass {
-    /// Whether this row of this person, with these cells, counts in this pass.
-    pub(super) fn counts<'a>(&mut self, cut: &Cut, person: &str, cell: impl Fn(usize) -> Cell<'a>) -> bool {
+    /// Whether this row of this person, with these cells, counts in this pass, and the row's digest.
+    pub(super) fn counts<'a>(&mut self, cut: &Cut, person: &str, cell: impl Fn(usize) -> Cell<'a>) -> (bool, u128) {
         let own = cut.row(person, cell);
-        match self {
+        let counts = match self {
             Pass::Find(all) => {
                 let first = all.entry(cut.digest("a person", &[person.as_bytes()])).or_default();
                 let place = first.partition_point(|known| *known <= own);
@@ -143,7 +143,8 @@ impl Pass {
                 }
                 _ => false,
             },
-        }
+        };
+        (counts, own)
     }
 
     /// After the pass that found them.

@@ -4,8 +4,11 @@
 use std::borrow::Cow;
 
 use super::{
+    advice,
     cell::{Cell, Parsed, parse},
+    dialect::Decimal,
     error::{Fault, Place, TableError},
+    print::Print,
     source::Table,
     wanted::{Limit, Names, Numbers, Wanted, list},
 };
@@ -57,7 +60,9 @@ pub fn take(
         if matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()) {
             return table.spoil(file, Fault::NotUtf8.of_row((file, place)));
         }
-        if !table.persons.counts(cut, &cell.text(), |at| row.cell(at)) {
+        let (counts, sum) = table.persons.counts(cut, &cell.text(), |at| row.cell(at));
+        table.of_persons = table.of_persons.and(Print { rows: 1, sum });
+        if !counts {
             return Ok(());
         }
     }
@@ -66,9 +71,11 @@ pub fn take(
         table.keep(before);
         return table.spoil(file, error);
     }
-    if wanted.total.as_ref().is_some_and(|domain| !Prepared::takes(table.last_row(), domain, OutOfBox::Clip)) {
+    let of_directions = wanted.total.as_ref().or(wanted.directed.as_ref());
+    if of_directions.is_some_and(|domain| !Prepared::takes(table.last_row(), domain, OutOfBox::Clip)) {
         table.keep(before);
-        table.leave_out(file, "nothing but zeros, which have no direction", place);
+        let next = "leave such rows out, or ask for a plan with another metric";
+        return table.spoil(file, Fault::Row("nothing but zeros, which have no direction", next).of_row((file, place)));
     }
     Ok(())
 }
@@ -104,7 +111,7 @@ impl<R: Row> Taken<'_, R> {
             Cell::Text(text) if matches!(parse(text), Parsed::Words | Parsed::Missing) => {
                 Err(self.wrong(at, Fault::NotANumber(FILTERED_BY_NUMBER)))
             }
-            Cell::Text(text) => number(self.spot, &self.header[at], text).map(|_| true),
+            Cell::Text(text) => number(self.spot, &self.header[at], text, self.wanted.decimal).map(|_| true),
             _ => Err(self.wrong(at, Fault::NotFinite)),
         }
     }
@@ -182,7 +189,7 @@ impl<R: Row> Taken<'_, R> {
                     Cell::Nothing => return Err(self.wrong(of.at, Fault::EmptyCell)),
                     Cell::Number(x) => x,
                     Cell::Bool(yes) => f64::from(u8::from(yes)),
-                    Cell::Text(text) => number(self.spot, &self.header[of.at], text)?,
+                    Cell::Text(text) => number(self.spot, &self.header[of.at], text, self.wanted.decimal)?,
                 };
                 of.unit.map_or(own, |unit| unit.of(own))
             }
@@ -199,16 +206,13 @@ impl<R: Row> Taken<'_, R> {
 }
 
 /// A number that is written as text.
-pub(super) fn number(spot: (&str, Place), column: &str, cell: &[u8]) -> Result<f64, TableError> {
+pub(super) fn number(spot: (&str, Place), column: &str, cell: &[u8], decimal: Decimal) -> Result<f64, TableError> {
     let fault = match parse(cell) {
         Parsed::Number(x) => return Ok(x),
         Parsed::NotUtf8 => return Err(Fault::NotUtf8.of_row(spot)),
         Parsed::NotFinite => Fault::NotFinite,
         Parsed::Missing => Fault::EmptyCell,
-        Parsed::DecimalComma => Fault::NotANumber("it has a decimal comma: export the file with decimal points"),
-        Parsed::Words => {
-            Fault::NotANumber("leave this column out, or name it as the label, or turn its categories into numbers")
-        }
+        Parsed::DecimalComma | Parsed::Words => Fault::NotANumber(advice::of_cell(cell, decimal)),
     };
     Err(fault.of_cell(spot, column))
 }

@@ -7,7 +7,11 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
-use super::{cell::Cell, size};
+use super::{
+    cell::Cell,
+    dialect::{Decimal, Delimiter, Dialect},
+    size,
+};
 use crate::{
     foreign::{ANSWER_SECONDS, Command},
     release::Precision,
@@ -42,6 +46,15 @@ pub struct RowRules {
     /// Rows of one person that count at most, 1 to 1,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_per_person: Option<u64>,
+    /// What stands between the cells of a text, where it is not to be told from its first rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delimiter: Option<Delimiter>,
+    /// What stands before the fraction of a number in a text; a point where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<Decimal>,
+    /// Whether cells of a text in quotation marks may span lines that look like rows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub multiline: bool,
     /// Which rows count.
     #[serde(skip_serializing_if = "Filter::is_none")]
     pub filter: Filter,
@@ -67,6 +80,12 @@ fn is_double(precision: &Precision) -> bool {
 }
 
 impl RowRules {
+    /// How the site's text files are written.
+    pub fn dialect(&self) -> Dialect {
+        let RowRules { delimiter, multiline, .. } = *self;
+        Dialect { delimiter, decimal: self.decimal.unwrap_or_default(), multiline }
+    }
+
     /// How the process is asked that answers in the place of the rows, if there is one.
     pub fn command(&self) -> Option<Command> {
         let limit = Duration::from_secs(self.answerer_seconds.unwrap_or(ANSWER_SECONDS));

@@ -11,6 +11,7 @@ use super::{
     error::{Fault, Place, Reasons, TableError},
     limits::{MAX_LISTED, MAX_VALUES},
     person::{Counting, Pass},
+    print::Print,
     wanted::{TableSpec, Wanted, choose},
 };
 use crate::{
@@ -143,8 +144,12 @@ pub struct Table {
     pub left_out: Reasons,
     /// Rows that did not pass the site's filter.
     pub(super) filtered: u64,
+    /// Rows of text with a cell that spans lines.
+    pub spanning: u64,
     /// Which rows of persons count in this pass.
     pub(super) persons: Pass,
+    /// Of the rows of persons, whether they count or not.
+    pub(super) of_persons: Print,
     /// Whether the source has several files.
     pub(super) several: bool,
     /// Whether a row that cannot be used is left out in place of being refused.

@@ -13,17 +13,16 @@ use std::{
 };
 
 use rayon::prelude::*;
-use twox_hash::XxHash3_128;
 use veilsum_cluster::SumStep;
 
-use super::{counting, error::TableError, open, person::Counting, source::Batches, wanted::TableSpec};
+use super::{counting, error::TableError, open, person::Counting, print::Print, source::Batches, wanted::TableSpec};
 use crate::{
     agreed::numbered,
     answerer::{Answerer, RowsDigest, misfit},
     error::{Code, Failure},
     plan::{Labels, OutOfBox},
     question::Batch,
-    release::{ClusterError, Domain, Hash, Passes, Precision, Prepared, RowLabels, Rows, Scaling},
+    release::{ClusterError, Domain, Hash, Passes, Precision, Prepared, RowLabels, Rows},
 };
 
 /// Bytes of a batch at most. More would not stay in the processor's caches, and of less there is not a part for every core.
@@ -46,19 +45,6 @@ pub struct Reader {
     whole: AtomicBool,
     /// Of the fingerprint; secret, so that nobody makes rows with the fingerprint of others.
     seed: u64,
-}
-
-/// A fingerprint of rows, whatever their order.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-struct Print {
-    rows: u64,
-    sum: u128,
-}
-
-impl Print {
-    fn and(self, more: Print) -> Print {
-        Print { rows: self.rows + more.rows, sum: self.sum.wrapping_add(more.sum) }
-    }
 }
 
 /// A batch as it was read.
@@ -109,7 +95,7 @@ impl Reader {
 
     /// Reads all rows, as long as `take` wants more.
     fn read(&self, take: &dyn Fn(Part) -> bool) -> Result<(), Failure> {
-        let mut batches = Batches::of(open(&self.data)?, &self.spec, &self.counting)?;
+        let mut batches = Batches::of(open(&self.data, self.spec.rules.dialect())?, &self.spec, &self.counting)?;
         loop {
             let more = batches.more(self.rows).map_err(|e| self.fault(e))?;
             let part = batches.table().drain();
@@ -140,17 +126,7 @@ impl Reader {
 
     fn look(&self, (values, labels): &Part) -> Print {
         let some = |(at, values): (usize, &[f64])| {
-            let (mut print, mut bytes) = (Print::default(), vec![0; 8 * self.columns]);
-            for (i, row) in values.chunks_exact(self.columns).enumerate() {
-                bytes.truncate(8 * self.columns);
-                bytes.chunks_exact_mut(8).zip(row).for_each(|(slot, x)| slot.copy_from_slice(&x.to_le_bytes()));
-                if let Some(labels) = labels {
-                    bytes.extend_from_slice(labels[at * AT_ONCE + i].as_bytes());
-                }
-                let sum = XxHash3_128::oneshot_with_seed(self.seed, &bytes);
-                print = print.and(Print { rows: 1, sum });
-            }
-            print
+            Print::of(self.seed, values, self.columns, labels.as_ref().map(|labels| &labels[at * AT_ONCE..]))
         };
         values.par_chunks(AT_ONCE * self.columns).enumerate().map(some).reduce(Print::default, Print::and)
     }
@@ -265,10 +241,6 @@ impl Streamed {
         let of = |e: ClusterError| changed(&self.reading.data, &format!("has rows that cannot be used ({e})"));
         let (prepared, bad) =
             Prepared::usable(&values, self.domain.columns(), &self.domain, self.out_of_box).map_err(of)?;
-        if bad > 0 && self.print == Print::default() && self.domain.scaling() == Scaling::Direction {
-            let what = format!("{bad} rows are nothing but zeros, which have no direction");
-            return Err(Failure::input(what, "leave such rows out, or ask for a plan with another metric"));
-        }
         if bad > 0 {
             return Err(changed(&self.reading.data, &format!("has {bad} rows that cannot be used")));
         }

@@ -9,6 +9,7 @@ use std::{
 
 use super::{
     cell::{Cell, Parsed, parse},
+    dialect::Decimal,
     error::{Fault, Place, TableError},
     limits::MAX_COLUMNS,
     person::{Cut, PersonKey},
@@ -49,6 +50,8 @@ pub struct TableSpec {
     pub person_key: Option<PersonKey>,
     /// The plan's box where a plan has noise: a row that cannot be used there has no weight and is left out, and none is refused ([NOI-8]).
     pub total: Option<Domain>,
+    /// The plan's box where a plan without noise goes by directions: a row of nothing but zeros there cannot be used.
+    pub directed: Option<Domain>,
 }
 
 /// Where the wanted columns stand in a table, and how their cells are read.
@@ -71,6 +74,10 @@ pub struct Wanted {
     pub mark_numbers: Vec<f64>,
     /// As in [`TableSpec::total`].
     pub total: Option<Domain>,
+    /// As in [`TableSpec::directed`].
+    pub directed: Option<Domain>,
+    /// How numbers are written in texts.
+    pub decimal: Decimal,
     /// How rows of persons are cut.
     pub cut: Option<Cut>,
     /// What a row has to pass to count, each with the words that are values in its column.
@@ -330,6 +337,8 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         mark_numbers: marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
         marks,
         total: spec.total.clone(),
+        directed: spec.directed.clone(),
+        decimal: rules.dialect().decimal,
         cut: person.zip(spec.person_key.clone()).map(|(at, key)| {
             let mut order: Vec<usize> = (0..own.len()).filter(|other| *other != at).collect();
             order.sort_unstable_by_key(|at| &own[*at]);

@@ -145,7 +145,7 @@ fn one_data_set_is_one_table_in_every_form() {
         let first = first.get_or_insert_with(|| table.clone());
         assert_eq!((&table.columns, &table.values), (&first.columns, &first.values), "{form}");
         // Batch by batch it is the same.
-        let mut batches = Batches::new(open(&path).unwrap(), &spec()).unwrap();
+        let mut batches = Batches::new(open(&path, Dialect::default()).unwrap(), &spec()).unwrap();
         let mut values = Vec::new();
         loop {
             let more = batches.more(1).unwrap();
@@ -321,7 +321,7 @@ fn a_source_whose_files_differ_or_are_missing_is_told() {
     assert!(refused(&parts.join("*.parquet"), &named(&["x"])).contains("no file of rows"));
     assert!(refused(&parts.join("none.csv"), &named(&["x"])).contains("cannot be opened"));
     for (bytes, told) in [
-        (&b"PK\x03\x04 "[..], "spreadsheet"),
+        (&b"PK\x03\x04 "[..], "a ZIP archive"),
         (b"ORC and more", "ORC"),
         (&gzip(&gzip(b"x\n1\n")), "packed twice"),
         (&gzip(&parquet(&[batch()], Compression::SNAPPY)), "read from its end"),

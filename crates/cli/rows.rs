@@ -1,0 +1,39 @@
+//! What is said of rows where no `site.toml` says it.
+
+use clap::Args;
+use veilsum_node::{documents::rules_said, error::Failure, table::RowRules};
+
+/// What an option says of rows.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct RowsSaid {
+    /// A key of [rows] in site.toml, such as missing=leave-out; may be repeated
+    ///
+    /// delimiter, decimal, multiline, filter, missing, missing_marks, columns.NAME, values.COLUMN.WORD and units.COLUMN.factor.
+    #[arg(long = "rows", value_name = "KEY=VALUE")]
+    said: Vec<String>,
+}
+
+impl RowsSaid {
+    /// `rules` with what is said over them.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the key at fault.
+    pub(crate) fn over(&self, rules: &RowRules) -> Result<RowRules, Failure> {
+        rules_said(rules, &self.said)
+    }
+
+    /// A failure in the words of this option, where there is no `site.toml`.
+    pub(crate) fn of_option(mut failure: Failure) -> Failure {
+        for text in [&mut failure.message, &mut failure.advice] {
+            for (of_file, of_option) in [
+                ("under [rows] in site.toml", "with --rows"),
+                ("in [rows.values] of site.toml", "with --rows values.COLUMN.WORD=NUMBER"),
+                ("the filter of site.toml", "the filter of --rows"),
+                ("site.toml says that", "--rows says that"),
+            ] {
+                *text = text.replace(of_file, of_option);
+            }
+        }
+        failure
+    }
+}
