@@ -73,9 +73,9 @@ fn noi_8_ready_is_whether_rows_can_be_read() {
         for precision in [Precision::Double, Precision::Single] {
             let rules = crate::table::RowRules { precision, ..Default::default() };
             let from = RowsFrom { data: path.clone(), rules: Arc::new(rules), ..RowsFrom::default() };
-            let (rows, _) = load_rows_and_origin(&noisy, &from).unwrap_or_else(|e| panic!("{cells:?}: {e}"));
+            let rows = load_rows(&noisy, &from).unwrap_or_else(|e| panic!("{cells:?}: {e}")).rows;
             assert_eq!(rows.rows(), used, "{cells:?}");
-            assert!(load_rows_and_origin(&exact, &from).is_err(), "{cells:?}");
+            assert!(load_rows(&exact, &from).is_err(), "{cells:?}");
         }
     }
 }
@@ -114,14 +114,14 @@ fn noi_9_rows_of_persons_are_cut_in_memory_and_streamed() {
     {
         let mut from = own.rows_from(Some(&path), Some(&site), Some(&key)).unwrap();
         from.rules = Arc::new(crate::table::RowRules { precision, memory, ..(*from.rules).clone() });
-        let (rows, _) = load_rows_and_origin(&federation, &from).unwrap();
+        let rows = load_rows(&federation, &from).unwrap().rows;
         assert_eq!(rows.rows(), 14);
         digests.push((precision, rows.digest()));
     }
     assert_eq!(digests[0], digests[1]);
     crate::files::check_private(folder.at("a.key.persons")).unwrap();
     let from = own.rows_from(Some(&path), Some(&site), None).unwrap();
-    assert!(load_rows_and_origin(&federation, &from).err().unwrap().advice.contains("--key"));
+    assert!(load_rows(&federation, &from).err().unwrap().advice.contains("--key"));
 }
 
 fn through_file(work: &PlanSpec) -> Federation {

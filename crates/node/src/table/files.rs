@@ -128,6 +128,7 @@ impl RowReader for Parts {
         }
         let Some(next) = self.files.next() else { return Ok(false) };
         self.now = open_one(&next)?;
+        table.tally.files += 1;
         if self.now.columns() != self.columns {
             let what = format!("its columns are others than those of {}", self.first);
             let known = list(&self.columns);

@@ -5,25 +5,21 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::sync_channel,
-    },
+    sync::{Arc, OnceLock, mpsc::sync_channel},
 };
 
 use rayon::prelude::*;
 use twox_hash::XxHash3_128;
 use veilsum_cluster::SumStep;
 
-use super::{counting, error::TableError, open, person::Counting, source::Batches, wanted::TableSpec};
+use super::{counting, error::TableError, open, person::Counting, source::Batches, tally::Tally, wanted::TableSpec};
 use crate::{
     agreed::numbered,
     answerer::{Answerer, RowsDigest, misfit},
     error::{Code, Failure},
     plan::{Labels, OutOfBox},
     question::Batch,
-    release::{ClusterError, Domain, Hash, Passes, Precision, Prepared, RowLabels, Rows, Scaling},
+    release::{ClusterError, Domain, Hash, Passes, Precision, Prepared, RowLabels, Rows},
 };
 
 /// Bytes of a batch at most. More would not stay in the processor's caches, and of less there is not a part for every core.
@@ -42,8 +38,8 @@ pub struct Reader {
     rows: usize,
     /// Which rows of persons count.
     counting: Counting,
-    /// Whether every row could be used once.
-    whole: AtomicBool,
+    /// What the first pass read, once it has read all.
+    tally: OnceLock<Tally>,
     /// Of the fingerprint; secret, so that nobody makes rows with the fingerprint of others.
     seed: u64,
 }
@@ -78,7 +74,7 @@ impl Reader {
             spec,
             columns,
             rows: (bytes / 8 / columns).max(1),
-            whole: AtomicBool::new(false),
+            tally: OnceLock::new(),
             seed,
         })
     }
@@ -114,10 +110,9 @@ impl Reader {
             let more = batches.more(self.rows).map_err(|e| self.fault(e))?;
             let part = batches.table().drain();
             if !part.0.is_empty() && !take(part) || !more {
-                if !more && !self.whole.load(Ordering::Relaxed) {
-                    super::warn_of_unused(&self.data.display().to_string(), &self.spec, &batches.table().left_out);
+                if !more {
+                    self.tally.get_or_init(|| batches.tally());
                 }
-                self.whole.fetch_or(!more, Ordering::Relaxed);
                 return Ok(());
             }
         }
@@ -125,7 +120,7 @@ impl Reader {
 
     /// A row that can't be used any more is a row that changed.
     fn fault(&self, e: TableError) -> Failure {
-        match self.whole.load(Ordering::Relaxed) && e.reasons().rows() > 0 {
+        match self.tally.get().is_some() && e.reasons().rows() > 0 {
             true => changed(&self.data, &format!("has rows that cannot be used ({e})")),
             false => e.into(),
         }
@@ -171,6 +166,8 @@ pub struct Streamed {
     domain: Domain,
     out_of_box: OutOfBox,
     wanted: Option<Labels>,
+    /// Rows that were read beside these and lack a value, by column of the box.
+    missing: Vec<u64>,
     print: Print,
     digest: Hash,
     labels: Option<Vec<u32>>,
@@ -196,6 +193,7 @@ impl Checked {
             out_of_box,
             labels: wanted.is_some().then(Vec::new),
             wanted,
+            missing: vec![0; domain.columns()],
             print: Print::default(),
             digest: Hash::default(),
         };
@@ -214,6 +212,18 @@ impl Checked {
     /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.0.print.rows
+    }
+
+    /// With the number of rows that were read beside these and lack a value, by column of the box.
+    #[must_use]
+    pub fn with_missing(mut self, missing: Vec<u64>) -> Checked {
+        self.0.missing = missing;
+        self
+    }
+
+    /// What was read.
+    pub fn tally(&self) -> Tally {
+        self.0.reading.tally.get().cloned().unwrap_or_default()
     }
 
     /// Rows that are read anew for every question. Reads all of them for their digest, which is that of rows in memory, so that a site may
@@ -249,6 +259,7 @@ impl Checked {
             }
         })?;
         rows.same(print)?;
+        let all = all.with_missing(rows.missing)?;
         match rows.labels {
             Some(labels) => Ok(all.with_labels(labels)?),
             None => Ok(all),
@@ -265,10 +276,6 @@ impl Streamed {
         let of = |e: ClusterError| changed(&self.reading.data, &format!("has rows that cannot be used ({e})"));
         let (prepared, bad) =
             Prepared::usable(&values, self.domain.columns(), &self.domain, self.out_of_box).map_err(of)?;
-        if bad > 0 && self.print == Print::default() && self.domain.scaling() == Scaling::Direction {
-            let what = format!("{bad} rows are nothing but zeros, which have no direction");
-            return Err(Failure::input(what, "leave such rows out, or ask for a plan with another metric"));
-        }
         if bad > 0 {
             return Err(changed(&self.reading.data, &format!("has {bad} rows that cannot be used")));
         }
@@ -312,7 +319,10 @@ impl Answerer for Streamed {
         }
         let mut total: Option<Vec<i64>> = None;
         let print = self.reading.pass(|part| {
-            let words = Answerer::words(&self.prepared(part)?, batch, steps)?;
+            let rows = self.prepared(part)?;
+            // They are of no part: the first has them all.
+            let rows = if total.is_none() { rows.with_missing(self.missing.clone())? } else { rows };
+            let words = Answerer::words(&rows, batch, steps)?;
             match &mut total {
                 None => total = Some(words),
                 Some(total) => batch.merge(&self.domain, total, &words).map_err(misfit)?,
