@@ -303,7 +303,7 @@ impl Check<'_> {
             self.doubts();
             return None;
         };
-        let loaded = match documents::load_rows(federation, from) {
+        let loaded = match documents::load_rows(federation, from).and_then(|loaded| loaded.in_range(from)) {
             Ok(loaded) => loaded,
             Err(failure) => {
                 self.found(Finding::fail("rows", failure));

@@ -215,8 +215,10 @@ impl Report {
             Missing::Refuse => "a missing value: the site's file is refused".to_owned(),
             Missing::LeaveOut => "a missing value: its row is left out, under every plan".to_owned(),
         }));
-        if let Some(columns) = self.columns.as_ref().filter(|_| self.read.is_none()) {
-            lines.extend(columns_of(columns).map(|(what, names)| format!("{what}: {names}")));
+        if let Some(columns) = &self.columns {
+            let said = columns_of(columns).map(|(what, names)| format!("{what}: {names}"));
+            // The account below has the others already.
+            lines.extend(said.into_iter().skip(if self.read.is_some() { 2 } else { 0 }));
         }
         lines.extend(self.renamed.iter().map(|(own, name)| format!("{own} is read as {name}")));
         lines.extend(self.read.as_ref().map_or(Vec::new(), Tally::lines));

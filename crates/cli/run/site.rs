@@ -50,7 +50,7 @@ pub(crate) fn rows(
     file: Option<&Path>,
 ) -> Result<Loaded, Failure> {
     let from = site.rows_from(args.own.data.as_deref(), file, Some(&args.key()?))?;
-    documents::load_rows(federation, &from)
+    documents::load_rows(federation, &from)?.in_range(&from)
 }
 
 /// What was read, for this site's operator.

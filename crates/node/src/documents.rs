@@ -111,6 +111,16 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// As [`Tally::in_range`]. It is asked as a site begins, and never as it answers a proposal: whoever proposes plans chooses their ranges,
+    /// and would learn from the answers where values lie.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn in_range(self, from: &RowsFrom) -> Result<Loaded, Failure> {
+        self.tally.iter().try_for_each(|tally| tally.in_range(&from.place(), &from.rules))?;
+        Ok(self)
+    }
+
     /// Rows that the policy's `max_rows` is about: those that count, and all that were read where the plan asks how many lack a value.
     pub fn rows_asked(&self, federation: &Federation) -> u64 {
         let recipe = &federation.work.recipe;
@@ -125,7 +135,7 @@ impl Loaded {
 ///
 /// # Errors
 /// A [`Failure`] that names file, row and column and never a value; where rows do not fit and the plan asks what cannot be streamed, one
-/// with the memory that they need; and where a column lies out of its range as a whole ([`Tally::in_range`]).
+/// with the memory that they need.
 pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Loaded, Failure> {
     let from = from.into();
     if let Some(command) = &from.answerer {
@@ -133,7 +143,6 @@ pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<L
         return Ok(Loaded { rows: Arc::new(rows), origin, tally: None });
     }
     let (rows, origin, tally) = read_rows(federation, &from)?;
-    tally.in_range(&from.place(), &from.rules)?;
     Ok(Loaded { rows, origin, tally: Some(tally) })
 }
 

@@ -13,6 +13,8 @@ use crate::{cost::counted, error::Failure, plan::Categorical};
 
 /// One in so many values or rows may be moved or left out before it is a warning.
 const DOUBTFUL: u64 = 100;
+/// The key of `site.toml` by which an operator says that values are meant to be moved.
+pub const ON_PURPOSE: &str = "clipped_on_purpose";
 /// Names that a line lists before it says how many more there are.
 const NAMED: usize = 12;
 
@@ -147,7 +149,7 @@ impl Tally {
         );
         let next = format!(
             "look at the column and its unit, such as grams in place of kilograms: [rows.units] in site.toml converts it. If the values \
-             are meant to be moved to the edge of the range, say clipped_on_purpose = [{name:?}] under [rows]"
+             are meant to be moved to the edge of the range, say {ON_PURPOSE} = [{name:?}] under [rows]"
         );
         Err(Failure::input(what, next))
     }
