@@ -139,7 +139,7 @@ fn sites_answer_a_description_and_follow_it() {
     let ended = veilsum(&made).expect(2);
     assert!(ended.stderr.contains("how many clusters?"), "{}", ended.stderr);
     let ended = veilsum(&[&made[..], &["--set", "max_rows=2000", "--method", "describe"]].concat()).expect(0);
-    for said in ["16 bins a column", "3 questions at most", "first centres are not needed", "histogram", "shaped_sums"]
+    for said in ["16 bins a column", "4 questions at most", "first centres are not needed", "histogram", "shaped_sums"]
     {
         assert!(ended.stdout.contains(said), "{said:?} is not in {}", ended.stdout);
     }

@@ -36,6 +36,7 @@ mod pages;
 mod papers;
 mod processes;
 mod question_vectors;
+mod read_account;
 mod readme;
 mod rekey;
 mod report;

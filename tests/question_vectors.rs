@@ -113,7 +113,7 @@ fn questions_layouts_and_answers() {
         }
     }
     let families = "contingency features fuzzy_sums fuzzy_validation histogram local_choice local_fuzzy \
-                    local_means margins moments shaped_shifts shaped_sums shifts silhouette typical_sums validation";
+                    local_means margins missing moments shaped_shifts shaped_sums shifts silhouette typical_sums validation";
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), families.split_whitespace().collect::<Vec<_>>());
 }
 

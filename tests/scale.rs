@@ -16,7 +16,7 @@ use std::{
 
 use veilsum_node::{
     carrier::{Network, Transport},
-    documents::{load_federation, load_identity, load_rows_and_origin},
+    documents::{Loaded, load_federation, load_identity, load_rows},
     loopback::toy_policy,
     role::{
         client::{self, ClientConfig},
@@ -78,8 +78,8 @@ fn a_run_of_many_sites_as_real_connections() {
     let clients: Vec<_> = (1..=sites)
         .map(|i| {
             let (identity, _) = load_identity(file(&format!("site-{i}.key"))).expect("a key");
-            let (rows, origin) =
-                load_rows_and_origin(&federation, Path::new(&file(&format!("site-{i}.csv")))).expect("rows");
+            let Loaded { rows, origin, .. } =
+                load_rows(&federation, Path::new(&file(&format!("site-{i}.csv")))).expect("rows");
             // A network of its own: its own UDP socket, and what was learnt of the way.
             let party = Party {
                 carrier: Arc::new(Network::new(transport, None)),

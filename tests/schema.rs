@@ -42,10 +42,10 @@ fn a_file_fits_or_it_is_said_what_is_missing() {
     let rows = "x,y,smoker\n0.1,0.2,never\n2,0.2,never\n0.1,,former\n0.1,0.2,sometimes\n0.1,0.2,often\n-1,0,0\n";
     let bad = json(&check(rows, &["--json"]).expect(3));
     assert_eq!(
-        bad["unusable"][0],
+        bad["read"]["unusable"][0],
         serde_json::json!({ "why": "a value outside its range in \"x\"", "rows": 2, "first": ["line 3", "line 7"] })
     );
-    assert_eq!(bad["unusable"][2]["rows"], 2, "{bad:#}");
+    assert_eq!(bad["read"]["unusable"][2]["rows"], 2, "{bad:#}");
     assert!(!bad.to_string().contains("sometimes"), "a value of a row: {bad}");
     says(check("x,breadth,y,smoker\n1,1,1,0\n", &[]), 3, &["both \"x\""]);
 

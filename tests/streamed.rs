@@ -67,7 +67,7 @@ fn load(cast: &Cast, data: &Path, memory: u64) -> Result<Site, Failure> {
 fn load_in(precision: Precision, cast: &Cast, data: &Path, memory: u64) -> Result<Site, Failure> {
     let rules = Arc::new(RowRules { memory: Some(memory), precision, ..RowRules::default() });
     let from = RowsFrom { data: data.to_owned(), rules, ..RowsFrom::default() };
-    documents::load_rows_and_origin(&cast.federation, &from).map(|(rows, origin)| (rows, Arc::new(origin)))
+    documents::load_rows(&cast.federation, &from).map(|loaded| (loaded.rows, Arc::new(loaded.origin)))
 }
 
 /// The models of all sites.

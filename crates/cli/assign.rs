@@ -63,7 +63,7 @@ fn outside(values: &[f64], model: &Model) -> Vec<bool> {
 /// Where the first of them is, where the source can be read once more.
 fn place_of(data: &Path, spec: &TableSpec, model: &Model) -> Option<String> {
     let within = model.columns.iter().map(|column| (column.lower, column.upper)).collect();
-    table::look(data, &TableSpec { within, label: None, ..spec.clone() }).err()?.place()
+    table::look(data, &TableSpec { within, label: None, ..spec.clone() }).ok()?.1?.place()
 }
 
 /// What is known once all rows were read.

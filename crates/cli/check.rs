@@ -20,14 +20,14 @@ use veilsum_node::{
     clock::seconds_since_1970,
     cost::counted,
     documents::{
-        self, Federation, Offered, RowsFrom, SitePolicy, fingerprint, fit_of, load_identity, load_plan, load_roster,
-        policy_of, reading_of, roster_fingerprint, whoami,
+        self, Federation, Loaded, Offered, RowsFrom, SitePolicy, fingerprint, fit_of, load_identity, load_plan,
+        load_roster, policy_of, reading_of, roster_fingerprint, whoami,
     },
     error::Failure,
     release::{Account, Known, Origin, verdict},
     schema::Schema,
     store::{Ledger, next_of},
-    table,
+    table::{self, Tally},
 };
 use veilsum_proto::{
     Rule,
@@ -292,29 +292,50 @@ impl Check<'_> {
         let place = from.place();
         if let Some(schema) = schema.filter(|_| from.answerer.is_none()) {
             // A number outside its range is the plan's to refuse or to move, and is looked at under the plan.
-            let fit = self.took("fits", fit_of(schema, from, federation.is_none()))?;
+            let mut fit = self.took("fits", fit_of(schema, from, federation.is_none()))?;
             match fit.failure(&from.data) {
                 Some(failure) => self.found(Finding::fail("fits", failure)),
                 None => self.pass("fits", format!("{place} has every column of the schema")),
             }
             self.report.columns = Some(fit.reading);
             self.report.renamed = fit.renamed;
-            self.report.left_out = fit.left_out;
-            self.report.unusable = fit.unusable.map(|(.., reasons)| reasons).unwrap_or_default();
+            self.report.read = fit.tally;
         }
         let Some(federation) = federation else {
             if from.answerer.is_none() && schema.is_none() {
                 let columns = self.took("rows", table::read_header(&from.data, from.rules.dialect()))?.len();
                 self.skip("rows", format!("{place}: {}; which are needed, the plan says", counted(columns, "column")));
             }
+            self.doubts();
             return None;
         };
-        let (rows, origin) = self.took("rows", documents::load_rows_and_origin(federation, from))?;
-        self.took("rows", policy.has_room(rows.rows()))?;
+        let loaded = match documents::load_rows(federation, from).and_then(|loaded| loaded.in_range(from)) {
+            Ok(loaded) => loaded,
+            Err(failure) => {
+                self.found(Finding::fail("rows", failure));
+                if from.answerer.is_none() {
+                    let looked = documents::look_at_rows(federation, from);
+                    self.report.read = looked.ok().map(|(tally, _)| tally).or(self.report.read.take());
+                }
+                return None;
+            }
+        };
+        let most = loaded.rows_asked(federation);
+        let Loaded { rows, origin, tally } = loaded;
+        self.report.read = tally;
+        self.doubts();
+        self.took("rows", policy.has_room(most))?;
         self.report.columns = Some(self.took("rows", reading_of(federation, from))?);
-        // How many they are is the site's own, and a report like this one is sent to whoever helps.
         self.pass("rows", format!("{place}: every row can be used, but for those that are left out"));
         Some((rows, origin))
+    }
+
+    /// What was read and should be looked at.
+    fn doubts(&mut self) {
+        for doubt in self.report.read.as_ref().map_or(Vec::new(), Tally::doubts) {
+            let next = "look at these rows and at the unit of the column, before this site answers: afterwards nobody can see it in a total";
+            self.found(Finding::warn("values", doubt, next));
+        }
     }
 
     /// What this site's ledger says; nothing is said twice of rows that are others than before.

@@ -6,14 +6,13 @@ use std::{ffi::OsString, path::PathBuf, sync::Arc};
 use clap::{Args, Command, FromArgMatches};
 use serde_json::{Value, json};
 use veilsum_node::{
-    answerer::Answerer,
-    documents::{Federation, SitePolicy, policy_of},
+    documents::{self, Federation, Loaded, RowsFrom, SitePolicy, policy_of},
     error::{Code, Failure},
     loopback::{LoopbackRun, LoopbackSite},
-    release::{Origin, Precision, Prepared, Rows},
+    release::{Precision, Rows},
     report,
     role::{client::ClientConfig, intermediary::IntermediaryConfig, server::OnLoss, server::ServerConfig},
-    table::RowRules,
+    table::{RowRules, Tally},
 };
 
 use crate::{
@@ -46,17 +45,17 @@ pub fn planned(options: Options, sites: &[String]) -> Result<Federation, Failure
 }
 
 /// What the site of `veilsum run` with these options is given; `rows` in place of `--data`, n x d in the plan's columns
-/// and original units, indicators of categories behind the numbers.
+/// and original units, indicators of categories behind the numbers. With it what was read of them, for its operator.
 ///
 /// # Errors
 /// A [`Failure`] that names the file, or the row, at fault.
-pub fn site(options: Options, rows: Option<Vec<f64>>) -> Result<ClientConfig, Failure> {
+pub fn site(options: Options, rows: Option<Vec<f64>>) -> Result<(ClientConfig, Option<Tally>), Failure> {
     let args: RunArgs = parsed("run", options)?;
     match rows {
         None => run::site::prepare_with(&args, true, |of, site, file| run::site::rows(&args, of, site, file)),
         Some(values) => run::site::prepare_with(&args, true, |of, site, _| {
             as_they_are(&site.rows)?;
-            in_memory(of, values)
+            in_memory(of, values, &site.rows)
         }),
     }
 }
@@ -87,15 +86,13 @@ fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
     Err(Failure::new(Code::Usage, what, next))
 }
 
-fn in_memory(federation: &Federation, values: Vec<f64>) -> Result<(Arc<dyn Answerer>, Origin), Failure> {
+fn in_memory(federation: &Federation, values: Vec<f64>, rules: &Arc<RowRules>) -> Result<Loaded, Failure> {
     let work = &federation.work;
     if let Some(labels) = &work.labels {
         let what = format!("the plan counts by the labels of {:?}, which rows in memory do not have", labels.column);
         return Err(Failure::input(what, "give the rows as a file"));
     }
-    let domain = work.domain()?;
-    let rows = Rows::new(values, domain.columns())?;
-    Ok((Arc::new(Prepared::new(&rows, &domain, work.out_of_box)?), Origin::new(work.names(), rows, None)))
+    documents::rows_in_memory(federation, &values, &RowsFrom { rules: rules.clone(), ..RowsFrom::default() })
 }
 
 /// What the intermediary of `veilsum run` with these options is given.

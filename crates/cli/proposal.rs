@@ -8,7 +8,7 @@ use std::{
 
 use veilsum_node::{
     clock::seconds_since_1970,
-    documents::{self, Federation, Federations, Offered, PlanAnswer, RowsFrom, SitePolicy, policy_of},
+    documents::{self, Federation, Federations, Loaded, Offered, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     error::{Code, Failure},
     release::{Account, Data, Known, Yes, verdict},
     role::standby::Opinion,
@@ -216,8 +216,9 @@ impl Judge {
     ) -> Result<(), Failure> {
         // One look at a time: a coordinator may propose faster than rows are read.
         let _looking = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
-        let (rows, origin) = documents::load_rows_and_origin(federation, from)?;
-        site.has_room(rows.rows())?;
+        let loaded = documents::load_rows(federation, from)?;
+        site.has_room(loaded.rows_asked(federation))?;
+        let Loaded { rows, origin, .. } = loaded;
         let these = Data::of(&site.data, &self.identity, &*rows);
         self.offered(&federation.roster).passes(Some(&these))?;
         match account.recognises(&origin, &self.identity)? {

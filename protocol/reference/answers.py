@@ -213,6 +213,12 @@ FAMILIES = {
     "shaped_sums": SHAPED_SUMS,
     "typical_sums": (check_typical, fuzzy_sums_blocks, typical_sums),
     "shaped_shifts": SHAPED_SHIFTS,
+    "missing": (
+        lambda q, domain: None,
+        lambda q, domain: [("missing", domain.columns, 1.0, "row")],
+        # The rows of the vectors lack nothing.
+        lambda q, domain, rows, labels: [[] for _ in range(domain.columns)],
+    ),
 }
 
 

@@ -7,7 +7,8 @@ from shaped_answers import triangle
 from steps import confined
 
 QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]
-MISSING = "rows that a site could not use were never counted together: each site has its own count, by reason (`veilsum check`)"
+MISSING = "rows that sites read and that have no value in a column, counted before any row is left out"
+UNASKED = "not asked under noise: each site has its own count (`veilsum check`)"
 
 
 def bins_of(lower, upper, counts):
@@ -34,9 +35,11 @@ def quantile(bins, q, span):
 def describe(told, work, domain):
     """The description of these answers, each a name, its question and its blocks."""
     d, n = domain.columns, domain.numbers
-    counts, covariances, spread_rows, histogram_rows = [], None, None, None
+    counts, missing, covariances, spread_rows, histogram_rows = [], None, None, None, None
     for name, q, blocks in told:
-        if name == "histogram":
+        if name == "missing":
+            missing = [max(round(x), 0) for x in blocks["missing"]]
+        elif name == "histogram":
             each = q["bins"] + 1
             histogram_rows = sum(blocks["rows"][:each])
             counts = [[max(round(x), 0) for x in blocks["rows"][i + 1 : i + each]] for i in range(0, len(blocks["rows"]), each)]
@@ -57,12 +60,14 @@ def describe(told, work, domain):
                     value = blocks["scatter"][triangle(i) + j] / rows - delta[i] * delta[j]
                     covariances[i][j] = covariances[j][i] = value * by[i] * by[j]
             variances = [max(covariances[i][i], 0.0) for i in range(d)]
+    lacking = lambda at: {} if missing is None else {"missing": missing[at]}  # noqa: E731
     (mean,), numbers = original([mean], domain, None), []
     for i, (column, span) in enumerate(zip(work["columns"], spans(domain))):
         bins = bins_of(column["lower"], column["upper"], counts[i])
         numbers.append(
             {
                 "column": column["name"],
+                **lacking(i),
                 "mean": (mean[i], span),
                 "deviation": (math.sqrt(variances[i]) * (span if domain.scaling == "box" else 1.0), span),
                 "quantiles": [found for found in (quantile(bins, q, span) for q in QUANTILES) if found],
@@ -73,9 +78,9 @@ def describe(told, work, domain):
     for of in work["categorical"]:
         shares = [min(max(x, 0.0), 1.0) for x in mean[at : at + len(of["categories"])]]
         each = [{"category": c, "rows": round(s * round(rows)), "share": (s, 1.0)} for c, s in zip(of["categories"], shares)]
-        categories.append({"column": of["column"], "counts": each})
+        categories.append({"column": of["column"], **lacking(at), "counts": each})
         at += len(shares)
-    out = {"rows": round(rows), "missing": MISSING, "numbers": numbers, "categories": categories}
+    out = {"rows": round(rows), "missing": UNASKED if missing is None else MISSING, "numbers": numbers, "categories": categories}
     for key, over in (("spread_rows", spread_rows), ("histogram_rows", histogram_rows)):
         if over is not None and round(over) != out["rows"]:
             out[key] = round(over)

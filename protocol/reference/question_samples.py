@@ -163,6 +163,7 @@ GOOD = {
     "Gustafson-Kessel, m = 3": [shaped(m=3.0)],
     "shifts of a mixture": [shaped_shifts(0.2)],
     "shifts of Gustafson-Kessel": [shaped_shifts(0.75, 3, m=1.5)],
+    "missing values": [("missing", {})],
     "several": [fuzzy("fuzzy_sums"), fuzzy("fuzzy_sums", THREE[:2]), moments()],
 }
 UNITS = {

@@ -59,6 +59,7 @@ QUERY = Enum(
     shaped_sums=SHAPES,
     typical_sums=Struct(centres=POINTS, m=F64, distance=F64, typicality=TYPICALITY),
     shaped_shifts=Struct(clusters=SHAPES, clip=F64, round=U32),
+    missing=Struct(),
 )
 BATCH = Struct(transform=Option(TRANSFORM), queries=List(QUERY))
 QUESTION = Enum(

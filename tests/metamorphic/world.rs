@@ -21,7 +21,7 @@ use veilsum_node::{
     answerer::Answerer,
     app_messages::{self, Aborted, CountReady, Finished, Held, Welcome},
     carrier::{Carrier, Credentials, Listener, listener::Door, only},
-    documents::{RowsFrom, load_rows_and_origin},
+    documents::{Loaded, RowsFrom, load_rows},
     egress::Egress,
     error::Failure,
     method_session::{MethodSession, Turn},
@@ -89,7 +89,7 @@ pub(crate) fn read(case: &Case, file: &PathBuf) -> Result<Rows, Failure> {
     let names = work.headers().map(|name| (name.to_owned(), name.to_owned())).collect();
     let rules = RowRules { missing: case.missing, columns: names, ..RowRules::default() };
     let from = RowsFrom { rules: Arc::new(rules), ..RowsFrom::from(file) };
-    let (rows, origin) = load_rows_and_origin(&case.cast.federation, from)?;
+    let Loaded { rows, origin, .. } = load_rows(&case.cast.federation, from)?;
     Ok((rows, Arc::new(origin)))
 }
 

@@ -149,10 +149,16 @@ impl Leaves {
         })
     }
 
-    /// A thought a line.
-    pub(super) fn lines(&self) -> Vec<String> {
+    /// A thought a line; without `all` nothing of single messages.
+    pub(super) fn lines(&self, all: bool) -> Vec<String> {
         let mut lines = vec![self.says.clone(), "What totals can tell".to_owned()];
         lines.extend(self.totals_tell.iter().map(|told| format!("  {told}")));
+        let numbers = self.questions.iter().map(|asked| asked.scalars_at_most).sum();
+        let together = format!("Together: {}", given(numbers, self.nano_rho));
+        if !all {
+            lines.push(together);
+            return lines;
+        }
         lines.push(format!("Nothing was sent: it is a rehearsal of {} sites.", self.rehearsed_sites));
         let (hello, what) = (self.hello_bytes, "public key, hashes of roster and plan, software version");
         lines.push(format!("Once to each aggregator: Hello, {hello} bytes: {what}"));
@@ -165,8 +171,7 @@ impl Leaves {
             }
             asked.tell(&mut lines);
         }
-        let numbers = self.questions.iter().map(|asked| asked.scalars_at_most).sum();
-        lines.push(format!("Together: {}", given(numbers, self.nano_rho)));
+        lines.push(together);
         lines.push("What the messages disclose".to_owned());
         let frames = self.questions.iter().flat_map(|asked| asked.deck.iter().chain(&asked.round));
         for Frame { kind, discloses, .. } in frames {

@@ -14,7 +14,7 @@ use veilsum_node::{
     error::{Code, Failure},
     release::{Account, Yes},
     schema::{Missing, Schema},
-    table::Reasons,
+    table::Tally,
 };
 use veilsum_proto::{policy::rho_text, suite::Hash};
 
@@ -59,8 +59,7 @@ pub(super) struct Report {
     pub columns: Option<Reading>,
     /// Columns that the file calls otherwise than the schema: its name, and the schema's.
     pub renamed: Vec<(String, String)>,
-    pub unusable: Reasons,
-    pub left_out: Reasons,
+    pub read: Option<Tally>,
     pub leaves: Option<Leaves>,
     pub policy: Option<InForce>,
     pub account: Option<Spent>,
@@ -177,24 +176,25 @@ impl Report {
         Some(Failure::new(code, format!("{}: {}", first.check, first.says), first.next.clone()))
     }
 
-    /// The parts under their titles, a thought a line.
-    fn parts(&self) -> [(&'static str, Vec<String>); 5] {
-        let of = |part| {
-            let mut lines = Vec::new();
-            for Checked { finding, .. } in self.checks.iter().filter(|checked| checked.part == part) {
-                lines.push(finding.to_string());
-                lines.extend(
-                    Some(&finding.next).filter(|next| !next.is_empty()).map(|next| format!("      next: {next}")),
-                );
-            }
-            lines
+    /// What has to be mended or looked at, under its title, and then the parts: a thought a line. A page has all of it; a terminal leaves
+    /// out what every check says alike.
+    fn parts(&self, all: bool) -> [(&'static str, Vec<String>); 6] {
+        let lines = |such: &dyn Fn(&Checked) -> bool| {
+            let found = self.checks.iter().filter(|checked| such(checked)).map(|checked| &checked.finding);
+            let next = |next: &String| (!next.is_empty()).then(|| format!("      next: {next}"));
+            found.flat_map(|found| [Some(found.to_string()), next(&found.next)]).flatten().collect::<Vec<_>>()
         };
+        let is = |of: &Checked, outcome| of.finding.outcome == outcome;
+        let mend = |outcome| lines(&|of| is(of, outcome));
+        let of = |part| lines(&|of| of.part == part && (is(of, Outcome::Pass) || is(of, Outcome::Skip)));
+        let leaves = self.leaves.as_ref().map_or(Vec::new(), |leaves| leaves.lines(all));
         [
+            ("To mend and to look at", [mend(Outcome::Fail), mend(Outcome::Warn)].concat()),
             ("This party", of(Part::Party)),
             ("The way to the others", [of(Part::Way), self.for_the_firewall()].concat()),
-            ("What is read", [of(Part::Read), self.read()].concat()),
-            ("What would leave", [of(Part::Leaves), self.leaves.as_ref().map_or(Vec::new(), Leaves::lines)].concat()),
-            ("Whether it may", [of(Part::May), self.may()].concat()),
+            ("What is read", [of(Part::Read), self.read(all)].concat()),
+            ("What would leave", [of(Part::Leaves), leaves].concat()),
+            ("Whether it may", [of(Part::May), self.may(all)].concat()),
         ]
     }
 
@@ -206,9 +206,9 @@ impl Report {
         lines
     }
 
-    fn read(&self) -> Vec<String> {
+    fn read(&self, all: bool) -> Vec<String> {
         let mut lines = Vec::new();
-        for column in self.schema.iter().flat_map(|schema| &schema.columns) {
+        for column in self.schema.iter().filter(|_| all).flat_map(|schema| &schema.columns) {
             lines.push(format!("  {column}"));
         }
         lines.extend(self.schema.as_ref().map(|schema| match schema.missing {
@@ -216,20 +216,18 @@ impl Report {
             Missing::LeaveOut => "a missing value: its row is left out, under every plan".to_owned(),
         }));
         if let Some(columns) = &self.columns {
-            lines.extend(columns_of(columns).map(|(what, names)| format!("{what}: {names}")));
+            let said = columns_of(columns).map(|(what, names)| format!("{what}: {names}"));
+            // The account below has the others already.
+            lines.extend(said.into_iter().skip(if self.read.is_some() { 2 } else { 0 }));
         }
         lines.extend(self.renamed.iter().map(|(own, name)| format!("{own} is read as {name}")));
-        for (what, reasons) in [("rows that cannot be used", &self.unusable), ("rows left out", &self.left_out)] {
-            if reasons.rows() > 0 {
-                lines.push(format!("{what}: {reasons}"));
-            }
-        }
+        lines.extend(self.read.as_ref().map_or(Vec::new(), Tally::lines));
         lines
     }
 
-    fn may(&self) -> Vec<String> {
+    fn may(&self, all: bool) -> Vec<String> {
         let mut lines = Vec::new();
-        for [key, value, meaning] in self.policy.iter().flat_map(|policy| policy.keys.meanings()) {
+        for [key, value, meaning] in self.policy.iter().filter(|_| all).flat_map(|policy| policy.keys.meanings()) {
             lines.push(format!("  {key} = {value}: {meaning}"));
         }
         lines.extend(self.account.as_ref().map_or(Vec::new(), Spent::lines));
@@ -240,7 +238,7 @@ impl Report {
     pub(super) fn page(&self) -> Page {
         let mut page = Page::new("Whether this party is ready");
         page.says(&self.says);
-        for (title, lines) in self.parts() {
+        for (title, lines) in self.parts(true).into_iter().filter(|(_, lines)| !lines.is_empty()) {
             page.part(title).list(lines.iter().map(|line| line.trim()));
         }
         page
@@ -250,10 +248,10 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.says)?;
-        for (title, lines) in self.parts().into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        for (title, lines) in self.parts(false).into_iter().filter(|(_, lines)| !lines.is_empty()) {
             writeln!(f, "\n{title}")?;
             lines.iter().try_for_each(|line| writeln!(f, "{}", folded(&format!("  {line}"), 6)))?;
         }
-        Ok(())
+        writeln!(f, "\nEvery message that would leave, and what the policy says: --html FILE or --json")
     }
 }

@@ -4,11 +4,10 @@ use std::{path::Path, sync::Arc};
 
 use serde_json::json;
 use veilsum_node::{
-    answerer::Answerer,
     cost,
-    documents::{self, Federation, SitePolicy, policy_of},
+    documents::{self, Federation, Loaded, SitePolicy, policy_of},
     error::{Code, Failure},
-    release::{Data, Origin},
+    release::Data,
     report,
     role::{
         client::{self, ClientConfig},
@@ -16,11 +15,15 @@ use veilsum_node::{
         stop,
     },
     store,
+    table::Tally,
 };
 use veilsum_proto::roster::PartyId;
 
 use super::args::{RunArgs, model_in};
-use crate::party::{address_of, block_on, head_of, place_for, place_of, waiting, warn_of_replacing};
+use crate::{
+    party::{address_of, block_on, head_of, place_for, place_of, waiting, warn_of_replacing},
+    screen::folded,
+};
 
 /// Runs a site in the one run of a plan.
 pub(super) fn run(args: &RunArgs, json: bool) -> Result<(), Failure> {
@@ -35,7 +38,9 @@ pub(super) fn run(args: &RunArgs, json: bool) -> Result<(), Failure> {
 /// A [`Failure`] that names the file at fault.
 pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ClientConfig, Failure> {
     place_for(&model_in(&args.out))?;
-    prepare_with(args, json, |federation, site, file| rows(args, federation, site, file))
+    let (config, tally) = prepare_with(args, json, |federation, site, file| rows(args, federation, site, file))?;
+    tally.iter().for_each(told);
+    Ok(config)
 }
 
 /// The rows of `--data`, or those that the policy names.
@@ -44,17 +49,24 @@ pub(crate) fn rows(
     federation: &Federation,
     site: &SitePolicy,
     file: Option<&Path>,
-) -> Result<(Arc<dyn Answerer>, Origin), Failure> {
+) -> Result<Loaded, Failure> {
     let from = site.rows_from(args.own.data.as_deref(), file, Some(&args.key()?))?;
-    documents::load_rows_and_origin(federation, &from)
+    documents::load_rows(federation, &from)?.in_range(&from)
+}
+
+/// What was read, for this site's operator.
+fn told(tally: &Tally) {
+    crate::tell!("What was read");
+    tally.lines().iter().for_each(|line| crate::tell!("{}", folded(&format!("  {line}"), 0)));
+    tally.doubts().iter().for_each(|doubt| crate::tell!("{}", folded(&format!("warning: {doubt}"), 0)));
 }
 
 /// The same with rows from elsewhere.
 pub(crate) fn prepare_with(
     args: &RunArgs,
     json: bool,
-    rows: impl FnOnce(&Federation, &SitePolicy, Option<&Path>) -> Result<(Arc<dyn Answerer>, Origin), Failure>,
-) -> Result<ClientConfig, Failure> {
+    rows: impl FnOnce(&Federation, &SitePolicy, Option<&Path>) -> Result<Loaded, Failure>,
+) -> Result<(ClientConfig, Option<Tally>), Failure> {
     let documents = args.documents()?;
     let (federation, identity) =
         documents.load("a site", |id| matches!(id, PartyId::Site(_)), args.own.state.as_ref())?;
@@ -63,14 +75,15 @@ pub(crate) fn prepare_with(
     let (site, file) = policy_of(args.own.policy.as_deref(), Some(&key))?;
     documents::keep_policy(file.as_deref(), &key)?;
     documents::keep_schema(&documents.roster)?;
-    let (rows, origin) = rows(&federation, &site, file.as_deref())?;
+    let loaded = rows(&federation, &site, file.as_deref())?;
+    site.has_room(loaded.rows_asked(&federation))?;
+    let Loaded { rows, origin, tally } = loaded;
     let data = Data::of(&site.data, &identity, &*rows);
     documents.agree(&args.first, &federation, &identity, Some(&data))?;
     store::follow(&place_of(&key, args.own.state.as_ref()), &documents.roster, &federation.roster, &identity)?;
     let (coordinator, intermediary) =
         (address_of(&federation.roster.coordinator)?, address_of(&federation.roster.intermediary)?);
-    site.has_room(rows.rows())?;
-    Ok(ClientConfig {
+    let config = ClientConfig {
         party: args.reach.party(identity, federation, args.watch.watcher(json)?)?,
         site,
         rows,
@@ -81,7 +94,8 @@ pub(crate) fn prepare_with(
         head: Some(head_of(&key)),
         patience: waiting(args.patience.join_timeout),
         agreed: false,
-    })
+    };
+    Ok((config, tally))
 }
 
 /// Takes part in the run, and writes what comes of it.

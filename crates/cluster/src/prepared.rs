@@ -15,6 +15,8 @@ pub struct Prepared {
     domain: Domain,
     /// One label a row, where the plan wants them compared.
     labels: Option<Arc<Vec<u32>>>,
+    /// Rows that were read beside these and lack a value, by column, d; empty where nobody counted any.
+    missing: Vec<u64>,
     /// The rows under the transform that was asked for last: a run asks for one only.
     moved: Arc<Mutex<Option<Moved>>>,
     /// What is kept of hard groups between questions.
@@ -57,7 +59,7 @@ fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Prepared {
     /// Rows in working units, inside the box.
     fn of(packed: Packed, domain: Domain) -> Self {
-        Self { packed, domain, labels: None, moved: Arc::default(), kept: Arc::default() }
+        Self { packed, domain, labels: None, missing: Vec::new(), moved: Arc::default(), kept: Arc::default() }
     }
 
     /// Takes rows in ORIGINAL units (n x d) through the public box.
@@ -152,7 +154,29 @@ impl Prepared {
         self.domain.same_columns(more.domain.columns())?;
         more.packed.parts().for_each(|part| self.packed.append(&part, &self.domain));
         (self.moved, self.kept) = Default::default();
+        self.add_missing(&more.missing);
         Ok(())
+    }
+
+    fn add_missing(&mut self, more: &[u64]) {
+        self.missing.resize(self.missing.len().max(more.len()), 0);
+        self.missing.iter_mut().zip(more).for_each(|(all, more)| *all = all.saturating_add(*more));
+    }
+
+    /// With the number of rows that were read beside these and lack a value, by column, d.
+    ///
+    /// # Errors
+    /// [`Error::ColumnMismatch`].
+    pub fn with_missing(mut self, missing: Vec<u64>) -> Result<Self, Error> {
+        self.domain.same_columns(missing.len())?;
+        self.missing = missing;
+        self.moved = Arc::default();
+        Ok(self)
+    }
+
+    /// Those numbers; none where nobody counted any.
+    pub(crate) fn missing(&self) -> &[u64] {
+        &self.missing
     }
 
     /// The same rows, held in this precision: in single precision each number is the nearest one inside the box.
@@ -191,7 +215,9 @@ impl Prepared {
         let packed = Packed::new(&Rows::pooled(&rows)?);
         let labels: Option<Vec<u32>> =
             sites.iter().map(|site| site.labels()).collect::<Option<Vec<_>>>().map(|labels| labels.concat());
-        Ok(Self { labels: labels.map(Arc::new), ..Self::of(packed, domain) })
+        let mut all = Self { labels: labels.map(Arc::new), ..Self::of(packed, domain) };
+        sites.iter().for_each(|site| all.add_missing(&site.missing));
+        Ok(all)
     }
 
     /// Number of rows, n.
@@ -241,7 +267,8 @@ impl Prepared {
         for part in self.packed.parts() {
             packed.append(&transform.rows(&part)?, &domain);
         }
-        let rows = Self { labels: self.labels.clone(), ..Self::of(packed, domain) };
+        let (labels, missing) = (self.labels.clone(), self.missing.clone());
+        let rows = Self { labels, missing, ..Self::of(packed, domain) };
         let rows = Arc::new(rows.with_room(room));
         *moved = Some((transform.clone(), rows.clone()));
         Ok(rows)

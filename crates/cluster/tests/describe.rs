@@ -26,7 +26,10 @@ fn sites(domain: &Domain) -> Vec<Prepared> {
         }
         Prepared::new(&Rows::new(values, 3).unwrap(), domain, OutOfBox::Clip).unwrap()
     };
-    [40, 130, 77].map(&mut site).to_vec()
+    // The last two lack values that the first has.
+    let missing = [vec![0, 0, 0], vec![3, 0, 1], vec![40, 5, 0]];
+    let sites = [40, 130, 77].map(&mut site);
+    sites.into_iter().zip(missing).map(|(site, missing)| site.with_missing(missing).unwrap()).collect()
 }
 
 fn boxed(scaling: Scaling) -> Domain {
@@ -58,6 +61,7 @@ fn reference(rows: &Rows, domain: &Domain) -> Description {
         rows: rows.len() as u64,
         spread_rows: rows.len() as u64,
         histogram_rows: Some(rows.len() as u64),
+        missing: Some(vec![43, 5, 1]),
         variances: (0..d).map(|c| product(c, c)).collect(),
         covariances: Some((0..d).flat_map(|i| (0..=i).map(move |j| (i, j))).map(|(i, j)| product(i, j)).collect()),
         histograms: (0..domain.numbers()).map(histogram).collect(),
@@ -79,7 +83,7 @@ fn federated_is_what_pooled_rows_give() {
         let (outcome, found) = describe(&domain, &sites);
         let known = reference(&Prepared::pooled(&sites).unwrap().packed().to_rows(), &domain);
         assert_eq!((found.rows, found.spread_rows, found.histogram_rows), (247, 247, Some(247)));
-        assert_eq!(found.histograms, known.histograms);
+        assert_eq!((&found.histograms, &found.missing), (&known.histograms, &known.missing));
         close(&found.means, &known.means);
         close(&found.variances, &known.variances);
         close(found.covariances.as_ref().unwrap(), known.covariances.as_ref().unwrap());
@@ -93,7 +97,7 @@ fn federated_is_what_pooled_rows_give() {
             }
         }
         assert!(found.correlation(0, 1).unwrap() > 0.7 && found.correlation(0, 2).unwrap().abs() < 0.3);
-        assert_eq!((outcome.questions, outcome.n_total, outcome.converged), (3, Some(247), true));
+        assert_eq!((outcome.questions, outcome.n_total, outcome.converged), (4, Some(247), true));
         assert_eq!(outcome.centres.row(0), found.means);
         assert!(outcome.questions <= recipe().max_questions());
     }
@@ -119,7 +123,7 @@ fn beside_categories_no_products_are_asked() {
             }
         }
     };
-    assert_eq!(kinds, ["histogram", "moments", "moments"]);
+    assert_eq!(kinds, ["missing", "histogram", "moments", "moments"]);
     let found = outcome.description.unwrap();
     assert_eq!((found.rows, found.covariances.is_none(), found.histograms.len()), (8, true, 1));
     let shares: Vec<f64> = found.means[1..].iter().map(|mean| mean / 0.5).collect();
@@ -129,7 +133,7 @@ fn beside_categories_no_products_are_asked() {
     let only = Domain::mixed(vec![], vec![], Scaling::Box, &[vec![1.0; 2]]).unwrap();
     let rows = Rows::new(vec![1.0, 0.0, 0.0, 1.0, 0.0, 1.0], 2).unwrap();
     let (outcome, found) = describe(&only, &[Prepared::new(&rows, &only, OutOfBox::Refuse).unwrap()]);
-    assert_eq!((outcome.questions, found.histogram_rows, found.rows), (2, None, 3));
+    assert_eq!((outcome.questions, found.histogram_rows, found.rows), (3, None, 3));
 }
 
 /// [QRY-10], [POL-3]: a site answers what follows from the plan and nothing else.
@@ -148,7 +152,7 @@ fn a_site_answers_the_questions_of_a_description_alone() {
         step = run.next(Some(&pooled::totals(&batch, &sites).unwrap())).unwrap();
         asked.push(batch);
     }
-    assert_eq!(asked.len(), 3);
+    assert_eq!(asked.len(), 4);
     let refused = |query: Query| recipe.admits(&Batch::from(query), &domain).unwrap_err();
     let whole = |column| Bracket { column, lower: 0.0, upper: 1.0 };
     let narrow = Bracket { upper: 0.5, ..whole(0) };
@@ -156,7 +160,7 @@ fn a_site_answers_the_questions_of_a_description_alone() {
     refused(Histogram { brackets: (0..3).map(whole).collect(), bins: 2 * BINS }.into());
     refused(Histogram { brackets: vec![whole(0)], bins: BINS }.into());
     refused(Moments { around: Some(vec![0.5; 3]) }.into());
-    let Query::ShapedSums(products) = asked[2].queries[0].clone() else { panic!("{:?}", asked[2]) };
+    let Query::ShapedSums(products) = asked[3].queries[0].clone() else { panic!("{:?}", asked[3]) };
     let mut thin = products.clone();
     thin.covariances.iter_mut().for_each(|value| *value *= 0.5);
     refused(thin.into());
@@ -165,6 +169,12 @@ fn a_site_answers_the_questions_of_a_description_alone() {
     // Not twice the bins, nor back.
     assert!(recipe.follows(&asked[1], &asked[0], &domain).is_err());
     assert!(recipe.follows(&asked[2], &asked[1], &domain).is_err());
+    assert!((1..4).all(|later| recipe.follows(&asked[later], &asked[0], &domain).is_err()));
+    // No row that lacks a value has a share of an account: with noise nobody asks.
+    let noise = Some(veilsum_cluster::privacy::Noise::usual(1.0, 200).from_anywhere());
+    let noisy = Recipe { noise, ..recipe.clone() };
+    assert!(noisy.admits(&asked[0], &domain).is_err() && noisy.admits(&asked[1], &domain).is_ok());
+    assert_eq!((recipe.max_questions(), noisy.max_questions()), (4, 3));
     // What a plan of clusters asks is what it asked before.
     let fcm = Recipe::plain(Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 }, 1, Seeding::Uniform { seed: 1 });
     assert!(asked.iter().all(|batch| fcm.admits(batch, &domain).is_err()));
@@ -185,14 +195,15 @@ fn totals_of_no_rows_are_not_believed_and_change_nothing() {
             Totals { values, rows: None }
         };
         let lies: Vec<Totals> = match round {
-            0 => vec![
+            0 => vec![lie(&|v| v[1] = -2.0), lie(&|v| v[0] = f64::NAN), lie(&|v| v.push(0.0))],
+            1 => vec![
                 lie(&|v| v.fill(0.0)),
                 lie(&|v| v[3] += 5.0),
                 lie(&|v| v[3] = -2.0),
                 lie(&|v| v[0] = 1.0),
                 lie(&|v| v.truncate(5)),
             ],
-            1 => vec![
+            2 => vec![
                 lie(&|v| v[0] = 0.0),
                 lie(&|v| v[1] = 2.0 * v[0]),
                 lie(&|v| v[2] = f64::NAN),

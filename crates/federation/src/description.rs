@@ -19,7 +19,7 @@ pub struct Description {
     /// Rows that histograms and quantiles are over, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram_rows: Option<u64>,
-    /// What is known of rows that could not be used.
+    /// What the numbers of missing values are, or why there are none.
     pub missing: &'static str,
     /// The columns of numbers, in the plan's order.
     pub numbers: Vec<Number>,
@@ -36,6 +36,9 @@ pub struct Description {
 pub struct Number {
     /// Its name.
     pub column: String,
+    /// Rows that were read and have no value in it, before any was left out; absent under noise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<u64>,
     /// Mean.
     pub mean: f64,
     /// Standard deviation, divisor N.
@@ -74,6 +77,9 @@ pub struct Bin {
 pub struct Counts {
     /// Its name.
     pub column: String,
+    /// Rows that were read and have no value in it, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<u64>,
     /// Rows of every category, in the plan's order.
     pub counts: Vec<Count>,
 }
@@ -105,10 +111,12 @@ impl Description {
         let means = veilsum_cluster::Centres::new(1, extents.len(), found.means.clone())?;
         let means = domain.centres_to_original(&means)?;
         let means = means.row(0);
+        let missing = |at: usize| found.missing.as_ref().and_then(|counts| counts.get(at).copied());
         let number = |(i, column): (usize, &Column)| {
             let histogram = bins(column, &found.histograms[i]);
             Number {
                 column: column.name.clone(),
+                missing: missing(i),
                 mean: means[i],
                 deviation: found.variances[i].sqrt() * extents[i],
                 quantiles: QUANTILES.iter().filter_map(|q| quantile(&histogram, *q)).collect(),
@@ -116,21 +124,29 @@ impl Description {
             }
         };
         let mut at = work.columns.len();
-        let mut counts = |name: &String| {
-            let share = means[at].clamp(0.0, 1.0);
-            at += 1;
+        let count = |at: &mut usize, name: &String| {
+            let share = means[*at].clamp(0.0, 1.0);
+            *at += 1;
             Count { category: name.clone(), rows: (share * found.rows as f64).round() as u64, share }
         };
         let categories = work.categorical.iter();
-        let categories = categories
-            .map(|of| Counts { column: of.column.clone(), counts: of.categories.iter().map(&mut counts).collect() });
+        let categories = categories.map(|of| Counts {
+            missing: missing(at),
+            column: of.column.clone(),
+            counts: of.categories.iter().map(|name| count(&mut at, name)).collect(),
+        });
         let d = work.columns.len();
         let line = |i: usize| (0..d).map(|j| found.correlation(i, j)).collect();
         Ok(Description {
             rows: found.rows,
             spread_rows: (found.spread_rows != found.rows).then_some(found.spread_rows),
             histogram_rows: found.histogram_rows.filter(|rows| *rows != found.rows),
-            missing: "rows that a site could not use were never counted together: each site has its own count, by reason (`veilsum check`)",
+            missing: match found.missing {
+                Some(_) => {
+                    "rows that sites read and that have no value in a column, counted before any row is left out"
+                }
+                None => "not asked under noise: each site has its own count (`veilsum check`)",
+            },
             categories: categories.collect(),
             numbers: work.columns.iter().enumerate().map(number).collect(),
             correlations: found.covariances.is_some().then(|| (0..d).map(line).collect()),

@@ -56,10 +56,10 @@ use veilsum_federation::{
 use crate::{
     answerer::Answerer,
     foreign::Foreign,
-    plan::{OutOfBox, Scaling},
+    plan::OutOfBox,
     question::Question,
-    release::{ClusterError, Origin, Precision, Prepared, Rows},
-    table::{self, Batches, Checked, OwnRows, Reader, Table, TableSpec, size},
+    release::{ClusterError, Origin, Precision, Prepared, Rows, Scaling},
+    table::{self, Batches, Checked, OwnRows, Reader, RowRules, Table, TableSpec, Tally, size},
 };
 
 /// Both documents with their signatures, verified: for a client in another language, which verifies them itself.
@@ -100,42 +100,102 @@ pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Resu
     Federation::new(roster_of, terms).and_then(|of| of.under(schema)).map_err(|f| in_file(plan.as_ref(), f))
 }
 
-/// A site's rows from where they are, or whoever answers in their place, and the rows as they stand there, by which a ledger knows them
-/// again. In memory where they fit into the site's budget, else read anew for every question.
+/// A site's rows, ready to answer.
+pub struct Loaded {
+    /// Whoever answers: the rows, or the process in their place.
+    pub rows: Arc<dyn Answerer>,
+    /// The rows as they stand where they are, by which a ledger knows them again.
+    pub origin: Origin,
+    /// What was read; nothing where a process answers, which reads its own.
+    pub tally: Option<Tally>,
+}
+
+impl Loaded {
+    /// As [`Tally::in_range`]. It is asked as a site begins, and never as it answers a proposal: whoever proposes plans chooses their ranges,
+    /// and would learn from the answers where values lie.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn in_range(self, from: &RowsFrom) -> Result<Loaded, Failure> {
+        self.tally.iter().try_for_each(|tally| tally.in_range(&from.place(), &from.rules))?;
+        Ok(self)
+    }
+
+    /// Rows that the policy's `max_rows` is about: those that count, and all that were read where the plan asks how many lack a value.
+    pub fn rows_asked(&self, federation: &Federation) -> u64 {
+        let recipe = &federation.work.recipe;
+        let asks = recipe.algorithm.traits().describes.is_some() && recipe.noise.is_none();
+        let read = self.tally.as_ref().filter(|_| asks).map_or(0, |tally| tally.rows);
+        self.rows.rows().max(read)
+    }
+}
+
+/// A site's rows from where they are, or whoever answers in their place. In memory where they fit into the site's budget, else read anew
+/// for every question.
 ///
 /// # Errors
 /// A [`Failure`] that names file, row and column and never a value; where rows do not fit and the plan asks what cannot be streamed, one
 /// with the memory that they need.
-pub fn load_rows_and_origin(
-    federation: &Federation,
-    from: impl Into<RowsFrom>,
-) -> Result<(Arc<dyn Answerer>, Origin), Failure> {
-    let (from, work) = (from.into(), &federation.work);
+pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Loaded, Failure> {
+    let from = from.into();
     if let Some(command) = &from.answerer {
         let (rows, origin) = Foreign::open(federation, command)?;
-        return Ok((Arc::new(rows), origin));
+        return Ok(Loaded { rows: Arc::new(rows), origin, tally: None });
     }
+    let (rows, origin, tally) = read_rows(federation, &from)?;
+    Ok(Loaded { rows, origin, tally: Some(tally) })
+}
+
+/// Rows that a program hands over in place of a file: n x d numbers in the plan's columns and original units, indicators of categories
+/// behind the numbers.
+///
+/// # Errors
+/// A [`Failure`] that names the row; as [`load_rows`].
+pub fn rows_in_memory(federation: &Federation, values: &[f64], from: &RowsFrom) -> Result<Loaded, Failure> {
+    let work = &federation.work;
+    let (columns, categorical, schema) = (work.names(), Vec::new(), None);
+    let rules = Arc::new(RowRules { clipped_on_purpose: from.rules.clipped_on_purpose.clone(), ..RowRules::default() });
+    let of_file = spec_of(federation, &RowsFrom { rules, ..RowsFrom::default() })?;
+    let (table, tally) = table::read_given(values, &TableSpec { columns, categorical, schema, ..of_file })?;
+    tally.in_range("the rows that were handed over", &from.rules)?;
+    let (rows, origin) = ready(federation, from, table, per_number(federation, Precision::Double)?)?;
+    Ok(Loaded { rows: Arc::new(rows), origin, tally: Some(tally) })
+}
+
+/// What of a site's rows a plan reads, and what is wrong with rows that cannot be used. Nothing is kept of them.
+///
+/// # Errors
+/// As [`load_rows`], but for single rows.
+pub fn look_at_rows(federation: &Federation, from: &RowsFrom) -> Result<(Tally, Option<Failure>), Failure> {
+    let (tally, fault) = table::look(&from.data, &spec_of(federation, from)?)?;
+    Ok((tally, fault.map(Failure::from)))
+}
+
+fn read_rows(federation: &Federation, from: &RowsFrom) -> Result<(Arc<dyn Answerer>, Origin, Tally), Failure> {
+    let work = &federation.work;
     let domain = work.domain()?;
-    read_often(&from)?;
-    let spec = spec_of(federation, &from)?;
+    read_often(from)?;
+    let spec = spec_of(federation, from)?;
     let label = work.labels.as_ref().map(|labels| labels.column.clone());
     let number = per_number(federation, from.rules.precision)?;
     if from.rules.precision == Precision::Double
-        && let Some(table) = held(&from, &spec, number)?
+        && let Some((table, tally)) = held(from, &spec, number)?
     {
-        let (rows, origin) = ready(federation, &from, table, number)?;
-        return Ok((Arc::new(rows), origin));
+        let (rows, origin) = ready(federation, from, table, number)?;
+        let rows = rows.with_missing(tally.missing(&work.categorical))?;
+        return Ok((Arc::new(rows), origin, tally));
     }
     let reading = Arc::new(Reader::new(&from.data, spec, domain.columns(), from.memory())?);
     let rows = Checked::begin(reading.clone(), &domain, work.out_of_box, work.labels.clone())?;
     let own = OwnRows::new(reading, label.clone(), Some(&rows));
     let origin = Origin::read(work.names(), label, Arc::new(own));
-    let numbers = rows.rows() * domain.columns() as u64;
+    let (numbers, tally) = (rows.rows() * domain.columns() as u64, rows.tally());
+    let rows = rows.with_missing(tally.missing(&work.categorical));
     if from.rules.precision == Precision::Single && numbers * number <= from.memory() {
-        return Ok((Arc::new(rows.held()?.with_room(room(&from, numbers, number))), origin));
+        return Ok((Arc::new(rows.held()?.with_room(room(from, numbers, number))), origin, tally));
     }
-    streams(federation, &from, numbers * number)?;
-    Ok((Arc::new(rows.streamed()?), origin))
+    streams(federation, from, numbers * number)?;
+    Ok((Arc::new(rows.streamed()?), origin, tally))
 }
 
 /// What the rows leave of the memory may be taken by what is kept between questions, and no more than the rows themselves take as doubles.
@@ -187,7 +247,7 @@ fn ready(
 /// Rows for a ledger alone, whatever their number.
 ///
 /// # Errors
-/// As [`load_rows_and_origin`].
+/// As [`load_rows`].
 pub fn origin_of(from: &RowsFrom, spec: TableSpec) -> Result<Origin, Failure> {
     let mut batches = Batches::new(table::open(&from.data, spec.rules.dialect())?, &spec)?;
     let names = batches.table().columns.clone();
@@ -211,16 +271,15 @@ fn per_number(federation: &Federation, precision: Precision) -> Result<u64, Fail
 const SOME: usize = 1 << 16;
 
 /// All rows, where they fit into the site's budget.
-fn held(from: &RowsFrom, spec: &TableSpec, number: u64) -> Result<Option<Table>, Failure> {
+fn held(from: &RowsFrom, spec: &TableSpec, number: u64) -> Result<Option<(Table, Tally)>, Failure> {
     let mut batches = table::batches(&from.data, spec)?;
     while batches.more(SOME)? {
         if batches.table().values.len() as u64 * number > from.memory() {
             return Ok(None);
         }
     }
-    let table = batches.into_table();
-    table::warn_of_unused(&from.place(), spec, &table.left_out);
-    Ok(Some(table).filter(|table| table.values.len() as u64 * number <= from.memory()))
+    let (tally, table) = (batches.tally(), batches.into_table());
+    Ok(Some((table, tally)).filter(|(table, _)| table.values.len() as u64 * number <= from.memory()))
 }
 
 /// The kind of a question about all rows at once, where this plan asks one.
@@ -250,10 +309,6 @@ fn streams(federation: &Federation, from: &RowsFrom, needed: u64) -> Result<(), 
 /// What a plan wants of a site's rows.
 fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Failure> {
     let (work, domain) = (&federation.work, federation.work.domain()?);
-    let within = match work.out_of_box {
-        OutOfBox::Refuse => domain.lower().iter().copied().zip(domain.upper().iter().copied()).collect(),
-        OutOfBox::Clip => Vec::new(),
-    };
     Ok(TableSpec {
         columns: work.columns.iter().map(|c| c.name.clone()).collect(),
         categorical: work.categorical.clone(),
@@ -261,12 +316,13 @@ fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Failur
         classes: work.labels.as_ref().map_or(Vec::new(), |labels| labels.classes.clone()),
         schema: federation.schema.clone(),
         ranges: false,
-        within,
+        within: domain.lower().iter().copied().zip(domain.upper().iter().copied()).collect(),
+        clips: work.out_of_box == OutOfBox::Clip,
+        direction: work.scaling == Scaling::Direction,
         rules: from.rules.clone(),
         list: from.list.clone(),
         person_key: from.person_key()?,
-        directed: (domain.scaling() == Scaling::Direction && work.recipe.noise.is_none()).then(|| domain.clone()),
-        total: work.recipe.noise.is_some().then_some(domain),
+        total: work.recipe.noise.is_some(),
     })
 }
 

@@ -9,7 +9,7 @@ use veilsum_answerer::{
     Fault, Held, Hello, Launch, Ready,
     contract::{Categorical, Column, PROTOCOL, kind_of},
 };
-use veilsum_cluster::{Batch, Domain, OutOfBox, Scaling, SumStep};
+use veilsum_cluster::{Batch, Domain, OutOfBox, Query, Scaling, SumStep};
 
 use crate::{
     agreed::{self, Federation},
@@ -137,13 +137,19 @@ fn kinds(federation: &Federation) -> Result<Vec<&'static str>, Failure> {
     let mut kinds = Vec::new();
     for question in agreed::questions(work)? {
         if let Question::Cluster(batch) | Question::Drawn { batch, .. } = question {
-            kinds.extend(batch.queries.iter().map(kind_of));
+            kinds.extend(batch.queries.iter().filter(|query| !is_missing(query)).map(kind_of));
         }
     }
     if work.labels.is_some() {
         kinds.push("contingency");
     }
     Ok(kinds)
+}
+
+/// Values are missing in rows that are left out, and an answerer has none of these: without noise it does not begin with a row that lacks a
+/// value, and with noise nobody asks.
+fn is_missing(query: &Query) -> bool {
+    matches!(query, Query::Missing(_))
 }
 
 fn failure(fault: &Fault) -> Failure {
@@ -164,6 +170,9 @@ impl Answerer for Foreign {
     }
 
     fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure> {
+        if batch.queries.iter().all(is_missing) {
+            return Ok(vec![0; steps.iter().map(|step| step.len).sum()]);
+        }
         let blocks: Vec<(usize, i32)> = steps.iter().map(|step| (step.len, step.fraction_bits)).collect();
         let source = |fault: Fault| Failure::input(&fault, fault.advice());
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);

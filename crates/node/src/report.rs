@@ -158,8 +158,9 @@ fn described(found: &Description) -> String {
         |names: &mut dyn Iterator<Item = &String>| names.map(|name| shorten(name).chars().count()).max().unwrap_or(0);
     let mut out = String::new();
     let names = width(&mut found.numbers.iter().map(|number| &number.column)).max(6);
+    let missing = |of: Option<u64>| of.map_or_else(|| "–".to_owned(), |rows| rows.to_string());
     if let Some(first) = found.numbers.first() {
-        let _ = write!(out, "  {:<names$} {:>11} {:>11}", "column", "mean", "deviation");
+        let _ = write!(out, "  {:<names$} {:>9} {:>11} {:>11}", "column", "missing", "mean", "deviation");
         for quantile in &first.quantiles {
             let _ = write!(out, " {:>11}", format!("{:.0} %", 100.0 * quantile.q));
         }
@@ -168,8 +169,9 @@ fn described(found: &Description) -> String {
     for number in &found.numbers {
         let _ = write!(
             out,
-            "  {:<names$} {:>11} {:>11}",
+            "  {:<names$} {:>9} {:>11} {:>11}",
             shorten(&number.column),
+            missing(number.missing),
             short(number.mean),
             short(number.deviation)
         );
@@ -182,7 +184,7 @@ fn described(found: &Description) -> String {
         let _ = writeln!(out, " {:>10}  {}", short(error), bars.collect::<String>());
     }
     for of in &found.categories {
-        let _ = writeln!(out, "  {}", clean(&of.column));
+        let _ = writeln!(out, "  {}, missing {}", clean(&of.column), missing(of.missing));
         let names = width(&mut of.counts.iter().map(|count| &count.category));
         for count in &of.counts {
             let category = shorten(&count.category);

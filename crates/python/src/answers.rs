@@ -160,7 +160,7 @@ pub(crate) fn of_file<'py>(
     let (federation, batch): (_, Batch) = (&planned.0, read("question", question)?);
     let done = py.detach(|| -> Result<_, Failure> {
         let rules = Arc::new(RowRules { memory, ..RowRules::default() });
-        let (rows, _) = documents::load_rows_and_origin(federation, RowsFrom { data, rules, ..RowsFrom::default() })?;
+        let rows = documents::load_rows(federation, RowsFrom { data, rules, ..RowsFrom::default() })?.rows;
         let steps = Steps::of_batch(&batch, &federation.work.domain()?, &federation.form()?)?.steps();
         rows.words(&batch, &steps).map_err(refused)
     });

@@ -21,6 +21,7 @@ use veilsum_node::{
     error::{Code, Failure},
     report,
     role::{client, config::Party as Role, intermediary, server},
+    table::Tally,
 };
 
 use crate::{failure::raised, rows::slice};
@@ -131,6 +132,8 @@ pub(crate) fn addressed(letter: &[u8]) -> Option<(String, String)> {
 pub(crate) struct Party {
     hand: Mutex<Hand>,
     names: BTreeMap<PeerKey, String>,
+    /// What was read of a site's rows.
+    tally: Option<Tally>,
     /// Its name on the roster.
     #[pyo3(get)]
     name: String,
@@ -161,7 +164,7 @@ impl Party {
         let names = party.federation.roster.members().map(|member| (member.key.0, member.name.clone())).collect();
         let name = party.name_of(party.federation.whoami(&party.identity)?);
         let hand = Hand { by, role: Some(role(party)), outcome: None };
-        Ok(Party { hand: Mutex::new(hand), names, name })
+        Ok(Party { hand: Mutex::new(hand), names, tally: None, name })
     }
 
     fn hand(&self) -> MutexGuard<'_, Hand> {
@@ -190,8 +193,8 @@ impl Party {
     #[pyo3(signature = (options, rows=None))]
     fn site(py: Python<'_>, options: Vec<OsString>, rows: Option<PyReadonlyArray2<'_, f64>>) -> PyResult<Party> {
         let rows = rows.as_ref().map(|rows| slice(rows).map(<[f64]>::to_vec)).transpose()?;
-        let made = py.detach(|| {
-            let config = embedded::site(options, rows)?;
+        let made = py.detach(|| -> Result<Party, Failure> {
+            let (config, tally) = embedded::site(options, rows)?;
             let role = |party| -> Running {
                 let config = client::ClientConfig { party, ..config.clone() };
                 Box::pin(async move {
@@ -200,9 +203,16 @@ impl Party {
                     Ok(json!({ "answered": report.answered, "traffic": report.traffic, "model": report.model, "result": result }))
                 })
             };
-            Party::of(config.party.clone(), role)
+            Ok(Party { tally, ..Party::of(config.party.clone(), role)? })
         });
         made.map_err(raised)
+    }
+
+    /// What was read of a site's rows, for its operator alone: JSON and the lines that `veilsum run` prints; `None` of other parties.
+    #[getter]
+    fn read(&self) -> PyResult<Option<(String, String)>> {
+        let json = |tally: &Tally| serde_json::to_string(tally).map(|json| (json, tally.to_string()));
+        self.tally.as_ref().map(json).transpose().map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
     /// The coordinator with the options of `veilsum run`.

@@ -106,6 +106,12 @@ def test_sites_with_rows_from_everywhere(tmp_path):
     except ImportError:
         print("SKIPPED: pyarrow is not installed, so no site reads Parquet")
     coordinator, intermediary, each = parties(tmp_path, kept)
+    for site, own in zip(each, rows):
+        # What was read, from wherever: for the site's operator alone.
+        assert (site.read["rows"], site.read["used"], site.read["left_out"]) == (len(own), len(own), [])
+        assert [column["missing"] for column in site.read["columns"]] == [0, 0]
+        assert site.read["text"].startswith(f"{len(own)} rows in 1 file; all are used")
+    assert not hasattr(intermediary, "read")
     carry([coordinator, intermediary, *each])
     memory, _, others = parties(tmp_path / "again", rows)
     carry([memory, _, *others])

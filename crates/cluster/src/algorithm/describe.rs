@@ -1,11 +1,13 @@
 //! Statistics before models: rows, mean, deviation, histogram and correlations of every column, over the cohort.
 //!
-//! It asks three questions, or two where there is no column of numbers, and all of them are kinds that other methods ask too:
+//! It asks four questions, one less under noise and one less where there is no column of numbers. All but the first are kinds that other
+//! methods ask too:
 //!
-//! 1. [`Histogram`]: rows in bins of equal width over each number's side of the public box;
-//! 2. [`Moments`] without a point: N and the sums of all columns, which for the indicator of a category is
+//! 1. without noise [`Missing`]: rows that were read and have no value in a column;
+//! 2. [`Histogram`]: rows in bins of equal width over each number's side of the public box;
+//! 3. [`Moments`] without a point: N and the sums of all columns, which for the indicator of a category is
 //!    the number of its rows;
-//! 3. around the means, the second moments. Where all columns are numbers, and 2 to 64, these are the d (d + 1) / 2 products of
+//! 4. around the means, the second moments. Where all columns are numbers, and 2 to 64, these are the d (d + 1) / 2 products of
 //!    [`ShapedSums`](crate::query::ShapedSums) at one cluster, whose weights are 1: the covariances. Elsewhere they are the squares
 //!    of `Moments`. The product of a category and a number, summed up, would be the sum of that number over the category's rows,
 //!    and so over a group of rows that may be small.
@@ -21,7 +23,7 @@ use super::gmm::even;
 use super::shaped::first;
 use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
 use super::update::{Fit, Round, Walls, moved};
-use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, Moments, tamed};
+use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, Missing, Moments, tamed};
 use crate::shape::{add_square, extents, stretched, triangle};
 use crate::totals_check::{SLACK, check_values, check_weights, plausible_moments};
 use crate::{Centres, Domain, Error, Query};
@@ -65,14 +67,15 @@ fn spread(domain: &Domain, mean: &Centres) -> Query {
 }
 
 /// All questions of a description, the last one around the middle of the box: for sizes and precision.
-pub(crate) fn questions(domain: &Domain, bins: u32) -> Result<Vec<Query>, Error> {
+pub(crate) fn questions(domain: &Domain, bins: u32, noisy: bool) -> Result<Vec<Query>, Error> {
     let middle = |column| {
         let (low, high) = domain.working_interval(column);
         low + (high - low) / 2.0
     };
     let middle = Centres::new(1, domain.columns(), (0..domain.columns()).map(middle).collect())?;
     let counts = histogram(domain, bins).map(Query::from);
-    Ok(counts.into_iter().chain([Moments { around: None }.into(), spread(domain, &middle)]).collect())
+    let missing = (!noisy).then(|| Query::from(Missing {}));
+    Ok(missing.into_iter().chain(counts).chain([Moments { around: None }.into(), spread(domain, &middle)]).collect())
 }
 
 impl Named for DescribeSpec {
@@ -113,11 +116,12 @@ impl Spec for DescribeSpec {
             return Err(Error::parameter("a description has no clusters: K is 1"));
         }
         let d = at.domain.columns();
-        let phase = if at.domain.numbers() > 0 { Phase::Counts } else { Phase::Sums };
+        let phase = if at.noisy { Phase::after_missing(at.domain) } else { Phase::Missing };
         let found = Description {
             rows: 0,
             spread_rows: 0,
             histogram_rows: None,
+            missing: None,
             means: vec![0.0; d],
             variances: vec![0.0; d],
             covariances: None,
@@ -131,12 +135,20 @@ impl Spec for DescribeSpec {
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
+    /// Rows without a value.
+    Missing,
     /// Rows in bins.
     Counts,
     /// N and sums.
     Sums,
     /// Second moments around the means.
     Spread,
+}
+
+impl Phase {
+    fn after_missing(domain: &Domain) -> Phase {
+        if domain.numbers() > 0 { Phase::Counts } else { Phase::Sums }
+    }
 }
 
 /// The conversation of a description.
@@ -213,6 +225,16 @@ impl Describing {
         Ok(values)
     }
 
+    fn take_missing(&mut self, values: &[f64]) -> Result<(), Error> {
+        check_values(values, self.domain.columns())?;
+        if values.iter().any(|count| *count < -0.5) {
+            return Err(Error::implausible("a column lacks a negative number of values"));
+        }
+        self.found.missing = Some(values.iter().map(|count| count.round().max(0.0) as u64).collect());
+        self.phase = Phase::after_missing(&self.domain);
+        Ok(())
+    }
+
     fn take_counts(&mut self, values: &[f64], known: Option<u64>) -> Result<(), Error> {
         let each = self.bins as usize + 1;
         check_values(values, self.domain.numbers() * each)?;
@@ -287,6 +309,7 @@ impl Iteration for Describing {
     fn ask(&self) -> Query {
         let counts = histogram(&self.domain, self.bins).filter(|_| self.phase == Phase::Counts);
         match (self.phase, counts) {
+            (Phase::Missing, _) => Missing {}.into(),
             (_, Some(counts)) => counts.into(),
             (Phase::Spread, None) => spread(&self.domain, &self.fit.centres),
             (_, None) => Moments { around: None }.into(),
@@ -298,6 +321,7 @@ impl Iteration for Describing {
         let plausible = if self.noisy { Some(self.plausible(values)?) } else { None };
         let (values, rows) = plausible.as_deref().map_or((values, rows), |values| (values, None));
         match self.phase {
+            Phase::Missing => next.take_missing(values)?,
             Phase::Counts => next.take_counts(values, rows)?,
             Phase::Sums => next.take_sums(values, rows, walls)?,
             Phase::Spread => next.take_spread(values, rows, walls)?,

@@ -12,7 +12,7 @@ pub(super) mod shaped;
 use last::Last;
 
 use super::choice::Pick;
-use super::recipe::{MOST_DESCRIBING, Recipe, Seeding};
+use super::recipe::{Recipe, Seeding};
 use crate::algorithm::{Algorithm, Fit, Iteration, Pulled, Round, Traits, Walls, check_rounds, confined};
 use crate::distance::usable_fuzzifier;
 use crate::privacy::{Extent, Levels, MOST_ROWS_OF_A_PERSON, Unit};
@@ -113,7 +113,7 @@ impl Recipe {
         }
         let describes = traits.describes.is_some();
         let preparing = match describes {
-            true => MOST_DESCRIBING,
+            true => self.most_describing(),
             false if self.prepares() => self.preparation.max_questions(true),
             false => 0,
         };

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::prepare::{Preparing, Scale};
-use super::recipe::{MOST_DESCRIBING, Recipe, Seeding};
+use super::recipe::{Recipe, Seeding};
 use super::seed::{Candidates, MARGINS, ROUNDS};
 use crate::algorithm::{Beginning, describe};
 use crate::query::{
@@ -92,7 +92,7 @@ impl Recipe {
     /// Different questions that one part of a run has at most.
     pub fn most_in(&self, stage: Stage) -> u32 {
         match stage {
-            Stage::Preparing if self.algorithm.traits().describes.is_some() => MOST_DESCRIBING,
+            Stage::Preparing if self.algorithm.traits().describes.is_some() => self.most_describing(),
             Stage::Preparing => self.preparation.max_questions(self.noise.is_some()),
             Stage::Seeding => self.seeding.questions(),
             Stage::Iterating => self.algorithm.traits().max_questions(),
@@ -260,6 +260,7 @@ impl Recipe {
         let holds = self.fits_k(query)
             && match query {
                 Query::Moments(q) if describes.is_some() => q.around.is_none() || !describe::correlates(domain),
+                Query::Missing(_) => describes.is_some(),
                 Query::Histogram(q) if describes.is_some() => {
                     describes.and_then(|bins| describe::histogram(domain, bins)).as_ref() == Some(q)
                 }
@@ -388,13 +389,13 @@ impl Recipe {
     pub fn sample(&self, domain: &Domain) -> Result<Vec<Batch>, Error> {
         self.check(domain)?;
         if let Some(bins) = self.algorithm.traits().describes {
-            return Ok(describe::questions(domain, bins)?.into_iter().map(Batch::from).collect());
+            return Ok(describe::questions(domain, bins, self.noise.is_some())?.into_iter().map(Batch::from).collect());
         }
         let mut all = Vec::new();
         if let Some(preparing) = Preparing::new(&self.preparation, domain, self.noise.is_some())? {
             all.push(preparing.ask());
             if self.whitens() {
-                all.extend(describe::questions(domain, 2)?.pop().map(Batch::from));
+                all.extend(describe::questions(domain, 2, self.noise.is_some())?.pop().map(Batch::from));
             }
         }
         all.extend(self.local_choice().map(|choice| Query::LocalChoice(choice).into()));

@@ -22,8 +22,6 @@ pub(super) const REFERENCES: u64 = 20;
 pub(super) const REFERENCE_ROWS: u64 = 2_048;
 /// Multiplications for the references of the gap: some ten seconds of a core.
 const MAX_REFERENCE_WORK: u64 = 1 << 35;
-/// Questions of a description: counts, sums, second moments.
-pub(super) const MOST_DESCRIBING: u32 = 3;
 /// Restarts at most.
 const MAX_RESTARTS: u32 = 1_000;
 
@@ -307,10 +305,15 @@ impl Recipe {
         Some(LocalChoice { min: self.clusters.min, most, m: self.judge_m(), local, seed, starts })
     }
 
+    /// Questions of a description: missing values, unless there is noise; counts, sums, second moments.
+    pub(super) fn most_describing(&self) -> u32 {
+        if self.noise.is_some() { 3 } else { 4 }
+    }
+
     /// Questions that a whole run asks at most.
     pub fn max_questions(&self) -> u32 {
         if self.algorithm.traits().describes.is_some() {
-            return MOST_DESCRIBING;
+            return self.most_describing();
         }
         let after = 1
             + u32::from(self.range.is_some())

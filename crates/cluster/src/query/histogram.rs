@@ -5,6 +5,7 @@ use std::any::Any;
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, MAX_WORDS, Sensitivity};
+use super::missing::Missing;
 use crate::kernel::{Form, Sums};
 use crate::{Domain, Error, Prepared, kernel};
 
@@ -118,10 +119,11 @@ impl Family for Histogram {
         Some(Sensitivity::Blocks(vec![(self.brackets.len() as f64).sqrt()]))
     }
 
-    /// Quantiles are searched inside the bins of the search before.
+    /// Quantiles are searched inside the bins of the search before; missing values say nothing of bins.
     fn follows(&self, before: &dyn Family) -> bool {
-        let last = (before as &dyn Any).downcast_ref::<Self>();
-        last.is_some_and(|last| self.brackets.iter().all(|bracket| last.has_bin(bracket)))
+        let before = before as &dyn Any;
+        let last = before.downcast_ref::<Self>();
+        before.is::<Missing>() || last.is_some_and(|last| self.brackets.iter().all(|bracket| last.has_bin(bracket)))
     }
 }
 

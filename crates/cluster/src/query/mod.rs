@@ -11,6 +11,7 @@ mod fuzzy;
 mod histogram;
 mod local;
 mod margins;
+mod missing;
 mod moments;
 mod shaped;
 mod shaped_shifts;
@@ -30,6 +31,7 @@ pub(crate) use histogram::MAX_BINS;
 pub use histogram::{Bracket, Histogram};
 pub use local::{LocalFuzzy, LocalMeans, LocalSteps, Pull};
 pub use margins::Margins;
+pub use missing::Missing;
 pub use moments::Moments;
 pub(crate) use shaped::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, is_wide, tamed};
 pub use shaped::{ShapeModel, ShapedSums};
@@ -142,6 +144,8 @@ families! {
     TypicalSums "typical_sums" Iterating Parts [centres],
     /// Clipped first and second moments of clusters with covariances: rounds under noise.
     ShapedShifts "shaped_shifts" Iterating Parts [clusters.centres],
+    /// How many rows lack a value, by column.
+    Missing "missing" Preparing Parts [],
 }
 
 /// Centres of all questions that one pass over the rows answers: weights of a block of rows for so many stay in the second cache.

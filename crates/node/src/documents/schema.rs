@@ -19,7 +19,7 @@ use super::{
 use crate::{
     error::{Code, Failure},
     files,
-    table::{self, Meaning, Reasons, RowRules, TableSpec},
+    table::{self, Meaning, RowRules, TableSpec, Tally},
 };
 
 const FORMAT: &str = "veilsum-schema/1";
@@ -329,10 +329,10 @@ pub struct Fit {
     pub renamed: Vec<(String, String)>,
     /// Columns of the schema that the file lacks.
     pub lacking: Vec<String>,
-    /// Why rows cannot be used, where the columns are there.
-    pub unusable: Option<(String, String, Reasons)>,
-    /// Why rows are left out.
-    pub left_out: Reasons,
+    /// What was read, where the columns are there.
+    pub tally: Option<Tally>,
+    /// What is wrong with rows that cannot be used.
+    pub unusable: Option<Failure>,
 }
 
 impl Fit {
@@ -342,14 +342,14 @@ impl Fit {
     }
 
     /// What is wrong, and what to do about it.
-    pub fn failure(&self, data: &Path) -> Option<Failure> {
+    pub fn failure(&mut self, data: &Path) -> Option<Failure> {
         if !self.lacking.is_empty() {
             let what = format!("{}: it has no column {}", data.display(), self.lacking.join(", "));
             let next =
                 "export these columns too, under their names or under another one that the schema lists (also_called)";
             return Some(Failure::input(what, next));
         }
-        self.unusable.as_ref().map(|(what, next, _)| Failure::input(what, next.clone()))
+        self.unusable.take()
     }
 }
 
@@ -368,8 +368,8 @@ pub fn fit_of(schema: &Schema, from: &RowsFrom, ranges: bool) -> Result<Fit, Fai
         renamed: renamed.map(|(own, name)| (own.clone(), name.clone())).collect(),
         reading: reading((&own, &header), used, Some(schema)),
         lacking,
+        tally: None,
         unusable: None,
-        left_out: Reasons::default(),
     };
     if fit.lacking.is_empty() {
         let columns = schema.numbers().into_iter().map(|column| column.name).collect();
@@ -378,11 +378,8 @@ pub fn fit_of(schema: &Schema, from: &RowsFrom, ranges: bool) -> Result<Fit, Fai
         let (rules, list) = (from.rules.clone(), from.list.clone());
         let spec = TableSpec { columns, categorical, schema, ranges, rules, list, ..TableSpec::default() };
         match table::look(&from.data, &spec) {
-            Ok(left_out) => fit.left_out = left_out,
-            Err(e) => {
-                let reasons = e.reasons();
-                fit.unusable = Some((e.to_string(), e.advice(), reasons));
-            }
+            Ok((tally, fault)) => (fit.tally, fit.unusable) = (Some(tally), fault.map(Failure::from)),
+            Err(fault) => fit.unusable = Some(fault.into()),
         }
     }
     Ok(fit)
@@ -474,7 +471,7 @@ mod tests {
         );
         assert_eq!(fit.renamed, [("Alter".to_owned(), "age".to_owned())]);
         assert_eq!(
-            fit.left_out.to_string(),
+            fit.tally.unwrap().left_out.to_string(),
             "2 with no value in \"Alter\" (lines 3, 5); 1 with no value in \"smoker\" (line 6)"
         );
         // The rows are the same whichever columns are asked for, and known by their place in the file.
@@ -519,8 +516,9 @@ mod tests {
             .unwrap();
         let schema = parsed(&TEXT.replace("leave-out", "refuse")).unwrap();
         let fit = fit_of(&schema, &(&data).into(), true).unwrap();
-        let (what, _, reasons) = fit.unusable.as_ref().expect("rows at fault");
-        let counts: Vec<(&str, u64)> = reasons.each().map(|(why, rows, _)| (why, rows)).collect();
+        let what = fit.unusable.as_ref().expect("rows at fault").message.clone();
+        let tally = fit.tally.as_ref().unwrap();
+        let counts: Vec<(&str, u64)> = tally.unusable.each().map(|(why, rows, _)| (why, rows)).collect();
         assert_eq!(
             counts,
             [
@@ -533,11 +531,12 @@ mod tests {
         let said = what.replace(&data.display().to_string(), "FILE");
         assert!(said.contains("in all 6 rows") && !said.contains("130") && !said.contains("sometimes"), "{said}");
         let clipped = fit_of(&schema, &(&data).into(), false).unwrap();
-        assert_eq!(clipped.unusable.expect("rows at fault").2.rows(), 4);
+        assert!(clipped.unusable.is_some());
+        assert_eq!(clipped.tally.unwrap().unusable.rows(), 4);
         std::fs::write(&data, "smoker,Alter,age\n").unwrap();
         assert!(fit_of(&schema, &(&data).into(), true).is_err_and(|f| f.message.contains("both \"age\"")));
         std::fs::write(&data, "smoker\nnever\n").unwrap();
-        let lacking = fit_of(&schema, &(&data).into(), true).unwrap();
-        assert!(lacking.failure(&data).is_some_and(|f| f.message.contains("no column age")) && !lacking.fits());
+        let mut lacking = fit_of(&schema, &(&data).into(), true).unwrap();
+        assert!(!lacking.fits() && lacking.failure(&data).is_some_and(|f| f.message.contains("no column age")));
     }
 }

@@ -73,10 +73,51 @@ fn noi_8_ready_is_whether_rows_can_be_read() {
         for precision in [Precision::Double, Precision::Single] {
             let rules = crate::table::RowRules { precision, ..Default::default() };
             let from = RowsFrom { data: path.clone(), rules: Arc::new(rules), ..RowsFrom::default() };
-            let (rows, _) = load_rows_and_origin(&noisy, &from).unwrap_or_else(|e| panic!("{cells:?}: {e}"));
+            let rows = load_rows(&noisy, &from).unwrap_or_else(|e| panic!("{cells:?}: {e}")).rows;
             assert_eq!(rows.rows(), used, "{cells:?}");
-            assert!(load_rows_and_origin(&exact, &from).is_err(), "{cells:?}");
+            assert!(load_rows(&exact, &from).is_err(), "{cells:?}");
         }
+    }
+}
+
+/// Values that are missing are counted in rows that are left out, and the answer is the same in memory, streamed and in single precision;
+/// a row that the filter leaves out is none of the site's.
+#[test]
+fn missing_values_are_counted_however_rows_are_held() {
+    let mut work = work(2);
+    work.columns[1].name = "y".into();
+    work.recipe = fcm(2, 2.0, 0.0, 3, Seeding::Uniform { seed: 1 });
+    let federation = through_file(&work);
+    let names: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
+    let inside: Vec<f64> = work.columns.iter().map(|column| (column.lower + column.upper) / 2.0).collect();
+    let [x, y] = [inside[0].to_string(), inside[1].to_string()];
+    let folder = Folder::new("missing");
+    let mut text = format!("{},use\n", names.join(","));
+    for (x, y, used) in [(&*x, &*y, 1), ("", &*y, 1), ("NA", "", 1), (&*x, "?", 1), ("", "", 0), (&*x, &*y, 1)] {
+        text += &format!("{x},{y},{used}\n");
+    }
+    std::fs::write(folder.at("rows.csv"), text).unwrap();
+    let asked = veilsum_cluster::Batch::from(veilsum_cluster::Query::from(veilsum_cluster::query::Missing {}));
+    for (precision, memory) in [
+        (Precision::Double, None),
+        (Precision::Double, Some(10)),
+        (Precision::Single, None),
+        (Precision::Single, Some(1)),
+    ] {
+        let rules = crate::table::RowRules {
+            precision,
+            memory,
+            missing: Some(veilsum_federation::schema::Missing::LeaveOut),
+            columns: names.iter().map(|name| (name.clone(), name.clone())).collect(),
+            filter: crate::table::Filter::parse("use = 1").unwrap(),
+            ..Default::default()
+        };
+        let from = RowsFrom { data: folder.at("rows.csv"), rules: Arc::new(rules), ..RowsFrom::default() };
+        let loaded = load_rows(&federation, &from).unwrap();
+        let steps = [veilsum_cluster::SumStep { len: 2, fraction_bits: 3 }];
+        assert_eq!(loaded.rows.words(&asked, &steps).unwrap(), [2 << 3, 2 << 3], "{precision:?} {memory:?}");
+        let tally = loaded.tally.unwrap();
+        assert_eq!((tally.rows, tally.used, tally.filtered), (6, 2, 1), "{precision:?} {memory:?}");
     }
 }
 
@@ -114,14 +155,14 @@ fn noi_9_rows_of_persons_are_cut_in_memory_and_streamed() {
     {
         let mut from = own.rows_from(Some(&path), Some(&site), Some(&key)).unwrap();
         from.rules = Arc::new(crate::table::RowRules { precision, memory, ..(*from.rules).clone() });
-        let (rows, _) = load_rows_and_origin(&federation, &from).unwrap();
+        let rows = load_rows(&federation, &from).unwrap().rows;
         assert_eq!(rows.rows(), 14);
         digests.push((precision, rows.digest()));
     }
     assert_eq!(digests[0], digests[1]);
     crate::files::check_private(folder.at("a.key.persons")).unwrap();
     let from = own.rows_from(Some(&path), Some(&site), None).unwrap();
-    assert!(load_rows_and_origin(&federation, &from).err().unwrap().advice.contains("--key"));
+    assert!(load_rows(&federation, &from).err().unwrap().advice.contains("--key"));
 }
 
 fn through_file(work: &PlanSpec) -> Federation {

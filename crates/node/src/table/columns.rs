@@ -24,7 +24,6 @@ use super::{
     source::Table,
     wanted::{Numbers, Use, Wanted},
 };
-use crate::release::Scaling;
 
 /// Runs a library's decoder. Whatever a damaged file makes of it is an error about that file, which quotes nothing of it.
 pub(super) fn guarded<T, E>(
@@ -254,10 +253,8 @@ impl Columns {
             _ => None,
         };
         let words = !wanted.categorical.is_empty() || wanted.label.is_some() || !wanted.marks.is_empty();
-        let words = words
-            || wanted.directed.is_some()
-            || wanted.total.as_ref().is_some_and(|domain| domain.scaling() == Scaling::Direction);
         if words
+            || wanted.direction
             || wanted.cut.is_some()
             || !wanted.filter.is_empty()
             || wanted.complete.iter().any(|(at, _)| there(*at).is_none())

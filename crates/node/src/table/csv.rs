@@ -122,7 +122,7 @@ impl<R: Read> RowReader for CsvReader<R> {
         for _ in 0..BATCH {
             let before = self.records.spanning;
             let Some(Record { line, fault }) = self.records.next()? else { return Ok(false) };
-            table.spanning += self.records.spanning - before;
+            table.tally.spanning += self.records.spanning - before;
             let name = &self.records.file[..];
             if self.columns.len() == 1 {
                 for missing in self.last_line + 1..line {

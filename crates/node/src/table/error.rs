@@ -44,7 +44,7 @@ impl Reasons {
     /// Reasons that are listed; columns are up to thousands.
     const LISTED: usize = 12;
     /// Lines that are listed of each.
-    const LINES: usize = 3;
+    pub(super) const LINES: usize = 3;
 
     /// One more row, in this file where a source has several. Tells which reason it is, counted from 0.
     pub fn note(&mut self, why: &str, file: Option<&str>, place: Place) -> usize {
@@ -71,7 +71,7 @@ impl Reasons {
     }
 }
 
-fn placed((file, place): &(Option<String>, Place)) -> String {
+pub(super) fn placed((file, place): &(Option<String>, Place)) -> String {
     file.as_ref().map_or_else(|| place.to_string(), |file| format!("{file} {place}"))
 }
 
@@ -203,6 +203,9 @@ pub enum Fault {
     /// A number outside the plan's public box.
     #[error("outside the plan's public box")]
     OutsideBox,
+    /// A row of zeros alone, under a metric of directions.
+    #[error("the row is nothing but zeros, which have no direction")]
+    NoDirection,
     /// A label, in this column, that the plan does not list.
     #[error("its label is not among those of the plan")]
     UnknownLabel(String),
@@ -304,6 +307,7 @@ impl Fault {
                 return format!("correct the row, or agree on a plan that lists its category: this one has {known}");
             }
             Self::OutsideBox => OUTSIDE_BOX,
+            Self::NoDirection => "leave such rows out, or ask for a plan with another metric",
             Self::UnknownLabel(_) => "correct the row, or agree on a plan that lists its label",
             Self::Damaged(_) => "export or copy the file again",
             Self::OutsideRange { .. } => "correct the row, or agree on a schema with a wider range",
@@ -326,6 +330,7 @@ impl TableError {
         Some(match (&self.spot, &self.fault) {
             (Spot::Row(place), Fault::Ragged { .. }) => ("other cells than the header has".into(), *place),
             (Spot::Row(place), Fault::Row(what, _)) => ((*what).into(), *place),
+            (Spot::Row(place), Fault::NoDirection) => ("nothing but zeros, which have no direction".into(), *place),
             (Spot::Row(place), Fault::NotUtf8) => ("not UTF-8".into(), *place),
             (Spot::Row(place), Fault::UnknownLabel(column)) => {
                 (format!("a label that the plan does not list in {column:?}"), *place)

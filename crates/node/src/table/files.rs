@@ -25,8 +25,8 @@ use crate::cost::counted;
 /// A [`TableError`] that names it.
 pub fn open(name: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>, TableError> {
     let (files, passed_over) = all_of(name)?;
-    if !passed_over.is_empty() {
-        let names: Vec<String> = passed_over.iter().map(|path| path.display().to_string()).collect();
+    let names: Vec<String> = passed_over.iter().map(|path| path.display().to_string()).collect();
+    if !names.is_empty() {
         told_once(&format!(
             "{}: files that are not read, because by their names they are hidden, unfinished or backups: {}",
             name.display(),
@@ -34,8 +34,8 @@ pub fn open(name: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>, TableEr
         ));
     }
     match &files[..] {
-        [one] => open_one(one, dialect),
-        _ => Ok(Box::new(Parts::new(files, dialect)?)),
+        [one] if names.is_empty() => open_one(one, dialect),
+        _ => Ok(Box::new(Parts { passed_over: names, ..Parts::new(files, dialect)? })),
     }
 }
 
@@ -140,6 +140,7 @@ struct Parts {
     /// Of the rows of the present file, and which file before had those.
     print: Print,
     known: HashMap<Print, String>,
+    passed_over: Vec<String>,
 }
 
 impl Parts {
@@ -147,7 +148,7 @@ impl Parts {
         let mut files = files.into_iter();
         let now = open_one(&files.next().unwrap_or_default(), dialect)?;
         let (first, columns) = (now.name().to_owned(), now.columns().to_vec());
-        Ok(Parts { files, dialect, now, first, columns, print: Print::default(), known: HashMap::new() })
+        Ok(Parts { files, dialect, now, first, columns, print: Print::default(), known: HashMap::new(), passed_over: Vec::new() })
     }
 
     /// Whether the file that has ended is no copy of one before. Under noise its rows count all the same, and the operator is told.
@@ -159,7 +160,7 @@ impl Parts {
         };
         let what = format!("it holds the same {} as {known}", counted(print.rows as usize, "row"));
         let next = "take one of the two files out of the source; if both are meant, put their rows into one file";
-        if wanted.total.is_none() {
+        if !wanted.total {
             return Err(Fault::said(what, next).of(name));
         }
         told_once(&format!("{name}: {what}; {next}"));
@@ -176,8 +177,12 @@ impl RowReader for Parts {
         &self.columns
     }
 
+    fn passed_over(&self) -> &[String] {
+        &self.passed_over
+    }
+
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
-        table.several = true;
+        table.several |= self.files.len() > 0;
         let (before, of_persons) = (table.rows, table.of_persons);
         let more = self.now.read(wanted, table)?;
         let print = match &wanted.cut {
@@ -195,6 +200,7 @@ impl RowReader for Parts {
         self.no_copy(wanted)?;
         let Some(next) = self.files.next() else { return Ok(false) };
         self.now = open_one(&next, self.dialect)?;
+        table.tally.files += 1;
         if self.now.columns() != self.columns {
             let what = format!("its columns are others than those of {}", self.first);
             let known = list(&self.columns);

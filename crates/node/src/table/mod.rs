@@ -25,6 +25,7 @@ mod error;
 mod files;
 #[cfg(feature = "columnar")]
 mod footer;
+mod given;
 mod gzip;
 mod input;
 mod known;
@@ -40,6 +41,7 @@ mod rules;
 pub(crate) mod size;
 mod source;
 mod streamed;
+mod tally;
 mod wanted;
 
 pub use cell::Cell;
@@ -47,6 +49,7 @@ pub use csv::{read_csv_from, read_matrix, read_matrix_from, write_csv};
 pub use dialect::{Decimal, Delimiter, Dialect};
 pub use error::{Fault, Place, Reasons, Spot, TableError};
 pub use files::{files_of, open, would_be_of};
+pub use given::read_given;
 pub use limits::{MAX_CELL, MAX_COLUMNS, MAX_FILES, MAX_LISTED, MAX_ROW, MAX_VALUES};
 use person::Counting;
 pub use person::PersonKey;
@@ -86,27 +89,24 @@ pub fn read(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Table, TableErro
     source::all_of(batches(name.as_ref(), spec)?)
 }
 
-/// Looks at every row of a table, and keeps none: why rows are left out.
+/// Looks at every row of a table, and keeps none: what was read, and what is wrong with rows that cannot be used.
 ///
 /// # Errors
-/// As [`read`].
-pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Reasons, TableError> {
+/// As [`read`], but for single rows.
+pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<(Tally, Option<TableError>), TableError> {
     let mut batches = batches(name.as_ref(), spec)?;
-    while batches.more(1)? {
-        batches.table().drain();
-    }
-    Ok(std::mem::take(&mut batches.table().left_out))
-}
-
-/// Tells the operator, under noise, why rows have no weight; nobody else learns that there are any.
-pub(crate) fn warn_of_unused(place: &str, spec: &TableSpec, unused: &Reasons) {
-    if spec.total.is_some() && unused.rows() > 0 {
-        let why: Vec<&str> = unused.each().map(|(why, ..)| why).take(12).collect();
-        tracing::warn!("{place}: some rows cannot be used and count for nothing: {}", why.join("; "));
+    loop {
+        match batches.more(1) {
+            Ok(true) => drop(batches.table().drain()),
+            Ok(false) => return Ok((batches.tally(), None)),
+            Err(fault) if fault.reasons().rows() > 0 => return Ok((batches.tally(), Some(fault))),
+            Err(fault) => return Err(fault),
+        }
     }
 }
 
 pub use streamed::{Checked, OwnRows, Reader, Streamed};
+pub use tally::{ON_PURPOSE, Tally};
 pub use wanted::{Limit, Names, Numbers, TableSpec, Use, Wanted, known_as};
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use super::{
     error::{Fault, Place, TableError},
     print::Print,
     source::Table,
-    wanted::{Limit, Names, Numbers, Wanted, list},
+    tally::Moved,
+    wanted::{Beyond, Limit, Names, Numbers, Wanted, list},
 };
-use crate::{plan::OutOfBox, release::Prepared};
 
 /// The category and label that stands for all that are not listed, where a plan with noise lists it ([NOI-8]).
 const OTHER: &str = "other";
@@ -41,19 +41,20 @@ pub fn take(
     match taken.passes() {
         Ok(true) => {}
         Ok(false) => {
-            table.filtered += 1;
+            table.tally.filtered += 1;
             return Ok(());
         }
         Err(error) => return table.spoil(file, error),
     }
-    let missing = |(at, words): &&(usize, Vec<String>)| wanted.is_missing(&row.cell(*at), words);
+    let missing = |(at, words): &&(usize, Vec<String>)| wanted.is_missing(&row.cell(*at), among(words));
     if let Some((at, _)) = wanted.complete.iter().find(missing) {
         table.leave_out(file, &format!("no value in {:?}", header[*at]), place);
+        taken.count_missing(table);
         return Ok(());
     }
     if let Some(cut) = &wanted.cut {
         let cell = row.cell(cut.at);
-        if wanted.is_missing(&cell, &[]) {
+        if wanted.is_missing(&cell, |_| false) {
             table.leave_out(file, &format!("no value in {:?}, the column of persons", header[cut.at]), place);
             return Ok(());
         }
@@ -63,21 +64,26 @@ pub fn take(
         let (counts, sum) = table.persons.counts(cut, &cell.text(), |at| row.cell(at));
         table.of_persons = table.of_persons.and(Print { rows: 1, sum });
         if !counts {
+            table.tally.beyond += 1;
             return Ok(());
         }
     }
     let before = table.rows;
-    if let Err(error) = taken.append(table) {
-        table.keep(before);
-        return table.spoil(file, error);
+    match taken.append(table) {
+        Ok(others) => {
+            taken.count(others, table);
+            Ok(())
+        }
+        Err(error) => {
+            table.keep(before);
+            taken.count_missing(table);
+            table.spoil(file, error)
+        }
     }
-    let of_directions = wanted.total.as_ref().or(wanted.directed.as_ref());
-    if of_directions.is_some_and(|domain| !Prepared::takes(table.last_row(), domain, OutOfBox::Clip)) {
-        table.keep(before);
-        let next = "leave such rows out, or ask for a plan with another metric";
-        return table.spoil(file, Fault::Row("nothing but zeros, which have no direction", next).of_row((file, place)));
-    }
-    Ok(())
+}
+
+fn among(words: &[String]) -> impl Fn(&str) -> bool {
+    move |text| words.iter().any(|word| word == text)
 }
 
 /// A row that is being taken.
@@ -100,7 +106,7 @@ impl<R: Row> Taken<'_, R> {
         for (at, condition, words) in &self.wanted.filter {
             let cell = self.row.cell(*at);
             match condition.holds(&cell) {
-                _ if self.wanted.is_missing(&cell, words) => return Ok(false),
+                _ if self.wanted.is_missing(&cell, among(words)) => return Ok(false),
                 Some(false) => return Ok(false),
                 Some(true) => {}
                 None => fault = fault.or(Some((*at, cell))),
@@ -116,26 +122,70 @@ impl<R: Row> Taken<'_, R> {
         }
     }
 
-    fn append(&self, table: &mut Table) -> Result<(), TableError> {
+    /// Counts a row that was taken, with its numbers out of range and its categories that are read as "other".
+    fn count(&self, others: Vec<usize>, table: &mut Table) {
+        let file = table.several.then_some(self.spot.0);
+        let row = &table.values[table.values.len() - table.columns.len()..];
+        for (of, (column, x)) in table.tally.columns.iter_mut().zip(self.wanted.columns.iter().zip(row)) {
+            match column.limit {
+                Some(limit) if *x < limit.low => of.note(Moved::Up, file, self.spot.1),
+                Some(limit) if *x > limit.high => of.note(Moved::Down, file, self.spot.1),
+                _ => {}
+            }
+        }
+        for i in others {
+            table.tally.columns[self.wanted.columns.len() + i].note(Moved::Other, file, self.spot.1);
+        }
+        table.tally.used += 1;
+    }
+
+    /// Counts the columns without a value of a row that was not taken; one that was has them all.
+    fn count_missing(&self, table: &mut Table) {
+        let missing = |at, is_word: &dyn Fn(&str) -> bool| self.wanted.is_missing(&self.row.cell(at), is_word);
+        let numbers = self.wanted.columns.iter().map(|of| missing(of.at, &|word| of.values.contains_key(word)));
+        let names = self
+            .wanted
+            .categorical
+            .iter()
+            .map(|of| missing(of.at, &|word| of.values.contains_key(word) || among(&of.categories)(word)));
+        for (of, missing) in table.tally.columns.iter_mut().zip(numbers.chain(names)) {
+            of.missing += u64::from(missing);
+        }
+    }
+
+    /// Whether the row that was appended has a direction, once its numbers are moved into the box.
+    fn has_direction(&self, table: &Table) -> bool {
+        let row = &table.values[table.values.len() - table.columns.len()..];
+        let inside = |(x, of): (&f64, &Numbers)| of.limit.map_or(*x, |limit| x.clamp(limit.low, limit.high));
+        row.iter().zip(&self.wanted.columns).any(|pair| inside(pair) != 0.0)
+    }
+
+    /// Appends the row, and tells which columns of categories are read as "other".
+    fn append(&self, table: &mut Table) -> Result<Vec<usize>, TableError> {
         table.begin_row(self.spot)?;
+        let mut others = Vec::new();
         for column in &self.wanted.columns {
             table.values.push(self.value(column)?);
         }
-        for names in &self.wanted.categorical {
-            let category = self.category(names)?;
+        for (i, names) in self.wanted.categorical.iter().enumerate() {
+            let (category, listed) = self.category(names)?;
+            others.extend((!listed).then_some(i));
             table.values.extend((0..names.categories.len()).map(|i| f64::from(u8::from(i == category))));
         }
         if let (Some((at, classes)), Some(labels)) = (&self.wanted.label, &mut table.labels) {
             let label = self.named(*at)?;
             let label = self.wanted.label_words.get(&*label).map_or(&*label, String::as_str);
             let listed = |label: &str| classes.iter().any(|class| class == label);
-            let label = if self.wanted.total.is_some() && !listed(label) && listed(OTHER) { OTHER } else { label };
+            let label = if self.wanted.total && !listed(label) && listed(OTHER) { OTHER } else { label };
             if !classes.is_empty() && !listed(label) {
                 return Err(Fault::UnknownLabel(self.header[*at].clone()).of_row(self.spot));
             }
             labels.push(label.to_owned());
         }
-        Ok(())
+        if self.wanted.direction && !self.has_direction(table) {
+            return Err(Fault::NoDirection.of_row(self.spot));
+        }
+        Ok(others)
     }
 
     /// A text that has to be there.
@@ -150,8 +200,8 @@ impl<R: Row> Taken<'_, R> {
         if text.is_empty() { Err(self.wrong(at, Fault::EmptyCell)) } else { Ok(text) }
     }
 
-    /// Which of a column's categories it is.
-    fn category(&self, names: &Names) -> Result<usize, TableError> {
+    /// Which of a column's categories it is, and whether it is one of those that are listed.
+    fn category(&self, names: &Names) -> Result<(usize, bool), TableError> {
         let categories = &names.categories;
         let text = self.named(names.at)?;
         let cell = self.row.cell(names.at);
@@ -167,8 +217,8 @@ impl<R: Row> Taken<'_, R> {
             Cell::Bool(yes) => find(if yes { "1" } else { "0" }),
             _ => None,
         };
-        let other = || self.wanted.total.as_ref().and_then(|_| categories.iter().position(|of| of == OTHER));
-        let found = find(&text).or(digit).or_else(other);
+        let other = || categories.iter().position(|of| self.wanted.total && of == OTHER);
+        let found = find(&text).or(digit).map(|at| (at, true)).or_else(|| Some((other()?, false)));
         found.ok_or_else(|| self.wrong(names.at, Fault::UnknownCategory(list(categories))))
     }
 
@@ -198,8 +248,9 @@ impl<R: Row> Taken<'_, R> {
             _ if !value.is_finite() => Fault::NotFinite,
             None => return Ok(value),
             Some(Limit { low, high, .. }) if (low..=high).contains(&value) => return Ok(value),
-            Some(Limit { plan: true, .. }) => Fault::OutsideBox,
-            Some(Limit { low, high, .. }) => Fault::OutsideRange { low, high },
+            Some(Limit { beyond: Beyond::Moves, .. }) => return Ok(value),
+            Some(Limit { beyond: Beyond::Box, .. }) => Fault::OutsideBox,
+            Some(Limit { low, high, beyond: Beyond::Schema }) => Fault::OutsideRange { low, high },
         };
         Err(self.wrong(of.at, fault))
     }

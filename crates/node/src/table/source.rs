@@ -12,6 +12,7 @@ use super::{
     limits::{MAX_LISTED, MAX_VALUES},
     person::{Counting, Pass},
     print::Print,
+    tally::{self, Tally},
     wanted::{TableSpec, Wanted, choose},
 };
 use crate::{
@@ -36,6 +37,11 @@ pub trait RowReader {
     /// # Errors
     /// A [`TableError`] that names the table and, where there is one, line and column; never what a cell holds.
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError>;
+
+    /// Files of its folder that are not read.
+    fn passed_over(&self) -> &[String] {
+        &[]
+    }
 }
 
 /// An open table and what is wanted of it: its rows come batch by batch.
@@ -64,11 +70,20 @@ impl<'a> Batches<'a> {
     ) -> Result<Batches<'a>, TableError> {
         let wanted = choose(source.name(), source.columns(), spec)?;
         let known = &wanted.known;
+        let named = |at: usize| tally::Column { name: known[at].clone(), ..tally::Column::default() };
+        let numbers = wanted.columns.iter().map(|column| named(column.at));
+        let tally = Tally {
+            files: 1,
+            files_left_out: source.passed_over().to_vec(),
+            unused: wanted.unused(source.columns()),
+            columns: numbers.chain(wanted.categorical.iter().map(|names| named(names.at))).collect(),
+            ..Tally::default()
+        };
         let columns = wanted.columns.iter().map(|column| known[column.at].clone());
         let columns = columns.chain(spec.categorical.iter().flat_map(Categorical::indicators)).collect();
         let labels = wanted.label.is_some().then(Vec::new);
         let persons = Pass::Take(counting.clone());
-        let table = Table { columns, labels, total: wanted.total.is_some(), persons, ..Table::default() };
+        let table = Table { columns, labels, total: wanted.total, persons, tally, ..Table::default() };
         Ok(Batches { source, wanted, table, list: spec.list.clone(), seen: 0 })
     }
 
@@ -97,8 +112,9 @@ impl<'a> Batches<'a> {
             }
         }
         self.seen += (self.table.rows - before) as u64;
-        self.table.spoilt.take(self.list.as_deref())?;
-        let (what, next) = match (self.table.left_out.rows(), self.table.filtered) {
+        let tally = &self.table.tally;
+        self.table.spoilt.take(&tally.unusable, self.list.as_deref())?;
+        let (what, next) = match (tally.left_out.rows(), tally.filtered) {
             _ if self.seen > 0 || self.table.total => return Ok(false),
             (0, 0) => ("no rows follow the header", "check that the export went through"),
             (0, _) => (
@@ -111,6 +127,11 @@ impl<'a> Batches<'a> {
             ),
         };
         Err(Fault::said(what, next).of(self.source.name()))
+    }
+
+    /// What was read so far.
+    pub fn tally(&self) -> Tally {
+        self.table.tally.whole()
     }
 
     /// The rows that were read and not dropped.
@@ -140,12 +161,8 @@ pub struct Table {
     pub rows: usize,
     /// One label a row, where the specification names a label.
     pub labels: Option<Vec<String>>,
-    /// Rows that the schema leaves out because a value is missing; under noise all that cannot be used.
-    pub left_out: Reasons,
-    /// Rows that did not pass the site's filter.
-    pub(super) filtered: u64,
-    /// Rows of text with a cell that spans lines.
-    pub spanning: u64,
+    /// What was read.
+    pub(super) tally: Tally,
     /// Which rows of persons count in this pass.
     pub(super) persons: Pass,
     /// Of the rows of persons, whether they count or not.
@@ -157,11 +174,10 @@ pub struct Table {
     spoilt: Spoilt,
 }
 
-/// What is wrong with the first row that cannot be used, why how many cannot, and which they are.
+/// What is wrong with the first row that cannot be used, and which ones cannot.
 #[derive(Clone, Default)]
 struct Spoilt {
     first: Option<Arc<TableError>>,
-    reasons: Reasons,
     files: Vec<String>,
     /// File, place and reason of each, by number.
     rows: Vec<(u32, Place, u32)>,
@@ -169,9 +185,10 @@ struct Spoilt {
 
 impl Spoilt {
     /// The error that tells of them all, after they were listed in a file of this site's own.
-    fn take(&mut self, list: Option<&Path>) -> Result<(), TableError> {
-        let list = list.and_then(|path| self.listed(path).ok().flatten());
-        let Spoilt { first, reasons, .. } = std::mem::take(self);
+    fn take(&mut self, reasons: &Reasons, list: Option<&Path>) -> Result<(), TableError> {
+        let list = list.and_then(|path| self.listed(reasons, path).ok().flatten());
+        let Spoilt { first, .. } = std::mem::take(self);
+        let reasons = reasons.clone();
         match first.and_then(Arc::into_inner) {
             None => Ok(()),
             Some(only) if reasons.rows() == 1 => Err(only),
@@ -182,12 +199,12 @@ impl Spoilt {
     }
 
     /// Writes them to `path` (mode 0600), or takes a list of before away where there are none.
-    fn listed(&self, path: &Path) -> Result<Option<String>, crate::error::Failure> {
+    fn listed(&self, reasons: &Reasons, path: &Path) -> Result<Option<String>, crate::error::Failure> {
         if self.rows.is_empty() {
             let _ = std::fs::remove_file(path);
             return Ok(None);
         }
-        let why: Vec<&str> = self.reasons.each().map(|(why, ..)| why).collect();
+        let why: Vec<&str> = reasons.each().map(|(why, ..)| why).collect();
         let mut text = Vec::new();
         let mut writer = csv::Writer::from_writer(&mut text);
         let mut write = |cells: [&str; 3]| writer.write_record(cells).map_err(std::io::Error::other);
@@ -195,7 +212,7 @@ impl Spoilt {
         for (file, place, reason) in &self.rows {
             all = all.and(write([&self.files[*file as usize], &place.to_string(), why[*reason as usize]]));
         }
-        let more = self.reasons.rows() - self.rows.len() as u64;
+        let more = reasons.rows() - self.rows.len() as u64;
         if more > 0 {
             all = all.and(write(["", &format!("{more} more"), "not listed"]));
         }
@@ -243,6 +260,7 @@ impl Table {
             }
         }
         self.rows += rows;
+        self.tally.used += rows as u64;
         true
     }
 
@@ -254,11 +272,11 @@ impl Table {
     pub(super) fn spoil(&mut self, file: &str, error: TableError) -> Result<(), TableError> {
         let Some((why, place)) = error.reason() else { return Err(error) };
         if self.total {
-            self.left_out.note(&why, self.several.then_some(file), place);
+            self.leave_out(file, &why, place);
             return Ok(());
         }
         let spoilt = &mut self.spoilt;
-        let why = spoilt.reasons.note(&why, self.several.then_some(file), place);
+        let why = self.tally.unusable.note(&why, self.several.then_some(file), place);
         spoilt.first.get_or_insert(Arc::new(error));
         if spoilt.rows.len() < MAX_LISTED {
             if spoilt.files.last().is_none_or(|last| last != file) {
@@ -271,12 +289,7 @@ impl Table {
 
     /// Leaves out a row for this reason.
     pub(super) fn leave_out(&mut self, file: &str, why: &str, place: Place) {
-        self.left_out.note(why, self.several.then_some(file), place);
-    }
-
-    /// The numbers of the last row.
-    pub(super) fn last_row(&self) -> &[f64] {
-        &self.values[self.values.len().saturating_sub(self.columns.len())..]
+        self.tally.left_out.note(why, self.several.then_some(file), place);
     }
 
     /// Only so many rows, each of them whole.

@@ -5,17 +5,15 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc::sync_channel,
-    },
+    sync::{Arc, OnceLock, mpsc::sync_channel},
 };
 
 use rayon::prelude::*;
 use veilsum_cluster::SumStep;
 
-use super::{counting, error::TableError, open, person::Counting, print::Print, source::Batches, wanted::TableSpec};
+use super::{
+    counting, error::TableError, open, person::Counting, print::Print, source::Batches, tally::Tally, wanted::TableSpec,
+};
 use crate::{
     agreed::numbered,
     answerer::{Answerer, RowsDigest, misfit},
@@ -41,8 +39,8 @@ pub struct Reader {
     rows: usize,
     /// Which rows of persons count.
     counting: Counting,
-    /// Whether every row could be used once.
-    whole: AtomicBool,
+    /// What the first pass read, once it has read all.
+    tally: OnceLock<Tally>,
     /// Of the fingerprint; secret, so that nobody makes rows with the fingerprint of others.
     seed: u64,
 }
@@ -64,7 +62,7 @@ impl Reader {
             spec,
             columns,
             rows: (bytes / 8 / columns).max(1),
-            whole: AtomicBool::new(false),
+            tally: OnceLock::new(),
             seed,
         })
     }
@@ -100,10 +98,9 @@ impl Reader {
             let more = batches.more(self.rows).map_err(|e| self.fault(e))?;
             let part = batches.table().drain();
             if !part.0.is_empty() && !take(part) || !more {
-                if !more && !self.whole.load(Ordering::Relaxed) {
-                    super::warn_of_unused(&self.data.display().to_string(), &self.spec, &batches.table().left_out);
+                if !more {
+                    self.tally.get_or_init(|| batches.tally());
                 }
-                self.whole.fetch_or(!more, Ordering::Relaxed);
                 return Ok(());
             }
         }
@@ -111,7 +108,7 @@ impl Reader {
 
     /// A row that can't be used any more is a row that changed.
     fn fault(&self, e: TableError) -> Failure {
-        match self.whole.load(Ordering::Relaxed) && e.reasons().rows() > 0 {
+        match self.tally.get().is_some() && e.reasons().rows() > 0 {
             true => changed(&self.data, &format!("has rows that cannot be used ({e})")),
             false => e.into(),
         }
@@ -147,6 +144,8 @@ pub struct Streamed {
     domain: Domain,
     out_of_box: OutOfBox,
     wanted: Option<Labels>,
+    /// Rows that were read beside these and lack a value, by column of the box.
+    missing: Vec<u64>,
     print: Print,
     digest: Hash,
     labels: Option<Vec<u32>>,
@@ -172,6 +171,7 @@ impl Checked {
             out_of_box,
             labels: wanted.is_some().then(Vec::new),
             wanted,
+            missing: vec![0; domain.columns()],
             print: Print::default(),
             digest: Hash::default(),
         };
@@ -190,6 +190,18 @@ impl Checked {
     /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.0.print.rows
+    }
+
+    /// With the number of rows that were read beside these and lack a value, by column of the box.
+    #[must_use]
+    pub fn with_missing(mut self, missing: Vec<u64>) -> Checked {
+        self.0.missing = missing;
+        self
+    }
+
+    /// What was read.
+    pub fn tally(&self) -> Tally {
+        self.0.reading.tally.get().cloned().unwrap_or_default()
     }
 
     /// Rows that are read anew for every question. Reads all of them for their digest, which is that of rows in memory, so that a site may
@@ -225,6 +237,7 @@ impl Checked {
             }
         })?;
         rows.same(print)?;
+        let all = all.with_missing(rows.missing)?;
         match rows.labels {
             Some(labels) => Ok(all.with_labels(labels)?),
             None => Ok(all),
@@ -284,7 +297,10 @@ impl Answerer for Streamed {
         }
         let mut total: Option<Vec<i64>> = None;
         let print = self.reading.pass(|part| {
-            let words = Answerer::words(&self.prepared(part)?, batch, steps)?;
+            let rows = self.prepared(part)?;
+            // They are of no part: the first has them all.
+            let rows = if total.is_none() { rows.with_missing(self.missing.clone())? } else { rows };
+            let words = Answerer::words(&rows, batch, steps)?;
             match &mut total {
                 None => total = Some(words),
                 Some(total) => batch.merge(&self.domain, total, &words).map_err(misfit)?,

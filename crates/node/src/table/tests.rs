@@ -4,6 +4,7 @@ use std::io::{self, Cursor, Read};
 
 use super::*;
 
+mod account;
 #[cfg(feature = "columnar")]
 pub(super) mod forms;
 #[cfg(feature = "columnar")]
@@ -42,10 +43,7 @@ fn a_category_becomes_indicators_behind_the_numbers() {
 /// [NOI-8]: whatever stands in the cells, the table is read; a row that cannot be used is not there.
 #[test]
 fn noi_8_no_cell_decides_whether_a_site_answers() {
-    use crate::{
-        plan::Categorical,
-        release::{Domain, Scaling},
-    };
+    use crate::plan::Categorical;
     let rows = [
         ("1,2,u,k", Some(vec![1.0, 2.0, 1.0, 0.0])),
         (",2,u,k", None),
@@ -60,11 +58,10 @@ fn noi_8_no_cell_decides_whether_a_site_answers() {
         ("1e300,-1e300,other,other", Some(vec![1e300, -1e300, 0.0, 1.0])),
     ];
     let categories = ["u", "other"].map(str::to_owned).to_vec();
-    let domain = Domain::mixed(vec![0.0, 0.0], vec![9.0, 9.0], Scaling::Box, &[vec![1.0; 2]]).unwrap();
     let of = TableSpec {
         categorical: vec![Categorical { column: "c".into(), categories: categories.clone(), weight: 1.0 }],
         classes: vec!["k".into(), "other".into()],
-        total: Some(domain),
+        total: true,
         ..spec(&["a", "b"], Some("l"))
     };
     for (row, expected) in &rows {
@@ -74,7 +71,7 @@ fn noi_8_no_cell_decides_whether_a_site_answers() {
             (usize::from(expected.is_some()), expected.clone().unwrap_or_default()),
             "{row}"
         );
-        assert_eq!(table.left_out.rows(), u64::from(expected.is_none()), "{row}");
+        assert_eq!(table.tally.left_out.rows(), u64::from(expected.is_none()), "{row}");
     }
     let all: Vec<&str> = rows.iter().map(|(row, _)| *row).collect();
     let table = read(format!("a,b,c,l\n{}\n", all.join("\n")), &of).unwrap();
@@ -86,10 +83,12 @@ fn noi_8_no_cell_decides_whether_a_site_answers() {
     // No rows at all, and a filter that none passes.
     assert_eq!(read("a,b,c,l\n", &of).unwrap().rows, 0);
     // A row of zeros has no direction.
-    let cosine = Domain::new(vec![-9.0, 0.0], vec![9.0, 9.0], Scaling::Direction).unwrap();
-    let of = TableSpec { total: Some(cosine), ..spec(&["a", "b"], None) };
+    let within = vec![(-9.0, 9.0), (0.0, 9.0)];
+    let of = TableSpec { total: true, direction: true, clips: true, within, ..spec(&["a", "b"], None) };
     assert_eq!(read("a,b\n1,0\n0,0\n0,-3\n", &of).unwrap().values, [1.0, 0.0]);
-    // Exact plans refuse each of them.
+    // Exact plans refuse each of them, and say on which line it stands.
+    let of = TableSpec { total: false, within: vec![(-9.0, 9.0); 2], ..of };
+    assert!(refused("a,b\n1,0\n\n0,-0.0\n1,1\n", &of).starts_with("site.csv, line 4: the row is nothing but zeros"));
     refused("a,b\n1,0\nx,0\n", &spec(&["a", "b"], None));
 }
 

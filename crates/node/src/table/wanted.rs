@@ -17,7 +17,6 @@ use super::{
 };
 use crate::{
     plan::Categorical,
-    release::Domain,
     schema::{Kind, Missing, Schema},
 };
 
@@ -38,8 +37,12 @@ pub struct TableSpec {
     pub schema: Option<Arc<Schema>>,
     /// Whether a number outside the schema's range makes its row one that cannot be used.
     pub ranges: bool,
-    /// The plan's public box of every numeric column, where a number outside of it makes its row one that cannot be used.
+    /// The plan's public box of every numeric column: a number outside of it makes its row one that cannot be used.
     pub within: Vec<(f64, f64)>,
+    /// Whether a number outside the box is moved to its edge instead, and only counted here.
+    pub clips: bool,
+    /// Whether rows are directions: one of zeros alone cannot be used.
+    pub direction: bool,
     /// The labels that the plan lists; empty where any will do.
     pub classes: Vec<String>,
     /// What the site says of its rows.
@@ -48,10 +51,8 @@ pub struct TableSpec {
     pub list: Option<PathBuf>,
     /// The site's secret where at most so many rows of a person count, as its rules say; without it all do.
     pub person_key: Option<PersonKey>,
-    /// The plan's box where a plan has noise: a row that cannot be used there has no weight and is left out, and none is refused ([NOI-8]).
-    pub total: Option<Domain>,
-    /// The plan's box where a plan without noise goes by directions: a row of nothing but zeros there cannot be used.
-    pub directed: Option<Domain>,
+    /// Whether the plan has noise: a row that cannot be used there has no weight and is left out, and none is refused ([NOI-8]).
+    pub total: bool,
 }
 
 /// Where the wanted columns stand in a table, and how their cells are read.
@@ -72,10 +73,10 @@ pub struct Wanted {
     pub marks: Vec<String>,
     /// Those of them that are numbers.
     pub mark_numbers: Vec<f64>,
+    /// As in [`TableSpec::direction`].
+    pub direction: bool,
     /// As in [`TableSpec::total`].
-    pub total: Option<Domain>,
-    /// As in [`TableSpec::directed`].
-    pub directed: Option<Domain>,
+    pub total: bool,
     /// How numbers are written in texts.
     pub decimal: Decimal,
     /// How rows of persons are cut.
@@ -102,6 +103,14 @@ impl Wanted {
         places
     }
 
+    /// The columns of the file that nobody takes, by the plan's names.
+    pub(super) fn unused(&self, own: &[String]) -> Vec<String> {
+        let numbers = self.columns.iter().map(|c| c.at).chain(self.categorical.iter().map(|c| c.at));
+        let used: HashSet<usize> = numbers.chain(self.label.iter().map(|(at, _)| *at)).collect();
+        let named = self.known.iter().zip(own).map(|(known, own)| if known.is_empty() { own } else { known });
+        named.enumerate().filter(|(at, _)| !used.contains(at)).map(|(_, name)| name.clone()).collect()
+    }
+
     /// Whether a cell holds one of the marks of a missing value, or the same number in other digits.
     pub(super) fn is_mark(&self, cell: &Cell<'_>) -> bool {
         let number = || !self.mark_numbers.is_empty() && cell.number().is_some_and(|x| self.mark_numbers.contains(&x));
@@ -112,9 +121,9 @@ impl Wanted {
         }
     }
 
-    /// Whether a cell has no value: nothing, a mark, or a usual word for nothing that is none of `words`.
-    pub(super) fn is_missing(&self, cell: &Cell<'_>, words: &[String]) -> bool {
-        let usual = |text: &[u8]| matches!(parse(text), Parsed::Missing) && !words.iter().any(|w| *w == cell.text());
+    /// Whether a cell has no value: nothing, a mark, or a usual word for nothing that is no word of its column.
+    pub(super) fn is_missing(&self, cell: &Cell<'_>, is_word: impl Fn(&str) -> bool) -> bool {
+        let usual = |text: &[u8]| matches!(parse(text), Parsed::Missing) && !is_word(&cell.text());
         match cell {
             Cell::Nothing => true,
             Cell::Text(text) => usual(text) || self.is_mark(cell),
@@ -155,8 +164,19 @@ pub struct Limit {
     pub low: f64,
     /// Its upper end.
     pub high: f64,
-    /// Whether it is the plan's public box, and not the schema's range.
-    pub plan: bool,
+    /// What a number beyond it comes to.
+    pub beyond: Beyond,
+}
+
+/// What a number beyond a range comes to.
+#[derive(Clone, Copy)]
+pub enum Beyond {
+    /// It does not fit the schema.
+    Schema,
+    /// It lies outside the plan's public box.
+    Box,
+    /// It is moved to the edge of that box.
+    Moves,
 }
 
 /// A column of categories.
@@ -281,9 +301,12 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     own_rules.check()?;
     let kind = |at: usize| schema.and_then(|schema| schema.get(&header[at])).map(|column| &column.kind);
     let limit = |(i, at): (usize, usize)| match (spec.within.get(i), kind(at)) {
-        (Some((low, high)), _) => Some(Limit { low: *low, high: *high, plan: true }),
+        (Some((low, high)), _) => {
+            let beyond = if spec.clips { Beyond::Moves } else { Beyond::Box };
+            Some(Limit { low: *low, high: *high, beyond })
+        }
         (None, Some(Kind::Number { lower, upper, .. })) if spec.ranges => {
-            Some(Limit { low: *lower, high: *upper, plan: false })
+            Some(Limit { low: *lower, high: *upper, beyond: Beyond::Schema })
         }
         _ => None,
     };
@@ -336,8 +359,8 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         complete,
         mark_numbers: marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
         marks,
-        total: spec.total.clone(),
-        directed: spec.directed.clone(),
+        direction: spec.direction,
+        total: spec.total,
         decimal: rules.dialect().decimal,
         cut: person.zip(spec.person_key.clone()).map(|(at, key)| {
             let mut order: Vec<usize> = (0..own.len()).filter(|other| *other != at).collect();
@@ -369,6 +392,7 @@ impl OwnRules<'_> {
         for (table, column) in (rules.columns.keys().map(|name| ("columns", name)))
             .chain(rules.values.keys().map(|name| ("values", name)))
             .chain(rules.units.keys().map(|name| ("units", name)))
+            .chain(rules.clipped_on_purpose.iter().map(|name| ("clipped_on_purpose", name)))
         {
             let is_label = self.schema.is_some_and(|schema| schema.label.as_ref() == Some(column));
             if !self.header.contains(column) || !(agreed(column) || is_label) {

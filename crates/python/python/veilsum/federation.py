@@ -296,6 +296,16 @@ class Site(_Party):
             array = of_plan(rows, planned.columns, planned.categorical)
             super().__init__(_core.Party.site(_options(named), array))
 
+    @property
+    def read(self) -> dict[str, Any] | None:
+        """What was read of the rows, for this site's operator alone; no value of a row is in it.
+
+        ``rows``, ``used``, ``left_out`` and the like count rows, and ``columns`` what became of values, by column. ``text`` is what
+        ``veilsum run`` prints. ``None`` where an answerer reads its own rows.
+        """
+        told = self._party.read
+        return None if told is None else {**json.loads(told[0]), "text": told[1]}
+
     def result(self) -> Result | None:
         """The result, as this site's own copy of the method has it."""
         told = self._result()

@@ -17,10 +17,10 @@ pub(super) fn columns(page: &mut Page, told: &Told) {
     page.part("Columns of numbers");
     let quantiles: Vec<String> =
         found.numbers.first().map_or(&[][..], |of| &of.quantiles[..]).iter().map(|q| percent(q.q)).collect();
-    let mut heads = vec!["column", "mean", "deviation"];
+    let mut heads = vec!["column", "missing", "mean", "deviation"];
     heads.extend(quantiles.iter().map(String::as_str));
     let rows = found.numbers.iter().map(|of| {
-        let first = [of.column.clone(), shown(of.mean), shown(of.deviation)];
+        let first = [of.column.clone(), missing(of.missing), shown(of.mean), shown(of.deviation)];
         let values: Vec<Cell> =
             first.into_iter().chain(of.quantiles.iter().map(|q| shown(q.value))).map(Cell::Text).collect();
         values
@@ -48,13 +48,17 @@ fn shown(x: Option<f64>) -> String {
     x.map_or("–".to_owned(), number)
 }
 
+fn missing(rows: Option<u64>) -> String {
+    rows.map_or("–".to_owned(), |rows| rows.to_string())
+}
+
 fn categories(page: &mut Page, found: &Described) {
     if found.categories.is_empty() {
         return;
     }
     page.part("Columns of categories");
     for of in &found.categories {
-        page.subpart(&of.column);
+        page.subpart(&format!("{}, missing {}", of.column, missing(of.missing)));
         let rows = of
             .counts
             .iter()

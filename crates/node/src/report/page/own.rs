@@ -14,12 +14,16 @@ use super::{
     reported::Reported,
     told::Told,
 };
-use crate::{cost::counted, documents, error::Failure, model::Model, table};
+use crate::{
+    cost::counted,
+    documents,
+    error::Failure,
+    model::Model,
+    table::{self, TableSpec, Tally},
+};
 
 /// Rows that a picture shows at most: more would only make it darker.
 const DRAWN: usize = 1500;
-/// Rows out of the box that are named.
-const NAMED: usize = 50;
 /// A row whose highest membership is lower belongs to no cluster clearly.
 const CLEAR: f64 = 0.5;
 
@@ -33,8 +37,10 @@ pub struct Own {
     highest: Vec<f64>,
     /// Rows that belong to the noise cluster more than to any other, where there is one.
     noise: Option<usize>,
-    /// Rows out of the model's box, from 0, each with the columns in which it is.
-    outside: Vec<(usize, Vec<usize>)>,
+    /// Rows out of the model's box, from 0.
+    outside: Vec<usize>,
+    /// What was read.
+    tally: Tally,
 }
 
 impl Own {
@@ -57,7 +63,11 @@ impl Own {
         }
         let fail = |why: String| Failure::input(format!("{}: {why}", data.display()), "correct the file");
         let spec = documents::rows_of(model, &of.of, policy)?;
-        let rows = table::read(data, &spec)?.values;
+        // Out of range a row has memberships all the same.
+        let within = model.columns.iter().map(|column| (column.lower, column.upper)).collect();
+        let mut batches = table::batches(data, &TableSpec { within, clips: true, ..spec })?;
+        while batches.more(usize::MAX)? {}
+        let (tally, rows) = (batches.tally(), batches.into_table().values);
         let k = model.k as usize;
         let named =
             |failure: Failure| Failure { message: format!("{}: {}", of.of.display(), failure.message), ..failure };
@@ -72,17 +82,15 @@ impl Own {
             }
         }
         let outside = outside(&rows, model);
-        Ok(Own { rows, labels, highest, noise, outside })
+        Ok(Own { rows, labels, highest, noise, outside, tally })
     }
 }
 
-fn outside(rows: &[f64], model: &Model) -> Vec<(usize, Vec<usize>)> {
-    let wrong = |row: &[f64]| -> Vec<usize> {
-        let each = row.iter().zip(&model.columns).enumerate();
-        each.filter(|(_, (x, column))| !(column.lower..=column.upper).contains(x)).map(|(at, _)| at).collect()
-    };
-    let each = rows.chunks_exact(model.names().len().max(1)).map(wrong).enumerate();
-    each.filter(|(_, columns)| !columns.is_empty()).collect()
+fn outside(rows: &[f64], model: &Model) -> Vec<usize> {
+    let inside =
+        |row: &[f64]| row.iter().zip(&model.columns).all(|(x, column)| (column.lower..=column.upper).contains(x));
+    let each = rows.chunks_exact(model.names().len().max(1)).enumerate();
+    each.filter(|(_, row)| !inside(row)).map(|(at, _)| at).collect()
 }
 
 /// What nobody may overlook.
@@ -165,13 +173,14 @@ pub(super) fn section(page: &mut Page, all: &Reported, own: &Own, columns: &Colu
     if columns.names.len() > 1 {
         scatter(page, told, own, columns);
     }
-    astray(page, own, columns);
+    page.subpart("What was read");
+    page.list(own.tally.lines());
+    page.aside("Of rows out of range the memberships say which centre is nearest, and little more. A run refuses or clips them, as its plan says.");
 }
 
 fn scatter(page: &mut Page, told: &Told, own: &Own, columns: &Columns) {
     let d = columns.names.len();
-    let inside: Vec<usize> =
-        (0..own.labels.len()).filter(|row| own.outside.binary_search_by_key(row, |of| of.0).is_err()).collect();
+    let inside: Vec<usize> = (0..own.labels.len()).filter(|row| own.outside.binary_search(row).is_err()).collect();
     let step = inside.len().div_ceil(DRAWN).max(1);
     let drawn: Vec<usize> = inside.into_iter().step_by(step).collect();
     let clouds: Vec<Vec<Cloud>> = columns
@@ -193,20 +202,4 @@ fn scatter(page: &mut Page, told: &Told, own: &Own, columns: &Columns) {
     pairs(page, told, columns, &clouds);
     let every = if step > 1 { format!("Every {step}th row is drawn. ") } else { String::new() };
     page.aside(&format!("{every}Each row has the colour and shape of the cluster of its highest membership; those that belong to no cluster clearly are paler. Rows out of the box are not drawn."));
-}
-
-fn astray(page: &mut Page, own: &Own, columns: &Columns) {
-    if own.outside.is_empty() {
-        return;
-    }
-    page.subpart("Rows out of the box");
-    page.paragraph("Their memberships say which centre is nearest, and little more. A run refuses or clips them, as its plan says.");
-    let rows = own.outside.iter().take(NAMED).map(|(row, wrong)| {
-        let names: Vec<&str> = wrong.iter().filter_map(|at| columns.names.get(*at)).map(String::as_str).collect();
-        [(row + 1).to_string(), names.join(", ")].map(Cell::Text)
-    });
-    page.cells(&["row of the table, from 1", "columns out of their range"], rows);
-    if own.outside.len() > NAMED {
-        page.paragraph(&format!("And {} more.", own.outside.len() - NAMED));
-    }
 }

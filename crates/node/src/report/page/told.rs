@@ -243,6 +243,7 @@ pub(super) struct Described {
 #[serde(default)]
 pub(super) struct Numbers {
     pub(super) column: String,
+    pub(super) missing: Option<u64>,
     pub(super) mean: Maybe,
     pub(super) deviation: Maybe,
     pub(super) quantiles: Vec<Quantile>,
@@ -265,6 +266,7 @@ pub(super) struct Bin {
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Counts {
     pub(super) column: String,
+    pub(super) missing: Option<u64>,
     pub(super) counts: Vec<Count>,
 }
 

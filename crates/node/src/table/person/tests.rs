@@ -137,9 +137,9 @@ fn rows_without_a_person_count_for_nothing() {
     let table = read(&path, &of).unwrap();
     assert_eq!(table.values, [1.0, 0.0, 5.0, 0.0, 6.0, 0.0]);
     assert!(
-        table.left_out.to_string().contains("3 with no value in \"patient\", the column of persons"),
+        table.tally.left_out.to_string().contains("3 with no value in \"patient\", the column of persons"),
         "{}",
-        table.left_out
+        table.tally.left_out
     );
     // Not even where the same rows come twice.
     fs::write(&path, "patient,x,y\na,1,0\na,1,0\na,1,0\nb,1,0\n").unwrap();

@@ -140,8 +140,12 @@ fn one_data_set_is_one_table_in_every_form() {
     let mut first: Option<Table> = None;
     for (form, path) in forms(&folder) {
         let table = read(&path, &spec()).unwrap_or_else(|e| panic!("{form}: {e}; {}", e.advice()));
-        assert_eq!((table.rows, table.left_out.rows()), (3, 1), "{form}");
-        assert!(table.left_out.to_string().contains("1 with no value in \"age\""), "{form}: {}", table.left_out);
+        assert_eq!((table.rows, table.tally.left_out.rows()), (3, 1), "{form}");
+        assert!(
+            table.tally.left_out.to_string().contains("1 with no value in \"age\""),
+            "{form}: {}",
+            table.tally.left_out
+        );
         let first = first.get_or_insert_with(|| table.clone());
         assert_eq!((&table.columns, &table.values), (&first.columns, &first.values), "{form}");
         // Batch by batch it is the same.

@@ -96,7 +96,7 @@ fn a_filter_finds_the_same_rows_in_a_text_and_in_a_typed_file() {
             let spec = spec(filter);
             let table = read(&path, &spec).unwrap_or_else(|e| panic!("{filter}, {}: {e}", path.display()));
             assert_eq!(
-                (&table.values[..], table.filtered),
+                (&table.values[..], table.tally.filtered),
                 (ids, 8 - ids.len() as u64),
                 "{filter}, {}",
                 path.display()
@@ -137,7 +137,7 @@ fn a_mark_is_a_mark_in_other_digits_too() {
         fs::write(&path, bytes).unwrap();
         for marks in [["-99", "x"], ["-99.0", "x"]] {
             let table = read(&path, &spec(&marks)).unwrap();
-            assert_eq!((&table.values[..], table.left_out.rows()), (&[1.0, -98.0][..], 3));
+            assert_eq!((&table.values[..], table.tally.left_out.rows()), (&[1.0, -98.0][..], 3));
         }
     }
 }
@@ -174,7 +174,7 @@ fn a_site_reads_its_own_names_words_and_units_as_the_agreed_ones() {
     let table = read(&path, &spec(rules.clone())).unwrap();
     assert_eq!(table.values, [40.0, 51.0, 1.0, 1.0, 0.0, 50.0, 101.0, 2.0, 0.0, 1.0]);
     // What a filter compares and is marked as missing does not pass.
-    assert_eq!((table.filtered, table.left_out.rows()), (2, 1));
+    assert_eq!((table.tally.filtered, table.tally.left_out.rows()), (2, 1));
     let change = |change: &dyn Fn(&mut RowRules)| {
         let mut changed = rules.clone();
         change(&mut changed);

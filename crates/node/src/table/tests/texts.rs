@@ -46,7 +46,7 @@ fn a_quotation_mark_without_its_partner_is_told_by_its_line() {
 fn a_cell_may_span_lines_that_are_no_rows() {
     let text = "n,a,b\n\"two\nlines\",1,2\n\"and, one\n\nmore\",3,4\nlast,5,6\n";
     let table = read(text, &spec(&["a", "b"], None)).unwrap();
-    assert_eq!((table.values, table.spanning), (vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2));
+    assert_eq!((table.values, table.tally.spanning), (vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2));
     // Those that look like rows count where the site says so, and lines are counted over them.
     let text = "n,a,b\n\"x,1,2\ny,3,4\n\",5,6\nz,7,8\nz,q,8\n";
     let spec = TableSpec {
@@ -56,7 +56,7 @@ fn a_cell_may_span_lines_that_are_no_rows() {
     let error = refused(text, &spec);
     assert!(error.starts_with("site.csv, line 6, column \"a\""), "{error}");
     let table = read(text.replace('q', "9"), &spec).unwrap();
-    assert_eq!((table.values, table.spanning), (vec![5.0, 6.0, 7.0, 8.0, 9.0, 8.0], 1));
+    assert_eq!((table.values, table.tally.spanning), (vec![5.0, 6.0, 7.0, 8.0, 9.0, 8.0], 1));
 }
 
 #[test]
@@ -201,9 +201,7 @@ fn a_header_in_another_place_is_told() {
 /// A row without a direction is named where it stands.
 #[test]
 fn a_row_without_a_direction_is_told_by_its_line() {
-    use crate::release::{Domain, Scaling};
-    let directed = Domain::new(vec![0.0; 2], vec![9.0; 2], Scaling::Direction).unwrap();
-    let spec = TableSpec { directed: Some(directed), ..spec(&["a", "b"], None) };
+    let spec = TableSpec { direction: true, ..spec(&["a", "b"], None) };
     let error = refused("a,b\n1,0\n\n0,0\n0,3\n-1,0\n", &spec);
     assert!(
         error.starts_with("site.csv, line 4: nothing but zeros, which have no direction; in all 2 rows"),
@@ -255,7 +253,5 @@ fn a_folder_is_read_without_copies() {
     let error = read(&cut).unwrap_err().to_string();
     assert!(error.contains("z.csv.gz: it holds the same 2 rows as "), "{error}");
     // Under noise no cell decides whether a site answers, and what was read twice counts twice.
-    use crate::release::{Domain, Scaling};
-    let total = Domain::new(vec![0.0; 2], vec![9.0; 2], Scaling::Box).unwrap();
-    assert_eq!(read(&TableSpec { total: Some(total), ..spec(&["x", "y"], None) }).unwrap().rows, 7);
+    assert_eq!(read(&TableSpec { total: true, ..spec(&["x", "y"], None) }).unwrap().rows, 7);
 }

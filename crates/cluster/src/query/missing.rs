@@ -1,0 +1,54 @@
+//! How many rows lack a value, by column: what a table of the cohort needs, and what rows that can be used do not tell.
+
+use serde::{Deserialize, Serialize};
+
+use super::family::{Block, Family};
+use crate::kernel::{Form, Sums};
+use crate::{Domain, Error, Prepared};
+
+/// For every column the rows that were read and have no value there, before any is left out (d). Those without a category stand at its
+/// first indicator, and 0 at the others.
+///
+/// A row that lacks a value is none of those that other questions are about, so no sensitivity is proved: no run under noise asks it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Missing {}
+
+impl Family for Missing {
+    fn check(&self, _: &Domain) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn layout(&self, domain: &Domain) -> Vec<Block> {
+        vec![Block::per_row("missing", domain.columns(), 1.0)]
+    }
+
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
+        let counts = rows.missing().iter().map(|count| *count as f64);
+        let counts: Vec<f64> = counts.chain(std::iter::repeat(0.0)).take(rows.domain().columns()).collect();
+        Ok(form.whole(counts))
+    }
+
+    fn follows(&self, before: &dyn Family) -> bool {
+        let _ = before;
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Batch, OutOfBox, Query, Rows, Scaling, answer};
+
+    #[test]
+    fn parts_add_up_and_nobody_who_says_nothing_lacks_a_value() {
+        let domain = Domain::new(vec![0.0, 0.0], vec![1.0, 1.0], Scaling::None).unwrap();
+        let site = || Prepared::new(&Rows::new(vec![0.5, 0.5], 2).unwrap(), &domain, OutOfBox::Refuse).unwrap();
+        let asked = |rows: &Prepared| answer(&Batch::from(Query::from(Missing {})), rows).unwrap().values;
+        assert_eq!(asked(&site()), [0.0, 0.0]);
+        let mut all = site().with_missing(vec![3, 0]).unwrap();
+        all.append(&site().with_missing(vec![1, 7]).unwrap()).unwrap();
+        assert_eq!(asked(&all), [4.0, 7.0]);
+        assert!(site().with_missing(vec![3]).is_err());
+        assert_eq!(asked(&Prepared::pooled(&[all, site()]).unwrap()), [4.0, 7.0]);
+    }
+}

@@ -1,0 +1,61 @@
+//! Rows that a program hands over in memory: numbers alone, as they are to be answered from.
+
+use super::{
+    cell::Cell,
+    error::{Fault, Place, TableError},
+    row::{Row, take},
+    source::{Batches, RowReader, Table},
+    tally::Tally,
+    wanted::{TableSpec, Wanted},
+};
+
+/// What errors call them.
+const NAME: &str = "the rows that were handed over";
+
+/// Numbers row by row, n x d.
+struct Given<'a> {
+    columns: &'a [String],
+    values: &'a [f64],
+}
+
+struct Numbers<'a>(&'a [f64]);
+
+impl Row for Numbers<'_> {
+    fn cell(&self, at: usize) -> Cell<'_> {
+        Cell::Number(self.0[at])
+    }
+}
+
+impl RowReader for Given<'_> {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn columns(&self) -> &[String] {
+        self.columns
+    }
+
+    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
+        for (row, at) in self.values.chunks_exact(self.columns.len()).zip(1..) {
+            take((NAME, Place::Row(at)), self.columns, &Numbers(row), wanted, table)?;
+        }
+        self.values = &[];
+        Ok(false)
+    }
+}
+
+/// Reads numbers (n x d, of the columns that `spec` names, in this order) as a file's are read.
+///
+/// # Errors
+/// A [`TableError`] that names the row, counted from 1.
+pub fn read_given(values: &[f64], spec: &TableSpec) -> Result<(Table, Tally), TableError> {
+    let columns = &spec.columns[..];
+    if columns.is_empty() || !values.len().is_multiple_of(columns.len()) {
+        let what = format!("{} numbers are no rows of {} columns", values.len(), columns.len());
+        return Err(Fault::said(what, "hand over n x d numbers, in the plan's columns").of(NAME));
+    }
+    let mut batches = Batches::new(Box::new(Given { columns, values }), spec)?;
+    while batches.more(usize::MAX)? {}
+    let tally = batches.tally();
+    Ok((batches.into_table(), tally))
+}

@@ -1,0 +1,158 @@
+//! What was read of a site's rows, with the real program: the same account before a run and at its start, and what of it stops the site.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use veilsum_testkit::program::{Ended, Parties, agree, start, veilsum};
+
+const LIMIT: Duration = Duration::from_secs(120);
+/// Of a plan with noise.
+const NOISE: [&str; 4] = ["--rho=0.4", "--expected-rows=4500", "--set=max_rounds=6", "--set=max_rows=1048576"];
+/// What a site says that has few rows.
+const TOY: &str = "contributors = 1\nmax_rows = 1048576\n";
+
+fn check(p: &Parties, more: &[&str]) -> Ended {
+    let own = ["--roster", "roster.toml", "--plan", "plan.toml", "--key", "site-1.key", "--policy", "toy.toml"];
+    let own = own.chunks(2).flat_map(|of| [of[0].to_owned(), p.folder.path(of[1])]);
+    let data = ["--data".to_owned(), p.folder.path("site-1.csv")];
+    let all: Vec<String> = ["check", "--offline"].map(str::to_owned).into_iter().chain(own).chain(data).collect();
+    agree(&all[2..all.len() - 2]);
+    veilsum(&all.into_iter().chain(more.iter().map(|m| (*m).to_owned())).collect::<Vec<_>>())
+}
+
+fn read(p: &Parties, code: i32) -> Value {
+    let found: Value = serde_json::from_str(&check(p, &["--json"]).expect(code).stdout).expect("one document");
+    found["read"].clone()
+}
+
+fn rows(of: impl Iterator<Item = (&'static str, &'static str)>) -> String {
+    of.fold("x,y,note\n".to_owned(), |text, (x, y)| text + &format!("{x},{y},private\n"))
+}
+
+/// A third of a column out of the plan's range is a warning, everywhere the operator looks.
+#[test]
+fn values_that_are_moved_to_the_edge_are_told_by_column() {
+    let p = Parties::new(&[40, 50, 60], &["--set", "out_of_box=clip"]);
+    p.folder.write("site-1.csv", &rows((0..40).map(|i| (if i % 3 == 0 { "1.75" } else { "0.5" }, "0.25"))));
+    let told = check(&p, &[]).expect(0);
+    let said = "x: 14 of 40 values (35 %) lie outside its range and are moved to its edge, 0 up and 14 down: line 2, line 5, line 8";
+    assert!(told.unfolded().contains(&format!("WARN values: {said}")), "{}", told.text());
+    assert!(
+        told.stdout.find("WARN  values") < told.stdout.find("This party"),
+        "first what is to be looked at: {}",
+        told.stdout
+    );
+    assert!(told.unfolded().matches(said).count() == 2 && !told.text().contains("1.75"), "{}", told.text());
+    assert!(told.stdout.lines().count() < 80, "{}", told.stdout);
+    let of = read(&p, 0);
+    assert_eq!(
+        (&of["columns"][0]["above"], &of["columns"][0]["below"], &of["rows"]),
+        (&14.into(), &0.into(), &40.into())
+    );
+    let site = start(&p.client(1, &[]));
+    site.until("the account", LIMIT, |text| {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.contains("What was read 40 rows in 1 file; all are used") && text.contains(&format!("warning: {said}"))
+    });
+    site.kill();
+}
+
+/// Grams where the plan has kilograms: the site does not begin, whatever the plan, until its operator says that it is meant.
+#[test]
+fn a_column_in_another_unit_stops_the_site() {
+    for plan in [&["--set", "out_of_box=clip"][..], &NOISE] {
+        let p = Parties::new(&[40, 50, 60], plan);
+        p.folder.write("toy.toml", TOY);
+        p.folder.write("site-1.csv", &rows((0..40).map(|_| ("0.5", "70000"))));
+        let said = "40 of 40 values of \"y\" lie outside the plan's range, 0 below and 40 above: line 2";
+        let told = check(&p, &[]).expect(3);
+        assert!(
+            told.unfolded().contains(said) && told.unfolded().contains("clipped_on_purpose = [\"y\"]"),
+            "{}",
+            told.text()
+        );
+        assert!(!told.text().contains("70000"), "{}", told.text());
+        assert_eq!(read(&p, 3)["columns"][1]["above"], 40);
+        let stopped = start(&p.client(1, &[])).wait(LIMIT).expect(3);
+        assert!(stopped.unfolded().contains(said), "{}", stopped.text());
+        p.folder.write("toy.toml", &format!("{TOY}[rows]\nclipped_on_purpose = [\"y\"]\n"));
+        assert_eq!(read(&p, 0)["used"], 40);
+    }
+}
+
+/// Under noise no row stops the site, so its operator is told of each.
+#[test]
+fn rows_without_weight_are_counted_under_noise() {
+    let p = Parties::new(&[40, 50, 60], &NOISE);
+    p.folder.write("toy.toml", TOY);
+    let cells = (0..40).map(|i| match i {
+        3 => ("0.5", ""),
+        7 => ("NA", "0.5"),
+        8 => ("word", "0.5"),
+        _ => ("0.5", "0.5"),
+    });
+    p.folder.write("site-1.csv", &rows(cells));
+    let told = check(&p, &[]).expect(0).unfolded();
+    assert!(told.contains("40 rows in 1 file; 37 are used"), "{told}");
+    assert!(
+        told.contains(
+            "1 with no value in \"y\" (line 5); 1 with no value in \"x\" (line 9); 1 with no number in \"x\" (line 10)"
+        ),
+        "{told}"
+    );
+    assert!(told.contains("WARN values: 3 of 40 rows are left out") && !told.contains("word"), "{told}");
+    let of = read(&p, 0);
+    assert_eq!((&of["columns"][0]["missing"], &of["columns"][1]["missing"]), (&1.into(), &1.into()));
+}
+
+/// The line is that of the file, behind blank lines and rows that are left out.
+#[test]
+fn a_row_of_zeros_is_named_by_its_line() {
+    let p = Parties::new(&[40, 50, 60], &["--set", "scale=direction"]);
+    p.folder.write(
+        "toy.toml",
+        "contributors = 1\nmax_rows = 2000\n[rows]\nmissing = \"leave-out\"\ncolumns = { x = \"x\", y = \"y\" }\n",
+    );
+    let zero = |i: i32| match i {
+        2 => ",0.5,a\n\n",
+        29 => "0,-0.0,a\n",
+        _ => "0.5,0.5,a\n",
+    };
+    p.folder.write("site-1.csv", &format!("x,y,note\n{}", (0..40).map(zero).collect::<String>()));
+    let told = check(&p, &[]).expect(3).unfolded();
+    assert!(told.contains("site-1.csv, line 32: the row is nothing but zeros"), "{told}");
+    assert!(told.contains("1 with no value in \"x\" (line 4)"), "{told}");
+}
+
+/// Missing values of the whole cohort, from a description: every value that is missing is counted, in rows that are left out too.
+#[test]
+fn a_description_counts_missing_values_over_the_cohort() {
+    let p = Parties::new(&[40, 50, 60], &[]);
+    let [roster, key, out] = ["roster.toml", "lead.key", "plan.toml"].map(|name| p.folder.path(name));
+    let plan = ["plan", "new", "--roster", &roster, "--key", &key, "--out", &out, "--method", "describe", "--exact"];
+    let columns = ["--column", "x=0:1", "y=0:1", "note=a,b", "--set", "max_rows=2000"];
+    veilsum(&[&plan[..], &columns].concat()).expect(0);
+    let names = "columns = { x = \"x\", y = \"y\", note = \"note\" }\nmissing_marks = [\"-99\"]\n";
+    p.folder.write("toy.toml", &format!("contributors = 1\nmax_rows = 2000\n[rows]\nmissing = \"leave-out\"\n{names}"));
+    for i in 1..=3 {
+        let line = |row: usize| match row {
+            0 => ",NA,a\n".to_owned(),
+            1 if i < 3 => "0.5,-99,b\n".to_owned(),
+            2 if i == 2 => "0.25,0.5,\n".to_owned(),
+            row => format!("0.{},0.5,{}\n", 10 + row, if row % 2 == 0 { "a" } else { "b" }),
+        };
+        p.folder.write(&format!("site-{i}.csv"), &format!("x,y,note\n{}", (0..40).map(line).collect::<String>()));
+    }
+    let (lead, counter) = (start(&p.server(&[])), start(&p.intermediary(&[])));
+    let sites: Vec<_> = (1..=3).map(|i| start(&p.client(i, &[]))).collect();
+    sites.into_iter().for_each(|site| drop(site.wait(LIMIT).expect(0)));
+    counter.wait(LIMIT).expect(0);
+    let told = lead.wait(LIMIT).expect(0);
+    let found = &p.folder.json("out/result.json")["description"];
+    let of = |at: &Value| at["missing"].as_u64().expect("a count");
+    let counts = [&found["numbers"][0], &found["numbers"][1], &found["categories"][0]].map(of);
+    assert_eq!((counts, found["rows"].as_u64()), ([3, 5, 1], Some(120 - 3 - 2 - 1)), "{found:#}");
+    assert!(told.stdout.contains("missing") && told.stdout.contains("note, missing 1"), "{}", told.stdout);
+    let page = std::fs::read_to_string(p.folder.path("out/report.html")).expect("a report");
+    assert!(page.contains("note, missing 1"), "the page has it too");
+}
