@@ -90,7 +90,7 @@ pub(super) fn example(wish: &Wish<'_>) -> Result<Source, Failure> {
 
 /// Rows of a file, dealt to sites.
 pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure> {
-    let header = table::read_header(path)?;
+    let header = table::read_header(path, wish.columns.iter().map(Wanted::name))?;
     let named = match wish.label {
         Some(name) if !header.iter().any(|column| column == name) => {
             return Err(Failure::new(

@@ -10,6 +10,7 @@ use std::{
 };
 
 use csv::ByteRecord;
+use veilsum_answerer::spelling::normal;
 
 use super::{
     cell::{Cell, Parsed, parse},
@@ -41,6 +42,8 @@ pub fn read_csv_from(reader: impl Read, name: &str, spec: &TableSpec) -> Result<
 pub(super) struct CsvReader<R: Read> {
     records: Records<R>,
     columns: Vec<String>,
+    /// The first column that is headed by a number, from 1: the first line may be a row.
+    numbered: Option<usize>,
     last_line: u64,
 }
 
@@ -50,8 +53,12 @@ impl<R: Read> CsvReader<R> {
         let Some((last_line, header)) = records.next_row()? else {
             return Err(Fault::empty().of(name));
         };
-        let columns = column_names(name, Place::Line(last_line), header)?;
-        Ok(CsvReader { records, columns, last_line })
+        let numbered = header.iter().position(|cell| matches!(parse(cell), Parsed::Number(_) | Parsed::DecimalComma));
+        let numbered = numbered.map(|at| at + 1);
+        let columns = column_names(name, Place::Line(last_line), header);
+        // Nothing is quoted that may be a row.
+        let columns = columns.map_err(|error| numbered.map_or(error, |at| headed_by_a_number(name, at)))?;
+        Ok(CsvReader { records, columns, numbered, last_line })
     }
 }
 
@@ -62,6 +69,10 @@ impl<R: Read> RowReader for CsvReader<R> {
 
     fn columns(&self) -> &[String] {
         &self.columns
+    }
+
+    fn doubt(&self) -> Option<TableError> {
+        self.numbered.map(|at| headed_by_a_number(self.name(), at))
     }
 
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
@@ -153,20 +164,19 @@ where
 
 // ---- Header and cells -----------------------------------------------------------------------------------------------
 
+fn headed_by_a_number(file: &str, at: usize) -> TableError {
+    let what = format!("column {at} is headed by a number, so the first line looks like data");
+    let next = "add a header line with a name for every column; if the numbers are names, ask for the columns by them, or give them others in \
+                [rows.columns] of site.toml";
+    Fault::said(what, next).of_header(file)
+}
+
 fn column_names(file: &str, line: Place, header: &ByteRecord) -> Result<Vec<String>, TableError> {
     let mut names = Vec::with_capacity(header.len());
-    // All cells are looked at for numbers before any of them may be quoted.
-    for (at, cell) in header.iter().enumerate() {
-        if matches!(parse(cell), Parsed::Number(_) | Parsed::NotFinite | Parsed::DecimalComma) {
-            let what = format!("column {} is headed by a number, so the first line looks like data", at + 1);
-            let next = "add a header line with a name for every column (a column that is really called by a number needs a letter in its name)";
-            return Err(Fault::said(what, next).of_header(file));
-        }
-    }
     for cell in header {
         // UTF-16 without its mark: every second byte of plain English is zero.
         let column = std::str::from_utf8(cell).ok().filter(|column| !column.contains('\0'));
-        names.push(column.ok_or_else(|| Fault::NotUtf8.of_row((file, line)))?.trim().to_owned());
+        names.push(normal(column.ok_or_else(|| Fault::NotUtf8.of_row((file, line)))?).into_owned());
     }
     check_names(file, &names)?;
     Ok(names)

@@ -121,6 +121,10 @@ impl RowReader for Parts {
         &self.columns
     }
 
+    fn doubt(&self) -> Option<TableError> {
+        self.now.doubt()
+    }
+
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
         table.several = true;
         if self.now.read(wanted, table)? {
