@@ -218,7 +218,6 @@ def test_frames_of_times_are_refused_as_files_are(tmp_path):
     day = datetime.date(2020, 1, 1)
     times = pd.to_datetime(["2020-01-01", "2021-01-01"])
     for frame in (
-        pd.DataFrame({"a": times, "b": times}),
         pd.DataFrame({"a": times, "b": [1.0, 2.0]}),
         pd.DataFrame({"a": times.tz_localize("UTC"), "b": [1.0, 2.0]}),
         pd.DataFrame({"a": pd.to_timedelta([1, 2], "D"), "b": [1.0, 2.0]}),
@@ -234,6 +233,8 @@ def test_frames_of_times_are_refused_as_files_are(tmp_path):
         with pytest.raises(InputError, match="a' holds no numbers.*point in time"):
             of_plan(frame, ["a", "b"], [], finite=False)
         assert of_plan(frame, ["b"], []).tolist() == [[1.0], [2.0]]
+    with pytest.raises(ValueError, match="a' holds no numbers.*point in time"):
+        matrix(pd.DataFrame({"a": times, "b": times}))
     # A value that lacks in a column of something else is missing.
     assert np.isnan(matrix(pd.DataFrame({"a": [1.0, pd.NaT], "b": [1.0, 2.0]}, dtype=object))[0][1, 0])
 

@@ -55,7 +55,7 @@ def matrix(x: Any) -> tuple[np.ndarray, list[str] | None]:
         array = _joined(zip(all_names, columns), typed=True) if columns else np.empty((rows, 0))
     else:
         if isinstance(x, (list, tuple)) and any(np.ma.isMaskedArray(row) for row in x):
-            x = np.ma.array(x)
+            x = np.ma.stack([np.ma.asarray(row) for row in x])
         # NumPy itself forgets which entries are masked.
         array = _plain(x) if np.ma.isMaskedArray(x) else np.asarray(x)
         if array.dtype.kind in "MmSV":
@@ -78,9 +78,11 @@ def matrix(x: Any) -> tuple[np.ndarray, list[str] | None]:
 
 def _plain(column: Any) -> np.ndarray:
     """A column without a mask: nothing stands where an entry is masked."""
-    if np.ma.isMaskedArray(column):
-        return column.astype(object).filled(None) if column.dtype.kind not in "Mm" else column.data
-    return np.asarray(column)
+    if not np.ma.isMaskedArray(column) or column.dtype.kind in "Mm":
+        return np.asarray(column)
+    plain = column.data.astype(object)
+    plain[np.ma.getmaskarray(column)] = None
+    return plain
 
 
 def _joined(columns: Iterable[tuple[Any, _arrow.Column]], typed: bool = False) -> np.ndarray:
