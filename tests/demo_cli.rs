@@ -359,7 +359,7 @@ fn bad_files() {
     let cases: Vec<(Vec<&str>, i32, Vec<&str>)> = vec![
         (vec!["--data", &ragged], 3, vec!["line 32", "cells"]),
         (vec!["--data", &words], 3, vec!["line 32", "\"x\""]),
-        (vec!["--data", &nan], 3, vec!["line 32", "\"x\"", "NaN"]),
+        (vec!["--data", &nan], 3, vec!["line 32", "\"x\"", "missing"]),
         (vec!["--data", &infinite], 3, vec!["line 32", "\"x\""]),
         (vec!["--data", &hole], 3, vec!["line 32", "\"x\"", "missing"]),
         (vec!["--data", &constant], 3, vec!["constant"]),

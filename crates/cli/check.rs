@@ -303,7 +303,7 @@ impl Check<'_> {
         }
         let Some(federation) = federation else {
             if from.answerer.is_none() && schema.is_none() {
-                let columns = self.took("rows", table::read_header(&from.data, from.rules.dialect()))?.len();
+                let columns = self.took("rows", table::read_header(&from.data, from.rules.dialect(), []))?.len();
                 self.skip("rows", format!("{place}: {}; which are needed, the plan says", counted(columns, "column")));
             }
             self.doubts();

@@ -139,7 +139,8 @@ fn declare(args: &LedgerArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<
     let (schema, rules) = (schema_beside(&args.key)?.map(Arc::new), from.rules.clone());
     let person_key = from.person_key()?;
     let spec = TableSpec { schema, rules, list: from.list.clone(), person_key, ..TableSpec::default() };
-    let (_, header) = header_of(&from, spec.schema.as_deref())?;
+    let asked = names.iter().map(|name| name.rsplit_once('=').map_or(name.as_str(), |(column, _)| column));
+    let (_, header) = header_of(&from, spec.schema.as_deref(), asked)?;
     let (columns, categorical) = from_indicators(&names, &header);
     // One pass for each column of labels that was counted by.
     let mut labels: Vec<Option<String>> = together.iter().filter_map(|set| set.label.clone()).map(Some).collect();

@@ -8,7 +8,8 @@
 //! 3. [`fault`], [`process`], [`held`]: the site's end: what can go wrong and whose fault it is, the process with its pipes, and
 //!    the conversation in which every answer is checked;
 //! 4. [`serve`], [`rows`]: an answerer's end, and one that has its rows in memory;
-//! 5. [`conformance`]: the test that an answerer keeps to the contract.
+//! 5. [`spelling`]: how words of a plan are found in cells, in whatever form these come;
+//! 6. [`conformance`]: the test that an answerer keeps to the contract.
 //!
 //! Nothing here knows of keys, masks or the network.
 //!
@@ -24,6 +25,7 @@ pub mod held;
 pub mod process;
 pub mod rows;
 pub mod serve;
+pub mod spelling;
 
 pub use contract::{Answer, Ask, AskedBlock, Fingerprint, Hello, Ready, Refusal, RefusalCode};
 pub use fault::Fault;

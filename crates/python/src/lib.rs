@@ -2,9 +2,10 @@
 //! takes time runs without the interpreter's lock, and documents come and go as JSON.
 //!
 //! Read it in this order: `failure` (errors as exceptions), `rows` (estimators), `parties` (federations, and roles without I/O),
-//! `answers` (parts of a site's answer).
+//! `answers` (parts of a site's answer), `cells` (what stands in frames).
 
 mod answers;
+mod cells;
 mod failure;
 mod parties;
 mod rows;
@@ -20,6 +21,7 @@ mod _core {
     use super::{
         answers::{answer, layout, merge, of_file, parts},
         call,
+        cells::{coded, name, number, type_of},
         parties::{Party, Planned, addressed, simulate},
         rows::{distances, fit, memberships, nearest, objective, plus_plus},
         run,

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use tokio_postgres::types::{Kind, Type};
-use veilsum_answerer::{Fingerprint, Hello, Refusal, RefusalCode, contract::tame};
+use veilsum_answerer::{
+    Fingerprint, Hello, Refusal, RefusalCode,
+    contract::tame,
+    spelling::{NOTHING as NO_VALUE, Spellings, decomposed, normal},
+};
 use veilsum_cluster::{OutOfBox, Scaling};
 
 use crate::{
@@ -72,21 +76,19 @@ impl Source {
         let (mut values, mut texts) = (Vec::new(), Vec::new());
         for column in &hello.columns {
             let value = name(&column.name)?;
-            let is_numeric = statement.columns().iter().any(|c| c.name() == column.name && *c.type_() == Type::NUMERIC);
-            values.push(if hello.noise && is_numeric { total(&value) } else { format!("{value}::float8") });
+            let is = |of: Type| statement.columns().iter().any(|c| c.name() == column.name && *c.type_() == of);
+            values.push(match hello.noise && is(Type::NUMERIC) {
+                true => total(&value),
+                false if is(Type::BOOL) => format!("{value}::int::float8"),
+                false => format!("{value}::float8"),
+            });
         }
         for column in &hello.categorical {
-            let name = name(&column.column)?;
-            let place = |(at, category): (usize, &String)| format!(" WHEN {} THEN {at}", literal(category));
-            let cases: String = column.categories.iter().enumerate().map(place).collect();
-            values.push(match column.other().filter(|_| hello.noise) {
-                None => format!("CASE {name}::text{cases} ELSE -1 END"),
-                // [NOI-8]: what is not listed is `other`, and what is not there is not.
-                Some(other) => {
-                    format!("CASE WHEN COALESCE({name}::text, '') = '' THEN -1 ELSE CASE {name}::text{cases} ELSE {other} END END")
-                }
-            });
-            texts.push(format!("{name}::text"));
+            // [NOI-8]: what is not listed is `other`, and what is not there is not.
+            let other = column.other().filter(|_| hello.noise);
+            let (value, text) = named(&name(&column.column)?, &column.categories, other);
+            values.push(value);
+            texts.push(text);
         }
         Ok(Self { relation: relation.to_owned(), hello: hello.clone(), values, texts, partly: false })
     }
@@ -252,7 +254,7 @@ impl Source {
         let mut found: Vec<(String, String)> = Vec::new();
         for (at, column) in self.hello.columns.iter().enumerate() {
             let (name, x) = (&column.name, format!("x{at}"));
-            found.push((format!("no value in {name:?}"), format!("{x} IS NULL")));
+            found.push((format!("no value in {name:?}"), format!("({x} IS NULL OR {x} = 'NaN'::float8)")));
             let finite = format!("NOT ({x} > '-Infinity'::float8 AND {x} < 'Infinity'::float8)");
             found.push((format!("not a finite number in {name:?}"), finite));
             if self.hello.out_of_box == OutOfBox::Refuse {
@@ -286,11 +288,43 @@ pub(crate) fn clipped(x: &str, low: f64, high: f64) -> String {
     format!("LEAST(GREATEST({x}, {}), {})", number(low), number(high))
 }
 
+/// The place of the category that a column's cell is, or -1, and its text, or NULL where it has no value: as in a file of the same rows.
+/// A cell that is no category as it stands is looked for as the same number, yes or no in the spelling of every form.
+fn named(name: &str, categories: &[String], other: Option<usize>) -> (String, String) {
+    let words = Spellings::new(categories.iter().map(String::as_str).zip(0usize..));
+    let text = format!("btrim({name}::text, E' \\t\\n\\r\\f\\v')");
+    let place = |(word, at): (&str, usize)| {
+        let apart = decomposed(word);
+        let apart = (apart != word).then(|| format!(" WHEN {} THEN {at}", literal(&apart)));
+        format!(" WHEN {} THEN {at}{}", literal(word), apart.unwrap_or_default())
+    };
+    let cases: String = words.each().map(place).collect();
+    let small = format!("lower({text})");
+    let nothing = list(["", "nan"].iter().chain(&NO_VALUE).map(|word| literal(word)));
+    let common = format!(
+        "CASE WHEN {small} IN ('true', 'false') THEN {small} WHEN {text} ~ '^-?0[.]0*$' THEN '0' \
+         WHEN {text} ~ '^-?(0|[1-9][0-9]*)[.][0-9]*$' THEN regexp_replace({text}, '[.]?0*$', '') ELSE {text} END"
+    );
+    let missing = format!("{text} IS NULL OR {small} IN ({nothing})");
+    let other = other.map_or("-1".to_owned(), |at| at.to_string());
+    let value = format!(
+        "CASE {text}{cases} ELSE CASE WHEN {missing} THEN -1 ELSE CASE {common}{cases} ELSE {other} END END END"
+    );
+    let listed = categories.iter().map(|category| normal(category)).filter(|word| {
+        let small = word.to_ascii_lowercase();
+        small == "nan" || NO_VALUE.contains(&&*small)
+    });
+    let listed: Vec<String> = listed.map(|word| literal(&word)).collect();
+    let kept = if listed.is_empty() { String::new() } else { format!(" AND {text} NOT IN ({})", list(listed)) };
+    (value, format!("CASE WHEN {small} IN ({nothing}){kept} THEN NULL ELSE {name}::text END"))
+}
+
 fn is_number(of: &Type) -> bool {
-    [Type::INT2, Type::INT4, Type::INT8, Type::FLOAT4, Type::FLOAT8, Type::NUMERIC].contains(of)
+    [Type::INT2, Type::INT4, Type::INT8, Type::FLOAT4, Type::FLOAT8, Type::NUMERIC, Type::BOOL].contains(of)
 }
 
 fn is_name(of: &Type) -> bool {
-    let known = ["text", "varchar", "bpchar", "name", "char", "bool", "int2", "int4", "int8"];
+    let known =
+        ["text", "varchar", "bpchar", "name", "char", "bool", "int2", "int4", "int8", "float4", "float8", "numeric"];
     known.contains(&of.name()) || matches!(of.kind(), Kind::Enum(_))
 }

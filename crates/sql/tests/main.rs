@@ -7,6 +7,7 @@ mod fingerprints;
 mod measured;
 mod neighbours;
 mod trouble;
+mod views;
 
 use std::{
     sync::{Arc, Mutex, PoisonError, Weak},

@@ -242,7 +242,7 @@ pub fn adopt_schema(folder: &Path, schema: &Path) -> Result<(), Failure> {
 /// # Errors
 /// A [`Failure`] where the header cannot be read, or has no such label.
 pub fn proposed_schema(data: &Path, rules: &RowRules, label: Option<&str>) -> Result<(String, Vec<String>), Failure> {
-    let header = table::read_header(data, rules.dialect())?;
+    let header = table::read_header(data, rules.dialect(), [])?;
     if let Some(label) = label.filter(|label| !header.iter().any(|name| name == label)) {
         let what = format!("{}: no column is called {label:?}", data.display());
         return Err(Failure::input(what, format!("the file has {}", header.join(", "))));
@@ -271,16 +271,22 @@ pub fn proposed_schema(data: &Path, rules: &RowRules, label: Option<&str>) -> Re
     Ok((text_of(comment, FORMAT, &file)?, columns))
 }
 
-/// The header of a table, and the same by the names of `site.toml` and the schema; empty for a column that another one hides.
+/// The header of a table, and the same by the names of `site.toml` and the schema; empty for a column that another one hides. `asked` are the
+/// names by which columns are asked for.
 ///
 /// # Errors
 /// A [`Failure`] where it cannot be read, or has one column of the schema under two names.
-pub fn header_of(from: &RowsFrom, schema: Option<&Schema>) -> Result<(Vec<String>, Vec<String>), Failure> {
+pub fn header_of<'a>(
+    from: &'a RowsFrom,
+    schema: Option<&Schema>,
+    asked: impl IntoIterator<Item = &'a str>,
+) -> Result<(Vec<String>, Vec<String>), Failure> {
     if from.answerer.is_some() {
         let what = "this site's rows are with an answerer, which has no header and no file";
         return Err(Failure::input(what, "look at its view in the database, or name a file: --data FILE"));
     }
-    let header = table::read_header(&from.data, from.rules.dialect())?;
+    let own = |name: &'a str| from.rules.columns.get(name).map_or(name, String::as_str);
+    let header = table::read_header(&from.data, from.rules.dialect(), asked.into_iter().map(own))?;
     let known = table::known_as(&from.data.display().to_string(), &header, schema, &from.rules)?;
     Ok((header, known))
 }
@@ -307,7 +313,7 @@ pub fn reading_of(federation: &Federation, from: &RowsFrom) -> Result<Reading, F
         return Ok(Reading { used, ignored: Vec::new(), kept: None });
     }
     let schema = federation.schema.as_deref();
-    let (own, header) = header_of(from, schema)?;
+    let (own, header) = header_of(from, schema, federation.work.headers())?;
     let label = federation.work.labels.as_ref().map(|labels| labels.column.as_str());
     let used: Vec<String> = federation.work.headers().chain(label).map(str::to_owned).collect();
     Ok(reading((&own, &header), used, schema))
@@ -359,7 +365,7 @@ impl Fit {
 /// # Errors
 /// A [`Failure`] where the file cannot be read as a table at all.
 pub fn fit_of(schema: &Schema, from: &RowsFrom, ranges: bool) -> Result<Fit, Failure> {
-    let (own, header) = header_of(from, Some(schema))?;
+    let (own, header) = header_of(from, Some(schema), schema.columns.iter().map(|column| column.name.as_str()))?;
     let used = header.iter().filter(|name| schema.get(name).is_some()).cloned().collect();
     let lacking = schema.columns.iter().map(|column| &column.name).filter(|name| !header.contains(name));
     let lacking: Vec<String> = lacking.cloned().collect();

@@ -1,33 +1,38 @@
-//! Rows from an Arrow file or stream. Both are the same messages, one after the other; what an Arrow file has behind them is not needed.
+//! Rows from an Arrow file or stream. Both are messages: those of a stream follow each other, and those of a file are where its end says.
 //!
-//! Messages are cut out here and checked for sizes before the library decodes them: it makes room for what a message says of itself.
+//! Messages are cut out here and checked for sizes before the library decodes them: it makes room for what a message says of itself, and
+//! its own reader of files for what the end says.
 
 use std::{
     collections::HashMap,
-    io::{self, Cursor, Read},
+    fs::File,
+    io::{self, BufReader, Read, Seek, SeekFrom},
 };
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::{
+    Schema as SchemaTable,
     convert::try_fb_to_schema,
-    reader::{read_dictionary, read_record_batch},
-    root_as_message,
+    reader::{read_dictionary, read_footer_length, read_record_batch},
+    root_as_footer, root_as_message,
 };
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 
 use super::{
-    columnar::{MAX_BUFFER, MAX_DESCRIPTION},
+    columnar::{MAX_BUFFER, MAX_DESCRIPTION, MAX_FOOTER},
     columns::{Columns, check_types, guarded, names_of},
     error::{Fault, TableError},
     source::{RowReader, Table},
     wanted::{Wanted, check_names},
 };
 
-/// What every message begins with.
+/// What a message begins with, but for those of Arrow before 0.15.
 const CONTINUES: [u8; 4] = [0xff; 4];
-/// Bytes to which the first message of a file is aligned at most.
-const MAX_ALIGNMENT: usize = 64;
+/// Bytes behind the description of a file: its length, and the magic.
+const TAIL: usize = 10;
+/// What is said where columns are described by nothing that can be read.
+const NO_SCHEMA: &str = "its schema cannot be read";
 /// Rows that are taken at a time.
 const AT_ONCE: usize = 8192;
 /// How much larger than its packed form a column may be said to be, at least.
@@ -40,13 +45,20 @@ pub(super) struct ArrowReader {
     name: String,
     columns: Vec<String>,
     schema: SchemaRef,
-    input: Box<dyn Read>,
+    input: Input,
     /// The words of dictionaries, by their numbers.
     dictionaries: HashMap<i64, ArrayRef>,
     checked: bool,
     /// A message whose first rows were taken.
     begun: Option<RecordBatch>,
     rows: u64,
+}
+
+/// Where messages come from.
+enum Input {
+    Stream(Box<dyn Read>),
+    /// A file, and where its messages begin: dictionaries, then rows.
+    File(BufReader<File>, std::vec::IntoIter<u64>),
 }
 
 /// The description of a message, and its body.
@@ -56,24 +68,49 @@ struct Message {
 }
 
 impl ArrowReader {
-    /// Reads the schema. In a file it follows the file's magic and zeros up to some alignment, which are taken off here.
-    pub(super) fn new(mut input: Box<dyn Read>, is_file: bool, name: &str) -> Result<Self, TableError> {
-        if is_file {
-            let mut head = Vec::new();
-            for _ in 0..=MAX_ALIGNMENT / 8 {
-                head.clear();
-                input.by_ref().take(8).read_to_end(&mut head).map_err(|e| Fault::Read(e).of(name))?;
-                if head.starts_with(&CONTINUES) {
-                    break;
-                }
-            }
-            input = Box::new(Cursor::new(head).chain(input));
-        }
+    /// Reads the schema at the begin of a stream.
+    pub(super) fn of_stream(mut input: Box<dyn Read>, name: &str) -> Result<Self, TableError> {
         let first = message(&mut input, name)?.ok_or_else(|| Fault::Damaged("it has no schema").of(name))?;
-        let schema = guarded(name, "its schema cannot be read", || {
-            let wrong = || ArrowError::ParseError(String::new());
-            let message = root_as_message(&first.head[8..]).map_err(|_| wrong())?;
-            try_fb_to_schema(message.header_as_schema().ok_or_else(wrong)?)
+        let schema = guarded(name, NO_SCHEMA, || {
+            let message = root_as_message(&first.head).map_err(|_| wrong())?;
+            message.header_as_schema().ok_or_else(wrong).and_then(read_schema)
+        })?;
+        Self::new(Input::Stream(input), schema, name)
+    }
+
+    /// Reads the schema at the end of a file, and where its messages are.
+    pub(super) fn of_file(mut file: File, name: &str) -> Result<Self, TableError> {
+        let failed = |source| Fault::Read(source).of(name);
+        let short = || Fault::Damaged("its end does not say where its description is").of(name);
+        let all = file.seek(SeekFrom::End(0)).map_err(failed)?;
+        let mut part = |from: Option<u64>, bytes: usize| -> Result<Vec<u8>, TableError> {
+            file.seek(SeekFrom::Start(from.ok_or_else(short)?)).map_err(failed)?;
+            let mut part = Vec::new();
+            (&file).take(bytes as u64).read_to_end(&mut part).map_err(failed)?;
+            Ok(part)
+        };
+        let end = all.checked_sub(TAIL as u64);
+        let tail: [u8; TAIL] = part(end, TAIL)?.try_into().map_err(|_| short())?;
+        let length = read_footer_length(tail).map_err(|_| short())?;
+        if length as u64 > MAX_FOOTER {
+            return Err(Fault::Damaged("it is described by more than 256 MiB").of(name));
+        }
+        let footer = part(end.and_then(|end| end.checked_sub(length as u64)), length)?;
+        let (schema, messages) = guarded(name, NO_SCHEMA, || {
+            let footer = root_as_footer(&footer).map_err(|_| wrong())?;
+            let blocks =
+                footer.dictionaries().into_iter().flatten().chain(footer.recordBatches().into_iter().flatten());
+            let begins = blocks.map(|block| u64::try_from(block.offset()).map_err(|_| wrong()));
+            let begins = begins.collect::<Result<Vec<u64>, ArrowError>>()?;
+            Ok::<_, ArrowError>((read_schema(footer.schema().ok_or_else(wrong)?)?, begins))
+        })?;
+        Self::new(Input::File(BufReader::new(file), messages.into_iter()), schema, name)
+    }
+
+    fn new(input: Input, schema: Option<Schema>, name: &str) -> Result<Self, TableError> {
+        let schema = schema.ok_or_else(|| {
+            let what = "its numbers are in the order of bytes of another kind of machine (big-endian)";
+            Fault::said(what, "write it anew on this machine, or as Parquet").of(name)
         })?;
         let columns = names_of(&schema);
         check_names(name, &columns)?;
@@ -89,26 +126,46 @@ impl ArrowReader {
         })
     }
 
+    /// The next message; nothing at the end.
+    fn next(&mut self) -> Result<Option<Message>, TableError> {
+        let failed = |source| Fault::Read(source).of(&self.name);
+        match &mut self.input {
+            Input::Stream(stream) => {
+                let next = message(stream, &self.name)?;
+                if next.is_none() {
+                    // A packed stream is whole only at its own end.
+                    io::copy(&mut stream.by_ref().take(MAX_DESCRIPTION as u64), &mut io::sink()).map_err(failed)?;
+                }
+                Ok(next)
+            }
+            Input::File(file, begins) => {
+                let Some(begin) = begins.next() else { return Ok(None) };
+                file.seek(SeekFrom::Start(begin)).map_err(failed)?;
+                let next = message(file, &self.name)?;
+                next.map(Some).ok_or_else(|| Fault::Damaged("a message is not where its end says").of(&self.name))
+            }
+        }
+    }
+
     /// The columns at these places of a message with rows; nothing where it has a dictionary, which is kept.
     fn decode(&mut self, Message { head, body }: Message, places: &[usize]) -> Result<Option<RecordBatch>, TableError> {
         let (schema, dictionaries) = (&self.schema, &mut self.dictionaries);
         guarded(&self.name, "a message does not hold what its description says", || {
-            let wrong = |_| ArrowError::ParseError(String::new());
-            let message = root_as_message(&head[8..]).map_err(|_| wrong(()))?;
+            let message = root_as_message(&head).map_err(|_| wrong())?;
             let (version, body) = (message.version(), Buffer::from_vec(body));
             if let Some(rows) = message.header_as_record_batch() {
                 return read_record_batch(&body, rows, schema.clone(), dictionaries, Some(places), &version).map(Some);
             }
             read_dictionary(
                 &body,
-                message.header_as_dictionary_batch().ok_or(()).map_err(wrong)?,
+                message.header_as_dictionary_batch().ok_or_else(wrong)?,
                 schema,
                 dictionaries,
                 &version,
             )?;
             // One is added to by the next, so that messages within their bounds are none of a bound together.
             let held: usize = dictionaries.values().map(|words| words.get_array_memory_size()).sum();
-            if held as u64 > MAX_BUFFER as u64 { Err(wrong(())) } else { Ok(None) }
+            if held as u64 > MAX_BUFFER as u64 { Err(wrong()) } else { Ok(None) }
         })
     }
 }
@@ -130,12 +187,7 @@ impl RowReader for ArrowReader {
         let batch = match self.begun.take() {
             Some(batch) => batch,
             None => {
-                let Some(next) = message(&mut self.input, &self.name)? else {
-                    // A packed stream is whole only at its own end.
-                    let rest = io::copy(&mut self.input.by_ref().take(MAX_DESCRIPTION as u64), &mut io::sink());
-                    rest.map_err(|source| Fault::Read(source).of(&self.name))?;
-                    return Ok(false);
-                };
+                let Some(next) = self.next()? else { return Ok(false) };
                 let Some(batch) = self.decode(next, &places)? else { return Ok(true) };
                 batch
             }
@@ -156,6 +208,16 @@ impl RowReader for ArrowReader {
     }
 }
 
+fn wrong() -> ArrowError {
+    ArrowError::ParseError(String::new())
+}
+
+/// A schema; nothing where numbers are in the order of bytes of another machine.
+fn read_schema(of: SchemaTable<'_>) -> Result<Option<Schema>, ArrowError> {
+    let schema = try_fb_to_schema(of)?;
+    Ok(of.endianness().equals_to_target_endianness().then_some(schema))
+}
+
 /// The next message; nothing at the end of the stream, which has to be marked, so that one that was cut short is told.
 fn message(input: &mut impl Read, name: &str) -> Result<Option<Message>, TableError> {
     let damaged = |what| Fault::Damaged(what).of(name);
@@ -167,19 +229,19 @@ fn message(input: &mut impl Read, name: &str) -> Result<Option<Message>, TableEr
         read.map_err(|source| Fault::Read(source).of(name))?;
         if buffer.len() == bytes { Ok(buffer) } else { Err(cut()) }
     };
-    let mut head = exactly(8)?;
-    let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
-    if head[..4] != CONTINUES {
-        return Err(damaged("a message does not begin where the one before ends"));
+    let mut head = exactly(4)?;
+    if head == CONTINUES {
+        head = exactly(4)?;
     }
+    let length = head.first_chunk().map_or(0, |length| u32::from_le_bytes(*length)) as usize;
     if length == 0 {
         return Ok(None);
     }
     if length > MAX_DESCRIPTION {
         return Err(damaged("a message is described by more than 16 MiB"));
     }
-    head.extend(exactly(length)?);
-    let message = root_as_message(&head[8..]).map_err(|_| damaged("a message has no description"))?;
+    let head = exactly(length)?;
+    let message = root_as_message(&head).map_err(|_| damaged("a message has no description"))?;
     let length = message.bodyLength();
     if !(0..=MAX_BUFFER).contains(&length) {
         return Err(damaged("a message is said to hold more than 2 GiB"));

@@ -15,6 +15,7 @@ use arrow_array::{
 };
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Schema};
+use veilsum_answerer::spelling::normal;
 
 use super::{
     cell::Cell,
@@ -22,6 +23,7 @@ use super::{
     limits::MAX_CELL,
     row::{Row, take},
     source::Table,
+    types,
     wanted::{Numbers, Use, Wanted},
 };
 
@@ -37,7 +39,7 @@ pub(super) fn guarded<T, E>(
 
 /// The names of the columns at the top.
 pub(super) fn names_of(schema: &Schema) -> Vec<String> {
-    schema.fields().iter().map(|field| field.name().clone()).collect()
+    schema.fields().iter().map(|field| normal(field.name()).into_owned()).collect()
 }
 
 /// Whether the wanted columns are of types that can be read.
@@ -47,50 +49,19 @@ pub(super) fn names_of(schema: &Schema) -> Vec<String> {
 pub(super) fn check_types(file: &str, schema: &Schema, wanted: &Wanted) -> Result<(), TableError> {
     for (at, of) in wanted.places() {
         let field = schema.field(at);
-        if let Err((why, next)) = readable(field.data_type(), of) {
-            let what = format!("the column {:?} is of the type {}, {why}", field.name(), field.data_type());
+        if let Some((why, next)) = types::refused(field.data_type(), of) {
+            let what = format!("the column {:?} is of the type {}, {why}", field.name(), types::told(field));
             return Err(Fault::said(what, next).of(file));
         }
     }
     Ok(())
 }
 
-fn readable(kind: &DataType, of: Use) -> Result<(), (&'static str, &'static str)> {
-    use DataType as Kind;
-    if of == Use::There {
-        return Ok(());
-    }
-    match kind {
-        // Two persons must not become one double.
-        Kind::Decimal32(..) | Kind::Decimal64(..) | Kind::Decimal128(..) | Kind::Decimal256(..)
-            if of == Use::Person =>
-        {
-            Err(("and says of whom a row is", "export it as text or as an integer"))
-        }
-        Kind::Boolean | Kind::Decimal32(..) | Kind::Decimal64(..) | Kind::Decimal128(..) | Kind::Decimal256(..) => {
-            Ok(())
-        }
-        kind if kind.is_numeric() => Ok(()),
-        Kind::Utf8 | Kind::LargeUtf8 | Kind::Utf8View if of == Use::Number => Err((
-            "and its words stand for no numbers",
-            "say which numbers they are in [rows.values] of site.toml, or leave the column out of the plan",
-        )),
-        Kind::Utf8 | Kind::LargeUtf8 | Kind::Utf8View => Ok(()),
-        Kind::Dictionary(_, values) => readable(values, of),
-        kind if kind.is_temporal() => Err((
-            "and a point in time is not a number",
-            "export a number in its place, such as years or days since a date, or leave the column out of the plan",
-        )),
-        kind if kind.is_nested() => {
-            Err(("which is nested", "export its parts as columns of their own, or leave the column out of the plan"))
-        }
-        _ => Err(("which is neither number nor text", "export it as a number or as text, or leave it out of the plan")),
-    }
-}
-
 /// A column of some rows.
 enum Column {
     Numbers(ScalarBuffer<f64>, Option<NullBuffer>),
+    /// Integers of which every digit counts, because they are names.
+    Whole(Vec<i128>, Option<NullBuffer>),
     Bools(BooleanArray),
     Words(StringArray),
     LargeWords(LargeStringArray),
@@ -101,10 +72,11 @@ enum Column {
 }
 
 impl Column {
-    /// `of_persons` has every integer in its own digits: not all of them are doubles.
-    fn new(array: &ArrayRef, of_persons: bool) -> Column {
-        fn digits<T: ArrowPrimitiveType<Native: ToString>>(array: &ArrayRef) -> Column {
-            Column::Words(array.as_primitive::<T>().iter().map(|x| x.map(|x| x.to_string())).collect())
+    /// As `names`, integers keep all their digits: not all of them are doubles.
+    fn new(array: &ArrayRef, names: bool) -> Column {
+        fn whole<T: ArrowPrimitiveType<Native: Into<i128>>>(array: &ArrayRef) -> Column {
+            let array = array.as_primitive::<T>();
+            Column::Whole(array.values().iter().map(|x| (*x).into()).collect(), array.nulls().cloned())
         }
         fn converted<T: ArrowPrimitiveType>(array: &ArrayRef, to: impl Fn(T::Native) -> f64) -> Column {
             let array = array.as_primitive::<T>();
@@ -123,8 +95,8 @@ impl Column {
             DataType::UInt8 => converted::<UInt8Type>(array, f64::from),
             DataType::UInt16 => converted::<UInt16Type>(array, f64::from),
             DataType::UInt32 => converted::<UInt32Type>(array, f64::from),
-            DataType::Int64 if of_persons => digits::<Int64Type>(array),
-            DataType::UInt64 if of_persons => digits::<UInt64Type>(array),
+            DataType::Int64 if names => whole::<Int64Type>(array),
+            DataType::UInt64 if names => whole::<UInt64Type>(array),
             // The nearest double, as of the same digits in a text.
             DataType::Int64 => converted::<Int64Type>(array, |x| x as f64),
             DataType::UInt64 => converted::<UInt64Type>(array, |x| x as f64),
@@ -140,7 +112,7 @@ impl Column {
                 Some(codes) if !codes.values().is_empty() => Column::Codes(
                     codes.normalized_keys(),
                     codes.nulls().cloned(),
-                    Box::new(Column::new(codes.values(), of_persons)),
+                    Box::new(Column::new(codes.values(), names)),
                 ),
                 _ => Column::There(Some(NullBuffer::new_null(array.len()))),
             },
@@ -151,10 +123,13 @@ impl Column {
     fn cell(&self, row: usize) -> Cell<'_> {
         let null = |nulls: &Option<NullBuffer>| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
         match self {
-            Column::Numbers(_, nulls) | Column::Codes(_, nulls, _) | Column::There(nulls) if null(nulls) => {
+            Column::Numbers(_, nulls) | Column::Whole(_, nulls) | Column::Codes(_, nulls, _) | Column::There(nulls)
+                if null(nulls) =>
+            {
                 Cell::Nothing
             }
             Column::Numbers(values, _) => Cell::Number(values[row]),
+            Column::Whole(values, _) => Cell::Whole(values[row]),
             Column::Codes(keys, _, values) => values.cell(keys[row]),
             Column::There(_) => Cell::Text(b"-"),
             Column::Bools(array) if array.is_null(row) => Cell::Nothing,
@@ -206,13 +181,14 @@ impl Columns {
         arrays: &[ArrayRef],
         wanted: &Wanted,
     ) -> Result<Self, TableError> {
-        let person = wanted.cut.as_ref().map(|cut| cut.at);
+        let uses = wanted.places();
+        let names = |at: &usize| matches!(uses.get(at), Some(Use::Words | Use::Person));
         guarded(file, "a column does not hold what its type says", || {
             let mut columns: Vec<Option<Column>> = (0..all).map(|_| None).collect();
             let mut texts = Vec::new();
             for (at, array) in places.iter().zip(arrays) {
-                let column = Column::new(array, Some(*at) == person);
-                if !matches!(column, Column::Numbers(..) | Column::Bools(_) | Column::There(_)) {
+                let column = Column::new(array, names(at));
+                if !matches!(column, Column::Numbers(..) | Column::Whole(..) | Column::Bools(_) | Column::There(_)) {
                     texts.push(*at);
                 }
                 columns[*at] = Some(column);

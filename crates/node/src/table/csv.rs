@@ -8,6 +8,7 @@ use std::{
 };
 
 use csv::ByteRecord;
+use veilsum_answerer::spelling::normal;
 
 use super::{
     cell::{Cell, Parsed, parse},
@@ -73,13 +74,18 @@ pub(super) struct CsvReader<R: Read> {
     columns: Vec<String>,
     /// Whether rows end by a delimiter with nothing behind it.
     open: bool,
+    /// The first column that is headed by a number, from 1: the first line may be a row.
+    numbered: Option<usize>,
     last_line: u64,
 }
 
 impl<R: Read> CsvReader<R> {
     pub(super) fn new(reader: R, name: &str, dialect: Dialect) -> Result<Self, TableError> {
         let told = |sample: &[u8], whole| {
-            layout(sample, whole, name, dialect, |header| no_numbers(name, header.iter().map(|cell| &cell[..])))
+            layout(sample, whole, name, dialect, |header| {
+                let numbered = number_in(header.iter().map(|cell| &cell[..]));
+                numbered.map_or(Ok(()), |at| Err(headed_by_a_number(name, at + 1)))
+            })
         };
         let (mut records, layout) = opened(reader, name, dialect.multiline, told)?;
         let Some(Record { line: last_line, fault }) = records.next()? else {
@@ -89,9 +95,13 @@ impl<R: Read> CsvReader<R> {
             return Err(fault.of_row((name, Place::Line(last_line))));
         }
         let width = records.len() - usize::from(layout.open_header);
-        let columns = column_names(name, Place::Line(last_line), records.cells().take(width))?;
+        let header = || records.cells().take(width);
+        let numbered = number_in(header()).map(|at| at + 1);
+        let columns = column_names(name, Place::Line(last_line), header());
+        // Nothing is quoted that may be a row.
+        let columns = columns.map_err(|error| numbered.map_or(error, |at| headed_by_a_number(name, at)))?;
         records.width = Some(width + usize::from(layout.open_rows));
-        Ok(CsvReader { records, decimal: dialect.decimal, columns, open: layout.open_rows, last_line })
+        Ok(CsvReader { records, decimal: dialect.decimal, columns, open: layout.open_rows, numbered, last_line })
     }
 
     /// What is wrong with the shape of the present row.
@@ -116,6 +126,10 @@ impl<R: Read> RowReader for CsvReader<R> {
 
     fn columns(&self) -> &[String] {
         &self.columns
+    }
+
+    fn doubt(&self) -> Option<TableError> {
+        self.numbered.map(|at| headed_by_a_number(self.name(), at))
     }
 
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
@@ -231,27 +245,26 @@ where
 
 // ---- Header and cells -----------------------------------------------------------------------------------------------
 
-/// Whether no name of a header is a number: all are looked at before any may be quoted.
-fn no_numbers<'a>(file: &str, header: impl Iterator<Item = &'a [u8]>) -> Result<(), TableError> {
-    for (at, cell) in header.enumerate() {
-        if matches!(parse(cell), Parsed::Number(_) | Parsed::NotFinite | Parsed::DecimalComma) {
-            let what = format!("column {} is headed by a number, so the first line looks like data", at + 1);
-            let next = "add a header line with a name for every column (a column that is really called by a number needs a letter in its name)";
-            return Err(Fault::said(what, next).of_header(file));
-        }
-    }
-    Ok(())
+/// The first of these names that is a number, from 0.
+fn number_in<'a>(mut header: impl Iterator<Item = &'a [u8]>) -> Option<usize> {
+    header.position(|cell| matches!(parse(cell), Parsed::Number(_) | Parsed::NotFinite | Parsed::DecimalComma))
+}
+
+fn headed_by_a_number(file: &str, at: usize) -> TableError {
+    let what = format!("column {at} is headed by a number, so the first line looks like data");
+    let next = "add a header line with a name for every column; if the numbers are names, ask for the columns by them, or give them others in \
+                [rows.columns] of site.toml";
+    Fault::said(what, next).of_header(file)
 }
 
 fn column_names<'a>(
     file: &str,
     line: Place,
-    header: impl Iterator<Item = &'a [u8]> + Clone,
+    header: impl Iterator<Item = &'a [u8]>,
 ) -> Result<Vec<String>, TableError> {
-    no_numbers(file, header.clone())?;
     // UTF-16 without its mark: every second byte of plain English is zero.
     let name =
-        |cell| std::str::from_utf8(cell).ok().filter(|name| !name.contains('\0')).map(|name| name.trim().to_owned());
+        |cell| std::str::from_utf8(cell).ok().filter(|name| !name.contains('\0')).map(|name| normal(name).into_owned());
     let names = header.map(|cell| name(cell).ok_or_else(|| Fault::NotUtf8.of_row((file, line))));
     let names = names.collect::<Result<Vec<_>, _>>()?;
     check_names(file, &names)?;

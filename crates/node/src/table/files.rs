@@ -148,7 +148,16 @@ impl Parts {
         let mut files = files.into_iter();
         let now = open_one(&files.next().unwrap_or_default(), dialect)?;
         let (first, columns) = (now.name().to_owned(), now.columns().to_vec());
-        Ok(Parts { files, dialect, now, first, columns, print: Print::default(), known: HashMap::new(), passed_over: Vec::new() })
+        Ok(Parts {
+            files,
+            dialect,
+            now,
+            first,
+            columns,
+            print: Print::default(),
+            known: HashMap::new(),
+            passed_over: Vec::new(),
+        })
     }
 
     /// Whether the file that has ended is no copy of one before. Under noise its rows count all the same, and the operator is told.
@@ -179,6 +188,10 @@ impl RowReader for Parts {
 
     fn passed_over(&self) -> &[String] {
         &self.passed_over
+    }
+
+    fn doubt(&self) -> Option<TableError> {
+        self.now.doubt()
     }
 
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {

@@ -1,9 +1,9 @@
-//! The tree of columns in the description at the end of a Parquet file, looked at before the library reads it: the library makes room for
-//! as many children as a column is said to have, and goes as deep as they are nested.
+//! The tree of columns in the description at the end of a Parquet file, looked at before the library reads it: the library (parquet 60.1,
+//! `schema_from_array_helper`) makes room for as many children as a column is said to have, up to 2^31, and goes as deep as they are nested.
 //!
 //! The description is a struct of Thrift's compact protocol: a version, then the list of columns, each before its children
-//! (`parquet.thrift`, FileMetaData and SchemaElement). A field is read by its number there and by its type here, so every field has to have
-//! the type of its number: then both read the same.
+//! (`parquet.thrift`, FileMetaData and SchemaElement). The library reads a field by its number alone, so every field that it knows has to
+//! have the type of its number here: then both read the same. What it does not know, both step over.
 
 use std::{
     fs::File,
@@ -18,14 +18,22 @@ use super::{
 /// Bytes behind the description: its length, and the magic.
 const TAIL: u64 = 8;
 
+/// How deep parts of a field may be nested that nobody knows.
+const MAX_PARTS: usize = 16;
+
 // Types of the compact protocol.
 const TRUE: u8 = 1;
 const FALSE: u8 = 2;
 const BYTE: u8 = 3;
+const I16: u8 = 4;
 const I32: u8 = 5;
+const I64: u8 = 6;
+const DOUBLE: u8 = 7;
 const BINARY: u8 = 8;
 const LIST: u8 = 9;
+const SET: u8 = 10;
 const STRUCT: u8 = 12;
+const UUID: u8 = 13;
 
 /// Looks at the end of a Parquet file.
 ///
@@ -72,36 +80,67 @@ impl Bytes<'_> {
         None
     }
 
-    /// Type and number of the next field of a struct after that with the number `last`; type 0 at its end.
-    fn field(&mut self, last: u8) -> Option<(u8, u8)> {
-        let byte = self.byte()?;
-        let (step, kind) = (byte >> 4, byte & 15);
-        // Fields are written in the order of their numbers, and these are all below 15 apart.
-        (byte == 0 || (step > 0 && kind > 0)).then_some((kind, last.checked_add(step)?))
+    fn bytes(&mut self, length: usize) -> Option<()> {
+        self.0 = self.0.get(length..)?;
+        Some(())
     }
 
-    /// Steps over the value of a field.
-    fn skip(&mut self, kind: u8) -> Option<()> {
-        match kind {
-            TRUE | FALSE => {}
-            BYTE => drop(self.byte()?),
-            I32 => drop(self.number()?),
-            BINARY => {
-                let length = usize::try_from(self.number()?).ok()?;
-                self.0 = self.0.get(length..)?;
-            }
-            _ => return None,
+    /// Type and number of the next field of a struct after that with the number `last`; type 0 at its end.
+    fn field(&mut self, last: u16) -> Option<(u8, u16)> {
+        let byte = self.byte()?;
+        let (step, kind) = (byte >> 4, byte & 15);
+        match (kind, step) {
+            (0, _) => Some((0, 0)),
+            // Written out, with its sign in the lowest bit.
+            (_, 0) => Some((kind, u16::try_from(self.number().filter(|number| number & 1 == 0)? / 2).ok()?)),
+            _ => Some((kind, last.checked_add(step.into())?)),
         }
-        Some(())
+    }
+
+    /// How many elements of which type a list has.
+    fn list(&mut self) -> Option<(u8, u64)> {
+        let head = self.byte()?;
+        Some((head & 15, if head >> 4 == 15 { self.number()? } else { (head >> 4).into() }))
+    }
+
+    /// Steps over the value of a field, as deep as `depth`.
+    fn skip(&mut self, kind: u8, depth: usize) -> Option<()> {
+        let depth = depth.checked_sub(1)?;
+        match kind {
+            TRUE | FALSE => Some(()),
+            BYTE => self.bytes(1),
+            I16 | I32 | I64 => {
+                while self.byte()? & 0x80 != 0 {}
+                Some(())
+            }
+            DOUBLE => self.bytes(8),
+            UUID => self.bytes(16),
+            BINARY => {
+                let length = self.number()?;
+                self.bytes(usize::try_from(length).ok()?)
+            }
+            LIST | SET => match self.list()? {
+                (_, 0) => Some(()),
+                // Those of yes and no have bytes here and none there.
+                (TRUE | FALSE, _) => None,
+                (of, elements) => (0..elements).try_for_each(|_| self.skip(of, depth)),
+            },
+            STRUCT => loop {
+                match self.field(0)?.0 {
+                    0 => break Some(()),
+                    kind => self.skip(kind, depth)?,
+                }
+            },
+            _ => None,
+        }
     }
 
     fn tree(mut self) -> Option<()> {
         (self.field(0)? == (I32, 1)).then_some(())?;
-        self.skip(I32)?;
+        self.skip(I32, 1)?;
         (self.field(1)? == (LIST, 2)).then_some(())?;
-        let list = self.byte()?;
-        let elements = if list >> 4 == 15 { self.number()? } else { (list >> 4).into() };
-        (list & 15 == STRUCT && elements <= MAX_ELEMENTS).then_some(())?;
+        let (of, elements) = self.list()?;
+        (of == STRUCT && elements <= MAX_ELEMENTS).then_some(())?;
         // How many children are still to come of the columns around the next one; outside there is the root alone.
         let mut open = vec![1];
         for _ in 0..elements {
@@ -128,25 +167,33 @@ impl Bytes<'_> {
                 (0, _) => return Some(children),
                 // Numbers are written with their sign in the lowest bit.
                 (I32, 5) => children = Some(self.number()?).filter(|number| number & 1 == 0)? / 2,
-                (I32, 1..=3 | 6..=9) | (BINARY, 4) => self.skip(kind)?,
+                (I32, 1..=3 | 6..=9) | (BINARY, 4) => self.skip(kind, 1)?,
                 (STRUCT, 10) => self.meaning()?,
-                _ => return None,
+                (_, 1..=10) => return None,
+                _ => self.skip(kind, MAX_PARTS)?,
             }
         }
     }
 
     /// What a column's values mean: a union of structs, most of them empty.
     fn meaning(&mut self) -> Option<()> {
-        let (STRUCT, which) = self.field(0)? else { return None };
-        let kinds: &[u8] = match which {
-            5 => &[I32, I32],
-            7 | 8 => &[TRUE, STRUCT],
-            10 => &[BYTE, TRUE],
-            16 => &[BYTE],
-            17 => &[BINARY],
-            18 => &[BINARY, I32],
+        let (kind, which) = self.field(0)?;
+        let kinds: &[u8] = match (kind, which) {
+            (STRUCT, 5) => &[I32, I32],
+            (STRUCT, 7 | 8) => &[TRUE, STRUCT],
+            (STRUCT, 10) => &[BYTE, TRUE],
+            (STRUCT, 16) => &[BYTE],
+            (STRUCT, 17) => &[BINARY],
+            (STRUCT, 18) => &[BINARY, I32],
+            // Empty.
+            (STRUCT, 1..=19) => return (self.byte()? == 0 && self.byte()? == 0).then_some(()),
+            (0, _) | (_, 1..=19) => return None,
             _ => &[],
         };
+        if which > 19 {
+            self.skip(kind, MAX_PARTS)?;
+            return (self.byte()? == 0).then_some(());
+        }
         let mut at = 0;
         loop {
             let kind;
@@ -154,15 +201,16 @@ impl Bytes<'_> {
             if kind == 0 {
                 break;
             }
-            match (kind, kinds.get(usize::from(at).checked_sub(1)?)?) {
-                (FALSE, &TRUE) => {}
+            match (kind, usize::from(at).checked_sub(1).and_then(|at| kinds.get(at))) {
+                (FALSE, Some(&TRUE)) => {}
                 // The unit of a time: a union of empty structs.
-                (STRUCT, &STRUCT) => {
+                (STRUCT, Some(&STRUCT)) => {
                     let unit = (self.field(0)?.0, self.byte()?, self.byte()?);
                     (unit == (STRUCT, 0, 0)).then_some(())?;
                 }
-                (kind, known) if kind == *known => self.skip(kind)?,
-                _ => return None,
+                (kind, Some(known)) if kind == *known => self.skip(kind, 1)?,
+                (_, Some(_)) => return None,
+                (kind, None) => self.skip(kind, MAX_PARTS)?,
             }
         }
         (self.byte()? == 0).then_some(())
@@ -216,9 +264,9 @@ mod tests {
     fn a_field_of_another_type_or_out_of_turn_is_not_shown_to_the_library() {
         let whole = described(&[1, 0]);
         assert!(Bytes(&whole).tree().is_some());
-        // The type of the version, the version left out, a list of numbers, a name that is a number, a negative count of children, and a
-        // field whose number is written out.
-        for (at, byte) in [(0, 0x18), (0, 0x25), (3, 0xf5), (5, 0x45), (9, 3), (8, 0x05)] {
+        // The type of the version, the version left out, a list of numbers, a name that is a number, a negative count of children, and one
+        // that is text.
+        for (at, byte) in [(0, 0x18), (0, 0x25), (3, 0xf5), (5, 0x45), (9, 3), (8, 0x18)] {
             let mut bytes = whole.clone();
             bytes[at] = byte;
             assert!(Bytes(&bytes).tree().is_none(), "{at}");
@@ -226,5 +274,27 @@ mod tests {
         for end in 0..whole.len() {
             assert!(Bytes(&whole[..end]).tree().is_none(), "{end}");
         }
+    }
+    /// What newer writers say of a column is stepped over, and the tree behind it is read: DuckDB writes the numbers of fields out.
+    #[test]
+    fn what_nobody_knows_of_a_column_is_stepped_over() {
+        let with = |meaning: &[u8]| {
+            let mut bytes = vec![0x15, 2, 0x19, 0x2c, 0x48, 1, b'x', 0x15, 2, 0, 0x15, 2, 0x38, 1, b'y'];
+            bytes.extend([meaning, &[0]].concat());
+            Bytes(&bytes).tree().is_some()
+        };
+        assert!(with(&[]));
+        // Variant, by a number that is written out; a type 40 with a list of texts; a type 21 that is a number; decimal with a third part.
+        assert!(with(&[0x6c, 0x0c, 0x20, 0x13, 1, 0, 0]));
+        assert!(with(&[0x6c, 0x0c, 0x50, 0x19, 0x28, 1, b'a', 1, b'b', 0, 0]));
+        assert!(with(&[0x6c, 0x05, 0x2a, 0x84, 1, 0]));
+        assert!(with(&[0x6c, 0x5c, 0x15, 2, 0x15, 4, 0x17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]));
+        // A field 11 of a column, that is a number of 64 bits.
+        assert!(with(&[0x76, 0xff, 0xff, 3]));
+        // An empty meaning with parts, decimal places that are a text, one that is no struct, and a count of children as a text behind.
+        assert!(!with(&[0x6c, 0x1c, 0x15, 2, 0, 0]));
+        assert!(!with(&[0x6c, 0x5c, 0x18, 1, 1, 0, 0]));
+        assert!(!with(&[0x6c, 0x55, 2, 0]));
+        assert!(!with(&[0x08, 0x0a, 1, 1]));
     }
 }

@@ -83,6 +83,8 @@ fn form_of(
     let rest: Box<dyn Read> = match from {
         #[cfg(feature = "columnar")]
         From::File(file) if head.starts_with(b"PAR1") => return Ok(Box::new(ParquetReader::new(file, name)?)),
+        #[cfg(feature = "columnar")]
+        From::File(file) if form == Form::ArrowFile => return Ok(Box::new(ArrowReader::of_file(file, name)?)),
         From::File(file) => Box::new(file),
         From::Stream(stream) => Box::new(Cursor::new(head).chain(stream)),
     };
@@ -98,9 +100,12 @@ fn form_of(
         #[cfg(feature = "columnar")]
         Form::Zstd => wrong("it is packed twice", "unpack it once"),
         #[cfg(feature = "columnar")]
-        Form::ArrowFile | Form::ArrowStream => {
-            Ok(Box::new(ArrowReader::new(Box::new(rest), form == Form::ArrowFile, name)?))
-        }
+        Form::ArrowStream => Ok(Box::new(ArrowReader::of_stream(Box::new(rest), name)?)),
+        #[cfg(feature = "columnar")]
+        Form::ArrowFile => wrong(
+            "an Arrow file is read from its end, and not from a pipe or packed",
+            "give the path of the file as it was written, or write an Arrow stream",
+        ),
         #[cfg(feature = "columnar")]
         Form::Parquet => wrong(
             "a Parquet file is read from its end, and not from a pipe, packed or encrypted",

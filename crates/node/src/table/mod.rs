@@ -11,6 +11,8 @@
 
 use std::path::Path;
 
+use veilsum_answerer::spelling::normal;
+
 mod advice;
 #[cfg(feature = "columnar")]
 mod arrow;
@@ -42,6 +44,8 @@ pub(crate) mod size;
 mod source;
 mod streamed;
 mod tally;
+#[cfg(feature = "columnar")]
+pub mod types;
 mod wanted;
 
 pub use cell::Cell;
@@ -57,12 +61,20 @@ pub use row::{Row, take};
 pub use rules::{Filter, Meaning, RowRules, Unit, nearest};
 pub use source::{Batches, RowReader, Table};
 
-/// The names of all columns of a table.
+/// The names of all columns of a table, of which `asked` are those that somebody asks for.
 ///
 /// # Errors
-/// A [`TableError`] that names the table.
-pub fn read_header(name: impl AsRef<Path>, dialect: Dialect) -> Result<Vec<String>, TableError> {
-    Ok(open(name.as_ref(), dialect)?.columns().to_vec())
+/// A [`TableError`] that names the table; also where its first line may be a row, because it has numbers and not all that is asked for.
+pub fn read_header<'a>(
+    name: impl AsRef<Path>,
+    dialect: Dialect,
+    asked: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<String>, TableError> {
+    let source = open(name.as_ref(), dialect)?;
+    let columns = source.columns().to_vec();
+    let mut asked = asked.into_iter().map(|name| columns.iter().any(|column| *column == normal(name)));
+    let is_header = asked.next() == Some(true) && asked.all(|there| there);
+    source.doubt().filter(|_| !is_header).map_or(Ok(columns), Err)
 }
 
 /// Opens a table to read the chosen columns batch by batch; where rows of persons are cut, after a pass that finds those that count.
@@ -107,7 +119,7 @@ pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<(Tally, Option<T
 
 pub use streamed::{Checked, OwnRows, Reader, Streamed};
 pub use tally::{ON_PURPOSE, Tally};
-pub use wanted::{Limit, Names, Numbers, TableSpec, Use, Wanted, known_as};
+pub use wanted::{Label, Limit, Names, Numbers, TableSpec, Use, Wanted, known_as};
 
 #[cfg(test)]
 mod tests;

@@ -2,11 +2,16 @@
 
 use std::fs::File;
 
-use parquet::arrow::{
-    ProjectionMask,
-    arrow_reader::{
-        ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+use parquet::{
+    arrow::{
+        ProjectionMask,
+        arrow_reader::{
+            ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+        },
     },
+    basic::Compression,
+    errors::ParquetError,
+    file::metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData},
 };
 
 use super::{
@@ -37,7 +42,13 @@ impl ParquetReader {
         // What a writer noted of its own types has no part in it, and would be a second description to guard against.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let what = "its description at the end cannot be read";
-        let about = guarded(name, what, || ArrowReaderMetadata::load(&file, options))?;
+        let about = guarded(name, what, || {
+            let about = ArrowReaderMetadata::load(&file, options.clone())?;
+            match without_zeros(about.metadata())? {
+                None => Ok(about),
+                Some(mended) => ArrowReaderMetadata::try_new(mended.into(), options),
+            }
+        })?;
         let columns = names_of(about.schema());
         check_names(name, &columns)?;
         Ok(ParquetReader { name: name.to_owned(), columns, file, about, reader: None, rows: 0 })
@@ -46,6 +57,7 @@ impl ParquetReader {
     fn begin(&self, wanted: &Wanted) -> Result<(ParquetRecordBatchReader, Vec<usize>), TableError> {
         check_types(&self.name, self.about.schema(), wanted)?;
         let places: Vec<usize> = wanted.places().into_keys().collect();
+        self.check_packing(&places)?;
         let file = self.file.try_clone().map_err(|source| Fault::Open(source).of(&self.name))?;
         let reader = guarded(&self.name, "its row groups do not fit to its description", || {
             let mask = ProjectionMask::roots(self.about.parquet_schema(), places.iter().copied());
@@ -54,6 +66,44 @@ impl ParquetReader {
         })?;
         Ok((reader, places))
     }
+
+    /// Whether what wanted columns are packed by is built in.
+    fn check_packing(&self, places: &[usize]) -> Result<(), TableError> {
+        let root = |chunk: usize| self.about.parquet_schema().get_column_root_idx(chunk);
+        for group in self.about.metadata().row_groups() {
+            for (at, chunk) in group.columns().iter().enumerate().filter(|(at, _)| places.contains(&root(*at))) {
+                let packing = match chunk.compression() {
+                    Compression::BROTLI(_) => "brotli",
+                    Compression::LZO => "LZO",
+                    _ => continue,
+                };
+                let what = format!("the column {:?} is packed by {packing}, which is not read", self.columns[root(at)]);
+                let next = "write the file anew with another compression: zstd, snappy, gzip, lz4 or none";
+                return Err(Fault::said(what, next).of(&self.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The same description where columns without a dictionary say that theirs is at the begin of the file, as some writers do; nothing where
+/// none does. The library would look for it there.
+fn without_zeros(about: &ParquetMetaData) -> Result<Option<ParquetMetaData>, ParquetError> {
+    let is_zero = |chunk: &ColumnChunkMetaData| chunk.dictionary_page_offset() == Some(0);
+    if !about.row_groups().iter().flat_map(RowGroupMetaData::columns).any(is_zero) {
+        return Ok(None);
+    }
+    let mended = |chunk: ColumnChunkMetaData| match is_zero(&chunk) {
+        true => chunk.into_builder().set_dictionary_page_offset(None).build(),
+        false => Ok(chunk),
+    };
+    let group = |group: &RowGroupMetaData| {
+        let mut builder = group.clone().into_builder();
+        let chunks = builder.take_columns().into_iter().map(mended).collect::<Result<Vec<_>, _>>()?;
+        builder.set_column_metadata(chunks).build()
+    };
+    let groups = about.row_groups().iter().map(group).collect::<Result<Vec<_>, _>>()?;
+    Ok(Some(about.clone().into_builder().set_row_groups(groups).build()))
 }
 
 impl RowReader for ParquetReader {

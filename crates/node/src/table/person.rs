@@ -86,13 +86,13 @@ impl Cut {
         for at in &self.order {
             let cell = cell(*at);
             match cell.number() {
-                Some(x) if !matches!(cell, Cell::Bool(_)) => {
+                Some(x) if !x.is_nan() && !cell.is_bool() => {
                     bytes.push(1);
                     // 0 and not -0.
                     bytes.extend_from_slice(&(x + 0.0).to_bits().to_le_bytes());
                 }
                 _ => {
-                    let text = cell.text();
+                    let text = if cell.is_nothing() { "".into() } else { cell.common() };
                     bytes.push(2);
                     bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
                     bytes.extend_from_slice(text.as_bytes());

@@ -1,11 +1,11 @@
 //! One row of a source: its cells, and what is taken of them. Every form of file goes through here, so that one data set is the same
 //! table whatever it is written in.
 
-use std::borrow::Cow;
+use veilsum_answerer::spelling::Spellings;
 
 use super::{
     advice,
-    cell::{Cell, Parsed, parse},
+    cell::{Cell, Parsed, alike, parse},
     dialect::Decimal,
     error::{Fault, Place, TableError},
     print::Print,
@@ -46,7 +46,7 @@ pub fn take(
         }
         Err(error) => return table.spoil(file, error),
     }
-    let missing = |(at, words): &&(usize, Vec<String>)| wanted.is_missing(&row.cell(*at), among(words));
+    let missing = |(at, words): &&(usize, Spellings<()>)| wanted.is_missing(&row.cell(*at), words);
     if let Some((at, _)) = wanted.complete.iter().find(missing) {
         table.leave_out(file, &format!("no value in {:?}", header[*at]), place);
         taken.count_missing(table);
@@ -54,14 +54,14 @@ pub fn take(
     }
     if let Some(cut) = &wanted.cut {
         let cell = row.cell(cut.at);
-        if wanted.is_missing(&cell, |_| false) {
+        if wanted.is_missing(&cell, &Spellings::<()>::default()) {
             table.leave_out(file, &format!("no value in {:?}, the column of persons", header[cut.at]), place);
             return Ok(());
         }
         if matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()) {
             return table.spoil(file, Fault::NotUtf8.of_row((file, place)));
         }
-        let (counts, sum) = table.persons.counts(cut, &cell.text(), |at| row.cell(at));
+        let (counts, sum) = table.persons.counts(cut, &cell.common(), |at| row.cell(at));
         table.of_persons = table.of_persons.and(Print { rows: 1, sum });
         if !counts {
             table.tally.beyond += 1;
@@ -80,10 +80,6 @@ pub fn take(
             table.spoil(file, error)
         }
     }
-}
-
-fn among(words: &[String]) -> impl Fn(&str) -> bool {
-    move |text| words.iter().any(|word| word == text)
 }
 
 /// A row that is being taken.
@@ -106,7 +102,7 @@ impl<R: Row> Taken<'_, R> {
         for (at, condition, words) in &self.wanted.filter {
             let cell = self.row.cell(*at);
             match condition.holds(&cell) {
-                _ if self.wanted.is_missing(&cell, among(words)) => return Ok(false),
+                _ if self.wanted.is_missing(&cell, words) => return Ok(false),
                 Some(false) => return Ok(false),
                 Some(true) => {}
                 None => fault = fault.or(Some((*at, cell))),
@@ -141,13 +137,9 @@ impl<R: Row> Taken<'_, R> {
 
     /// Counts the columns without a value of a row that was not taken; one that was has them all.
     fn count_missing(&self, table: &mut Table) {
-        let missing = |at, is_word: &dyn Fn(&str) -> bool| self.wanted.is_missing(&self.row.cell(at), is_word);
-        let numbers = self.wanted.columns.iter().map(|of| missing(of.at, &|word| of.values.contains_key(word)));
-        let names = self
-            .wanted
-            .categorical
-            .iter()
-            .map(|of| missing(of.at, &|word| of.values.contains_key(word) || among(&of.categories)(word)));
+        let cell = |at| self.row.cell(at);
+        let numbers = self.wanted.columns.iter().map(|of| self.wanted.is_missing(&cell(of.at), &of.values));
+        let names = self.wanted.categorical.iter().map(|of| self.wanted.is_missing(&cell(of.at), &of.values));
         for (of, missing) in table.tally.columns.iter_mut().zip(numbers.chain(names)) {
             of.missing += u64::from(missing);
         }
@@ -172,15 +164,15 @@ impl<R: Row> Taken<'_, R> {
             others.extend((!listed).then_some(i));
             table.values.extend((0..names.categories.len()).map(|i| f64::from(u8::from(i == category))));
         }
-        if let (Some((at, classes)), Some(labels)) = (&self.wanted.label, &mut table.labels) {
-            let label = self.named(*at)?;
-            let label = self.wanted.label_words.get(&*label).map_or(&*label, String::as_str);
-            let listed = |label: &str| classes.iter().any(|class| class == label);
-            let label = if self.wanted.total && !listed(label) && listed(OTHER) { OTHER } else { label };
-            if !classes.is_empty() && !listed(label) {
-                return Err(Fault::UnknownLabel(self.header[*at].clone()).of_row(self.spot));
-            }
-            labels.push(label.to_owned());
+        if let (Some(of), Some(labels)) = (&self.wanted.label, &mut table.labels) {
+            let cell = self.row.cell(of.at);
+            let text = self.named(of.at, &of.values, of.any)?;
+            let other = || of.known.iter().position(|of| self.wanted.total && of == OTHER);
+            labels.push(match cell.among(&of.values).or_else(other) {
+                Some(at) => of.known[at].clone(),
+                None if of.any => text,
+                None => return Err(Fault::UnknownLabel(self.header[of.at].clone()).of_row(self.spot)),
+            });
         }
         if self.wanted.direction && !self.has_direction(table) {
             return Err(Fault::NoDirection.of_row(self.spot));
@@ -188,58 +180,57 @@ impl<R: Row> Taken<'_, R> {
         Ok(others)
     }
 
-    /// A text that has to be there.
-    fn named(&self, at: usize) -> Result<Cow<'_, str>, TableError> {
-        let text = match self.row.cell(at) {
-            Cell::Text(text) => {
-                Cow::Borrowed(std::str::from_utf8(text).map_err(|_| Fault::NotUtf8.of_row(self.spot))?.trim())
-            }
-            Cell::Nothing => Cow::Borrowed(""),
-            other => Cow::Owned(other.text().into_owned()),
+    /// A text that has to be there. Where any will do, a usual word for nothing is one, such as `none`.
+    fn named(&self, at: usize, words: &Spellings<usize>, any: bool) -> Result<String, TableError> {
+        let cell = self.row.cell(at);
+        if matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()) {
+            return Err(Fault::NotUtf8.of_row(self.spot));
+        }
+        let text = cell.common().into_owned();
+        let is_missing = match any {
+            true => text.is_empty() || text.eq_ignore_ascii_case("nan"),
+            false => self.wanted.is_missing(&cell, words),
         };
-        if text.is_empty() { Err(self.wrong(at, Fault::EmptyCell)) } else { Ok(text) }
+        if is_missing { Err(self.wrong(at, Fault::EmptyCell)) } else { Ok(text) }
     }
 
     /// Which of a column's categories it is, and whether it is one of those that are listed.
     fn category(&self, names: &Names) -> Result<(usize, bool), TableError> {
-        let categories = &names.categories;
-        let text = self.named(names.at)?;
-        let cell = self.row.cell(names.at);
-        if self.wanted.is_mark(&cell) {
-            return Err(self.wrong(names.at, Fault::EmptyCell));
-        }
-        let find = |word: &str| {
-            let word = names.values.get(word).map_or(word, String::as_str);
-            categories.iter().position(|category| category == word)
-        };
-        // A yes or no is written as a word here and as a digit there.
-        let digit = match cell {
-            Cell::Bool(yes) => find(if yes { "1" } else { "0" }),
-            _ => None,
-        };
+        let (categories, cell) = (&names.categories, self.row.cell(names.at));
+        let text = self.named(names.at, &names.values, false)?;
         let other = || categories.iter().position(|of| self.wanted.total && of == OTHER);
-        let found = find(&text).or(digit).map(|at| (at, true)).or_else(|| Some((other()?, false)));
-        found.ok_or_else(|| self.wrong(names.at, Fault::UnknownCategory(list(categories))))
+        let found = cell.among(&names.values).map(|at| (at, true)).or_else(|| Some((other()?, false)));
+        found.ok_or_else(|| {
+            let known = list(categories);
+            let looks = alike(&text, categories.iter().map(String::as_str)).is_some();
+            let told = if looks {
+                known + "; the cell looks like one of them, and has letters of another alphabet"
+            } else {
+                known
+            };
+            self.wrong(names.at, Fault::UnknownCategory(told))
+        })
     }
 
     /// A number of a column that may have words for some numbers, another unit, and a range.
     fn value(&self, of: &Numbers) -> Result<f64, TableError> {
         let cell = self.row.cell(of.at);
-        if !self.wanted.marks.is_empty() && self.wanted.is_mark(&cell) {
+        if self.wanted.is_mark(&cell) {
             return Err(self.wrong(of.at, Fault::EmptyCell));
         }
         let word = match cell {
-            Cell::Text(_) if !of.values.is_empty() => of.values.get(&*cell.text()).copied(),
+            Cell::Text(_) | Cell::Bool(_) => cell.among(&of.values),
             _ => None,
         };
         let value = match word {
             Some(value) => value,
             None => {
                 let own = match cell {
-                    Cell::Nothing => return Err(self.wrong(of.at, Fault::EmptyCell)),
-                    Cell::Number(x) => x,
-                    Cell::Bool(yes) => f64::from(u8::from(yes)),
                     Cell::Text(text) => number(self.spot, &self.header[of.at], text, self.wanted.decimal)?,
+                    cell => match cell.number() {
+                        Some(x) if !x.is_nan() => x,
+                        _ => return Err(self.wrong(of.at, Fault::EmptyCell)),
+                    },
                 };
                 of.unit.map_or(own, |unit| unit.of(own))
             }
@@ -260,6 +251,7 @@ impl<R: Row> Taken<'_, R> {
 pub(super) fn number(spot: (&str, Place), column: &str, cell: &[u8], decimal: Decimal) -> Result<f64, TableError> {
     let fault = match parse(cell) {
         Parsed::Number(x) => return Ok(x),
+        Parsed::Bool(yes) => return Ok(f64::from(u8::from(yes))),
         Parsed::NotUtf8 => return Err(Fault::NotUtf8.of_row(spot)),
         Parsed::NotFinite => Fault::NotFinite,
         Parsed::Missing => Fault::EmptyCell,

@@ -6,6 +6,7 @@
 use std::{collections::BTreeMap, fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use veilsum_answerer::spelling::Spellings;
 
 use super::{
     cell::Cell,
@@ -145,6 +146,8 @@ pub struct Condition {
     pub column: String,
     is: Is,
     values: Vec<Value>,
+    /// Those of them that are texts.
+    words: Spellings<()>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -215,13 +218,11 @@ impl Condition {
     /// Whether a cell with a value passes it; nothing where the value is no finite number and is to be compared with one, or no UTF-8 and
     /// is to be compared with a text.
     pub(super) fn holds(&self, cell: &Cell<'_>) -> Option<bool> {
-        let text = match cell {
-            Cell::Text(text) if std::str::from_utf8(text).is_err() => return None,
-            _ => cell.text(),
-        };
-        let is_word = |value: &Value| matches!(value, Value::Text(word) if *word == *text);
+        if matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()) {
+            return None;
+        }
         let numbers = || self.values.iter().filter_map(Value::number);
-        let equal = || self.values.iter().any(is_word) || numbers().any(|number| cell.number() == Some(number));
+        let equal = || cell.among(&self.words).is_some() || numbers().any(|number| cell.number() == Some(number));
         // One of the words in a list of words and numbers is no number, and is found.
         if numbers().next().is_some() && !cell.number().is_some_and(f64::is_finite) && !equal() {
             return None;
@@ -241,14 +242,18 @@ impl Condition {
 
     /// The texts that it names: whoever compares with one means it, also where it is a usual word for a missing value.
     pub(super) fn texts(&self) -> impl Iterator<Item = &String> {
-        self.values.iter().filter_map(|value| match value {
-            Value::Text(text) => Some(text),
-            Value::Number(_) => None,
-        })
+        self.values.iter().filter_map(Value::text)
     }
 }
 
 impl Value {
+    fn text(&self) -> Option<&String> {
+        match self {
+            Value::Text(text) => Some(text),
+            Value::Number(_) => None,
+        }
+    }
+
     fn number(&self) -> Option<f64> {
         match self {
             Value::Number(number) => Some(*number),
@@ -325,7 +330,9 @@ impl<'a> Words<'a> {
                 "filter: <, <=, > and >= compare numbers, and {column:?} is compared with a text: write the number without quotes"
             ));
         }
-        Ok(Condition { column, is, values })
+        let texts = values.iter().filter_map(Value::text);
+        let words = Spellings::new(texts.map(|word| (word.as_str(), ())));
+        Ok(Condition { column, is, words, values })
     }
 
     fn list(&mut self, column: &str) -> Result<Vec<Value>, String> {

@@ -32,6 +32,11 @@ pub trait RowReader {
     /// The names of all columns, each another.
     fn columns(&self) -> &[String];
 
+    /// What is wrong if nobody asks for its columns by their names: these may be a row.
+    fn doubt(&self) -> Option<TableError> {
+        None
+    }
+
     /// Appends the wanted cells of the next rows to `table`, by [`take`](super::row::take); false where none is left.
     ///
     /// # Errors
@@ -68,7 +73,12 @@ impl<'a> Batches<'a> {
         spec: &TableSpec,
         counting: &Counting,
     ) -> Result<Batches<'a>, TableError> {
-        let wanted = choose(source.name(), source.columns(), spec)?;
+        let wanted = choose(source.name(), source.columns(), spec);
+        let asked = wanted.is_ok() && !(spec.columns.is_empty() && spec.categorical.is_empty());
+        if let Some(doubt) = source.doubt().filter(|_| !asked) {
+            return Err(doubt);
+        }
+        let wanted = wanted?;
         let known = &wanted.known;
         let named = |at: usize| tally::Column { name: known[at].clone(), ..tally::Column::default() };
         let numbers = wanted.columns.iter().map(|column| named(column.at));

@@ -10,6 +10,8 @@ pub(super) mod forms;
 #[cfg(feature = "columnar")]
 mod own_words;
 mod texts;
+#[cfg(feature = "columnar")]
+mod typed;
 
 /// What happened and what to do next.
 fn whole(error: &TableError) -> String {
@@ -146,7 +148,7 @@ fn bad_cells_are_named_by_place_and_never_shown() {
         ("7 7", "not a number"),
         ("", "missing"),
         ("NA", "missing"),
-        ("NaN", "NaN"),
+        ("NaN", "missing"),
         ("-inf", "NaN"),
         ("7e999", "too large"),
     ] {

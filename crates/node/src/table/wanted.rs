@@ -7,8 +7,10 @@ use std::{
     sync::Arc,
 };
 
+use veilsum_answerer::spelling::{Spellings, normal};
+
 use super::{
-    cell::{Cell, Parsed, parse},
+    cell::{Cell, alike},
     dialect::Decimal,
     error::{Fault, Place, TableError},
     limits::MAX_COLUMNS,
@@ -63,14 +65,12 @@ pub struct Wanted {
     pub columns: Vec<Numbers>,
     /// Those of categories, in the order wanted.
     pub categorical: Vec<Names>,
-    /// The label's, and what may stand there; nothing where anything may.
-    pub label: Option<(usize, Vec<String>)>,
-    /// Words of the site's own for labels.
-    pub label_words: BTreeMap<String, String>,
+    /// The label's.
+    pub label: Option<Label>,
     /// Columns in which a missing value leaves the row out, with the words that are values there.
-    pub complete: Vec<(usize, Vec<String>)>,
+    pub complete: Vec<(usize, Spellings<()>)>,
     /// Words that stand for a missing value, beside the usual ones.
-    pub marks: Vec<String>,
+    pub marks: Spellings<()>,
     /// Those of them that are numbers.
     pub mark_numbers: Vec<f64>,
     /// As in [`TableSpec::direction`].
@@ -82,7 +82,7 @@ pub struct Wanted {
     /// How rows of persons are cut.
     pub cut: Option<Cut>,
     /// What a row has to pass to count, each with the words that are values in its column.
-    pub filter: Vec<(usize, Condition, Vec<String>)>,
+    pub filter: Vec<(usize, Condition, Spellings<()>)>,
 }
 
 impl Wanted {
@@ -92,7 +92,7 @@ impl Wanted {
         let only = self.filter.iter().map(|(at, ..)| (*at, Use::Words));
         let complete = self.complete.iter().map(|(at, _)| (*at, Use::There));
         let numbers = self.columns.iter().map(|c| (c.at, if c.values.is_empty() { Use::Number } else { Use::Words }));
-        let names = self.categorical.iter().map(|c| c.at).chain(self.label.iter().map(|(at, _)| *at));
+        let names = self.categorical.iter().map(|c| c.at).chain(self.label.iter().map(|label| label.at));
         // All columns say which of a person's rows come first.
         let all = self.cut.iter().flat_map(|cut| cut.order.iter().map(|at| (*at, Use::There)));
         // A column may be clustered and compared: then it has to be readable for both.
@@ -106,29 +106,23 @@ impl Wanted {
     /// The columns of the file that nobody takes, by the plan's names.
     pub(super) fn unused(&self, own: &[String]) -> Vec<String> {
         let numbers = self.columns.iter().map(|c| c.at).chain(self.categorical.iter().map(|c| c.at));
-        let used: HashSet<usize> = numbers.chain(self.label.iter().map(|(at, _)| *at)).collect();
+        let used: HashSet<usize> = numbers.chain(self.label.iter().map(|label| label.at)).collect();
         let named = self.known.iter().zip(own).map(|(known, own)| if known.is_empty() { own } else { known });
         named.enumerate().filter(|(at, _)| !used.contains(at)).map(|(_, name)| name.clone()).collect()
     }
 
     /// Whether a cell holds one of the marks of a missing value, or the same number in other digits.
     pub(super) fn is_mark(&self, cell: &Cell<'_>) -> bool {
-        let number = || !self.mark_numbers.is_empty() && cell.number().is_some_and(|x| self.mark_numbers.contains(&x));
-        match cell {
-            Cell::Number(_) => number(),
-            Cell::Text(_) => self.marks.iter().any(|mark| *mark == *cell.text()) || number(),
-            Cell::Nothing | Cell::Bool(_) => false,
+        if self.marks.is_empty() || cell.is_bool() {
+            return false;
         }
+        let word = matches!(cell, Cell::Text(_)) && cell.among(&self.marks).is_some();
+        word || cell.number().is_some_and(|x| self.mark_numbers.contains(&x))
     }
 
-    /// Whether a cell has no value: nothing, a mark, or a usual word for nothing that is no word of its column.
-    pub(super) fn is_missing(&self, cell: &Cell<'_>, is_word: impl Fn(&str) -> bool) -> bool {
-        let usual = |text: &[u8]| matches!(parse(text), Parsed::Missing) && !is_word(&cell.text());
-        match cell {
-            Cell::Nothing => true,
-            Cell::Text(text) => usual(text) || self.is_mark(cell),
-            Cell::Number(_) | Cell::Bool(_) => self.is_mark(cell),
-        }
+    /// Whether a cell has no value: nothing, a mark, or a usual word for nothing that is none of `words`.
+    pub(super) fn is_missing<T: Copy>(&self, cell: &Cell<'_>, words: &Spellings<T>) -> bool {
+        (cell.is_nothing() && cell.among(words).is_none()) || self.is_mark(cell)
     }
 }
 
@@ -150,7 +144,7 @@ pub struct Numbers {
     /// Where it stands.
     pub at: usize,
     /// Words that stand for a number.
-    pub values: BTreeMap<String, f64>,
+    pub values: Spellings<f64>,
     /// How the file's numbers become the agreed ones.
     pub unit: Option<Unit>,
     /// The range that a number must lie in.
@@ -179,14 +173,36 @@ pub enum Beyond {
     Moves,
 }
 
+/// A column of labels.
+pub struct Label {
+    /// Where it stands.
+    pub at: usize,
+    /// Whether anything may stand there.
+    pub any: bool,
+    /// What may stand there, or has other words.
+    pub known: Vec<String>,
+    /// Which of them a word stands for.
+    pub values: Spellings<usize>,
+}
+
 /// A column of categories.
 pub struct Names {
     /// Where it stands.
     pub at: usize,
     /// What may stand there.
     pub categories: Vec<String>,
-    /// Words that stand for one of them.
-    pub values: BTreeMap<String, String>,
+    /// Which of them a word stands for: themselves, and other words for them.
+    pub values: Spellings<usize>,
+}
+
+/// Which of `known` each word of `own` stands for, and each of them for itself.
+fn places(own: &BTreeMap<String, String>, known: &[String]) -> Spellings<usize> {
+    let own = own.iter().filter_map(|(word, of)| Some((word.as_str(), known.iter().position(|known| known == of)?)));
+    Spellings::new(own.chain(known.iter().enumerate().map(|(at, of)| (of.as_str(), at))))
+}
+
+fn listed<'a>(words: impl IntoIterator<Item = &'a String>) -> Spellings<()> {
+    Spellings::new(words.into_iter().map(|word| (word.as_str(), ())))
 }
 
 /// Whether columns can be told apart by their names.
@@ -217,7 +233,8 @@ pub fn known_as(
     schema: Option<&Schema>,
     rules: &RowRules,
 ) -> Result<Vec<String>, TableError> {
-    let mapped = &rules.columns;
+    let mapped: BTreeMap<String, String> =
+        rules.columns.iter().map(|(column, own)| (column.clone(), normal(own).into_owned())).collect();
     if let Some((column, own)) = mapped.iter().find(|(_, own)| !header.contains(own)) {
         let what = format!("no column is called {own:?}, which site.toml says is {column:?}");
         return Err(Fault::said(what, format!("correct [rows.columns]; the file has {}", list(header))).of(file));
@@ -255,12 +272,22 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     let shown: Vec<String> = header.iter().filter(|name| !name.is_empty()).cloned().collect();
     let find = |column: &String| {
         let what = || format!("no column is called {column:?}");
-        let unknown = || Fault::said(what(), format!("the file has {}", list(&shown))).of(file);
-        header.iter().position(|known| known == column).ok_or_else(unknown)
+        let unknown = || {
+            let known = list(&shown);
+            let next = match alike(column, shown.iter().map(String::as_str)) {
+                Some(alike) => format!(
+                    "{alike:?} looks the same and has letters of another alphabet: rename it; the file has {known}"
+                ),
+                None => format!("the file has {known}"),
+            };
+            Fault::said(what(), next).of(file)
+        };
+        let column = normal(column);
+        header.iter().position(|known| *known == column).ok_or_else(unknown)
     };
     let label = spec.label.as_ref().map(find).transpose()?;
     let of_persons = |column: &String| {
-        own.iter().position(|name| name == column).ok_or_else(|| {
+        own.iter().position(|name| *name == normal(column)).ok_or_else(|| {
             let what = format!("no column is called {column:?}, which site.toml says is that of persons (rows.person)");
             Fault::said(what, format!("correct person under [rows]; the file has {}", list(own))).of(file)
         })
@@ -312,53 +339,57 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
     };
     let numbers = |(i, at): (usize, usize)| -> Result<Numbers, TableError> {
         let unit = rules.units.get(&header[at]).copied();
-        Ok(Numbers { at, values: own_rules.numbers(at, kind(at))?, unit, limit: limit((i, at)) })
+        let values = own_rules.numbers(at, kind(at))?;
+        let values = Spellings::new(values.iter().map(|(word, number)| (word.as_str(), *number)));
+        Ok(Numbers { at, values, unit, limit: limit((i, at)) })
     };
     let names = |(at, categories): (usize, Vec<String>)| -> Result<Names, TableError> {
-        Ok(Names { at, values: own_rules.names(at, &categories, kind(at))?, categories })
+        let values = own_rules.names(at, &categories, kind(at))?;
+        Ok(Names { at, values: places(&values, &categories), categories })
     };
-    let complete: Vec<(usize, Vec<String>)> = match schema {
+    let complete: Vec<(usize, Spellings<()>)> = match schema {
         Some(schema) if schema.missing == Missing::LeaveOut => {
-            (0..header.len()).filter_map(|at| Some((at, kind(at)?.words().cloned().collect()))).collect()
+            (0..header.len()).filter_map(|at| Some((at, listed(kind(at)?.words())))).collect()
         }
         None if rules.missing == Some(Missing::LeaveOut) => {
             let mapped = |at: &usize| rules.columns.contains_key(&header[*at]);
-            (0..header.len()).filter(mapped).map(|at| (at, Vec::new())).collect()
+            (0..header.len()).filter(mapped).map(|at| (at, Spellings::default())).collect()
         }
         _ => Vec::new(),
     };
     let mut marks = schema.map_or(Vec::new(), |schema| schema.marks.clone());
     marks.extend(rules.marks.iter().cloned());
     let filter = rules.filter.conditions().iter().map(|condition| {
-        let at = own.iter().position(|name| *name == condition.column);
+        let at = own.iter().position(|name| *name == normal(&condition.column));
         let known = |at: usize| {
             let agreed = kind(at).into_iter().flat_map(Kind::words);
-            agreed.chain(own_rules.words(at).map(|(word, _)| word)).chain(condition.texts()).cloned().collect()
+            listed(agreed.chain(own_rules.words(at).map(|(word, _)| word)).chain(condition.texts()))
         };
         at.map(|at| (at, condition.clone(), known(at))).ok_or_else(|| {
             let what = format!("no column is called {:?}, which the filter of site.toml compares", condition.column);
             Fault::said(what, format!("the file has {}", list(own))).of(file)
         })
     });
-    let label_words = match (label, spec.classes.is_empty()) {
-        (Some(at), false) => own_rules.names(at, &spec.classes, None)?,
-        (Some(at), true) => own_rules
-            .words(at)
-            .filter_map(|(word, meaning)| match meaning {
-                Meaning::Word(of) => Some((word.clone(), of.clone())),
-                Meaning::Number(_) => None,
-            })
-            .collect(),
-        (None, _) => BTreeMap::new(),
+    let labels = |at: usize| -> Result<Label, TableError> {
+        let any = spec.classes.is_empty();
+        let word = |(word, meaning): (&String, &Meaning)| match meaning {
+            Meaning::Word(of) => Some((word.clone(), of.clone())),
+            Meaning::Number(_) => None,
+        };
+        let own = match any {
+            true => own_rules.words(at).filter_map(word).collect(),
+            false => own_rules.names(at, &spec.classes, None)?,
+        };
+        let known = if any { own.values().cloned().collect() } else { spec.classes.clone() };
+        Ok(Label { at, any, values: places(&own, &known), known })
     };
     Ok(Wanted {
         columns: columns.into_iter().enumerate().map(numbers).collect::<Result<_, _>>()?,
         categorical: categorical.into_iter().map(names).collect::<Result<_, _>>()?,
-        label: label.map(|at| (at, spec.classes.clone())),
-        label_words,
+        label: label.map(labels).transpose()?,
         complete,
         mark_numbers: marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
-        marks,
+        marks: listed(&marks),
         direction: spec.direction,
         total: spec.total,
         decimal: rules.dialect().decimal,
@@ -508,7 +539,7 @@ impl OwnRules<'_> {
 /// Whether two words are one, or one number.
 fn same(word: &str, other: &str) -> bool {
     let number = |word: &str| word.trim().parse::<f64>().ok();
-    word == other || number(word).zip(number(other)).is_some_and(|(a, b)| a == b)
+    normal(word) == normal(other) || number(word).zip(number(other)).is_some_and(|(a, b)| a == b)
 }
 
 pub(super) fn list(header: &[String]) -> String {

@@ -1,19 +1,39 @@
 """Reads columns from whatever speaks the Arrow PyCapsule interface, without importing its library.
 
 ``__arrow_c_stream__`` hands over a C structure (https://arrow.apache.org/docs/format/CStreamInterface.html). Its layout is fixed for
-good, so a few lines of ctypes read it: numbers, booleans and, for columns of categories, strings and dictionaries of strings.
-Nothing is copied but the values that are wanted, as float64.
+good, so a few lines of ctypes read it: numbers, decimals, booleans and, for columns of categories, strings and dictionaries of strings.
+Which types are read as what is the table that files have, too (``_core.type_of``).
 """
 
 from __future__ import annotations
 
 import ctypes
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_void_p, py_object
-from typing import Any, Iterator
+from typing import Any, Iterator, NamedTuple, Union
 
 import numpy as np
 
+from . import _core
 from .errors import InputError
+
+
+class Unread(NamedTuple):
+    """A column of a type that is read as no number and no word."""
+
+    #: What it is, and why it is not read.
+    why: str
+    #: What to do.
+    next_step: str
+
+    @classmethod
+    def of(cls, format: str) -> Unread:
+        """The one of this format of the Arrow C interface."""
+        told, refused = _core.type_of(format)
+        why, next_step = refused or ("which is not read here", "turn it into numbers first")
+        return cls(f"it is of the type {told}, {why}", next_step)
+
+
+Column = Union[np.ndarray, Unread]
 
 
 class _Schema(Structure):
@@ -120,6 +140,20 @@ def _strings(schema: _Schema, array: _Array, first: int, length: int) -> np.ndar
     return out
 
 
+def _decimals(format: bytes, address: int | None, first: int, length: int) -> np.ndarray:
+    """``d:precision,scale[,bits]``: the doubles nearest to these decimals."""
+    _, scale, bits, *_ = [*map(int, format[2:].split(b",")), 128]
+    if bits <= 64:
+        numbers = _view(address, f"i{bits // 8}", first, length).tolist()
+    else:
+        size = bits // 8
+        raw = _view(address, np.dtype((np.void, size)), first, length).tobytes()
+        numbers = [int.from_bytes(raw[at : at + size], "little", signed=True) for at in range(0, length * size, size)]
+    # A quotient of whole numbers is rounded once, however long they are.
+    over, times = 10 ** max(scale, 0), 10 ** max(-scale, 0)
+    return np.array([number * times / over for number in numbers], np.float64)
+
+
 def _column(schema: _Schema, array: _Array, first: int, length: int) -> np.ndarray:
     """One column of a batch: float64 with NaN where there is no value; objects for strings; booleans, or objects where one lacks."""
     if schema.dictionary:
@@ -144,6 +178,8 @@ def _column(schema: _Schema, array: _Array, first: int, length: int) -> np.ndarr
         return yes if valid is None else np.where(valid, yes.astype(object), None)
     if schema.format in _NUMBERS:
         values = _view(array.buffers[1], _NUMBERS[schema.format], at, length).astype(np.float64)
+    elif schema.format.startswith(b"d:"):
+        values = _decimals(schema.format, array.buffers[1], at, length)
     else:
         raise TypeError
     valid = _valid(array, at, length)
@@ -152,8 +188,8 @@ def _column(schema: _Schema, array: _Array, first: int, length: int) -> np.ndarr
     return values
 
 
-def batches(table: Any) -> Iterator[tuple[list[str], list[np.ndarray | None]]]:
-    """Names and columns of every batch of ``table``; ``None`` for a column of a type that is read as no number and no word.
+def batches(table: Any) -> Iterator[tuple[list[str], list[Column]]]:
+    """Names and columns of every batch of ``table``.
 
     Parameters
     ----------
@@ -181,7 +217,7 @@ def batches(table: Any) -> Iterator[tuple[list[str], list[np.ndarray | None]]]:
                 if not array.release:
                     return
                 try:
-                    yield names, [_or_none(field, array, i) for i, field in enumerate(fields)]
+                    yield names, [_read(field, array, i) for i, field in enumerate(fields)]
                 finally:
                     array.release(array)
         finally:
@@ -192,11 +228,11 @@ def batches(table: Any) -> Iterator[tuple[list[str], list[np.ndarray | None]]]:
             stream.release(stream)
 
 
-def _or_none(field: _Schema, array: _Array, i: int) -> np.ndarray | None:
+def _read(field: _Schema, array: _Array, i: int) -> Column:
     try:
         return _column(field, array.children[i][0], array.offset, array.length)
     except (TypeError, KeyError):
-        return None
+        return Unread.of((field.dictionary[0] if field.dictionary else field).format.decode())
 
 
 def _checked(stream: _Stream, code: int) -> None:
@@ -205,12 +241,14 @@ def _checked(stream: _Stream, code: int) -> None:
         raise InputError(f"the table cannot be read: {(why or b'').decode(errors='replace')}", "look at where it comes from")
 
 
-def table(source: Any) -> tuple[list[str], list[np.ndarray | None], int]:
+def table(source: Any) -> tuple[list[str], list[Column], int]:
     """All of a table: names, columns, number of rows."""
     names: list[str] = []
-    parts: list[list[np.ndarray | None]] = []
+    parts: list[list[Column]] = []
+    rows = 0
     for names, columns in batches(source):
         parts.append(columns)
+        rows += next((len(column) for column in columns if isinstance(column, np.ndarray)), 0)
     if not parts:
         capsule = source.__arrow_c_stream__()
         stream, schema = _Stream.from_address(_pointer(capsule)), _Schema()
@@ -219,8 +257,5 @@ def table(source: Any) -> tuple[list[str], list[np.ndarray | None], int]:
         schema.release(schema)
         stream.release(stream)
         return names, [np.zeros(0) for _ in names], 0
-    joined: list[np.ndarray | None] = []
-    for column in zip(*parts):
-        joined.append(None if any(part is None for part in column) else np.concatenate(column))
-    rows = sum(next((len(c) for c in part if c is not None), 0) for part in parts)
-    return names, joined, rows
+    unread = ([part for part in column if isinstance(part, Unread)] for column in zip(*parts))
+    return names, [part[0] if part else np.concatenate(column) for part, column in zip(unread, zip(*parts))], rows

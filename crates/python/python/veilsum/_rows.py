@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Iterable
 
 import numpy as np
 
-from . import _arrow
+from . import _arrow, _core
 from .errors import InputError
 
 __all__ = ["matrix", "of_plan"]
+
+#: Kinds of NumPy that hold no numbers, as formats of the Arrow C interface.
+_FORMATS = {"M": "tsn:", "m": "tDn", "S": "z", "V": "z", "c": "z"}
 
 
 def _names(columns: Any) -> list[str] | None:
@@ -42,22 +45,24 @@ def matrix(x: Any) -> tuple[np.ndarray, list[str] | None]:
     if hasattr(x, "iloc") and hasattr(x, "to_numpy"):
         # A pandas frame: the Arrow interface would need another library.
         names = _names(getattr(x, "columns", ()))
-        try:
-            array = x.to_numpy(dtype=np.float64, na_value=np.nan)
-        except (TypeError, ValueError):
+        if x.ndim == 2 and not all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in x.dtypes):
+            array = _joined((name, np.asarray(x.iloc[:, i])) for i, name in enumerate(x.columns))
+        else:
             array = x.to_numpy()
     elif hasattr(x, "__arrow_c_stream__") and not isinstance(x, np.ndarray):
         all_names, columns, rows = _arrow.table(x)
         names = _names(all_names)
-        array = np.empty((rows, len(columns)))
-        for place, (name, column) in enumerate(zip(all_names, columns)):
-            words = column is None or column.dtype == object and any(isinstance(value, str) for value in column)
-            numbers = None if words else _numbers(column)
-            if numbers is None:
-                raise ValueError(f"column {name!r} holds no numbers")
-            array[:, place] = numbers
+        array = _joined(zip(all_names, columns), typed=True) if columns else np.empty((rows, 0))
     else:
-        array = np.asarray(x)
+        if isinstance(x, (list, tuple)) and any(np.ma.isMaskedArray(row) for row in x):
+            x = np.ma.stack([np.ma.asarray(row) for row in x])
+        # NumPy itself forgets which entries are masked.
+        array = _plain(x) if np.ma.isMaskedArray(x) else np.asarray(x)
+        if array.dtype.kind in "MmSV":
+            unread = _arrow.Unread.of(_FORMATS[array.dtype.kind])
+            raise ValueError(f"the rows hold no numbers: {unread.why}\nnext: {unread.next_step}")
+        if array.dtype.kind not in "biufc":
+            array = np.array([_number(value) for value in array.ravel()], np.float64).reshape(array.shape)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported\n{array}\n")
     if array.ndim != 2:
@@ -71,39 +76,72 @@ def matrix(x: Any) -> tuple[np.ndarray, list[str] | None]:
     return np.ascontiguousarray(array, dtype=np.float64), names
 
 
-def _numbers(column: np.ndarray) -> np.ndarray | None:
-    """float64, NaN where there is nothing; ``None`` where it holds something else, such as words or points in time."""
+def _plain(column: Any) -> np.ndarray:
+    """A column without a mask: nothing stands where an entry is masked."""
+    if not np.ma.isMaskedArray(column) or column.dtype.kind in "Mm":
+        return np.asarray(column)
+    plain = column.data.astype(object)
+    plain[np.ma.getmaskarray(column)] = None
+    return plain
+
+
+def _joined(columns: Iterable[tuple[Any, _arrow.Column]], typed: bool = False) -> np.ndarray:
+    parts = []
+    for name, column in columns:
+        numbers = _numbers(column, typed)
+        if isinstance(numbers, _arrow.Unread):
+            raise ValueError(f"column {name!r} holds no numbers: {numbers.why}\nnext: {numbers.next_step}")
+        parts.append(numbers)
+    return np.column_stack(parts)
+
+
+def _is_nothing(value: Any) -> bool:
+    """``None``, NaN, ``pandas.NA``, ``NaT``, or an entry that is masked."""
+    if value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (float, np.generic)) and bool(value != value)
+
+
+def _number(value: Any) -> float:
+    if _is_nothing(value):
+        return np.nan
+    if isinstance(value, str):
+        number = _core.number(value)
+        if number is None:
+            raise ValueError("a text is no number")
+        return number
+    if isinstance(value, (bytes, np.datetime64, np.timedelta64)):
+        raise TypeError(f"a value of the type {type(value).__name__} is no number")
+    return float(value)
+
+
+def _numbers(column: _arrow.Column, typed: bool = False) -> np.ndarray | _arrow.Unread:
+    """float64, NaN where there is nothing. A column is ``typed`` where texts are told from numbers, as in a Parquet file."""
+    if isinstance(column, _arrow.Unread):
+        return column
     if column.dtype.kind in "biuf":
         return column.astype(np.float64)
-    if column.dtype.kind not in "OUS":
-        return None
+    if column.dtype.kind in _FORMATS:
+        return _arrow.Unread.of(_FORMATS[column.dtype.kind])
+    if typed and any(isinstance(value, str) for value in column):
+        return _arrow.Unread.of("u")
     try:
-        return np.array([np.nan if value is None or isinstance(value, str) and not value.strip() else value for value in column], np.float64)
+        return np.array([_number(value) for value in column], np.float64)
     except (TypeError, ValueError):
-        return None
+        pass
+    kinds = {type(value).__name__ for value in column if not _is_nothing(value)}
+    times = kinds & {"date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "Timestamp", "Timedelta", "Period"}
+    return _arrow.Unread.of("tsn:" if times else "u" if "str" in kinds else "z")
 
 
-def _words(column: np.ndarray) -> list[list[str]]:
-    """What each value may be called in a list of categories, as a file with the same value would have it: 3 and not 3.0; a word as it is,
-    "01" too; a yes or no as a word, or else as a digit. Nothing where there is no value."""
-
-    def of(value: Any) -> list[str]:
-        if isinstance(value, (bool, np.bool_)):
-            return ["true", "1"] if value else ["false", "0"]
-        if isinstance(value, str):
-            return [value.strip()] if value.strip() else []
-        if isinstance(value, (int, float, np.integer, np.floating)) and np.isfinite(value):
-            return [repr(int(value)) if value == int(value) else repr(float(value))]
-        return []
-
-    return [of(value) for value in column]
-
-
-def _coded(column: np.ndarray, categories: list[str], name: str, refuse: bool, noise: bool) -> np.ndarray:
+def _coded(column: _arrow.Column, categories: list[str], name: str, refuse: bool, noise: bool) -> np.ndarray:
     """0 and 1 for every category, n x c. Under noise a word that is not listed is ``other`` where that is."""
-    codes = {category: place for place, category in enumerate(categories)}
-    other = codes.get("other", -1) if noise else -1
-    places = np.array([next((codes[word] for word in words if word in codes), other if words else -1) for words in _words(column)], np.intp)
+    if isinstance(column, _arrow.Unread) or column.dtype.kind in _FORMATS:
+        unread = column if isinstance(column, _arrow.Unread) else _arrow.Unread.of(_FORMATS[column.dtype.kind])
+        raise InputError(f"column {name!r} holds no categories: {unread.why}", unread.next_step)
+    other = categories.index("other") if noise and "other" in categories else None
+    values = [None if _is_nothing(value) else value for value in column.tolist()]
+    places = np.array(_core.coded(values, categories, other), np.intp)
     bad = np.flatnonzero(places < 0)
     if len(bad) and refuse:
         raise InputError(
@@ -115,16 +153,20 @@ def _coded(column: np.ndarray, categories: list[str], name: str, refuse: bool, n
     return coded
 
 
-def _columns(x: Any) -> dict[str, np.ndarray] | None:
+def _columns(x: Any) -> dict[str, _arrow.Column] | None:
     """Columns by name, as they are, or ``None`` for rows without names."""
     if isinstance(x, dict):
-        return {name: np.asarray(column) for name, column in x.items()}
-    if hasattr(x, "iloc") and hasattr(x, "columns"):
-        return {str(name): np.asarray(x[name]) for name in x.columns}
-    if hasattr(x, "__arrow_c_stream__"):
-        names, columns, _ = _arrow.table(x)
-        return {name: column for name, column in zip(names, columns) if column is not None}
-    return None
+        columns = [(name, _plain(column)) for name, column in x.items()]
+    elif hasattr(x, "iloc") and hasattr(x, "columns"):
+        columns = [(name, np.asarray(x.iloc[:, i])) for i, name in enumerate(x.columns)]
+    elif hasattr(x, "__arrow_c_stream__"):
+        columns = list(zip(*_arrow.table(x)[:2]))
+    else:
+        return None
+    named = {_core.normal(str(name)): column for name, column in columns}
+    if len(named) < len(columns):
+        raise InputError("two columns of the table have one name", "rename one")
+    return named
 
 
 def has_direction(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -152,16 +194,16 @@ def of_plan(
                 "hand over a table, or an array with these columns in this order",
             )
         return array
-    lacking = [name for name in [*columns, *(name for name, _ in categorical)] if name not in named]
+    lacking = [name for name in [*columns, *(name for name, _ in categorical)] if _core.normal(name) not in named]
     if lacking:
         raise InputError(f"the table has no column {', '.join(map(repr, lacking))}", "rename its columns as the plan has them")
     parts = []
     for name in columns:
-        numbers = _numbers(named[name])
-        if numbers is None:
-            raise InputError(f"column {name!r} holds no numbers", "turn it into numbers first")
+        numbers = _numbers(named[_core.normal(name)], not isinstance(x, dict) and not hasattr(x, "iloc"))
+        if isinstance(numbers, _arrow.Unread):
+            raise InputError(f"column {name!r} holds no numbers: {numbers.why}", numbers.next_step)
         parts.append(numbers[:, None])
-    parts += [_coded(named[name], categories, name, finite, noise) for name, categories in categorical]
+    parts += [_coded(named[_core.normal(name)], categories, name, finite, noise) for name, categories in categorical]
     rows = np.ascontiguousarray(np.hstack(parts))
     bad = np.argwhere(~np.isfinite(rows)) if finite else ()
     if len(bad):

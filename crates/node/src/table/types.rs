@@ -1,0 +1,150 @@
+//! Which types of columns are read, and as what: one table for Parquet, for Arrow, and for frames of Python.
+
+use arrow_schema::{DataType, Field, Fields, ffi::FFI_ArrowSchema};
+
+use super::wanted::Use;
+
+/// A kind of types.
+pub struct Kind {
+    /// What people call them, as in the table of `docs/src/rows.md`.
+    pub name: &'static str,
+    /// What they are read as, as there.
+    pub read: &'static str,
+    /// Why they are refused, and what to do; nothing where they are read.
+    refused: Option<(&'static str, &'static str)>,
+}
+
+const NUMBERS: Kind = Kind {
+    name: "integers, floats, decimals",
+    read: "the nearest double, as of the same digits in a text; NaN is a missing value",
+    refused: None,
+};
+const YES_OR_NO: Kind = Kind {
+    name: "boolean",
+    read: "1 or 0; for categories `true` or `false`, in large or small letters",
+    refused: None,
+};
+const TEXT: Kind = Kind {
+    name: "text, dictionary of text",
+    read: "a category, a label, or a word that the schema or `[rows.values]` gives a number",
+    refused: None,
+};
+const NOTHING: Kind = Kind { name: "null", read: "a missing value in every row", refused: None };
+const TIME: Kind = Kind {
+    name: "date, time, timestamp, duration",
+    read: "an error: export a number, such as years or days since a date",
+    refused: Some((
+        "and a point in time is not a number",
+        "export a number in its place, such as years or days since a date, or leave the column out of the plan",
+    )),
+};
+const NESTED: Kind = Kind {
+    name: "list, struct, map, variant",
+    read: "an error: export its parts as columns, or leave the column out",
+    refused: Some(("which is nested", "export its parts as columns of their own, or leave the column out of the plan")),
+};
+const OTHER: Kind = Kind {
+    name: "binary, UUID, geometry, and others",
+    read: "an error: export a number or a text, or leave the column out",
+    refused: Some((
+        "which is neither number nor text",
+        "export it as a number or as text, or leave it out of the plan",
+    )),
+};
+
+/// All kinds, in the order of the table in `docs/src/rows.md`.
+pub const KINDS: [&Kind; 7] = [&NUMBERS, &YES_OR_NO, &TEXT, &NOTHING, &TIME, &NESTED, &OTHER];
+
+/// The kind of a type.
+fn kind_of(of: &DataType) -> &'static Kind {
+    match of {
+        DataType::Boolean => &YES_OR_NO,
+        DataType::Null => &NOTHING,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => &TEXT,
+        DataType::Dictionary(_, values) => kind_of(values),
+        of if of.is_numeric() => &NUMBERS,
+        of if of.is_temporal() => &TIME,
+        DataType::RunEndEncoded(..) => &OTHER,
+        of if of.is_nested() => &NESTED,
+        _ => &OTHER,
+    }
+}
+
+/// Why a column of this type cannot be used for this, and what to do; nothing where it can.
+pub(super) fn refused(of: &DataType, wanted: Use) -> Option<(&'static str, &'static str)> {
+    let kind = kind_of(of);
+    match wanted {
+        Use::There => None,
+        // Two persons must not become one double.
+        Use::Person if of.is_decimal() => Some(("and says of whom a row is", "export it as text or as an integer")),
+        Use::Number if kind.name == TEXT.name => Some((
+            "and its words stand for no numbers",
+            "say which numbers they are in [rows.values] of site.toml, or leave the column out of the plan",
+        )),
+        _ => kind.refused,
+    }
+}
+
+/// What the type of a column is called: what its writer called it, where a column of plain bytes or parts stands for more.
+pub(super) fn told(field: &Field) -> String {
+    match field.metadata().get("ARROW:extension:name") {
+        Some(name) => format!("{} ({})", field.data_type(), name.trim_start_matches("arrow.")),
+        None => field.data_type().to_string(),
+    }
+}
+
+/// The name of the type that the Arrow C interface writes like this, and, where no numbers are read from it, why and what to do.
+pub fn of_format(format: &str) -> (String, Option<(&'static str, &'static str)>) {
+    let part = || FFI_ArrowSchema::try_from(&Field::new("item", DataType::Null, true));
+    let parts = if format.starts_with('+') { part().into_iter().collect() } else { Vec::new() };
+    let of = FFI_ArrowSchema::try_new(format, parts, None).and_then(|schema| DataType::try_from(&schema));
+    match of {
+        Ok(of) => (of.to_string(), refused(&of, Use::Number)),
+        // Its parts are not told here.
+        Err(_) if format.starts_with('+') => (DataType::Struct(Fields::empty()).to_string(), NESTED.refused),
+        Err(_) => (format.to_owned(), OTHER.refused),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_types_is_that_of_the_page() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/src/rows.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let (_, rows) = page.split_once("| type of a column | is read as |\n|---|---|\n").unwrap();
+        let rows: Vec<&str> = rows.lines().take_while(|line| line.starts_with('|')).collect();
+        let kinds: Vec<String> = KINDS.iter().map(|kind| format!("| {} | {} |", kind.name, kind.read)).collect();
+        assert_eq!(rows, kinds);
+    }
+
+    #[test]
+    fn the_formats_of_the_c_interface_have_the_types_of_files() {
+        for format in
+            ["c", "C", "s", "S", "i", "I", "l", "L", "e", "f", "g", "b", "n", "d:9,2", "d:9,2,32", "d:76,3,256"]
+        {
+            assert_eq!(of_format(format).1, None, "{format}");
+        }
+        for (format, of, why) in [
+            ("tdD", "Date32", "point in time"),
+            ("tsn:Europe/Berlin", "Timestamp", "point in time"),
+            ("tDn", "Duration", "point in time"),
+            ("u", "Utf8", "words stand for no numbers"),
+            ("vu", "Utf8View", "words stand for no numbers"),
+            ("z", "Binary", "neither number"),
+            ("w:16", "FixedSizeBinary", "neither number"),
+            ("+l", "List", "nested"),
+            ("+s", "Struct", "nested"),
+            ("+ud:0,1", "", "nested"),
+            ("?", "?", "neither number"),
+        ] {
+            let (told, refused) = of_format(format);
+            assert!(
+                told.contains(of) && refused.is_some_and(|(told, _)| told.contains(why)),
+                "{format}: {told} {refused:?}"
+            );
+        }
+    }
+}

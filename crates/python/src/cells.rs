@@ -1,0 +1,56 @@
+//! Cells of frames, read as those of files are.
+
+use pyo3::prelude::*;
+use veilsum_answerer::spelling::{Spellings, normal};
+use veilsum_node::table::{Cell, types};
+
+/// A value of a column.
+#[derive(FromPyObject)]
+pub(crate) enum Value {
+    Bool(bool),
+    Whole(i128),
+    Number(f64),
+    Text(String),
+}
+
+impl Value {
+    fn cell(&self) -> Cell<'_> {
+        match self {
+            Value::Bool(yes) => Cell::Bool(*yes),
+            Value::Whole(x) => Cell::Whole(*x),
+            Value::Number(x) => Cell::Number(*x),
+            Value::Text(text) => Cell::Text(text.as_bytes()),
+        }
+    }
+}
+
+/// The number that a text is: NaN where it says that there is none, `None` where it says something else.
+#[pyfunction]
+pub(crate) fn number(text: &str) -> Option<f64> {
+    let cell = Cell::Text(text.as_bytes());
+    if cell.is_nothing() { Some(f64::NAN) } else { cell.number() }
+}
+
+/// Which of `categories` each value is, from 0; -1 where it is none, or `None`. With `other` one that is not listed is that of this place.
+#[pyfunction]
+#[pyo3(signature = (values, categories, other=None))]
+pub(crate) fn coded(values: Vec<Option<Value>>, categories: Vec<String>, other: Option<i64>) -> Vec<i64> {
+    let words = Spellings::new(categories.iter().map(String::as_str).zip(0i64..));
+    let code = |value: &Value| {
+        let cell = value.cell();
+        cell.among(&words).or_else(|| other.filter(|_| !cell.is_nothing()))
+    };
+    values.iter().map(|value| value.as_ref().and_then(code).unwrap_or(-1)).collect()
+}
+
+/// The name of the type that the Arrow C interface writes like this, and, where it holds no numbers, why and what to do.
+#[pyfunction]
+pub(crate) fn type_of(format: &str) -> (String, Option<(&'static str, &'static str)>) {
+    types::of_format(format)
+}
+
+/// The name of a column as all forms have it.
+#[pyfunction(name = "normal")]
+pub(crate) fn name(text: &str) -> String {
+    normal(text).into_owned()
+}
