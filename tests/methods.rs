@@ -5,9 +5,9 @@
 use veilsum_cluster::{
     Algorithm, Clusters, Indices, Outcome, Prepared, Recipe, Rows, Scaling,
     algorithm::ALGORITHMS,
-    assign, metrics,
+    assign,
     method::{Candidates, Choice, LocalRange, Pick, Preparation, Scale, Seeding, Validity, Winsor},
-    pooled,
+    metrics, pooled,
     query::LocalSteps,
     random::Stream,
     sampling::Sampling,

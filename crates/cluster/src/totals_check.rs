@@ -56,7 +56,9 @@ mod tests {
 
     #[test]
     fn a_steady_number_forgets_its_last_bits_and_nothing_else() {
-        for (value, from, unit) in [(0.3, 0.0, 1.0), (0.1 + 0.2, 0.0, 0.3), (1e9 + 0.7, 1e9, 3.0), (-7e-13, -1e-12, 1e-12)] {
+        for (value, from, unit) in
+            [(0.3, 0.0, 1.0), (0.1 + 0.2, 0.0, 0.3), (1e9 + 0.7, 1e9, 3.0), (-7e-13, -1e-12, 1e-12)]
+        {
             let found = steady(value, from, unit);
             assert!((found - value).abs() <= unit * 1.5e-11, "{value} became {found}");
             let nudge = unit * 4e-16;
