@@ -462,9 +462,8 @@ impl Preparing {
 
     fn scale(&mut self, column: usize, shift: f64, spread: f64, name: &str) {
         let (low, high) = self.domain.working_interval(column);
-        self.transform.shift[column] = steady(shift, low, high - low).clamp(low, high);
+        self.transform.shift[column] = shift;
         let most = MAX_FACTOR / (high - low).max(1.0);
-        let spread = steady(spread, 0.0, spread);
         if spread > NO_SPREAD * (high - low) && spread.recip() <= most {
             self.transform.factor[column] = spread.recip();
             self.spreads[column] = Some(spread);
@@ -557,7 +556,9 @@ impl Preparing {
             }
         }
         for (column, square) in squares.iter().enumerate().take(self.domain.numbers()) {
-            self.scale(column, means[column], (square / n).sqrt(), "standard deviation");
+            let ((low, high), deviation) = (self.domain.working_interval(column), (square / n).sqrt());
+            let mean = steady(means[column], low, high - low).clamp(low, high);
+            self.scale(column, mean, steady(deviation, 0.0, deviation), "standard deviation");
         }
         Ok(true)
     }
