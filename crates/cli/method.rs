@@ -203,13 +203,16 @@ impl Choices<'_> {
             (true, veilsum_node::plan::Judge::Coordinator) => IndexSet::All,
             (true, veilsum_node::plan::Judge::Intermediary) => IndexSet::Scalars,
         });
+        // Under noise the references would have none; an elbow, or a K that sites vote on, goes with an index.
+        let by_rule = !noisy && clusters.min < clusters.max && !set.elbow && set.local_k.is_none();
+        let usual_gap = set.choose.is_none() && by_rule && set.indices != Some(IndexSet::Basic);
         let classes = set.labels.as_ref().map_or(0, |labels| labels.classes.len());
         let preparation = self.preparation()?;
         // Half of what 64 bits hold says nothing that a result needs, and counts against every site's release rule. A step of 2^-20 of
         // one row's largest value moves no centre by more than a millionth of its column's range, and noise is a whole number of steps.
         // Variances of a column that is narrow in its range need finer ones.
         let usual_step = (noisy || preparation.is_none()).then_some(20);
-        Ok(PlanSpec {
+        let mut work = PlanSpec {
             columns: self.columns.0.clone(),
             scaling: set.scale.unwrap_or(Scaling::Box),
             out_of_box: set.out_of_box.unwrap_or(if noisy { OutOfBox::Clip } else { OutOfBox::Refuse }),
@@ -235,7 +238,12 @@ impl Choices<'_> {
             labels: set.labels.clone(),
             step_bits: set.step_bits.or(usual_step),
             categorical: self.columns.1.clone(),
-        })
+        };
+        let columns = names(&self.columns.0, &self.columns.1).len();
+        if usual_gap && work.recipe.takes_gap(columns).is_ok() {
+            (work.recipe.choice.by, work.recipe.validity.full) = (Pick::Gap, true);
+        }
+        Ok(work)
     }
 
     fn preparation(&self) -> Result<Preparation, Failure> {

@@ -76,7 +76,7 @@ def local_fuzzy_steps(q, rows):
 def local_fuzzy(q, domain, rows, labels):
     k, d, pull = len(q["centres"]), domain.columns, q["pull"][0]
     weights, sums, distance = [0.0] * k, [[0.0] * d for _ in range(k)], 0.0
-    if rows:
+    if len(rows) >= (k if q["local"]["most"] > 1 else 1):
         centres, powers, power_sums = local_fuzzy_steps(q, rows)
         if pull == "powers":
             weights, sums = powers, power_sums

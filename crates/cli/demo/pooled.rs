@@ -31,18 +31,11 @@ pub(super) fn compare(work: &PlanSpec, sites: &[Prepared], result: &RunResult) -
     let outcome = pooled::beside(&mut work.run(sites.len())?, sites, whole.as_ref(), work.sampling)
         .map_err(|e| Failure::input(e, ""))?;
     let (centres, boxed) = work.units(&outcome.centres)?;
-    let max_abs_diff = (boxed.len() == result.centres_box.len()).then(|| {
-        if noisy {
-            // Noise may turn the order of the clusters.
-            let matrix = |rows: &[Vec<f64>]| veilsum_cluster::Centres::from_rows(rows).ok();
-            let both = matrix(&boxed).zip(matrix(&result.centres_box));
-            let matched = both.and_then(|(a, b)| metrics::matched_distance(&a, &b).ok());
-            matched.map_or(f64::INFINITY, |matched| matched.max_abs)
-        } else {
-            let pairs = boxed.iter().flatten().zip(result.centres_box.iter().flatten());
-            pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
-        }
-    });
+    // Nothing says in which order a run has its clusters.
+    let matrix = |rows: &[Vec<f64>]| veilsum_cluster::Centres::from_rows(rows).ok();
+    let both = matrix(&boxed).zip(matrix(&result.centres_box)).filter(|(a, b)| a.k() == b.k());
+    let far = |(a, b): (_, _)| metrics::matched_distance(&a, &b).map_or(f64::INFINITY, |matched| matched.max_abs);
+    let max_abs_diff = both.map(far);
     let index = outcome.indices.fuzzy_davies_bouldin;
     Ok(Pooled {
         what,

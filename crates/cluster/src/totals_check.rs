@@ -17,6 +17,14 @@ pub(crate) fn check_values(values: &[f64], expected: usize) -> Result<(), Error>
 /// Totals of a masked run carry the rounding of their fixed-point numbers; a bound on a total is stretched by this.
 pub(crate) const SLACK: f64 = 1e-5;
 
+/// A number that totals gave, to 2^-36 (1.5e-11) of `unit`, counted from `from`. The last bits of a total depend on the order in
+/// which it was added up, so nothing that is drawn, counted or compared later may depend on them.
+pub(crate) fn steady(value: f64, from: f64, unit: f64) -> f64 {
+    let step = unit.log2().ceil().exp2() * 2f64.powi(-36);
+    let steady = from + ((value - from) / step).round() * step;
+    if steady.is_finite() { steady } else { value }
+}
+
 /// Weights of clusters are never negative, and those of one row add up to at most 1.
 pub(crate) fn check_weights(weights: &[f64], rows: Option<u64>, name: &str) -> Result<(), Error> {
     if let Some(k) = weights.iter().position(|weight| *weight < 0.0) {
@@ -40,4 +48,23 @@ pub(crate) fn plausible_moments(values: &[f64], ends: &[(f64, f64)], squares: bo
         *value = value.clamp(rows * ends.0, rows * ends.1);
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::steady;
+
+    #[test]
+    fn a_steady_number_forgets_its_last_bits_and_nothing_else() {
+        for (value, from, unit) in
+            [(0.3, 0.0, 1.0), (0.1 + 0.2, 0.0, 0.3), (1e9 + 0.7, 1e9, 3.0), (-7e-13, -1e-12, 1e-12)]
+        {
+            let found = steady(value, from, unit);
+            assert!((found - value).abs() <= unit * 1.5e-11, "{value} became {found}");
+            let nudge = unit * 4e-16;
+            assert_eq!([value - nudge, value + nudge].map(|value| steady(value, from, unit)), [found; 2]);
+        }
+        // Nothing to count in.
+        assert_eq!([steady(0.3, 0.0, 0.0), steady(0.3, 0.0, f64::INFINITY), steady(0.0, 0.0, 1.0)], [0.3, 0.3, 0.0]);
+    }
 }

@@ -13,6 +13,7 @@ mod hostile_questions;
 mod kernel;
 mod metrics;
 mod models;
+mod near_one;
 mod noisy;
 mod papers;
 mod properties;

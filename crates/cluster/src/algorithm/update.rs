@@ -112,7 +112,7 @@ impl Walls {
 }
 
 /// Of the weight of all clusters: below this share a cluster's weight drowns in the rounding of fixed-point totals.
-const CLEAR_SHARE: f64 = 1e-9;
+pub(crate) const CLEAR_SHARE: f64 = 1e-9;
 
 /// The weights that a sum can be divided by; 0 for those that cannot be told from the rounding of totals.
 pub(super) fn clear(weights: &[f64]) -> Vec<f64> {

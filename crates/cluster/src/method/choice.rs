@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::validity::Indices;
 
+/// A gap is larger than another one beyond doubt from so many times its `s` on.
+const CLEAR: f64 = 2.0;
+
 /// How K is chosen among several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
@@ -185,6 +188,20 @@ impl Choice {
         // The gap is turned, so that smaller is better.
         let passes = |pair: &[(usize, f64)]| pair[0].1 <= pair[1].1 + curve[pair[1].0].indices.gap_error.unwrap_or(0.0);
         usable.windows(2).position(passes)
+    }
+
+    /// Where the curve of the gap does not bear the chosen K out: a K whose gap is larger than that of the chosen one by more than
+    /// [`CLEAR`] times its `s`, the largest such gap; the chosen K itself where no K passes the rule. `None` where it does.
+    pub fn doubted(&self, curve: &[CurvePoint]) -> Option<u32> {
+        let usable = self.usable(curve);
+        let chosen = match (self.by, self.passes(curve)) {
+            (Pick::Gap, Some(at)) => usable[at].1,
+            (Pick::Gap, None) => return usable.last().map(|last| curve[last.0].k),
+            _ => return None,
+        };
+        let error = |at: usize| CLEAR * curve[at].indices.gap_error.unwrap_or(0.0);
+        let better = usable.iter().filter(|(at, value)| value + error(*at) < chosen);
+        better.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| curve[*at].k)
     }
 
     /// The points whose index means something, with it.

@@ -67,7 +67,7 @@ use target::{Target, rounds};
 use crate::algorithm::describe::products;
 use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, MAX_WORDS, Moments, tamed};
 use crate::shape::{Factor, add_square, extents, triangle};
-use crate::totals_check::{SLACK, check_values};
+use crate::totals_check::{SLACK, check_values, steady};
 use crate::transform::MAX_FACTOR;
 use crate::{Batch, Centres, Domain, Error, Query, Transform};
 
@@ -518,7 +518,7 @@ impl Preparing {
                 return Err(Error::implausible(format!("the mean of column {column} lies outside the box")));
             }
             delta.push((mean - means[column]) / by[column]);
-            shift.push(mean.clamp(low, high));
+            shift.push(steady(mean, low, by[column]).clamp(low, high));
         }
         add_square(&mut matrix, &delta, -1.0);
         if self.noisy {
@@ -537,8 +537,12 @@ impl Preparing {
                  leave it out (describe shows deviations and correlations), or standardise the columns without whitening",
             ));
         };
-        let columns = (0..d).flat_map(|i| 0..=i);
-        self.transform.factor = inverse.iter().zip(columns).map(|(part, column)| part / by[column]).collect();
+        let part = |row: usize, column: usize| inverse[triangle(row) + column] / by[column];
+        let line = |row: usize| {
+            let largest = (0..=row).map(|column| part(row, column).abs()).fold(0.0, f64::max);
+            (0..=row).map(move |column| steady(part(row, column), 0.0, largest)).collect::<Vec<_>>()
+        };
+        self.transform.factor = (0..d).flat_map(line).collect();
         self.transform.shift = shift;
         Ok(())
     }
@@ -552,7 +556,9 @@ impl Preparing {
             }
         }
         for (column, square) in squares.iter().enumerate().take(self.domain.numbers()) {
-            self.scale(column, means[column], (square / n).sqrt(), "standard deviation");
+            let ((low, high), deviation) = (self.domain.working_interval(column), (square / n).sqrt());
+            let mean = steady(means[column], low, high - low).clamp(low, high);
+            self.scale(column, mean, steady(deviation, 0.0, deviation), "standard deviation");
         }
         Ok(true)
     }

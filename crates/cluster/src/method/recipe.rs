@@ -274,21 +274,31 @@ impl Recipe {
         Ok(())
     }
 
-    /// Whether the references of the gap can be clustered, and in bounded time: every party does that.
     fn check_gap(&self, domain: &Domain) -> Result<(), Error> {
         if self.choice.by != Pick::Gap || self.clusters.min == self.clusters.max {
             return Ok(());
         }
+        if self.choice.elbow {
+            return Err(Error::parameter("the gap has a rule of its own, and no elbow"));
+        }
+        self.takes_gap(domain.columns())
+    }
+
+    /// Whether the gap may choose K: the references can be clustered, and in bounded time, because every party does that.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] that says why not.
+    pub fn takes_gap(&self, columns: usize) -> Result<(), Error> {
         if !self.algorithm.traits().has_gap {
             return Err(Error::parameter("the gap chooses K for fcm, kmeans and fkm: it compares their inertia"));
         }
-        if self.choice.elbow {
-            return Err(Error::parameter("the gap has a rule of its own, and no elbow"));
+        if matches!(self.seeding, Seeding::Given { .. }) {
+            return Err(Error::parameter("the gap needs a plan with a seed"));
         }
         let all_k = self.clusters.each().map(u64::from).sum::<u64>().saturating_mul(u64::from(self.restarts));
         let rounds = u64::from(self.algorithm.traits().max_questions());
         let rows = REFERENCES * REFERENCE_ROWS;
-        let work = [domain.columns() as u64, rounds, rows].into_iter().fold(all_k, u64::saturating_mul);
+        let work = [columns as u64, rounds, rows].into_iter().fold(all_k, u64::saturating_mul);
         if work > MAX_REFERENCE_WORK {
             return Err(Error::parameter(format!(
                 "the references of the gap may take {work} multiplications at every party, {MAX_REFERENCE_WORK} are allowed: a \

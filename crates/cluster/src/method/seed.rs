@@ -47,7 +47,7 @@ use crate::offline::kmeans::{best_of, drawn, greedy_plus_plus, weighted_lloyd};
 use crate::privacy::Levels;
 use crate::query::{Bracket, LocalMeans, LocalSteps, Margins, Shifts};
 use crate::random::Stream;
-use crate::totals_check::check_values;
+use crate::totals_check::{check_values, steady};
 use crate::{Centres, Domain, Error, Query};
 
 const LABEL: &[u8; 24] = b"veilsum candidates v1   ";
@@ -279,7 +279,7 @@ impl CandidateSearch {
         let d = self.domain.columns();
         for (i, x) in places.iter_mut().enumerate() {
             let (low, high) = self.domain.working_interval(i % d);
-            *x = x.clamp(low, high);
+            *x = steady(*x, low, high - low).clamp(low, high);
         }
         Centres::finite(d, &places)
     }

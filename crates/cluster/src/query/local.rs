@@ -47,6 +47,9 @@ pub enum Pull {
 /// A local centre to which no row gives weight stays where it began, outside the rows perhaps. It says nothing about them and
 /// counts nowhere; so a site without rows contributes zeros, and everything that counts lies in the box. (The papers count
 /// all K local centres under avg2. So does this as long as weights stay in the range of `f64`: always at m = 2.)
+///
+/// A site that iterates and has fewer rows than K contributes zeros too: each row would draw a centre onto itself, and rounding would
+/// say which centres are left over, and where.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocalFuzzy {
     /// Global centres, K x d.
@@ -103,7 +106,7 @@ impl Family for LocalFuzzy {
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let mut found = Found::nothing(k, d);
-        if !rows.is_empty() {
+        if rows.len() >= if self.local.most > 1 { k } else { 1 } {
             let local = self.iterate(rows.packed())?;
             match self.pull {
                 Pull::Powers => (found.weights, found.sums) = (local.weights, local.sums),

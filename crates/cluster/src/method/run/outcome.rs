@@ -3,7 +3,7 @@
 use super::{Member, Run};
 use ndarray::Array2;
 
-use crate::algorithm::confined;
+use crate::algorithm::{Algorithm, confined};
 use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Shapes, Stability, mechanism};
 use crate::privacy::Noise;
 use crate::shape::{extents, stretched};
@@ -173,6 +173,7 @@ impl Run {
         if verdict.is_some_and(|verdict| verdict.collapsed) && curve.is_empty() {
             notes.push("centres coincide, the run collapsed; the indices mean nothing".into());
         }
+        notes.extend(self.abstained(member, &fit));
         let hard = verdict.and_then(|verdict| verdict.clusters.as_ref());
         let off_means = hard.map(|clusters| {
             let apart = |(a, b): (&[f64], &[f64])| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
@@ -213,6 +214,28 @@ impl Run {
             stability: self.stability(member),
             description: fit.description,
             extrapolated: None,
+        })
+    }
+
+    /// How many took no part in the last round of a method in which a site finds K clusters of its own, as far as totals over one
+    /// cohort tell it.
+    fn abstained(&self, member: &Member, fit: &Fit) -> Option<String> {
+        let (traits, k) = (self.recipe.algorithm.traits(), member.k);
+        let rows = member.verdict.as_ref().filter(|_| self.judged_over == Some(member.cohort))?.rows as f64;
+        let (all, of) = match self.recipe.algorithm {
+            // Memberships of a row add up to 1.
+            Algorithm::FfcmAvg1 { powers: false, local, .. } if local.most > 1 => (rows, "rows"),
+            // Each site has K centres.
+            Algorithm::FfcmAvg2 { .. } if traits.local_steps > 1 => (f64::from(self.sites), "sites"),
+            _ => return None,
+        };
+        let took = fit.weights.iter().sum::<f64>() / if of == "sites" { f64::from(k) } else { 1.0 };
+        let left = (all - took).round();
+        (left >= 1.0 && left > 1e-4 * all).then(|| {
+            format!(
+                "{left:.0} of {all:.0} {of} had no part in the centres: a site with fewer rows than K = {k} has no clusters of its own \
+                 to average"
+            )
         })
     }
 

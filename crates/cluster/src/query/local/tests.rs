@@ -36,6 +36,16 @@ fn ask(query: Query, rows: &[f64]) -> Vec<f64> {
 
 const ROWS: [f64; 16] = [-0.9, 0.5, -0.2, 1.5, 0.1, 2.0, 0.4, 3.2, 0.6, 3.9, 1.0, 0.0, -0.4, 1.1, 0.7, 2.8];
 
+/// Its own clusters would be its rows, and rounding would say where the third centre goes. One step is the same for any number of rows.
+#[test]
+fn a_site_with_fewer_rows_than_clusters_abstains() {
+    for pull in [Pull::Memberships, Pull::Powers, Pull::Nearest] {
+        let of = |most, rows: usize| ask(Query::LocalFuzzy(fuzzy(pull, steps(most, 1e-6))), &ROWS[..2 * rows]);
+        assert!(of(50, 2).iter().all(|total| *total == 0.0), "{pull:?}");
+        assert!(of(50, 3)[..3].iter().sum::<f64>() > 0.5 && of(1, 2)[..3].iter().sum::<f64>() > 0.5, "{pull:?}");
+    }
+}
+
 fn values() -> impl Strategy<Value = Vec<f64>> {
     let coarse = (0..=8u8, 0..=8u8).prop_map(|(x, y)| [f64::from(x) / 4.0 - 1.0, f64::from(y) / 2.0]);
     let fine = (-1.0f64..=1.0, 0.0f64..=4.0).prop_map(|(x, y)| [x, y]);
