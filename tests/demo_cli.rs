@@ -56,6 +56,7 @@ fn contract(result: &Value) {
         "n_total_from",
         "objective",
         "objective_per_row",
+        "profile",
         "questions",
         "warnings",
     ];
