@@ -11,10 +11,10 @@ use crate::{Algorithm, Domain, Indices, OutOfBox, Prepared, Recipe, Rows, Scalin
 const MOST: usize = 64;
 const SEED: u64 = 1;
 
-/// The indices of K clusters of rows that are spread evenly over a box with these sides (d, any unit), by fuzzy c-means with this
-/// fuzzifier or by k-means. The rows are made up from a fixed seed: between two seeds an index differs by about 0.01. `None` for one
+/// The indices of K clusters of rows that are spread evenly over a box with these sides (d, any unit), by fuzzy c-means with the
+/// fuzzifier m, or by k-means if they are `hard`; m judges both. The rows are made up from a fixed seed: between two seeds an index differs by about 0.01. `None` for one
 /// cluster, for more than 64 clusters or columns, and if nothing can be divided.
-pub fn indices(k: u32, sides: &[f64], fuzzifier: Option<f64>) -> Option<Indices> {
+pub fn indices(k: u32, sides: &[f64], m: f64, hard: bool) -> Option<Indices> {
     let sides: Vec<f64> = sides.iter().copied().filter(|side| *side > 0.0 && side.is_finite()).collect();
     let d = sides.len();
     if !(2..=MOST).contains(&(k as usize)) || !(1..=MOST).contains(&d) {
@@ -26,13 +26,13 @@ pub fn indices(k: u32, sides: &[f64], fuzzifier: Option<f64>) -> Option<Indices>
     let domain = Domain::new(vec![0.0; d], sides.clone(), Scaling::None).ok()?;
     let rows = Prepared::new(&Rows::new(values, d).ok()?, &domain, OutOfBox::Clip).ok()?;
     let epsilon = 1e-4 * sides.iter().map(|side| side * side).sum::<f64>().sqrt();
-    let algorithm = match fuzzifier {
-        Some(m) => Algorithm::Fcm { m, epsilon, max_rounds: 100 },
-        None => Algorithm::Kmeans { epsilon, max_rounds: 100 },
+    let algorithm = match hard {
+        false => Algorithm::Fcm { m, epsilon, max_rounds: 100 },
+        true => Algorithm::Kmeans { epsilon, max_rounds: 100 },
     };
     let recipe = Recipe {
         clusters: Clusters::exactly(k),
-        validity: Validity { full: true, judge_m: fuzzifier.unwrap_or(2.0), ..Validity::basic() },
+        validity: Validity { full: true, judge_m: m, ..Validity::basic() },
         ..Recipe::plain(algorithm, k, Seeding::Candidates(Candidates::usual(SEED)))
     };
     pooled::run(&mut recipe.run(&domain, 1).ok()?, &rows).ok().map(|outcome| outcome.indices)
@@ -42,11 +42,10 @@ pub fn indices(k: u32, sides: &[f64], fuzzifier: Option<f64>) -> Option<Indices>
 mod tests {
     use super::*;
 
-    /// Halves of a line: rows are as far from the middle of their half, from 0 to a quarter of the line, as from that of the other less
-    /// that, so the mean of 1 - a/b over a from 0 to 1/4 is 1 - 2 (2 ln 2 - ln 3 ...), known to be about 0.70 by summing it up.
+    /// The halves of a line are summed up by hand.
     #[test]
     fn the_scale_depends_on_columns_and_clusters() {
-        let silhouette = |k, d| indices(k, &vec![1.0; d], None).unwrap().simplified_silhouette.unwrap();
+        let silhouette = |k, d| indices(k, &vec![1.0; d], 2.0, true).unwrap().simplified_silhouette.unwrap();
         let by_hand = {
             let each = (0..10_000).map(|i| (f64::from(i) + 0.5) / 10_000.0);
             let one = |x: f64| 1.0 - (x - 0.25).abs().min((x - 0.75).abs()) / (x - 0.25).abs().max((x - 0.75).abs());
@@ -56,12 +55,12 @@ mod tests {
         assert!((line - by_hand).abs() < 0.03, "{line} {by_hand}");
         assert!((0.2..0.4).contains(&four) && (0.02..0.1).contains(&thirty), "{four} {thirty}");
         // A column without extent is none; units do not count.
-        let flat = indices(2, &[5.0, 0.0], None).unwrap().simplified_silhouette.unwrap();
+        let flat = indices(2, &[5.0, 0.0], 2.0, true).unwrap().simplified_silhouette.unwrap();
         assert!((flat - line).abs() < 1e-6, "{flat} {line}");
-        let sure = |m| indices(3, &[1.0; 4], Some(m)).unwrap().modified_partition_coefficient.unwrap();
+        let sure = |m| indices(3, &[1.0; 4], m, false).unwrap().modified_partition_coefficient.unwrap();
         assert!(sure(1.2) > sure(2.0) + 0.2, "{} {}", sure(1.2), sure(2.0));
         for (k, d) in [(1, 3), (65, 3), (3, 65), (3, 0)] {
-            assert_eq!(indices(k, &vec![1.0; d], None), None);
+            assert_eq!(indices(k, &vec![1.0; d], 2.0, true), None);
         }
     }
 }

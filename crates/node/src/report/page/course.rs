@@ -1,8 +1,10 @@
 //! How a run came to its result: K by K, round by round, start by start.
 
+use std::collections::BTreeMap;
+
 use veilsum_charts::{Chart, Page, Plot, page::Cell, text::number};
 
-use super::{indices, told::Told};
+use crate::report::{facts::Facts, indices, told::Told};
 use crate::cost::counted;
 
 /// Index curves over K.
@@ -11,6 +13,15 @@ pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
         return;
     }
     page.part("How many groups");
+    if told.privacy.is_some() {
+        let tried: Vec<String> = told.curve.iter().map(|point| point.k.to_string()).collect();
+        page.paragraph(&format!(
+            "K = {} were tried, and all of them shared the noise. Nobody knows the errors of their indices, so these are not shown; \
+             result.json has them.",
+            tried.join(", ")
+        ));
+        return;
+    }
     page.paragraph(
         "Every number of groups K was tried, and indices were computed of each from totals alone. An elbow is where a curve that falls over \
          the whole range bends most.",
@@ -36,21 +47,19 @@ pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
     page.numbers(&["K", "fuzzy Davies–Bouldin", "objective J", "rounds", "how it ended"], rows);
 }
 
-/// Indices of the result.
-pub(super) fn how_good(page: &mut Page, told: &Told) {
-    let table = indices::table(&told.indices);
-    if table.is_empty() {
-        return;
-    }
-    page.part("How good");
+/// Everything that the screen says too, under the same words.
+pub(super) fn in_numbers(page: &mut Page, told: &Told) {
+    page.part("In numbers");
     if told.k == 1 {
         page.paragraph("Most indices compare groups, and there is one: what they say of it means nothing.");
     }
-    let objective = told
-        .objective_per_row
-        .map(|j| ["objective by row, J/N".to_owned(), number(j), "smaller is better".to_owned(), String::new()]);
-    let rows = table.into_iter().chain(objective).map(|row| row.map(Cell::Text));
-    page.cells(&["index", "value", "which way", "range"], rows);
+    let ways: BTreeMap<String, String> =
+        indices::shown(told).into_iter().map(|(name, _, way)| (name, way)).collect();
+    let rows = Facts::of(told).0.into_iter().map(|(label, value)| {
+        let way = ways.get(&label).cloned().unwrap_or_default();
+        [label, value, way]
+    });
+    page.table(&["what", "value", "how to read it"], rows);
     if let Some(pooled) = &told.pooled {
         let difference = pooled.max_abs_diff.map_or("another number of groups".to_owned(), |d| {
             format!("a largest difference of {} of a column's range", number(d))
@@ -69,7 +78,8 @@ pub(super) fn how_good(page: &mut Page, told: &Told) {
 
 /// The shift of every round.
 pub(super) fn convergence(page: &mut Page, told: &Told) {
-    if told.history.is_empty() {
+    // Under noise the centres move by the noise, round after round.
+    if told.history.is_empty() || told.privacy.is_some() {
         return;
     }
     page.part("Convergence");

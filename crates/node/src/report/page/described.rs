@@ -6,7 +6,7 @@ use veilsum_charts::{
     text::{number, percent},
 };
 
-use super::told::{Described, Told};
+use crate::report::told::{Described, Told};
 
 /// Columns whose correlations fit a table that can be read.
 const CORRELATED: usize = 12;
@@ -17,13 +17,15 @@ pub(super) fn columns(page: &mut Page, told: &Told) {
     page.part("Columns of numbers");
     let quantiles: Vec<String> =
         found.numbers.first().map_or(&[][..], |of| &of.quantiles[..]).iter().map(|q| percent(q.q)).collect();
+    let counted = found.numbers.iter().any(|of| of.missing.is_some());
     let mut heads = vec!["column", "mean", "deviation"];
     heads.extend(quantiles.iter().map(String::as_str));
+    heads.extend(counted.then_some("missing values"));
     let rows = found.numbers.iter().map(|of| {
         let first = [of.column.clone(), shown(of.mean), shown(of.deviation)];
-        let values: Vec<Cell> =
-            first.into_iter().chain(of.quantiles.iter().map(|q| shown(q.value))).map(Cell::Text).collect();
-        values
+        let missing = counted.then(|| of.missing.map_or_else(String::new, |rows| rows.to_string()));
+        let quantiles = of.quantiles.iter().map(|q| shown(q.value));
+        first.into_iter().chain(quantiles).chain(missing).map(Cell::Text).collect::<Vec<_>>()
     });
     page.numbers(&heads, rows);
     let charts: Vec<Chart> = found

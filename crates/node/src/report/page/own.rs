@@ -12,9 +12,8 @@ use veilsum_cluster::assign::largest;
 use super::{
     centres::{Columns, pairs},
     reported::Reported,
-    told::Told,
 };
-use crate::{cost::counted, documents, error::Failure, model::Model, table};
+use crate::{cost::counted, documents, error::Failure, model::Model, report::told::Told, table};
 
 /// Rows that a picture shows at most: more would only make it darker.
 const DRAWN: usize = 1500;
