@@ -74,7 +74,11 @@ fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
 fn labelled(html: &str) -> Vec<(String, String)> {
     let text = |cell: &str| {
         let cell = cell.split("</td>").next().unwrap_or_default();
-        cell.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&#39;", "'").replace("&amp;", "&")
+        cell.replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&quot;", "\"")
+            .replace("&#39;", "'")
+            .replace("&amp;", "&")
     };
     let rows = html.split("<td data-column=\"what\">").skip(1);
     rows.filter_map(|row| Some((text(row), text(row.split_once("<td data-column=\"value\">")?.1)))).collect()
@@ -84,7 +88,9 @@ fn labelled(html: &str) -> Vec<(String, String)> {
 #[test]
 fn equal_labels_have_equal_values_on_every_page_and_on_the_screen() {
     let folder = Folder::fresh();
-    for more in [&["--k", "2..4", "--set", "indices=all"][..], &["--method", "kmeans", "--k", "2"], &["--k", "2", "--rho", "1"]] {
+    for more in
+        [&["--k", "2..4", "--set", "indices=all"][..], &["--method", "kmeans", "--k", "2"], &["--k", "2", "--rho", "1"]]
+    {
         let (data, out) = (folder.write("rows.csv", &rows("")), folder.path("out"));
         let mut args = vec!["demo", "--data", &data, "--sites", "4", "--out", &out];
         args.extend(more);

@@ -394,10 +394,31 @@ mod tests {
     fn no_setting_is_taken_and_ignored() {
         // Each with a value that is no method's default; of `judge` and `indices` the same holds for hard and for fuzzy methods.
         let all = [
-            "m=1.7", "epsilon=0.0123", "max_rounds=7", "restarts=3", "init=totals", "init=uniform", "local_steps=3", "powers=true",
-            "min_group=5", "finish=10", "regularisation=0.001", "distance=0.123", "anchors=9", "features=37", "bins=11",
-            "scale=none", "out_of_box=clip", "standardise=standard", "indices=scalars", "choose=xie-beni", "elbow=true",
-            "local_k=4", "judge=intermediary", "sample=0.5", "step_bits=33",
+            "m=1.7",
+            "epsilon=0.0123",
+            "max_rounds=7",
+            "restarts=3",
+            "init=totals",
+            "init=uniform",
+            "local_steps=3",
+            "powers=true",
+            "min_group=5",
+            "finish=10",
+            "regularisation=0.001",
+            "distance=0.123",
+            "anchors=9",
+            "features=37",
+            "bins=11",
+            "scale=none",
+            "out_of_box=clip",
+            "standardise=standard",
+            "indices=scalars",
+            "choose=xie-beni",
+            "elbow=true",
+            "local_k=4",
+            "judge=intermediary",
+            "sample=0.5",
+            "step_bits=33",
         ];
         let plan = |method: &str, set: Option<&str>| {
             let mut line = vec!["plan".to_owned(), "--exact".to_owned(), format!("--method={method}")];

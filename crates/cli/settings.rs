@@ -151,7 +151,8 @@ impl Settings {
 /// # Errors
 /// A [`Failure`] that names it, and the methods that read it.
 pub(crate) fn unread(words: &[String], algorithm: &Algorithm, clusters: Clusters, noisy: bool) -> Result<(), Failure> {
-    let refused = |key: &str, why: String, next: String| Err(Failure::new(Code::Usage, format!("--set {key}: {why}"), next));
+    let refused =
+        |key: &str, why: String, next: String| Err(Failure::new(Code::Usage, format!("--set {key}: {why}"), next));
     let describes = algorithm.traits().describes.is_some();
     for key in words.iter().map(|word| key_of(word)) {
         let leave = || "leave it out, or choose what it is for".to_owned();

@@ -131,7 +131,8 @@ impl Chart {
         let finite = |value: f64| drawn(value, false);
         match &self.plot {
             Plot::Lines(series) => {
-                let places = |points: &[(f64, f64)]| points.iter().filter(|(x, y)| finite(*x) && drawn(*y, self.log)).count();
+                let places =
+                    |points: &[(f64, f64)]| points.iter().filter(|(x, y)| finite(*x) && drawn(*y, self.log)).count();
                 series.iter().all(|(_, points)| places(points) < 2)
             }
             Plot::Bars(bars, _) => bars.iter().flat_map(|bar| &bar.values).all(|value| !finite(value.value)),

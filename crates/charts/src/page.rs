@@ -165,7 +165,11 @@ impl Page {
 
     /// A table whose first column names what the numbers in the others are of. One with many columns scrolls by itself.
     pub fn numbers(&mut self, columns: &[&str], rows: impl IntoIterator<Item: IntoIterator<Item = Cell>>) -> &mut Page {
-        self.scrolling(if columns.len() > FIT { " class=\"numbers turns\"" } else { " class=\"numbers\"" }, columns, rows)
+        self.scrolling(
+            if columns.len() > FIT { " class=\"numbers turns\"" } else { " class=\"numbers\"" },
+            columns,
+            rows,
+        )
     }
 
     /// A table of cells.

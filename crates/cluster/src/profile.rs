@@ -41,8 +41,7 @@ impl Profile {
             places.rows().enumerate().map(|(k, row)| weights[k] * of(k, row[column])).collect()
         };
         let means: Vec<f64> = (0..d).map(|column| over(column, &|_, x| x).iter().sum::<f64>() / n).collect();
-        let apart: Vec<Vec<f64>> =
-            (0..d).map(|column| over(column, &|_, x| (x - means[column]).powi(2))).collect();
+        let apart: Vec<Vec<f64>> = (0..d).map(|column| over(column, &|_, x| (x - means[column]).powi(2))).collect();
         let between: Vec<f64> = apart.iter().map(|squares| squares.iter().sum()).collect();
         let largest = apart.iter().zip(&between).map(|(squares, all)| {
             let most = (0..squares.len()).max_by(|a, b| squares[*a].total_cmp(&squares[*b])).unwrap_or(0);
@@ -125,10 +124,10 @@ mod tests {
         let totals = pooled::totals(&Batch::from(query.clone()), &[site]).unwrap();
         let verdict = query.verdict(Geometry::Centres(&centres), &totals.values, totals.rows).unwrap();
         let found = Profile::of(&centres, &verdict).unwrap();
-        let mean = |rows: &[[f64; 2]], column: usize| rows.iter().map(|row| row[column]).sum::<f64>() / rows.len() as f64;
-        let squares = |rows: &[[f64; 2]], at: f64, column: usize| {
-            rows.iter().map(|row| (row[column] - at).powi(2)).sum::<f64>()
-        };
+        let mean =
+            |rows: &[[f64; 2]], column: usize| rows.iter().map(|row| row[column]).sum::<f64>() / rows.len() as f64;
+        let squares =
+            |rows: &[[f64; 2]], at: f64, column: usize| rows.iter().map(|row| (row[column] - at).powi(2)).sum::<f64>();
         let (first, second) = rows.split_at(3);
         let total: Vec<f64> = (0..2).map(|j| squares(&rows, mean(&rows, j), j)).collect();
         let within: Vec<f64> =
@@ -152,7 +151,8 @@ mod tests {
         assert!((found.between[0] - 0.49 / 0.53).abs() < 1e-12 && found.total.is_empty() && found.means.is_empty());
         let one = Centres::from_rows(&[vec![0.5, 0.5]]).unwrap();
         let query = Query::fuzzy_validation(one.clone(), 2.0);
-        let totals = pooled::totals(&Batch::from(query.clone()), &[Prepared::new(&flat, &domain, OutOfBox::Refuse).unwrap()]);
+        let totals =
+            pooled::totals(&Batch::from(query.clone()), &[Prepared::new(&flat, &domain, OutOfBox::Refuse).unwrap()]);
         let verdict = query.verdict(Geometry::Centres(&one), &totals.unwrap().values, None).unwrap();
         assert!(Profile::of(&one, &verdict).unwrap().between.is_empty(), "one cluster has nothing between");
     }

@@ -58,7 +58,7 @@ pub const KINDS: [(&str, Option<&str>); 19] = [
     ("few-candidates", Some("there may be fewer groups than centres")),
     ("one-start", None),
     ("restarts-disagree", None),
-    ("not-converged", None),
+    ("not-converged", Some("the centres had not come to rest")),
     ("k-at-border", None),
     ("indices-disagree", None),
     ("centres-close", Some("some centres share a group")),

@@ -60,7 +60,11 @@ fn planted(finding: &str, mut recipe: Recipe, mut outcome: Outcome) -> (Recipe, 
         converged: true,
         collapsed: false,
     };
-    let even = vec![vec![30.0, 10.0, 20.0, 15.0, 25.0, 40.0, 30.0, 10.0, 20.0, 15.0, 25.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0]; D];
+    let even =
+        vec![
+            vec![30.0, 10.0, 20.0, 15.0, 25.0, 40.0, 30.0, 10.0, 20.0, 15.0, 25.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0];
+            D
+        ];
     let column = |bins: Vec<f64>| {
         let mut all = even.clone();
         all[1] = bins;
@@ -113,8 +117,14 @@ fn planted(finding: &str, mut recipe: Recipe, mut outcome: Outcome) -> (Recipe, 
             }
         }
         "columns-collinear" => {
-            let matrix: Vec<f64> = (0..D).flat_map(|i| (0..=i).map(move |j| if i == j || (i, j) == (1, 0) { 1.0 } else { 0.0 })).collect();
-            outcome.shapes = Some(Shapes { weights: None, covariances: vec![matrix.clone(); 2], log_likelihood: None, objective: None });
+            let matrix: Vec<f64> =
+                (0..D).flat_map(|i| (0..=i).map(move |j| if i == j || (i, j) == (1, 0) { 1.0 } else { 0.0 })).collect();
+            outcome.shapes = Some(Shapes {
+                weights: None,
+                covariances: vec![matrix.clone(); 2],
+                log_likelihood: None,
+                objective: None,
+            });
             if let Some(found) = &mut outcome.description {
                 (found.variances, found.covariances) = (vec![1.0; D], Some(matrix));
             }

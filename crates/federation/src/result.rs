@@ -276,7 +276,8 @@ impl RunResult {
         let columns = work.names();
         let deviations = errors.as_ref().map(|errors| errors.centres.as_slice());
         let categories = Shares::of(&work.columns, &work.categorical, &centres, deviations);
-        let profile = outcome.profile.clone().map(|found| ColumnProfile::all(work, &columns, found)).unwrap_or_default();
+        let profile =
+            outcome.profile.clone().map(|found| ColumnProfile::all(work, &columns, found)).unwrap_or_default();
         let mut findings = warnings::of(&work.recipe, &work.domain()?, &columns, outcome);
         // Why such a run has not converged is said already.
         findings.retain(|finding| ended_early.is_none() || finding.name != "not-converged");

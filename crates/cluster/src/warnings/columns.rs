@@ -2,9 +2,9 @@
 //! bins where these were asked for first centres or a description.
 
 use super::Warning;
+use crate::Outcome;
 use crate::profile::{Profile, by_chance};
 use crate::shape::triangle;
-use crate::Outcome;
 
 /// A column made the clusters if more than half of the squares between them are its own...
 const HALF: f64 = 0.5;
@@ -43,15 +43,13 @@ pub(super) fn of(names: &[String], outcome: &Outcome) -> Vec<Warning> {
         .as_ref()
         .map(|found| found.histograms.iter().map(|bins| bins.iter().map(|rows| *rows as f64).collect()).collect());
     let bins = described.as_ref().or(outcome.margins.as_ref()).map_or(&[][..], Vec::as_slice);
-    let mut found: Vec<Warning> = bins
-        .iter()
-        .enumerate()
-        .filter_map(|(column, rows)| Some(told(column, name(column), &shape(rows)?)))
-        .collect();
+    let mut found: Vec<Warning> =
+        bins.iter().enumerate().filter_map(|(column, rows)| Some(told(column, name(column), &shape(rows)?))).collect();
     let accused: Vec<f64> = found.iter().filter_map(|warning| warning.numbers.get("column").copied()).collect();
     let free = |column: &usize| !accused.contains(&(*column as f64));
     if let Some(profile) = &outcome.profile {
-        found.extend(one_column(profile, outcome, &name).filter(|(column, _)| free(column)).map(|(_, warning)| warning));
+        found
+            .extend(one_column(profile, outcome, &name).filter(|(column, _)| free(column)).map(|(_, warning)| warning));
     }
     found.extend(collinear(outcome, &name));
     found
@@ -161,7 +159,9 @@ fn collinear<'a>(outcome: &Outcome, name: &dyn Fn(usize) -> &'a str) -> Option<W
     let d = outcome.centres.columns();
     let within = outcome.shapes.as_ref().map(|shapes| {
         let mut all = vec![0.0; triangle(d)];
-        for (matrix, weight) in shapes.covariances.iter().zip(shapes.weights.iter().flatten().chain(std::iter::repeat(&1.0))) {
+        for (matrix, weight) in
+            shapes.covariances.iter().zip(shapes.weights.iter().flatten().chain(std::iter::repeat(&1.0)))
+        {
             all.iter_mut().zip(matrix).for_each(|(sum, value)| *sum += weight * value);
         }
         all
@@ -188,7 +188,8 @@ fn collinear<'a>(outcome: &Outcome, name: &dyn Fn(usize) -> &'a str) -> Option<W
          distance. Leave one of each pair out",
         named.join(", ")
     );
-    let numbers = [("pairs", pairs.len() as f64), ("first", first.0 as f64), ("second", first.1 as f64), ("threshold", SAME)];
+    let numbers =
+        [("pairs", pairs.len() as f64), ("first", first.0 as f64), ("second", first.1 as f64), ("threshold", SAME)];
     Some(Warning::new("columns-collinear", text, numbers))
 }
 

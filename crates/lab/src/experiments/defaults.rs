@@ -362,7 +362,11 @@ fn clean(report: &mut Report, runs: u64) -> Result<(), ExperimentError> {
     report.lines.push(line.plain(silent).at_most(silent, 0.0, "they are wrong"));
     let wrong = clean.iter().filter(|(_, _, found)| !found.is_empty()).count() as f64;
     let line = Line::new(format!("{} clean runs", clean.len()), "runs that warn", 0).plain(wrong);
-    report.lines.push(line.at_most(wrong, 1.0, "nothing is wrong with them, and one of a hundred makes a column look decisive"));
+    report.lines.push(line.at_most(
+        wrong,
+        1.0,
+        "nothing is wrong with them, and one of a hundred makes a column look decisive",
+    ));
     Ok(())
 }
 

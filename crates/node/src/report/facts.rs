@@ -37,7 +37,10 @@ impl Facts {
                     fact("fuzzy Davies–Bouldin", why.to_owned());
                 }
             } else if left_out > 0 {
-                fact("not shown", format!("{}: noise is in it, and nobody knows how much", counted(left_out, "index value")));
+                fact(
+                    "not shown",
+                    format!("{}: noise is in it, and nobody knows how much", counted(left_out, "index value")),
+                );
             }
             if let Some(objective) = told.shown(told.objective_per_row, |errors| errors.objective_per_row) {
                 fact("objective by row, J/N", objective);
@@ -54,7 +57,13 @@ impl Facts {
                 let far = told.stability.iter().flat_map(|all| all.matched_distance.iter().flatten());
                 let far = far.fold(0.0_f64, |most, far| most.max(*far));
                 let share = percent(same as f64 / of.max(1) as f64);
-                fact("restarts", format!("{share} of {of} came to these centres; the farthest is {} of the least gap away", number(far)));
+                fact(
+                    "restarts",
+                    format!(
+                        "{share} of {of} came to these centres; the farthest is {} of the least gap away",
+                        number(far)
+                    ),
+                );
             }
         }
         if let Some(rows) = rows(told) {
@@ -63,7 +72,8 @@ impl Facts {
         }
         if let Some(found) = &told.description {
             fact("missing", found.missing.replace('`', ""));
-            for (what, rows) in [("histograms and quantiles", found.histogram_rows), ("deviations", found.spread_rows)] {
+            for (what, rows) in [("histograms and quantiles", found.histogram_rows), ("deviations", found.spread_rows)]
+            {
                 if let Some(rows) = rows {
                     fact(what, format!("over {rows} rows: a site was lost in between"));
                 }
@@ -93,7 +103,7 @@ pub(super) fn rows(told: &Told) -> Option<String> {
         Some(found) if told.privacy.is_none() => Some(found.rows.to_string()),
         _ => match told.privacy.is_some() {
             false => told.n_total.map(|n| n.to_string()),
-            true => told.shown(told.n_total.map(|n| n as f64), |errors| errors.n_total.map(f64::round)),
+            true => told.shown(told.n_total.map(|n| n as f64), |errors| errors.n_total),
         },
     }
 }

@@ -95,7 +95,8 @@ pub(super) fn meaning(told: &Told) -> Vec<String> {
             "how clearly rows belong to one group, on a scale from 0 (to all alike) to 1 (to one alone)",
         ),
     ];
-    let asked: Vec<(&str, &str, f64)> = asked.into_iter().filter_map(|(key, what)| Some((key, what, of(key)?))).collect();
+    let asked: Vec<(&str, &str, f64)> =
+        asked.into_iter().filter_map(|(key, what)| Some((key, what, of(key)?))).collect();
     if asked.is_empty() {
         return Vec::new();
     }

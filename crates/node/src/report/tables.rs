@@ -20,7 +20,8 @@ pub(super) fn write(result: &Path, told: &Told) -> Result<Vec<PathBuf>, Failure>
             continue;
         }
         let mut out = csv::WriterBuilder::new().flexible(false).from_writer(Vec::new());
-        let wrong = |e: &dyn std::fmt::Display| Failure::input(format!("{}: {e}", path.display()), "please report this defect");
+        let wrong =
+            |e: &dyn std::fmt::Display| Failure::input(format!("{}: {e}", path.display()), "please report this defect");
         for line in &lines {
             out.write_record(line).map_err(|e| wrong(&e))?;
         }
@@ -42,7 +43,8 @@ fn head(names: &[&str]) -> Vec<String> {
 /// A line for each cluster.
 fn centres(told: &Told) -> Vec<Vec<String>> {
     let noisy = told.privacy.is_some();
-    let mut first = head(if noisy { &["cluster", "mass", "mass standard error"] } else { &["cluster", "rows", "mass"] });
+    let mut first =
+        head(if noisy { &["cluster", "mass", "mass standard error"] } else { &["cluster", "rows", "mass"] });
     for name in &told.columns {
         first.push(name.clone());
         first.extend(noisy.then(|| format!("{name} standard error")));

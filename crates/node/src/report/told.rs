@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
-use veilsum_charts::text::number;
+use veilsum_charts::text::{number, within};
 
 /// A number, or `null` where there is none.
 type Maybe = Option<f64>;
@@ -183,7 +183,7 @@ impl Told {
             return Some(number(value));
         }
         let error = self.errors.as_ref().and_then(error).filter(|error| error.is_finite())?;
-        Some(format!("{} ± {}", number(value), number(error)))
+        Some(within(value, error))
     }
 
     /// The centre of a cluster in a column, likewise.

@@ -6,8 +6,8 @@ use ndarray::Array2;
 use crate::algorithm::confined;
 use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Shapes, Stability, mechanism};
 use crate::privacy::Noise;
-use crate::shape::{extents, stretched};
 use crate::profile::Profile;
+use crate::shape::{extents, stretched};
 use crate::validity::Verdict;
 use crate::{Centres, Error, Indices, Transform, distance, metrics};
 
@@ -227,7 +227,8 @@ impl Run {
         let profile = Profile::of(centres, verdict)?;
         let Some(transform) = &self.transform else { return Some(profile) };
         let by: Vec<f64> = transform.factor.iter().map(|factor| 1.0 / factor).collect();
-        let back = |means: &[f64]| Some(transform.back(&Centres::from_rows(&[means.to_vec()]).ok()?).ok()?.row(0).to_vec());
+        let back =
+            |means: &[f64]| Some(transform.back(&Centres::from_rows(&[means.to_vec()]).ok()?).ok()?.row(0).to_vec());
         Some(profile.stretched(back, &by))
     }
 

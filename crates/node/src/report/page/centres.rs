@@ -3,7 +3,7 @@
 use veilsum_charts::{
     Bar, Chart, Cloud, Page, Plot, Spot, Value,
     page::Cell,
-    text::{number, percent, shortened},
+    text::{number, percent, shortened, within},
 };
 
 use super::reported::Reported;
@@ -98,9 +98,10 @@ fn shown(told: &Told) -> Vec<usize> {
     order
 }
 
-/// How much each cluster holds.
-pub(super) fn weights(page: &mut Page, told: &Told) {
+/// How much each cluster holds, and beside it a line for each over the columns that differ most.
+pub(super) fn at_a_glance(page: &mut Page, told: &Told, columns: &Columns) {
     page.part("How large the clusters are");
+    let mut charts = Vec::new();
     let whole = |from: &[Option<f64>]| from.iter().copied().sum::<Option<f64>>().filter(|whole| *whole > 0.0);
     let words = |value: Option<f64>, whole: Option<f64>| match (value, whole) {
         (Some(value), Some(whole)) => format!("{} ({})", number(value), percent(value / whole)),
@@ -136,20 +137,48 @@ pub(super) fn weights(page: &mut Page, told: &Told) {
         };
         let bars = (0..told.centres.len().min(60)).map(bar).collect();
         let names = series.iter().map(|(name, _)| (*name).to_owned()).collect();
-        page.charts([&Chart::new("Rows and memberships of each cluster", "rows", "", Plot::Bars(bars, names))]);
+        charts.push(Chart::new("Rows and memberships of each cluster", "rows", "", Plot::Bars(bars, names)));
     }
     if known(&mixture) {
         let values: Vec<f64> = mixture.iter().map(|share| share.unwrap_or(f64::NAN)).collect();
         let groups = (0..values.len().min(60)).map(|i| format!("cluster {i}")).collect();
-        page.charts([&Chart::new(
-            "Share of each cluster in the mixture",
-            "",
-            "",
-            Plot::bars(groups, vec![("share".to_owned(), values)]),
-        )]);
+        let plot = Plot::bars(groups, vec![("share".to_owned(), values)]);
+        charts.push(Chart::new("Share of each cluster in the mixture", "", "", plot));
     }
     if series.is_empty() && !known(&mixture) {
         page.paragraph("What the clusters hold is not in this file.");
+    }
+    let ranked = columns.ranked(told);
+    let (open, rest) = ranked.split_at(if ranked.len() > 2 * OPEN { OPEN } else { ranked.len() });
+    let parallel = |title: &str, of: &[usize]| {
+        let mut of = of.to_vec();
+        of.sort_unstable();
+        let line = |i: usize| (format!("cluster {i}"), of.iter().map(|column| told.centres[i][*column]).collect());
+        let axes = of.iter().map(|column| (columns.names[*column].clone(), columns.ranges[*column])).collect();
+        Chart::new(title, "", "", Plot::Parallel(axes, shown(told).into_iter().map(line).collect()))
+    };
+    let title = if rest.is_empty() { "All columns at once" } else { "The columns that differ most" };
+    charts.push(parallel(title, open));
+    // All rows together are as large as all rows, and no centre differs from another.
+    if told.centres.len() > 1 {
+        page.charts(&charts);
+    }
+    if columns.names.len() > 1 && told.centres.len() > 1 {
+        let few = match told.centres.len() > LINES {
+            true => format!(" The {LINES} largest of {} clusters are drawn.", told.centres.len()),
+            false => String::new(),
+        };
+        let ends = if columns.public {
+            "Each axis goes from the least to the largest possible value of its column."
+        } else {
+            "Each axis goes from the least to the largest centre; the columns' own ranges are not in this file."
+        };
+        page.aside(&format!("Each line goes through the centre of a cluster. {ends}{few}"));
+    }
+    if !rest.is_empty() && told.centres.len() > 1 {
+        page.folded(&format!("The other {} columns at once", rest.len()), |page| {
+            page.charts([&parallel("The other columns", rest)]);
+        });
     }
     if !told.not_shown.is_empty() {
         page.folded("Why numbers are missing", |page| {
@@ -166,40 +195,7 @@ pub(super) fn centres(page: &mut Page, all: &Reported, columns: &Columns, in_pai
         "A centre is the typical row of its cluster, in the columns' own units. No row has to look like it, and no row is shown here.",
     );
     table(page, told, columns);
-    let ranked = columns.ranked(told);
-    let (open, rest) = ranked.split_at(if ranked.len() > 2 * OPEN { OPEN } else { ranked.len() });
-    let parallel = |of: &[usize]| {
-        let mut of = of.to_vec();
-        of.sort_unstable();
-        let line = |i: usize| (format!("cluster {i}"), of.iter().map(|column| told.centres[i][*column]).collect());
-        let axes = of.iter().map(|column| (columns.names[*column].clone(), columns.ranges[*column])).collect();
-        let title = if rest.is_empty() { "Centres over all columns" } else { "Centres over these columns" };
-        Chart::new(title, "", "", Plot::Parallel(axes, shown(told).into_iter().map(line).collect()))
-    };
-    let few = match told.centres.len() > LINES {
-        true => format!(" The {LINES} largest of {} clusters are drawn.", told.centres.len()),
-        false => String::new(),
-    };
-    let ends = if columns.public {
-        "Each axis goes from the least to the largest possible value of its column."
-    } else {
-        "Each axis goes from the least to the largest centre; the columns' own ranges are not in this file."
-    };
-    if columns.names.len() > 1 {
-        page.subpart("All columns at once");
-        let which = match rest.len() {
-            0 => String::new(),
-            _ => format!(" These are the {OPEN} columns that differ most between clusters."),
-        };
-        page.paragraph(&format!("{ends} Each cluster is a line through its centre.{few}{which}"));
-        page.charts([&parallel(open)]);
-        if !rest.is_empty() {
-            page.folded(&format!("The other {} columns at once", rest.len()), |page| {
-                page.charts([&parallel(rest)]);
-            });
-        }
-    }
-    if columns.names.len() > 1 && in_pairs {
+    if columns.names.len() > 1 && told.centres.len() > 1 && in_pairs {
         pairs(page, told, columns, &[]);
     }
     categories(page, told);
@@ -216,8 +212,8 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
     let all = |column: usize| part(column).and_then(|of| Some((of.mean?, of.deviation?)));
     let cell = |i: usize, column: usize| {
         let Some(mut text) = told.centre(i, column) else { return Cell::from("drowned in noise") };
-        if let Some(deviation) = told.deviation(i, column) {
-            text += &format!(" ± {}", number(deviation));
+        if let (Some(value), Some(deviation)) = (told.centres[i][column], told.deviation(i, column)) {
+            text = within(value, deviation);
         }
         if let Some(far) = told.difference(i, column) {
             text += &format!(" ({far:+.1})");
@@ -239,12 +235,12 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
         says.push("How far rows spread around a centre was not asked; a plan with indices=all tells it.");
     }
     if means {
-        says.push("In brackets: how far the centre lies from the mean of all rows, in standard deviations of all rows.");
+        says.push(
+            "In brackets: how far the centre lies from the mean of all rows, in standard deviations of all rows.",
+        );
     }
     if parts {
-        says.push(
-            "The last columns say how much of the squared differences between clusters, and of those between all rows, is a column's own.",
-        );
+        says.push("The parts say how much of the squared differences between clusters, and of those between all rows, is a column's own.");
     }
     page.paragraph(&says.join(" "));
     if clusters.len() > ACROSS && d <= clusters.len() {
@@ -254,7 +250,10 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
             let first = [Cell::Marked(i, name.clone())];
             first.into_iter().chain((0..d).map(|column| cell(i, column))).collect::<Vec<_>>()
         });
-        page.numbers(&heads, rows);
+        let share =
+            |column: usize| Cell::Text(part(column).and_then(|of| of.between).map_or_else(String::new, percent));
+        let last = std::iter::once(Cell::from("part of the differences")).chain((0..d).map(share)).collect();
+        page.numbers(&heads, rows.chain(parts.then_some(last)));
         return;
     }
     let mut heads = vec!["column"];
@@ -270,7 +269,7 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
         let share = |value: Option<f64>| Cell::Text(value.map_or_else(String::new, percent));
         let mut cells = vec![Cell::Text(named(column))];
         cells.extend(columns.public.then(|| Cell::Text(format!("{} to {}", number(from), number(to)))));
-        let whole = all(column).map_or_else(String::new, |(mean, deviation)| format!("{} ± {}", number(mean), number(deviation)));
+        let whole = all(column).map_or_else(String::new, |(mean, deviation)| within(mean, deviation));
         cells.extend(means.then_some(Cell::Text(whole)));
         cells.extend((0..clusters.len()).map(|i| cell(i, column)));
         cells.extend(parts.then(|| share(part(column).and_then(|of| of.between))));

@@ -35,9 +35,17 @@ pub(super) fn methods(all: &Reported) -> String {
     if !described {
         says.push(match told.curve.is_empty() {
             true => format!("The number of groups, K = {}, was set in advance.", told.k),
-            false => format!("The number of groups, K = {}, was chosen among {} by an index.", told.k, counted(told.curve.len(), "value")),
+            false => format!(
+                "The number of groups, K = {}, was chosen among {} by an index.",
+                told.k,
+                counted(told.curve.len(), "value")
+            ),
         });
-        says.push(format!("Centres were updated in {} ({}).", counted(told.rounds as usize, "round"), how_it_ended(told)));
+        says.push(format!(
+            "Centres were updated in {} ({}).",
+            counted(told.rounds as usize, "round"),
+            how_it_ended(told)
+        ));
         if let Some(standardised) = told.standardisation.as_ref().filter(|value| !value.is_null()) {
             let _ = standardised;
             says.push("Columns were standardised over all sites.".into());

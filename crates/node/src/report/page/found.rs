@@ -74,6 +74,9 @@ fn refuted(told: &Told) -> Vec<&'static str> {
         let why = why.filter(|why| told.findings.iter().any(|finding| finding.name == name) && !all.contains(why));
         all.extend(why);
     }
+    if told.ended_early.as_ref().is_some_and(|early| !early.at_rest) {
+        all.push("the run ended before its centres came to rest");
+    }
     let collapsed = told.curve.iter().any(|point| point.k == told.k && point.collapsed);
     if collapsed || told.k > 1 && told.indices.get("fuzzy_davies_bouldin") == Some(&None) && told.objective.is_some() {
         all.push("centres coincide");
@@ -140,10 +143,15 @@ pub(super) fn how_good(told: &Told) -> Option<String> {
     }
     if all.is_empty() {
         let why = match told.privacy {
-            Some(_) => "under noise no number tells by itself how clear groups are; the standard errors say how well their centres are known",
-            None => "the plan asked for nothing that tells by itself how clear the groups are; another plan with indices=scalars does",
+            Some(_) => {
+                "under noise no number tells by itself how clear groups are; the standard errors say how well their centres are known"
+            }
+            None => {
+                "the plan asked for nothing that tells by itself how clear the groups are; another plan with indices=scalars does"
+            }
         };
-        return (told.k > 1 && told.description.is_none() && told.method != "describe").then(|| format!("How good: {why}."));
+        return (told.k > 1 && told.description.is_none() && told.method != "describe")
+            .then(|| format!("How good: {why}."));
     }
     Some(format!("How good: {}.", all.join(". Also, ")))
 }

@@ -63,11 +63,10 @@ pub fn page(all: &Reported, own: Option<&Own>) -> Page {
         if let Some(own) = own {
             own::section(&mut page, all, own, &columns);
         }
-        centres::weights(&mut page, told);
+        centres::at_a_glance(&mut page, told, &columns);
         centres::centres(&mut page, all, &columns, own.is_none());
         course::choice_of_k(&mut page, told);
         course::convergence(&mut page, told);
-        course::stability(&mut page, told);
     }
     course::in_numbers(&mut page, told);
     page.part("To cite").paragraph(&cite::methods(all));

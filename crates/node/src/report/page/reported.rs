@@ -301,7 +301,12 @@ mod tests {
     #[test]
     fn days_are_those_of_the_calendar() {
         let day = |seconds: u64| super::day_of(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
-        let known = [(0, "1970-01-01"), (951_782_400, "2000-02-29"), (1_709_251_199, "2024-02-29"), (4_107_542_400, "2100-03-01")];
+        let known = [
+            (0, "1970-01-01"),
+            (951_782_400, "2000-02-29"),
+            (1_709_251_199, "2024-02-29"),
+            (4_107_542_400, "2100-03-01"),
+        ];
         for (seconds, expected) in known {
             assert_eq!(day(seconds), expected);
         }

@@ -183,7 +183,8 @@ fn how_good_is_beside_rows_without_groups() {
         let mut all = result(3, d, 5, "c");
         all["indices"] = json!({"simplified_silhouette": 0.4});
         let html = checked(&place.put("result.json", &all), None);
-        let good = html.split("How good: ").nth(1).and_then(|rest| rest.split("</li>").next()).expect("a sentence").to_owned();
+        let good =
+            html.split("How good: ").nth(1).and_then(|rest| rest.split("</li>").next()).expect("a sentence").to_owned();
         assert!(!good.contains("silhouette") && !html.contains("reach 0.7"), "{good}");
         good
     };
@@ -209,7 +210,8 @@ fn what_has_no_error_under_noise_is_not_shown() {
     noisy["curve"] = json!([{"k": 2, "indices": {"fuzzy_davies_bouldin": 0.787_878}, "objective": 9.898_98}, {"k": 3, "objective": 8.787_87}]);
     noisy["converged"] = json!(false);
     let html = checked(&place.put("result.json", &noisy), None);
-    for shown in ["0.12345 ± 0.011", "0.42345 ± 0.014", "41.778 ± 3.5", "80 ± 7", "0.56566 ± 0.015", "0.1 ± 0.016"] {
+    for shown in ["0.123 ± 0.011", "0.423 ± 0.014", "41.8 ± 3.5", "80.0 ± 7.0", "0.566 ± 0.015", "0.100 ± 0.016"]
+    {
         assert!(html.contains(shown), "{shown}");
     }
     for hidden in ["987654", "0.77", "0.76543", "0.67677", "0.78788", "9.899", "converged"] {
@@ -231,7 +233,7 @@ fn the_columns_that_matter_come_first_and_the_rest_is_folded() {
     let html = checked(&place.put("result.json", &wide), None);
     let open = html.find("c column 17</td>").expect("it is there");
     let folded = html.find("The other 24 columns, which differ less").expect("the rest");
-    assert!(open < folded && html.contains("70 %") && html.contains("0.25 ± 0.5"));
+    assert!(open < folded && html.contains("70 %") && html.contains("0.25 ± 0.50"));
     assert!(html.contains("(+0.3)") || html.contains("(-0.5)"), "differences in standard deviations");
     assert!(html.contains("The other 24 columns at once"));
 }
