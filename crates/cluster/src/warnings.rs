@@ -5,10 +5,9 @@
 //! speak and how often they should have.
 
 mod columns;
+mod warning;
 
-use std::collections::BTreeMap;
-
-use serde::Serialize;
+pub use warning::Warning;
 
 use crate::algorithm::{Round, Traits};
 use crate::method::{Choice, CurvePoint, Pick, Seeding, Stability};
@@ -34,23 +33,6 @@ const LUCKY: f64 = 0.5;
 const NOISE: f64 = 0.5;
 /// Rounds of power iteration: only the first two digits of the largest eigenvalue matter.
 const POWERS: usize = 100;
-
-/// Something to doubt.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Warning {
-    /// Its name, which does not change.
-    pub name: &'static str,
-    /// One or two sentences for people.
-    pub text: String,
-    /// The numbers it rests on, by name.
-    pub numbers: BTreeMap<String, f64>,
-}
-
-impl Warning {
-    fn new<const N: usize>(name: &'static str, text: String, numbers: [(&str, f64); N]) -> Self {
-        Self { name, text, numbers: numbers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect() }
-    }
-}
 
 /// Every finding, with what it does to a sentence that says that groups were found: the reason why not to say it, or nothing if the
 /// groups stand.

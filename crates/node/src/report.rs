@@ -152,16 +152,7 @@ pub fn write_site(
 
 /// Where the openings of a result stand: beside it, as `openings.bin` beside `result.json`.
 pub fn openings_beside(result: &Path) -> PathBuf {
-    beside_result(result, "openings", "bin")
-}
-
-/// A file beside a result, as `NAME.EXTENSION` beside `result.json`.
-fn beside_result(result: &Path, name: &str, extension: &str) -> PathBuf {
-    let of = result.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    result.with_file_name(match of.strip_prefix("result").and_then(|rest| rest.strip_suffix(".json")) {
-        Some(rest) => format!("{name}{rest}.{extension}"),
-        None => format!("{}-{name}.{extension}", result.file_stem().unwrap_or_default().to_string_lossy()),
-    })
+    tables::beside(result, "openings", "bin")
 }
 
 /// The result as its file says it, which every page reads.

@@ -1,7 +1,7 @@
 //! Columns that decide the result by themselves, and should not: by their part of the squares between clusters, and by their counts in
 //! bins where these were asked for first centres or a description.
 
-use super::Warning;
+use super::warning::Warning;
 use crate::Outcome;
 use crate::profile::{Profile, by_chance};
 use crate::shape::triangle;
