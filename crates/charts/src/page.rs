@@ -30,7 +30,7 @@ a{color:var(--v0)}details{margin:.5rem 0}summary{cursor:pointer}footer{font-size
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,21rem),1fr));gap:1.5rem;align-items:start}\
 figure{margin:.8rem 0;max-width:36rem;break-inside:avoid}figcaption{font-weight:600;margin-bottom:.4rem}figure p{margin:.4rem 0 0;font-size:.9rem}\
 .swatch.chart{display:inline-block;width:.9em;height:.9em;vertical-align:-.1em;margin-right:.4em}\
-.scroll td,.scroll th{min-width:4.5rem;max-width:20rem}.list td{overflow-wrap:anywhere}\
+.scroll td,.scroll th{min-width:4.5rem;max-width:20rem}\
 @media(max-width:40em){.list thead,.turns thead{display:none}.list,.list tbody,.list tr,.list td,.turns,.turns tbody,.turns tr,.turns td{display:block;border:0}\
 .list tr,.turns tr{border-top:1px solid var(--quiet);padding:.3rem 0}\
 .list td,.turns td{padding:.1rem 0}.list td::before{content:attr(data-column) \": \";font-weight:bold}\

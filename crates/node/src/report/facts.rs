@@ -29,18 +29,15 @@ impl Facts {
             for (name, value, _) in shown {
                 fact(&name, value);
             }
+            let noisy = told.privacy.is_some();
             if told.objective.is_none() && told.indices.values().all(Option::is_none) {
                 fact("indices", "none was asked for".to_owned());
-            } else if told.indices.contains_key("fuzzy_davies_bouldin") && left_out == 0 && told.privacy.is_none() {
+            } else if noisy && left_out > 0 {
+                let how_many = counted(left_out, "index value");
+                fact("not shown", format!("{how_many}: noise is in it, and nobody knows how much"));
+            } else if !noisy && told.indices.get("fuzzy_davies_bouldin") == Some(&None) {
                 let why = if told.k == 1 { "undefined for one cluster" } else { "undefined (two centres coincide)" };
-                if told.indices["fuzzy_davies_bouldin"].is_none() {
-                    fact("fuzzy Davies–Bouldin", why.to_owned());
-                }
-            } else if left_out > 0 {
-                fact(
-                    "not shown",
-                    format!("{}: noise is in it, and nobody knows how much", counted(left_out, "index value")),
-                );
+                fact("fuzzy Davies–Bouldin", why.to_owned());
             }
             if let Some(objective) = told.shown(told.objective_per_row, |errors| errors.objective_per_row) {
                 fact("objective by row, J/N", objective);

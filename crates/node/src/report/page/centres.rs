@@ -356,10 +356,9 @@ pub(super) fn pairs(page: &mut Page, told: &Told, columns: &Columns, clouds: &[V
         }
     };
     let which = match columns.names.len() > PAIRED {
-        true => format!(
-            "Of {} columns these are the {PAIRED} on which centres lie farthest apart, as a share of the column's range. ",
-            columns.names.len()
-        ),
+        true => {
+            format!("Of {} columns these are the {PAIRED} that differ most between clusters. ", columns.names.len())
+        }
         false => String::new(),
     };
     page.paragraph(&format!("{which}{ellipses} Numbers are those of the clusters."));
