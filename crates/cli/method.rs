@@ -139,8 +139,12 @@ impl Choices<'_> {
 
     /// The algorithm, as its registry builds it; `rounds` if no setting names a number of them.
     fn algorithm(&self, rounds: u32) -> Algorithm {
+        (self.what.method.usual)(&self.options(rounds))
+    }
+
+    fn options(&self, rounds: u32) -> Options {
         let set = &self.set;
-        (self.what.method.usual)(&Options {
+        Options {
             m: set.m.unwrap_or(2.0),
             epsilon: set.epsilon.or(self.noisy().then_some(0.0)),
             max_rounds: set.max_rounds.unwrap_or(rounds),
@@ -154,7 +158,7 @@ impl Choices<'_> {
             anchors: set.anchors,
             features: set.features.unwrap_or(100),
             bins: set.bins.unwrap_or(16),
-        })
+        }
     }
 
     /// The noise of a plan as it usually is, if there is any.
@@ -196,7 +200,7 @@ impl Choices<'_> {
         let clusters = self.clusters(&seeding)?;
         let near = !matches!(seeding, Seeding::Uniform { .. });
         let algorithm = self.algorithm(self.rounds(if near { clusters.max } else { 0 }));
-        settings::unread(&self.what.set, &algorithm, clusters, noisy)?;
+        settings::unread(&self.what.set, (&algorithm, &self.options(1)), clusters, noisy)?;
         let hard = algorithm.traits().fuzzifier.is_none() && !noisy && algorithm.traits().describes.is_none();
         let indices = set.indices.unwrap_or(match (hard, set.judge) {
             (false, _) => IndexSet::Basic,

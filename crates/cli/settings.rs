@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use veilsum_cluster::{
     Algorithm, OutOfBox, Scaling,
-    algorithm::ALGORITHMS,
+    algorithm::{ALGORITHMS, Options},
     method::{Clusters, Pick, Scale},
 };
 use veilsum_node::{
@@ -150,7 +150,12 @@ impl Settings {
 ///
 /// # Errors
 /// A [`Failure`] that names it, and the methods that read it.
-pub(crate) fn unread(words: &[String], algorithm: &Algorithm, clusters: Clusters, noisy: bool) -> Result<(), Failure> {
+pub(crate) fn unread(
+    words: &[String],
+    (algorithm, options): (&Algorithm, &Options),
+    clusters: Clusters,
+    noisy: bool,
+) -> Result<(), Failure> {
     let refused =
         |key: &str, why: String, next: String| Err(Failure::new(Code::Usage, format!("--set {key}: {why}"), next));
     let describes = algorithm.traits().describes.is_some();
@@ -159,13 +164,13 @@ pub(crate) fn unread(words: &[String], algorithm: &Algorithm, clusters: Clusters
         if let Some((_, parameter)) = OF_METHODS.iter().find(|(setting, _)| *setting == key)
             && !reads(algorithm, parameter)
         {
-            let readers = ALGORITHMS.iter().filter(|about| (about.forms)().iter().any(|form| reads(form, parameter)));
+            let readers = ALGORITHMS.iter().filter(|about| reads(&(about.usual)(options), parameter));
             let readers: Vec<&str> = readers.map(|about| about.name).collect();
             let next = format!("leave it out, or take a method that reads it: {}", readers.join(", "));
             return refused(key, format!("{} does not read it", algorithm.name()), next);
         }
         if describes && OF_CLUSTERS.contains(&key) {
-            return refused(key, "describe does not read it: it looks for no clusters".to_owned(), leave());
+            return refused(key, "describe does not read it: a description has no clusters".to_owned(), leave());
         }
         if clusters.min == clusters.max && OF_RANGES.contains(&key) {
             let next = "leave it out, or give a range: --k LOW..HIGH".to_owned();
