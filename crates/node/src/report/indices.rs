@@ -112,9 +112,13 @@ pub(super) fn meaning(told: &Told) -> Vec<String> {
     };
     let one = |(key, what, value): &(&str, &str, f64)| {
         let beside = of_even(key).map_or(String::new(), |even| {
-            let verdict = if value - even > MORE { "it is more here" } else { "it is no more here" };
+            let verdict = match value - even {
+                more if more > MORE => "more",
+                more if more > 0.0 => "hardly more",
+                _ => "no more",
+            };
             format!(
-                "; rows without groups, spread evenly, reach about {even:.2} with K = {} in {}, and {verdict}",
+                "; rows without groups, spread evenly, reach about {even:.2} with K = {} in {}, and it is {verdict} here",
                 told.k,
                 counted(sides.len(), "column")
             )
