@@ -259,9 +259,6 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
         ..usual("fcm", Clusters::exactly(2), 1)
     };
     cases.push(("fuzzifier-too-large", far, more_rounds, SITES));
-    // In two columns no fuzzifier is known to be too large, and this one draws the centres together all the same.
-    let fuzzy = Algorithm::Fcm { m: 8.0, epsilon: 1e-6, max_rounds: 300 };
-    cases.push(("centres-close", four.clone(), Recipe { algorithm: fuzzy, ..usual_four("fcm") }, SITES));
     cases.extend(columns(&four, &usual_four)?);
     // Every site has rows of half of the clusters only: its own four centres are others than the next site's.
     let lacking = Set::new("sites that lack clusters", four.rows.clone(), 4)?;
