@@ -123,7 +123,8 @@ fn once(mut found: Vec<Warning>) -> Vec<Warning> {
     found.retain(|warning| {
         let follows = FOLLOWS.iter().any(|(cause, effect)| *effect == warning.name && said.contains(cause));
         // Rows that lie apart make the box wide.
-        !follows && !(warning.name == "flat-column" && carried.contains(&column(warning)))
+        let carried = warning.name == "flat-column" && carried.contains(&column(warning));
+        !(follows || carried)
     });
     found
 }
