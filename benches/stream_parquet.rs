@@ -66,7 +66,7 @@ fn main() {
     };
     let now = || (Instant::now(), processor());
     let begun = now();
-    let mut batches = Batches::new(table::open(&folder).expect("rows"), &spec).expect("columns");
+    let mut batches = Batches::new(table::open(&folder, spec.rules.dialect()).expect("rows"), &spec).expect("columns");
     while batches.more(1 << 16).expect("rows") {
         batches.table().drain();
     }
@@ -86,7 +86,7 @@ fn main() {
     let streaming = took("streamed, a round", rows * rounds, begun);
 
     // The first files, in memory.
-    let mut batches = Batches::new(table::open(&folder).expect("rows"), &spec).expect("columns");
+    let mut batches = Batches::new(table::open(&folder, spec.rules.dialect()).expect("rows"), &spec).expect("columns");
     while batches.table().rows < held && batches.more(1 << 16).expect("rows") {}
     let (mut values, _) = batches.table().drain();
     values.truncate(held * COLUMNS);

@@ -454,9 +454,16 @@ fn methods_that_cannot_be_planned_are_named() {
     make("--k 1..3 --set local_k=5", 2, &["from 2"]);
     make("--k 3 --set labels=outcome", 2, &["labels.classes"]);
     make("--k 3 --set max_round=3", 2, &["no such setting", "set max_rounds, "]);
-    make("--k 3 --set bins=3", 2, &["--set bins: this method does not read it"]);
+    make("--k 3 --set bins=3", 2, &["--set bins: fcm does not read it", "reads it: describe"]);
+    make("--k 3 --method gmm --set finish=10", 2, &["--set finish: gmm does not read it", "reads it: fkm"]);
+    make("--k 3 --set elbow=true", 2, &["--set elbow", "LOW..HIGH"]);
+    make("--method describe --set restarts=3", 2, &["--set restarts: describe does not read it"]);
     make("--k 3 --set labels.column=x --set labels.classes=['no','yes']", 2, &["\"x\"", "clustered"]);
     make("--k 3 --column mass=0:1e200", 2, &["\"mass\"", "beyond 10^150", "in another unit"]);
+    // A plan with a parameter of another method, by hand.
+    w.change("plan.toml", "max_rounds = ", "finish = 10\nmax_rounds = ");
+    w.fails(CHECK, 3, &["plan.toml", "finish", "take a method that reads it (fkm: "]);
+    w.change("plan.toml", "finish = 10\nmax_rounds = ", "max_rounds = ");
     // A plan that names such a method by hand.
     w.change("plan.toml", "method.algorithm.fcm", "method.algorithm.k-fed");
     w.fails(CHECK, 3, &["plan.toml", "k-fed", "fkm"]);

@@ -56,6 +56,7 @@ fn contract(result: &Value) {
         "n_total_from",
         "objective",
         "objective_per_row",
+        "profile",
         "questions",
         "warnings",
     ];
@@ -509,7 +510,7 @@ fn where_first_centres_come_from() {
         let args = [&["--data", &data, "--k", "3", "--sites", sites], more].concat();
         let ended = demo(&folder, &args).expect(0);
         assert!(ended.stdout.contains(said), "{}", ended.text());
-        assert_eq!(ended.stdout.contains("one random start"), found, "{}", ended.text());
+        assert_eq!(ended.stdout.contains("single random start"), found, "{}", ended.text());
         // Later rounds under noise clip, so a run without noise is not the same.
         let clips = ended.stdout.contains("the plain method on pooled rows, without noise and clip");
         assert_eq!(clips, more.contains(&"--rho"), "{}", ended.text());

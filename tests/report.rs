@@ -47,8 +47,15 @@ fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
     let told = veilsum(&["report", &folder.path("out")]).expect(0).text();
     assert!(told.starts_with("2 groups of similar rows") && told.contains("report.html"), "{told}");
     assert!(read(folder.path("out/report.html")).contains("becomes readable is a total over"));
-    // Without the plan beside the result nothing is said of it.
-    for document in ["out/plan.toml", "out/roster.toml"] {
+    // Documents in the current folder are found as well.
+    for document in ["plan.toml", "roster.toml"] {
+        fs::rename(folder.path(&format!("out/{document}")), folder.path(document)).unwrap();
+    }
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_veilsum"));
+    assert!(command.args(["report", "out"]).current_dir(&folder.0).output().expect("it runs").status.success());
+    assert!(read(folder.path("out/report.html")).contains("becomes readable is a total over"));
+    // Without the plan nothing is said of it.
+    for document in ["plan.toml", "roster.toml"] {
         std::fs::remove_file(folder.path(document)).unwrap();
     }
     veilsum(&["report", &folder.path("out")]).expect(0);
@@ -61,6 +68,64 @@ fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
     let elsewhere = folder.path("elsewhere.html");
     veilsum(&["report", &folder.path("out/model.json"), "--html", &elsewhere]).expect(0);
     assert!(read(elsewhere).contains("400 rows of 4 sites"), "the result is found beside the model");
+}
+
+/// The rows of all tables of a page whose columns are a label and a value.
+fn labelled(html: &str) -> Vec<(String, String)> {
+    let text = |cell: &str| {
+        let cell = cell.split("</td>").next().unwrap_or_default();
+        cell.replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&quot;", "\"")
+            .replace("&#39;", "'")
+            .replace("&amp;", "&")
+    };
+    let rows = html.split("<td data-column=\"what\">").skip(1);
+    rows.filter_map(|row| Some((text(row), text(row.split_once("<td data-column=\"value\">")?.1)))).collect()
+}
+
+/// The screen, the page and the page with own rows say the same numbers under the same words.
+#[test]
+fn equal_labels_have_equal_values_on_every_page_and_on_the_screen() {
+    let folder = Folder::fresh();
+    for more in
+        [&["--k", "2..4", "--set", "indices=all"][..], &["--method", "kmeans", "--k", "2"], &["--k", "2", "--rho", "1"]]
+    {
+        let (data, out) = (folder.write("rows.csv", &rows("")), folder.path("out"));
+        let mut args = vec!["demo", "--data", &data, "--sites", "4", "--out", &out];
+        args.extend(more);
+        args.extend((!more.contains(&"--rho")).then_some("--exact"));
+        let screen = veilsum(&args).expect(0).stdout;
+        veilsum(&["report", &out, "--data", &data]).expect(0);
+        let shared = labelled(&read(folder.path("out/report.html")));
+        let own = labelled(&read(folder.path("out/own-report.html")));
+        assert!(shared.len() >= 4 && shared == own, "{shared:?} {own:?}");
+        for (label, value) in &shared {
+            let line = format!("{label}: {value}");
+            assert!(screen.lines().any(|said| said == line), "{line:?} is not in {screen}");
+        }
+        let labels: std::collections::BTreeSet<&String> = shared.iter().map(|(label, _)| label).collect();
+        assert_eq!(labels.len(), shared.len(), "no label twice");
+    }
+}
+
+/// Tables for other programs lie beside the result, and go when a result has none.
+#[test]
+fn tables_lie_beside_the_result() {
+    let folder = Folder::fresh();
+    demo(&folder, &["--k", "2..4", "--set", "indices=all"]);
+    let lines = |name: &str| read(folder.path(name)).lines().map(str::to_owned).collect::<Vec<_>>();
+    let centres = lines("out/centres.csv");
+    assert_eq!((centres[0].as_str(), centres.len()), ("cluster,rows,mass,a,<b>b</b>,c", 3));
+    assert_eq!(lines("out/profile.csv").len(), 1 + 2 * 3);
+    assert_eq!(lines("out/curve.csv").len(), 1 + 3);
+    let result = folder.json("out/result.json");
+    let parts = result["profile"].as_array().expect("a profile");
+    let sum = |key: &str| parts.iter().map(|part| part[key].as_f64().expect("a number")).sum::<f64>();
+    assert!((sum("between") - 1.0).abs() < 1e-9 && (sum("total") - 1.0).abs() < 1e-9);
+    assert!(result["findings"].is_array());
+    demo(&folder, &["--k", "2"]);
+    assert!(!Path::new(&folder.path("out/curve.csv")).exists(), "that of an earlier run");
 }
 
 /// No byte of a result can be changed without a word on the page that is made of it.

@@ -139,8 +139,12 @@ impl Choices<'_> {
 
     /// The algorithm, as its registry builds it; `rounds` if no setting names a number of them.
     fn algorithm(&self, rounds: u32) -> Algorithm {
+        (self.what.method.usual)(&self.options(rounds))
+    }
+
+    fn options(&self, rounds: u32) -> Options {
         let set = &self.set;
-        (self.what.method.usual)(&Options {
+        Options {
             m: set.m.unwrap_or(2.0),
             epsilon: set.epsilon.or(self.noisy().then_some(0.0)),
             max_rounds: set.max_rounds.unwrap_or(rounds),
@@ -154,7 +158,7 @@ impl Choices<'_> {
             anchors: set.anchors,
             features: set.features.unwrap_or(100),
             bins: set.bins.unwrap_or(16),
-        })
+        }
     }
 
     /// The noise of a plan as it usually is, if there is any.
@@ -196,7 +200,7 @@ impl Choices<'_> {
         let clusters = self.clusters(&seeding)?;
         let near = !matches!(seeding, Seeding::Uniform { .. });
         let algorithm = self.algorithm(self.rounds(if near { clusters.max } else { 0 }));
-        settings::unread(&self.what.set, &serde_json::to_string(&algorithm).unwrap_or_default(), noisy)?;
+        settings::unread(&self.what.set, (&algorithm, &self.options(1)), clusters, noisy)?;
         let hard = algorithm.traits().fuzzifier.is_none() && !noisy && algorithm.traits().describes.is_none();
         let indices = set.indices.unwrap_or(match (hard, set.judge) {
             (false, _) => IndexSet::Basic,
@@ -395,6 +399,67 @@ mod tests {
     fn noise_that_hides_a_site_is_offered_to_many() {
         assert_eq!([5.0, 1.6, 0.32].map(sites_for_site_noise), [200, 200, 1_000]);
         assert!(sites_for_site_noise(0.0244) > 10_000);
+    }
+
+    /// Whatever a setting is, under every method it is refused or it changes the plan.
+    #[test]
+    fn no_setting_is_taken_and_ignored() {
+        // Each with a value that is no method's default; of `judge` and `indices` the same holds for hard and for fuzzy methods.
+        let all = [
+            "m=1.7",
+            "epsilon=0.0123",
+            "max_rounds=7",
+            "restarts=3",
+            "init=totals",
+            "init=uniform",
+            "local_steps=3",
+            "powers=true",
+            "min_group=5",
+            "finish=10",
+            "regularisation=0.001",
+            "distance=0.123",
+            "anchors=9",
+            "features=37",
+            "bins=11",
+            "scale=none",
+            "out_of_box=clip",
+            "standardise=standard",
+            "indices=scalars",
+            "choose=xie-beni",
+            "elbow=true",
+            "local_k=4",
+            "judge=intermediary",
+            "sample=0.5",
+            "step_bits=33",
+        ];
+        let plan = |method: &str, set: Option<&str>| {
+            let mut line = vec!["plan".to_owned(), "--exact".to_owned(), format!("--method={method}")];
+            line.extend((method != "describe").then(|| "--k=2..5".to_owned()));
+            line.extend(set.map(|set| format!("--set={set}")));
+            let what = Line::try_parse_from(&line).expect("a line").what;
+            let set = Settings::read(&what.set).expect("settings");
+            let columns = (vec![Column { name: "x".into(), lower: 0.0, upper: 3.0 }], Vec::new());
+            let max_rows = 100;
+            let choices =
+                Choices { what: &what, set, columns, expected_rows: 3_000, max_rows, usual_seed: 1, usual_k: None };
+            choices.work().map(|work| serde_json::to_string(&work).expect("JSON"))
+        };
+        for about in ALGORITHMS {
+            let usual = plan(about.name, None).expect("a plan");
+            for set in all {
+                match plan(about.name, Some(set)) {
+                    Err(failure) => assert!(failure.code == Code::Usage, "{} {set}: {failure}", about.name),
+                    Ok(changed) => {
+                        // What is said as it would be anyway is no mistake.
+                        let same = set.starts_with("init=") || set.starts_with("local_steps");
+                        assert!(changed != usual || same, "{} takes {set} and ignores it", about.name);
+                    }
+                }
+            }
+        }
+        let told = plan("gmm", Some("finish=10")).expect_err("refused").to_string();
+        let failure = plan("gmm", Some("finish=10")).expect_err("refused");
+        assert!(told.contains("gmm does not read it") && failure.advice.ends_with("reads it: fkm"), "{failure:?}");
     }
 
     #[test]

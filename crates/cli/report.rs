@@ -1,6 +1,6 @@
 //! `veilsum report`: the page of a run, and at a site the page with its own rows.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -18,10 +18,10 @@ use crate::verb::Verb;
 pub(crate) struct ReportArgs {
     /// The result, or the folder that a run wrote into
     ///
-    /// Roster, plan and model are read where they lie beside it.
+    /// The model is read beside it, roster and plan beside it or else here.
     #[arg(value_name = "RESULT", default_value = "veilsum-out")]
     pub result: PathBuf,
-    /// The federation's roster, where it does not lie beside the result
+    /// The federation's roster [default: roster.toml beside the result, else here]
     #[arg(long, value_name = "FILE", requires = "plan", hide_short_help = true)]
     pub roster: Option<PathBuf>,
     /// The plan of the run, likewise
@@ -40,6 +40,17 @@ pub(crate) struct ReportArgs {
     pub html: Option<PathBuf>,
 }
 
+/// With the roster and the plan of this folder, if none lie beside the result and these are those of its run.
+fn here(all: Reported) -> Reported {
+    if all.federation.is_some() {
+        return all;
+    }
+    match documents::load_federation(Path::new("roster.toml"), Path::new("plan.toml")) {
+        Ok(federation) if all.is_of(&federation) => all.with(federation),
+        _ => all,
+    }
+}
+
 impl Verb for ReportArgs {
     /// Writes the page.
     ///
@@ -48,7 +59,7 @@ impl Verb for ReportArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let all = match self.roster.as_deref().zip(self.plan.as_deref()) {
             Some((roster, plan)) => Reported::read(&self.result)?.under(documents::load_federation(roster, plan)?)?,
-            None => Reported::read(&self.result)?,
+            None => here(Reported::read(&self.result)?),
         };
         let shared = all.place();
         let own = self.data.as_deref().map(|data| Own::read(&all, data, self.policy.as_deref())).transpose()?;

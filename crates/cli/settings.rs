@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use veilsum_cluster::{
-    OutOfBox, Scaling,
-    method::{Pick, Scale},
+    Algorithm, OutOfBox, Scaling,
+    algorithm::{ALGORITHMS, Options},
+    method::{Clusters, Pick, Scale},
 };
 use veilsum_node::{
     documents::PLAN_KEYS,
@@ -110,6 +111,11 @@ const OF_METHODS: [(&str, &str); 11] = [
     ("bins", "bins"),
 ];
 
+/// Settings about clusters, which a description has none of.
+const OF_CLUSTERS: [&str; 9] = ["m", "restarts", "init", "indices", "local_k", "choose", "elbow", "judge", "labels"];
+/// Settings that choose among several K.
+const OF_RANGES: [&str; 3] = ["choose", "elbow", "local_k"];
+
 impl Settings {
     /// Reads `KEY=VALUE`, each a line of TOML; a bare word as a value is a text.
     ///
@@ -139,22 +145,47 @@ impl Settings {
     }
 }
 
-/// Refuses a setting that would change nothing: one that a method with these parameters does not read, and one for noise if there is none.
+/// Refuses a setting that would change nothing: one that this algorithm does not read, one about clusters if there are none, and one for
+/// noise if there is none.
 ///
 /// # Errors
-/// A [`Failure`] that names it.
-pub(crate) fn unread(words: &[String], parameters: &str, noisy: bool) -> Result<(), Failure> {
-    let of_methods = |key| OF_METHODS.iter().find(|(setting, _)| *setting == key);
+/// A [`Failure`] that names it, and the methods that read it.
+pub(crate) fn unread(
+    words: &[String],
+    (algorithm, options): (&Algorithm, &Options),
+    clusters: Clusters,
+    noisy: bool,
+) -> Result<(), Failure> {
+    let refused =
+        |key: &str, why: String, next: String| Err(Failure::new(Code::Usage, format!("--set {key}: {why}"), next));
+    let describes = algorithm.traits().describes.is_some();
     for key in words.iter().map(|word| key_of(word)) {
-        let next = "leave it out, or choose what it is for";
-        if of_methods(key).is_some_and(|(_, parameter)| !parameters.contains(&format!("\"{parameter}"))) {
-            return Err(Failure::new(Code::Usage, format!("--set {key}: this method does not read it"), next));
+        let leave = || "leave it out, or choose what it is for".to_owned();
+        if let Some((_, parameter)) = OF_METHODS.iter().find(|(setting, _)| *setting == key)
+            && !reads(algorithm, parameter)
+        {
+            let readers = ALGORITHMS.iter().filter(|about| reads(&(about.usual)(options), parameter));
+            let readers: Vec<&str> = readers.map(|about| about.name).collect();
+            let next = format!("leave it out, or take a method that reads it: {}", readers.join(", "));
+            return refused(key, format!("{} does not read it", algorithm.name()), next);
+        }
+        if describes && OF_CLUSTERS.contains(&key) {
+            return refused(key, "describe does not read it: a description has no clusters".to_owned(), leave());
+        }
+        if clusters.min == clusters.max && OF_RANGES.contains(&key) {
+            let next = "leave it out, or give a range: --k LOW..HIGH".to_owned();
+            return refused(key, "it chooses K, and the plan names one".to_owned(), next);
         }
         if !noisy && (key.starts_with("dp_") || key == "rows_per_person") {
-            return Err(Failure::new(Code::Usage, format!("--set {key}: it is for noise, and --exact has none"), next));
+            return refused(key, "it is for noise, and --exact has none".to_owned(), leave());
         }
     }
     Ok(())
+}
+
+/// Whether an algorithm has a parameter whose name begins like this.
+fn reads(algorithm: &Algorithm, parameter: &str) -> bool {
+    serde_json::to_string(algorithm).unwrap_or_default().contains(&format!("\"{parameter}"))
 }
 
 /// Every setting with its sentence, for `--help-all`.

@@ -126,6 +126,27 @@ impl Chart {
         self
     }
 
+    /// Whether nothing of it has a place: no line of two points, no bar, no row, no centre.
+    pub fn is_empty(&self) -> bool {
+        let finite = |value: f64| drawn(value, false);
+        match &self.plot {
+            Plot::Lines(series) => {
+                let places =
+                    |points: &[(f64, f64)]| points.iter().filter(|(x, y)| finite(*x) && drawn(*y, self.log)).count();
+                series.iter().all(|(_, points)| places(points) < 2)
+            }
+            Plot::Bars(bars, _) => bars.iter().flat_map(|bar| &bar.values).all(|value| !finite(value.value)),
+            Plot::Histogram(of) => of.bins.iter().all(|(from, to, rows)| from >= to || *rows <= 0.0),
+            Plot::Plane(clouds, spots) => {
+                let places = clouds.iter().flat_map(|cloud| &cloud.points).chain(spots.iter().map(|spot| &spot.at));
+                !places.into_iter().any(|(x, y)| finite(*x) && finite(*y))
+            }
+            Plot::Parallel(axes, lines) => {
+                axes.len() < 2 || lines.iter().all(|(_, values)| values.iter().flatten().count() < 2)
+            }
+        }
+    }
+
     /// The SVG of a page that has the style sheet of [`Page`](crate::Page).
     pub fn inline(&self) -> String {
         let (drawing, high) = self.drawing(0.0);

@@ -12,10 +12,10 @@ use crate::{
 };
 
 /// The system's own colours follow its dark mode. Below 40 em a table of words is a list, each cell with its column's name
-/// before it, unless it has but two columns and the first is the name of what stands in the second; one of numbers scrolls, with a
-/// shade at the edge behind which there is more.
+/// before it, unless it has but two columns and the first is the name of what stands in the second; so is one of numbers with more than
+/// four columns. One of few numbers scrolls, with a shade at the edge behind which there is more.
 const STYLE: &str = ":root{color-scheme:light dark}*{box-sizing:border-box}\
-body{font:1rem/1.5 system-ui,sans-serif;margin:0;color:var(--ink);background:var(--paper);overflow-wrap:anywhere}\
+body{font:1rem/1.5 system-ui,sans-serif;margin:0;color:var(--ink);background:var(--paper);overflow-wrap:break-word}\
 main,footer{max-width:52rem;margin:0 auto;padding:1rem}.wide main,.wide footer{max-width:76rem}\
 h1{font-size:1.5rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2rem;border-top:1px solid var(--quiet);padding-top:.5rem}h3{font-size:1rem;margin-bottom:.3rem}\
 .says,.beware{font-size:1.1rem;border:2px solid;border-radius:.4rem;padding:.5rem .8rem;max-width:52rem}\
@@ -30,13 +30,19 @@ a{color:var(--v0)}details{margin:.5rem 0}summary{cursor:pointer}footer{font-size
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,21rem),1fr));gap:1.5rem;align-items:start}\
 figure{margin:.8rem 0;max-width:36rem;break-inside:avoid}figcaption{font-weight:600;margin-bottom:.4rem}figure p{margin:.4rem 0 0;font-size:.9rem}\
 .swatch.chart{display:inline-block;width:.9em;height:.9em;vertical-align:-.1em;margin-right:.4em}\
-.scroll td,.scroll th{overflow-wrap:break-word;min-width:4.5rem;max-width:20rem}\
-@media(max-width:40em){.list thead{display:none}.list,.list tbody,.list tr,.list td{display:block;border:0}.list tr{border-top:1px solid var(--quiet);padding:.3rem 0}\
-.list td{padding:.1rem 0}.list td::before{content:attr(data-column) \": \";font-weight:bold}\
+.scroll td,.scroll th{min-width:4.5rem;max-width:20rem}\
+@media(max-width:40em){.list thead,.turns thead{display:none}.list,.list tbody,.list tr,.list td,.turns,.turns tbody,.turns tr,.turns td{display:block;border:0}\
+.list tr,.turns tr{border-top:1px solid var(--quiet);padding:.3rem 0}\
+.list td,.turns td{padding:.1rem 0}.list td::before{content:attr(data-column) \": \";font-weight:bold}\
+.scroll .turns td{max-width:none;display:flex;justify-content:space-between;gap:1rem}.turns td::before{content:attr(data-column)}\
+.turns td:first-child{font-weight:bold}.turns td:first-child::before,.turns td:empty{display:none}\
 .pairs td::before{content:none}.pairs td:first-child{font-weight:bold}.scroll{font-size:.9rem}.scroll td:first-child{min-width:6.5rem;max-width:10rem}}\
 @media print{@page{margin:2cm}body{font-size:10pt}main,footer,.wide main,.wide footer{max-width:none;padding:0}h2,h3{break-after:avoid}tr,li,.says,.numbers{break-inside:avoid}\
 .scroll{overflow:visible;background:none;font-size:8pt}.scroll td,.scroll th{min-width:0}\
 .charts{grid-template-columns:repeat(2,1fr)}a{color:inherit;text-decoration:none}}";
+
+/// Columns of numbers that fit a telephone.
+const FIT: usize = 4;
 
 /// No request can leave the page, even if an escape were forgotten.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
@@ -159,7 +165,11 @@ impl Page {
 
     /// A table whose first column names what the numbers in the others are of. One with many columns scrolls by itself.
     pub fn numbers(&mut self, columns: &[&str], rows: impl IntoIterator<Item: IntoIterator<Item = Cell>>) -> &mut Page {
-        self.scrolling(" class=\"numbers\"", columns, rows)
+        self.scrolling(
+            if columns.len() > FIT { " class=\"numbers turns\"" } else { " class=\"numbers\"" },
+            columns,
+            rows,
+        )
     }
 
     /// A table of cells.
@@ -213,8 +223,12 @@ impl Page {
         self
     }
 
-    /// Charts beside each other as far as there is room, each under its title.
+    /// Charts beside each other as far as there is room, each under its title; those in which nothing has a place are left out.
     pub fn charts<'a>(&mut self, charts: impl IntoIterator<Item = &'a Chart>) -> &mut Page {
+        let mut charts = charts.into_iter().filter(|chart| !chart.is_empty()).peekable();
+        if charts.peek().is_none() {
+            return self;
+        }
         self.body.push_str("<div class=\"charts\">\n");
         for chart in charts {
             self.chart(chart, "");
@@ -400,6 +414,19 @@ mod tests {
                 && html.contains("@media print")
                 && html.contains("color-scheme:light dark")
         );
+    }
+
+    #[test]
+    fn a_chart_in_which_nothing_has_a_place_is_left_out() {
+        let lines = |points: &[(f64, f64)]| Chart::new("t", "x", "y", Plot::Lines(vec![("a".into(), points.to_vec())]));
+        let (one, zero) = (lines(&[(1.0, 2.0)]), lines(&[(1.0, 0.0), (2.0, 0.0), (3.0, 0.0)]));
+        let full = lines(&[(1.0, 2.0), (2.0, 1.0)]);
+        let bars = Chart::new("t", "", "", Plot::bars(vec!["g".into()], vec![("s".into(), vec![f64::NAN])]));
+        let mut page = Page::new("x");
+        page.charts([&one, &bars, &zero.clone().by_powers()]);
+        assert!(!page.html().contains("<figure") && !zero.is_empty());
+        page.charts([&one, &full]);
+        assert_eq!(page.html().matches("<figure").count(), 1);
     }
 
     #[test]

@@ -66,6 +66,27 @@ pub fn number(x: f64) -> String {
     trimmed(&format!("{x:.*}", (4.0 - place).clamp(0.0, 8.0) as usize))
 }
 
+/// A number and how far it may be off, or spreads: `0.296 ± 0.075`, both to the second digit of the latter.
+pub fn within(x: f64, error: f64) -> String {
+    let place = error.abs().log10().floor();
+    if !(x.is_finite() && (-6.0..6.0).contains(&place) && x.abs() < 1e9) {
+        return format!("{} ± {}", number(x), number(error));
+    }
+    let (digits, unit) = ((1.0 - place).max(0.0) as usize, 10f64.powf((place - 1.0).max(0.0)));
+    let rounded = |x: f64| {
+        let text = format!("{:.digits$}", (x / unit).round_ties_even() * unit);
+        if unit > 1.0 { text } else { format!("{x:.digits$}") }
+    };
+    let text = rounded(x);
+    // A minus before nothing.
+    let text = if text.trim_start_matches(['-', '0', '.']).is_empty() {
+        text.trim_start_matches('-').to_owned()
+    } else {
+        text
+    };
+    format!("{text} ± {}", rounded(error))
+}
+
 /// A share as a percentage.
 pub fn percent(share: f64) -> String {
     match share.is_finite() {
@@ -145,6 +166,21 @@ mod tests {
         }
         assert_eq!([percent(0.25), percent(1.0), percent(0.0), percent(1e-5)], ["25 %", "100 %", "0 %", "0.001 %"]);
         assert_eq!([bytes(0), bytes(1_500), bytes(2_000_000_000)], ["0 bytes", "1.5 kB", "2.0 GB"]);
+    }
+
+    #[test]
+    fn errors_say_how_many_digits_there_are() {
+        let cases = [
+            (0.295_53, 0.074_806, "0.296 ± 0.075"),
+            (1200.4, 2.6, "1200.4 ± 2.6"),
+            (1234.0, 123.0, "1230 ± 120"),
+            (-0.001, 0.5, "0.00 ± 0.50"),
+            (5.0, 0.0, "5 ± 0"),
+            (1e12, 1.0, "1e12 ± 1"),
+        ];
+        for (x, error, text) in cases {
+            assert_eq!(within(x, error), text);
+        }
     }
 
     #[test]

@@ -159,6 +159,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
     let ones: usize = wish.categorical.iter().map(|of| of.categories.len()).sum();
     let constant = if any { leave_out_constant(&mut table, ones) } else { Vec::new() };
     let d = table.columns.len();
+    let account = table.tally();
     let rows = Rows::new(table.values, d)?;
     let unusable = |e: ClusterError, first: usize| match e {
         ClusterError::ConstantColumn { column } => Failure::input(
@@ -235,12 +236,9 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
         true => "",
         false => "; for this demonstration the public box is taken from the file, which a real federation must not do",
     };
-    let without = match table.left_out.rows() {
-        0 => String::new(),
-        _ => format!("rows left out: {}\n", table.left_out),
-    };
     let note = format!(
-        "{skipped}{without}{}: {}, {}, {} sites ({}){boxed}\nmasked sums, QUIC on 127.0.0.1",
+        "{}\n{skipped}{}: {}, {}, {} sites ({}){boxed}\nmasked sums, QUIC on 127.0.0.1",
+        account,
         path.display(),
         counted(rows.len(), "row"),
         counted(d - ones + wish.categorical.len(), "column"),

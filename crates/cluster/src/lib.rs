@@ -18,14 +18,14 @@
 //!    standardisation, the kernel's layout, first centres.
 //! 2. [`distance`], [`assign`], [`kernel`], `prepared`: memberships of one row, the sums fast, a site's rows and what is
 //!    kept of them between questions.
-//! 3. `totals_check`, [`validity`], [`metrics`], [`offline`], [`synthetic`]: what is computed from totals alone, how results
-//!    are compared, seeded examples.
+//! 3. `totals_check`, [`validity`], [`profile`], [`metrics`], [`offline`], [`synthetic`]: what is computed from totals alone, how
+//!    results are compared, seeded examples.
 //! 4. [`query`], `batch`: every question and its answer, one file for each family; several questions at once.
 //! 5. [`privacy`], [`sampling`]: differential privacy of a run, who is drawn.
 //! 6. [`algorithm`]: the algorithms that a plan can name, one file each, in one registry.
 //! 7. [`method`]: what a whole run consists of, which questions belong to it, and the state machine that asks them.
-//! 8. [`pooled`], [`finish`], [`warnings`]: driving a method on rows at hand, ending one from the totals that are out, and what to
-//!    doubt about a result.
+//! 8. [`pooled`], [`evenly`], [`finish`], [`warnings`]: driving a method on rows at hand, a yardstick from rows without groups, ending
+//!    a run from the totals that are out, and what to doubt about a result.
 //!
 //! # In short
 //!
@@ -37,6 +37,7 @@ mod batch;
 mod data;
 pub mod distance;
 mod error;
+pub mod evenly;
 pub mod finish;
 pub mod kernel;
 pub mod method;
@@ -46,6 +47,7 @@ mod packed;
 pub mod pooled;
 mod prepared;
 pub mod privacy;
+pub mod profile;
 pub mod query;
 pub mod random;
 pub mod sampling;

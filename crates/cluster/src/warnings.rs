@@ -1,15 +1,17 @@
 //! What the reader of a result should doubt, found from the result itself: a pure function of the recipe, the box and the outcome.
 //!
 //! A warning has a stable name, a sentence and the numbers it rests on. Nothing here asks a question: whatever a warning rests on was
-//! asked for the result anyway. Thresholds are named below, each with its reason; `veilsum-lab run defaults` measures how often they
+//! asked for the result anyway. Thresholds are named below, each with its reason; `veilsum-lab experiments defaults` measures how often they
 //! speak and how often they should have.
 
-use std::collections::BTreeMap;
+mod columns;
+mod warning;
 
-use serde::Serialize;
+pub use warning::Warning;
 
-use crate::algorithm::{CLEAR_SHARE, Round};
+use crate::algorithm::{CLEAR_SHARE, Round, Traits};
 use crate::method::{Choice, CurvePoint, Pick, Seeding, Stability};
+use crate::query::Typicality;
 use crate::{Centres, Domain, Outcome, Recipe, Scaling};
 
 /// Two centres are one where their distance is below this part of the root mean square distance of rows to their centres: the same
@@ -32,33 +34,39 @@ const NOISE: f64 = 0.5;
 /// Rounds of power iteration: only the first two digits of the largest eigenvalue matter.
 const POWERS: usize = 100;
 
-/// Something to doubt.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Warning {
-    /// Its name, which does not change.
-    pub name: &'static str,
-    /// One or two sentences for people.
-    pub text: String,
-    /// The numbers it rests on, by name.
-    pub numbers: BTreeMap<String, f64>,
-}
-
-impl Warning {
-    fn new<const N: usize>(name: &'static str, text: String, numbers: [(&str, f64); N]) -> Self {
-        Self { name, text, numbers: numbers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect() }
-    }
-}
+/// Every finding, with what it does to a sentence that says that groups were found: the reason why not to say it, or nothing if the
+/// groups stand.
+pub const KINDS: [(&str, Option<&str>); 19] = [
+    ("few-candidates", Some("there may be fewer groups than centres")),
+    ("one-start", None),
+    ("restarts-disagree", None),
+    ("not-converged", Some("the centres had not come to rest")),
+    ("k-at-border", None),
+    ("indices-disagree", None),
+    ("centres-close", Some("some centres share a group")),
+    ("fuzzifier-too-large", Some("the fuzzifier draws all centres together")),
+    ("off-means", None),
+    ("local-centres-differ", Some("the sites' own centres do not match")),
+    ("mostly-noise", Some("hardly a row moved a centre")),
+    ("flat-column", None),
+    ("coarse-epsilon", None),
+    ("few-rows", Some("there are too few rows to tell")),
+    ("outliers", Some("few rows that lie apart carry a column")),
+    ("code", Some("a column seems to have a code for missing values")),
+    ("row-numbers", Some("a column looks like row numbers")),
+    ("one-column", Some("one column made them")),
+    ("columns-collinear", None),
+];
 
 /// Everything to doubt about this outcome of a run of `recipe` on `domain`, whose columns have these names.
 pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
-    let mut found = Vec::new();
-    if recipe.algorithm.traits().describes.is_some() {
-        found.extend(flat_columns(domain, names, outcome));
-        return found;
-    }
-    found.extend(border(outcome));
+    let traits = recipe.algorithm.traits();
+    let mut found = Vec::from_iter(border(outcome));
     // Noise moves the numbers of all others: what it does is told by the forecast and by standard errors.
     if recipe.noise.is_some() {
+        if traits.describes.is_some() {
+            found.extend(flat_columns(domain, names, outcome));
+        }
         return found;
     }
     found.extend(first_centres(recipe, outcome));
@@ -68,12 +76,58 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
     found.extend(frozen(recipe, outcome));
     found.extend(close_centres(outcome));
     found.extend(fuzzifier(recipe, outcome));
-    found.extend(off_means(recipe, outcome));
+    found.extend(off_means(outcome));
     found.extend(uneven(outcome));
     found.extend(mostly_noise(recipe, outcome));
     found.extend(flat_columns(domain, names, outcome));
     found.extend(coarse(recipe, domain, outcome));
     found.extend(few_rows(outcome));
+    found.extend(columns::of(names, outcome));
+    found.retain(|warning| may_be_said(warning.name, &traits));
+    once(found)
+}
+
+/// Whether a finding means anything under a method.
+fn may_be_said(name: &str, of: &Traits) -> bool {
+    let clusters = of.describes.is_none();
+    let shares = of.typical.is_none_or(|typical| typical.typicality == Typicality::Noise);
+    match name {
+        "local-centres-differ" => of.counts_local_centres,
+        "mostly-noise" => of.typical.is_some(),
+        // The centre of a mixture is no mean of the nearest rows, and k-means only leaves these by stopping early, which is said.
+        "off-means" => clusters && of.fuzzifier.is_none() && of.local_steps > 0,
+        // It is known of the distances and memberships of fuzzy c-means.
+        "fuzzifier-too-large" => of.fuzzifier.is_some() && !of.has_covariances() && shares,
+        // A cluster with a covariance has distances of its own: two may lie within each other, and the width of a box does not count.
+        "centres-close" | "one-column" => clusters && !of.has_covariances(),
+        "flat-column" => !of.has_covariances(),
+        "columns-collinear" => !clusters || of.has_covariances(),
+        "outliers" | "code" | "row-numbers" => true,
+        _ => clusters,
+    }
+}
+
+/// Without what has the same cause as something that says more: the cause, and what follows from it.
+fn once(mut found: Vec<Warning>) -> Vec<Warning> {
+    const FOLLOWS: [(&str, &str); 6] = [
+        ("fuzzifier-too-large", "centres-close"),
+        ("few-candidates", "centres-close"),
+        ("mostly-noise", "centres-close"),
+        ("not-converged", "off-means"),
+        ("coarse-epsilon", "off-means"),
+        // A box that is too wide leaves the others to make the clusters.
+        ("flat-column", "one-column"),
+    ];
+    let said: Vec<&str> = found.iter().map(|warning| warning.name).collect();
+    let column = |warning: &Warning| warning.numbers.get("column").copied();
+    let carried: Vec<Option<f64>> =
+        found.iter().filter(|warning| ["outliers", "code"].contains(&warning.name)).map(column).collect();
+    found.retain(|warning| {
+        let follows = FOLLOWS.iter().any(|(cause, effect)| *effect == warning.name && said.contains(cause));
+        // Rows that lie apart make the box wide.
+        let carried = warning.name == "flat-column" && carried.contains(&column(warning));
+        !(follows || carried)
+    });
     found
 }
 
@@ -93,7 +147,7 @@ fn first_centres(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     }
     if recipe.restarts == 1 {
         return matches!(recipe.seeding, Seeding::Uniform { .. }).then(|| {
-            let text = "the centres come from one random start, and another may have a better objective: restarts=10 tells, or init=totals";
+            let text = "these centres come from a single random start; another start may fit better. Try restarts=10, or init=totals";
             Warning::new("one-start", text.to_owned(), [("restarts", 1.0)])
         });
     }
@@ -322,9 +376,9 @@ fn between(centres: &Centres) -> f64 {
     value
 }
 
-/// A hard method that ended beside the means of its clusters: its sites left out small groups.
-fn off_means(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
-    let off = outcome.off_means.filter(|_| recipe.algorithm.traits().fuzzifier.is_none())?;
+/// A method of hard groups at the sites that ended beside the means of its clusters: its sites left out small ones.
+fn off_means(outcome: &Outcome) -> Option<Warning> {
+    let off = outcome.off_means?;
     let spread = outcome.objective_per_row.max(0.0).sqrt();
     (spread.is_finite() && off > OFF_MEAN * spread).then(|| {
         let text = format!(

@@ -5,6 +5,7 @@ mod bounds;
 mod conversation;
 mod describe;
 mod exact_sums;
+mod findings;
 mod finish;
 mod five_gaussians;
 mod forecast;

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 /// What a method ends with: a [`RunResult`] before it is told.
 pub use veilsum_cluster::Outcome;
 use veilsum_cluster::{
-    Algorithm,
+    Algorithm, Centres, Scaling,
     method::{ClusterSizes, Extrapolation, RobustError},
+    profile::Profile,
     warnings::{self, Warning},
 };
 use veilsum_proto::{
@@ -37,6 +38,52 @@ pub struct Departure {
     pub question: u32,
     /// What the coordinator knows of the reason, in a line; `null` where it is not known, as at a site.
     pub why: Option<String>,
+}
+
+/// What one column has to do with the clusters.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ColumnProfile {
+    /// Its name.
+    pub column: String,
+    /// Its part of the squares between clusters, in the units of the questions; all columns together have 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between: Option<f64>,
+    /// Its part of the squares of all rows around their mean, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
+    /// The part of its own squares that lies between clusters, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explained: Option<f64>,
+    /// Mean over all rows, original units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean: Option<f64>,
+    /// Standard deviation over all rows, divisor N, original units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deviation: Option<f64>,
+}
+
+impl ColumnProfile {
+    /// Of every column, as far as the totals of a run tell it; the largest part of the squares between clusters first.
+    fn all(work: &PlanSpec, names: &[String], found: Profile) -> Vec<ColumnProfile> {
+        let to = |means: &[f64]| work.units(&Centres::from_rows(&[means.to_vec()]).ok()?).ok()?.0.into_iter().next();
+        // The mean of directions is none of the rows'.
+        let found = match work.scaling {
+            Scaling::Direction => Profile { means: Vec::new(), deviations: Vec::new(), ..found },
+            Scaling::Box | Scaling::None => found.stretched(to, &work.extents()),
+        };
+        let of = |from: &[f64], at: usize| from.get(at).copied();
+        let one = |(at, name): (usize, &String)| ColumnProfile {
+            column: name.clone(),
+            between: of(&found.between, at),
+            total: of(&found.total, at),
+            explained: of(&found.explained, at),
+            mean: of(&found.means, at),
+            deviation: of(&found.deviations, at),
+        };
+        let mut all: Vec<ColumnProfile> = names.iter().enumerate().map(one).collect();
+        all.sort_by(|a, b| b.between.unwrap_or(0.0).total_cmp(&a.between.unwrap_or(0.0)));
+        all
+    }
 }
 
 /// The result of a run, as the coordinator knows it, or a site that runs a copy of the method.
@@ -139,8 +186,10 @@ pub struct RunResult {
     pub errors: Option<ResultErrors>,
     /// What a reader should know before using the numbers.
     pub warnings: Vec<String>,
-    /// What to doubt about the result, each with its name and the numbers it rests on.
+    /// What each column has to do with the clusters, the largest part first; absent under noise, and if totals do not tell it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub profile: Vec<ColumnProfile>,
+    /// What to doubt about the result, each with its name and the numbers it rests on; always there.
     pub findings: Vec<Warning>,
     /// The model that the sites received.
     #[serde(skip)]
@@ -227,6 +276,8 @@ impl RunResult {
         let columns = work.names();
         let deviations = errors.as_ref().map(|errors| errors.centres.as_slice());
         let categories = Shares::of(&work.columns, &work.categorical, &centres, deviations);
+        let profile =
+            outcome.profile.clone().map(|found| ColumnProfile::all(work, &columns, found)).unwrap_or_default();
         let mut findings = warnings::of(&work.recipe, &work.domain()?, &columns, outcome);
         // Why such a run has not converged is said already.
         findings.retain(|finding| ended_early.is_none() || finding.name != "not-converged");
@@ -276,6 +327,7 @@ impl RunResult {
             privacy,
             errors,
             warnings: told,
+            profile,
             findings,
             model: Some(model),
             signed: None,

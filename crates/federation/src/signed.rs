@@ -31,7 +31,7 @@ pub const OWN: [&str; 8] =
     ["departures", "errors", "n_total", "n_total_from", "pooled", "software", "traffic", "warnings"];
 
 /// All members of a result; what is there in which run, `protocol/schemas/result.schema.json` says.
-pub const MEMBERS: [&str; 50] = [
+pub const MEMBERS: [&str; 51] = [
     "categories",
     "centres",
     "centres_box",
@@ -66,6 +66,7 @@ pub const MEMBERS: [&str; 50] = [
     "plan_hash",
     "pooled",
     "privacy",
+    "profile",
     "questions",
     "release",
     "roster_hash",

@@ -1,6 +1,10 @@
 //! What a run prints and writes: tables for people, `result.json` and `model.json` for programs.
 
+mod facts;
+mod indices;
 pub mod page;
+mod tables;
+mod told;
 pub mod totals;
 
 use std::{
@@ -11,9 +15,10 @@ use std::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use self::{facts::Facts, told::Told};
 use crate::{
     app_messages::clean,
-    cost::{counted, some_of},
+    cost::counted,
     description::Description,
     error::Failure,
     errors::ResultErrors,
@@ -77,6 +82,7 @@ pub fn write(
         written.push(path);
     }
     written.extend(write_openings(&folder.join(OPENINGS), result.openings.as_deref())?);
+    written.extend(tables::write(&folder.join("result.json"), &told(result))?);
     Ok(written)
 }
 
@@ -134,22 +140,26 @@ pub fn write_site(
             "method": model.method, "k": model.k, "m": model.m, "centres": model.centres, "converged": model.converged,
             "columns": model.names(),
             "ended_early": model.ended_early, "extrapolated": model.extrapolated, "plan_hash": model.plan,
-            "standardisation": model.standardisation, "traffic": traffic,
+            "standardisation": model.standardisation, "traffic": traffic, "findings": [],
+            "warnings": ["this site ran no copy of the method, so it looked for nothing to doubt"],
         }),
     };
     let signed = result.and_then(|result| result.signed.as_ref());
     files::write_atomic(path, &writer.file(value, &model.to_bytes(), signed)?)?;
+    if let Some(result) = result {
+        tables::write(path, &told(result))?;
+    }
     write_openings(&openings_beside(path), result.and_then(|result| result.openings.as_deref())).map(drop)
 }
 
 /// Where the openings of a result stand: beside it, as `openings.bin` beside `result.json`.
 pub fn openings_beside(result: &Path) -> PathBuf {
-    let name = result.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let name = match name.strip_prefix("result").and_then(|rest| rest.strip_suffix(".json")) {
-        Some(rest) => format!("openings{rest}.bin"),
-        None => format!("{}-{OPENINGS}", result.file_stem().unwrap_or_default().to_string_lossy()),
-    };
-    result.with_file_name(name)
+    tables::beside(result, "openings", "bin")
+}
+
+/// The result as its file says it, which every page reads.
+fn told(result: &RunResult) -> Told {
+    serde_json::from_value(document(result, None)).unwrap_or_default()
 }
 
 /// Columns, their histograms, categories and correlations, as tables.
@@ -240,7 +250,8 @@ pub fn centres(result: &RunResult) -> String {
     }
     let shown = result.columns.len().min(8);
     let clusters = &result.clusters;
-    let sized = clusters.sizes.iter().any(Option::is_some);
+    // Under noise counts of rows have no error, and masses have.
+    let sized = result.privacy.is_none() && clusters.sizes.iter().any(Option::is_some);
     // Rows, where they are known, and then numbers.
     let line = |first: String, size: String, rest: Vec<String>| {
         let size = if sized { format!(" {size:>8}") } else { String::new() };
@@ -271,7 +282,8 @@ pub fn centres(result: &RunResult) -> String {
             out.push('\n');
         }
     }
-    for of in &result.categories {
+    // Under noise they stand among the columns, with their errors.
+    for of in result.categories.iter().filter(|_| result.privacy.is_none()) {
         let _ = writeln!(out, "  shares of {}", clean(&of.column));
         for (i, (shares, mode)) in of.shares.iter().zip(&of.mode).enumerate() {
             let each = of.categories.iter().zip(shares).take(8);
@@ -301,15 +313,6 @@ fn unless_drowned(result: &RunResult, pointer: &str, number: String) -> String {
     if hidden { DROWNED.to_owned() } else { number }
 }
 
-/// A number of a summary with its standard error, where it has one.
-fn with_error(result: &RunResult, pointer: &str, number: String, error: impl Fn(&ResultErrors) -> String) -> String {
-    match &result.errors {
-        Some(errors) if errors.hides(pointer) => "not distinguishable from noise".to_owned(),
-        Some(errors) => format!("{number} ± {}", error(errors)),
-        None => number,
-    }
-}
-
 fn shorten(name: &str) -> String {
     let name = clean(name);
     if name.chars().count() <= 12 { name } else { name.chars().take(11).chain(['…']).collect() }
@@ -317,141 +320,44 @@ fn shorten(name: &str) -> String {
 
 /// What a run came to, in one line.
 pub fn in_a_sentence(result: &RunResult) -> String {
-    let how = match (&result.ended_early, result.converged) {
-        (Some(early), _) => format!("the run ended early, after round {}: {}", early.round, clean(&early.reason)),
-        (None, true) => format!("converged after {}", counted(result.rounds as usize, "round")),
-        (None, false) => format!("not converged after {}", counted(result.rounds as usize, "round")),
+    let told = told(result);
+    let how = match &told.ended_early {
+        Some(early) => format!("the run ended early, after round {}: {}", early.round, clean(&early.reason)),
+        None => format!("{} after {}", facts::how_it_ended(&told), counted(told.rounds as usize, "round")),
     };
-    let warnings = match result.warnings.len() + result.findings.len() {
+    let warnings = match told.warnings.len() + told.findings.len() {
         0 => String::new(),
         n => format!("; {}, see result.json", counted(n, "warning")),
     };
-    format!("{}, {how}{warnings}", counted(result.k as usize, "cluster"))
+    format!("{}, {how}{warnings}", counted(told.k as usize, "cluster"))
 }
 
-/// Rounds, rest, index, missing sites and warnings.
+/// Rounds, indices, rows, promises, missing sites and warnings: what the page says under the same words.
 pub fn summary(result: &RunResult) -> String {
-    let mut out = String::new();
-    let state = match &result.extrapolated {
-        Some(found) if found.rounds > 0 => format!(
-            "not converged: the last {} are extrapolated from what was out, {}; error {:.1e} on held-out probes",
-            found.rounds,
-            if found.at_rest { "to rest" } else { "to the plan's last round" },
-            found.held_out_error
-        ),
-        _ if result.converged => "converged".into(),
-        _ if result.ended_early.as_ref().is_some_and(|early| early.at_rest) => "at rest; the run ended early".into(),
-        _ if result.ended_early.is_some() => "not converged: the run ended early".into(),
-        _ => "stopped at the plan's last round".into(),
-    };
-    if result.description.is_some() {
-        return summary_of_rows(result, out);
-    }
-    let index = result.indices.fuzzy_davies_bouldin;
-    let index = if index.is_finite() {
-        let error = |errors: &ResultErrors| format!("{:.4}", errors.fuzzy_davies_bouldin);
-        with_error(result, "/indices/fuzzy_davies_bouldin", format!("{index:.4}"), error)
-    } else if !result.objective.is_finite() {
-        "was not asked for".into()
-    } else if result.k == 1 {
-        "undefined for one cluster".into()
-    } else {
-        "undefined (two centres coincide)".into()
-    };
-    let _ = write!(out, "rounds {} ({state}); fuzzy Davies–Bouldin {index}", result.rounds);
-    if result.objective_per_row.is_finite() {
-        let error = |errors: &ResultErrors| format!("{:.8}", errors.objective_per_row);
-        let per_row = format!("{:.8}", result.objective_per_row);
-        let _ = write!(out, "; J/N {}", with_error(result, "/objective_per_row", per_row, error));
-    }
-    out.push('\n');
-    let mut indices = result.indices.clone();
-    if result.errors.as_ref().is_some_and(|errors| errors.hides("/indices/xie_beni")) {
-        indices.xie_beni = None;
-    }
-    out += &more_indices(&indices);
-    out += &curve(result);
-    if let Some(stability) = &result.stability {
-        let most = stability.matched_distance.iter().copied().fold(0.0, f64::max);
-        let _ = writeln!(
-            out,
-            "restarts: {:.0} % of {} agree with the result; the farthest has its centres {most:.2} of the least gap away",
-            100.0 * stability.agreement,
-            stability.matched_distance.len()
-        );
-    }
-    summary_of_rows(result, out)
-}
-
-/// Rows, promises, missing sites and warnings, behind what is said already.
-fn summary_of_rows(result: &RunResult, mut out: String) -> String {
-    if let (Some(n), Some(from)) = (result.n_total, result.n_total_from) {
-        let n = with_error(result, "/n_total", n.to_string(), |errors| format!("{:.0}", errors.n_total));
-        let _ = writeln!(out, "rows in all: {n} (from the {from})");
-    }
-    if let Some(found) = &result.description {
-        let _ = writeln!(out, "missing: {}", found.missing);
-        for (what, rows) in [("histograms and quantiles", found.histogram_rows), ("deviations", found.spread_rows)] {
-            if let Some(rows) = rows {
-                let _ = writeln!(out, "{what} are over {rows} rows: a site was lost in between");
-            }
-        }
-    }
-    if let Some(privacy) = &result.privacy {
-        let _ = writeln!(out, "privacy: {}", privacy.promise);
-    }
-    if let Some(early) = &result.ended_early {
-        let _ = writeln!(out, "ended early, after round {}: {}", early.round, clean(&early.reason));
-    }
-    if !result.missing.is_empty() {
-        let _ = writeln!(out, "missing at the end: {}", some_of(&result.missing, ", "));
-    }
-    for w in result.warnings.iter().chain(result.findings.iter().map(|finding| &finding.text)) {
+    let told = told(result);
+    let mut out = Facts::of(&told).text() + &curve(result);
+    for w in told.warnings.iter().chain(told.findings.iter().map(|finding| &finding.text)) {
         let _ = writeln!(out, "warning: {}", clean(w));
     }
     out
 }
 
-/// Every index beside fuzzy Davies-Bouldin that was computed, in the order of the result file.
-fn more_indices(indices: &veilsum_cluster::Indices) -> String {
-    let all = [
-        ("Davies–Bouldin", indices.davies_bouldin),
-        ("Xie–Beni", indices.xie_beni),
-        ("partition coefficient", indices.partition_coefficient),
-        ("partition entropy", indices.partition_entropy),
-        ("modified partition coefficient", indices.modified_partition_coefficient),
-        ("Fukuyama–Sugeno", indices.fukuyama_sugeno),
-        ("Calinski–Harabasz", indices.calinski_harabasz),
-        ("simplified silhouette", indices.simplified_silhouette),
-        ("simplified silhouette (cluster means)", indices.simplified_silhouette_means),
-        ("silhouette (squared distances)", indices.silhouette_squared),
-        ("WSSE", indices.wsse),
-        ("OSSE", indices.osse),
-        ("BIC of the mixture", indices.bic),
-        ("adjusted Rand index", indices.adjusted_rand),
-    ];
-    let shown = all.iter().filter_map(|(name, value)| value.map(|value| format!("  {name:<38}{value:.6}\n")));
-    shown.collect()
-}
-
-/// The index curve of a sweep, the chosen K marked.
+/// The index curve of a sweep, the chosen K marked; not under noise, where no point has an error.
 fn curve(result: &RunResult) -> String {
-    if result.curve.is_empty() {
+    if result.curve.is_empty() || result.privacy.is_some() {
         return String::new();
     }
     let mut out = String::from("      K  rounds  fuzzy Davies–Bouldin  objective/N\n");
-    // J and J/N of the chosen K say N also where it is an estimate.
     let n = if result.objective > 0.0 { result.objective / result.objective_per_row } else { 1.0 };
-    for (at, point) in result.curve.iter().enumerate() {
+    for point in &result.curve {
         let index = match point.indices.fuzzy_davies_bouldin {
             _ if point.collapsed => "collapsed".to_owned(),
             index if index.is_finite() => format!("{index:.4}"),
             _ => "undefined".to_owned(),
         };
         let mark = if point.k == result.k { "->" } else { "" };
-        let each = unless_drowned(result, &format!("/curve/{at}/objective"), format!("{:.8}", point.objective / n));
-        let (k, rounds) = (point.k, point.rounds);
-        let _ = writeln!(out, "  {mark:<2}{k:>3}  {rounds:>6}  {index:>20}  {each}");
+        let (k, rounds, each) = (point.k, point.rounds, point.objective / n);
+        let _ = writeln!(out, "  {mark:<2}{k:>3}  {rounds:>6}  {index:>20}  {each:.8}");
     }
     out
 }

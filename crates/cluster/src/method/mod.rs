@@ -23,6 +23,7 @@ pub use run::Run;
 pub use seed::{CandidateSearch, Candidates, SeedPoints};
 pub use sizes::ClusterSizes;
 
+use crate::profile::Profile;
 use crate::validity::Verdict;
 use crate::{Batch, Centres, Error, Totals, Transform};
 
@@ -117,6 +118,12 @@ pub struct Outcome {
     /// the margins tell it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviations: Option<Vec<f64>>,
+    /// Rows of every column in bins of equal width over its side of the box, where first centres came from totals without noise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margins: Option<Vec<Vec<f64>>>,
+    /// What each column has to do with the clusters, where totals without noise tell it; means and deviations in working units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// Candidates that hold rows, where first centres came from totals: below K the rest of them hold none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidates: Option<u32>,

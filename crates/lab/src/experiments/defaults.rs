@@ -258,8 +258,8 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
         algorithm: Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 300 },
         ..usual("fcm", Clusters::exactly(2), 1)
     };
-    cases.push(("fuzzifier-too-large", far.clone(), more_rounds.clone(), SITES));
-    cases.push(("centres-close", far, more_rounds, SITES));
+    cases.push(("fuzzifier-too-large", far, more_rounds, SITES));
+    cases.extend(columns(&four, &usual_four)?);
     // Every site has rows of half of the clusters only: its own four centres are others than the next site's.
     let lacking = Set::new("sites that lack clusters", four.rows.clone(), 4)?;
     cases.push(("local-centres-differ", lacking, usual_four("ffcm-avg2"), 0));
@@ -278,11 +278,39 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
             sites => set.dealt(sites)?,
         };
         let (_, found) = judged(&recipe, &set, &sites)?;
-        let warned = found.iter().any(|warning| warning.name == name);
+        let times = |of: &str| found.iter().filter(|warning| warning.name == of).count();
+        // A finding is said once, and nothing that follows from its cause beside it.
+        let warned = times(name) == 1 && (name != "outliers" || times("flat-column") + times("one-column") == 0);
         let line = Line::new(format!("planted: {}", set.name), format!("{name}; said: {}", names(&found)), 0);
         report.lines.push(line.holds(warned, "what is planted is said"));
     }
     Ok(())
+}
+
+/// Columns that decide the result by themselves, beside the two of the four clusters or in place of one.
+fn columns(
+    four: &Set,
+    usual: &dyn Fn(&str) -> Recipe,
+) -> Result<Vec<(&'static str, Set, Recipe, usize)>, ExperimentError> {
+    let with = |third: &dyn Fn(usize, &[f64]) -> f64| {
+        let row = |(i, row): (usize, &[f64])| [row[0], row[1], third(i, row)];
+        Rows::new(four.rows.iter().enumerate().flat_map(row).collect(), 3)
+    };
+    let mut stream = Stream::new(9, b"veilsum defaults columns");
+    let even: Vec<f64> = (0..four.rows.len()).map(|_| stream.unit()).collect();
+    let far = with(&|i, _| if i == 77 { 1e9 } else { even[i] })?;
+    let code = with(&|i, _| if i % 20 == 7 { -999.0 } else { 120.0 * even[i] })?;
+    let numbers = with(&|i, _| i as f64)?;
+    let wide = with(&|i, _| 1000.0 * even[i])?;
+    let twice = with(&|_, row| 2.0 * row[0] + 1.0)?;
+    let units = Domain::around(&wide, Scaling::None)?;
+    Ok(vec![
+        ("outliers", Set::new("one row at 1e9", far, 4)?, usual("kmeans"), SITES),
+        ("code", Set::new("-999 in 5 % of the rows", code, 4)?, usual("kmeans"), SITES),
+        ("row-numbers", Set::new("row numbers", numbers, 4)?, usual("kmeans"), SITES),
+        ("one-column", Set { domain: units, ..Set::new("a column in thousands", wide, 4)? }, usual("kmeans"), SITES),
+        ("columns-collinear", Set::new("a column twice", twice, 4)?, usual("gmm"), SITES),
+    ])
 }
 
 /// The four clusters at ten sites, of which each has two.
@@ -331,7 +359,11 @@ fn clean(report: &mut Report, runs: u64) -> Result<(), ExperimentError> {
     report.lines.push(line.plain(silent).at_most(silent, 0.0, "they are wrong"));
     let wrong = clean.iter().filter(|(_, _, found)| !found.is_empty()).count() as f64;
     let line = Line::new(format!("{} clean runs", clean.len()), "runs that warn", 0).plain(wrong);
-    report.lines.push(line.at_most(wrong, 0.0, "nothing is wrong with them"));
+    report.lines.push(line.at_most(
+        wrong,
+        1.0,
+        "nothing is wrong with them, and one of a hundred makes a column look decisive",
+    ));
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use veilsum_proto::{
 use super::{
     digits,
     file::{in_file, parse_document, read_text, refused, text_of},
-    plan_keys::commented,
+    plan_keys::{PLAN_KEYS, commented},
 };
 use crate::{
     error::Failure,
@@ -146,7 +146,20 @@ pub(super) fn parse_signed_plan(path: &Path, text: &str, roster: &Roster) -> Res
 }
 
 fn parse(path: &Path, text: &str) -> Result<SignedTerms, Failure> {
-    let file: PlanFile = parse_document(path, text, FORMAT, NEXT)?;
+    let file: PlanFile = parse_document(path, text, FORMAT, NEXT).map_err(|failure| {
+        // A key that this method does not read: which methods do, says the sentence of the setting.
+        let strange = failure.message.split_once("unexpected keys in table: ").map_or("", |(_, keys)| keys);
+        let strange: Vec<&str> =
+            strange.split(',').map(str::trim).take_while(|key| !key.is_empty() && !key.contains(' ')).collect();
+        let known = PLAN_KEYS.iter().find(|(setting, end, _)| strange.contains(setting) || strange.contains(end));
+        match known {
+            Some((_, _, says)) => Failure {
+                advice: format!("take the key out, or take a method that reads it ({says}); {NEXT}"),
+                ..failure
+            },
+            None => failure,
+        }
+    })?;
     let work = PlanSpec {
         columns: file.column,
         scaling: file.scaling,

@@ -26,13 +26,6 @@ use crate::cost::counted;
 pub fn open(name: &Path, dialect: Dialect) -> Result<Box<dyn RowReader>, TableError> {
     let (files, passed_over) = all_of(name)?;
     let names: Vec<String> = passed_over.iter().map(|path| path.display().to_string()).collect();
-    if !names.is_empty() {
-        told_once(&format!(
-            "{}: files that are not read, because by their names they are hidden, unfinished or backups: {}",
-            name.display(),
-            list(&names)
-        ));
-    }
     match &files[..] {
         [one] if names.is_empty() => open_one(one, dialect),
         _ => Ok(Box::new(Parts { passed_over: names, ..Parts::new(files, dialect)? })),

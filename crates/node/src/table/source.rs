@@ -141,7 +141,7 @@ impl<'a> Batches<'a> {
 
     /// What was read so far.
     pub fn tally(&self) -> Tally {
-        self.table.tally.whole()
+        self.table.tally()
     }
 
     /// The rows that were read and not dropped.
@@ -242,6 +242,11 @@ impl fmt::Debug for Table {
 }
 
 impl Table {
+    /// What was read so far.
+    pub fn tally(&self) -> Tally {
+        self.tally.whole()
+    }
+
     /// Counts one more row, whose cells follow.
     ///
     /// # Errors

@@ -6,9 +6,10 @@ use ndarray::Array2;
 use crate::algorithm::{Algorithm, confined};
 use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Shapes, Stability, mechanism};
 use crate::privacy::Noise;
+use crate::profile::Profile;
 use crate::shape::{extents, stretched};
 use crate::validity::Verdict;
-use crate::{Centres, Error, Indices, distance, metrics};
+use crate::{Centres, Error, Indices, Transform, distance, metrics};
 
 /// Restarts agree whose centres are all within this part of the least distance between two centres.
 const AGREE: f64 = 0.1;
@@ -205,6 +206,8 @@ impl Run {
                 Some(found) => Some(found.variances.iter().map(|variance| variance.sqrt()).collect()),
                 None => self.candidates.as_ref().map(|points| points.deviations.clone()),
             },
+            margins: self.candidates.as_ref().and_then(|points| points.margins.clone()),
+            profile: self.profile(&fit.centres, verdict),
             candidates: self.candidates.as_ref().map(|points| points.count() as u32),
             off_means,
             weight_of_a_row: (traits.typical.and(verdict))
@@ -237,6 +240,19 @@ impl Run {
                  to average"
             )
         })
+    }
+
+    /// What the columns have to do with the clusters: noise leaves nothing of it that has an error, and mixed columns are none of the
+    /// plan's.
+    fn profile(&self, centres: &Centres, verdict: Option<&Verdict>) -> Option<Profile> {
+        let mixes = self.transform.as_ref().is_some_and(Transform::mixes);
+        let verdict = verdict.filter(|_| !self.is_noisy() && !mixes)?;
+        let profile = Profile::of(centres, verdict)?;
+        let Some(transform) = &self.transform else { return Some(profile) };
+        let by: Vec<f64> = transform.factor.iter().map(|factor| 1.0 / factor).collect();
+        let back =
+            |means: &[f64]| Some(transform.back(&Centres::from_rows(&[means.to_vec()]).ok()?).ok()?.row(0).to_vec());
+        Some(profile.stretched(back, &by))
     }
 
     /// What the clusters hold.

@@ -3,10 +3,11 @@
 use veilsum_charts::{
     Bar, Chart, Cloud, Page, Plot, Spot, Value,
     page::Cell,
-    text::{number, percent, shortened},
+    text::{number, percent, shortened, within},
 };
 
-use super::{reported::Reported, told::Told};
+use super::reported::Reported;
+use crate::report::told::Told;
 
 /// Clusters whose lines can be told apart in one chart.
 const LINES: usize = 16;
@@ -14,6 +15,8 @@ const LINES: usize = 16;
 const PAIRED: usize = 4;
 /// Clusters that are columns of a table; more are its rows.
 const ACROSS: usize = 10;
+/// Columns that are shown in the open if there are many; the others are folded up.
+const OPEN: usize = 6;
 /// Deviations from a centre to the edge of its ellipse.
 const DEVIATIONS: f64 = 2.0;
 
@@ -48,23 +51,26 @@ impl Columns {
         }
     }
 
-    /// The columns on which centres lie farthest apart, as shares of their ranges; in their own order.
-    pub(super) fn telling(&self, told: &Told) -> Vec<usize> {
+    /// All columns, those first that differ most between clusters: by their part of the squares between them, else by how far centres lie
+    /// apart as a share of the range.
+    fn ranked(&self, told: &Told) -> Vec<usize> {
         let apart = |column: usize| {
             let (low, high) = told.span(column);
             let (from, to) = self.ranges[column];
             let share = (high - low) / (to - from);
             if share.is_finite() { share } else { -1.0 }
         };
-        let mut by: Vec<(usize, f64)> = (0..self.names.len()).map(|column| (column, apart(column))).collect();
+        let part = |column: usize| told.part(&self.names[column]).and_then(|part| part.between);
+        let mut by: Vec<(usize, f64)> =
+            (0..self.names.len()).map(|column| (column, part(column).unwrap_or_else(|| apart(column)))).collect();
         by.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let mut columns: Vec<usize> = by.into_iter().take(PAIRED).map(|(column, _)| column).collect();
-        columns.sort_unstable();
-        columns
+        by.into_iter().map(|(column, _)| column).collect()
     }
 
     pub(super) fn pairs(&self, told: &Told) -> Vec<(usize, usize)> {
-        let columns = self.telling(told);
+        let mut columns = self.ranked(told);
+        columns.truncate(PAIRED);
+        columns.sort_unstable();
         let each = columns.iter().enumerate();
         each.flat_map(|(i, a)| columns[i + 1..].iter().map(move |b| (*a, *b))).collect()
     }
@@ -92,16 +98,20 @@ fn shown(told: &Told) -> Vec<usize> {
     order
 }
 
-/// How much each cluster holds.
-pub(super) fn weights(page: &mut Page, told: &Told) {
+/// How much each cluster holds, and beside it a line for each over the columns that differ most.
+pub(super) fn at_a_glance(page: &mut Page, told: &Told, columns: &Columns) {
     page.part("How large the clusters are");
+    let mut charts = Vec::new();
     let whole = |from: &[Option<f64>]| from.iter().copied().sum::<Option<f64>>().filter(|whole| *whole > 0.0);
     let words = |value: Option<f64>, whole: Option<f64>| match (value, whole) {
         (Some(value), Some(whole)) => format!("{} ({})", number(value), percent(value / whole)),
         (value, _) => value.map_or("not shown".to_owned(), number),
     };
     let of = |i: usize, from: &[Option<f64>]| from.get(i).copied().flatten();
-    let (sizes, mixture) = (told.rows(), told.mixture());
+    // Under noise a number is shown with its error, and of these only the masses have one.
+    let exact = told.privacy.is_none();
+    let mixture = if exact { told.mixture() } else { Vec::new() };
+    let sizes = if exact { told.rows() } else { Vec::new() };
     let known = |from: &[Option<f64>]| from.iter().any(Option::is_some);
     let mut series = Vec::new();
     if known(&sizes) {
@@ -117,26 +127,58 @@ pub(super) fn weights(page: &mut Page, told: &Told) {
                 .iter()
                 .map(|(_, from)| {
                     let value = of(i, from);
-                    Value { value: value.unwrap_or(f64::NAN), words: words(value, whole(from)) }
+                    let words = match exact {
+                        true => words(value, whole(from)),
+                        false => told.shown(value, |errors| *errors.mass.get(i)?).unwrap_or("not shown".to_owned()),
+                    };
+                    Value { value: value.unwrap_or(f64::NAN), words }
                 })
                 .collect(),
         };
         let bars = (0..told.centres.len().min(60)).map(bar).collect();
         let names = series.iter().map(|(name, _)| (*name).to_owned()).collect();
-        page.charts([&Chart::new("Rows and memberships of each cluster", "rows", "", Plot::Bars(bars, names))]);
+        charts.push(Chart::new("Rows and memberships of each cluster", "rows", "", Plot::Bars(bars, names)));
     }
     if known(&mixture) {
         let values: Vec<f64> = mixture.iter().map(|share| share.unwrap_or(f64::NAN)).collect();
         let groups = (0..values.len().min(60)).map(|i| format!("cluster {i}")).collect();
-        page.charts([&Chart::new(
-            "Share of each cluster in the mixture",
-            "",
-            "",
-            Plot::bars(groups, vec![("share".to_owned(), values)]),
-        )]);
+        let plot = Plot::bars(groups, vec![("share".to_owned(), values)]);
+        charts.push(Chart::new("Share of each cluster in the mixture", "", "", plot));
     }
     if series.is_empty() && !known(&mixture) {
         page.paragraph("What the clusters hold is not in this file.");
+    }
+    let ranked = columns.ranked(told);
+    let (open, rest) = ranked.split_at(if ranked.len() > 2 * OPEN { OPEN } else { ranked.len() });
+    let parallel = |title: &str, of: &[usize]| {
+        let mut of = of.to_vec();
+        of.sort_unstable();
+        let line = |i: usize| (format!("cluster {i}"), of.iter().map(|column| told.centres[i][*column]).collect());
+        let axes = of.iter().map(|column| (columns.names[*column].clone(), columns.ranges[*column])).collect();
+        Chart::new(title, "", "", Plot::Parallel(axes, shown(told).into_iter().map(line).collect()))
+    };
+    let title = if rest.is_empty() { "All columns at once" } else { "The columns that differ most" };
+    charts.push(parallel(title, open));
+    // All rows together are as large as all rows, and no centre differs from another.
+    if told.centres.len() > 1 {
+        page.charts(&charts);
+    }
+    if columns.names.len() > 1 && told.centres.len() > 1 {
+        let few = match told.centres.len() > LINES {
+            true => format!(" The {LINES} largest of {} clusters are drawn.", told.centres.len()),
+            false => String::new(),
+        };
+        let ends = if columns.public {
+            "Each axis goes from the least to the largest possible value of its column."
+        } else {
+            "Each axis goes from the least to the largest centre; the columns' own ranges are not in this file."
+        };
+        page.aside(&format!("Each line goes through the centre of a cluster. {ends}{few}"));
+    }
+    if !rest.is_empty() && told.centres.len() > 1 {
+        page.folded(&format!("The other {} columns at once", rest.len()), |page| {
+            page.charts([&parallel("The other columns", rest)]);
+        });
     }
     if !told.not_shown.is_empty() {
         page.folded("Why numbers are missing", |page| {
@@ -153,68 +195,106 @@ pub(super) fn centres(page: &mut Page, all: &Reported, columns: &Columns, in_pai
         "A centre is the typical row of its cluster, in the columns' own units. No row has to look like it, and no row is shown here.",
     );
     table(page, told, columns);
-    let lines: Vec<(String, Vec<Option<f64>>)> =
-        shown(told).into_iter().map(|i| (format!("cluster {i}"), told.centres[i].clone())).collect();
-    let axes = columns.names.iter().cloned().zip(columns.ranges.iter().copied()).collect();
-    let few = match told.centres.len() > LINES {
-        true => format!(" The {LINES} largest of {} clusters are drawn.", told.centres.len()),
-        false => String::new(),
-    };
-    let ends = if columns.public {
-        "Each axis goes from the least to the largest possible value of its column."
-    } else {
-        "Each axis goes from the least to the largest centre; the columns' own ranges are not in this file."
-    };
-    page.subpart("All columns at once");
-    page.paragraph(&format!("{ends} Each cluster is a line through its centre.{few}"));
-    page.charts([&Chart::new("Centres over all columns", "", "", Plot::Parallel(axes, lines))]);
-    if columns.names.len() > 1 && in_pairs {
+    if columns.names.len() > 1 && told.centres.len() > 1 && in_pairs {
         pairs(page, told, columns, &[]);
     }
     categories(page, told);
 }
 
+/// Columns with the centre of every cluster; as far as the file tells it with deviations, with what distinguishes the cluster from all
+/// rows, and with the column's part in the clusters.
 fn table(page: &mut Page, told: &Told, columns: &Columns) {
-    let error = |i: usize, column: usize| {
-        let error = told.errors.as_ref().and_then(|errors| *errors.centres.get(i)?.get(column)?);
-        error.map_or(String::new(), |error| format!(" ± {}", number(error)))
-    };
-    let cell = |i: usize, column: usize| match told.centres[i].get(column).copied().flatten() {
-        Some(value) => Cell::Text(number(value) + &error(i, column)),
-        None => Cell::from("drowned in noise"),
-    };
     let named = |column: usize| match columns.units[column].as_str() {
         "" => columns.names[column].clone(),
         unit => format!("{} ({unit})", columns.names[column]),
     };
+    let part = |column: usize| told.part(&columns.names[column]);
+    let all = |column: usize| part(column).and_then(|of| Some((of.mean?, of.deviation?)));
+    let cell = |i: usize, column: usize| {
+        let Some(mut text) = told.centre(i, column) else { return Cell::from("drowned in noise") };
+        if let (Some(value), Some(deviation)) = (told.centres[i][column], told.deviation(i, column)) {
+            text = within(value, deviation);
+        }
+        if let Some(far) = told.difference(i, column) {
+            text += &format!(" ({far:+.1})");
+        }
+        Cell::Text(text)
+    };
     let clusters: Vec<String> = (0..told.centres.len()).map(|i| format!("cluster {i}")).collect();
-    if clusters.len() <= ACROSS || columns.names.len() > clusters.len() {
-        let mut heads = vec!["column"];
-        heads.extend(columns.public.then_some("possible values"));
-        heads.extend(clusters.iter().map(String::as_str));
-        let range = |column: usize| {
-            let (from, to) = columns.ranges[column];
-            columns.public.then(|| Cell::Text(format!("{} to {}", number(from), number(to))))
-        };
-        let rows = (0..columns.names.len()).map(|column| {
-            let first = [Some(Cell::Text(named(column))), range(column)].into_iter().flatten();
-            first.chain((0..clusters.len()).map(|i| cell(i, column))).collect::<Vec<_>>()
-        });
-        page.numbers(&heads, rows);
+    let d = columns.names.len();
+    let deviations = (0..d).any(|column| told.deviation(0, column).is_some());
+    let means = (0..d).any(|column| all(column).is_some());
+    let parts = (0..d).any(|column| part(column).is_some_and(|of| of.between.is_some()));
+    let missing: Vec<Option<u64>> = columns.names.iter().map(|name| told.missing_in(name)).collect();
+    let mut says = Vec::new();
+    if told.privacy.is_some() {
+        says.push("Behind ± is the standard error of the noise.");
+    } else if deviations {
+        says.push("Behind ± is the standard deviation of the rows nearest to the centre.");
     } else {
-        let names: Vec<String> = (0..columns.names.len()).map(named).collect();
+        says.push("How far rows spread around a centre was not asked; a plan with indices=all tells it.");
+    }
+    if means {
+        says.push(
+            "In brackets: how far the centre lies from the mean of all rows, in standard deviations of all rows.",
+        );
+    }
+    if parts {
+        says.push("The parts say how much of the squared differences between clusters, and of those between all rows, is a column's own.");
+    }
+    page.paragraph(&says.join(" "));
+    if clusters.len() > ACROSS && d <= clusters.len() {
+        let names: Vec<String> = (0..d).map(named).collect();
         let heads: Vec<&str> = std::iter::once("cluster").chain(names.iter().map(String::as_str)).collect();
         let rows = clusters.iter().enumerate().map(|(i, name)| {
             let first = [Cell::Marked(i, name.clone())];
-            first.into_iter().chain((0..names.len()).map(|column| cell(i, column))).collect::<Vec<_>>()
+            first.into_iter().chain((0..d).map(|column| cell(i, column))).collect::<Vec<_>>()
         });
-        page.numbers(&heads, rows);
+        let share =
+            |column: usize| Cell::Text(part(column).and_then(|of| of.between).map_or_else(String::new, percent));
+        let last = std::iter::once(Cell::from("part of the differences")).chain((0..d).map(share)).collect();
+        page.numbers(&heads, rows.chain(parts.then_some(last)));
+        return;
+    }
+    let mut heads = vec!["column"];
+    heads.extend(columns.public.then_some("possible values"));
+    heads.extend(means.then_some("all rows"));
+    heads.extend(clusters.iter().map(String::as_str));
+    heads.extend(parts.then_some("part of the differences"));
+    heads.extend(means.then_some("part of all squares"));
+    heads.extend(missing.iter().any(Option::is_some).then_some("missing values"));
+    let row = |column: &usize| {
+        let column = *column;
+        let (from, to) = columns.ranges[column];
+        let share = |value: Option<f64>| Cell::Text(value.map_or_else(String::new, percent));
+        let mut cells = vec![Cell::Text(named(column))];
+        cells.extend(columns.public.then(|| Cell::Text(format!("{} to {}", number(from), number(to)))));
+        let whole = all(column).map_or_else(String::new, |(mean, deviation)| within(mean, deviation));
+        cells.extend(means.then_some(Cell::Text(whole)));
+        cells.extend((0..clusters.len()).map(|i| cell(i, column)));
+        cells.extend(parts.then(|| share(part(column).and_then(|of| of.between))));
+        cells.extend(means.then(|| share(part(column).and_then(|of| of.total))));
+        let lacking = missing[column].map_or_else(String::new, |rows| rows.to_string());
+        cells.extend(missing.iter().any(Option::is_some).then_some(Cell::Text(lacking)));
+        cells
+    };
+    let ranked = columns.ranked(told);
+    let (open, rest) = ranked.split_at(if d > 2 * OPEN { OPEN } else { d });
+    page.numbers(&heads, open.iter().map(row));
+    if !rest.is_empty() {
+        page.folded(&format!("The other {} columns, which differ less between clusters", rest.len()), |page| {
+            page.numbers(&heads, rest.iter().map(row));
+        });
     }
 }
 
 /// Ellipses of what is known of a cluster's extent on two columns: half width, half height, tilt.
 fn extent(told: &Told, i: usize, (a, b): (usize, usize)) -> Option<(f64, f64, f64)> {
     let d = told.columns.len();
+    // Nobody knows how far noise moved these.
+    if told.privacy.is_some() {
+        return None;
+    }
     if let Some(triangle) = told.shapes.as_ref().and_then(|shapes| shapes.covariances.get(i)) {
         let at = |row: usize, column: usize| *triangle.get(row * (row + 1) / 2 + column)?;
         if triangle.len() != d * (d + 1) / 2 {
@@ -276,10 +356,9 @@ pub(super) fn pairs(page: &mut Page, told: &Told, columns: &Columns, clouds: &[V
         }
     };
     let which = match columns.names.len() > PAIRED {
-        true => format!(
-            "Of {} columns these are the {PAIRED} on which centres lie farthest apart, as a share of the column's range. ",
-            columns.names.len()
-        ),
+        true => {
+            format!("Of {} columns these are the {PAIRED} that differ most between clusters. ", columns.names.len())
+        }
         false => String::new(),
     };
     page.paragraph(&format!("{which}{ellipses} Numbers are those of the clusters."));
@@ -287,7 +366,8 @@ pub(super) fn pairs(page: &mut Page, told: &Told, columns: &Columns, clouds: &[V
 }
 
 fn categories(page: &mut Page, told: &Told) {
-    for of in &told.categories {
+    // Under noise the shares stand with their errors in the table of centres.
+    for of in told.categories.iter().filter(|_| told.privacy.is_none()) {
         page.subpart(&format!("Shares of {}", of.column));
         let clusters: Vec<String> = (0..of.shares.len()).map(|i| format!("cluster {i}")).collect();
         let heads: Vec<&str> = std::iter::once("category").chain(clusters.iter().map(String::as_str)).collect();

@@ -1,9 +1,15 @@
 //! How a run came to its result: K by K, round by round, start by start.
 
+use std::collections::BTreeMap;
+
 use veilsum_charts::{Chart, Page, Plot, page::Cell, text::number};
 
-use super::{indices, told::Told};
 use crate::cost::counted;
+use crate::report::{
+    facts::Facts,
+    indices,
+    told::{Stability, Told},
+};
 
 /// Index curves over K.
 pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
@@ -11,6 +17,15 @@ pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
         return;
     }
     page.part("How many groups");
+    if told.privacy.is_some() {
+        let tried: Vec<String> = told.curve.iter().map(|point| point.k.to_string()).collect();
+        page.paragraph(&format!(
+            "K = {} were tried, and all of them shared the noise. Nobody knows the errors of their indices, so these are not shown; \
+             result.json has them.",
+            tried.join(", ")
+        ));
+        return;
+    }
     page.paragraph(
         "Every number of groups K was tried, and indices were computed of each from totals alone. An elbow is where a curve that falls over \
          the whole range bends most.",
@@ -36,21 +51,18 @@ pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
     page.numbers(&["K", "fuzzy Davies–Bouldin", "objective J", "rounds", "how it ended"], rows);
 }
 
-/// Indices of the result.
-pub(super) fn how_good(page: &mut Page, told: &Told) {
-    let table = indices::table(&told.indices);
-    if table.is_empty() {
-        return;
-    }
-    page.part("How good");
+/// Everything that the screen says too, under the same words.
+pub(super) fn in_numbers(page: &mut Page, told: &Told) {
+    page.part("In numbers");
     if told.k == 1 {
         page.paragraph("Most indices compare groups, and there is one: what they say of it means nothing.");
     }
-    let objective = told
-        .objective_per_row
-        .map(|j| ["objective by row, J/N".to_owned(), number(j), "smaller is better".to_owned(), String::new()]);
-    let rows = table.into_iter().chain(objective).map(|row| row.map(Cell::Text));
-    page.cells(&["index", "value", "which way", "range"], rows);
+    let ways: BTreeMap<String, String> = indices::shown(told).into_iter().map(|(name, _, way)| (name, way)).collect();
+    let rows = Facts::of(told).0.into_iter().map(|(label, value)| {
+        let way = ways.get(&label).cloned().unwrap_or_default();
+        [label, value, way]
+    });
+    page.table(&["what", "value", "how to read it"], rows);
     if let Some(pooled) = &told.pooled {
         let difference = pooled.max_abs_diff.map_or("another number of groups".to_owned(), |d| {
             format!("a largest difference of {} of a column's range", number(d))
@@ -69,7 +81,8 @@ pub(super) fn how_good(page: &mut Page, told: &Told) {
 
 /// The shift of every round.
 pub(super) fn convergence(page: &mut Page, told: &Told) {
-    if told.history.is_empty() {
+    // Under noise the centres move by the noise, round after round.
+    if told.history.is_empty() || told.privacy.is_some() {
         return;
     }
     page.part("Convergence");
@@ -80,7 +93,8 @@ pub(super) fn convergence(page: &mut Page, told: &Told) {
         "shift, working units, by powers of ten",
         Plot::Lines(vec![("shift".to_owned(), shifts.clone())]),
     );
-    page.charts([&chart.by_powers()]);
+    let stability = told.stability.as_ref().map(stability);
+    page.charts(std::iter::once(&chart.by_powers()).chain(&stability));
     let still = shifts.iter().filter(|(_, shift)| *shift == 0.0).count();
     let still = if still > 0 {
         format!(" In {} nothing moved, which a scale by powers of ten cannot show.", counted(still, "round"))
@@ -96,12 +110,14 @@ pub(super) fn convergence(page: &mut Page, told: &Told) {
             last.0
         ));
     }
+    if let Some(stability) = &told.stability {
+        starts(page, stability);
+    }
 }
 
-/// Whether other starts came to the same.
-pub(super) fn stability(page: &mut Page, told: &Told) {
-    let Some(stability) = &told.stability else { return };
-    page.part("Stability over restarts");
+/// Whether other starts came to the same, in words.
+fn starts(page: &mut Page, stability: &Stability) {
+    page.subpart("Stability over restarts");
     let who = match stability.agreeing() {
         None => "It is not known how many starts came to these centres.".to_owned(),
         Some((_, 1)) => "There was one start to tell by.".to_owned(),
@@ -113,14 +129,16 @@ pub(super) fn stability(page: &mut Page, told: &Told) {
         "{who} Centres count as the same where none is farther from its match than a tenth of the least distance between two centres of the \
          result."
     ));
-    let starts = (0..stability.matched_distance.len()).map(|i| format!("start {i}")).collect();
-    let values = stability.matched_distance.iter().map(|distance| distance.unwrap_or(f64::NAN)).collect();
-    let plot = Plot::bars(starts, vec![("distance".to_owned(), values)]);
-    let chart = Chart::new(
+}
+
+/// How far each start ended from the result.
+fn stability(of: &Stability) -> Chart {
+    let starts = (0..of.matched_distance.len()).map(|i| format!("start {i}")).collect();
+    let values = of.matched_distance.iter().map(|distance| distance.unwrap_or(f64::NAN)).collect();
+    Chart::new(
         "Mean distance to the result's centres, as a part of the least distance between two of these",
         "",
         "distance",
-        plot,
-    );
-    page.charts([&chart]);
+        Plot::bars(starts, vec![("distance".to_owned(), values)]),
+    )
 }

@@ -6,7 +6,7 @@ use veilsum_charts::{
     text::{number, percent},
 };
 
-use super::told::{Described, Told};
+use crate::report::told::{Described, Told};
 
 /// Columns whose correlations fit a table that can be read.
 const CORRELATED: usize = 12;

@@ -1,14 +1,19 @@
 //! What a run found, in sentences: how many groups, why so many, how good they are, and what speaks against them.
 
 use veilsum_charts::text::number;
-use veilsum_cluster::method::Pick;
+use veilsum_cluster::{method::Pick, warnings::KINDS};
 
-use super::{
-    indices::{best_here, meaning, name_of},
-    reported::Reported,
-    told::{Stability, Told},
+use super::reported::Reported;
+use crate::{
+    app_messages::clean,
+    cost::counted,
+    plan::PlanSpec,
+    report::{
+        facts,
+        indices::{best_here, meaning, name_of},
+        told::{Stability, Told},
+    },
 };
-use crate::{app_messages::clean, cost::counted, plan::PlanSpec};
 
 /// Whose rows.
 pub(super) fn whose(told: &Told) -> String {
@@ -16,9 +21,8 @@ pub(super) fn whose(told: &Told) -> String {
         0 => "the sites".to_owned(),
         n => counted(n, "site"),
     };
-    match told.n_total {
-        Some(rows) if told.privacy.is_some() => format!("about {} of {sites}", counted(rows as usize, "row")),
-        Some(rows) => format!("{} of {sites}", counted(rows as usize, "row")),
+    match facts::rows(told) {
+        Some(rows) => format!("{rows} row{} of {sites}", if rows == "1" { "" } else { "s" }),
         None => format!("the rows of {sites}"),
     }
 }
@@ -30,15 +34,17 @@ pub fn finding(all: &Reported) -> String {
         return format!(
             "{} were described over {}. Nobody looked for groups.",
             counted(found.numbers.len() + found.categories.len(), "column"),
-            whose(&Told { n_total: Some(found.rows), ..told.clone() })
+            whose(told)
         );
     }
     if told.method == "describe" {
         return "This is the mean of all rows: the run described columns, and looked for no groups.".to_owned();
     }
+    let against = refuted(told);
     let k = match told.k {
         1 => "One group, which is all rows together, was computed".to_owned(),
-        k => format!("{k} groups of similar rows were found"),
+        k if against.is_empty() => format!("{k} groups of similar rows were found"),
+        k => format!("{k} centres were computed"),
     };
     let how = match (&told.ended_early, told.converged) {
         (Some(early), _) => {
@@ -46,12 +52,38 @@ pub fn finding(all: &Reported) -> String {
         }
         (None, Some(true)) if told.rounds == 0 => "the run converged".to_owned(),
         (None, Some(true)) => format!("the run converged after {}", counted(told.rounds as usize, "round")),
+        (None, _) if told.privacy.is_some() => {
+            format!("the run made the {} that its plan has with noise", counted(told.rounds as usize, "round"))
+        }
         (None, Some(false)) => {
             format!("the run stopped after {} without having converged", counted(told.rounds as usize, "round"))
         }
         (None, None) => "the file does not say whether the run converged".to_owned(),
     };
-    format!("{k} among {} by the method {}; {how}.", whose(told), clean(&told.method))
+    let doubt = match (told.k, against.is_empty()) {
+        (1, _) | (_, true) => String::new(),
+        _ => format!(" Whether they are groups is doubtful: {}.", against.join("; ")),
+    };
+    format!("{k} among {} by the method {}; {how}.{doubt}", whose(told), clean(&told.method))
+}
+
+/// Why groups cannot be said to have been found, by the findings of the result.
+fn refuted(told: &Told) -> Vec<&'static str> {
+    let mut all: Vec<&str> = Vec::new();
+    for (name, why) in KINDS {
+        let why = why.filter(|why| told.findings.iter().any(|finding| finding.name == name) && !all.contains(why));
+        all.extend(why);
+    }
+    if told.ended_early.as_ref().is_some_and(|early| !early.at_rest) {
+        all.push("the run ended before its centres came to rest");
+    }
+    let collapsed = told.curve.iter().any(|point| point.k == told.k && point.collapsed);
+    let undefined = told.k > 1 && told.indices.get("fuzzy_davies_bouldin") == Some(&None) && told.objective.is_some();
+    // Under noise an index that drowned stands as null, too.
+    if collapsed || undefined && told.privacy.is_none() {
+        all.push("centres coincide");
+    }
+    all
 }
 
 /// Why so many groups.
@@ -84,6 +116,7 @@ pub(super) fn why(all: &Reported) -> Option<String> {
     let (here, indices) = best_here(told);
     let best = match here.len() {
         0 => String::new(),
+        _ if told.privacy.is_some() => String::new(),
         n => {
             format!(" Of {indices} indices {n} {} best there: {}.", if n == 1 { "is" } else { "are" }, here.join(", "))
         }
@@ -111,10 +144,18 @@ pub(super) fn how_good(told: &Told) -> Option<String> {
         all.push(format!("{same} of {} came to these centres", counted(of, "start")));
     }
     if all.is_empty() {
+        let why = match told.privacy {
+            Some(_) => {
+                "under noise no number tells by itself how clear groups are; the standard errors say how well their centres are known"
+            }
+            None => {
+                "the plan asked for nothing that tells by itself how clear the groups are; another plan with indices=scalars does"
+            }
+        };
         return (told.k > 1 && told.description.is_none() && told.method != "describe")
-            .then(|| "How good: no validity index is in this file.".to_owned());
+            .then(|| format!("How good: {why}."));
     }
-    Some(format!("How good: {}.", all.join("; ")))
+    Some(format!("How good: {}.", all.join(". Also, ")))
 }
 
 /// What nobody may overlook.

@@ -4,14 +4,13 @@
 //! one: it is made only where it is asked for, says on its top that it must not leave, and only its owner can read it.
 
 mod centres;
+mod cite;
 mod course;
 mod described;
 mod found;
-mod indices;
 mod own;
 mod parties;
 mod reported;
-mod told;
 
 use std::path::{Path, PathBuf};
 
@@ -31,10 +30,7 @@ pub use reported::Reported;
 /// The page.
 pub fn page(all: &Reported, own: Option<&Own>) -> Page {
     let told = &all.told;
-    let name = match &all.federation {
-        Some(of) => format!("Report of {}", of.roster.name),
-        None => format!("Report of a run of {}", clean(&told.method)),
-    };
+    let name = title(all);
     let mut page = Page::wide(&match own {
         Some(_) => format!("{name}, with this site's own rows"),
         None => name,
@@ -67,18 +63,34 @@ pub fn page(all: &Reported, own: Option<&Own>) -> Page {
         if let Some(own) = own {
             own::section(&mut page, all, own, &columns);
         }
-        centres::weights(&mut page, told);
+        centres::at_a_glance(&mut page, told, &columns);
         centres::centres(&mut page, all, &columns, own.is_none());
         course::choice_of_k(&mut page, told);
-        course::how_good(&mut page, told);
         course::convergence(&mut page, told);
-        course::stability(&mut page, told);
     }
+    course::in_numbers(&mut page, told);
+    page.part("To cite").paragraph(&cite::methods(all));
     parties::who(&mut page, all);
     parties::traffic(&mut page, told);
     parties::privacy(&mut page, all);
     parties::documents(&mut page, all);
     page
+}
+
+/// The federation, what was computed, and the day of the file.
+fn title(all: &Reported) -> String {
+    let told = &all.told;
+    let federation = match &all.federation {
+        Some(of) => of.roster.name.clone(),
+        None if !told.federation.is_empty() => clean(&told.federation),
+        None => "A run".to_owned(),
+    };
+    let what = match told.method.as_str() {
+        "describe" => "columns described".to_owned(),
+        method => format!("{} with K = {}", clean(method), told.k),
+    };
+    let day = all.day.as_ref().map_or_else(String::new, |day| format!(", {day}"));
+    format!("{federation}: {what}{day}")
 }
 
 /// Writes the report at the end of a run beside its result, and says where. A run has its result whether or not there is a page of it: what

@@ -12,13 +12,13 @@ use veilsum_cluster::assign::largest;
 use super::{
     centres::{Columns, pairs},
     reported::Reported,
-    told::Told,
 };
 use crate::{
     cost::counted,
     documents,
     error::Failure,
     model::Model,
+    report::told::Told,
     table::{self, TableSpec, Tally},
 };
 

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use veilsum_charts::{Chart, Page, Plot, page::Cell, text::bytes};
 
-use super::{
-    reported::Reported,
-    told::{Departure, Release, Sent, Signatures, Told},
-};
+use super::reported::Reported;
 use crate::{
     agreed::{fingerprint, roster_fingerprint},
     app_messages::clean,
     cost::{Cost, counted},
-    report::totals::totals_tell,
+    report::{
+        told::{Departure, Release, Sent, Signatures, Told},
+        totals::totals_tell,
+    },
     signed,
 };
 
@@ -204,7 +204,8 @@ pub(super) fn documents(page: &mut Page, all: &Reported) {
         rows.push(["K of the plan".to_owned(), k]);
         rows.push(["columns of the plan".to_owned(), of.work.headers().collect::<Vec<_>>().join(", ")]);
         rows.push(["questions at most".to_owned(), of.work.max_questions().to_string()]);
-        rows.push(["colluding sites that it withstands".to_owned(), of.terms.colluders.to_string()]);
+        let withstands = Cost::of(of).map_or_else(|_| "not known".to_owned(), |cost| cost.withstands.to_string());
+        rows.push(["colluding sites that it withstands".to_owned(), withstands]);
     }
     rows.push(["method".to_owned(), clean(&told.method)]);
     if let Some(value) = &told.standardisation {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::told::{Estimated, Stopped, Told};
+use crate::report::told::{Estimated, Stopped, Told};
 use crate::{
     agreed::Federation,
     documents,
@@ -35,6 +35,8 @@ pub struct Reported {
     /// Why nobody can say here whether the result is as it was signed. A model alone carries no signature.
     pub unchecked: Option<&'static str>,
     pub(super) told: Told,
+    /// The day on which the file was written last, as YYYY-MM-DD in UTC.
+    pub(super) day: Option<String>,
     /// Files of signed evidence beside it.
     pub(super) evidence: usize,
     /// What could not be used of what lies beside it.
@@ -75,7 +77,9 @@ impl Reported {
             }
             (false, _) => told(&file, &value, &bytes)?,
         };
+        let day = std::fs::metadata(&file).and_then(|about| about.modified()).ok().and_then(day_of);
         let mut all = Reported {
+            day,
             of: file,
             model: None,
             federation: None,
@@ -105,15 +109,26 @@ impl Reported {
     /// # Errors
     /// A [`Failure`] where they are another run's.
     pub fn under(self, federation: Federation) -> Result<Reported, Failure> {
-        if federation.terms.hash().to_string() != self.told.plan_hash {
+        if !self.is_of(&federation) {
             return Err(Failure::input(
                 format!("{}: this result is not of that plan, whose hash is another", self.of.display()),
                 "name the roster and the plan of the same run",
             ));
         }
+        Ok(self.with(federation))
+    }
+
+    /// Whether these are the documents of its run.
+    pub fn is_of(&self, federation: &Federation) -> bool {
+        federation.terms.hash().to_string() == self.told.plan_hash
+    }
+
+    /// The same with the documents of its run, by which its signatures are checked.
+    #[must_use]
+    pub fn with(self, federation: Federation) -> Reported {
         let mut all = Reported { federation: Some(federation), ..self };
         all.check();
-        Ok(all)
+        all
     }
 
     /// Checks the signatures on the result under its own roster and plan; those of others would say nothing.
@@ -138,7 +153,7 @@ impl Reported {
         let (roster, plan) = (folder.join("roster.toml"), folder.join("plan.toml"));
         if roster.is_file() && plan.is_file() {
             match documents::load_federation(&roster, &plan) {
-                Ok(federation) if federation.terms.hash().to_string() == self.told.plan_hash => {
+                Ok(federation) if self.is_of(&federation) => {
                     self.federation = Some(federation);
                 }
                 Ok(_) => {
@@ -227,6 +242,17 @@ fn told(file: &Path, value: &Value, bytes: &[u8]) -> Result<Told, Failure> {
     Ok(told)
 }
 
+/// The day in UTC (Hinnant's civil_from_days).
+fn day_of(time: std::time::SystemTime) -> Option<String> {
+    let days = time.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs() / 86_400 + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let (day, month) = (of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
+    Some(format!("{:04}-{month:02}-{day:02}", year + era * 400 + u64::from(month <= 2)))
+}
+
 /// What a model says of its run.
 fn of_model(model: &Model) -> Told {
     Told {
@@ -265,5 +291,24 @@ fn model_beside(result: &Path) -> PathBuf {
             if plain.is_file() { plain } else { result.with_file_name(format!("{before}.json")) }
         }
         (None, None) => result.with_file_name("model.json"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        let day = |seconds: u64| super::day_of(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+        let known = [
+            (0, "1970-01-01"),
+            (951_782_400, "2000-02-29"),
+            (1_709_251_199, "2024-02-29"),
+            (4_107_542_400, "2100-03-01"),
+        ];
+        for (seconds, expected) in known {
+            assert_eq!(day(seconds), expected);
+        }
     }
 }

@@ -113,6 +113,8 @@ fn a_report_says_what_was_found_why_how_good_and_by_whom() {
         "How many groups",
         "Convergence",
         "Stability over restarts",
+        "In numbers",
+        "To cite",
         "Of 2 starts only the best came to these centres.",
         "1 of 2 starts came to these centres",
         "Who took part",
@@ -151,6 +153,89 @@ fn one_cluster_64_columns_and_500_sites_have_a_page() {
         let said = if k == 1 { "One group, which is all rows together".to_owned() } else { format!("{k} groups") };
         assert!(html.contains(&said), "{k} x {d}, {sites} sites");
     }
+}
+
+/// The words in the first line of a page.
+fn headline(html: &str) -> &str {
+    html.split("class=\"says\">").nth(1).and_then(|rest| rest.split("</p>").next()).expect("a headline")
+}
+
+/// What a finding refutes is not said on the top.
+#[test]
+fn no_headline_says_what_a_finding_refutes() {
+    let place = Place::new("headline");
+    for (name, why) in veilsum_cluster::warnings::KINDS {
+        let mut doubted = result(3, 4, 5, "c");
+        doubted["findings"] = json!([{"name": name, "text": "a doubt", "numbers": {}}]);
+        let html = checked(&place.put("result.json", &doubted), None);
+        let says = headline(&html);
+        assert_eq!(says.contains("groups of similar rows were found"), why.is_none(), "{name}: {says}");
+        assert!(why.is_none_or(|why| says.contains(&veilsum_charts::text::escaped(why))), "{name}: {says}");
+        assert!(html.contains("a doubt"));
+    }
+}
+
+/// A yardstick is computed for this K and these columns, or none is named.
+#[test]
+fn how_good_is_beside_rows_without_groups() {
+    let place = Place::new("yardstick");
+    let said = |d: usize| {
+        let mut all = result(3, d, 5, "c");
+        all["indices"] = json!({"simplified_silhouette": 0.4});
+        let html = checked(&place.put("result.json", &all), None);
+        let good =
+            html.split("How good: ").nth(1).and_then(|rest| rest.split("</li>").next()).expect("a sentence").to_owned();
+        assert!(!good.contains("silhouette") && !html.contains("reach 0.7"), "{good}");
+        good
+    };
+    assert!(said(1).contains("and it is no more here"), "{}", said(1));
+    assert!(said(4).contains("K = 3 in 4 columns, and it is more here"), "{}", said(4));
+    assert!(!said(65).contains("spread evenly"), "more than anybody computes");
+}
+
+/// Every number of a noisy result stands beside its error, or is not on the page.
+#[test]
+fn what_has_no_error_under_noise_is_not_shown() {
+    let place = Place::new("errors");
+    let mut noisy = result(2, 2, 5, "c");
+    noisy["privacy"] = json!({"promise": "noise"});
+    noisy["centres"] = json!([[0.123451, 0.223451], [0.323451, 0.423451]]);
+    noisy["errors"] = json!({"centres": [[0.011, 0.012], [0.013, 0.014]], "mass": [3.5, 4.5], "n_total": 7.0,
+        "fuzzy_davies_bouldin": 0.015, "objective_per_row": 0.016, "not_distinguishable_from_noise": []});
+    noisy["mass"] = json!([41.77777, 42.77777]);
+    (noisy["sizes"], noisy["deviations"]) = (json!([987_654, 987_655]), json!([[0.77, 0.77], [0.77, 0.77]]));
+    noisy["profile"] = json!([]);
+    noisy["history"] = json!([{"round": 1, "shift": 0.765_43}, {"round": 2, "shift": 0.654_32}]);
+    noisy["indices"] = json!({"fuzzy_davies_bouldin": 0.565_656, "simplified_silhouette": 0.676_767});
+    noisy["curve"] = json!([{"k": 2, "indices": {"fuzzy_davies_bouldin": 0.787_878}, "objective": 9.898_98}, {"k": 3, "objective": 8.787_87}]);
+    noisy["converged"] = json!(false);
+    let html = checked(&place.put("result.json", &noisy), None);
+    for shown in ["0.123 ± 0.011", "0.423 ± 0.014", "41.8 ± 3.5", "80.0 ± 7.0", "0.566 ± 0.015", "0.100 ± 0.016"]
+    {
+        assert!(html.contains(shown), "{shown}");
+    }
+    for hidden in ["987654", "0.77", "0.76543", "0.67677", "0.78788", "9.899", "converged"] {
+        let tables = html.split("<body").nth(1).expect("a body");
+        assert!(!tables.contains(&format!(">{hidden}")) && !tables.contains(&format!(" {hidden} ")), "{hidden}");
+    }
+    assert!(headline(&html).contains("made the 3 rounds that its plan has with noise"), "{}", headline(&html));
+}
+
+#[test]
+fn the_columns_that_matter_come_first_and_the_rest_is_folded() {
+    let place = Place::new("columns");
+    let mut wide = result(3, 30, 5, "c");
+    let part = |j: usize| {
+        json!({"column": format!("c column {j}"), "between": if j == 17 { 0.7 } else { 0.3 / 29.0 }, "total": 0.033,
+            "explained": 0.5, "mean": 0.25, "deviation": 0.5})
+    };
+    wide["profile"] = (0..30).map(part).collect();
+    let html = checked(&place.put("result.json", &wide), None);
+    let open = html.find("c column 17</td>").expect("it is there");
+    let folded = html.find("The other 24 columns, which differ less").expect("the rest");
+    assert!(open < folded && html.contains("70 %") && html.contains("0.25 ± 0.50"));
+    assert!(html.contains("(+0.3)") || html.contains("(-0.5)"), "differences in standard deviations");
+    assert!(html.contains("The other 24 columns at once"));
 }
 
 /// The partition coefficient of one group is 1 and its entropy 0, whatever the rows are.
@@ -196,7 +281,7 @@ fn what_is_drowned_in_noise_or_missing_is_left_out_and_said() {
         json!({"centres": [[0.01, 0.02], [0.5, 0.01], [0.1, 0.1]], "not_distinguishable_from_noise": ["/centres/1/0"]});
     let html = checked(&place.put("result.json", &noisy), None);
     assert!(html.contains("drowned in noise") && html.contains("± 0.02"));
-    assert!(html.contains("among about 120 rows"), "under noise nobody knows how many");
+    assert!(html.contains("among the rows of 4 sites"), "a count without an error is not said");
     assert!(html.contains("(5, 1e-6)-differentially private"));
     // What a site knows that ran no copy of the method.
     let few = json!({"method": "fcm", "k": 1, "m": 2.0, "centres": [[1.0]], "columns": ["x"], "converged": null,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use veilsum_charts::text::{number, within};
 
 /// A number, or `null` where there is none.
 type Maybe = Option<f64>;
@@ -51,6 +52,9 @@ pub(super) struct Told {
     pub(super) errors: Option<Errors>,
     pub(super) warnings: Vec<String>,
     pub(super) findings: Vec<Doubt>,
+    pub(super) profile: Vec<Part>,
+    pub(super) federation: String,
+    pub(super) m: Maybe,
     pub(super) description: Option<Described>,
     pub(super) pooled: Option<Pooled>,
     pub(super) software: Option<Value>,
@@ -156,6 +160,51 @@ impl Told {
         self.sizes.iter().map(|size| size.map(|size| size as f64)).collect()
     }
 
+    /// What the file says of a column's part in the clusters.
+    pub(super) fn part(&self, column: &str) -> Option<&Part> {
+        self.profile.iter().find(|part| part.column == column)
+    }
+
+    /// Rows without a value in a column, if somebody counted them.
+    pub(super) fn missing_in(&self, column: &str) -> Option<u64> {
+        self.description.as_ref()?.numbers.iter().find(|of| of.column == column)?.missing
+    }
+
+    /// What the file says of the standard deviations of a cluster; nothing under noise, which leaves them without an error.
+    pub(super) fn deviation(&self, cluster: usize, column: usize) -> Maybe {
+        let known = self.deviations.get(cluster).filter(|_| self.privacy.is_none())?;
+        *known.as_ref()?.get(column)?
+    }
+
+    /// A number with its standard error where there is noise; nothing if it drowned, or nobody knows its error.
+    pub(super) fn shown(&self, value: Maybe, error: impl Fn(&Errors) -> Maybe) -> Option<String> {
+        let value = value.filter(|value| value.is_finite())?;
+        if self.privacy.is_none() {
+            return Some(number(value));
+        }
+        let error = self.errors.as_ref().and_then(error).filter(|error| error.is_finite())?;
+        Some(within(value, error))
+    }
+
+    /// The centre of a cluster in a column, likewise.
+    pub(super) fn centre(&self, cluster: usize, column: usize) -> Option<String> {
+        let value = self.centres.get(cluster).and_then(|centre| *centre.get(column)?);
+        self.shown(value, |errors| *errors.centres.get(cluster)?.get(column)?)
+    }
+
+    /// The standard error of a centre, if there is noise.
+    pub(super) fn error(&self, cluster: usize, column: usize) -> Maybe {
+        *self.errors.as_ref()?.centres.get(cluster)?.get(column)?
+    }
+
+    /// How far a centre lies from the mean of all rows, in their standard deviations.
+    pub(super) fn difference(&self, cluster: usize, column: usize) -> Maybe {
+        let of = self.part(self.columns.get(column)?)?;
+        let deviation = of.deviation.filter(|deviation| *deviation > 0.0)?;
+        let centre = self.centres.get(cluster)?.get(column).copied().flatten()?;
+        Some((centre - of.mean?) / deviation)
+    }
+
     /// Weights of the clusters of a mixture.
     pub(super) fn mixture(&self) -> Vec<Maybe> {
         self.shapes.as_ref().and_then(|shapes| shapes.weights.clone()).unwrap_or_default()
@@ -199,12 +248,31 @@ pub(super) struct Noise {
 #[serde(default)]
 pub(super) struct Errors {
     pub(super) centres: Vec<Vec<Maybe>>,
+    pub(super) mass: Vec<Maybe>,
+    pub(super) n_total: Maybe,
+    pub(super) objective_per_row: Maybe,
+    pub(super) fuzzy_davies_bouldin: Maybe,
+    pub(super) xie_beni: Maybe,
     pub(super) not_distinguishable_from_noise: Vec<String>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Doubt {
+    pub(super) name: String,
     pub(super) text: String,
+}
+
+/// What a column has to do with the clusters.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Part {
+    pub(super) column: String,
+    pub(super) between: Maybe,
+    pub(super) total: Maybe,
+    pub(super) explained: Maybe,
+    pub(super) mean: Maybe,
+    pub(super) deviation: Maybe,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -233,6 +301,8 @@ pub(super) struct By {
 #[serde(default)]
 pub(super) struct Described {
     pub(super) rows: u64,
+    pub(super) spread_rows: Option<u64>,
+    pub(super) histogram_rows: Option<u64>,
     pub(super) missing: String,
     pub(super) numbers: Vec<Numbers>,
     pub(super) categories: Vec<Counts>,
@@ -243,9 +313,10 @@ pub(super) struct Described {
 #[serde(default)]
 pub(super) struct Numbers {
     pub(super) column: String,
-    pub(super) missing: Option<u64>,
     pub(super) mean: Maybe,
     pub(super) deviation: Maybe,
+    /// Rows without a value, if somebody counted them.
+    pub(super) missing: Option<u64>,
     pub(super) quantiles: Vec<Quantile>,
     pub(super) histogram: Vec<Bin>,
 }

@@ -1,11 +1,10 @@
 //! The validity indices: what they are called, which way is better, and what a value means in a sentence.
 
-use std::collections::BTreeMap;
-
-use veilsum_charts::{Chart, Plot, text::number};
-use veilsum_cluster::method::choice::elbow;
+use veilsum_charts::{Chart, Plot};
+use veilsum_cluster::{algorithm::ALGORITHMS, evenly, method::choice::elbow};
 
 use super::told::{Point, Told};
+use crate::cost::counted;
 
 /// Which way an index is better.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,47 +57,75 @@ pub(super) fn name_of(index: &str) -> String {
     ALL.iter().find(|(of, ..)| *of == key).map_or(index.to_owned(), |(_, name, ..)| (*name).to_owned())
 }
 
-/// Every index that was computed: name, value, which way, range. Those of later versions under their own names.
-pub(super) fn table(of: &BTreeMap<String, Option<f64>>) -> Vec<[String; 4]> {
+/// Every index that was computed: name, value with its error under noise, which way and range. Those of later versions stand under
+/// their own names.
+pub(super) fn shown(told: &Told) -> Vec<(String, String, String)> {
+    let value = |key: &str| {
+        told.shown(told.indices.get(key).copied().flatten(), |errors| match key {
+            "fuzzy_davies_bouldin" => errors.fuzzy_davies_bouldin,
+            "xie_beni" => errors.xie_beni,
+            _ => None,
+        })
+    };
     let known = ALL.iter().filter_map(|(key, name, better, range)| {
-        let value = of.get(*key)?;
-        let shown = value.map_or("not known from the totals that there are".to_owned(), number);
-        Some([(*name).to_owned(), shown, better.word().to_owned(), (*range).to_owned()])
+        let words: Vec<&str> = [better.word(), *range].into_iter().filter(|words| !words.is_empty()).collect();
+        Some(((*name).to_owned(), value(key)?, words.join("; ")))
     });
-    let others = of.iter().filter(|(key, _)| ALL.iter().all(|(known, ..)| known != key) && *key != "gap_error");
-    let others =
-        others.map(|(key, value)| [key.clone(), value.map_or("–".to_owned(), number), String::new(), String::new()]);
+    let others = told.indices.keys().filter(|key| ALL.iter().all(|(known, ..)| known != key) && *key != "gap_error");
+    let others = others.filter_map(|key| Some((key.clone(), value(key)?, String::new())));
     known.chain(others).collect()
 }
 
-/// What the indices of the result mean for who does not know them.
+/// An index is better than that of rows without groups if it is by more than this.
+const MORE: f64 = 0.05;
+
+/// What the indices of the result mean, for people who know none of them. Under noise nobody knows how far these are off.
 pub(super) fn meaning(told: &Told) -> Vec<String> {
     let of = |key: &str| told.indices.get(key).copied().flatten().filter(|value| value.is_finite());
-    let mut all = Vec::new();
-    if let Some(value) = of("fuzzy_davies_bouldin") {
-        // Not a share of the distance between centres: its spreads are over all rows, weighted by the share of a cluster.
-        all.push(format!(
-            "the fuzzy Davies–Bouldin index is {}: smaller is better, and it says something beside that of another K on the same rows, \
-             not by itself",
-            number(value)
-        ));
+    if told.privacy.is_some() {
+        return Vec::new();
     }
-    if let Some(value) = of("simplified_silhouette") {
-        // The words of Kaufman & Rousseeuw (1990, table 4) are for distances to rows, not to centres: to centres, rows without any groups
-        // reach 0.71.
-        all.push(format!(
-            "on a scale from 0 (as near to the next centre) to 1 (at the own one) rows are at {}, on average (simplified silhouette; rows \
-             that are spread evenly, without groups, reach 0.7)",
-            number(value)
-        ));
+    let asked = [
+        (
+            "simplified_silhouette",
+            "how near rows are to their own centre, on a scale from 0 (as near to the next one) to 1 (in its place)",
+        ),
+        (
+            "modified_partition_coefficient",
+            "how clearly rows belong to one group, on a scale from 0 (to all alike) to 1 (to one alone)",
+        ),
+    ];
+    let asked: Vec<(&str, &str, f64)> =
+        asked.into_iter().filter_map(|(key, what)| Some((key, what, of(key)?))).collect();
+    if asked.is_empty() {
+        return Vec::new();
     }
-    if let Some(value) = of("modified_partition_coefficient") {
-        all.push(format!(
-            "on a scale from 0 (every row belongs to all groups alike) to 1 (to one alone) memberships are at {}",
-            number(value)
-        ));
-    }
-    all
+    // Rows that spread as these do, as far as that is known, in a box without groups.
+    let spread = |column: &String| told.part(column).and_then(|part| part.total).map_or(1.0, f64::sqrt);
+    let sides: Vec<f64> = told.columns.iter().map(spread).collect();
+    let about = ALGORITHMS.iter().find(|about| about.name == told.method);
+    let hard = about.is_some_and(|about| (about.forms)().iter().all(|form| form.traits().fuzzifier.is_none()));
+    let even = told.m.filter(|m| *m > 1.0).and_then(|m| evenly::indices(told.k, &sides, m, hard));
+    let of_even = |key: &str| match key {
+        "simplified_silhouette" => even.as_ref()?.simplified_silhouette,
+        _ => even.as_ref()?.modified_partition_coefficient,
+    };
+    let one = |(key, what, value): &(&str, &str, f64)| {
+        let beside = of_even(key).map_or(String::new(), |even| {
+            let verdict = match value - even {
+                more if more > MORE => "more",
+                more if more > 0.0 => "hardly more",
+                _ => "no more",
+            };
+            format!(
+                "; rows without groups, spread evenly, reach about {even:.2} with K = {} in {}, and it is {verdict} here",
+                told.k,
+                counted(sides.len(), "column")
+            )
+        });
+        format!("{what}: {value:.2}{beside}")
+    };
+    asked.iter().map(one).collect()
 }
 
 /// How many indices are best at the K of the result, by name, and how many have a best value.

@@ -1,0 +1,230 @@
+//! Columns that decide the result by themselves, and should not: by their part of the squares between clusters, and by their counts in
+//! bins where these were asked for first centres or a description.
+
+use super::warning::Warning;
+use crate::Outcome;
+use crate::profile::{Profile, by_chance};
+use crate::shape::triangle;
+
+/// A column made the clusters if more than half of the squares between them are its own...
+const HALF: f64 = 0.5;
+/// ...and clusters that lie in all directions alike would give it so much in less than one of a hundred runs.
+const CHANCE: f64 = 0.01;
+/// Outliers are at most this part of the rows, and a code for what is missing this one.
+const FEW: f64 = 0.01;
+const SOME: f64 = 0.15;
+/// They lie apart by more than this part of the column's range.
+const APART: f64 = 0.5;
+/// Counts in bins are too even for chance if their chi-square is below this part of its degrees of freedom: with ten of these that
+/// happens in one of some thousand columns of evenly spread rows.
+const EVEN: f64 = 0.125;
+/// Bins and rows that it takes to tell.
+const INNER: usize = 10;
+const ROWS: f64 = 200.0;
+/// Two columns say the same if their correlation is this.
+const SAME: f64 = 0.99;
+/// Columns and pairs that a sentence names.
+const NAMED: usize = 3;
+
+/// What a column's rows look like in bins.
+#[derive(Debug, PartialEq)]
+enum Shape {
+    /// This part of the rows lies apart from all others, in the lowest bin or bins if `low`.
+    Apart { part: f64, low: bool, single: bool },
+    /// Every bin has the same number of rows, as of row numbers.
+    Numbered,
+}
+
+/// Everything to doubt about single columns. No column is named twice.
+pub(super) fn of(names: &[String], outcome: &Outcome) -> Vec<Warning> {
+    let name = |column: usize| names.get(column).map_or("?", String::as_str);
+    let described: Option<Vec<Vec<f64>>> = outcome
+        .description
+        .as_ref()
+        .map(|found| found.histograms.iter().map(|bins| bins.iter().map(|rows| *rows as f64).collect()).collect());
+    let bins = described.as_ref().or(outcome.margins.as_ref()).map_or(&[][..], Vec::as_slice);
+    let mut found: Vec<Warning> =
+        bins.iter().enumerate().filter_map(|(column, rows)| Some(told(column, name(column), &shape(rows)?))).collect();
+    let accused: Vec<f64> = found.iter().filter_map(|warning| warning.numbers.get("column").copied()).collect();
+    let free = |column: &usize| !accused.contains(&(*column as f64));
+    if let Some(profile) = &outcome.profile {
+        found
+            .extend(one_column(profile, outcome, &name).filter(|(column, _)| free(column)).map(|(_, warning)| warning));
+    }
+    found.extend(collinear(outcome, &name));
+    found
+}
+
+fn told(column: usize, name: &str, shape: &Shape) -> Warning {
+    let at = ("column", column as f64);
+    match *shape {
+        Shape::Apart { part, low, single } => {
+            let end = if low { "lower" } else { "upper" };
+            let percent = 100.0 * part;
+            if part <= FEW || !single {
+                let text = format!(
+                    "{percent:.2} % of the rows lie at the {end} end of {name:?}, apart from all others by more than half of its \
+                     range: outliers, or a code such as -999. They carry the column, and in the rest of the rows it counts for little. \
+                     Correct or clip them, or narrow the range (out_of_box=clip, winsorise)"
+                );
+                return Warning::new("outliers", text, [at, ("part", part), ("threshold", FEW)]);
+            }
+            let text = format!(
+                "{percent:.1} % of the rows have the same or nearly the same value at the {end} end of {name:?}, apart from all others \
+                 by more than half of its range, as a code for a missing value has (-999). If it is one, name it in the schema as \
+                 missing; the clusters may be made by it"
+            );
+            Warning::new("code", text, [at, ("part", part), ("threshold", SOME)])
+        }
+        Shape::Numbered => {
+            let text = format!(
+                "{name:?} is spread more evenly than chance would have it, like row numbers or a clock: it says nothing about what \
+                 rows have in common. Leave it out, unless it is a quantity"
+            );
+            Warning::new("row-numbers", text, [at, ("threshold", EVEN)])
+        }
+    }
+}
+
+fn shape(rows: &[f64]) -> Option<Shape> {
+    let (n, bins) = (rows.iter().sum::<f64>(), rows.len());
+    let full: Vec<usize> = (0..bins).filter(|bin| rows[*bin] > 0.0).collect();
+    let gap = full.windows(2).max_by_key(|pair| pair[1] - pair[0]);
+    if let Some(&[low, high]) = gap
+        && (high - low - 1) as f64 > APART * bins as f64
+    {
+        let below: f64 = rows[..=low].iter().sum();
+        let is_low = below <= n - below;
+        let (part, ends) = if is_low { (below / n, (full[0], low)) } else { (1.0 - below / n, (high, *full.last()?)) };
+        let single = ends.0 == ends.1;
+        // Two ends of one bin each are the two values of a yes and a no.
+        let binary = full.len() == 2 && part > FEW;
+        if !binary && (part <= FEW || (single && part <= SOME)) {
+            return Some(Shape::Apart { part, low: is_low, single });
+        }
+    }
+    // The first and the last bin may be covered in part.
+    let inner = &rows[full.first()? + 1..(*full.last()?).max(full.first()? + 1)];
+    let mean = inner.iter().sum::<f64>() / inner.len().max(1) as f64;
+    let chi: f64 = inner.iter().map(|rows| (rows - mean).powi(2) / mean).sum();
+    let numbered = n >= ROWS && inner.len() >= INNER && mean >= 10.0 && chi < EVEN * (inner.len() - 1) as f64;
+    numbered.then_some(Shape::Numbered)
+}
+
+/// Columns that made the clusters, and columns that a small cluster carries.
+fn one_column<'a>(
+    profile: &'a Profile,
+    outcome: &'a Outcome,
+    name: &'a dyn Fn(usize) -> &'a str,
+) -> impl Iterator<Item = (usize, Warning)> + 'a {
+    let (k, d) = (outcome.centres.k(), outcome.centres.columns());
+    let held = |k: usize| {
+        let rows = outcome.clusters.sizes.iter().map(|rows| rows.map(|rows| rows as f64)).collect::<Option<Vec<_>>>();
+        let mass = || outcome.clusters.mass.iter().copied().collect::<Option<Vec<_>>>();
+        let all = rows.or_else(mass)?;
+        let n = all.iter().sum::<f64>();
+        Some(*all.get(k)? / n)
+    };
+    profile.between.iter().zip(&profile.largest).enumerate().filter_map(move |(column, (part, (largest, own)))| {
+        let name = name(column);
+        let few = held(*largest).filter(|few| *few <= FEW && *own > HALF && *part > 1.0 / (2 * d) as f64);
+        if let Some(few) = few {
+            let text = format!(
+                "cluster {largest} holds {:.2} % of the rows, and makes {:.0} % of the differences between clusters in {name:?}: few \
+                 rows that lie apart carry the column. Look at these rows; more clusters, or a method with noise (fcm-noise), \
+                 leaves them out",
+                100.0 * few,
+                100.0 * own
+            );
+            let numbers = [("column", column as f64), ("part", few), ("threshold", FEW)];
+            return Some((column, Warning::new("outliers", text, numbers)));
+        }
+        let chance = by_chance(*part, k, d);
+        (*part > HALF && chance < CHANCE).then(|| {
+            let text = format!(
+                "{:.1} % of the squared differences between clusters are of {name:?} alone: this column made the clusters, and the \
+                 other {} hardly count. If that is not what you want, give all columns the same weight \
+                 (standardise=standard), or leave it out",
+                100.0 * part,
+                d - 1
+            );
+            let numbers = [("column", column as f64), ("part", *part), ("threshold", HALF), ("chance", chance)];
+            (column, Warning::new("one-column", text, numbers))
+        })
+    })
+}
+
+/// Pairs of columns that say the same.
+fn collinear<'a>(outcome: &Outcome, name: &dyn Fn(usize) -> &'a str) -> Option<Warning> {
+    let d = outcome.centres.columns();
+    let within = outcome.shapes.as_ref().map(|shapes| {
+        let mut all = vec![0.0; triangle(d)];
+        for (matrix, weight) in
+            shapes.covariances.iter().zip(shapes.weights.iter().flatten().chain(std::iter::repeat(&1.0)))
+        {
+            all.iter_mut().zip(matrix).for_each(|(sum, value)| *sum += weight * value);
+        }
+        all
+    });
+    let correlation = |i: usize, j: usize| match (&outcome.description, &within) {
+        (Some(found), _) => found.correlation(i, j),
+        (None, Some(all)) => {
+            let at = |i: usize, j: usize| all[triangle(i) + j];
+            let scale = (at(i, i) * at(j, j)).sqrt();
+            (scale > 0.0).then(|| at(i, j) / scale)
+        }
+        (None, None) => None,
+    };
+    let pairs: Vec<(usize, usize)> = (0..d)
+        .flat_map(|i| (0..i).map(move |j| (j, i)))
+        .filter(|(j, i)| correlation(*i, *j).is_some_and(|r| r.abs() >= SAME))
+        .collect();
+    let first = pairs.first()?;
+    let named: Vec<String> =
+        pairs.iter().take(NAMED).map(|(j, i)| format!("{:?} and {:?}", name(*j), name(*i))).collect();
+    let more = if pairs.len() > NAMED { format!(", and {} pairs more", pairs.len() - NAMED) } else { String::new() };
+    let text = format!(
+        "{}{more} follow from each other by a line, or nearly (correlation {SAME} or more): what they say counts twice in every \
+         distance. Leave one of each pair out",
+        named.join(", ")
+    );
+    let numbers =
+        [("pairs", pairs.len() as f64), ("first", first.0 as f64), ("second", first.1 as f64), ("threshold", SAME)];
+    Some(Warning::new("columns-collinear", text, numbers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+
+    fn binned(values: impl Iterator<Item = f64>, (low, high): (f64, f64)) -> Vec<f64> {
+        let mut bins = vec![0.0; 17];
+        values.for_each(|x| bins[(((x - low) / (high - low) * 17.0) as usize).min(16)] += 1.0);
+        bins
+    }
+
+    #[test]
+    fn planted_columns_are_told_by_their_bins() {
+        let mut stream = Stream::new(7, b"veilsum column tests v1 ");
+        let mut unit = || stream.unit();
+        let mut rows = |n: usize, from: f64, to: f64| (0..n).map(|_| from + (to - from) * unit()).collect::<Vec<f64>>();
+        let far = rows(999, 0.0, 1.0).into_iter().chain([1e9]);
+        let found = shape(&binned(far, (0.0, 1e9)));
+        assert!(matches!(found, Some(Shape::Apart { part, low: false, .. }) if part < 0.002), "{found:?}");
+        let code = rows(950, 0.0, 120.0).into_iter().chain(vec![-999.0; 50]);
+        assert_eq!(shape(&binned(code, (-999.0, 120.0))), Some(Shape::Apart { part: 0.05, low: true, single: true }));
+        let ids = (1..=3000).map(f64::from);
+        assert_eq!(shape(&binned(ids.clone(), (1.0, 3000.0))), Some(Shape::Numbered));
+        assert_eq!(shape(&binned(ids, (0.0, 3800.0))), Some(Shape::Numbered), "a wider range");
+        // A rare yes, two groups, evenly spread rows and one value are no trouble.
+        let yes = (0..1000).map(|i| f64::from(u8::from(i % 12 == 0)));
+        assert_eq!(shape(&binned(yes, (0.0, 1.0))), None);
+        let two: Vec<f64> = rows(700, 0.0, 0.1).into_iter().chain(rows(300, 0.9, 1.0)).collect();
+        assert_eq!(shape(&binned(two.into_iter(), (0.0, 1.0))), None);
+        assert_eq!(shape(&binned(std::iter::repeat_n(0.3, 500), (0.0, 1.0))), None);
+        assert_eq!(shape(&[0.0; 17]), None);
+        let wrong = (0..2_000).filter(|_| shape(&binned(rows(1_000, 0.0, 1.0).into_iter(), (0.0, 1.0))).is_some());
+        assert!(wrong.count() <= 2, "evenly spread rows are not row numbers");
+    }
+}

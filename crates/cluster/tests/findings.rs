@@ -1,0 +1,194 @@
+//! Which finding can be said under which method: every finding, planted in an outcome of every method.
+
+use std::collections::BTreeSet;
+
+use veilsum_cluster::{
+    Algorithm, Domain, Indices, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling,
+    algorithm::{ALGORITHMS, Options},
+    method::{Candidates, CurvePoint, Seeding, Shapes, Stability},
+    pooled,
+    random::Stream,
+    warnings,
+};
+
+const D: usize = 6;
+
+fn usual(name: &str, m: f64, epsilon: f64) -> Algorithm {
+    let about = ALGORITHMS.iter().find(|about| about.name == name).expect("a method");
+    (about.usual)(&Options {
+        m,
+        epsilon: Some(epsilon),
+        max_rounds: 3,
+        local_steps: Some(1),
+        local_epsilon: 1e-4,
+        powers: false,
+        min_group: 1,
+        finish: 0,
+        regularisation: 1e-6,
+        distance: 0.5,
+        anchors: 0,
+        features: 100,
+        bins: 17,
+    })
+}
+
+fn domain() -> Domain {
+    Domain::new(vec![0.0; D], vec![1.0; D], Scaling::Box).unwrap()
+}
+
+fn plain(recipe: &Recipe) -> Outcome {
+    let mut stream = Stream::new(5, b"veilsum findings tests v1"[..24].try_into().unwrap());
+    let values = (0..300 * D).map(|at| 0.3 * stream.unit() + if at / D % 2 == 0 { 0.1 } else { 0.6 }).collect();
+    let rows = Prepared::new(&Rows::new(values, D).unwrap(), &domain(), OutOfBox::Refuse).unwrap();
+    pooled::run(&mut recipe.run(&domain(), 1).unwrap(), &rows).unwrap()
+}
+
+fn said(recipe: &Recipe, outcome: &Outcome) -> BTreeSet<&'static str> {
+    let names: Vec<String> = (0..D).map(|column| format!("c{column}")).collect();
+    warnings::of(recipe, &domain(), &names, outcome).into_iter().map(|warning| warning.name).collect()
+}
+
+/// An outcome with one trouble, or a recipe that has it.
+fn planted(finding: &str, mut recipe: Recipe, mut outcome: Outcome) -> (Recipe, Outcome) {
+    let k = recipe.clusters.min;
+    let point = |k: u32, index: f64| CurvePoint {
+        k,
+        restart: 0,
+        indices: Indices { fuzzy_davies_bouldin: index, xie_beni: Some(2.0 - index), ..Indices::default() },
+        objective: 1.0,
+        rounds: 1,
+        converged: true,
+        collapsed: false,
+    };
+    let even =
+        vec![
+            vec![30.0, 10.0, 20.0, 15.0, 25.0, 40.0, 30.0, 10.0, 20.0, 15.0, 25.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0];
+            D
+        ];
+    let column = |bins: Vec<f64>| {
+        let mut all = even.clone();
+        all[1] = bins;
+        Some(all)
+    };
+    let ends = |low: f64, high: f64| {
+        let mut bins = vec![0.0; 17];
+        (bins[0], bins[15], bins[16]) = (low, high / 2.0, high / 2.0);
+        bins
+    };
+    let bins = match finding {
+        "outliers" => column(ends(1.0, 299.0)),
+        "code" => column(ends(20.0, 280.0)),
+        "row-numbers" => column(vec![18.0; 17]),
+        _ => None,
+    };
+    match (&mut outcome.description, bins) {
+        (Some(found), Some(bins)) => {
+            found.histograms = bins.iter().map(|bins| bins.iter().map(|n| *n as u64).collect()).collect();
+        }
+        (None, bins) => outcome.margins = bins.or(Some(even.clone())),
+        _ => {}
+    }
+    match finding {
+        "few-candidates" => outcome.candidates = Some(1),
+        "one-start" => recipe.seeding = Seeding::Uniform { seed: 1 },
+        "restarts-disagree" => {
+            (recipe.restarts, outcome.objective) = (5, 1.0);
+            outcome.stability = Some(Stability { matched_distance: vec![1.0; 5], agreement: 0.2 });
+        }
+        "not-converged" => {
+            outcome.converged = false;
+            outcome.history = vec![warnings_round(1, 0.9), warnings_round(2, 0.7)];
+        }
+        "k-at-border" => outcome.curve = vec![point(k - 1, 0.5), point(k, 0.4)],
+        "indices-disagree" => outcome.curve = vec![point(k - 1, 0.5), point(k, 0.4), point(k + 1, 0.6)],
+        "centres-close" => outcome.indices.xie_beni = Some(100.0),
+        // In six columns the bound is 1.5.
+        "fuzzifier-too-large" => {
+            (recipe.algorithm, outcome.indices.xie_beni) = (usual(recipe.algorithm.name(), 2.0, 1e-3), Some(4.0));
+        }
+        "off-means" => outcome.off_means = Some(9.0),
+        "local-centres-differ" => outcome.local_centres = Some(vec![0.0, 9.0]),
+        "mostly-noise" => outcome.weight_of_a_row = Some(1e-9),
+        "flat-column" => outcome.deviations = Some([vec![0.5; D - 1], vec![0.01]].concat()),
+        "coarse-epsilon" => recipe.algorithm = usual(recipe.algorithm.name(), 1.4, 0.5),
+        "few-rows" => outcome.n_total = Some(3),
+        "one-column" => {
+            if let Some(profile) = &mut outcome.profile {
+                profile.between = [vec![0.999], vec![0.001 / 5.0; D - 1]].concat();
+            }
+        }
+        "columns-collinear" => {
+            let matrix: Vec<f64> =
+                (0..D).flat_map(|i| (0..=i).map(move |j| if i == j || (i, j) == (1, 0) { 1.0 } else { 0.0 })).collect();
+            outcome.shapes = Some(Shapes {
+                weights: None,
+                covariances: vec![matrix.clone(); 2],
+                log_likelihood: None,
+                objective: None,
+            });
+            if let Some(found) = &mut outcome.description {
+                (found.variances, found.covariances) = (vec![1.0; D], Some(matrix));
+            }
+        }
+        _ => {}
+    }
+    (recipe, outcome)
+}
+
+fn warnings_round(round: u32, shift: f64) -> veilsum_cluster::Round {
+    veilsum_cluster::Round { round, shift }
+}
+
+/// Columns of the table: fcm, ffcm-avg1, ffcm-avg2, fkm, kmeans, ffcf, gmm, gk, fcm-noise, pcm, describe.
+const TABLE: [(&str, &str); 19] = [
+    ("few-candidates", "yyyyyyyyyy-"),
+    ("one-start", "yyyyyyyyyy-"),
+    ("restarts-disagree", "yyyyyyyyyy-"),
+    ("not-converged", "yyyyyyyyyy-"),
+    ("k-at-border", "yyyyyyyyyy-"),
+    ("indices-disagree", "yyyyyyyyyy-"),
+    ("centres-close", "yyyyyy--yy-"),
+    ("fuzzifier-too-large", "yyy--y--y--"),
+    ("off-means", "---y-------"),
+    ("local-centres-differ", "--y--------"),
+    ("mostly-noise", "--------yy-"),
+    ("flat-column", "yyyyyy--yyy"),
+    ("coarse-epsilon", "yyyyy--yyy-"),
+    ("few-rows", "yyyyyyyyyy-"),
+    ("outliers", "yyyyyyyyyyy"),
+    ("code", "yyyyyyyyyyy"),
+    ("row-numbers", "yyyyyyyyyyy"),
+    ("one-column", "yyyyyy--yy-"),
+    ("columns-collinear", "------yy--y"),
+];
+
+#[test]
+fn every_finding_is_said_under_the_methods_for_which_it_means_something() {
+    let names: Vec<&str> = TABLE.iter().map(|row| row.0).collect();
+    assert_eq!(names, warnings::KINDS.iter().map(|kind| kind.0).collect::<Vec<_>>(), "a row for every finding");
+    for (at, about) in ALGORITHMS.iter().enumerate() {
+        let (k, seeding) = match about.name {
+            "describe" => (1, Seeding::Uniform { seed: 1 }),
+            _ => (2, Seeding::Candidates(Candidates::usual(1))),
+        };
+        let recipe = Recipe::plain(usual(about.name, 1.4, 1e-3), k, seeding);
+        let mut clean = plain(&recipe);
+        // Without anything that this test does not plant.
+        (clean.indices.xie_beni, clean.deviations, clean.converged) = (Some(0.1), None, true);
+        (clean.off_means, clean.weight_of_a_row, clean.local_centres) = (None, None, None);
+        clean.shapes = None;
+        if let Some(profile) = &mut clean.profile {
+            profile.between = vec![1.0 / D as f64; D];
+        }
+        for (finding, under) in TABLE {
+            let (recipe, outcome) = planted(finding, recipe.clone(), clean.clone());
+            let found = said(&recipe, &outcome);
+            let expected = under.as_bytes()[at] == b'y';
+            assert_eq!(found.contains(finding), expected, "{finding} under {}: {found:?}", about.name);
+            // Nothing but what was planted.
+            let others: Vec<_> = found.iter().filter(|name| **name != finding).collect();
+            let border = finding == "indices-disagree" || finding == "k-at-border";
+            assert!(others.is_empty() || border, "{finding} under {}: {others:?}", about.name);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The result as tables for other programs, beside the result: `centres.csv`, `profile.csv`, `curve.csv`. Under noise a number is there
+//! only beside its standard error.
+
+use std::path::{Path, PathBuf};
+
+use super::told::Told;
+use crate::{error::Failure, files};
+
+/// Writes the tables of a result beside it, as `centres.csv` beside `result.json`, and says where. One that this result has none of is
+/// removed: it was an earlier one's.
+///
+/// # Errors
+/// A [`Failure`] if a file cannot be written.
+pub(super) fn write(result: &Path, told: &Told) -> Result<Vec<PathBuf>, Failure> {
+    let mut written = Vec::new();
+    for (name, lines) in [("centres", centres(told)), ("profile", profile(told)), ("curve", curve(told))] {
+        let path = beside(result, name, "csv");
+        if lines.len() < 2 {
+            let _ = std::fs::remove_file(&path);
+            continue;
+        }
+        let mut out = csv::WriterBuilder::new().flexible(false).from_writer(Vec::new());
+        let wrong =
+            |e: &dyn std::fmt::Display| Failure::input(format!("{}: {e}", path.display()), "please report this defect");
+        for line in &lines {
+            out.write_record(line).map_err(|e| wrong(&e))?;
+        }
+        files::write_atomic(&path, &out.into_inner().map_err(|e| wrong(&e))?)?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// A file beside a result, as `NAME.EXTENSION` beside `result.json`.
+pub(super) fn beside(result: &Path, name: &str, extension: &str) -> PathBuf {
+    let of = result.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    result.with_file_name(match of.strip_prefix("result").and_then(|rest| rest.strip_suffix(".json")) {
+        Some(rest) => format!("{name}{rest}.{extension}"),
+        None => format!("{}-{name}.{extension}", result.file_stem().unwrap_or_default().to_string_lossy()),
+    })
+}
+
+/// A number as JSON has it; nothing if it is not known.
+fn text(value: Option<f64>) -> String {
+    value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
+}
+
+fn head(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+/// A line for each cluster.
+fn centres(told: &Told) -> Vec<Vec<String>> {
+    let noisy = told.privacy.is_some();
+    let mut first =
+        head(if noisy { &["cluster", "mass", "mass standard error"] } else { &["cluster", "rows", "mass"] });
+    for name in &told.columns {
+        first.push(name.clone());
+        first.extend(noisy.then(|| format!("{name} standard error")));
+    }
+    let line = |i: usize| {
+        let mass = told.mass.get(i).copied().flatten();
+        let error = told.errors.as_ref().and_then(|errors| *errors.mass.get(i)?);
+        let rows = told.sizes.get(i).copied().flatten().map_or_else(String::new, |rows| rows.to_string());
+        let held = if noisy { [text(mass.and(error).and(mass)), text(mass.and(error))] } else { [rows, text(mass)] };
+        let mut line = vec![i.to_string()];
+        line.extend(held);
+        for column in 0..told.columns.len() {
+            let (value, error) = (told.centres[i].get(column).copied().flatten(), told.error(i, column));
+            let value = if noisy { value.and(error).and(value) } else { value };
+            line.push(text(value));
+            line.extend(noisy.then(|| text(value.and(error))));
+        }
+        line
+    };
+    std::iter::once(first).chain((0..told.centres.len()).map(line)).collect()
+}
+
+/// A line for each column and cluster.
+fn profile(told: &Told) -> Vec<Vec<String>> {
+    let first = head(&[
+        "column",
+        "cluster",
+        "centre",
+        "standard error",
+        "deviation",
+        "difference in deviations of all rows",
+        "part of differences",
+        "part of all squares",
+        "explained",
+        "missing values",
+    ]);
+    if told.method == "describe" {
+        return vec![first];
+    }
+    let line = |(column, i): (usize, usize)| {
+        let name = &told.columns[column];
+        let part = told.part(name);
+        let value = told.centres[i].get(column).copied().flatten();
+        let error = told.error(i, column);
+        let value = if told.privacy.is_some() { value.and(error).and(value) } else { value };
+        vec![
+            name.clone(),
+            i.to_string(),
+            text(value),
+            text(value.and(error)),
+            text(told.deviation(i, column)),
+            text(told.difference(i, column)),
+            text(part.and_then(|part| part.between)),
+            text(part.and_then(|part| part.total)),
+            text(part.and_then(|part| part.explained)),
+            told.missing_in(name).map_or_else(String::new, |rows| rows.to_string()),
+        ]
+    };
+    let each = (0..told.columns.len()).flat_map(|column| (0..told.centres.len()).map(move |i| (column, i)));
+    std::iter::once(first).chain(each.map(line)).collect()
+}
+
+/// A line for each K that was tried; none under noise, where no point has an error.
+fn curve(told: &Told) -> Vec<Vec<String>> {
+    let mut keys: Vec<&String> = told.curve.iter().flat_map(|point| point.indices.keys()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let mut first = head(&["K", "rounds", "converged", "collapsed", "objective"]);
+    first.extend(keys.iter().map(|key| (*key).clone()));
+    let points = told.curve.iter().filter(|_| told.privacy.is_none()).map(|point| {
+        let mut line = vec![
+            point.k.to_string(),
+            point.rounds.to_string(),
+            point.converged.to_string(),
+            point.collapsed.to_string(),
+            text(point.objective),
+        ];
+        line.extend(keys.iter().map(|key| text(point.indices.get(*key).copied().flatten())));
+        line
+    });
+    std::iter::once(first).chain(points).collect()
+}
