@@ -125,7 +125,7 @@ fn what_goes_with_no_description_is_refused_with_the_next_step() {
     says(&["--set", "init=totals"], "a description has no clusters");
     says(&["--set", "indices=all"], "a description has no clusters");
     says(&["--set", "bins=1"], "2 to 1024 bins");
-    says(&["--set", "judge=intermediary"], "no validity totals");
+    says(&["--set", "judge=intermediary"], "a description has no clusters");
 }
 
 /// [OPN-9]: sites follow a description in the opened totals.

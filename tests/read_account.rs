@@ -49,12 +49,11 @@ fn values_that_are_moved_to_the_edge_are_told_by_column() {
         (&of["columns"][0]["above"], &of["columns"][0]["below"], &of["rows"]),
         (&14.into(), &0.into(), &40.into())
     );
-    let site = start(&p.client(1, &[]));
-    site.until("the account", LIMIT, |text| {
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        text.contains("What was read 40 rows in 1 file; all are used") && text.contains(&format!("warning: {said}"))
-    });
-    site.kill();
+    // On its screen, and not in its log.
+    let begun = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(4);
+    let text = begun.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("What was read 40 rows in 1 file; all are used"), "{text}");
+    assert!(text.contains(&format!("warning: {said}")) && !begun.stderr.contains("40 rows"), "{text}");
 }
 
 /// Grams where the plan has kilograms: the site does not begin, whatever the plan, until its operator says that it is meant.

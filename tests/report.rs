@@ -28,7 +28,7 @@ fn read(path: impl AsRef<Path>) -> String {
 #[test]
 fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
     let folder = Folder::fresh();
-    demo(&folder, &["--k", "2..4"]);
+    demo(&folder, &["--k", "2..4", "--set", "choose=xie-beni"]);
     let page = read(folder.path("out/report.html"));
     for part in [
         "2 groups of similar rows",
@@ -64,7 +64,7 @@ fn a_run_leaves_a_page_that_asks_for_nothing_and_the_command_makes_it_again() {
     demo(&folder, &["--k", "2", "--set", "judge=intermediary"]);
     let page = read(folder.path("out/report.html"));
     assert!(page.contains("Sites were not asked to sign") && !page.contains(">no<"), "{page}");
-    demo(&folder, &["--k", "2..4"]);
+    demo(&folder, &["--k", "2..4", "--set", "choose=xie-beni"]);
     let elsewhere = folder.path("elsewhere.html");
     veilsum(&["report", &folder.path("out/model.json"), "--html", &elsewhere]).expect(0);
     assert!(read(elsewhere).contains("400 rows of 4 sites"), "the result is found beside the model");
@@ -113,7 +113,7 @@ fn equal_labels_have_equal_values_on_every_page_and_on_the_screen() {
 #[test]
 fn tables_lie_beside_the_result() {
     let folder = Folder::fresh();
-    demo(&folder, &["--k", "2..4", "--set", "indices=all"]);
+    demo(&folder, &["--k", "2..4", "--set", "indices=all", "--set", "choose=xie-beni"]);
     let lines = |name: &str| read(folder.path(name)).lines().map(str::to_owned).collect::<Vec<_>>();
     let centres = lines("out/centres.csv");
     assert_eq!((centres[0].as_str(), centres.len()), ("cluster,rows,mass,a,<b>b</b>,c", 3));

@@ -64,13 +64,13 @@ pub(crate) struct DemoArgs {
     /// A site leaves in a round; may be repeated
     ///
     /// It is gone as in a crash, once its masked input of that round has arrived.
-    #[arg(long, value_name = "SITE@ROUND")]
+    #[arg(long, value_name = "SITE@ROUND", hide_short_help = true)]
     pub drop: Vec<String>,
     /// Make all sites one block, and say what a loss does
     ///
     /// The parts of a block are released together. A run that loses a site of the block waits for it, or stops, and is then finished from what is out [default: every site is
     /// a block by itself, so that a run goes on without those that leave, and what they sent can be computed].
-    #[arg(long, value_name = "WHAT", value_enum)]
+    #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true)]
     pub on_loss: Option<Loss>,
     /// Run what this plan says, and its terms as far as they fit the sites, in place of the options below
     #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "k", "exact", "rho", "columns", "set"])]

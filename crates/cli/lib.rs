@@ -85,8 +85,7 @@ Exit codes:
   7    this site's own policy refuses
   8    the other side ended the run or did not let us in
   9    the run ended early; the result that is out so far was written
-  10   nothing can be written here for now, such as on a full disk;
-       the same command goes on once it can
+  10   nothing can be written here for now: with space, the same command goes on
   130  interrupted
   143  told to stop (SIGTERM)
 Errors: `error: …` and `next: …` on standard error; --json: {\"error\":{\"code\":3,\"message\":\"…\",\"next\":\"…\"}} on standard output";

@@ -39,7 +39,9 @@ pub(super) fn run(args: &RunArgs, json: bool) -> Result<(), Failure> {
 pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ClientConfig, Failure> {
     place_for(&model_in(&args.out))?;
     let (config, tally) = prepare_with(args, json, |federation, site, file| rows(args, federation, site, file))?;
-    tally.iter().for_each(told);
+    if let Some(tally) = tally.filter(|_| !json) {
+        told(&tally)?;
+    }
     Ok(config)
 }
 
@@ -54,11 +56,16 @@ pub(crate) fn rows(
     documents::load_rows(federation, &from)?.in_range(&from)
 }
 
-/// What was read, for this site's operator.
-fn told(tally: &Tally) {
-    crate::tell!("What was read");
-    tally.lines().iter().for_each(|line| crate::tell!("{}", folded(&format!("  {line}"), 0)));
-    tally.doubts().iter().for_each(|doubt| crate::tell!("{}", folded(&format!("warning: {doubt}"), 0)));
+/// What was read, for this site's operator: on standard output, because a log has no row count.
+fn told(tally: &Tally) -> Result<(), Failure> {
+    crate::say!("What was read");
+    for line in tally.lines() {
+        crate::say!("{}", folded(&format!("  {line}"), 0));
+    }
+    for doubt in tally.doubts() {
+        crate::say!("{}", folded(&format!("warning: {doubt}"), 0));
+    }
+    Ok(())
 }
 
 /// The same with rows from elsewhere.

@@ -109,7 +109,9 @@ fn may_be_said(name: &str, of: &Traits) -> bool {
 
 /// Without what has the same cause as something that says more: the cause, and what follows from it.
 fn once(mut found: Vec<Warning>) -> Vec<Warning> {
-    const FOLLOWS: [(&str, &str); 6] = [
+    const FOLLOWS: [(&str, &str); 7] = [
+        // It names what the others pick.
+        ("no-clear-k", "indices-disagree"),
         ("fuzzifier-too-large", "centres-close"),
         ("few-candidates", "centres-close"),
         ("mostly-noise", "centres-close"),
@@ -124,6 +126,9 @@ fn once(mut found: Vec<Warning>) -> Vec<Warning> {
         found.iter().filter(|warning| ["outliers", "code"].contains(&warning.name)).map(column).collect();
     found.retain(|warning| {
         let follows = FOLLOWS.iter().any(|(cause, effect)| *effect == warning.name && said.contains(cause));
+        // That the gap still grows at the largest K says so, too.
+        let end = warning.name == "k-at-border" && warning.numbers["k"] == warning.numbers["to"];
+        let follows = follows || (end && said.contains(&"no-clear-k"));
         // Rows that lie apart make the box wide.
         let carried = warning.name == "flat-column" && carried.contains(&column(warning));
         !(follows || carried)
@@ -243,6 +248,10 @@ fn others(recipe: &Recipe, outcome: &Outcome) -> Vec<(Pick, u32)> {
     asked.filter_map(|pick| Some((pick, vote(pick, &outcome.curve)?))).collect()
 }
 
+fn picked(votes: &[(Pick, u32)]) -> String {
+    votes.iter().map(|(pick, vote)| format!("{} {vote}", pick.name())).collect::<Vec<_>>().join(", ")
+}
+
 /// The other indices pick another K.
 fn disagreement(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     let (k, votes) = (outcome.centres.k() as u32, others(recipe, outcome));
@@ -255,10 +264,9 @@ fn disagreement(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
         let what = if most == k { "it too".to_owned() } else { format!("K = {most}") };
         format!("{count} of the other {} pick {what}", votes.len())
     });
-    let table: Vec<String> = votes.iter().map(|(pick, vote)| format!("{} {vote}", pick.name())).collect();
     let by = recipe.choice.by.name();
     let text =
-        format!("the indices disagree about K: {by} chose {k}, and the others pick {}; {advice}", table.join(", "));
+        format!("the indices disagree about K: {by} chose {k}, and the others pick {}; {advice}", picked(&votes));
     let mut warning = Warning::new("indices-disagree", text, [("chosen", k.into())]);
     warning.numbers.extend(most.map(|most| ("most".to_owned(), f64::from(most))));
     warning.numbers.extend(votes.iter().map(|(pick, vote)| (pick.name().to_owned(), f64::from(*vote))));
@@ -287,7 +295,8 @@ fn no_clear_k(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
         ),
         None => return None,
     };
-    Some(Warning::new("no-clear-k", text, [("chosen", k.into()), ("to", last.into())]))
+    let others = if votes.is_empty() { String::new() } else { format!(". The other indices pick {}", picked(&votes)) };
+    Some(Warning::new("no-clear-k", text + &others, [("chosen", k.into()), ("to", last.into())]))
 }
 
 /// Centres that hold so little of the rows that totals cannot move them.
@@ -542,10 +551,8 @@ mod tests {
         let k = points[by.choose(&points)].k as usize;
         let centres = Centres::new(k, 1, (0..k).map(|at| at as f64 / 4.0).collect()).unwrap();
         let outcome = Outcome { centres, curve: points, ..outcome };
-        [no_clear_k(&recipe, &outcome), disagreement(&recipe, &outcome), border(&outcome)]
-            .into_iter()
-            .flatten()
-            .collect()
+        let all = [no_clear_k(&recipe, &outcome), disagreement(&recipe, &outcome), border(&outcome)];
+        once(all.into_iter().flatten().collect())
     }
 
     #[test]
@@ -564,11 +571,11 @@ mod tests {
             "{text}"
         );
         let other = said([0.1, 0.3, 0.9, 0.8], [0.5, 0.4, 0.3], [0.3, 0.5, 0.4]);
-        assert_eq!(names(&other), ["no-clear-k", "indices-disagree"]);
+        assert_eq!(names(&other), ["no-clear-k"], "one cause, one finding");
         assert!(other[0].text.contains("no other index picks it"), "{other:?}");
         assert!(
-            other[1].text.ends_with("1 of the other 1 pick K = 2"),
-            "an index that only falls picks none: {other:?}"
+            other[0].text.ends_with(". The other indices pick xie-beni 2"),
+            "one that only falls picks none: {other:?}"
         );
     }
 
@@ -584,7 +591,8 @@ mod tests {
         // It only grows: the end of the range is said to be no more than that.
         let grows = said([0.1, 0.3, 0.5, 0.7], fuzzy, fuzzy);
         let names: Vec<&str> = grows.iter().map(|found| found.name).collect();
-        assert!(names.contains(&"no-clear-k") && names.contains(&"k-at-border"), "{grows:?}");
+        assert_eq!(names, ["no-clear-k"], "{grows:?}");
+        assert!(grows[0].text.contains("K = 4, the largest that was tried"), "{grows:?}");
     }
 
     #[test]

@@ -150,14 +150,8 @@ impl Choice {
         bend.or_else(best).map_or(0, |i| usable[i].0)
     }
 
-    /// How the elbow was read, or that no gap passed, for the reader of the result; nothing where there is nothing to say.
+    /// How the elbow was read, for the reader of the result; nothing where there is nothing to say.
     pub fn told(&self, curve: &[CurvePoint]) -> Option<String> {
-        if self.by == Pick::Gap && self.passes(curve).is_none() {
-            return Some(format!(
-                "no K of the range has a gap that the next one does not exceed by more than its s: K = {} is the largest",
-                curve.get(self.choose(curve))?.k
-            ));
-        }
         if !self.elbow {
             return None;
         }
