@@ -50,7 +50,7 @@ fn values_that_are_moved_to_the_edge_are_told_by_column() {
         (&14.into(), &0.into(), &40.into())
     );
     // On its screen, and not in its log.
-    let begun = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(4);
+    let begun = veilsum(&p.client(1, &["--join-timeout", "1"]));
     let text = begun.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("What was read 40 rows in 1 file; all are used"), "{text}");
     assert!(text.contains(&format!("warning: {said}")) && !begun.stderr.contains("40 rows"), "{text}");

@@ -324,6 +324,12 @@ impl Check<'_> {
         let Loaded { rows, origin, tally } = loaded;
         self.report.read = tally;
         self.doubts();
+        if self.report.read.as_ref().is_some_and(|tally| tally.rows > 0 && tally.used == 0) {
+            let next =
+                "look at the reasons and places under \"What is read\", and mend the file or what site.toml says of it";
+            self.found(Finding::fail("rows", Failure::input(format!("{place}: no row can be used"), next)));
+            return None;
+        }
         self.took("rows", policy.has_room(most))?;
         self.report.columns = Some(self.took("rows", reading_of(federation, from))?);
         self.pass("rows", format!("{place}: every row can be used, but for those that are left out"));

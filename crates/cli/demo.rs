@@ -25,7 +25,7 @@ use veilsum_node::{
     error::{Code, Failure},
     files,
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
-    plan::{Categorical, Clusters, Judge, Labels, PlanSpec, Unit},
+    plan::{Categorical, Clusters, Judge, Labels, OutOfBox, PlanSpec, Unit},
     question::SumBounds,
     release, report,
     result::RunResult,
@@ -94,7 +94,8 @@ impl DemoArgs {
         // Before any row is read with them.
         let wrong = |why| Failure::new(Code::Usage, why, "correct --column, or the weight");
         veilsum_node::columns::check(&[], &categorical).map_err(wrong)?;
-        let source = self.source(&self.what.columns, categorical, None)?;
+        let clips = set.out_of_box.map_or(!self.what.exact, |of| of == OutOfBox::Clip);
+        let source = self.source(&self.what.columns, categorical, clips, None)?;
         no_labels(set.labels.as_ref())?;
         // Here everybody's rows are known, so the plan can promise what is true.
         let rows: Vec<u64> = source.rows();
@@ -149,7 +150,7 @@ impl DemoArgs {
         let needed = usize::from(plan.min_cohort.max(3));
         let by_column = self.split != "iid" && !self.split.contains(':');
         let usual = (self.data.is_some() && !by_column).then_some(needed);
-        let source = self.source(&columns, work.categorical.clone(), usual)?;
+        let source = self.source(&columns, work.categorical.clone(), work.out_of_box == OutOfBox::Clip, usual)?;
         no_labels(work.labels.as_ref())?;
         let roster = roster_of_nobody(&source.names())?;
         let largest = source.rows().into_iter().max().unwrap_or(1);
@@ -170,6 +171,7 @@ impl DemoArgs {
         &self,
         columns: &[Wanted],
         categorical: Vec<Categorical>,
+        clips: bool,
         usual_sites: Option<usize>,
     ) -> Result<Source, Failure> {
         let wish = Wish {
@@ -179,6 +181,7 @@ impl DemoArgs {
             split: &self.split,
             sites: self.sites.or(usual_sites),
             seed: self.what.seed,
+            clips,
         };
         match &self.data {
             Some(path) => {

@@ -48,6 +48,8 @@ pub(super) struct Wish<'a> {
     pub split: &'a str,
     pub sites: Option<usize>,
     pub seed: Option<u64>,
+    /// Whether a number out of its range is moved to its edge, and not refused.
+    pub clips: bool,
 }
 
 impl Wish<'_> {
@@ -154,9 +156,19 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
         }
     }
     let (categorical, rules) = (wish.categorical.clone(), Arc::new(rules));
-    let spec = TableSpec { columns: wanted, categorical, label, rules, ..TableSpec::default() };
+    let range = |name: &String| {
+        let ranged = wish.columns.iter().find_map(|wanted| match wanted {
+            Wanted::Number(column) if column.name == *name => Some((column.lower, column.upper)),
+            _ => None,
+        });
+        ranged.unwrap_or((f64::NEG_INFINITY, f64::INFINITY))
+    };
+    let within = wanted.iter().map(range).collect();
+    let clips = wish.clips;
+    let spec = TableSpec { columns: wanted, categorical, label, rules, within, clips, ..TableSpec::default() };
     let mut table = table::read(path, &spec)?;
     let ones: usize = wish.categorical.iter().map(|of| of.categories.len()).sum();
+    let all = table.columns.clone();
     let constant = if any { leave_out_constant(&mut table, ones) } else { Vec::new() };
     let d = table.columns.len();
     let account = table.tally();
@@ -221,13 +233,18 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
         Ok(Column { name: table.columns[at].clone(), lower: around.lower()[0], upper: around.upper()[0] })
     };
     let columns = (0..d - ones).map(column).collect::<Result<Vec<_>, Failure>>()?;
-    let sites = parts
+    let mut sites = parts
         .into_iter()
         .map(|(name, members)| {
             let values = members.iter().flat_map(|i| rows.row(*i).to_vec()).collect();
             Rows::new(values, d).map(|rows| LoopbackSite::new(name, rows)).map_err(Failure::from)
         })
         .collect::<Result<Vec<_>, _>>()?;
+    // Rows that are left out are dealt to nobody: that they lack a value is counted at the first site.
+    if let Some(first) = sites.first_mut() {
+        let by = all.iter().zip(account.missing(&wish.categorical));
+        first.missing = by.filter(|(name, _)| !constant.contains(name)).map(|(_, missing)| missing).collect();
+    }
     let skipped = match constant.as_slice() {
         [] => String::new(),
         names => format!("left out, because they are constant and say nothing about clusters: {}\n", names.join(", ")),
@@ -236,8 +253,9 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
         true => "",
         false => "; for this demonstration the public box is taken from the file, which a real federation must not do",
     };
+    let doubts: String = account.doubts().iter().map(|doubt| format!("warning: {doubt}\n")).collect();
     let note = format!(
-        "{}\n{skipped}{}: {}, {}, {} sites ({}){boxed}\nmasked sums, QUIC on 127.0.0.1",
+        "{}\n{doubts}{skipped}{}: {}, {}, {} sites ({}){boxed}\nmasked sums, QUIC on 127.0.0.1",
         account,
         path.display(),
         counted(rows.len(), "row"),

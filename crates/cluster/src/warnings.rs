@@ -12,7 +12,7 @@ pub use warning::Warning;
 use crate::algorithm::{CLEAR_SHARE, Round, Traits};
 use crate::method::{Choice, CurvePoint, Pick, Seeding, Stability};
 use crate::query::Typicality;
-use crate::{Centres, Domain, Outcome, Recipe, Scaling};
+use crate::{Algorithm, Centres, Domain, Outcome, Recipe, Scaling};
 
 /// Two centres are one where their distance is below this part of the root mean square distance of rows to their centres: the same
 /// as a Xie-Beni index above 16. Two halves of one normal cluster are 1.6 deviations apart, which is far above.
@@ -36,13 +36,15 @@ const POWERS: usize = 100;
 
 /// Every finding, with what it does to a sentence that says that groups were found: the reason why not to say it, or nothing if the
 /// groups stand.
-pub const KINDS: [(&str, Option<&str>); 19] = [
+pub const KINDS: [(&str, Option<&str>); 21] = [
     ("few-candidates", Some("there may be fewer groups than centres")),
     ("one-start", None),
     ("restarts-disagree", None),
     ("not-converged", Some("the centres had not come to rest")),
     ("k-at-border", None),
+    ("no-clear-k", Some("no number of groups stands out")),
     ("indices-disagree", None),
+    ("centres-frozen", Some("some centres hold no rows")),
     ("centres-close", Some("some centres share a group")),
     ("fuzzifier-too-large", Some("the fuzzifier draws all centres together")),
     ("off-means", None),
@@ -302,7 +304,8 @@ fn no_clear_k(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
 /// Centres that hold so little of the rows that totals cannot move them.
 fn frozen(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     let traits = recipe.algorithm.traits();
-    let m = traits.fuzzifier.filter(|_| traits.typical.is_none() && traits.local_steps < 2)?;
+    let by_totals = matches!(recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::Gk { .. });
+    let m = traits.fuzzifier.filter(|_| by_totals)?;
     let mass = outcome.clusters.mass.iter().copied().collect::<Option<Vec<f64>>>()?;
     let least = CLEAR_SHARE * mass.iter().sum::<f64>();
     let (k, frozen) = (mass.len(), mass.iter().filter(|mass| **mass <= least).count());

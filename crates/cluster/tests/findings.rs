@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use veilsum_cluster::{
     Algorithm, Domain, Indices, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling,
     algorithm::{ALGORITHMS, Options},
-    method::{Candidates, CurvePoint, Seeding, Shapes, Stability},
+    method::{Candidates, Choice, CurvePoint, Pick, Seeding, Shapes, Stability},
     pooled,
     random::Stream,
     warnings,
@@ -38,7 +38,7 @@ fn domain() -> Domain {
 
 fn plain(recipe: &Recipe) -> Outcome {
     let mut stream = Stream::new(5, b"veilsum findings tests v1"[..24].try_into().unwrap());
-    let values = (0..300 * D).map(|at| 0.3 * stream.unit() + if at / D % 2 == 0 { 0.1 } else { 0.6 }).collect();
+    let values = (0..300 * D).map(|at| 0.3 * stream.unit() + if (at / D).is_multiple_of(2) { 0.1 } else { 0.6 }).collect();
     let rows = Prepared::new(&Rows::new(values, D).unwrap(), &domain(), OutOfBox::Refuse).unwrap();
     pooled::run(&mut recipe.run(&domain(), 1).unwrap(), &rows).unwrap()
 }
@@ -100,6 +100,14 @@ fn planted(finding: &str, mut recipe: Recipe, mut outcome: Outcome) -> (Recipe, 
             outcome.history = vec![warnings_round(1, 0.9), warnings_round(2, 0.7)];
         }
         "k-at-border" => outcome.curve = vec![point(k - 1, 0.5), point(k, 0.4)],
+        "no-clear-k" => {
+            recipe.choice = Choice { by: Pick::Gap, elbow: false };
+            outcome.curve = vec![point(k - 1, 0.5), point(k, 0.4)];
+            for (of, gap) in outcome.curve.iter_mut().zip([0.1, 0.5]) {
+                (of.indices.gap, of.indices.gap_error) = (Some(gap), Some(0.01));
+            }
+        }
+        "centres-frozen" => outcome.clusters.mass = vec![Some(0.0), Some(9.0)],
         "indices-disagree" => outcome.curve = vec![point(k - 1, 0.5), point(k, 0.4), point(k + 1, 0.6)],
         "centres-close" => outcome.indices.xie_beni = Some(100.0),
         // In six columns the bound is 1.5.
@@ -140,13 +148,15 @@ fn warnings_round(round: u32, shift: f64) -> veilsum_cluster::Round {
 }
 
 /// Columns of the table: fcm, ffcm-avg1, ffcm-avg2, fkm, kmeans, ffcf, gmm, gk, fcm-noise, pcm, describe.
-const TABLE: [(&str, &str); 19] = [
+const TABLE: [(&str, &str); 21] = [
     ("few-candidates", "yyyyyyyyyy-"),
     ("one-start", "yyyyyyyyyy-"),
     ("restarts-disagree", "yyyyyyyyyy-"),
     ("not-converged", "yyyyyyyyyy-"),
     ("k-at-border", "yyyyyyyyyy-"),
+    ("no-clear-k", "yyyyyyyyyy-"),
     ("indices-disagree", "yyyyyyyyyy-"),
+    ("centres-frozen", "y------y---"),
     ("centres-close", "yyyyyy--yy-"),
     ("fuzzifier-too-large", "yyy--y--y--"),
     ("off-means", "---y-------"),
@@ -187,7 +197,7 @@ fn every_finding_is_said_under_the_methods_for_which_it_means_something() {
             assert_eq!(found.contains(finding), expected, "{finding} under {}: {found:?}", about.name);
             // Nothing but what was planted.
             let others: Vec<_> = found.iter().filter(|name| **name != finding).collect();
-            let border = finding == "indices-disagree" || finding == "k-at-border";
+            let border = ["indices-disagree", "k-at-border", "centres-frozen"].contains(&finding);
             assert!(others.is_empty() || border, "{finding} under {}: {others:?}", about.name);
         }
     }

@@ -49,12 +49,14 @@ pub struct LoopbackSite {
     pub rows: Rows,
     /// One label a row, as places in the plan's list, where the plan releases them.
     pub labels: Option<Vec<u32>>,
+    /// Rows without a value by column of the box, of those that are not among its rows too; none where nobody counted them.
+    pub missing: Vec<u64>,
 }
 
 impl LoopbackSite {
     /// A site without labels.
     pub fn new(name: impl Into<String>, rows: Rows) -> Self {
-        Self { name: name.into(), rows, labels: None }
+        Self { name: name.into(), rows, labels: None, missing: Vec::new() }
     }
 
     /// Its rows ready to answer.
@@ -62,7 +64,10 @@ impl LoopbackSite {
     /// # Errors
     /// A [`Failure`] where they do not fit the box.
     pub fn prepare(&self, domain: &Domain, out_of_box: OutOfBox) -> Result<Prepared, Failure> {
-        let prepared = Prepared::new(&self.rows, domain, out_of_box)?;
+        let mut prepared = Prepared::new(&self.rows, domain, out_of_box)?;
+        if !self.missing.is_empty() {
+            prepared = prepared.with_missing(self.missing.clone())?;
+        }
         Ok(match &self.labels {
             Some(labels) => prepared.with_labels(labels.clone())?,
             None => prepared,

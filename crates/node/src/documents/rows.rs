@@ -1,7 +1,7 @@
 //! Where a site's rows are, and whether `[rows]` of `site.toml` ([`RowRules`]) can hold.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -101,12 +101,16 @@ pub fn rules_said(rules: &RowRules, said: &[String]) -> Result<RowRules, Failure
         Failure::new(Code::Usage, format!("--rows {why}"), next)
     };
     let mut all = Table::try_from(rules).map_err(|why| wrong(why.to_string()))?;
+    let mut once = BTreeSet::new();
     for one in said {
         let Some((key, value)) = one.split_once('=').map(|(key, value)| (key.trim(), value.trim())) else {
             return Err(wrong(format!("{one}: a value belongs behind it, KEY=VALUE")));
         };
         if !SAID.contains(&key.split('.').next().unwrap_or(key)) {
             return Err(wrong(format!("{key}: an option does not say this")));
+        }
+        if key != "missing_marks" && !once.insert(key) {
+            return Err(wrong(format!("{key}: it is said twice; comparisons of one filter are joined by `and`")));
         }
         let of = |value: &str| toml::from_str::<Table>(&format!("{key} = {value}")).ok();
         let bare = || of(&Value::String(value.to_owned()).to_string());

@@ -102,7 +102,8 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
             // What was kept for the run is then free once its time is over; the result is not lost for it.
             kept = freed.or_else(|failure| match failure.code {
                 Code::Storage => {
-                    Ok(tracing::warn!("{}; what the run has not spent stays kept for it", failure.message))
+                    tracing::warn!("{}; what the run has not spent stays kept for it", failure.message);
+                    Ok(())
                 }
                 _ => Err(failure),
             });

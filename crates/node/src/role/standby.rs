@@ -47,6 +47,9 @@ pub struct Opinion {
     pub words: String,
 }
 
+/// Judges a plan; see [`StandbyConfig::judge`].
+pub type Judge = Arc<dyn Fn(&Federation) -> Result<Opinion, Failure> + Send + Sync>;
+
 /// What a member that stands by is given.
 pub struct StandbyConfig {
     /// Its identity.
@@ -68,7 +71,7 @@ pub struct StandbyConfig {
     /// What it makes of what it was handed.
     ///
     /// Where it fails because nothing can be written for now, this party hangs up, and judges anew when it stands by again.
-    pub judge: Arc<dyn Fn(&Federation) -> Result<Opinion, Failure> + Send + Sync>,
+    pub judge: Judge,
     /// Another value whenever something may have changed that [`StandbyConfig::judge`] looks at.
     pub stamp: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
     /// Whether anything was answered from this party's rows.

@@ -132,9 +132,10 @@ impl ArrowReader {
         match &mut self.input {
             Input::Stream(stream) => {
                 let next = message(stream, &self.name)?;
-                if next.is_none() {
-                    // A packed stream is whole only at its own end.
-                    io::copy(&mut stream.by_ref().take(MAX_DESCRIPTION as u64), &mut io::sink()).map_err(failed)?;
+                // A packed stream is whole only at its own end, and rows behind the end of this one are somebody's.
+                if next.is_none() && io::copy(&mut stream.by_ref().take(1), &mut io::sink()).map_err(failed)? > 0 {
+                    let next = "give each stream as a file of its own, in a folder";
+                    return Err(Fault::said("something stands behind the end of the Arrow stream", next).of(&self.name));
                 }
                 Ok(next)
             }

@@ -107,10 +107,16 @@ impl<R: Read> CsvReader<R> {
     /// What is wrong with the shape of the present row.
     fn misshapen(&self) -> Option<Fault> {
         let (got, expected) = (self.records.len(), self.columns.len());
-        if got != expected + usize::from(self.open)
-            || self.open && !self.records.bytes(expected).trim_ascii().is_empty()
-        {
-            return Some(Fault::Ragged { got, expected });
+        let expected_cells = expected + usize::from(self.open);
+        if got != expected_cells || self.open && !self.records.bytes(expected).trim_ascii().is_empty() {
+            let next =
+                "end every row as most rows end, with a separator behind the last cell; or take it out everywhere";
+            let fault = Fault::Row("no separator stands behind its last cell, as behind most", next);
+            return Some(if self.open && got == expected {
+                fault
+            } else {
+                Fault::Ragged { got, expected: expected_cells }
+            });
         }
         let mut cells = self.records.cells().zip(&self.columns);
         let again = expected > 1 && cells.all(|(cell, name)| cell.trim_ascii() == name.as_bytes());
@@ -247,7 +253,7 @@ where
 
 /// The first of these names that is a number, from 0.
 fn number_in<'a>(mut header: impl Iterator<Item = &'a [u8]>) -> Option<usize> {
-    header.position(|cell| matches!(parse(cell), Parsed::Number(_) | Parsed::NotFinite | Parsed::DecimalComma))
+    header.position(|cell| matches!(parse(cell), Parsed::Number(_) | Parsed::DecimalComma))
 }
 
 fn headed_by_a_number(file: &str, at: usize) -> TableError {

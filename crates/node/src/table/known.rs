@@ -27,9 +27,10 @@ const FLAT: &str = "write one line of text a row, under a header, as CSV";
 const BUILD: &str = "build veilsum with `--features columnar`, or export it as CSV";
 
 /// By which bytes, and where, a form is known; what it is, and what to do where it is not read.
-const FORMS: [(usize, &[u8], Form, &str, &str); 54] = [
+const FORMS: [(usize, &[u8], Form, &str, &str); 55] = [
     (0, super::gzip::MAGIC, Form::Gzip, "it is packed twice", "unpack it once"),
     (0, b"\x28\xb5\x2f\xfd", Form::Zstd, "it is packed with zstd, which this build of veilsum does not read", BUILD),
+    (1, b"\x2a\x4d\x18", Form::Zstd, "it is packed with zstd, which this build of veilsum does not read", BUILD),
     (0, b"PAR1", Form::Parquet, "this is a Parquet file, which this build of veilsum does not read", BUILD),
     (0, b"PARE", Form::Parquet, "this is a Parquet file, which this build of veilsum does not read", BUILD),
     (0, b"ARROW1", Form::ArrowFile, "this is an Arrow file, which this build of veilsum does not read", BUILD),

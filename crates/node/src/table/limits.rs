@@ -3,8 +3,9 @@
 /// Columns of a file. Wider tables are no use to clustering by distance.
 pub const MAX_COLUMNS: usize = 4096;
 
-/// Bytes of a cell. The longest number worth writing has some 800 digits; labels are names.
-pub const MAX_CELL: usize = 4096;
+/// Bytes of a cell that is read. The longest number worth writing has some 800 digits; labels are names. Notes and letters in columns that
+/// nobody reads are longer.
+pub const MAX_CELL: usize = 1 << 18;
 
 /// Bytes of a row with its quotes and delimiters: a bound on memory while its cells are still being told apart.
 pub const MAX_ROW: usize = 1 << 20;

@@ -145,11 +145,11 @@ impl<R: Row> Taken<'_, R> {
         }
     }
 
-    /// Whether the row that was appended has a direction, once its numbers are moved into the box.
+    /// Whether the row that was appended has a direction, once its numbers are moved into the box. A category gives it one.
     fn has_direction(&self, table: &Table) -> bool {
         let row = &table.values[table.values.len() - table.columns.len()..];
         let inside = |(x, of): (&f64, &Numbers)| of.limit.map_or(*x, |limit| x.clamp(limit.low, limit.high));
-        row.iter().zip(&self.wanted.columns).any(|pair| inside(pair) != 0.0)
+        !self.wanted.categorical.is_empty() || row.iter().zip(&self.wanted.columns).any(|pair| inside(pair) != 0.0)
     }
 
     /// Appends the row, and tells which columns of categories are read as "other".

@@ -3,7 +3,7 @@
 //! It maps a site's own names, words and units to those that were agreed on. What was agreed on stays: a word of the schema keeps its
 //! meaning, and its rule about missing values holds.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use veilsum_answerer::spelling::Spellings;
@@ -88,6 +88,29 @@ impl RowRules {
     pub fn dialect(&self) -> Dialect {
         let RowRules { delimiter, multiline, .. } = *self;
         Dialect { delimiter, decimal: self.decimal.unwrap_or_default(), multiline }
+    }
+
+    /// The same with words as cells are read: where commas are decimal, a number among them has its comma, as the file has it.
+    pub(super) fn as_read(&self) -> Cow<'_, RowRules> {
+        let decimal = self.dialect().decimal;
+        if decimal == Decimal::Point {
+            return Cow::Borrowed(self);
+        }
+        let turned = |word: &str| String::from_utf8_lossy(&decimal.point(word.as_bytes())).into_owned();
+        let mut rules = self.clone();
+        rules.marks.iter_mut().for_each(|mark| *mark = turned(mark));
+        for words in rules.values.values_mut() {
+            *words = words.iter().map(|(word, of)| (turned(word), of.clone())).collect();
+        }
+        for condition in &mut rules.filter.conditions {
+            for value in &mut condition.values {
+                if let Value::Text(text) = value {
+                    *text = turned(text);
+                }
+            }
+            condition.words = Spellings::new(condition.texts().map(|text| (text.as_str(), ())).collect::<Vec<_>>());
+        }
+        Cow::Owned(rules)
     }
 
     /// How the process is asked that answers in the place of the rows, if there is one.

@@ -267,7 +267,8 @@ pub fn known_as(
 }
 
 pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wanted, TableError> {
-    let (schema, rules) = (spec.schema.as_deref(), &*spec.rules);
+    let (schema, rules) = (spec.schema.as_deref(), spec.rules.as_read());
+    let rules = &*rules;
     let header = known_as(file, own, schema, rules)?;
     let shown: Vec<String> = header.iter().filter(|name| !name.is_empty()).cloned().collect();
     let find = |column: &String| {

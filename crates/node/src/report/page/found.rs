@@ -121,6 +121,10 @@ pub(super) fn why(all: &Reported) -> Option<String> {
             format!(" Of {indices} indices {n} {} best there: {}.", if n == 1 { "is" } else { "are" }, here.join(", "))
         }
     };
+    let unclear = told.findings.iter().find(|finding| finding.name == "no-clear-k");
+    if let Some(finding) = unclear {
+        return Some(format!("Why {}: of {low} to {high} groups, {}.{fell}", told.k, finding.text));
+    }
     Some(format!("Why {}: of {low} to {high} groups, {rule}.{best}{end}{fell}", told.k))
 }
 

@@ -203,10 +203,7 @@ fn a_header_in_another_place_is_told() {
 fn a_row_without_a_direction_is_told_by_its_line() {
     let spec = TableSpec { direction: true, ..spec(&["a", "b"], None) };
     let error = refused("a,b\n1,0\n\n0,0\n0,3\n-1,0\n", &spec);
-    assert!(
-        error.starts_with("site.csv, line 4: nothing but zeros, which have no direction; in all 2 rows"),
-        "{error}"
-    );
+    assert!(error.starts_with("site.csv, line 4: the row is nothing but zeros, which have no direction"), "{error}");
 }
 
 #[test]
