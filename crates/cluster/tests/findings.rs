@@ -38,7 +38,8 @@ fn domain() -> Domain {
 
 fn plain(recipe: &Recipe) -> Outcome {
     let mut stream = Stream::new(5, b"veilsum findings tests v1"[..24].try_into().unwrap());
-    let values = (0..300 * D).map(|at| 0.3 * stream.unit() + if (at / D).is_multiple_of(2) { 0.1 } else { 0.6 }).collect();
+    let values =
+        (0..300 * D).map(|at| 0.3 * stream.unit() + if (at / D).is_multiple_of(2) { 0.1 } else { 0.6 }).collect();
     let rows = Prepared::new(&Rows::new(values, D).unwrap(), &domain(), OutOfBox::Refuse).unwrap();
     pooled::run(&mut recipe.run(&domain(), 1).unwrap(), &rows).unwrap()
 }
