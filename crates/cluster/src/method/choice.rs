@@ -185,7 +185,7 @@ impl Choice {
     }
 
     /// Where the curve of the gap does not bear the chosen K out: a K whose gap is larger than that of the chosen one by more than
-    /// [`CLEAR`] times its `s`, the largest such gap; the chosen K itself where no K passes the rule. `None` where it does.
+    /// twice its `s`, the largest such gap; the chosen K itself where no K passes the rule. `None` where it does.
     pub fn doubted(&self, curve: &[CurvePoint]) -> Option<u32> {
         let usable = self.usable(curve);
         let chosen = match (self.by, self.passes(curve)) {
