@@ -186,7 +186,7 @@ def test_no_value_is_no_value_in_every_form(asked, tmp_path):
     for form in (frame, frame.convert_dtypes(), polars, pa.table(polars.to_arrow()), {**base, "bmi": masked}):
         rows = of_plan(form, list(COLUMNS), list(CATEGORIES.items()), finite=False)
         assert np.isnan(rows[:, 1]).tolist() == [False, True, False, True]
-        with pytest.raises(InputError, match="2 such rows"):
+        with pytest.raises(InputError, match="2 rows have a value"):
             veilsum.answer(question, layout, form)
 
 

@@ -2,6 +2,9 @@
 
 use std::fs::File;
 
+use arrow_ipc::convert::try_schema_from_ipc_buffer;
+use arrow_schema::{DataType, Field, FieldRef, Schema};
+use base64::{Engine, engine::general_purpose::STANDARD};
 use parquet::{
     arrow::{
         ProjectionMask,
@@ -24,6 +27,9 @@ use super::{
 
 /// Rows that are decoded at a time: their columns stay in the processor's second cache.
 const BATCH: usize = 8192;
+
+/// Bytes of a writer's note of its own types.
+const MAX_NOTE: usize = 16 << 20;
 
 /// An open Parquet file.
 pub(super) struct ParquetReader {
@@ -54,8 +60,27 @@ impl ParquetReader {
         Ok(ParquetReader { name: name.to_owned(), columns, file, about, reader: None, rows: 0 })
     }
 
+    /// The types of the columns: what the writer noted as a span of time is one, which Parquet has as whole numbers. Nothing else of its note
+    /// has a part in it, and one that cannot be read has none.
+    fn types(&self) -> Schema {
+        let own = Schema::clone(self.about.schema());
+        let notes = self.about.metadata().file_metadata().key_value_metadata().into_iter().flatten();
+        let note = notes.filter(|note| note.key == "ARROW:schema").find_map(|note| note.value.as_deref());
+        let bytes = note.and_then(|text| STANDARD.decode(text).ok()).filter(|bytes| bytes.len() <= MAX_NOTE);
+        let noted = bytes.and_then(|bytes| guarded(&self.name, "", || try_schema_from_ipc_buffer(&bytes)).ok());
+        let is_span = |name: &str| {
+            let field = noted.as_ref().and_then(|noted| noted.field_with_name(name).ok());
+            field.map(|field| field.data_type()).filter(|of| matches!(of, DataType::Duration(_))).cloned()
+        };
+        let field = |field: &FieldRef| match is_span(field.name()) {
+            Some(of) => Field::clone(field).with_data_type(of).into(),
+            None => field.clone(),
+        };
+        Schema::new(own.fields().iter().map(field).collect::<Vec<FieldRef>>())
+    }
+
     fn begin(&self, wanted: &Wanted) -> Result<(ParquetRecordBatchReader, Vec<usize>), TableError> {
-        check_types(&self.name, self.about.schema(), wanted)?;
+        check_types(&self.name, &self.types(), wanted)?;
         let places: Vec<usize> = wanted.places().into_keys().collect();
         self.check_packing(&places)?;
         let file = self.file.try_clone().map_err(|source| Fault::Open(source).of(&self.name))?;

@@ -7,8 +7,8 @@ use ::parquet::{
     file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter},
 };
 use arrow_array::{
-    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int64Array, NullArray,
-    RecordBatch, StringArray, StructArray, UInt64Array, types::Int32Type,
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, DurationSecondArray, Float64Array,
+    Int64Array, NullArray, RecordBatch, StringArray, StructArray, UInt64Array, types::Int32Type,
 };
 use arrow_ipc::{
     CompressionType, MetadataVersion,
@@ -330,6 +330,20 @@ fn shapes() -> Vec<RecordBatch> {
 
 /// Bytes that are changed, cut out or put in twice make an error or other rows: no panic, and no memory without bounds.
 /// `VEILSUM_MUTATIONS=1000000 cargo test -p veilsum-node --features columnar --lib mutated -- --nocapture` tries more of them.
+/// Parquet has a span of time as whole numbers, and the writer's note says what they are.
+#[test]
+fn spans_of_time_are_no_numbers_in_any_form() {
+    let spans: ArrayRef = Arc::new(DurationSecondArray::from(vec![60, 120]));
+    let numbers: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0]));
+    let folder = Folder::new("spans");
+    for bytes in typed(&batch(&[("stay", spans), ("x", numbers)])) {
+        let path = folder.at("rows");
+        fs::write(&path, bytes).unwrap();
+        assert!(refused(&path, &named(&["stay"])).contains("a point in time is not a number"));
+        assert_eq!(read(&path, &named(&["x"])).unwrap().values, [1.0, 2.0]);
+    }
+}
+
 #[test]
 fn mutated_files_do_no_harm() {
     let seed = std::env::var("VEILSUM_SEED")
