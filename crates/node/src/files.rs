@@ -227,7 +227,8 @@ fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Resul
         return Err(exists());
     }
     if access == Access::Public && is_already(path, bytes) {
-        return Ok(());
+        // A process that ended between the last two steps may have left the name in memory alone.
+        return Folder::of(path).sync();
     }
     let mut draft = Replacement::create(path, access)?;
     if access == Access::Public

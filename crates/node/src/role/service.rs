@@ -21,7 +21,8 @@ use super::{
     reception::{Entrance, Reception},
     server::{self, OnLoss, ServerConfig},
     status::Window,
-    stop, system_rng,
+    stop::{self, FIRST_PAUSE, LONGEST_PAUSE},
+    system_rng,
 };
 use crate::{
     carrier::Carrier,
@@ -36,9 +37,6 @@ use crate::{
 const LOOK: Duration = Duration::from_millis(300);
 /// Looks after which the files are read although nothing shows that they have changed.
 const READ_ANYWAY: u32 = 100;
-/// The pause before something is written once more that there was no space for; it doubles up to the other.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Time for a run to end in good order where this process is told to stop.
 const IN_GOOD_ORDER: Duration = Duration::from_secs(14);
 

@@ -24,8 +24,8 @@ pub fn leave_signals_alone() {
 }
 
 /// The pause before something is written once more; it doubles up to the other.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How long what runs may take to end in good order.
 const IN_GOOD_ORDER: Duration = Duration::from_secs(15);
