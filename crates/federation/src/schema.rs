@@ -106,6 +106,9 @@ impl Schema {
         }
         columns::check(&self.numbers(), &self.categorical(1.0))?;
         words("missing_marks", &self.marks)?;
+        if let Some(mark) = self.marks.iter().find(|mark| ["true", "false"].contains(&&*mark.to_lowercase())) {
+            return Err(format!("missing_marks has {mark:?}, which is a yes or no wherever it stands"));
+        }
         self.columns.iter().try_for_each(|column| column.check(&self.marks))?;
         let mut seen = HashMap::new();
         for column in &self.columns {

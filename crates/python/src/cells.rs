@@ -43,10 +43,11 @@ pub(crate) fn coded(values: Vec<Option<Value>>, categories: Vec<String>, other: 
     values.iter().map(|value| value.as_ref().and_then(code).unwrap_or(-1)).collect()
 }
 
-/// The name of the type that the Arrow C interface writes like this, and, where it holds no numbers, why and what to do.
+/// The name of the type that the Arrow C interface writes like this, and its writer like that; where it holds no numbers, why and what to do.
 #[pyfunction]
-pub(crate) fn type_of(format: &str) -> (String, Option<(&'static str, &'static str)>) {
-    types::of_format(format)
+#[pyo3(signature = (format, extension=None))]
+pub(crate) fn type_of(format: &str, extension: Option<&str>) -> (String, Option<(&'static str, &'static str)>) {
+    types::of_format(format, extension)
 }
 
 /// The name of a column as all forms have it.

@@ -261,3 +261,70 @@ def test_names_that_are_numbers_are_names():
     assert of_plan({"Gro\u0308\u00dfe": [1.0]}, ["Gr\u00f6\u00dfe"], []).tolist() == [[1.0]]
     with pytest.raises(InputError, match="one name"):
         of_plan({" a": [1.0], "a": [1.0]}, ["a"], [])
+
+
+def test_what_a_writer_gave_another_meaning_is_refused(tmp_path):
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"month": pd.period_range("2020", periods=2, freq="M"), "b": [1.0, 2.0]})
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    for form in (table, frame):
+        with pytest.raises(ValueError, match="month' holds no numbers.*point in time"):
+            matrix(form)
+        with pytest.raises(InputError, match="month' holds no .*point in time"):
+            of_plan(form, ["b"], [("month", ["600", "601"])], finite=False)
+        assert of_plan(form, ["b"], []).tolist() == [[1.0], [2.0]]
+    frame.to_parquet(tmp_path / "rows")
+    federation = veilsum.Federation.of({"month": (0.0, 1e6)}, sites=["a", "b", "c"], k=2, exact=True)
+    with pytest.raises(InputError, match="point in time"):
+        questions.of_file(federation, questions.fuzzy_sums(np.array([[0.1], [0.2]])), tmp_path / "rows")
+
+
+def test_numbers_that_are_written_as_text_are_numbers():
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    texts = {"a": ["1", " 2.50 ", "NA"], "b": [1.0, 2.0, 3.0]}
+    for form in (pa.table(texts), pl.DataFrame(texts), {name: np.array(column) for name, column in texts.items()}):
+        rows = of_plan(form, ["a"], [], finite=False)
+        assert rows[:2].tolist() == [[1.0], [2.5]] and np.isnan(rows[2, 0])
+    with pytest.raises(InputError, match="words stand for no numbers"):
+        of_plan(pl.DataFrame({"a": ["1", "word"]}), ["a"], [], finite=False)
+
+
+def test_a_float_in_single_precision_has_the_name_of_its_fewest_digits():
+    pa = pytest.importorskip("pyarrow")
+    own = np.array([0.1, 2.0, np.nan], np.float32)
+    for form in ({"c": own}, pa.table({"c": own})):
+        assert of_plan(form, [], [("c", ["0.1", "2"])], finite=False)[:2].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_a_page_whose_checksum_is_another_is_refused(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    federation = veilsum.Federation.of({"x": (0.0, 1e6)}, sites=["a", "b", "c"], k=2, exact=True)
+    question = questions.fuzzy_sums(np.array([[0.1], [0.2]]))
+    path = tmp_path / "rows.parquet"
+    table = pa.table({"x": np.arange(100, 200).astype(float)})
+    for dictionary in (False, True):
+        pq.write_table(table, path, write_page_checksum=True, compression="none", use_dictionary=dictionary)
+        questions.of_file(federation, question, path)
+        data = bytearray(path.read_bytes())
+        at = data.index(np.float64(150).tobytes())
+        data[at : at + 8] = np.float64(151).tobytes()
+        path.write_bytes(data)
+        with pytest.raises(InputError, match="damaged"):
+            questions.of_file(federation, question, path)
+
+
+def test_streams_of_old_and_whole_numbers_of_many_bits(tmp_path):
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    federation = veilsum.Federation.of({"x": (0.0, 1e6)}, sites=["a", "b", "c"], k=2, exact=True)
+    question = questions.fuzzy_sums(np.array([[0.1], [0.2]]))
+    table = pa.table({"x": np.arange(5.0), "n": np.arange(5)})
+    old = pa.ipc.IpcWriteOptions(use_legacy_format=True, metadata_version=pa.ipc.MetadataVersion.V4)
+    words = []
+    for options in (old, pa.ipc.IpcWriteOptions()):
+        with pa.ipc.new_stream(str(tmp_path / "rows"), table.schema, options=options) as writer:
+            writer.write_table(table)
+        words.append(questions.of_file(federation, question, tmp_path / "rows"))
+    assert (words[0] == words[1]).all()
+    pl.DataFrame({"x": [1.0], "n": pl.Series([1], dtype=pl.Int128)}).write_ipc(tmp_path / "wide")
+    with pytest.raises(InputError, match='"n" has whole numbers of more than 64 bits'):
+        questions.of_file(federation, question, tmp_path / "wide")

@@ -7,6 +7,7 @@ use std::{
 };
 
 use toml::{Table, Value};
+use veilsum_answerer::spelling::{normal, yes_or_no};
 use veilsum_cluster::privacy::MOST_ROWS_OF_A_PERSON;
 
 use crate::{
@@ -87,8 +88,20 @@ impl From<&RowsFrom> for RowsFrom {
 }
 
 /// The keys of `[rows]` that an option may say.
-const SAID: [&str; 9] =
-    ["delimiter", "decimal", "multiline", "filter", "missing", "missing_marks", "columns", "values", "units"];
+const SAID: [&str; 10] = [
+    "delimiter",
+    "decimal",
+    "multiline",
+    "filter",
+    "missing",
+    "missing_marks",
+    "clipped_on_purpose",
+    "columns",
+    "values",
+    "units",
+];
+/// Those of them that are lists.
+const LISTS: [&str; 2] = ["missing_marks", "clipped_on_purpose"];
 
 /// `[rows]` with what options say over it, each as `KEY=VALUE`: a value as `site.toml` has it, or a word without its quotation marks.
 ///
@@ -103,26 +116,48 @@ pub fn rules_said(rules: &RowRules, said: &[String]) -> Result<RowRules, Failure
     let mut all = Table::try_from(rules).map_err(|why| wrong(why.to_string()))?;
     let mut once = BTreeSet::new();
     for one in said {
-        let Some((key, value)) = one.split_once('=').map(|(key, value)| (key.trim(), value.trim())) else {
+        // A word may have the sign in it, such as <=5.
+        let split = if one.starts_with("values.") { one.rsplit_once('=') } else { one.split_once('=') };
+        let Some((key, value)) = split.map(|(key, value)| (key.trim(), value.trim())) else {
             return Err(wrong(format!("{one}: a value belongs behind it, KEY=VALUE")));
         };
         if !SAID.contains(&key.split('.').next().unwrap_or(key)) {
             return Err(wrong(format!("{key}: an option does not say this")));
         }
-        if key != "missing_marks" && !once.insert(key) {
+        if !LISTS.contains(&key) && !once.insert(key) {
             return Err(wrong(format!("{key}: it is said twice; comparisons of one filter are joined by `and`")));
         }
-        let of = |value: &str| toml::from_str::<Table>(&format!("{key} = {value}")).ok();
+        let of = |value: &str| {
+            let under = |key: &str| toml::from_str::<Table>(&format!("{key} = {value}")).ok();
+            under(key).or_else(|| under(&quoted(key)))
+        };
         let bare = || of(&Value::String(value.to_owned()).to_string());
         let found = match key {
-            // One mark is a list of one.
-            "missing_marks" if !value.starts_with('[') => of(&format!("[{}]", Value::String(value.to_owned()))),
+            // One word is a list of one.
+            _ if LISTS.contains(&key) && !value.starts_with('[') => {
+                of(&format!("[{}]", Value::String(value.to_owned())))
+            }
             _ => of(value).or_else(bare),
         };
         merge(&mut all, found.ok_or_else(|| wrong(format!("{key}: this is no name of a key")))?);
     }
     let rules = all.try_into().map_err(|why: toml::de::Error| wrong(why.message().to_owned()))?;
     checked(rules).map_err(|why| wrong(why.trim_start_matches("rows.").to_owned()))
+}
+
+/// A key whose parts are names and words that need quotation marks, such as `values.bmi.<5`.
+fn quoted(key: &str) -> String {
+    let parts: Vec<String> = match key.split_once('.') {
+        Some(("values", rest)) => rest.splitn(2, '.').map(str::to_owned).collect(),
+        Some(("units", rest)) => {
+            rest.rsplitn(2, '.').map(str::to_owned).collect::<Vec<_>>().into_iter().rev().collect()
+        }
+        Some((_, rest)) => vec![rest.to_owned()],
+        None => Vec::new(),
+    };
+    let first = key.split('.').next().unwrap_or(key).to_owned();
+    let parts = parts.into_iter().map(|part| Value::String(part).to_string());
+    std::iter::once(first).chain(parts).collect::<Vec<_>>().join(".")
 }
 
 /// Puts `more` over `all`; tables are put together, and lists.
@@ -186,6 +221,12 @@ pub(super) fn checked(rules: RowRules) -> Result<RowRules, String> {
     if let Some(mark) = rules.marks.iter().find(|mark| mark.is_empty() || mark.trim() != *mark) {
         return Err(format!("rows.missing_marks: {mark:?} is empty or has blanks around it"));
     }
+    if let Some(mark) = rules.marks.iter().find(|mark| yes_or_no(mark).is_some()) {
+        return Err(format!(
+            "rows.missing_marks: {mark:?} is a yes or no wherever it stands, and no sign of nothing: say it in `filter` if rows with this \
+             word are not to count"
+        ));
+    }
     let wrong = |(_, words): &(&String, &BTreeMap<String, Meaning>)| {
         words.iter().any(|(word, meaning)| {
             word.is_empty() || word.trim() != word || matches!(meaning, Meaning::Number(x) if !x.is_finite())
@@ -197,7 +238,13 @@ pub(super) fn checked(rules: RowRules) -> Result<RowRules, String> {
         ));
     }
     let rows_per_person = rules.person.is_some().then(|| rules.rows_per_person.unwrap_or(1));
-    Ok(RowRules { rows_per_person, ..rules })
+    // Names are looked for in composed letters, as those of files are.
+    fn composed<T>(of: BTreeMap<String, T>) -> BTreeMap<String, T> {
+        of.into_iter().map(|(name, of)| (normal(&name).into_owned(), of)).collect()
+    }
+    let (columns, values, units) = (composed(rules.columns), composed(rules.values), composed(rules.units));
+    let clipped_on_purpose = rules.clipped_on_purpose.iter().map(|name| normal(name).into_owned()).collect();
+    Ok(RowRules { rows_per_person, columns, values, units, clipped_on_purpose, ..rules })
 }
 
 #[cfg(test)]
@@ -222,6 +269,11 @@ mod tests {
             "columns.age=Alter in Jahren",
             "values.sex.f=1",
             "values.sex.m = 2",
+            "values.lab value.<=5 = 2.5",
+            "values.lab value.n.a. = 0",
+            "units.lab value.factor=2",
+            "columns.a b=c",
+            "clipped_on_purpose=cafe\u{301}",
         ]);
         let rules = rules.unwrap();
         assert_eq!(
@@ -230,8 +282,13 @@ mod tests {
         );
         assert_eq!((rules.filter.conditions().len(), rules.marks.join(" ")), (2, "-99 k.A. x y".to_owned()));
         assert_eq!((rules.columns["age"].as_str(), rules.values["sex"].len()), ("Alter in Jahren", 2));
+        let lab = &rules.values["lab value"];
+        assert_eq!((&lab["<=5"], &lab["n.a."]), (&Meaning::Number(2.5), &Meaning::Number(0.0)));
+        assert_eq!((rules.units["lab value"].factor, &*rules.columns["a b"]), (2.0, "c"));
+        assert_eq!(rules.clipped_on_purpose, ["caf\u{e9}"]);
         for (delimiter, of) in [
             ("\"\\t\"", Delimiter::Tab),
+            ("\\t", Delimiter::Tab),
             ("tab", Delimiter::Tab),
             ("|", Delimiter::Pipe),
             ("blanks", Delimiter::Blanks),
@@ -249,7 +306,8 @@ mod tests {
             ("missing_marks= ", "missing_marks"),
             ("colums.a=b", "an option does not say this"),
             ("filter=a > 1 or b > 1", "`or` is not offered"),
-            ("columns.a b=c", "no name of a key"),
+            ("columns=c", "invalid type"),
+            ("missing_marks=False", "is a yes or no wherever it stands"),
         ] {
             let failure = said(&[one]).unwrap_err();
             assert!(failure.message.contains(why) && failure.advice.contains("missing=leave-out"), "{one}: {failure}");

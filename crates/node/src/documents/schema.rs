@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use veilsum_answerer::spelling::normal;
 use veilsum_federation::agreed::Federation;
 use veilsum_federation::schema::{Described, Kind, Missing, Schema, UNKNOWN};
 
@@ -64,9 +65,15 @@ struct ColumnPart {
     values: BTreeMap<String, Meaning>,
 }
 
+fn composed(name: &str) -> String {
+    normal(name).into_owned()
+}
+
 impl ColumnPart {
     fn described(self) -> Result<Described, String> {
         let ColumnPart { name, unit, lower, upper, categories, also_called, values } = self;
+        // In composed letters, as those of files are.
+        let (name, also_called) = (composed(&name), also_called.iter().map(|also| composed(also)).collect::<Vec<_>>());
         let wrong = |what: &str| format!("column {name:?}: {what}");
         let number = |bound: Option<Meaning>, what: &str| match bound {
             Some(Meaning::Number(number)) => Ok(number),
@@ -242,7 +249,8 @@ pub fn adopt_schema(folder: &Path, schema: &Path) -> Result<(), Failure> {
 /// # Errors
 /// A [`Failure`] where the header cannot be read, or has no such label.
 pub fn proposed_schema(data: &Path, rules: &RowRules, label: Option<&str>) -> Result<(String, Vec<String>), Failure> {
-    let header = table::read_header(data, rules.dialect(), [])?;
+    let own = table::read_header(data, rules.dialect(), rules.columns.values().map(String::as_str))?;
+    let header = table::known_as(&data.display().to_string(), &own, None, rules)?;
     if let Some(label) = label.filter(|label| !header.iter().any(|name| name == label)) {
         let what = format!("{}: no column is called {label:?}", data.display());
         return Err(Failure::input(what, format!("the file has {}", header.join(", "))));

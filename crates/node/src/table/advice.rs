@@ -141,7 +141,7 @@ fn amount(text: &str) -> bool {
 }
 
 /// How many separators of thousands there are, if all that it has is digits in groups.
-fn groups(text: &str, separator: char) -> usize {
+pub(super) fn groups(text: &str, separator: char) -> usize {
     let mut parts = text.trim_start_matches(['+', '-']).split(separator);
     let first = parts.next().is_some_and(|part| digits(part) && part.len() <= 3);
     let rest: Vec<&str> = parts.collect();

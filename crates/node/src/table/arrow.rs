@@ -12,7 +12,7 @@ use std::{
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::{
-    Schema as SchemaTable,
+    Field, Schema as SchemaTable,
     convert::try_fb_to_schema,
     reader::{read_dictionary, read_footer_length, read_record_batch},
     root_as_footer, root_as_message,
@@ -29,6 +29,10 @@ use super::{
 
 /// What a message begins with, but for those of Arrow before 0.15.
 const CONTINUES: [u8; 4] = [0xff; 4];
+/// What a stream ends by, behind that.
+const END: [u8; 4] = [0; 4];
+/// Bytes that may stand between two parts of a message, so that each begins where a processor likes it.
+const PADDING: usize = 64;
 /// Bytes behind the description of a file: its length, and the magic.
 const TAIL: usize = 10;
 /// What is said where columns are described by nothing that can be read.
@@ -51,18 +55,30 @@ pub(super) struct ArrowReader {
     checked: bool,
     /// A message whose first rows were taken.
     begun: Option<RecordBatch>,
+    /// Whether messages begin with their mark: all do, or none.
+    marked: Option<bool>,
     rows: u64,
 }
 
 /// Where messages come from.
 enum Input {
     Stream(Box<dyn Read>),
-    /// A file, and where its messages begin: dictionaries, then rows.
-    File(BufReader<File>, std::vec::IntoIter<u64>),
+    /// A file, and where its messages are: dictionaries, then rows.
+    File(BufReader<File>, std::vec::IntoIter<Block>),
 }
 
-/// The description of a message, and its body.
+/// Where a message of a file is: its begin, the bytes of its body, what follows it and where that begins.
+#[derive(Clone, Copy)]
+struct Block {
+    begin: u64,
+    body: i64,
+    until: u64,
+    last: bool,
+}
+
+/// The description of a message, and its body; none at the end.
 struct Message {
+    marked: bool,
     head: Vec<u8>,
     body: Vec<u8>,
 }
@@ -70,12 +86,12 @@ struct Message {
 impl ArrowReader {
     /// Reads the schema at the begin of a stream.
     pub(super) fn of_stream(mut input: Box<dyn Read>, name: &str) -> Result<Self, TableError> {
-        let first = message(&mut input, name)?.ok_or_else(|| Fault::Damaged("it has no schema").of(name))?;
+        let first = message(&mut input, name)?;
         let schema = guarded(name, NO_SCHEMA, || {
             let message = root_as_message(&first.head).map_err(|_| wrong())?;
             message.header_as_schema().ok_or_else(wrong).and_then(read_schema)
         })?;
-        Self::new(Input::Stream(input), schema, name)
+        Ok(ArrowReader { marked: Some(first.marked), ..Self::new(Input::Stream(input), schema, name)? })
     }
 
     /// Reads the schema at the end of a file, and where its messages are.
@@ -100,18 +116,29 @@ impl ArrowReader {
             let footer = root_as_footer(&footer).map_err(|_| wrong())?;
             let blocks =
                 footer.dictionaries().into_iter().flatten().chain(footer.recordBatches().into_iter().flatten());
-            let begins = blocks.map(|block| u64::try_from(block.offset()).map_err(|_| wrong()));
-            let begins = begins.collect::<Result<Vec<u64>, ArrowError>>()?;
-            Ok::<_, ArrowError>((read_schema(footer.schema().ok_or_else(wrong)?)?, begins))
+            let until = all - (TAIL + length) as u64;
+            let block = |of: &arrow_ipc::Block| {
+                let begin = u64::try_from(of.offset()).map_err(|_| wrong())?;
+                Ok(Block { begin, body: of.bodyLength(), until, last: true })
+            };
+            let mut blocks = blocks.map(block).collect::<Result<Vec<Block>, ArrowError>>()?;
+            let mut begins: Vec<u64> = blocks.iter().map(|block| block.begin).collect();
+            begins.sort_unstable();
+            if begins.windows(2).any(|two| two[0] == two[1]) {
+                return Err(wrong());
+            }
+            for block in &mut blocks {
+                if let Some(next) = begins.get(begins.partition_point(|begin| *begin <= block.begin)) {
+                    (block.until, block.last) = (*next, false);
+                }
+            }
+            Ok::<_, ArrowError>((read_schema(footer.schema().ok_or_else(wrong)?)?, blocks))
         })?;
         Self::new(Input::File(BufReader::new(file), messages.into_iter()), schema, name)
     }
 
-    fn new(input: Input, schema: Option<Schema>, name: &str) -> Result<Self, TableError> {
-        let schema = schema.ok_or_else(|| {
-            let what = "its numbers are in the order of bytes of another kind of machine (big-endian)";
-            Fault::said(what, "write it anew on this machine, or as Parquet").of(name)
-        })?;
+    fn new(input: Input, schema: Result<Schema, Fault>, name: &str) -> Result<Self, TableError> {
+        let schema = schema.map_err(|fault| fault.of(name))?;
         let columns = names_of(&schema);
         check_names(name, &columns)?;
         Ok(ArrowReader {
@@ -122,6 +149,7 @@ impl ArrowReader {
             dictionaries: HashMap::new(),
             checked: false,
             begun: None,
+            marked: None,
             rows: 0,
         })
     }
@@ -129,27 +157,46 @@ impl ArrowReader {
     /// The next message; nothing at the end.
     fn next(&mut self) -> Result<Option<Message>, TableError> {
         let failed = |source| Fault::Read(source).of(&self.name);
-        match &mut self.input {
+        let damaged = |what| Err(Fault::Damaged(what).of(&self.name));
+        let next = match &mut self.input {
             Input::Stream(stream) => {
                 let next = message(stream, &self.name)?;
                 // A packed stream is whole only at its own end, and rows behind the end of this one are somebody's.
-                if next.is_none() && io::copy(&mut stream.by_ref().take(1), &mut io::sink()).map_err(failed)? > 0 {
+                if next.is_end() && io::copy(&mut stream.by_ref().take(1), &mut io::sink()).map_err(failed)? > 0 {
                     let next = "give each stream as a file of its own, in a folder";
                     return Err(Fault::said("something stands behind the end of the Arrow stream", next).of(&self.name));
                 }
-                Ok(next)
+                next
             }
-            Input::File(file, begins) => {
-                let Some(begin) = begins.next() else { return Ok(None) };
-                file.seek(SeekFrom::Start(begin)).map_err(failed)?;
+            Input::File(file, blocks) => {
+                let Some(block) = blocks.next() else { return Ok(None) };
+                file.seek(SeekFrom::Start(block.begin)).map_err(failed)?;
                 let next = message(file, &self.name)?;
-                next.map(Some).ok_or_else(|| Fault::Damaged("a message is not where its end says").of(&self.name))
+                if next.is_end() || next.body.len() as i64 != block.body {
+                    return damaged("a message is not where its end says");
+                }
+                let end = file.stream_position().map_err(failed)?;
+                let gap = block.until.checked_sub(end).filter(|gap| *gap <= PADDING as u64);
+                let mut behind = Vec::new();
+                file.take(gap.unwrap_or_default()).read_to_end(&mut behind).map_err(failed)?;
+                if gap.is_none() || !next.is_followed_by(&behind, block.last) {
+                    return damaged("a message does not end where the next begins");
+                }
+                next
             }
+        };
+        if *self.marked.get_or_insert(next.marked) != next.marked {
+            return damaged("a message is not where the last one ends");
         }
+        Ok(Some(next).filter(|next| !next.is_end()))
     }
 
     /// The columns at these places of a message with rows; nothing where it has a dictionary, which is kept.
-    fn decode(&mut self, Message { head, body }: Message, places: &[usize]) -> Result<Option<RecordBatch>, TableError> {
+    fn decode(
+        &mut self,
+        Message { head, body, .. }: Message,
+        places: &[usize],
+    ) -> Result<Option<RecordBatch>, TableError> {
         let (schema, dictionaries) = (&self.schema, &mut self.dictionaries);
         guarded(&self.name, "a message does not hold what its description says", || {
             let message = root_as_message(&head).map_err(|_| wrong())?;
@@ -213,14 +260,39 @@ fn wrong() -> ArrowError {
     ArrowError::ParseError(String::new())
 }
 
-/// A schema; nothing where numbers are in the order of bytes of another machine.
-fn read_schema(of: SchemaTable<'_>) -> Result<Option<Schema>, ArrowError> {
-    let schema = try_fb_to_schema(of)?;
-    Ok(of.endianness().equals_to_target_endianness().then_some(schema))
+/// A schema, or what is in it that a healthy file may have and that is not read.
+fn read_schema(of: SchemaTable<'_>) -> Result<Result<Schema, Fault>, ArrowError> {
+    if !of.endianness().equals_to_target_endianness() {
+        let what = "its numbers are in the order of bytes of another kind of machine (big-endian)";
+        return Ok(Err(Fault::said(what, "write it anew on this machine, or as Parquet")));
+    }
+    let wide = |field: &Field<'_>| field.type_as_int().is_some_and(|of| of.bitWidth() > 64);
+    if let Some(field) = of.fields().into_iter().flatten().find(wide) {
+        let what = format!("the column {:?} has whole numbers of more than 64 bits", field.name().unwrap_or_default());
+        return Ok(Err(Fault::said(what, "write them as integers of 64 bits, or as decimals (in polars: cast)")));
+    }
+    try_fb_to_schema(of).map(Ok)
 }
 
-/// The next message; nothing at the end of the stream, which has to be marked, so that one that was cut short is told.
-fn message(input: &mut impl Read, name: &str) -> Result<Option<Message>, TableError> {
+impl Message {
+    /// Whether it is the end of a stream.
+    fn is_end(&self) -> bool {
+        self.head.is_empty()
+    }
+
+    /// Whether what stands behind it in a file is what may: padding, and behind the last the end of a stream. Bytes that are gone from its
+    /// body make it end too late.
+    fn is_followed_by(&self, behind: &[u8], last: bool) -> bool {
+        match behind.strip_prefix(&CONTINUES) {
+            _ if !last => behind.iter().all(|byte| *byte == 0),
+            Some(end) => self.marked && end == END,
+            None => !self.marked && behind == END,
+        }
+    }
+}
+
+/// The next message, or the end of the stream, which has to be marked, so that one that was cut short is told.
+fn message(input: &mut impl Read, name: &str) -> Result<Message, TableError> {
     let damaged = |what| Fault::Damaged(what).of(name);
     let cut = || damaged("it ends before its mark of an end");
     let mut exactly = |bytes: usize| -> Result<Vec<u8>, TableError> {
@@ -231,12 +303,13 @@ fn message(input: &mut impl Read, name: &str) -> Result<Option<Message>, TableEr
         if buffer.len() == bytes { Ok(buffer) } else { Err(cut()) }
     };
     let mut head = exactly(4)?;
-    if head == CONTINUES {
+    let marked = head == CONTINUES;
+    if marked {
         head = exactly(4)?;
     }
     let length = head.first_chunk().map_or(0, |length| u32::from_le_bytes(*length)) as usize;
     if length == 0 {
-        return Ok(None);
+        return Ok(Message { marked, head: Vec::new(), body: Vec::new() });
     }
     if length > MAX_DESCRIPTION {
         return Err(damaged("a message is described by more than 16 MiB"));
@@ -251,11 +324,17 @@ fn message(input: &mut impl Read, name: &str) -> Result<Option<Message>, TableEr
     let records = message.header_as_record_batch();
     let records = records.or_else(|| message.header_as_dictionary_batch().and_then(|of| of.data()));
     let packed = records.is_some_and(|records| records.compression().is_some());
-    let mut all = 0i64;
-    for of in records.and_then(|records| records.buffers()).into_iter().flatten() {
-        let (from, length) = (usize::try_from(of.offset()).ok(), of.length());
-        let said = from.and_then(|from| body.get(from..from.checked_add(8)?)).and_then(|said| said.try_into().ok());
-        let said = said.filter(|_| packed && length > 0).map_or(0, i64::from_le_bytes);
+    let (mut all, mut end) = (0i64, 0);
+    for of in records.and_then(|records| records.buffers()).into_iter().flatten().filter(|of| of.length() != 0) {
+        let length = of.length();
+        let span = usize::try_from(of.offset()).ok().zip(usize::try_from(length).ok());
+        let part = span.and_then(|(from, length)| body.get(from..from.checked_add(length)?).map(|part| (from, part)));
+        // They follow each other.
+        let Some((_, part)) = part.filter(|(from, _)| (end..=end + PADDING).contains(from)) else {
+            return Err(damaged("a column is not where its message says"));
+        };
+        end = span.map_or(end, |(from, length)| from + length);
+        let said = part.first_chunk().filter(|_| packed).map_or(0, |said| i64::from_le_bytes(*said));
         if said > length.saturating_mul(RATIO).saturating_add(PACKED).min(MAX_BUFFER) {
             return Err(damaged("a column is said to be larger than its packed form can hold"));
         }
@@ -265,5 +344,8 @@ fn message(input: &mut impl Read, name: &str) -> Result<Option<Message>, TableEr
             return Err(damaged("the columns of a message are said to be larger than 2 GiB together"));
         }
     }
-    Ok(Some(Message { head, body }))
+    if records.is_some() && body.len() > end + PADDING {
+        return Err(damaged("a message holds more than its columns"));
+    }
+    Ok(Message { marked, head, body })
 }

@@ -16,6 +16,8 @@ pub enum Cell<'a> {
     Nothing,
     /// A number, perhaps infinite; NaN where there is no value.
     Number(f64),
+    /// The same in single precision, of which the fewest digits are its name.
+    Single(f32),
     /// A whole number, of which every digit counts.
     Whole(i128),
     /// A yes or no.
@@ -29,13 +31,18 @@ impl Cell<'_> {
     pub(super) fn text(&self) -> Cow<'_, str> {
         match self {
             Cell::Nothing => Cow::Borrowed(""),
-            Cell::Number(x) if x.is_nan() => Cow::Borrowed(""),
+            _ if self.is_nan() => Cow::Borrowed(""),
             // 0 and not -0.
             Cell::Number(x) => Cow::Owned((x + 0.0).to_string()),
+            Cell::Single(x) => Cow::Owned((x + 0.0).to_string()),
             Cell::Whole(x) => Cow::Owned(x.to_string()),
             Cell::Bool(yes) => Cow::Borrowed(if *yes { "true" } else { "false" }),
             Cell::Text(text) => std::str::from_utf8(text).map_or(Cow::Borrowed("\u{fffd}"), normal),
         }
+    }
+
+    fn is_nan(&self) -> bool {
+        matches!(self, Cell::Number(x) if x.is_nan()) || matches!(self, Cell::Single(x) if x.is_nan())
     }
 
     /// Its text in the digits and letters in which every form has it.
@@ -51,6 +58,7 @@ impl Cell<'_> {
         match self {
             Cell::Nothing => None,
             Cell::Number(x) => Some(*x),
+            Cell::Single(x) => Some(f64::from(*x)),
             Cell::Whole(x) => Some(*x as f64),
             Cell::Bool(yes) => Some(f64::from(u8::from(*yes))),
             Cell::Text(text) => match parse(text) {
@@ -75,7 +83,7 @@ impl Cell<'_> {
     pub fn is_nothing(&self) -> bool {
         match self {
             Cell::Nothing => true,
-            Cell::Number(x) => x.is_nan(),
+            Cell::Number(_) | Cell::Single(_) => self.is_nan(),
             Cell::Whole(_) | Cell::Bool(_) => false,
             Cell::Text(text) => matches!(parse(text), Parsed::Missing),
         }

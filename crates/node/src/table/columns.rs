@@ -2,7 +2,9 @@
 
 use std::{
     borrow::Cow,
-    panic::{AssertUnwindSafe, catch_unwind},
+    cell::Cell as Flag,
+    panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook},
+    sync::Once,
 };
 
 use arrow_array::{
@@ -19,6 +21,7 @@ use veilsum_answerer::spelling::normal;
 
 use super::{
     cell::Cell,
+    dialect::Decimal,
     error::{Fault, Place, TableError},
     limits::MAX_CELL,
     row::{Row, take},
@@ -27,14 +30,31 @@ use super::{
     wanted::{Numbers, Use, Wanted},
 };
 
+thread_local! {
+    /// Whether a library decodes on this thread, of which no panic is printed: its text may quote cells.
+    static DECODES: Flag<bool> = const { Flag::new(false) };
+}
+
 /// Runs a library's decoder. Whatever a damaged file makes of it is an error about that file, which quotes nothing of it.
 pub(super) fn guarded<T, E>(
     file: &str,
     what: &'static str,
     decode: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, TableError> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let before = take_hook();
+        set_hook(Box::new(move |panic| {
+            if !DECODES.get() {
+                before(panic)
+            }
+        }));
+    });
     let damaged = || Fault::Damaged(what).of(file);
-    catch_unwind(AssertUnwindSafe(decode)).map_err(|_| damaged())?.map_err(|_| damaged())
+    let outer = DECODES.replace(true);
+    let decoded = catch_unwind(AssertUnwindSafe(decode));
+    DECODES.set(outer);
+    decoded.map_err(|_| damaged())?.map_err(|_| damaged())
 }
 
 /// The names of the columns at the top.
@@ -49,7 +69,7 @@ pub(super) fn names_of(schema: &Schema) -> Vec<String> {
 pub(super) fn check_types(file: &str, schema: &Schema, wanted: &Wanted) -> Result<(), TableError> {
     for (at, of) in wanted.places() {
         let field = schema.field(at);
-        if let Some((why, next)) = types::refused(field.data_type(), of) {
+        if let Some((why, next)) = types::refused(field, of) {
             let what = format!("the column {:?} is of the type {}, {why}", field.name(), types::told(field));
             return Err(Fault::said(what, next).of(file));
         }
@@ -60,6 +80,8 @@ pub(super) fn check_types(file: &str, schema: &Schema, wanted: &Wanted) -> Resul
 /// A column of some rows.
 enum Column {
     Numbers(ScalarBuffer<f64>, Option<NullBuffer>),
+    /// Numbers in single precision that are names.
+    Singles(ScalarBuffer<f32>, Option<NullBuffer>),
     /// Integers of which every digit counts, because they are names.
     Whole(Vec<i128>, Option<NullBuffer>),
     Bools(BooleanArray),
@@ -86,6 +108,10 @@ impl Column {
             DataType::Float64 => {
                 let array = array.as_primitive::<Float64Type>();
                 Column::Numbers(array.values().clone(), array.nulls().cloned())
+            }
+            DataType::Float32 if names => {
+                let array = array.as_primitive::<Float32Type>();
+                Column::Singles(array.values().clone(), array.nulls().cloned())
             }
             DataType::Float32 => converted::<Float32Type>(array, f64::from),
             DataType::Float16 => converted::<Float16Type>(array, f64::from),
@@ -120,15 +146,36 @@ impl Column {
         }
     }
 
+    /// The same where texts have this sign before fractions: as those of a text file are read.
+    fn turned(self, decimal: Decimal) -> Column {
+        fn all<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Column {
+            let turned = |text: &str| String::from_utf8_lossy(&Decimal::Comma.point(text.as_bytes())).into_owned();
+            Column::Words(texts.map(|text| text.map(turned)).collect())
+        }
+        match self {
+            column if decimal == Decimal::Point => column,
+            Column::Words(array) => all(array.iter()),
+            Column::LargeWords(array) => all(array.iter()),
+            Column::WordViews(array) => all(array.iter()),
+            Column::Codes(keys, nulls, words) => Column::Codes(keys, nulls, Box::new(words.turned(decimal))),
+            column => column,
+        }
+    }
+
     fn cell(&self, row: usize) -> Cell<'_> {
         let null = |nulls: &Option<NullBuffer>| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
         match self {
-            Column::Numbers(_, nulls) | Column::Whole(_, nulls) | Column::Codes(_, nulls, _) | Column::There(nulls)
+            Column::Numbers(_, nulls)
+            | Column::Singles(_, nulls)
+            | Column::Whole(_, nulls)
+            | Column::Codes(_, nulls, _)
+            | Column::There(nulls)
                 if null(nulls) =>
             {
                 Cell::Nothing
             }
             Column::Numbers(values, _) => Cell::Number(values[row]),
+            Column::Singles(values, _) => Cell::Single(values[row]),
             Column::Whole(values, _) => Cell::Whole(values[row]),
             Column::Codes(keys, _, values) => values.cell(keys[row]),
             Column::There(_) => Cell::Text(b"-"),
@@ -187,8 +234,9 @@ impl Columns {
             let mut columns: Vec<Option<Column>> = (0..all).map(|_| None).collect();
             let mut texts = Vec::new();
             for (at, array) in places.iter().zip(arrays) {
-                let column = Column::new(array, names(at));
-                if !matches!(column, Column::Numbers(..) | Column::Whole(..) | Column::Bools(_) | Column::There(_)) {
+                let column = Column::new(array, names(at)).turned(wanted.decimal);
+                if matches!(column, Column::Words(_) | Column::LargeWords(_) | Column::WordViews(_) | Column::Codes(..))
+                {
                     texts.push(*at);
                 }
                 columns[*at] = Some(column);

@@ -14,7 +14,7 @@ pub enum Delimiter {
     #[serde(rename = ";", alias = "semicolon")]
     Semicolon,
     /// A tab.
-    #[serde(rename = "\t", alias = "tab")]
+    #[serde(rename = "\t", alias = "tab", alias = "\\t")]
     Tab,
     /// A vertical bar.
     #[serde(rename = "|", alias = "pipe")]

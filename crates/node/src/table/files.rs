@@ -1,10 +1,9 @@
 //! Files as a source: one, all of a folder, all that a pattern names, or standard input.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::HashMap,
     io,
     path::{Path, PathBuf},
-    sync::Mutex,
 };
 
 use super::{
@@ -75,7 +74,7 @@ fn all_of(name: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), TableError> {
     files.sort_unstable();
     passed_over.sort_unstable();
     if files.is_empty() {
-        let next = "check the path; hidden files (\".\", \"_\"), unfinished ones (.tmp, .part) and backups (~, .bak) are passed over";
+        let next = "check the path; hidden files (\".\", \"_\"), unfinished ones (.tmp, .part), backups (~, .bak) and README are passed over";
         return Err(form("there is no file of rows here", next));
     }
     Ok((files, passed_over))
@@ -103,7 +102,9 @@ fn is_passed_over(path: &Path) -> bool {
         ".crdownload",
         ".download",
     ];
-    name.starts_with(['.', '_', '#', '~']) || ends.iter().any(|end| name.ends_with(end))
+    let texts =
+        ["readme", "readme.txt", "readme.md", "readme.rst", "readme.html", "license", "license.txt", "license.md"];
+    name.starts_with(['.', '_', '#', '~']) || ends.iter().any(|end| name.ends_with(end)) || texts.contains(&&*name)
 }
 
 /// Whether `file`, which need not be there yet, is among the files behind the name of a folder or a pattern.
@@ -154,18 +155,18 @@ impl Parts {
     }
 
     /// Whether the file that has ended is no copy of one before. Under noise its rows count all the same, and the operator is told.
-    fn no_copy(&mut self, wanted: &Wanted) -> Result<(), TableError> {
+    fn no_copy(&mut self, wanted: &Wanted, table: &mut Table) -> Result<(), TableError> {
         let (print, name) = (std::mem::take(&mut self.print), self.now.name());
         let Some(known) = self.known.get(&print).filter(|_| print.rows > 0) else {
             self.known.insert(print, name.to_owned());
             return Ok(());
         };
         let what = format!("it holds the same {} as {known}", counted(print.rows as usize, "row"));
-        let next = "take one of the two files out of the source; if both are meant, put their rows into one file";
         if !wanted.total {
+            let next = "take one of the two files out of the source; if both are meant, put their rows into one file";
             return Err(Fault::said(what, next).of(name));
         }
-        told_once(&format!("{name}: {what}; {next}"));
+        table.tally.copies.push(format!("{name}: {what}, and both count"));
         Ok(())
     }
 }
@@ -203,24 +204,18 @@ impl RowReader for Parts {
         if more {
             return Ok(true);
         }
-        self.no_copy(wanted)?;
+        self.no_copy(wanted, table)?;
         let Some(next) = self.files.next() else { return Ok(false) };
         self.now = open_one(&next, self.dialect)?;
         table.tally.files += 1;
         if self.now.columns() != self.columns {
-            let what = format!("its columns are others than those of {}", self.first);
+            let what = format!("its columns are others than those of {}, the first file of this source", self.first);
             let known = list(&self.columns);
-            let next = format!("give every file of the source the same columns in the same order: {known}");
+            let next = format!(
+                "give every file of the source the same columns in the same order, or take the one out that is none of rows; the first has {known}"
+            );
             return Err(Fault::said(what, next).of(self.now.name()));
         }
         Ok(true)
-    }
-}
-
-/// Tells the operator, once however often a source is read.
-fn told_once(what: &str) {
-    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    if TOLD.lock().is_ok_and(|mut told| told.insert(what.to_owned())) {
-        tracing::warn!("{what}");
     }
 }

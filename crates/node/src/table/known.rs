@@ -122,6 +122,9 @@ pub(super) fn told(head: &[u8]) -> (Form, &'static str, &'static str) {
     if let Some((_, _, form, what, next)) = known {
         return (*form, what, next);
     }
+    if is_old_stream(head) {
+        return (Form::ArrowStream, "this is an Arrow stream, which this build of veilsum does not read", BUILD);
+    }
     let head = String::from_utf8_lossy(head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head)).to_lowercase();
     let head = head.trim_start();
     // Brackets may stand apart.
@@ -133,6 +136,19 @@ pub(super) fn told(head: &[u8]) -> (Form, &'static str, &'static str) {
         _ => head.starts_with(begin),
     });
     text.map_or((Form::Text, "", ""), |(_, what, next)| (Form::Other, what, next))
+}
+
+/// Whether this begins as Arrow before 0.15 does: with the length of a message, whose table says where its own description is.
+fn is_old_stream(head: &[u8]) -> bool {
+    let number = |at: usize| Some(u32::from_le_bytes(*head.get(at..)?.first_chunk()?));
+    let is = || {
+        let (length, root) = (number(0)?, number(4)?);
+        let table = number(4 + root as usize).filter(|back| (4..=root).contains(back))?;
+        let sizes = number(4 + (root - table) as usize)?;
+        let (own, of_table) = (sizes & 0xffff, sizes >> 16);
+        Some(length < 1 << 24 && length > root && (8..=32).contains(&root) && (8..=20).contains(&own) && of_table < 64)
+    };
+    is().unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -157,6 +173,20 @@ mod tests {
         }
         assert_eq!(told(b"% Title\n%\n@RELATION iris\n").1, "this is an ARFF file of Weka");
         assert_eq!(told(b"[\n  {\n \"age\": 3}]").1, "this is JSON");
+    }
+
+    /// As pyarrow writes it for readers of before 0.15.
+    #[test]
+    fn a_stream_without_its_mark_is_told() {
+        let head = b"\xa4\0\0\0\x10\0\0\0\0\0\n\0\x0c\0\x06\0\x05\0\x08\0\n\0\0\0\0\x01\x03\0\x0c\0\0\0";
+        assert_eq!(told(head).0, Form::ArrowStream);
+        let wide = |text: &str| text.chars().flat_map(|c| (c as u32).to_le_bytes()).collect::<Vec<u8>>();
+        for text in ["a b\n1 2\n", "a\tb\n1\t2\n", "\t \n\r  a,b\n 1,2\n"] {
+            assert_eq!((told(text.as_bytes()).0, told(&wide(text)).0), (Form::Text, Form::Text));
+        }
+        for end in 0..24 {
+            assert_eq!(told(&head[..end]).0, Form::Text);
+        }
     }
 
     /// What the feature `columnar` reads is known without it, and no text of rows is taken for anything else.

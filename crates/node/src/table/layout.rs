@@ -5,6 +5,7 @@ use super::{
     dialect::{Decimal, Delimiter, Dialect},
     error::{Fault, TableError},
     records::{Records, Split},
+    signs::is_decimal,
     wanted::list,
 };
 
@@ -26,13 +27,15 @@ pub(super) struct Layout {
     pub said: bool,
 }
 
-/// A row under one delimiter: on which line it is, its cells, whether the last is empty, and whether one is a number.
+/// A row under one delimiter: on which line it is, its cells, whether the last is empty, whether one is a number, whether one has a decimal
+/// comma, and whether every comma is one.
 struct Seen {
     line: u64,
     cells: usize,
     open: bool,
     numbers: bool,
     commas: bool,
+    decimal: bool,
 }
 
 /// The header and the first rows under one delimiter.
@@ -81,7 +84,8 @@ impl Reading {
             let numbers = records.cells().any(|cell| matches!(is(cell), Parsed::Number(_) | Parsed::DecimalComma));
             let commas = records.cells().any(|cell| matches!(is(cell), Parsed::DecimalComma));
             let cells = if record.fault.is_none() { records.len() } else { 0 };
-            rows.push(Seen { line: record.line, cells, open, numbers, commas });
+            let decimal = records.cells().all(|cell| !cell.contains(&b',') || is_decimal(cell));
+            rows.push(Seen { line: record.line, cells, open, numbers, commas, decimal });
         }
         if ended && !whole {
             rows.pop();
@@ -129,6 +133,17 @@ impl Reading {
         self.has_columns() && (2 * self.best().1 > self.rows.len() || self.rows.is_empty() && self.broken)
     }
 
+    /// Whether header and rows have as many cells, and all commas of the rows are amid numbers: then they may be decimal, whatever the header
+    /// has.
+    fn fits_decimal(&self) -> bool {
+        !self.rows.is_empty() && self.best().1 == self.rows.len() && self.rows.iter().all(|row| row.decimal)
+    }
+
+    /// Whether it is one column of numbers, whose name has a comma as words have it.
+    fn is_of_one(&self) -> bool {
+        self.fits_decimal() && self.header.iter().any(|name| name.windows(2).any(|two| two == b", "))
+    }
+
     fn names(&self) -> Vec<String> {
         let cells = &self.header[..self.header.len() - usize::from(self.best().0.0)];
         cells.iter().map(|cell| String::from_utf8_lossy(cell).trim().to_owned()).collect()
@@ -161,6 +176,13 @@ pub(super) fn layout(
             return Ok(Layout { delimiter: Some(delimiter), open_header: false, open_rows: false, said });
         };
         misplaced(&[&reading], name)?;
+        let alone = dialect.delimiter.is_none() && !reading.has_columns() && !reading.is_of_one();
+        if let Some(other) = Delimiter::SIGNS.into_iter().filter(|_| alone).filter_map(of).find(Reading::fits) {
+            let what =
+                format!("the first line says `sep={}`, and other signs separate cells", char::from(delimiter.byte()));
+            let next = format!("take that line out, or say {} under [rows] in site.toml", other.key(dialect.decimal));
+            return Err(Fault::said(what, next).of(name));
+        }
         return Ok(reading.layout(said));
     }
     let signs: Vec<Reading> = Delimiter::SIGNS.into_iter().filter_map(of).collect();
@@ -173,11 +195,21 @@ pub(super) fn layout(
         let most = fitting.iter().rev().max_by_key(|reading| reading.header.len());
         return Ok(most.unwrap_or(first).layout(said));
     }
+    if fitting.is_empty() {
+        fitting.extend(signs.iter().filter(|reading| reading.nearly_fits()));
+    }
+    let by_comma = fitting.iter().find(|reading| reading.delimiter == Delimiter::Comma).copied();
+    if by_comma.is_some() {
+        fitting.extend(blanks.iter().filter(|reading| reading.has_columns() && reading.fits_decimal()));
+    }
     if dialect.decimal == Decimal::Comma && fitting.len() > 1 {
         fitting.retain(|reading| reading.delimiter != Delimiter::Comma);
     }
-    if fitting.is_empty() {
-        fitting.extend(signs.iter().filter(|reading| reading.nearly_fits()));
+    // One column whose name has a comma, and whose numbers have decimal ones.
+    if let (Some(two), 1) = (by_comma, fitting.len())
+        && (dialect.decimal == Decimal::Comma || two.header.get(1).is_some_and(|name| name.starts_with(b" ")))
+    {
+        fitting.extend(signs.iter().find(|reading| !reading.has_columns() && reading.fits_decimal()));
     }
     if fitting.is_empty() {
         fitting.extend(blanks.iter().filter(|reading| reading.nearly_fits()));

@@ -40,6 +40,7 @@ mod print;
 mod records;
 mod row;
 mod rules;
+mod signs;
 pub(crate) mod size;
 mod source;
 mod streamed;

@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use arrow_ipc::convert::try_schema_from_ipc_buffer;
-use arrow_schema::{DataType, Field, FieldRef, Schema};
+use arrow_schema::{DataType, Field, FieldRef, Metadata, Schema};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use parquet::{
     arrow::{
@@ -22,6 +22,7 @@ use super::{
     error::{Fault, TableError},
     footer,
     source::{RowReader, Table},
+    types::EXTENSION,
     wanted::{Wanted, check_names},
 };
 
@@ -60,21 +61,25 @@ impl ParquetReader {
         Ok(ParquetReader { name: name.to_owned(), columns, file, about, reader: None, rows: 0 })
     }
 
-    /// The types of the columns: what the writer noted as a span of time is one, which Parquet has as whole numbers. Nothing else of its note
-    /// has a part in it, and one that cannot be read has none.
+    /// The types of the columns: what the writer noted as a span of time is one, which Parquet has as whole numbers, and so is what it called
+    /// a type. Nothing else of its note has a part in it, and one that cannot be read has none.
     fn types(&self) -> Schema {
         let own = Schema::clone(self.about.schema());
         let notes = self.about.metadata().file_metadata().key_value_metadata().into_iter().flatten();
         let note = notes.filter(|note| note.key == "ARROW:schema").find_map(|note| note.value.as_deref());
         let bytes = note.and_then(|text| STANDARD.decode(text).ok()).filter(|bytes| bytes.len() <= MAX_NOTE);
         let noted = bytes.and_then(|bytes| guarded(&self.name, "", || try_schema_from_ipc_buffer(&bytes)).ok());
-        let is_span = |name: &str| {
-            let field = noted.as_ref().and_then(|noted| noted.field_with_name(name).ok());
-            field.map(|field| field.data_type()).filter(|of| matches!(of, DataType::Duration(_))).cloned()
-        };
-        let field = |field: &FieldRef| match is_span(field.name()) {
-            Some(of) => Field::clone(field).with_data_type(of).into(),
-            None => field.clone(),
+        let field = |field: &FieldRef| {
+            let Some(noted) = noted.as_ref().and_then(|noted| noted.field_with_name(field.name()).ok()) else {
+                return field.clone();
+            };
+            let of = match noted.data_type() {
+                span @ DataType::Duration(_) => span,
+                _ => field.data_type(),
+            };
+            let called = noted.metadata().get(EXTENSION).map(|name| (EXTENSION.to_owned(), name.to_owned()));
+            let metadata: Metadata = field.metadata().clone().into_iter().chain(called).collect();
+            Field::clone(field).with_data_type(of.clone()).with_metadata(metadata).into()
         };
         Schema::new(own.fields().iter().map(field).collect::<Vec<FieldRef>>())
     }

@@ -80,6 +80,8 @@ pub(super) struct Records<R> {
     pub spanning: u64,
     /// Lines that were read.
     line: u64,
+    /// Whether the present row has quotation marks.
+    marked: bool,
     /// Whether the last line ended by CR, of which LF may be the second half.
     half: bool,
     /// The bytes of the present row; its lines are joined by LF.
@@ -94,6 +96,11 @@ impl<R> Records<R> {
     /// How many cells the present row has.
     pub(super) fn len(&self) -> usize {
         self.cells.len()
+    }
+
+    /// Whether a cell of the present row may have a comma in it.
+    pub(super) fn may_have_commas(&self) -> bool {
+        (self.split.delimiter != Some(Delimiter::Comma) || self.marked) && memchr(b',', &self.row).is_some()
     }
 
     /// The last line that was read.
@@ -116,7 +123,8 @@ impl<R> Records<R> {
 impl<R: BufRead> Records<R> {
     pub(super) fn new(text: R, file: &str, split: Split) -> Records<R> {
         let (row, bare, cells) = (Vec::new(), Vec::new(), Vec::new());
-        Records { text, split, file: file.to_owned(), width: None, spanning: 0, line: 0, half: false, row, bare, cells }
+        let file = file.to_owned();
+        Records { text, split, file, width: None, spanning: 0, line: 0, marked: false, half: false, row, bare, cells }
     }
 
     /// Appends the next line to the row, without its end (LF, CRLF or CR); false at the end of the text.
@@ -172,7 +180,8 @@ impl<R: BufRead> Records<R> {
             }
         }
         let line = self.line;
-        let fault = if self.plain() { None } else { self.quoted(line)? };
+        self.marked = !self.plain();
+        let fault = if self.marked { self.quoted(line)? } else { None };
         let spot = (&self.file[..], Place::Line(line));
         if self.cells.len() > MAX_COLUMNS {
             return Err(Fault::TooManyColumns.of_row(spot));

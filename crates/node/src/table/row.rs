@@ -37,6 +37,11 @@ pub fn take(
     wanted: &Wanted,
     table: &mut Table,
 ) -> Result<(), TableError> {
+    for at in &wanted.measured {
+        if let Cell::Text(text) = row.cell(*at) {
+            table.signs.look(*at, (file, place), text);
+        }
+    }
     let taken = Taken { spot: (file, place), header, row, wanted };
     match taken.passes() {
         Ok(true) => {}

@@ -6,7 +6,7 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use veilsum_answerer::spelling::Spellings;
+use veilsum_answerer::spelling::{Spellings, normal};
 
 use super::{
     cell::Cell,
@@ -211,7 +211,8 @@ impl Filter {
     /// # Errors
     /// A sentence that says which part cannot be read.
     pub fn parse(text: &str) -> Result<Filter, String> {
-        let mut words = Words { rest: text };
+        let composed = normal(text);
+        let mut words = Words { rest: &composed };
         let mut conditions = Vec::new();
         loop {
             conditions.push(words.condition()?);
@@ -261,6 +262,11 @@ impl Condition {
             Is::More => order(f64::gt),
             Is::AtLeast => order(f64::ge),
         })
+    }
+
+    /// Whether it compares numbers.
+    pub(super) fn has_numbers(&self) -> bool {
+        self.values.iter().any(|value| value.number().is_some())
     }
 
     /// The texts that it names: whoever compares with one means it, also where it is a usual word for a missing value.

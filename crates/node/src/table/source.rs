@@ -12,6 +12,7 @@ use super::{
     limits::{MAX_LISTED, MAX_VALUES},
     person::{Counting, Pass},
     print::Print,
+    signs::Signs,
     tally::{self, Tally},
     wanted::{TableSpec, Wanted, choose},
 };
@@ -124,6 +125,9 @@ impl<'a> Batches<'a> {
         self.seen += (self.table.rows - before) as u64;
         let tally = &self.table.tally;
         self.table.spoilt.take(&tally.unusable, self.list.as_deref())?;
+        if let Some(fault) = self.table.signs.fault(self.source.columns()) {
+            return Err(fault);
+        }
         let (what, next) = match (tally.left_out.rows(), tally.filtered) {
             _ if self.seen > 0 || self.table.total => return Ok(false),
             (0, 0) => ("no rows follow the header", "check that the export went through"),
@@ -179,6 +183,8 @@ pub struct Table {
     pub(super) of_persons: Print,
     /// Whether the source has several files.
     pub(super) several: bool,
+    /// What stands before fractions.
+    pub(super) signs: Signs,
     /// Whether a row that cannot be used is left out in place of being refused.
     total: bool,
     spoilt: Spoilt,

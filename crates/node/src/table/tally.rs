@@ -29,6 +29,8 @@ pub struct Tally {
     pub files: u64,
     /// Files of a folder that were not read.
     pub files_left_out: Vec<String>,
+    /// Files that hold the rows of another, and count all the same: a sentence each.
+    pub copies: Vec<String>,
     /// Rows that are left out, by reason.
     pub left_out: Reasons,
     /// Rows that stop the site, by reason.
@@ -123,7 +125,7 @@ impl Tally {
     pub fn doubts(&self) -> Vec<String> {
         let many = |part: u64, of: u64| part * DOUBTFUL > of;
         let left_out = self.left_out.rows();
-        let mut doubts = Vec::new();
+        let mut doubts = self.copies.clone();
         if many(left_out, self.rows) {
             doubts.push(format!("{left_out} of {} are left out", counted(self.rows as usize, "row")));
         }
@@ -174,6 +176,7 @@ impl Tally {
         some(used.len() as u64, format!("columns that are used: {}", few(&used)));
         some(self.unused.len() as u64, format!("columns that are not used: {}", few(&self.unused)));
         some(self.files_left_out.len() as u64, format!("files that are not read: {}", few(&self.files_left_out)));
+        lines.extend(self.copies.iter().cloned());
         lines
     }
 }

@@ -79,6 +79,8 @@ pub struct Wanted {
     pub total: bool,
     /// How numbers are written in texts.
     pub decimal: Decimal,
+    /// Columns whose cells are taken as numbers, where nobody says how these are written.
+    pub measured: Vec<usize>,
     /// How rows of persons are cut.
     pub cut: Option<Cut>,
     /// What a row has to pass to count, each with the words that are values in its column.
@@ -325,7 +327,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         let what = "there is no column beside the label";
         return Err(Fault::said(what, "add at least one numeric column").of(file));
     }
-    let own_rules = OwnRules { file, header: &header, schema, rules };
+    let own_rules = OwnRules { file, header: &header, schema, rules, plan: spec };
     own_rules.check()?;
     let kind = |at: usize| schema.and_then(|schema| schema.get(&header[at])).map(|column| &column.kind);
     let limit = |(i, at): (usize, usize)| match (spec.within.get(i), kind(at)) {
@@ -358,10 +360,13 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         }
         _ => Vec::new(),
     };
+    let compared = rules.filter.conditions().iter().filter(|condition| condition.has_numbers());
+    let compared = compared.filter_map(|condition| own.iter().position(|name| *name == condition.column));
+    let measured = columns.iter().copied().chain(compared).filter(|_| rules.decimal.is_none()).collect();
     let mut marks = schema.map_or(Vec::new(), |schema| schema.marks.clone());
     marks.extend(rules.marks.iter().cloned());
     let filter = rules.filter.conditions().iter().map(|condition| {
-        let at = own.iter().position(|name| *name == normal(&condition.column));
+        let at = own.iter().position(|name| *name == condition.column);
         let known = |at: usize| {
             let agreed = kind(at).into_iter().flat_map(Kind::words);
             listed(agreed.chain(own_rules.words(at).map(|(word, _)| word)).chain(condition.texts()))
@@ -394,6 +399,7 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         direction: spec.direction,
         total: spec.total,
         decimal: rules.dialect().decimal,
+        measured,
         cut: person.zip(spec.person_key.clone()).map(|(at, key)| {
             let mut order: Vec<usize> = (0..own.len()).filter(|other| *other != at).collect();
             order.sort_unstable_by_key(|at| &own[*at]);
@@ -411,6 +417,7 @@ struct OwnRules<'a> {
     header: &'a [String],
     schema: Option<&'a Schema>,
     rules: &'a RowRules,
+    plan: &'a TableSpec,
 }
 
 impl OwnRules<'_> {
@@ -447,10 +454,12 @@ impl OwnRules<'_> {
             );
         }
         for mark in &rules.marks {
-            let kinds = self.schema.iter().flat_map(|schema| &schema.columns);
-            if let Some(column) =
-                kinds.filter(|column| column.kind.words().any(|word| same(word, mark))).map(|c| &c.name).next()
-            {
+            let is_value = |word: &String| same(word, mark);
+            let mut kinds = self.schema.iter().flat_map(|schema| &schema.columns);
+            let of_schema = kinds.find(|of| of.kind.words().any(is_value)).map(|of| &of.name);
+            let mut planned = self.plan.categorical.iter();
+            let of_plan = || planned.find(|of| of.categories.iter().any(is_value)).map(|of| &of.column);
+            if let Some(column) = of_schema.or_else(of_plan) {
                 let what = format!("missing_marks of site.toml has {mark:?}, which is a value of {column:?}");
                 return Err(self.wrong(what, "take it out: what was agreed on stays"));
             }

@@ -26,9 +26,9 @@ class Unread(NamedTuple):
     next_step: str
 
     @classmethod
-    def of(cls, format: str) -> Unread:
-        """The one of this format of the Arrow C interface."""
-        told, refused = _core.type_of(format)
+    def of(cls, format: str, extension: str | None = None) -> Unread:
+        """The one of this format of the Arrow C interface, which its writer calls ``extension``."""
+        told, refused = _core.type_of(format, extension)
         why, next_step = refused or ("which is not read here", "turn it into numbers first")
         return cls(f"it is of the type {told}, {why}", next_step)
 
@@ -177,7 +177,9 @@ def _column(schema: _Schema, array: _Array, first: int, length: int) -> np.ndarr
         valid = _valid(array, at, length)
         return yes if valid is None else np.where(valid, yes.astype(object), None)
     if schema.format in _NUMBERS:
-        values = _view(array.buffers[1], _NUMBERS[schema.format], at, length).astype(np.float64)
+        values = _view(array.buffers[1], _NUMBERS[schema.format], at, length)
+        # In their own precision floats keep the digits of their names.
+        values = values.astype(values.dtype if values.dtype.kind == "f" else np.float64)
     elif schema.format.startswith(b"d:"):
         values = _decimals(schema.format, array.buffers[1], at, length)
     else:
@@ -228,7 +230,30 @@ def batches(table: Any) -> Iterator[tuple[list[str], list[Column]]]:
             stream.release(stream)
 
 
+def _extension(field: _Schema) -> str | None:
+    """What its writer calls the type of a column that is held as another: one of the pairs of its metadata."""
+    if not field.metadata:
+        return None
+    at = field.metadata
+
+    def next_text() -> bytes:
+        nonlocal at
+        size = ctypes.c_int32.from_address(at).value
+        text = ctypes.string_at(at + 4, size)
+        at += 4 + size
+        return text
+
+    pairs = ctypes.c_int32.from_address(at).value
+    at += 4
+    found = {next_text(): next_text() for _ in range(pairs)}
+    name = found.get(b"ARROW:extension:name")
+    return name.decode(errors="replace") if name else None
+
+
 def _read(field: _Schema, array: _Array, i: int) -> Column:
+    extension = _extension(field)
+    if extension and not field.dictionary and _core.type_of(field.format.decode(), extension)[1] != _core.type_of(field.format.decode())[1]:
+        return Unread.of(field.format.decode(), extension)
     try:
         return _column(field, array.children[i][0], array.offset, array.length)
     except (TypeError, KeyError):

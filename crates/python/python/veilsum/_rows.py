@@ -52,7 +52,7 @@ def matrix(x: Any) -> tuple[np.ndarray, list[str] | None]:
     elif hasattr(x, "__arrow_c_stream__") and not isinstance(x, np.ndarray):
         all_names, columns, rows = _arrow.table(x)
         names = _names(all_names)
-        array = _joined(zip(all_names, columns), typed=True) if columns else np.empty((rows, 0))
+        array = _joined(zip(all_names, columns)) if columns else np.empty((rows, 0))
     else:
         if isinstance(x, (list, tuple)) and any(np.ma.isMaskedArray(row) for row in x):
             x = np.ma.stack([np.ma.asarray(row) for row in x])
@@ -85,10 +85,10 @@ def _plain(column: Any) -> np.ndarray:
     return plain
 
 
-def _joined(columns: Iterable[tuple[Any, _arrow.Column]], typed: bool = False) -> np.ndarray:
+def _joined(columns: Iterable[tuple[Any, _arrow.Column]]) -> np.ndarray:
     parts = []
     for name, column in columns:
-        numbers = _numbers(column, typed)
+        numbers = _numbers(column)
         if isinstance(numbers, _arrow.Unread):
             raise ValueError(f"column {name!r} holds no numbers: {numbers.why}\nnext: {numbers.next_step}")
         parts.append(numbers)
@@ -115,20 +115,22 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _numbers(column: _arrow.Column, typed: bool = False) -> np.ndarray | _arrow.Unread:
-    """float64, NaN where there is nothing. A column is ``typed`` where texts are told from numbers, as in a Parquet file."""
+def _numbers(column: _arrow.Column) -> np.ndarray | _arrow.Unread:
+    """float64, NaN where there is nothing."""
     if isinstance(column, _arrow.Unread):
         return column
     if column.dtype.kind in "biuf":
         return column.astype(np.float64)
     if column.dtype.kind in _FORMATS:
         return _arrow.Unread.of(_FORMATS[column.dtype.kind])
-    if typed and any(isinstance(value, str) for value in column):
-        return _arrow.Unread.of("u")
     try:
         return np.array([_number(value) for value in column], np.float64)
     except (TypeError, ValueError):
-        pass
+        return _unread(column)
+
+
+def _unread(column: np.ndarray) -> _arrow.Unread:
+    """What a column of objects holds in the place of numbers and words."""
     kinds = {type(value).__name__ for value in column if not _is_nothing(value)}
     times = kinds & {"date", "datetime", "datetime64", "time", "timedelta", "timedelta64", "Timestamp", "Timedelta", "Period"}
     return _arrow.Unread.of("tsn:" if times else "u" if "str" in kinds else "z")
@@ -136,12 +138,20 @@ def _numbers(column: _arrow.Column, typed: bool = False) -> np.ndarray | _arrow.
 
 def _coded(column: _arrow.Column, categories: list[str], name: str, refuse: bool, noise: bool) -> np.ndarray:
     """0 and 1 for every category, n x c. Under noise a word that is not listed is ``other`` where that is."""
+
+    def no_names(unread: _arrow.Unread) -> InputError:
+        return InputError(f"column {name!r} holds no categories: {unread.why}", unread.next_step)
+
     if isinstance(column, _arrow.Unread) or column.dtype.kind in _FORMATS:
-        unread = column if isinstance(column, _arrow.Unread) else _arrow.Unread.of(_FORMATS[column.dtype.kind])
-        raise InputError(f"column {name!r} holds no categories: {unread.why}", unread.next_step)
+        raise no_names(column if isinstance(column, _arrow.Unread) else _arrow.Unread.of(_FORMATS[column.dtype.kind]))
     other = categories.index("other") if noise and "other" in categories else None
-    values = [None if _is_nothing(value) else value for value in column.tolist()]
-    places = np.array(_core.coded(values, categories, other), np.intp)
+    # The name of a number in single precision has its fewest digits.
+    narrow = column.dtype.kind == "f" and column.dtype.itemsize < 8
+    values = [None if _is_nothing(value) else float(str(value)) if narrow else value for value in (column if narrow else column.tolist())]
+    try:
+        places = np.array(_core.coded(values, categories, other), np.intp)
+    except TypeError:
+        raise no_names(_unread(column)) from None
     bad = np.flatnonzero(places < 0)
     if len(bad) and refuse:
         raise InputError(
@@ -199,7 +209,7 @@ def of_plan(
         raise InputError(f"the table has no column {', '.join(map(repr, lacking))}", "rename its columns as the plan has them")
     parts = []
     for name in columns:
-        numbers = _numbers(named[_core.normal(name)], not isinstance(x, dict) and not hasattr(x, "iloc"))
+        numbers = _numbers(named[_core.normal(name)])
         if isinstance(numbers, _arrow.Unread):
             raise InputError(f"column {name!r} holds no numbers: {numbers.why}", numbers.next_step)
         parts.append(numbers[:, None])

@@ -227,6 +227,8 @@ fn a_folder_is_read_without_copies() {
         "~$a.csv",
         "_a.csv",
         "A.CSV.OLD",
+        "README",
+        "ReadMe.txt",
     ] {
         write(name, "x,y\n1,2\n3,4\n3,4\n");
     }
@@ -250,5 +252,99 @@ fn a_folder_is_read_without_copies() {
     let error = read(&cut).unwrap_err().to_string();
     assert!(error.contains("z.csv.gz: it holds the same 2 rows as "), "{error}");
     // Under noise no cell decides whether a site answers, and what was read twice counts twice.
-    assert_eq!(read(&TableSpec { total: true, ..spec(&["x", "y"], None) }).unwrap().rows, 7);
+    let noisy = read(&TableSpec { total: true, ..spec(&["x", "y"], None) }).unwrap();
+    let (told, doubts) = (noisy.tally().lines().join("\n"), noisy.tally().doubts());
+    assert_eq!((noisy.rows, doubts.len()), (7, 1));
+    assert!(doubts[0].contains("z.csv.gz: it holds the same 2 rows as ") && told.contains(&doubts[0]), "{told}");
+}
+
+/// The sign before fractions is that of the whole file: a point before three digits is not taken for one where other cells have commas.
+#[test]
+fn points_beside_decimal_commas_are_not_guessed() {
+    let one = |name: &str| spec(&[name], None);
+    let said = |decimal| TableSpec {
+        columns: vec!["a".into()],
+        ..under(RowRules { decimal: Some(decimal), ..RowRules::default() })
+    };
+    for (text, line) in [
+        ("a;b\n1.234;5,6\n", 2),
+        ("a;b\n1;2\n-12.345;6\n900;5,6\n", 3),
+        ("a|n|b\n1.234|x, y|5,6\n", 2),
+        ("a b\n1.234 5,6\n", 2),
+        ("a\tb\n1.234\t1.234,5\n", 2),
+        ("a,b\n1.234,\"5,6\"\n", 2),
+        ("a;b\n1.234;\"5,6\"\n", 2),
+    ] {
+        let error = refused(text, &one("a"));
+        let place =
+            format!("site.csv, line {line}, column \"a\": a point stands before three digits here, and a comma");
+        assert!(
+            error.starts_with(&place) && error.contains("decimal = \",\"") && !error.contains("234"),
+            "{text:?}: {error}"
+        );
+        // Under noise, too: it is no table before somebody says how it is written.
+        assert!(refused(text, &TableSpec { total: true, ..one("a") }).starts_with(&place), "{text:?}");
+        assert!(read(text, &said(Decimal::Point)).is_ok(), "{text:?}");
+        assert!(refused(text, &said(Decimal::Comma)).contains("it has a point, and"), "{text:?}");
+    }
+    // Also where only a filter looks at the column.
+    let rules = RowRules { filter: Filter::parse("a > 2").unwrap(), ..RowRules::default() };
+    let filtered = TableSpec { columns: vec!["c".into()], ..under(rules) };
+    assert!(refused("a;b;c\n1.234;5,6;1\n7.000;5,6;1\n", &filtered).contains("a point stands before three digits"));
+    // What is plain, or stands before a fraction elsewhere in its column, is read.
+    for (text, values) in [
+        ("a;b\n1.234;5\n", vec![1.234]),
+        ("a;b\n1.234;5,6\n1.5;2\n", vec![1.234, 1.5]),
+        ("a;b\n0.234;5,6\n", vec![0.234]),
+        ("a;b\n12.5;5,6\n7.125;5,6\n", vec![12.5, 7.125]),
+        ("a;b\n1234;5,6\n", vec![1234.0]),
+        ("a;b\n1.234;x, y\n", vec![1.234]),
+    ] {
+        assert_eq!(columns(text, &one("a")).1, values, "{text:?}");
+    }
+}
+
+/// A comma in a name does not make commas of numbers separators.
+#[test]
+fn commas_in_names_beside_decimal_commas_are_not_guessed() {
+    let comma = || under(RowRules { decimal: Some(Decimal::Comma), ..RowRules::default() });
+    for (text, key, names, values) in [
+        ("Weight, kg Height\n70,5 180\n80,5 170\n", "blanks", "Weight,|kg|Height", None),
+        ("Weight,kg Height\n70,5 180\n80,5 170\n", "blanks", "Weight,kg|Height", Some(vec![70.5, 180.0, 80.5, 170.0])),
+        ("Weight, kg\n70,5\n80,1\n", ";", "Weight, kg", Some(vec![70.5, 80.1])),
+        ("Weight, kg\tHeight\n70,5\t180\n", "tab", "Weight, kg|Height", Some(vec![70.5, 180.0])),
+    ] {
+        let delimiter = toml::Value::from(key).try_into::<Delimiter>().unwrap();
+        let rules = RowRules { delimiter: Some(delimiter), decimal: Some(Decimal::Comma), ..RowRules::default() };
+        match values {
+            None => drop(refused(text, &all())),
+            Some(values) => {
+                let error = refused(text, &all());
+                assert!(
+                    error.contains("two ways") && error.contains(&format!("delimiter = {key:?} with decimal")),
+                    "{error}"
+                );
+                assert_eq!(columns(text, &under(rules)), (names.to_owned(), values), "{text:?}");
+            }
+        }
+    }
+    assert_eq!(columns("Weight,kg Height\n70,5 180\n", &comma()).1, [70.5, 180.0]);
+    assert!(refused("Weight, kg\n70,5\n", &comma()).contains("two ways"));
+    // Two columns of whole numbers, and blanks within words.
+    for text in ["age,kids\n30,2\n40,1\n", "age, kids\n30, 2\n40, 1\n", "patient id,kids\n30 x,2\n40 y,1\n"] {
+        assert_eq!(read(text, &spec(&["kids"], None)).unwrap().values, [2.0, 1.0], "{text:?}");
+    }
+}
+
+#[test]
+fn a_first_line_that_says_another_separator_is_told() {
+    for text in ["sep=;\nage,bmi\n30,21\n40,22\n", "sep=,\nage;bmi\n30,5;21\n40;22\n"] {
+        let error = refused(text, &all());
+        assert!(error.contains("other signs separate cells") && error.contains("take that line out"), "{error}");
+    }
+    assert_eq!(
+        columns("sep=;\nWeight, kg\n70,5\n", &under(RowRules { decimal: Some(Decimal::Comma), ..RowRules::default() }))
+            .1,
+        [70.5]
+    );
 }

@@ -328,8 +328,6 @@ fn shapes() -> Vec<RecordBatch> {
     vec![all.slice(0, 25), all.slice(25, 0), all.slice(25, 15)]
 }
 
-/// Bytes that are changed, cut out or put in twice make an error or other rows: no panic, and no memory without bounds.
-/// `VEILSUM_MUTATIONS=1000000 cargo test -p veilsum-node --features columnar --lib mutated -- --nocapture` tries more of them.
 /// Parquet has a span of time as whole numbers, and the writer's note says what they are.
 #[test]
 fn spans_of_time_are_no_numbers_in_any_form() {
@@ -344,6 +342,8 @@ fn spans_of_time_are_no_numbers_in_any_form() {
     }
 }
 
+/// Bytes that are changed, cut out or put in twice make an error or other rows: no panic, and no memory without bounds.
+/// `VEILSUM_MUTATIONS=1000000 cargo test -p veilsum-node --features columnar --lib mutated -- --nocapture` tries more of them.
 #[test]
 fn mutated_files_do_no_harm() {
     let seed = std::env::var("VEILSUM_SEED")
@@ -398,5 +398,94 @@ fn mutated_files_do_no_harm() {
                 assert!(!error.advice().is_empty(), "{error}");
             }
         }
+    }
+}
+
+/// A period of pandas is held as whole numbers, and is no number.
+#[test]
+fn what_a_writer_gave_another_meaning_is_no_number() {
+    let folder = Folder::new("periods");
+    let path = folder.at("rows");
+    let of = |name: &str| {
+        let metadata: arrow_schema::Metadata = [("ARROW:extension:name".to_owned(), name.to_owned())].into();
+        let field = Field::new("month", DataType::Int64, true).with_metadata(metadata);
+        let schema = arrow_schema::Schema::new(vec![field, Field::new("x", DataType::Float64, true)]);
+        let arrays: Vec<ArrayRef> =
+            vec![Arc::new(Int64Array::from(vec![600, 601])), Arc::new(Float64Array::from(vec![1.0, 2.0]))];
+        RecordBatch::try_new(schema.into(), arrays).unwrap()
+    };
+    for (name, told) in [("pandas.period", "a point in time is not a number"), ("h3", "stand for something else")] {
+        for bytes in typed(&of(name)) {
+            fs::write(&path, bytes).unwrap();
+            let error = refused(&path, &named(&["month"]));
+            assert!(error.contains(told) && error.contains(&format!("Int64 ({name})")), "{error}");
+            assert!(refused(&path, &with("month", &["600", "601"])).contains(told));
+            assert_eq!(read(&path, &named(&["x"])).unwrap().values, [1.0, 2.0]);
+        }
+    }
+}
+
+/// Texts of typed files are read as those of CSV are, with the site's sign before fractions.
+#[test]
+fn numbers_that_are_written_as_text_are_numbers_in_every_form() {
+    let folder = Folder::new("texts");
+    let texts = |values: &[&str]| -> Vec<ArrayRef> {
+        vec![
+            Arc::new(StringArray::from(values.to_vec())),
+            Arc::new(arrow_array::LargeStringArray::from(values.to_vec())),
+            Arc::new(arrow_array::StringViewArray::from(values.to_vec())),
+            Arc::new(values.iter().copied().collect::<DictionaryArray<Int32Type>>()),
+        ]
+    };
+    let numbers = ["12", " 1.50 ", "-3e2"];
+    assert_eq!(same(&folder, &numbers, texts(&numbers), &named(&["c"])).unwrap(), [12.0, 1.5, -300.0]);
+    let told = same(&folder, &["12", "NA", "word"], texts(&["12", "NA", "word"]), &named(&["c"])).unwrap_err();
+    assert!(told.starts_with("1 with no value in \"c\""), "{told}");
+    let rules = RowRules { decimal: Some(Decimal::Comma), ..RowRules::default() };
+    let comma = TableSpec { rules: Arc::new(rules), ..named(&["c"]) };
+    assert_eq!(same(&folder, &["\"1,5\"", "2"], texts(&["1,5", "2"]), &comma).unwrap(), [1.5, 2.0]);
+}
+
+#[test]
+fn a_float_in_single_precision_has_the_name_of_its_fewest_digits() {
+    let folder = Folder::new("singles");
+    let singles: ArrayRef = Arc::new(arrow_array::Float32Array::from(vec![0.1, 2.0, f32::NAN]));
+    let told = same(&folder, &["0.1", "2", "NaN"], vec![singles.clone()], &with("c", &["0.1", "2"])).unwrap_err();
+    assert_eq!(told, "1 with no value in \"c\"");
+    let singles = singles.slice(0, 2);
+    let ones = [0.0, 1.0, 0.0, 1.0, 0.0, 1.0];
+    assert_eq!(same(&folder, &["0.10", "2.0"], vec![singles], &with("c", &["0.1", "2"])).unwrap(), ones);
+}
+
+/// Bytes that are gone from the middle of an Arrow file, or came to it, are told: no number is read from elsewhere.
+#[test]
+fn bytes_missing_from_the_middle_of_arrow_are_told() {
+    let folder = Folder::new("gaps");
+    let path = folder.at("rows");
+    let column = |by: f64| Arc::new(Float64Array::from_iter_values((0..40).map(|i| f64::from(i) * by))) as ArrayRef;
+    let all = batch(&[("x", column(1.0)), ("y", column(-2.0)), ("z", column(0.5))]);
+    let legacy = IpcWriteOptions::try_new(8, true, MetadataVersion::V4).unwrap();
+    for (form, bytes) in
+        [("file", arrow(&all, IpcWriteOptions::default())), ("legacy", arrow(&all, legacy)), ("stream", stream(&all))]
+    {
+        fs::write(&path, &bytes).unwrap();
+        let whole = read(&path, &named(&["x", "y", "z"])).unwrap_or_else(|e| panic!("{form}: {e}")).values;
+        let mut read_on = 0;
+        for at in (8..bytes.len() - 8).step_by(4) {
+            for gone in [1, 4, 8, 16, 64, 320] {
+                let mut cut = bytes.clone();
+                cut.drain(at..(at + gone).min(bytes.len()));
+                let more = [&bytes[..at], &bytes[at.saturating_sub(gone)..]].concat();
+                for changed in [cut, more] {
+                    fs::write(&path, &changed).unwrap();
+                    if let Ok(table) = read(&path, &named(&["x", "y", "z"])) {
+                        // What stands before the messages of a file plays no part.
+                        assert_eq!(table.values, whole, "{form}: {gone} bytes at {at}");
+                        read_on += 1;
+                    }
+                }
+            }
+        }
+        println!("{form}: {read_on} of these were read as before");
     }
 }

@@ -1,0 +1,103 @@
+//! Which sign of a text stands before the fraction of a number: a point, unless its site says a comma. Where some cells have decimal commas,
+//! and others a point before three digits, that point may as well stand between thousands; then nobody guesses.
+
+use memchr::memchr;
+
+use super::{
+    advice::groups,
+    cell::{Parsed, parse},
+    error::{Fault, Place, TableError, placed},
+};
+
+/// What is known of the points in a column.
+#[derive(Clone, Default)]
+enum Points {
+    /// Nothing.
+    #[default]
+    None,
+    /// Each stands before three digits, this one first.
+    Thousands(String, Place),
+    /// One stands before a fraction.
+    Decimal,
+}
+
+/// What was seen of signs in the texts of a source.
+#[derive(Clone, Default)]
+pub(super) struct Signs {
+    /// By column of the header.
+    points: Vec<Points>,
+    /// The first cell with a decimal comma, or with points that stand between thousands.
+    against: Option<(Option<String>, Place)>,
+}
+
+impl Signs {
+    /// Looks at a cell in column `at` that is taken as a number.
+    pub(super) fn look(&mut self, at: usize, spot: (&str, Place), cell: &[u8]) {
+        if self.points.len() <= at {
+            self.points.resize(at + 1, Points::None);
+        }
+        if matches!(self.points[at], Points::Decimal) || memchr(b'.', cell).is_none() {
+            return;
+        }
+        let cell = cell.trim_ascii();
+        // A number of thousands does not begin with a zero.
+        match std::str::from_utf8(cell).map_or(0, |text| groups(text, '.')) {
+            1 if !matches!(cell, [b'0', ..] | [b'+' | b'-', b'0', ..]) => {
+                if matches!(self.points[at], Points::None) {
+                    self.points[at] = Points::Thousands(spot.0.to_owned(), spot.1);
+                }
+            }
+            0 | 1 if matches!(parse(cell), Parsed::Number(_)) => self.points[at] = Points::Decimal,
+            0 | 1 => self.look_for_commas(spot, cell),
+            _ => self.note(spot),
+        }
+    }
+
+    /// Looks at any cell of a row.
+    pub(super) fn look_for_commas(&mut self, spot: (&str, Place), cell: &[u8]) {
+        if self.against.is_some() || memchr(b',', cell).is_none() {
+            return;
+        }
+        let text = std::str::from_utf8(cell).unwrap_or_default().trim();
+        let thousands = || {
+            text.rsplit_once(',')
+                .is_some_and(|(whole, part)| groups(whole, '.') > 0 && part.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        if is_decimal(cell) || thousands() {
+            self.note(spot);
+        }
+    }
+
+    /// Whether none was found yet.
+    pub(super) fn wants_commas(&self) -> bool {
+        self.against.is_none()
+    }
+
+    fn note(&mut self, (file, place): (&str, Place)) {
+        self.against.get_or_insert((Some(file.to_owned()), place));
+    }
+
+    /// What is wrong with all that was seen, under these names of columns.
+    pub(super) fn fault(&self, header: &[String]) -> Option<TableError> {
+        let against = self.against.as_ref()?;
+        let thousands = |(at, points): (usize, &Points)| match points {
+            Points::Thousands(file, place) => Some((at, file.clone(), *place)),
+            _ => None,
+        };
+        let (at, file, place) = self.points.iter().enumerate().find_map(thousands)?;
+        let other = if against.0.as_ref() == Some(&file) { &(None, against.1) } else { against };
+        let what = format!(
+            "a point stands before three digits here, and a comma before the fraction of a number on {}, so this may be a number of thousands",
+            placed(other)
+        );
+        let next = "say which sign is decimal under [rows] in site.toml: decimal = \",\" if commas are (then export the file without points), \
+                    decimal = \".\" if points are";
+        Some(Fault::said(what, next).of_cell((&file, place), header.get(at).map_or("", String::as_str)))
+    }
+}
+
+/// Whether a cell is a number with a comma amid its digits.
+pub(super) fn is_decimal(cell: &[u8]) -> bool {
+    let cell = cell.trim_ascii();
+    matches!(parse(cell), Parsed::DecimalComma) && !cell.starts_with(b",") && !cell.ends_with(b",")
+}
