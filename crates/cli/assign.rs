@@ -9,7 +9,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use veilsum_cluster::assign::largest;
 
-use crate::verb::{self, Out, Verb};
+use crate::{
+    rows::RowsSaid,
+    verb::{self, Out, Verb},
+};
 use veilsum_node::{
     assigned::{Assigned, NOISE, Part, Shown, is_parquet},
     cost::counted,
@@ -39,6 +42,9 @@ pub(crate) struct AssignArgs {
     /// A site.toml whose [rows] say what columns, words and units of these rows mean
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+    /// How these rows are written.
+    #[command(flatten)]
+    pub rows: RowsSaid,
     /// A column of the rows that is kept, in front, so that they can be told apart
     #[arg(long, value_name = "COLUMN")]
     pub id: Option<String>,
@@ -121,7 +127,12 @@ impl AssignArgs {
 
     fn spec(&self, model: &Model) -> Result<TableSpec, Failure> {
         let spec = documents::rows_of(model, &self.model, self.policy.as_deref())?;
-        Ok(TableSpec { label: self.id.clone(), ..spec })
+        let said = self.rows.over(&spec.rules)?;
+        if !said.filter.conditions().is_empty() || said.missing.is_some() {
+            let what = "--rows: every row is given memberships, so that neither filter nor missing leaves one out here";
+            return Err(Failure::new(Code::Usage, what, "take it out, or give a file without these rows"));
+        }
+        Ok(TableSpec { label: self.id.clone(), rules: said.into(), ..spec })
     }
 
     /// Reads the rows part by part, and hands each part over with what it was assigned.

@@ -104,6 +104,11 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
+    /// A failure in the words of `--rows`, where something is said by it.
+    fn worded(&self, failure: Failure) -> Failure {
+        if self.args.rows.is_said() { RowsSaid::of_option(failure) } else { failure }
+    }
+
     fn found(&mut self, finding: Finding) {
         self.report.checks.push(Checked { part: self.part, finding });
     }
@@ -118,7 +123,7 @@ impl Check<'_> {
 
     /// The value, or a finding that says why there is none.
     fn took<T>(&mut self, check: &str, read: Result<T, impl Into<Failure>>) -> Option<T> {
-        read.map_err(|failure| self.found(Finding::fail(check, failure.into()))).ok()
+        read.map_err(|failure| self.found(Finding::fail(check, self.worded(failure.into())))).ok()
     }
 
     /// Everything, part by part.
@@ -294,7 +299,7 @@ impl Check<'_> {
             // A number outside its range is the plan's to refuse or to move, and is looked at under the plan.
             let mut fit = self.took("fits", fit_of(schema, from, federation.is_none()))?;
             match fit.failure(&from.data) {
-                Some(failure) => self.found(Finding::fail("fits", failure)),
+                Some(failure) => self.found(Finding::fail("fits", self.worded(failure))),
                 None => self.pass("fits", format!("{place} has every column of the schema")),
             }
             self.report.columns = Some(fit.reading);
@@ -312,7 +317,7 @@ impl Check<'_> {
         let loaded = match documents::load_rows(federation, from).and_then(|loaded| loaded.in_range(from)) {
             Ok(loaded) => loaded,
             Err(failure) => {
-                self.found(Finding::fail("rows", failure));
+                self.found(Finding::fail("rows", self.worded(failure)));
                 if from.answerer.is_none() {
                     let looked = documents::look_at_rows(federation, from);
                     self.report.read = looked.ok().map(|(tally, _)| tally).or(self.report.read.take());

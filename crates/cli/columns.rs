@@ -1,5 +1,6 @@
 //! The columns that options name, and what may stand in them.
 
+use veilsum_answerer::spelling::normal;
 use veilsum_node::{
     error::{Code, Failure},
     plan::{Categorical, Column},
@@ -84,8 +85,10 @@ pub(crate) fn of_plan(
 const FORM: &str =
     "write it as NAME=LOW:HIGH, as in age=0:120, or NAME=CATEGORY,CATEGORY, as in smoker=never,former,current";
 
-/// `NAME`, `NAME=LOW:HIGH` or `NAME=CATEGORY,CATEGORY`; the name of a column of numbers may itself hold an equals sign.
+/// `NAME`, `NAME=LOW:HIGH` or `NAME=CATEGORY,CATEGORY`; the name of a column of numbers may itself hold an equals sign. Letters are composed,
+/// as those of files are.
 pub(crate) fn parse_column(text: &str) -> Result<Wanted, String> {
+    let text = &*normal(text);
     if !text.is_empty() && !text.contains('=') {
         return Ok(Wanted::Named(text.to_owned()));
     }
@@ -120,6 +123,7 @@ mod tests {
         let number = Wanted::Number(Column { name: "a=b".into(), lower: -1000.0, upper: 2.0 });
         assert_eq!(parse_column("a=b=-1e3:2"), Ok(number));
         assert_eq!(parse_column("a"), Ok(Wanted::Named("a".into())));
+        assert_eq!(parse_column("cafe\u{301}"), Ok(Wanted::Named("caf\u{e9}".into())));
         for bad in ["", "=1:2", "a=1", "a=1:x", "a=NaN:1", "a=1:1", "a=2:1", "a=0:inf", "smoker=a", "=a,b", "s=a,,b"] {
             assert!(parse_column(bad).is_err(), "{bad}");
         }

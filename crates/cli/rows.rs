@@ -8,7 +8,8 @@ use veilsum_node::{documents::rules_said, error::Failure, table::RowRules};
 pub(crate) struct RowsSaid {
     /// A key of [rows] in site.toml, such as missing=leave-out; may be repeated
     ///
-    /// delimiter, decimal, multiline, filter, missing, missing_marks, columns.NAME, values.COLUMN.WORD and units.COLUMN.factor.
+    /// delimiter (also tab, blanks), decimal, multiline, filter, missing, missing_marks, clipped_on_purpose, columns.NAME,
+    /// values.COLUMN.WORD and units.COLUMN.factor.
     #[arg(long = "rows", value_name = "KEY=VALUE")]
     said: Vec<String>,
 }
@@ -22,12 +23,20 @@ impl RowsSaid {
         rules_said(rules, &self.said)
     }
 
+    /// Whether anything is said.
+    pub(crate) fn is_said(&self) -> bool {
+        !self.said.is_empty()
+    }
+
     /// A failure in the words of this option, where there is no `site.toml`.
     pub(crate) fn of_option(mut failure: Failure) -> Failure {
         for text in [&mut failure.message, &mut failure.advice] {
             for (of_file, of_option) in [
                 ("under [rows] in site.toml", "with --rows"),
-                ("in [rows.values] of site.toml", "with --rows values.COLUMN.WORD=NUMBER"),
+                ("in [rows.values] of site.toml", "with --rows 'values.COLUMN.WORD=NUMBER'"),
+                ("in [rows.columns] of site.toml", "with --rows columns.NAME=COLUMN"),
+                ("missing_marks of site.toml", "--rows missing_marks"),
+                ("[rows.columns]", "--rows columns.NAME=COLUMN"),
                 ("the filter of site.toml", "the filter of --rows"),
                 ("site.toml says that", "--rows says that"),
             ] {

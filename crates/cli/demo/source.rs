@@ -94,6 +94,7 @@ pub(super) fn example(wish: &Wish<'_>) -> Result<Source, Failure> {
 pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Result<Source, Failure> {
     let asked = wish.columns.iter().map(Wanted::name);
     let asked = asked.map(|name| rules.columns.get(name).map_or(name, String::as_str));
+    let asked = asked.chain(rules.columns.values().map(String::as_str));
     let own = table::read_header(path, rules.dialect(), asked)?;
     let header = table::known_as(&path.display().to_string(), &own, None, &rules)?;
     let named = match wish.label {
