@@ -3,6 +3,7 @@
 
 mod application_rules;
 mod assigned;
+mod backups;
 mod blame;
 mod carriers;
 mod cases;
@@ -55,4 +56,5 @@ mod swapped_roster;
 mod taken_up;
 mod views;
 mod watch;
+mod year;
 mod yes;

@@ -1,6 +1,6 @@
 //! What a package brings beside the program: configurations that the program takes, units that shut a party in.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Command};
 
 use serde_json::{Value, json};
 use veilsum_testkit::program::{Folder, veilsum};
@@ -71,4 +71,25 @@ fn units_and_container_shut_a_party_in() {
     let container = fs::read_to_string(packaging("Containerfile")).expect("a container file");
     let last = |word: &str| container.lines().filter_map(|line| line.strip_prefix(word)).next_back().map(str::trim);
     assert_eq!((last("FROM"), last("USER")), (Some("scratch"), Some("65532:65532")));
+}
+
+#[cfg(target_os = "linux")]
+/// Nothing is built before it is known that the package will have a signature and a list of what it was built from.
+#[test]
+fn no_package_is_made_without_a_signature_and_a_list_of_its_crates() {
+    let folder = Folder::fresh();
+    let (key, tools) = (folder.write("key", "the script looks no further"), folder.path("tools"));
+    fs::create_dir(&tools).expect("a folder");
+    std::os::unix::fs::symlink("/usr/bin/dirname", format!("{tools}/dirname")).expect("a link");
+    let release = |key: &str| {
+        let mut command = Command::new("/bin/bash");
+        // No tool of Cargo's is there.
+        command.arg(packaging("release")).arg(folder.path("out")).env("PATH", &tools);
+        let told = command.env("VEILSUM_SIGNING_KEY", key).output().expect("bash");
+        assert_eq!(told.status.code(), Some(2), "{told:?}");
+        String::from_utf8(told.stderr).expect("text")
+    };
+    assert!(release("").contains("VEILSUM_SIGNING_KEY"));
+    assert!(release(&key).contains("cargo-cyclonedx"));
+    assert!(!folder.0.join("out").exists());
 }

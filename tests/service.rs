@@ -33,7 +33,7 @@ pub(crate) struct Standing {
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) house: Organisation,
-    address: Option<String>,
+    pub(crate) address: Option<String>,
     pub(crate) process: Option<Running>,
 }
 
@@ -85,7 +85,7 @@ impl Standing {
         standing
     }
 
-    fn join(&mut self, at: usize, line: &str) -> Running {
+    pub(crate) fn join(&mut self, at: usize, line: &str) -> Running {
         let member = &mut self.members[at];
         let address = member.address.clone().unwrap_or_default();
         let own = if address.is_empty() { Vec::new() } else { vec!["--address", address.as_str()] };
@@ -96,7 +96,7 @@ impl Standing {
         self.founded.hub.run(args)
     }
 
-    fn fingerprint(&mut self) -> String {
+    pub(crate) fn fingerprint(&mut self) -> String {
         between(&self.hub(&["verify", "roster.toml"]).expect(0).stdout, "fingerprint  ", "  (").to_owned()
     }
 
@@ -135,7 +135,7 @@ impl Standing {
 }
 
 /// Whether anything was written down as given away.
-fn has_answered(house: &Organisation, name: &str) -> bool {
+pub(crate) fn has_answered(house: &Organisation, name: &str) -> bool {
     let ledger = house.folder.0.join(format!("{name}.key.state/ledger.jsonl"));
     std::fs::read_to_string(ledger).is_ok_and(|text| text.contains("masked"))
 }
@@ -306,161 +306,4 @@ fn a_run_is_ended_for_everybody_by_a_command() {
     all.hub(&[&PLAN[..], &next].concat()).expect(0);
     all.hub(&["plan", "propose", "--start"]).expect(0);
     all.until("run 2 has ended: 3 clusters");
-}
-
-/// What everybody typed, by the month.
-#[derive(Default)]
-struct Typed(Vec<Vec<(String, usize)>>);
-
-impl Typed {
-    fn month(&mut self, all: &Standing) {
-        let hub = ("coordinator".to_owned(), all.founded.hub.typed.len());
-        let others = all.members.iter().map(|member| (member.name.clone(), member.house.typed.len()));
-        self.0.push(std::iter::once(hub).chain(others).collect());
-    }
-
-    /// Commands of this party in this month; 0 stands for everything before the first one.
-    fn of(&self, party: &str, month: usize) -> usize {
-        let until = |month: usize| self.0[month].iter().find(|(name, _)| name == party).map_or(0, |(_, typed)| *typed);
-        until(month) - if month == 0 { 0 } else { until(month - 1) }
-    }
-}
-
-impl Standing {
-    fn member(&mut self, name: &str) -> &mut Member {
-        self.members.iter_mut().find(|member| member.name == name).expect("a member")
-    }
-
-    /// The rows of this month take the place of the last one's, at every site.
-    fn new_rows(&mut self, month: usize, rows: i32) {
-        for (at, member) in self.members.iter_mut().enumerate().filter(|(_, member)| member.address.is_none()) {
-            let table = many_rows(100 * month + at, rows);
-            member.house.folder.write("rows.csv", &table);
-            let key = format!("{}.key", member.name);
-            if has_answered(&member.house, &member.name) {
-                member.house.run(&["ledger", "separate", "--key", &key, "--data", "rows.csv"]).expect(0);
-            }
-        }
-    }
-
-    /// Everybody is told of a changed roster and accepts it, with the digits that another member reads to them.
-    fn accepted(&mut self, what: &str) {
-        let heard = self.fingerprint();
-        self.founded.hub.typed.pop();
-        for member in &mut self.members {
-            let told = member.running();
-            told.until(what, LIMIT, |log| log.contains(what));
-            let key = format!("{}.key", member.name);
-            member.house.run(&["roster", "accept", "--key", &key, "--fingerprint", &heard]).expect(0);
-        }
-    }
-}
-
-/// A year: a plan a month, over that month's rows. One site joins, one gets another key, one leaves, one is upgraded; nobody else is disturbed, and
-/// what everybody types is counted ([PRO-1] to [PRO-4], [ROS-9], [ROS-13], [LED-9], [REL-5]).
-#[test]
-fn a_year_of_monthly_plans() {
-    const ROWS: i32 = 2000;
-    let mut all = Standing::new(ROWS);
-    let mut typed = Typed::default();
-    typed.month(&all);
-    for month in 1..=12 {
-        // A plan is for one run: another month's has another seed.
-        let seed = format!("--seed={month}");
-        let month_plan = ["--set=max_rounds=6", "--set=init=uniform", seed.as_str(), "--set=min_total_rows=5000"];
-        if month > 1 {
-            all.new_rows(month, ROWS);
-        }
-        match month {
-            4 => {
-                let told = all.hub(&["federation", "invite", "hospital-d"]).expect(0).stdout;
-                let line = between(&told, "veilsum join '", "'").to_owned();
-                let house = Organisation::new();
-                house.folder.write("rows.csv", &many_rows(403, ROWS));
-                all.members.push(Member { name: "hospital-d".into(), house, address: None, process: None });
-                let joining = all.join(4, &line);
-                let heard = format!("hospital-d={}", digits(&joining));
-                all.hub(&["federation", "approve", &heard]).expect(0);
-                all.hub(&[&PLAN[..], &month_plan].concat()).expect(0);
-                joining.wait(LIMIT).expect(0);
-                let heard = all.fingerprint();
-                all.founded.hub.typed.pop();
-                all.member("hospital-d").start(&["--roster-fingerprint", &heard]);
-                let new = all.members.pop().expect("the new one");
-                all.accepted("hospital-d (site) is new");
-                all.members.push(new);
-            }
-            7 => {
-                let b = all.member("hospital-b");
-                b.house.run(&["rekey", "--key", "hospital-b.key"]).expect(0);
-                all.until("hospital-b states a new key");
-                let told = all.serves().heard();
-                let file = between(&told, "veilsum roster change --rekey ", "\n").to_owned();
-                assert!(file.starts_with("hospital-b-"), "{file}");
-                all.hub(&["roster", "change", "--rekey", &file]).expect(0);
-                let b = all.member("hospital-b");
-                b.running().until("the new key", LIMIT, |log| log.contains("acts with its new key from now on"));
-            }
-            9 => {
-                let gone = all.members.iter().position(|member| member.name == "hospital-c").expect("hospital-c");
-                all.hub(&["federation", "remove", "hospital-c"]).expect(0);
-                let mut gone = all.members.remove(gone);
-                let told = gone.process.take().expect("it runs").wait(LIMIT).expect(8);
-                assert!(told.stderr.contains("belongs to no member"), "{}", told.stderr);
-                all.accepted("hospital-c (site) is gone");
-            }
-            11 => {
-                let a = all.member("hospital-a");
-                let process = a.process.take().expect("it runs");
-                process.signal("-TERM");
-                process.wait(LIMIT).expect(143);
-                a.start(&[]);
-            }
-            _ => {}
-        }
-        if month == 2 {
-            let told = all.hub(&["plan", "propose", "--start"]).expect(7);
-            all.founded.hub.typed.pop();
-            assert!(told.stdout.contains("[POL-8]"), "{told:?}");
-        }
-        if month != 4 {
-            all.hub(&[&PLAN[..], &month_plan].concat()).expect(0);
-        }
-        let told = all.hub(&["plan", "propose", "--start"]);
-        assert_eq!(told.code, Some(0), "month {month}: {told:?}\n{}", all.serves().heard());
-        let ended = format!("run {month} has ended");
-        all.until(&ended);
-        let sites: Vec<String> = all.members.iter().filter(|m| m.address.is_none()).map(|m| m.name.clone()).collect();
-        let sites: Vec<&str> = sites.iter().map(String::as_str).collect();
-        let result = all.agrees(month, &sites);
-        assert_eq!(result["ended_early"], Value::Null, "month {month}: {result}");
-        typed.month(&all);
-    }
-    // In a month in which nothing changes: two commands at the coordinator, one at a site for its new rows, none at the intermediary.
-    for (month, party, commands) in [
-        (3, "coordinator", 2),
-        (3, "hospital-a", 1),
-        (3, "counter", 0),
-        (4, "coordinator", 4),
-        (4, "hospital-a", 2),
-        (4, "hospital-d", 2),
-        (4, "counter", 1),
-        (7, "coordinator", 3),
-        (7, "hospital-b", 2),
-        (7, "hospital-a", 1),
-        (7, "counter", 0),
-        (9, "coordinator", 3),
-        (9, "hospital-a", 2),
-        (11, "hospital-a", 2),
-        (11, "hospital-b", 1),
-    ] {
-        assert_eq!(typed.of(party, month), commands, "month {month}: {party}");
-    }
-    // One ledger, from the first answer to the last, whatever key signed.
-    for (name, months) in [("hospital-a", 12), ("hospital-b", 12), ("hospital-d", 9)] {
-        let house = &mut all.member(name).house;
-        let key = format!("{name}.key");
-        let shown = house.run(&["ledger", "show", "--key", &key]).expect(0).stdout;
-        assert!(shown.lines().count() > months * 6, "{name}: {}", shown.lines().count());
-    }
 }

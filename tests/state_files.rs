@@ -45,6 +45,7 @@ enum File {
     Journals,
     Transcripts,
     Rounds,
+    All,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,6 +66,7 @@ impl File {
             File::Journals => name.ends_with(".journal"),
             File::Transcripts => name.ends_with(".transcript"),
             File::Rounds => name == "rounds",
+            File::All => !name.ends_with(".lock"),
         }
     }
 }
@@ -128,19 +130,24 @@ impl Site {
         Case { cast: cast.expect("a plan"), policy, agreed, missing, trick, other, finishes: false, twice: false }
     }
 
-    fn rows(&self, case: &Case) -> Vec<Rows> {
+    fn rows(&self, case: &Case, sites: std::ops::Range<u64>) -> Vec<Rows> {
         let row = |i: u64| {
             let path = self.folder.0.join(format!("{i}.csv"));
             fs::write(&path, table(&mut Dice::new(i), &case.cast.federation.work, 20, Look::Usual)).expect("a table");
             read(case, &path).expect("rows")
         };
-        (0..3).map(row).collect()
+        sites.map(row).collect()
     }
 
     /// Runs a plan on what is there of the state.
     fn run(&self, case: &Case, at: &[u32], between: &dyn Fn(usize)) -> Seen {
-        let death = Death { state: self.state(), at: at.to_vec(), between };
-        run_and_die(case, &self.rows(case), &death, 5)
+        self.run_with(case, at, between, None)
+    }
+
+    /// The same, with these rows after the last death.
+    fn run_with(&self, case: &Case, at: &[u32], between: &dyn Fn(usize), then: Option<Rows>) -> Seen {
+        let death = Death { state: self.state(), at: at.to_vec(), between, then };
+        run_and_die(case, &self.rows(case, 0..3), &death, 5)
     }
 
     /// Whether the door says yes to a plan, by what is there of the state.
@@ -274,4 +281,42 @@ fn what_was_said_and_how_far_the_run_is() {
 #[test]
 fn the_rounds_that_may_be_undone() {
     check(File::Rounds);
+}
+
+/// [JRN-2] [LED-8]: a machine that comes back as a snapshot of before, in the midst of a run: with the rows of then it sends the words of then,
+/// or none; with other rows it masks nothing. Also where the ledger and its head are from before the run, and the journal is not.
+#[test]
+fn jrn_2_a_machine_from_a_backup_masks_nothing_twice() {
+    let mut went_on = 0;
+    for (at, forgets_the_run) in [([1, 4], false), ([2, 4], false), ([2, 6], false), ([2, 4], true), ([2, 3], true)] {
+        for other_rows in [false, true] {
+            let about =
+                format!("deaths at {at:?}, other rows: {other_rows}, a ledger from before the run: {forgets_the_run}");
+            let site = Site::new(&about);
+            let plan = site.plan(0.4, 1);
+            let older = std::cell::RefCell::default();
+            let between = |death| match death {
+                1 => *older.borrow_mut() = copies(File::All, &site.state()),
+                _ => {
+                    assert!(harm(File::All, Harm::SetBack, &site.state(), &older.borrow()) > 3, "{about}");
+                    if forgets_the_run {
+                        for of in [File::Ledger, File::Head] {
+                            harm(of, Harm::Removed, &site.state(), &Copies::new());
+                        }
+                    }
+                }
+            };
+            let then = other_rows.then(|| site.rows(&plan, 7..8).remove(0));
+            let seen = site.run_with(&plan, &at, &between, then);
+            assert_eq!(seen.deaths.len(), 2, "{about}: it did not die twice");
+            one_answer_a_slot(&seen, &about);
+            let (_, after) = words(&seen);
+            if other_rows || forgets_the_run {
+                assert_eq!(after, 0, "{about}: words left");
+                assert!([Some(3), Some(7)].contains(&seen.code), "{about}: {:?}", seen.code);
+            }
+            went_on += after;
+        }
+    }
+    assert!(went_on > 0, "with the rows of then a run goes on");
 }

@@ -1,4 +1,4 @@
-//! `veilsum ledger`: what a site ever gave away, entry by entry, and what its operator declares of its rows.
+//! `veilsum ledger`: what a site ever gave away, entry by entry, what its operator declares of its rows, and what it keeps of a run.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,23 +9,28 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use veilsum_proto::{
     identity::Identity,
+    journal::Record,
     ledger::{Column, Entry, Note},
+    message::session,
     policy::rho_text,
+    roster::PartyId,
     suite::Hash,
 };
 
 use crate::{
     party::{head_of, state_of},
     verb::Verb,
+    verify::documents_of,
 };
 use veilsum_node::{
-    documents::{fingerprint, header_of, load_identity, origin_of, policy_of, schema_beside},
+    cost::counted,
+    documents::{fingerprint, header_of, load_federation, load_identity, origin_of, policy_of, schema_beside},
     error::{Code, Failure},
     foreign::{self, Command},
     plan::Categorical,
     release::{Account, Data, Known, Left},
     store::{
-        Ledger,
+        Journal, Ledger, Told,
         ledger::{self, FILE},
     },
     table::TableSpec,
@@ -37,6 +42,9 @@ pub(crate) struct LedgerArgs {
     /// What to do
     #[arg(value_enum, default_value_t = What::Show)]
     pub what: What,
+    /// The run to forget: the folder of its result
+    #[arg(value_name = "RUN", required_if_eq("what", "forget"))]
+    pub run: Option<PathBuf>,
     /// This site's secret key file
     #[arg(long, value_name = "FILE.key")]
     pub key: PathBuf,
@@ -62,6 +70,8 @@ pub(crate) enum What {
     Separate,
     /// Write a head for a ledger that has none, if you are sure that it is the newest
     Adopt,
+    /// Erase what the state folder keeps of a run, for good; the account stays
+    Forget,
 }
 
 impl Verb for LedgerArgs {
@@ -70,11 +80,15 @@ impl Verb for LedgerArgs {
     /// # Errors
     /// A [`Failure`] that names file and entry.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        if self.data.is_some() && matches!(self.what, What::Show | What::Adopt) {
+        if self.data.is_some() && !matches!(self.what, What::Changed | What::Separate) {
             let what = "rows are looked at for a declaration alone";
             return Err(Failure::new(Code::Usage, what, "leave --data out, or say `changed` or `separate`"));
         }
+        if self.run.is_some() && self.what != What::Forget {
+            return Err(Failure::new(Code::Usage, "a run is named to be forgotten alone", "say `forget RUN`"));
+        }
         match self.what {
+            What::Forget => forget(self, self.run.as_deref().unwrap_or(Path::new(".")), json),
             What::Changed => changed(self, json),
             What::Separate => separate(self, json),
             What::Show => {
@@ -92,6 +106,43 @@ impl Verb for LedgerArgs {
             }
         }
     }
+}
+
+/// Erases journals and transcripts of the run whose result is in `run`. Its plan is not answered again ([POL-8]).
+fn forget(args: &LedgerArgs, run: &Path, json: bool) -> Result<(), Failure> {
+    let (identity, _) = load_identity(&args.key)?;
+    let (state, head) = (state_of(&args.key, args.state.as_ref()), head_of(&args.key));
+    if !run.is_dir() {
+        let what = format!("{}: there is no such folder of a run", run.display());
+        return Err(Failure::input(what, "name the folder in which its result lies, such as results/007-0123abcd"));
+    }
+    let [roster, plan] = documents_of([None, None], &run.join("result.json"))?;
+    let federation = load_federation(&roster, &plan)?;
+    let own = federation.whoami(&identity)?;
+    if own == PartyId::Coordinator {
+        return Err(Failure::input("the coordinator keeps its run for all others", "end the run: veilsum plan stop"));
+    }
+    let terms = federation.terms.hash();
+    // Nobody is in the run meanwhile, and what it did not spend is free again.
+    if file(args).exists() {
+        let (site, _) = policy_of(args.policy.as_deref(), Some(&args.key))?;
+        let data = Data { name: site.data, rows: Hash::default() };
+        Ledger::open(&state, Some(&head), Arc::new(identity), data, terms)?.free(&terms)?;
+    }
+    let mut erased = 0;
+    for aggregator in [PartyId::Coordinator, PartyId::Intermediary] {
+        let session = session(&terms, &federation.roster.hash(), aggregator);
+        erased += u32::from(Journal::<Record>::forget(&state, &session)?);
+        erased += u32::from(Journal::<Told>::forget(&state, &session)?);
+    }
+    let text = format!(
+        "erased {} of the run under {}. The account is what it was. Results and openings are in no state folder: remove {} yourself if nobody \
+         needs them",
+        counted(erased as usize, "file"),
+        plan.display(),
+        run.display()
+    );
+    crate::verb::print(json, &json!({ "erased": erased, "plan": terms.to_string() }), &text)
 }
 
 fn changed(args: &LedgerArgs, json: bool) -> Result<(), Failure> {

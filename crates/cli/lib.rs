@@ -16,6 +16,7 @@ mod assign;
 mod bundle;
 mod check;
 mod columns;
+mod decisions;
 mod demo;
 pub mod embedded;
 mod events;
@@ -169,7 +170,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     };
     log_to_stderr(cli.verbose);
     match cli.command.run(cli.json) {
-        Ok(()) => 0,
+        Ok(()) => {
+            decisions::keep(Cli::command(), &args);
+            0
+        }
         Err(failure) => report(&failure, cli.json),
     }
 }
@@ -187,10 +191,12 @@ pub fn commands() -> clap::Command {
 /// The [`Failure`] of the command.
 pub fn call(args: impl IntoIterator<Item = OsString>) -> Result<Value, Failure> {
     let args: Vec<OsString> = args.into_iter().collect();
-    let named = ["veilsum", "--json"].map(OsString::from).into_iter().chain(args.iter().cloned());
-    let cli = Cli::try_parse_from(named).map_err(|e| wrong_arguments(&e, args.into_iter()))?;
+    let named: Vec<OsString> =
+        ["veilsum", "--json"].map(OsString::from).into_iter().chain(args.iter().cloned()).collect();
+    let cli = Cli::try_parse_from(&named).map_err(|e| wrong_arguments(&e, args.into_iter()))?;
     let (done, printed) = verb::kept(|| cli.command.run(true));
     done?;
+    decisions::keep(Cli::command(), &named);
     if printed.is_empty() {
         return Ok(Value::Null);
     }

@@ -78,6 +78,8 @@ pub(crate) struct Death<'a> {
     pub at: Vec<u32>,
     /// What happens to the state after a death of this number, counted from 1.
     pub between: &'a dyn Fn(usize),
+    /// Rows that the process has which comes back after the last death, if they are others.
+    pub then: Option<Rows>,
 }
 
 /// The rows of a site, as it would read them.
@@ -167,7 +169,9 @@ impl Play<'_> {
         }
         let mut party = self.case.cast.party(2);
         party.carrier = Arc::new(memory);
-        let (rows, origin) = self.rows[0].clone();
+        let then =
+            self.death.filter(|death| self.seen.deaths.len() == death.at.len()).and_then(|death| death.then.clone());
+        let (rows, origin) = then.unwrap_or_else(|| self.rows[0].clone());
         let config = ClientConfig {
             party,
             site: self.case.policy.clone().into(),

@@ -68,6 +68,14 @@ impl Record {
         codec::decode("journal entry", bytes, MAX_BODY).map_err(|e| Error::Journal(e.to_string()))
     }
 
+    /// Run and number of the deck, if this entry is one.
+    pub fn deck(&self) -> Option<(Hash, u32)> {
+        match &self.0 {
+            Entry::Deck(deck) => Some((deck.run, deck.index)),
+            _ => None,
+        }
+    }
+
     /// What kind of entry this is, without its contents.
     pub fn kind(&self) -> RecordKind {
         match self.0 {

@@ -154,6 +154,11 @@ impl Met {
         })
     }
 
+    /// Whether anything was taken of this deck of a session.
+    pub fn has_deck(&self, session: Hash, (run, deck): (Hash, u32)) -> bool {
+        self.decks.contains_key(&(session, run, deck))
+    }
+
     /// Takes what all members of a deck state.
     pub fn take(&mut self, talk: &Talk, deck: u32, members: &[Stated]) {
         let deck = (talk.session, talk.run, deck);

@@ -133,6 +133,15 @@ impl SiteSession {
         let session = config.party.session(aggregator);
         let opened = config.state.as_ref().map(|folder| Journal::open(folder, &session)).transpose()?;
         let (journal, records) = opened.map_or((None, Vec::new()), |(journal, records)| (Some(journal), records));
+        // [JRN-2]: what knows the deck knows the rows from which it was answered, so that other rows are refused [LED-8].
+        let met = |deck| keeper.with(|ledger| ledger.book().account().met().has_deck(session, deck));
+        if !records.iter().filter_map(Record::deck).all(met) {
+            return Err(Failure::input(
+                "the journal has keys of a deck that the ledger does not know: one of the two was set back, or taken from elsewhere [JRN-2]",
+                "put the newest copy of the whole state folder back, with the .head beside the key; without it remove the `.journal` files: \
+                 this site then takes no further part in this run",
+            ));
+        }
         let has = |kind| records.iter().any(|record: &Record| record.kind() == kind);
         if has(RecordKind::Deck) {
             tracing::info!("taking up an interrupted run from the journal");

@@ -110,6 +110,20 @@ impl<R: Entry> Journal<R> {
         Ok(journal)
     }
 
+    /// Overwrites and removes what was kept of `session` in `folder`. Whether there was anything.
+    ///
+    /// # Errors
+    /// As [`Journal::empty`].
+    pub fn forget(folder: &Path, session: &Hash) -> Result<bool, Failure> {
+        let path = file_of::<R>(folder, session);
+        if !path.exists() {
+            return Ok(false);
+        }
+        let journal = Journal::<R>::empty(folder, session)?;
+        std::fs::remove_file(&path).map_err(|e| journal.io(e)).and_then(|()| journal.sync_folder())?;
+        Ok(true)
+    }
+
     fn locked(folder: &Path, session: &Hash) -> Result<Journal<R>, Failure> {
         let path = file_of::<R>(folder, session);
         let io = |source: io::Error| io_at(&path, &source);

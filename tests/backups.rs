@@ -1,0 +1,220 @@
+//! Backups of every role: what comes back as it was before does no harm, between two runs and in the midst of one; and what a member erases of
+//! a run. Separate processes, whose folders are copied as an operator copies them. What a single machine makes of older files is in
+//! `tests/state_files.rs`, and a coordinator from a backup between two runs in `tests/storage.rs`.
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use veilsum_testkit::program::{Folder, Running};
+
+use crate::{
+    joining::{LIMIT, SITES, ended_in},
+    service::{PLAN, Standing},
+};
+
+const SHORT: [&str; 3] = ["--set=max_rounds=4", "--set=init=uniform", "--set=dp_useless=true"];
+const LONG: [&str; 4] = ["--set=max_rounds=100", "--set=init=uniform", "--set=slots=64", "--set=dp_useless=true"];
+
+/// Everything in a folder, as it is now.
+pub(crate) fn copy_of(folder: &Path) -> Folder {
+    let backup = Folder::fresh();
+    copy(folder, &backup.0);
+    backup
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status();
+    assert!(copied.expect("cp").success());
+}
+
+/// What is in the folder is lost, and the backup takes its place.
+pub(crate) fn put_back(backup: &Folder, folder: &Path) {
+    fs::remove_dir_all(folder).expect("the folder is lost");
+    fs::create_dir(folder).expect("a folder");
+    copy(&backup.0, folder);
+}
+
+impl Standing {
+    /// The folder of a party.
+    pub(crate) fn folder(&self, name: &str) -> PathBuf {
+        let member = self.members.iter().find(|member| member.name == name);
+        member.map_or_else(|| self.founded.hub.folder.0.clone(), |member| member.house.folder.0.clone())
+    }
+
+    /// Killed without a word.
+    pub(crate) fn dies(&mut self, name: &str) {
+        let process = match self.members.iter_mut().find(|member| member.name == name) {
+            Some(member) => member.process.take(),
+            None => self.serve.take(),
+        };
+        process.expect("it runs").kill();
+    }
+
+    /// Started with the same words as before.
+    pub(crate) fn again(&mut self, name: &str) {
+        match self.members.iter_mut().find(|member| member.name == name) {
+            Some(member) => member.start(&[]),
+            None => self.serve = Some(self.founded.serve()),
+        }
+    }
+
+    /// The party comes back as it was in the backup.
+    pub(crate) fn comes_back(&mut self, name: &str, backup: &Folder) {
+        self.dies(name);
+        put_back(backup, &self.folder(name));
+        self.again(name);
+    }
+
+    /// A plan of its own is proposed and begins; nothing is said of how it ends.
+    fn begin(&mut self, run: usize, set: &[&str]) {
+        self.hub(&[&PLAN[..], set, &[format!("--seed={run}").as_str()]].concat()).expect(0);
+        self.hub(&["plan", "propose", "--start"]).expect(0);
+    }
+
+    /// The same, to its end with its result at all sites.
+    pub(crate) fn runs(&mut self, run: usize) {
+        self.begin(run, &SHORT);
+        self.until(&format!("run {run} has ended: 3 clusters"));
+        self.agrees(run, &SITES);
+    }
+}
+
+/// What the ledger of a site says left it.
+fn answers(folder: &Path, name: &str) -> usize {
+    let ledger = fs::read_to_string(folder.join(format!("{name}.key.state/ledger.jsonl"))).unwrap_or_default();
+    ledger.lines().filter(|line| line.contains("\"discloses\":\"masked_words\"")).count()
+}
+
+/// Between two runs: an intermediary goes on; a site goes on from a copy of after its last answer, and not from an older one.
+#[test]
+fn members_from_a_backup_between_two_runs() {
+    let mut all = Standing::new(4000);
+    all.runs(1);
+    let older = ["counter", "hospital-a", "hospital-b"].map(|name| copy_of(&all.folder(name)));
+    // Nothing has been answered since.
+    all.comes_back("hospital-b", &older[2]);
+    all.runs(2);
+    all.comes_back("counter", &older[0]);
+    all.runs(3);
+    let newest = copy_of(&all.folder("hospital-a"));
+    let before = answers(&all.folder("hospital-b"), "hospital-b");
+    all.comes_back("hospital-a", &older[1]);
+    all.begin(4, &SHORT);
+    for name in ["hospital-b", "hospital-c"] {
+        let member = all.members.iter().find(|member| member.name == name).expect("a member");
+        let named =
+            |log: &str| log.contains("hospital-a misbehaved: its ledger was set back") && log.contains("[LED-11]");
+        member.running().until("who was set back", LIMIT, named);
+    }
+    assert_eq!(answers(&all.folder("hospital-b"), "hospital-b"), before, "something was given away");
+    all.hub(&["plan", "stop"]).expect(0);
+    all.until("run 4 has ended");
+    // The newest copy, with all others as they are.
+    all.comes_back("hospital-a", &newest);
+    all.runs(5);
+}
+
+/// In the midst of a run: whoever comes back as it was earlier in it, the run ends with its result or in good order, and no site answers a
+/// question twice in two ways.
+#[test]
+fn every_role_from_a_backup_in_the_midst_of_a_run() {
+    let mut all = Standing::new(4000);
+    for (at, name) in ["hospital-a", "counter", "coordinator"].into_iter().enumerate() {
+        let run = at + 1;
+        all.begin(run, &LONG);
+        all.until(&format!("run {run} goes on"));
+        let older = copy_of(&all.folder(name));
+        thread::sleep(Duration::from_millis(300));
+        all.comes_back(name, &older);
+        let over = format!("run {run} has ended");
+        let end = Instant::now() + Duration::from_secs(20);
+        while !all.serves().heard().contains(&over) && Instant::now() < end {
+            thread::sleep(Duration::from_millis(50));
+        }
+        println!("{name}: {}", all.serves().heard().lines().last().unwrap_or_default());
+        if !all.serves().heard().contains(&over) {
+            all.hub(&["plan", "stop"]);
+            all.until(&over);
+        }
+        let panicked = |process: &Running| process.heard().contains("panicked at");
+        assert!(!all.members.iter().map(|member| member.running()).chain(all.serve.as_ref()).any(panicked));
+    }
+    // Everybody is there for the next one.
+    all.runs(4);
+}
+
+/// `veilsum ledger forget`: nothing of the run's totals is left in the state folder, the account stays, and the run is not answered again.
+#[test]
+fn what_a_member_keeps_of_a_run_is_erased_and_its_account_is_not() {
+    let mut all = Standing::new(4000);
+    all.begin(1, &LONG);
+    let site = all.folder("hospital-a");
+    let state = site.join("hospital-a.key.state");
+    let kept = |ending: &str| -> usize {
+        let files = fs::read_dir(&state).expect("its state").flatten();
+        let of = files.filter(|file| file.path().extension().is_some_and(|end| end == ending));
+        of.filter(|file| file.metadata().is_ok_and(|about| about.len() > 100)).count()
+    };
+    let end = Instant::now() + LIMIT;
+    while kept("transcript") == 0 || answers(&site, "hospital-a") < 3 {
+        assert!(Instant::now() < end, "no answers: {}", all.serves().heard());
+        thread::sleep(Duration::from_millis(20));
+    }
+    let run = ended_in(&all.members[0].house, 1);
+    let house = |all: &mut Standing, args: &[&str]| all.members[0].house.run(args);
+    let forget = ["ledger", "forget", run.as_str(), "--key", "hospital-a.key"];
+    // Not while it runs.
+    let told = house(&mut all, &forget).expect(3);
+    assert!(told.stderr.contains("in use by another process"), "{}", told.stderr);
+    all.dies("hospital-a");
+    let spent = |all: &mut Standing| {
+        let told = house(all, &["check", "--offline", "--key", "hospital-a.key", "--json"]).stdout;
+        let told: Value = serde_json::from_str(&told).expect("JSON");
+        (told["account"]["answers"].clone(), told["account"]["rho"].clone(), told["account"]["spent"].clone())
+    };
+    assert!(kept("journal") > 0 && kept("transcript") > 0);
+    let before = spent(&mut all);
+    let told = house(&mut all, &forget).expect(0);
+    assert!(told.stdout.contains("erased") && told.stdout.contains("The account is what it was"), "{}", told.stdout);
+    let left: Vec<_> = fs::read_dir(&state).expect("its state").flatten().map(|file| file.file_name()).collect();
+    let ends = |end: &str| left.iter().any(|name| name.to_string_lossy().ends_with(end));
+    assert!(!ends(".journal") && !ends(".transcript") && !ends(".new") && ends("ledger.jsonl"), "{left:?}");
+    assert_eq!(spent(&mut all), before);
+    house(&mut all, &["verify", "hospital-a.key.state/ledger.jsonl", "--key", "hospital-a.card"]);
+    // The run goes on without it, or not at all; it does not come back to it.
+    let given = answers(&site, "hospital-a");
+    all.again("hospital-a");
+    let member = all.members[0].running();
+    member.until("its refusal", LIMIT, |log| log.contains("answered before") || log.contains("POL-8"));
+    all.hub(&["plan", "stop"]).expect(0);
+    all.until("run 1 has ended");
+    assert_eq!(answers(&site, "hospital-a"), given, "an answer left after the run was forgotten");
+    // A second time there is nothing, and a run that is none is told.
+    all.dies("hospital-a");
+    assert!(house(&mut all, &forget).expect(0).stdout.contains("erased 0 files"));
+    house(&mut all, &["ledger", "forget", "results/009-00000000", "--key", "hospital-a.key"]).expect(3);
+    house(&mut all, &["ledger", "forget", "--key", "hospital-a.key"]).expect(2);
+    house(&mut all, &["ledger", "show", run.as_str(), "--key", "hospital-a.key"]).expect(2);
+    all.again("hospital-a");
+    all.runs(2);
+    // Who decided what, at each party; what was only looked at, refused or misspelt is not there.
+    let did = |folder: PathBuf| -> Vec<String> {
+        let file = folder.join("decisions.log");
+        assert_eq!(fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
+        let line = |line: &str| serde_json::from_str::<Value>(line).expect("JSON");
+        let lines: Vec<Value> = fs::read_to_string(&file).expect("a file").lines().map(line).collect();
+        assert!(lines.iter().all(|line| line["at"].as_u64().is_some() && line["uid"].as_u64().is_some()), "{lines:?}");
+        lines.iter().map(|line| line["did"].as_str().expect("words").to_owned()).collect()
+    };
+    assert_eq!(did(site), vec![forget.join(" "); 2]);
+    let at_hub = did(all.folder("coordinator"));
+    let ways = ["federation approve ", "plan propose --start", "plan stop", "plan propose --start"];
+    assert!(at_hub.len() == 4 && at_hub.iter().zip(ways).all(|(did, way)| did.starts_with(way)), "{at_hub:?}");
+}

@@ -1,0 +1,230 @@
+//! A year of a federation without its makers: what happens to every service in one, end to end, and what everybody has to type for it.
+
+use serde_json::Value;
+
+use crate::{
+    backups::copy_of,
+    joining::{LIMIT, Organisation, between, digits, many_rows},
+    service::{Member, PLAN, Standing, has_answered},
+};
+
+const ROWS: i32 = 2000;
+
+/// What everybody typed, by the month.
+#[derive(Default)]
+struct Typed(Vec<Vec<(String, usize)>>);
+
+impl Typed {
+    fn month(&mut self, all: &Standing) {
+        let hub = ("coordinator".to_owned(), all.founded.hub.typed.len());
+        let others = all.members.iter().map(|member| (member.name.clone(), member.house.typed.len()));
+        self.0.push(std::iter::once(hub).chain(others).collect());
+    }
+
+    /// Commands of this party in this month; 0 stands for everything before the first one.
+    fn of(&self, party: &str, month: usize) -> usize {
+        let until = |month: usize| self.0[month].iter().find(|(name, _)| name == party).map_or(0, |(_, typed)| *typed);
+        until(month) - if month == 0 { 0 } else { until(month - 1) }
+    }
+
+    fn print(&self) {
+        println!("commands from founding to month 12, by party:");
+        for party in ["coordinator", "counter", "hospital-a", "hospital-b", "hospital-c", "hospital-d"] {
+            let months = (0..self.0.len()).filter(|month| self.0[*month].iter().any(|(name, _)| name == party));
+            let typed: Vec<String> = months.map(|month| self.of(party, month).to_string()).collect();
+            println!("{party:<12} {}", typed.join(" "));
+        }
+    }
+}
+
+impl Standing {
+    fn member(&mut self, name: &str) -> &mut Member {
+        self.members.iter_mut().find(|member| member.name == name).expect("a member")
+    }
+
+    /// The rows of this month take the place of the last one's, at every site that is there.
+    fn new_rows(&mut self, month: usize) {
+        let there = |member: &Member| member.address.is_none() && member.process.is_some();
+        for (at, member) in self.members.iter_mut().enumerate().filter(|(_, member)| there(member)) {
+            member.house.folder.write("rows.csv", &many_rows(100 * month + at, ROWS));
+            let key = format!("{}.key", member.name);
+            if has_answered(&member.house, &member.name) {
+                member.house.run(&["ledger", "separate", "--key", &key, "--data", "rows.csv"]).expect(0);
+            }
+        }
+    }
+
+    /// Everybody is told of a changed roster and accepts it, with the digits that another member reads to them.
+    fn accepted(&mut self, what: &str) {
+        let heard = self.fingerprint();
+        self.founded.hub.typed.pop();
+        for member in &mut self.members {
+            let told = member.running();
+            told.until(what, LIMIT, |log| log.contains(what));
+            let key = format!("{}.key", member.name);
+            member.house.run(&["roster", "accept", "--key", &key, "--fingerprint", &heard]).expect(0);
+        }
+    }
+
+    /// Another site is let in; it has the plan of the month with the roster.
+    fn a_site_joins(&mut self, month_plan: &[&str]) {
+        let told = self.hub(&["federation", "invite", "hospital-d"]).expect(0).stdout;
+        let line = between(&told, "veilsum join '", "'").to_owned();
+        let house = Organisation::new();
+        house.folder.write("rows.csv", &many_rows(403, ROWS));
+        self.members.push(Member { name: "hospital-d".into(), house, address: None, process: None });
+        let joining = self.join(4, &line);
+        let heard = format!("hospital-d={}", digits(&joining));
+        self.hub(&["federation", "approve", &heard]).expect(0);
+        self.hub(month_plan).expect(0);
+        joining.wait(LIMIT).expect(0);
+        let heard = self.fingerprint();
+        self.founded.hub.typed.pop();
+        self.member("hospital-d").start(&["--roster-fingerprint", &heard]);
+        let new = self.members.pop().expect("the new one");
+        self.accepted("hospital-d (site) is new");
+        self.members.push(new);
+    }
+
+    /// A site gets another key, while it has the old one.
+    fn a_key_is_replaced(&mut self, name: &str) {
+        let key = format!("{name}.key");
+        self.member(name).house.run(&["rekey", "--key", &key]).expect(0);
+        self.until(&format!("{name} states a new key"));
+        let told = self.serves().heard();
+        let file = between(&told, "veilsum roster change --rekey ", "\n").to_owned();
+        assert!(file.starts_with(&format!("{name}-")), "{file}");
+        self.hub(&["roster", "change", "--rekey", &file]).expect(0);
+        let member = self.member(name).running();
+        member.until("the new key", LIMIT, |log| log.contains("acts with its new key from now on"));
+    }
+
+    /// A site is a member no more.
+    fn a_site_leaves(&mut self, name: &str) {
+        let gone = self.members.iter().position(|member| member.name == name).expect("a member");
+        self.hub(&["federation", "remove", name]).expect(0);
+        let mut gone = self.members.remove(gone);
+        let told = gone.process.take().expect("it runs").wait(LIMIT).expect(8);
+        assert!(told.stderr.contains("belongs to no member"), "{}", told.stderr);
+        self.accepted(&format!("{name} (site) is gone"));
+    }
+
+    /// Everybody stops, and is started again on the same folders, as after another release was installed.
+    fn everybody_is_upgraded(&mut self) {
+        let names: Vec<String> = self.members.iter().map(|member| member.name.clone()).collect();
+        let members = self.members.iter_mut().filter_map(|member| member.process.take());
+        for process in members.chain(self.serve.take()) {
+            process.signal("-TERM");
+            process.wait(LIMIT).expect(143);
+        }
+        ["coordinator".to_owned()].iter().chain(&names).for_each(|name| self.again(name));
+    }
+}
+
+/// A year: a plan a month, over that month's rows. The coordinator and a site come back from a backup of a week ago, one site joins, one gets
+/// another key, one is away for two plans, one leaves, all are upgraded; nobody else is disturbed, and what everybody types is counted
+/// ([PRO-1] to [PRO-4], [ROS-9], [ROS-13], [LED-9], [LED-11], [REL-5]).
+#[test]
+fn a_year_of_monthly_plans() {
+    let mut all = Standing::new(ROWS);
+    let mut typed = Typed::default();
+    typed.month(&all);
+    for month in 1..=12 {
+        // A plan is for one run: another month's has another seed.
+        let seed = format!("--seed={month}");
+        let own = ["--set=max_rounds=6", "--set=init=uniform", seed.as_str(), "--set=min_total_rows=5000"];
+        let month_plan = [&PLAN[..], &own].concat();
+        let mut propose = vec!["plan", "propose", "--start"];
+        // A week before.
+        let backup = ["coordinator", "hospital-b"].map(|name| copy_of(&all.folder(name)));
+        if month > 1 {
+            all.new_rows(month);
+        }
+        match month {
+            4 => all.a_site_joins(&month_plan),
+            5 => {
+                all.comes_back("coordinator", &backup[0]);
+                for name in ["hospital-a", "hospital-d", "counter"] {
+                    all.until(&format!("{name} stands by"));
+                }
+            }
+            6 => {
+                all.comes_back("hospital-b", &backup[1]);
+                // The rows of this month are not those of the backup.
+                let b = all.member("hospital-b");
+                b.house.folder.write("rows.csv", &many_rows(601, ROWS));
+                b.house.run(&["ledger", "separate", "--key", "hospital-b.key", "--data", "rows.csv"]).expect(0);
+            }
+            7 => all.a_key_is_replaced("hospital-b"),
+            8 => all.dies("hospital-d"),
+            10 => {
+                let d = all.member("hospital-d");
+                d.house.folder.write("rows.csv", &many_rows(1003, ROWS));
+                d.house.run(&["ledger", "separate", "--key", "hospital-d.key", "--data", "rows.csv"]).expect(0);
+                all.again("hospital-d");
+                all.until("hospital-d stands by");
+            }
+            11 => all.a_site_leaves("hospital-c"),
+            12 => all.everybody_is_upgraded(),
+            _ => {}
+        }
+        if [8, 9].contains(&month) {
+            propose.extend(["--without", "hospital-d"]);
+        }
+        if month == 2 {
+            let told = all.hub(&["plan", "propose", "--start"]).expect(7);
+            all.founded.hub.typed.pop();
+            assert!(told.stdout.contains("[POL-8]"), "{told:?}");
+        }
+        if month != 4 {
+            all.hub(&month_plan).expect(0);
+        }
+        let told = all.hub(&propose);
+        assert_eq!(told.code, Some(0), "month {month}: {told:?}\n{}", all.serves().heard());
+        all.until(&format!("run {month} has ended"));
+        let there = |m: &&Member| m.address.is_none() && m.process.is_some();
+        let sites: Vec<String> = all.members.iter().filter(there).map(|m| m.name.clone()).collect();
+        let sites: Vec<&str> = sites.iter().map(String::as_str).collect();
+        let result = all.agrees(month, &sites);
+        assert_eq!(result["ended_early"], Value::Null, "month {month}: {result}");
+        typed.month(&all);
+    }
+    typed.print();
+    // In a month in which nothing changes: two commands at the coordinator, one at a site for its new rows, none at the intermediary.
+    for (month, party, commands) in [
+        (3, "coordinator", 2),
+        (3, "hospital-a", 1),
+        (3, "counter", 0),
+        (4, "coordinator", 4),
+        (4, "hospital-a", 2),
+        (4, "hospital-d", 2),
+        (4, "counter", 1),
+        // Whoever comes back from a backup is started.
+        (5, "coordinator", 3),
+        (5, "hospital-a", 1),
+        (5, "counter", 0),
+        (6, "coordinator", 2),
+        (6, "hospital-a", 1),
+        (7, "coordinator", 3),
+        (7, "hospital-b", 2),
+        (7, "hospital-a", 1),
+        (7, "counter", 0),
+        (8, "coordinator", 2),
+        (9, "hospital-d", 0),
+        (10, "hospital-d", 2),
+        (11, "coordinator", 3),
+        (11, "hospital-a", 2),
+        (12, "coordinator", 3),
+        (12, "hospital-a", 2),
+        (12, "counter", 1),
+    ] {
+        assert_eq!(typed.of(party, month), commands, "month {month}: {party}");
+    }
+    // One ledger, from the first answer to the last, whatever key signed.
+    for (name, months) in [("hospital-a", 12), ("hospital-b", 12), ("hospital-d", 7)] {
+        let house = &mut all.member(name).house;
+        let key = format!("{name}.key");
+        let shown = house.run(&["ledger", "show", "--key", &key]).expect(0).stdout;
+        assert!(shown.lines().count() > months * 6, "{name}: {}", shown.lines().count());
+    }
+}
