@@ -323,6 +323,7 @@ fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Failur
         list: from.list.clone(),
         person_key: from.person_key()?,
         total: work.recipe.noise.is_some(),
+        halt: from.halt.clone(),
     })
 }
 

@@ -6,8 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeMap};
 use serde_json::{Value, json};
+use veilsum_cluster::algorithm::ALGORITHMS;
 use veilsum_proto::{
     ledger::MAX_NAME,
     policy::{Exact, Floor, Policy},
@@ -20,7 +21,7 @@ use super::{
 use crate::{
     error::{Code, Failure},
     files::{self, Existing},
-    table::RowRules,
+    table::{Halt, RowRules},
 };
 
 /// The file's usual name, beside the key.
@@ -67,10 +68,23 @@ struct File {
     colluders: Option<u16>,
     contributors: Option<u32>,
     max_rounds: Option<u32>,
+    #[serde(deserialize_with = "methods")]
     methods: Option<Vec<String>>,
     columns: Option<Vec<String>>,
     data: Option<String>,
     rows: RowRules,
+}
+
+/// Names of methods: one that there is none of would refuse every plan.
+fn methods<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {
+    let names = Option::<Vec<String>>::deserialize(from)?;
+    match names.iter().flatten().find(|name| !ALGORITHMS.iter().any(|about| about.name == **name)) {
+        None => Ok(names),
+        Some(unknown) => {
+            let known: Vec<String> = ALGORITHMS.iter().map(|about| format!("`{}`", about.name)).collect();
+            Err(D::Error::custom(format!("unknown method `{unknown}`, expected one of {}", known.join(", "))))
+        }
+    }
 }
 
 /// The largest cap of an account: beyond, noise hides nothing.
@@ -187,14 +201,14 @@ impl SitePolicy {
         let [list, persons] = [UNUSABLE, PERSONS].map(|ending| beside.map(|of| of.with_added_extension(ending)));
         if let (None, Some(command)) = (data, self.rows.command()) {
             let (data, answerer) = (PathBuf::new(), Some(command));
-            return Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer });
+            return Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer, halt: Halt::default() });
         }
         let Some(data) = data.map(Path::to_owned).or_else(stated) else {
             let what = "nobody says where this site's rows are";
             let next = "say --data FILE, or name them in site.toml: source = \"FILE\" under [rows], or answerer = [\"PROGRAM\"]";
             return Err(Failure::new(Code::Usage, what, next));
         };
-        Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer: None })
+        Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer: None, halt: Halt::default() })
     }
 
     /// Whether this site's rows are no more than it holds at most: its own number, which no plan chooses.
