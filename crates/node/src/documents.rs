@@ -13,6 +13,7 @@ mod guests;
 mod invitation;
 mod key;
 mod meeting;
+mod methods;
 mod model;
 mod offered;
 mod plan;

@@ -6,9 +6,8 @@ use std::{
     sync::Arc,
 };
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeMap};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, json};
-use veilsum_cluster::algorithm::ALGORITHMS;
 use veilsum_proto::{
     ledger::MAX_NAME,
     policy::{Exact, Floor, Policy},
@@ -16,6 +15,7 @@ use veilsum_proto::{
 
 use super::{
     file::{parse_failure, read_text},
+    methods::known,
     rows::{RowsFrom, checked},
 };
 use crate::{
@@ -68,23 +68,11 @@ struct File {
     colluders: Option<u16>,
     contributors: Option<u32>,
     max_rounds: Option<u32>,
-    #[serde(deserialize_with = "methods")]
+    #[serde(deserialize_with = "known")]
     methods: Option<Vec<String>>,
     columns: Option<Vec<String>>,
     data: Option<String>,
     rows: RowRules,
-}
-
-/// Names of methods: one that there is none of would refuse every plan.
-fn methods<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {
-    let names = Option::<Vec<String>>::deserialize(from)?;
-    match names.iter().flatten().find(|name| !ALGORITHMS.iter().any(|about| about.name == **name)) {
-        None => Ok(names),
-        Some(unknown) => {
-            let known: Vec<String> = ALGORITHMS.iter().map(|about| format!("`{}`", about.name)).collect();
-            Err(D::Error::custom(format!("unknown method `{unknown}`, expected one of {}", known.join(", "))))
-        }
-    }
 }
 
 /// The largest cap of an account: beyond, noise hides nothing.
