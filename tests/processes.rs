@@ -290,7 +290,11 @@ fn too_few_sites_after_two_are_killed() {
 #[test]
 fn an_intermediary_that_is_interrupted_says_so() {
     let p = Parties::new(&SIZES, &LONG);
-    for (signal, code, what) in [("-INT", 130, "error: interrupted"), ("-TERM", 143, "error: told to stop (SIGTERM)")] {
+    for (signal, code, what) in [
+        ("-INT", 130, "error: interrupted"),
+        ("-TERM", 143, "error: told to stop"),
+        ("-HUP", 143, "error: told to stop"),
+    ] {
         let intermediary = start(&p.intermediary(&[&QUICK[..], &["-vv"]].concat()));
         intermediary.until("attempts to dial", LIMIT, |log| log.contains("not yet"));
         intermediary.signal(signal);

@@ -1,7 +1,10 @@
 //! The coordinator's service and the members that stand by (specification, section 19): separate processes over many plans, in which
 //! nobody starts anything anew.
 
-use std::{thread, time::Duration};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use serde_json::Value;
 use veilsum_testkit::program::{Ended, Running, free_port};
@@ -120,10 +123,8 @@ impl Standing {
         for member in self.members.iter().filter(|member| sites.contains(&member.name.as_str())) {
             // The last word is on its way to the sites when the coordinator has written.
             let folder = format!("{}/model.json", ended_in(&member.house, run));
-            for _ in 0..200 {
-                if member.house.folder.0.join(&folder).exists() {
-                    break;
-                }
+            let end = Instant::now() + LIMIT;
+            while !member.house.folder.0.join(&folder).exists() && Instant::now() < end {
                 thread::sleep(Duration::from_millis(50));
             }
             let there = member.house.folder.0.join(&folder).exists();
@@ -147,10 +148,14 @@ fn a_plan_is_answered_before_anything_is_asked() {
     let b = &mut all.members[1];
     b.house.folder.write("site.toml", "methods = [\"kmeans\"]\n");
     all.until("hospital-b: refuses: rule POL-4");
-    // Between two runs nothing is wrong, though nobody lets a party in and the intermediary has no port open.
-    let told = all.members[0].house.run(&["check", "--key", "hospital-a.key", "--data", "rows.csv"]).expect(0);
-    assert!(told.unfolded().contains("it lets a party in when one begins"), "{}", told.stdout);
-    assert!(told.unfolded().contains("it opens its port when one begins"), "{}", told.stdout);
+    // Between two runs, before the first one as well, the way to both aggregators is tried to its end.
+    let told =
+        all.members[0].house.run(&["check", "--key", "hospital-a.key", "--data", "rows.csv"]).expect(0).unfolded();
+    for party in ["coordinator", "counter"] {
+        for passes in ["QUIC: a handshake", "TCP: a handshake", "let in: it knows this key, and no run is going on"] {
+            assert!(told.contains(&format!("PASS {party}: {passes}")), "{party}: {passes}: {told}");
+        }
+    }
     let told = all.hub(&["plan", "propose", "--start"]).expect(7);
     assert!(told.stdout.contains("hospital-b           refuses: rule POL-4"), "{}", told.stdout);
     assert!(
@@ -189,6 +194,60 @@ fn a_plan_is_answered_before_anything_is_asked() {
     assert!(!told.stdout.contains("missing") && !told.stdout.contains("trouble"), "{}", told.stdout);
     let given = |member: &Member| has_answered(&member.house, &member.name);
     assert_eq!(all.members.iter().filter(|member| given(member)).count(), 3);
+}
+
+/// [PRO-2]: who reads its rows is not said to be away, and answers once it has read them. What a member is told of itself before its first
+/// run: how it stands, what is wrong with its policy and by which line, and what others can read of its files.
+#[test]
+fn a_member_is_told_of_as_it_is() {
+    let mut all = Standing::new(400);
+    let b = &mut all.members[1];
+    let told = b.house.run(&["status", "--key", "hospital-b.key"]).expect(0).stdout;
+    assert!(told.starts_with("hospital-b, site\nstanding by for "), "{told}");
+    // There is a key, and no card.
+    assert!(!b.house.folder.0.join("hospital-b.card").exists());
+    b.house.run(&["ledger", "show", "--key", "hospital-b.key"]).expect(0);
+    let process = b.process.take().expect("it runs");
+    process.signal("-HUP");
+    process.wait(LIMIT).expect(143);
+    for (text, line, meant) in [
+        ("rho = 1.0\nmethods = [\"fcmm\"]\n", "site.toml, line 2: unknown method `fcmm`", "do you mean \"fcm\"?"),
+        ("# ours\n\nmin_cohrt = 3\n", "site.toml, line 3: unknown field `min_cohrt`", "do you mean \"min_cohort\"?"),
+    ] {
+        b.house.folder.write("site.toml", text);
+        let told = b.house.run(&["run", "--data", "rows.csv"]).expect(3).unfolded();
+        assert!(told.contains(line) && told.contains(meant), "{told}");
+    }
+    b.house.folder.write("site.toml", "");
+    let told = b.house.run(&["run", "--data", "rows.csv", "--loss-wait", "5"]).expect(2);
+    assert!(told.stderr.contains("a site, which waits for no other site"), "{}", told.stderr);
+    let check = ["check", "--offline", "--key", "hospital-b.key", "--data", "rows.csv"];
+    assert!(b.house.run(&check).unfolded().contains("PASS modes"));
+    let open = b.house.folder.0.join("hospital-b.key.state");
+    std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("its own folder");
+    let told = b.house.run(&check).unfolded();
+    assert!(
+        told.contains("WARN modes: open to other users") && told.contains("chmod -R go= hospital-b.key.state"),
+        "{told}"
+    );
+    std::fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("its own folder");
+    b.start(&[]);
+    // Rows that take their time.
+    let a = &mut all.members[0];
+    a.process.take().expect("it runs").kill();
+    a.house.folder.write("site.toml", "[rows]\nanswerer = [\"sleep\", \"8\"]\n");
+    let slow = a.house.start(&["run"]);
+    slow.until("standing by", LIMIT, |log| log.contains("standing by"));
+    a.process = Some(slow);
+    let told = all.hub(&["plan", "propose", "--wait", "2"]).expect(4);
+    assert!(told.stdout.contains("hospital-a           is reading its rows"), "{told:?}");
+    assert!(told.stderr.contains("still reading their rows: hospital-a"), "{}", told.stderr);
+    let said = |log: &str| log.matches("hospital-a: would answer").count();
+    let before = said(&all.serves().heard());
+    all.members[0].house.folder.write("site.toml", "[rows]\nsource = \"rows.csv\"\n");
+    all.serves().until("an answer", LIMIT, |log| said(log) > before);
+    let told = all.hub(&["plan", "propose"]).expect(0);
+    assert!(told.stdout.contains("hospital-a           would answer"), "{told:?}");
 }
 
 /// [PRO-2], [POL-4]: whatever plans are proposed, the answer does not hang on how many rows a site has or on what is in them, and no plan

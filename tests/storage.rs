@@ -12,7 +12,11 @@ use std::{
 };
 
 use serde_json::Value;
-use veilsum_testkit::program::{Folder, Running};
+use veilsum_cluster::random::Stream;
+use veilsum_testkit::{
+    faults::{self, Failing},
+    program::{Folder, Running},
+};
 
 use crate::{
     joining::{LIMIT, SITES},
@@ -21,6 +25,16 @@ use crate::{
 
 /// Many questions, so that a moment lies between two of them.
 const LONG: [&str; 4] = ["--set=max_rounds=100", "--set=init=uniform", "--set=slots=64", "--set=dp_useless=true"];
+
+const SHORT: [&str; 3] = ["--set=max_rounds=6", "--set=init=uniform", "--set=dp_useless=true"];
+
+/// So many runs, usually, and what is drawn for them.
+fn long_form(usual: u64, what: &[u8; 24]) -> (u64, Stream) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let (runs, seed) = (number("VEILSUM_FULL").unwrap_or(usual), number("VEILSUM_SEED").unwrap_or(1));
+    println!("seed {seed}");
+    (runs, Stream::new(seed, what))
+}
 
 /// The coordinator, the intermediary, or a site.
 fn of<'a>(all: &'a Standing, role: &str) -> &'a Running {
@@ -85,10 +99,7 @@ fn a_plan_that_cannot_be_kept_is_handed_out_again() {
 /// Whoever's disk is full, at whatever moment of a run and however long: the run ends with its result.
 #[test]
 fn whenever_a_disk_is_full_the_run_ends_with_its_result() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let (runs, seed) = (number("VEILSUM_FULL").unwrap_or(2), number("VEILSUM_SEED").unwrap_or(1));
-    println!("seed {seed}");
-    let mut dice = veilsum_cluster::random::Stream::new(seed, b"veilsum full disk moment");
+    let (runs, mut dice) = long_form(2, b"veilsum full disk moment");
     let mut all = Standing::new(4000);
     for number in 0..runs as usize {
         // An account has room for so many plans.
@@ -107,6 +118,57 @@ fn whenever_a_disk_is_full_the_run_ends_with_its_result() {
         // As after a crash, a site that was not there when the run ended may lack its own copy of the result.
         let others: Vec<&str> = SITES.into_iter().filter(|site| *site != role).collect();
         ends(&all, run, &others);
+    }
+}
+
+/// Each role × each change of its disk × {full, broken, read-only}, in mid-run and between runs: the run ends with its result, at every
+/// site, and no answer is lost. Which change fails first is drawn; the long form (`VEILSUM_FULL`) goes through all.
+#[test]
+fn whatever_change_of_a_disk_fails_the_run_ends_with_its_result() {
+    faults::prepare();
+    let (runs, mut dice) = long_form(3, b"veilsum disk that breaks");
+    let mut all = Standing::new(2000);
+    for number in 0..runs as usize {
+        // An account has room for so many plans.
+        let run = number % 15 + 1;
+        if number > 0 && run == 1 {
+            all = Standing::new(2000);
+        }
+        let role = ["coordinator", "counter", "hospital-b"][number % 3];
+        let fault = faults::ALL[(number + number / 3) % 3];
+        let between = number % 2 == 1;
+        // Few changes are made between two runs, some hundred in one.
+        let after = (dice.unit() * if between { 4.0 } else { 6.0 }).exp() as u64 - 1;
+        let lasts = Duration::from_millis((dice.unit() * 3000.0) as u64);
+        let folder = match role {
+            "coordinator" => all.founded.hub.folder.0.clone(),
+            _ => all.members.iter().find(|member| member.name == role).expect("a member").house.folder.0.clone(),
+        };
+        let seed = format!("--seed={run}");
+        all.hub(&[&PLAN[..], &SHORT, &[seed.as_str()]].concat()).expect(0);
+        let failing = if between {
+            let failing = Failing::new(&folder, fault, after);
+            all.hub(&["plan", "propose", "--wait", "1"]);
+            failing
+        } else {
+            all.hub(&["plan", "propose", "--start"]).expect(0);
+            Failing::new(&folder, fault, after)
+        };
+        failing.hits_within(Duration::from_secs(3));
+        thread::sleep(lasts);
+        println!(
+            "run {run}: {role}, {fault:?} after {after} changes, between runs: {between}: {:?}",
+            failing.hit().first()
+        );
+        drop(failing);
+        if between {
+            // Whoever hung up comes back within seconds.
+            let end = Instant::now() + LIMIT;
+            while all.hub(&["plan", "propose", "--start"]).code != Some(0) {
+                assert!(Instant::now() < end, "{}", all.serves().heard());
+            }
+        }
+        ends(&all, run, &SITES);
     }
 }
 

@@ -139,7 +139,9 @@ impl Check<'_> {
         let schema = self.schema();
         let federation = self.plan(roster.as_ref(), schema.as_ref());
         if let Some(key) = self.key {
-            self.found(checkup::disk(&state_of(key, self.args.own.state.as_ref())));
+            let state = state_of(key, self.args.own.state.as_ref());
+            self.found(checkup::disk(&state));
+            self.found(checkup::private(key, &state));
         }
         if !matches!(me, Some(PartyId::Coordinator | PartyId::Intermediary)) {
             let name = me.and_then(|me| Some(roster.as_ref()?.name_of(me)));
@@ -396,7 +398,7 @@ impl Check<'_> {
             proxy,
             limit: Duration::from_secs(self.args.timeout.clamp(1, 60)),
         };
-        let found = block_on(async {
+        block_on(async {
             let mut found = Vec::new();
             if let Some(at) = own.and_then(|own| own.address.parse::<Address>().ok()) {
                 found.push(checkup::port(&identity, at.port()).await);
@@ -410,11 +412,7 @@ impl Check<'_> {
             let (one, other) = tokio::join!(reach(peers.next()), reach(peers.next()));
             found.extend(one.into_iter().chain(other));
             Ok(found)
-        })?;
-        let between_runs = checkup::no_run(&found, roster);
-        for finding in found {
-            self.found(if between_runs { finding.between_runs(&roster.intermediary) } else { finding });
-        }
-        Ok(())
+        })
+        .map(|found: Vec<Finding>| found.into_iter().for_each(|finding| self.found(finding)))
     }
 }

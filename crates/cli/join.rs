@@ -5,7 +5,7 @@ use std::{io::BufRead, path::PathBuf, sync::Arc};
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
-    cost::counted,
+    cost::{counted, some_of},
     documents::{Federations, Offered, Standing, check_address, load_roster, parse_invitation},
     error::{Code, Failure},
     files::quoted,
@@ -154,7 +154,7 @@ fn told(news: &News) {
             "let in; the roster of {} has {} sites: {}. Waiting for the plan",
             roster.name,
             roster.sites.len(),
-            roster.sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>().join(", ")
+            some_of(&roster.sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>(), ", ")
         ),
     }
 }

@@ -53,6 +53,7 @@ mod words;
 use std::{
     ffi::OsString,
     io::{self, Write},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use clap::{
@@ -240,7 +241,34 @@ fn log_to_stderr(verbose: u8) {
     // The environment has no say: a log must not become talkative by accident. A target stands for all that begin as it does.
     let filter = Targets::new().with_default(others).with_target("veilsum", ours);
     let lines = tracing_subscriber::fmt::layer().with_writer(|| screen::Lines).with_target(false).with_ansi(false);
-    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
+    let filter = if verbose < 2 { filter.with_target(UDP, LevelFilter::OFF) } else { filter };
+    let udp = NoUdp::default().with_filter(Targets::new().with_target(UDP, LevelFilter::WARN));
+    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).with(udp).try_init();
+}
+
+/// What the library that sends UDP packets calls itself in logs.
+const UDP: &str = "quinn_udp";
+
+/// Says once, in a sentence, that UDP packets do not leave this machine, where the library has a system's code for it.
+#[derive(Default)]
+struct NoUdp(AtomicBool);
+
+impl NoUdp {
+    /// The sentence, once.
+    fn sentence(&self, target: &str) -> Option<&'static str> {
+        (target.starts_with(UDP) && !self.0.swap(true, Ordering::Relaxed)).then_some(
+            "this machine does not let UDP packets out, as with a packet filter: links take TCP where they may (`veilsum check` says which \
+             ways are open)",
+        )
+    }
+}
+
+impl<S: tracing::Subscriber> Layer<S> for NoUdp {
+    fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        if let Some(sentence) = self.sentence(event.metadata().target()) {
+            tell!("{sentence}");
+        }
+    }
 }
 
 fn report(failure: &Failure, json: bool) -> u8 {
@@ -270,6 +298,16 @@ mod tests {
         assert_eq!(told(&["demo", "--max-rounds", "2"]), "it is a setting: --set max_rounds=VALUE");
         assert!(told(&["verify", "--max-rounds", "2"]).contains("`veilsum verify --help`"));
         assert!(told(&["demo", "--columns", "age"]).contains("'--column'"));
+    }
+
+    /// A system's code is nobody's to read: of UDP that is filtered one sentence is said, once.
+    #[test]
+    fn filtered_udp_is_said_in_one_sentence() {
+        let layer = NoUdp::default();
+        assert_eq!(layer.sentence("veilsum_node::carrier"), None);
+        let said = layer.sentence("quinn_udp::imp").expect("a sentence");
+        assert!(said.contains("UDP") && said.contains("TCP") && !said.contains("Os {"), "{said}");
+        assert_eq!(layer.sentence("quinn_udp::imp"), None);
     }
 
     #[test]

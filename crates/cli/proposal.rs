@@ -11,7 +11,7 @@ use veilsum_node::{
     documents::{self, Federation, Federations, Loaded, Offered, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     error::{Code, Failure},
     release::{Account, Data, Known, Yes, verdict},
-    role::standby::Opinion,
+    role::standby::{Looking, Opinion},
     store::{
         Ledger, LedgerError,
         ledger::{self, KEPT_FOR_A_PROPOSAL},
@@ -77,9 +77,6 @@ pub(crate) struct Holds {
     waits: bool,
 }
 
-/// Held by whoever looks at rows.
-static LOOKING: Mutex<()> = Mutex::new(());
-
 impl Judge {
     /// Where this site's rows are.
     fn rows(&self) -> Result<(SitePolicy, RowsFrom), Failure> {
@@ -110,7 +107,7 @@ impl Judge {
     ///
     /// # Errors
     /// A [`Failure`] of [`Code::Storage`]: while nothing can be written this party is as good as away, and judges later.
-    pub(crate) fn judge(&self, federation: &Federation) -> Result<Opinion, Failure> {
+    pub(crate) fn judge(&self, federation: &Federation, looking: &Looking) -> Result<Opinion, Failure> {
         if let Err(failure) = self.offered(&federation.roster).passes(None) {
             return Ok(no(PlanAnswer::Roster, &failure));
         }
@@ -126,15 +123,16 @@ impl Judge {
         if !self.is_site {
             return Ok(Opinion { answer: PlanAnswer::Would { runs: None }, words: "this party counts rows".into() });
         }
-        self.of_plan(federation).or_else(|failure| match failure.code {
+        self.of_plan(federation, looking).or_else(|failure| match failure.code {
             Code::Storage => Err(failure),
             _ => Ok(no(PlanAnswer::NotReady, &failure)),
         })
     }
 
     /// The plan first, by public facts and the ledger; only a plan that is answered makes this site look whether it is ready.
-    fn of_plan(&self, federation: &Federation) -> Result<Opinion, Failure> {
-        let (site, from) = self.rows()?;
+    fn of_plan(&self, federation: &Federation, looking: &Looking) -> Result<Opinion, Failure> {
+        let (site, mut from) = self.rows()?;
+        from.halt = looking.halt.clone();
         let noisy = federation.work.recipe.noise.is_some();
         let plan = federation.terms.hash();
         if noisy {
@@ -157,6 +155,7 @@ impl Judge {
         }
         documents::keep_policy(policy_of(self.policy.as_deref(), Some(&self.key))?.1.as_deref(), &self.key)?;
         documents::keep_schema(&self.roster)?;
+        looking.reads();
         self.ready(federation, &site, &from, &account)?;
         if !noisy {
             return Ok(said(verdict));
@@ -214,8 +213,6 @@ impl Judge {
         from: &RowsFrom,
         account: &Account,
     ) -> Result<(), Failure> {
-        // One look at a time: a coordinator may propose faster than rows are read.
-        let _looking = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = documents::load_rows(federation, from)?;
         site.has_room(loaded.rows_asked(federation))?;
         let Loaded { rows, origin, .. } = loaded;
@@ -317,7 +314,7 @@ mod tests {
             let federation = of(&work, max_rows);
             let mut answer = |text: String| {
                 std::fs::write(&data, text).expect("a table");
-                let answer = judge.judge(&federation).unwrap().answer;
+                let answer = judge.judge(&federation, &Looking::unseen()).unwrap().answer;
                 said.insert(format!("{answer:?}"));
                 codec::encode(&answer)
             };

@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
-    cost::counted,
+    cost::{counted, some_of},
     documents::{self, Federation, GuestList, PlanAnswer, Stage},
     error::{Code, Failure},
     role::{server, service},
@@ -86,6 +86,17 @@ struct Line {
     answer: Option<PlanAnswer>,
 }
 
+impl Line {
+    fn is_reading(&self) -> bool {
+        self.answer == Some(PlanAnswer::Reading)
+    }
+
+    /// Whether it may say something yet.
+    fn is_open(&self) -> bool {
+        self.answer.is_none() || self.is_reading()
+    }
+}
+
 /// Runs `veilsum plan propose` ([PRO-1], [PRO-4]).
 ///
 /// # Errors
@@ -100,57 +111,70 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
             "start it in another window: veilsum run",
         ));
     }
-    if let Some(run) = GuestList::load(&args.folder)?.run.filter(|run| run.ended.is_none()) {
-        return Err(service::goes_on(&run));
+    if let Some(run) = GuestList::load(&args.folder)?.run {
+        if run.ended.is_none() {
+            return Err(service::goes_on(&run));
+        }
+        // What a site has spent on a plan with noise is spent, and it keeps nothing for it any more.
+        if run.ended == Some(0) && run.plan == federation.terms.hash() && federation.work.recipe.noise.is_some() {
+            let what = format!("this plan was run already, as run {}: a plan with noise is for one run", run.number);
+            return Err(Failure::input(what, "make another one, with another seed: veilsum plan new … --seed NUMBER"));
+        }
     }
     GuestList::propose(&args.folder)?;
     let until = Instant::now() + Duration::from_secs(args.wait);
     let mut said_so = false;
     let lines = loop {
         let lines = lines(args, &federation)?;
-        let open = lines.iter().any(|line| line.answer.is_none());
+        let open = lines.iter().any(Line::is_open);
         if !open || Instant::now() >= until {
             break lines;
         }
         if !std::mem::replace(&mut said_so, true) && !json {
-            let silent = lines.iter().filter(|line| line.answer.is_none()).map(|line| line.party.as_str());
-            crate::tell!("waiting for {}", silent.collect::<Vec<_>>().join(", "));
+            let silent: Vec<String> =
+                lines.iter().filter(|line| line.is_open()).map(|line| line.party.clone()).collect();
+            crate::tell!("waiting for {}", some_of(&silent, ", "));
         }
         thread::sleep(LOOK);
     };
-    let text = |line: &Line| match &line.answer {
-        Some(answer) => format!("{:<20} {answer}\n", line.party),
-        None => format!("{:<20} is not there\n", line.party),
-    };
-    let mut shown: String = lines.iter().map(text).collect();
+    let mut shown = told(&lines);
     shown += &later(&federation);
     let mut value = json!({
         "plan": federation.terms.hash().to_string(),
         "answers": lines.iter().map(|line| json!({ "party": line.party, "answer": line.answer,
             "says": line.answer.as_ref().map(ToString::to_string) })).collect::<Vec<_>>(),
     });
-    let refused = lines.iter().filter(|line| line.answer.as_ref().is_some_and(|answer| !answer.is_yes()));
-    let refused: Vec<&str> = refused.map(|line| line.party.as_str()).collect();
-    let absent: Vec<&str> = lines.iter().filter(|line| line.answer.is_none()).map(|line| line.party.as_str()).collect();
-    value["begins"] = json!(args.start && refused.is_empty() && absent.is_empty());
-    if !refused.is_empty() || !absent.is_empty() {
+    let named = |such: &dyn Fn(&Line) -> bool| -> Vec<String> {
+        lines.iter().filter(|line| such(line)).map(|line| line.party.clone()).collect()
+    };
+    let (absent, reading) = (named(&|line| line.answer.is_none()), named(&Line::is_reading));
+    let refused = named(&|line| !line.is_open() && line.answer.as_ref().is_some_and(|answer| !answer.is_yes()));
+    let all = refused.is_empty() && absent.is_empty() && reading.is_empty();
+    value["begins"] = json!(args.start && all);
+    if !all {
         if json {
             value["error"] = json!("not everybody would answer");
         }
         crate::verb::print(json, &value, &shown)?;
         return Err(if refused.is_empty() {
-            Failure::new(
-                Code::Network,
-                format!("not there: {}; nothing was begun", absent.join(", ")),
-                "ask their operators to start `veilsum run`, and propose again",
-            )
+            let parts = [("not there", &absent), ("still reading their rows", &reading)];
+            let parts = parts
+                .iter()
+                .filter(|(_, who)| !who.is_empty())
+                .map(|(what, who)| format!("{what}: {}", some_of(who, ", ")));
+            let next = match absent.is_empty() {
+                true => "propose again: what was read is not read again; or wait longer, with --wait",
+                false => "ask their operators to start `veilsum run`, and propose again",
+            };
+            let what = format!("{}; nothing was begun", parts.collect::<Vec<_>>().join("; "));
+            Failure::new(Code::Network, what, next)
         } else {
             let next = "speak to their operators, whose screens say why, and make another plan";
             Failure::new(
                 Code::Policy,
                 format!(
                     "this plan would not be answered by {}; nothing was begun, and nobody spent anything",
-                    refused.join(", ")
+                    some_of(&refused, ", ")
                 ),
                 next,
             )
@@ -164,6 +188,23 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
         shown += "next: veilsum plan propose --start\n";
     }
     crate::verb::print(json, &value, &shown)
+}
+
+/// Who says what; many who say the same have one line.
+fn told(lines: &[Line]) -> String {
+    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+    for line in lines {
+        let says = line.answer.as_ref().map_or("is not there".to_owned(), ToString::to_string);
+        match said.iter_mut().find(|(known, _)| *known == says) {
+            Some((_, who)) => who.push(&line.party),
+            None => said.push((says, vec![&line.party])),
+        }
+    }
+    let text = |(says, who): &(String, Vec<&str>)| match who.len() {
+        0..=5 => who.iter().map(|party| format!("{party:<20} {says}\n")).collect(),
+        _ => format!("{}: {says}\n", some_of(who, ", ")),
+    };
+    said.iter().map(text).collect()
 }
 
 /// Those who are left out are sites, and enough are left.

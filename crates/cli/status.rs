@@ -151,6 +151,9 @@ fn seconds(time: SystemTime) -> Option<u64> {
     time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
 }
 
+/// Parties that are listed.
+const SHOWN: usize = 5;
+
 /// One fact a line, and no columns: it is read on any terminal.
 fn told(status: &Status) -> Vec<String> {
     let since = |at: u64| ago(status.now.saturating_sub(at));
@@ -189,16 +192,21 @@ fn told(status: &Status) -> Vec<String> {
     if !status.parties.is_empty() {
         lines.push(format!("connected: {} of {}", here.len(), status.parties.len()));
     }
-    for peer in here {
+    for peer in here.iter().take(SHOWN) {
         let over = peer.over.as_deref().unwrap_or_default();
         lines.push(format!("  {} {over} {}", peer.party, since(peer.since.unwrap_or(status.now))));
         lines.extend(peer.heard.as_ref().map(|what| format!("    {what}")));
         lines.extend(peer.lost.as_ref().map(|why| format!("    out of the run: {why}")));
     }
+    let more = |of: &[&Peer]| {
+        let more = of.len().saturating_sub(SHOWN);
+        (more > 0).then(|| format!("  and {more} more (--json names all)"))
+    };
+    lines.extend(more(&here));
     if !away.is_empty() {
         lines.push("missing:".into());
     }
-    for peer in away {
+    for peer in away.iter().take(SHOWN) {
         lines.push(format!("  {}", peer.party));
         let heard = peer.heard.as_deref().unwrap_or("never connected");
         lines.push(match peer.since {
@@ -207,6 +215,7 @@ fn told(status: &Status) -> Vec<String> {
         });
         lines.extend(peer.lost.as_ref().map(|why| format!("    out of the run: {why}")));
     }
+    lines.extend(more(&away));
     if let Some(trouble) = &status.trouble {
         lines.push(format!("last trouble, {} ago: {}", since(trouble.at), trouble.what));
     }
@@ -218,6 +227,22 @@ mod tests {
     use veilsum_node::role::status::{Course, Round};
 
     use super::*;
+
+    #[test]
+    fn of_many_parties_five_are_listed() {
+        let mut status = Status::new("hub", "coordinator");
+        let peer = |at: usize| {
+            let over = (at < 100).then(|| "QUIC".into());
+            Peer { party: format!("school-{at}"), over, since: None, heard: None, lost: None }
+        };
+        status.parties = (0..160).map(peer).collect();
+        let text = told(&status).join("\n");
+        assert_eq!(text.matches("school-").count(), 10, "{text}");
+        assert!(
+            text.contains("connected: 100 of 160") && text.contains("  and 95 more") && text.contains("  and 55 more"),
+            "{text}"
+        );
+    }
 
     /// A site between two runs is not one that is stuck in a run.
     #[test]

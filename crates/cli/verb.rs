@@ -6,7 +6,10 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use veilsum_node::error::{Code, Failure};
+use veilsum_node::{
+    cost::some_of,
+    error::{Code, Failure},
+};
 
 /// A command with its options: a file of its own, and a line in the list of `lib.rs`. Its help is the text on its options.
 pub(crate) trait Verb: clap::Args {
@@ -76,9 +79,9 @@ pub(crate) fn kept<T>(command: impl FnOnce() -> T) -> (T, Vec<u8>) {
     (done, KEPT.take().unwrap_or_default())
 }
 
-/// Names for a sentence.
+/// Names for a sentence; many are folded.
 pub(crate) fn listed(names: &[String]) -> String {
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "none".to_owned() } else { some_of(names, ", ") }
 }
 
 /// `println!`, and with `@raw` `print!`, for a reader that may have seen enough.

@@ -7,23 +7,15 @@ use veilsum_node::{
     documents::{Federation, Reading, SitePolicy},
 };
 
-/// Names for a sentence; many are folded.
-pub(crate) fn few(names: &[String]) -> String {
-    const SHOWN: usize = 12;
-    match names.split_at_checked(SHOWN) {
-        _ if names.is_empty() => "none".to_owned(),
-        Some((shown, rest)) if !rest.is_empty() => format!("{} and {} more", shown.join(", "), rest.len()),
-        _ => names.join(", "),
-    }
-}
+use crate::verb::listed;
 
 /// What is done with the columns of a file, with a word for each kind.
 pub(crate) fn columns_of(reading: &Reading) -> [(&'static str, String); 3] {
     let kept =
         reading.kept.as_ref().map_or("none".to_owned(), |label| format!("{label}, the label: no plan may use it"));
     [
-        ("columns that are used", few(&reading.used)),
-        ("columns that stay here", few(&reading.ignored)),
+        ("columns that are used", listed(&reading.used)),
+        ("columns that stay here", listed(&reading.ignored)),
         ("kept here by the schema", kept),
     ]
 }

@@ -137,7 +137,7 @@ impl Spent {
         }
         if self.answers > 0 {
             let answers = counted(self.answers as usize, "answer");
-            lines.push(format!("  {answers} so far, of {}", words::few(&self.columns)));
+            lines.push(format!("  {answers} so far, of {}", verb::listed(&self.columns)));
         }
         if self.exact {
             lines.push(format!("  {} exact numbers have left. {}", self.exact_numbers, words::EXACT));

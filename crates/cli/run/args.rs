@@ -15,7 +15,7 @@ use veilsum_proto::roster::PartyId;
 
 use crate::{
     agree::FirstUse,
-    party::{Documents, Own, Patience, Reach, key_beside, place_of, state_of},
+    party::{Documents, LOSS_WAIT, Loss, Own, Patience, Reach, key_beside, place_of, state_of},
     watch::Watch,
 };
 
@@ -112,6 +112,8 @@ impl RunArgs {
             ("--data", "has no rows", self.own.data.is_some() && !is_site),
             ("--policy", "has no rows", self.own.policy.is_some() && !is_site),
             ("--listen", "only dials out", self.listen.is_some() && is_site),
+            ("--loss-wait", "waits for no other site", self.patience.loss_wait != LOSS_WAIT && is_site),
+            ("--on-loss", "waits for no other site", self.patience.on_loss == Loss::Stop && is_site),
             ("--once", "serves until it is stopped", self.once && stands_by && id == PartyId::Coordinator),
         ];
         match unread.iter().find(|(_, _, given)| *given) {

@@ -6,6 +6,7 @@ use veilsum_node::{
     error::Failure,
     role::{
         intermediary::{self, IntermediaryConfig},
+        reception::Entrance,
         status::Window,
     },
 };
@@ -18,7 +19,7 @@ use crate::party::{address_of, block_on, elsewhere, listen_at};
 pub(super) fn run(args: &RunArgs, json: bool) -> Result<(), Failure> {
     let config = prepare(args, json)?;
     let window = Window::open(&args.state()?, "", "");
-    block_on(count(config, &window, json))
+    block_on(count(config, None, &window, json))
 }
 
 /// Reads all that a run needs, and asks whether this party agreed to the roster. Nothing is dialled.
@@ -52,13 +53,19 @@ pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<IntermediaryConfig, 
     })
 }
 
-/// Counts in one run, and prints what comes of it.
+/// Counts in one run, through a port of its own unless one is open already, and prints what comes of it.
 ///
 /// # Errors
 /// A [`Failure`] with its exit code.
-pub(crate) async fn count(mut config: IntermediaryConfig, window: &Window, json: bool) -> Result<(), Failure> {
+pub(crate) async fn count(
+    mut config: IntermediaryConfig,
+    entrance: Option<Entrance>,
+    window: &Window,
+    json: bool,
+) -> Result<(), Failure> {
     window.watch(&mut config.party, PartyId::Intermediary);
-    let counted = intermediary::run(config).await?;
+    let entrance = entrance.unwrap_or(config.listen.into());
+    let counted = intermediary::run_through(config, entrance).await?;
     if json {
         crate::say!(
             "{}",

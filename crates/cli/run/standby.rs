@@ -8,12 +8,13 @@ use std::{
 };
 
 use veilsum_node::{
-    cost::counted,
+    cost::{counted, some_of},
     documents::{self, Federations, Offered, Standing, load_identity, load_roster},
     error::{Code, Failure},
     files,
     role::{
         folder::run_name,
+        reception::Doorway,
         standby::{self, MOST_DONE, News, Next, StandbyConfig},
         status::Window,
         stop,
@@ -29,7 +30,7 @@ use super::{
 };
 use crate::{
     agree::{FirstUse, agree},
-    party::{Own, block_on, head_of, place_for, place_of, state_of},
+    party::{Own, block_on, head_of, listen_at, place_for, place_of, state_of},
     proposal::Judge,
     verb,
 };
@@ -82,11 +83,17 @@ impl RunArgs {
             done.push(id);
             done.drain(..done.len().saturating_sub(MOST_DONE));
         };
-        let window = Window::open(&state_of(key, self.own.state.as_ref()), "", "");
+        let (_, name) = load_identity(key)?;
+        let role = if is_site { "site" } else { "intermediary" };
+        let window = Window::open(&state_of(key, self.own.state.as_ref()), &name, role);
+        let mut door = None;
         loop {
             let (identity, _) = load_identity(key)?;
             let member = Member { args: self, key: key.to_owned(), identity: Arc::new(identity), is_site, json };
-            match standby::run(&member.standing_by(done.clone(), last)?).await? {
+            if !is_site {
+                member.open(&mut door).await?;
+            }
+            match standby::run(&member.standing_by(done.clone(), last, door.clone())?).await? {
                 Next::OwnKey(roster) => {
                     let taken_up = self.take_up(key, &roster);
                     stop::unless_told(taken_up, "start it again whenever you like").await?;
@@ -101,7 +108,7 @@ impl RunArgs {
                     let folder = free(&self.out.join(run_name(number, &federation.terms.hash())));
                     crate::tell!("run {number} begins");
                     last = last.max(number);
-                    let ended = member.take_part(&folder, &window).await;
+                    let ended = member.take_part(&folder, &window, door.as_deref()).await;
                     window.rest();
                     let failure = match ended {
                         ended if self.once => return ended,
@@ -162,7 +169,24 @@ fn free(folder: &Path) -> PathBuf {
 }
 
 impl Member<'_> {
-    fn standing_by(&self, done: Vec<Hash>, number: u64) -> Result<StandbyConfig, Failure> {
+    /// An intermediary's port is open between two runs, so that everybody can try the way to it; also with its next key.
+    async fn open(&self, door: &mut Option<Arc<Doorway>>) -> Result<(), Failure> {
+        let roster = load_roster(self.args.roster())?;
+        if door.as_ref().is_none_or(|door| !door.shows(&self.identity.public())) {
+            *door = None;
+            let listen = listen_at(self.args.listen, &roster.intermediary)?;
+            let carrier = self.args.reach.carrier()?;
+            let opened = Doorway::open(self.identity.clone(), &*carrier, listen).await?;
+            *door = Some(Arc::new(opened));
+        }
+        if let Some(door) = door {
+            door.admits(&roster);
+            door.rests();
+        }
+        Ok(())
+    }
+
+    fn standing_by(&self, done: Vec<Hash>, number: u64, door: Option<Arc<Doorway>>) -> Result<StandbyConfig, Failure> {
         let file = self.args.roster();
         let roster = load_roster(&file)?;
         let agreed = match Federations::load(&self.key, &self.identity)?.standing(&roster) {
@@ -203,15 +227,20 @@ impl Member<'_> {
             rekey: Arc::new(rekey),
             done,
             number,
-            judge: Arc::new(move |federation| judge.judge(federation)),
+            judge: Arc::new(move |federation, looking| judge.judge(federation, looking)),
             stamp: Arc::new(move || looked.stamps()),
             has_answered: Arc::new(has_answered),
-            news: Arc::new(move |news| told(&watcher, news)),
+            news: Arc::new(move |news| {
+                if let (Some(door), News::Roster(roster)) = (&door, &news) {
+                    door.admits(roster);
+                }
+                told(&watcher, news);
+            }),
         })
     }
 
     /// One run, whose documents and result are kept in `folder`.
-    async fn take_part(&self, folder: &Path, window: &Window) -> Result<(), Failure> {
+    async fn take_part(&self, folder: &Path, window: &Window, door: Option<&Doorway>) -> Result<(), Failure> {
         let roster = self.args.roster();
         place_for(&model_in(folder))?;
         for (from, name) in [(&roster, "roster.toml"), (&proposed(&roster), "plan.toml")] {
@@ -227,9 +256,12 @@ impl Member<'_> {
             first: FirstUse::default(),
             ..self.args.clone()
         };
-        match self.is_site {
-            true => site::take_part(&args, site::prepare(&args, self.json)?, window, self.json).await,
-            false => intermediary::count(intermediary::prepare(&args, self.json)?, window, self.json).await,
+        match door {
+            None => site::take_part(&args, site::prepare(&args, self.json)?, window, self.json).await,
+            Some(door) => {
+                let config = intermediary::prepare(&args, self.json)?;
+                intermediary::count(config, Some(door.entrance()), window, self.json).await
+            }
         }
     }
 }
@@ -251,7 +283,7 @@ fn told(judge: &Judge, news: News) {
                 "another roster of {} is here, with {} sites: {}",
                 roster.name,
                 roster.sites.len(),
-                roster.sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>().join(", ")
+                some_of(&roster.sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>(), ", ")
             );
             let offered = judge.offered(&roster);
             // What is new by its members' own word needs no call; everything else is said with what to do about it.

@@ -373,9 +373,9 @@ pub fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-/// Names, or what is said of each, in a line: with many of them the first ten and how many more.
+/// Names, or what is said of each, in a line: with many of them the first five and how many more.
 pub fn some_of<T: AsRef<str>>(all: &[T], between: &str) -> String {
-    let (first, rest) = all.split_at(all.len().min(10));
+    let (first, rest) = all.split_at(all.len().min(5));
     let first = first.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(between);
     if rest.is_empty() { first } else { format!("{first} and {} more", rest.len()) }
 }
@@ -447,7 +447,7 @@ mod tests {
     fn many_names_are_a_short_line() {
         let names = |n: usize| (0..n).map(|i| format!("s{i}")).collect::<Vec<_>>();
         assert_eq!((some_of(&names(0), ", "), some_of(&names(2), "; ")), (String::new(), "s0; s1".to_owned()));
-        assert_eq!(some_of(&names(500), ", "), "s0, s1, s2, s3, s4, s5, s6, s7, s8, s9 and 490 more");
+        assert_eq!(some_of(&names(500), ", "), "s0, s1, s2, s3, s4 and 495 more");
     }
 
     fn cost(n: u8, change: impl FnOnce(&mut Terms, &mut crate::plan::PlanSpec)) -> Cost {

@@ -21,7 +21,9 @@ use veilsum_proto::{
 use crate::{
     app_messages::{NO_RUN, SOFTWARE, header_check},
     carrier::{Address, CarrierError, Credentials, Network, Proxy, Transport, listen, only},
+    cost::some_of,
     error::{Code, Failure},
+    files::{self, FileError},
     role::{
         dial::{Knocked, knock},
         door::short,
@@ -83,15 +85,6 @@ impl Finding {
         Finding::new(check, Outcome::Skip, why, "")
     }
 
-    /// Of an intermediary that is not reached while no run is going on: it opens its port when one begins.
-    pub fn between_runs(self, intermediary: &Member) -> Finding {
-        let theirs = self.check.strip_prefix(&intermediary.name).is_some_and(|rest| rest.starts_with(": "));
-        if !theirs || self.code != Some(Code::Network as u8) {
-            return self;
-        }
-        Finding::skip(&self.check, format!("{}; no run is going on, and it opens its port when one begins", self.says))
-    }
-
     /// What would end a run.
     pub fn fail(check: &str, failure: Failure) -> Finding {
         let code = Some(failure.code as u8);
@@ -149,6 +142,24 @@ pub fn disk(folder: &Path) -> Finding {
             ),
         ),
     }
+}
+
+/// Whether what this party keeps beside its key, and in its state folder, is open to its owner alone.
+pub fn private(key: &Path, state: &Path) -> Finding {
+    let beside = |end: &str| key.with_added_extension(end);
+    let within = fs::read_dir(state).into_iter().flatten().flatten().map(|entry| entry.path());
+    let of_key = ["head", "federations", "policy", "persons", "unusable-rows.csv"].map(beside);
+    let all = [state.to_owned()].into_iter().chain(of_key).chain(within);
+    let open: Vec<String> = all
+        .filter(|path| path.is_file() || path.is_dir())
+        .filter(|path| matches!(files::check_private(path), Err(FileError::NotPrivate { .. })))
+        .map(|path| files::quoted(&path))
+        .collect();
+    if open.is_empty() {
+        return Finding::pass("modes", "what lies beside the key and in the state folder is open to its owner alone");
+    }
+    let says = format!("open to other users of this machine: {}", some_of(&open, ", "));
+    Finding::warn("modes", says, format!("close it, and ask who has read it: chmod -R go= {}", open.join(" ")))
 }
 
 fn write_and_remove(file: &Path) -> io::Result<()> {
@@ -340,12 +351,6 @@ fn unreached(peer: &Member, way: &Way, e: &CarrierError, shut: bool, otherwise: 
         _ => failure.advice,
     };
     Finding::fail(&way.check, Failure { message: says, advice, ..failure })
-}
-
-/// Whether the coordinator said that no run is going on.
-pub fn no_run(found: &[Finding], roster: &Roster) -> bool {
-    let check = format!("{}: let in", roster.coordinator.name);
-    found.iter().any(|finding| finding.check == check && finding.says == BETWEEN_RUNS)
 }
 
 const BETWEEN_RUNS: &str = "it knows this key, and no run is going on: it lets a party in when one begins";

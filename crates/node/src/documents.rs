@@ -13,6 +13,7 @@ mod guests;
 mod invitation;
 mod key;
 mod meeting;
+mod methods;
 mod model;
 mod offered;
 mod plan;
@@ -323,6 +324,7 @@ fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Failur
         list: from.list.clone(),
         person_key: from.person_key()?,
         total: work.recipe.noise.is_some(),
+        halt: from.halt.clone(),
     })
 }
 

@@ -189,6 +189,10 @@ pub fn check_name(name: &str) -> Result<(), String> {
     if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) {
         return Err(format!("the name {name:?} holds something else than letters, digits, '-', '_' and '.'"));
     }
+    // It becomes the name of a file, and a word on a command line.
+    if name.starts_with(['.', '-']) {
+        return Err(format!("the name {name:?} begins with '.' or '-'"));
+    }
     Ok(())
 }
 
@@ -265,6 +269,17 @@ mod tests {
         let (mut roster, _) = sample(4);
         roster.sites[2].name = "hub".into();
         assert!(roster.check().is_err());
+    }
+
+    /// [ROS-2]: a name leads nowhere else where it becomes a file's, and is no option.
+    #[test]
+    fn ros_2_a_name_is_no_way_to_another_folder() {
+        for name in ["..", ".", "../a", "a/b", ".hidden", "-x", "--help", "", "a b", "a\\b", "a\0"] {
+            assert!(check_name(name).is_err(), "{name:?}");
+        }
+        for name in ["a", "a.b", "site-1", "_a", "9"] {
+            assert_eq!(check_name(name), Ok(()), "{name:?}");
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub mod crashes;
 pub mod data;
 #[cfg(feature = "node")]
 pub mod distance;
+#[cfg(feature = "node")]
+pub mod faults;
 pub mod federation;
 pub mod hub;
 #[cfg(feature = "node")]

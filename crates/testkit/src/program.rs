@@ -136,6 +136,7 @@ pub fn start_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Running {
     // With a limit on its files ([`Running::disk`]) it sees an error and no signal.
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(binary()).current_dir(folder);
+    shell.envs(crate::faults::environment(folder));
     launch(shell, args)
 }
 

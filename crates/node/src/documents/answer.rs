@@ -25,6 +25,8 @@ pub enum PlanAnswer {
     Roster,
     /// It is not ready; nobody but its own operator learns why.
     NotReady,
+    /// It answers the plan, and looks at its rows; one of the others follows.
+    Reading,
 }
 
 /// A rule by its name, and none as an empty text.
@@ -81,6 +83,7 @@ impl fmt::Display for PlanAnswer {
             PlanAnswer::Refuses { rule: Some(rule) } => write!(f, "refuses: rule {rule}"),
             PlanAnswer::Roster => write!(f, "its operator has not agreed to the roster yet"),
             PlanAnswer::NotReady => write!(f, "is not ready; its own screen says why"),
+            PlanAnswer::Reading => write!(f, "is reading its rows"),
         }
     }
 }

@@ -191,7 +191,7 @@ pub fn load_card(path: impl AsRef<Path>) -> Result<Card, Failure> {
     if says_format(&bytes, KEY_FORMAT) {
         return Err(Failure::input(
             format!("{}: this is a SECRET key, and no card; whoever has a copy can act as its owner", path.display()),
-            "if it is your own, name the card beside it (NAME.card); if somebody sent it, others know it now: delete the file, and tell \
+            "if it is your own, name the card beside it (NAME.card); if somebody sent it, others know it now: tell \
              its owner to make another key (`veilsum keygen`) and to send its card alone",
         ));
     }

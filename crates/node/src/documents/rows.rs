@@ -14,7 +14,7 @@ use crate::{
     error::{Code, Failure},
     foreign::Command,
     release::Precision,
-    table::{Meaning, PersonKey, RowRules},
+    table::{Halt, Meaning, PersonKey, RowRules},
 };
 
 /// Bytes that rows may take in memory where a site does not say it: some five million rows of sixteen columns.
@@ -37,6 +37,8 @@ pub struct RowsFrom {
     pub persons: Option<PathBuf>,
     /// The process that answers in their place; `data` is empty then.
     pub answerer: Option<Command>,
+    /// Stops whoever reads them.
+    pub halt: Halt,
 }
 
 impl RowsFrom {

@@ -15,12 +15,13 @@ use veilsum_proto::{
 
 use super::{
     file::{parse_failure, read_text},
+    methods::known,
     rows::{RowsFrom, checked},
 };
 use crate::{
     error::{Code, Failure},
     files::{self, Existing},
-    table::RowRules,
+    table::{Halt, RowRules},
 };
 
 /// The file's usual name, beside the key.
@@ -67,6 +68,7 @@ struct File {
     colluders: Option<u16>,
     contributors: Option<u32>,
     max_rounds: Option<u32>,
+    #[serde(deserialize_with = "known")]
     methods: Option<Vec<String>>,
     columns: Option<Vec<String>>,
     data: Option<String>,
@@ -187,14 +189,14 @@ impl SitePolicy {
         let [list, persons] = [UNUSABLE, PERSONS].map(|ending| beside.map(|of| of.with_added_extension(ending)));
         if let (None, Some(command)) = (data, self.rows.command()) {
             let (data, answerer) = (PathBuf::new(), Some(command));
-            return Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer });
+            return Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer, halt: Halt::default() });
         }
         let Some(data) = data.map(Path::to_owned).or_else(stated) else {
             let what = "nobody says where this site's rows are";
             let next = "say --data FILE, or name them in site.toml: source = \"FILE\" under [rows], or answerer = [\"PROGRAM\"]";
             return Err(Failure::new(Code::Usage, what, next));
         };
-        Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer: None })
+        Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer: None, halt: Halt::default() })
     }
 
     /// Whether this site's rows are no more than it holds at most: its own number, which no plan chooses.

@@ -233,7 +233,7 @@ fn keys_and_cards_there_and_back() {
     }
     // Who sends the secret key instead has given it away, and that is more than a wrong format.
     let failure = load_card(folder.at("a.key")).unwrap_err();
-    assert!(failure.message.contains("a SECRET key") && failure.advice.contains("delete the file"), "{failure}");
+    assert!(failure.message.contains("a SECRET key") && failure.advice.contains("tell its owner"), "{failure}");
     assert!(
         failure.advice.contains("another key (`veilsum keygen`)") && !failure.to_string().contains(&"07".repeat(32))
     );

@@ -24,6 +24,7 @@ use super::{
     dial::{self, Line},
     notice::Notice,
     progress::Progress,
+    reception::Entrance,
     server::with_reasons,
     status, stop,
     validity_oracle::judge,
@@ -80,7 +81,16 @@ impl<E: Into<Failure>> From<E> for End {
 ///
 /// # Errors
 /// A [`Failure`] with its exit code; the sites and the coordinator are told before it returns.
-pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
+pub async fn run(config: IntermediaryConfig) -> Result<Counted, Failure> {
+    let entrance = config.listen.into();
+    run_through(config, entrance).await
+}
+
+/// The same through a port that is open already, which others use, too.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_through(mut config: IntermediaryConfig, entrance: Entrance) -> Result<Counted, Failure> {
     config.party.tell(status::begins(&config.party, PartyId::Intermediary));
     let timing = config.on_loss.applied(config.timing);
     let mut hub = AggregatorHost::open(
@@ -92,7 +102,7 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
             slots: slots_of(&config.party.federation.terms, PartyId::Intermediary),
             state: config.state.clone(),
         },
-        config.listen.into(),
+        entrance,
     )
     .await?;
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {

@@ -35,7 +35,7 @@ use crate::{
     app_messages::clean,
     carrier::{LinkHandle, LinkReceiver, LinkSender, PeerKey},
     clock::seconds_since_1970,
-    documents::{self, GuestList, Knocked, Said, Stage, fingerprint},
+    documents::{self, GuestList, Knocked, PlanAnswer, Said, Stage, fingerprint},
     error::{Code, Failure},
     store::held,
 };
@@ -460,7 +460,8 @@ impl Lobby {
             let guest = list.guest(party).ok_or("this party was taken out")?;
             Ok(guest.said.replace(said.clone()).is_none_or(|before| before != said))
         })?;
-        if is_new {
+        // What follows is the answer.
+        if is_new && answer != PlanAnswer::Reading {
             (self.news)(News::Answers { party: party.to_owned(), answer });
         }
         Ok(())

@@ -13,6 +13,7 @@ mod keeper;
 pub mod lobby;
 mod lobby_frames;
 mod lobby_line;
+mod look;
 mod notice;
 pub mod progress;
 pub mod reception;

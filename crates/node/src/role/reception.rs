@@ -1,14 +1,23 @@
 //! One port for everything that comes to a coordinator that serves: a connection's first frame says whether it is for the lobby or
 //! for the run that goes on, and it stays there ([JOI-7]).
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use tokio::{
     sync::{mpsc, watch},
     task::JoinHandle,
     time::timeout,
 };
-use veilsum_proto::{identity::Identity, message};
+use veilsum_proto::{
+    identity::{Identity, PublicKey},
+    message,
+    roster::Roster,
+};
 
 use super::{
     config::Party,
@@ -17,9 +26,10 @@ use super::{
 };
 use crate::{
     app_messages::{self, Denied, NO_RUN},
-    carrier::{self, Allowed, Carrier, Credentials, HEADER_LEN, Link},
+    carrier::{self, Allowed, Carrier, Credentials, HEADER_LEN, Link, PeerKey},
     egress::Egress,
     error::Failure,
+    store::held,
 };
 
 /// Whoever has connected sends its first frame within this time.
@@ -84,13 +94,54 @@ impl Reception {
     }
 
     /// From now on whoever greets is told that no run goes on.
-    pub(super) fn nothing_goes_on(&self) {
+    pub fn nothing_goes_on(&self) {
         self.greeters.send_if_modified(|to| !matches!(std::mem::replace(to, Greeters::Nowhere), Greeters::Nowhere));
     }
 
     /// Shuts the port. Connections that exist go on.
     pub(super) fn close(&self) {
         self.listening.abort();
+    }
+}
+
+/// The door of an intermediary that stands by: who knocks is told that no run goes on, until one does ([APP-9]).
+pub struct Doorway {
+    key: PublicKey,
+    members: Arc<Mutex<HashSet<PeerKey>>>,
+    reception: Arc<Reception>,
+}
+
+impl Doorway {
+    /// Opens the port, for nobody yet.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the port cannot be opened.
+    pub async fn open(identity: Arc<Identity>, carrier: &dyn Carrier, listen: SocketAddr) -> Result<Doorway, Failure> {
+        let (key, members) = (identity.public(), Arc::new(Mutex::<HashSet<PeerKey>>::default()));
+        let may = members.clone();
+        let allowed: Allowed = Arc::new(move |key: &_| held(&may).contains(key));
+        let (reception, _) = Reception::open(identity, carrier, listen, allowed).await?;
+        Ok(Doorway { key, members, reception: Arc::new(reception) })
+    }
+
+    /// Whether it shows this key.
+    pub fn shows(&self, key: &PublicKey) -> bool {
+        self.key == *key
+    }
+
+    /// From now on it is open to the members of this roster.
+    pub fn admits(&self, roster: &Roster) {
+        *held(&self.members) = roster.members().map(|member| member.key.0).collect();
+    }
+
+    /// Between two runs.
+    pub fn rests(&self) {
+        self.reception.nothing_goes_on();
+    }
+
+    /// For a run.
+    pub fn entrance(&self) -> Entrance {
+        Entrance::Shared(self.reception.clone())
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct RunState {
     /// Digest of the final centres that are to be judged.
     judged: Option<Hash>,
     transcript: Option<Journal<Told>>,
+    /// A total could not be written down: nothing may leave any more, and the file of openings would lack it.
+    gap: bool,
 }
 
 impl RunState {
@@ -77,6 +79,7 @@ impl RunState {
             opened: None,
             judged: None,
             transcript,
+            gap: false,
         })
     }
 
@@ -132,6 +135,9 @@ impl RunState {
 
     /// All that the coordinator said, as a file of openings has it, if this site keeps it.
     pub(super) fn openings(&self) -> Option<Vec<u8>> {
+        if self.gap {
+            return None;
+        }
         Some(openings_to_bytes(&self.said()?))
     }
 
@@ -202,10 +208,11 @@ impl RunState {
         Ok(Ok(()))
     }
 
-    /// Takes the total of the last question, which this site has recomputed.
+    /// Takes the total of the last question, which this site has recomputed. Where there is no space to write it down the run can end with
+    /// it all the same, for no further question can be written down and answered.
     ///
     /// # Errors
-    /// A [`Failure`] if it cannot be written down, or is none that rows can give.
+    /// A [`Failure`] if it cannot be written down for good, or is none that rows can give.
     pub(super) fn total(
         &mut self,
         frame: &[u8],
@@ -218,7 +225,13 @@ impl RunState {
             // The process before this one had taken it.
             return Ok(());
         }
-        self.keep(Told::Said(said.clone()))?;
+        match self.keep(Told::Said(said.clone())) {
+            Err(failure) if failure.code == Code::Storage => {
+                tracing::warn!("{}", failure.message);
+                self.gap = true;
+            }
+            kept => kept?,
+        }
         self.opened = Some(said);
         self.replay.take(values, cohort)
     }

@@ -367,7 +367,11 @@ impl SiteSession {
             return Ok(frame);
         }
         if let Some(run) = self.run.as_mut().filter(|run| run.is_ahead()) {
-            aside(|| run.sync())?;
+            match aside(|| run.sync()) {
+                // Nothing rests on it yet: it is tried again before this site answers anything more.
+                Err(failure) if failure.code == Code::Storage => tracing::warn!("{}", failure.message),
+                synced => synced?,
+            }
         }
         Ok(next.await)
     }

@@ -3,7 +3,6 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use tokio::task::JoinHandle;
 use veilsum_proto::{
     history::{Rekey, RosterDocument, rekeyed},
     identity::{Identity, PublicKey},
@@ -12,10 +11,12 @@ use veilsum_proto::{
     suite::Hash,
 };
 
+pub use super::look::{Judge, Looking, Opinion};
 use super::{
     dial::Attempt,
     lobby_frames::{self as frames, Begin, Message, SchemaText, StandBy, Stands},
     lobby_line::{Caller, Errand, LobbyLine},
+    look::Look,
     stop,
 };
 use crate::{
@@ -38,17 +39,6 @@ const LOOK: Duration = Duration::from_secs(1);
 pub const MOST_DONE: usize = 16;
 /// The pause where nothing can be written for now.
 const FULL: Duration = Duration::from_secs(5);
-
-/// What this party makes of a roster and a plan.
-pub struct Opinion {
-    /// What the coordinator is told.
-    pub answer: PlanAnswer,
-    /// What this party's own operator is told.
-    pub words: String,
-}
-
-/// Judges a plan; see [`StandbyConfig::judge`].
-pub type Judge = Arc<dyn Fn(&Federation) -> Result<Opinion, Failure> + Send + Sync>;
 
 /// What a member that stands by is given.
 pub struct StandbyConfig {
@@ -146,10 +136,10 @@ async fn stand_by(config: &StandbyConfig) -> Result<Next, Failure> {
     let coordinator = &config.agreed.coordinator;
     let to = (coordinator.key, &*coordinator.address);
     let mut caller = Caller::new((&config.identity, &*config.carrier), to, &STAND_BY)?;
-    let mut unwritten = String::new();
+    let (mut unwritten, mut look) = (String::new(), None);
     loop {
         let ended = match caller.dial().await {
-            Ok(line) => attempt(config, line).await,
+            Ok(line) => attempt(config, line, &mut look).await,
             Err(e) => Err(e),
         };
         match ended {
@@ -175,9 +165,8 @@ async fn stand_by(config: &StandbyConfig) -> Result<Next, Failure> {
 struct Own {
     roster: Option<Roster>,
     federation: Option<Federation>,
-    answer: Option<PlanAnswer>,
-    /// It is being looked at, while the coordinator is listened to.
-    judging: Option<JoinHandle<Result<Opinion, Failure>>>,
+    /// What the coordinator was told over this line.
+    said: Option<PlanAnswer>,
 }
 
 impl Own {
@@ -193,30 +182,55 @@ impl Own {
         [self.roster.as_ref().map_or(Hash::default(), Roster::hash), plan]
     }
 
-    fn judge(&mut self, config: &StandbyConfig) {
-        let Some(federation) = self.federation.clone() else { return };
-        let judge = config.judge.clone();
-        self.judging = Some(tokio::task::spawn_blocking(move || judge(&federation)));
+    /// Looks at the plan, unless that was done already and nothing has changed that it rests on.
+    fn judge(&self, config: &StandbyConfig, look: &mut Option<Look>) {
+        let (of, now) = (self.has(), (config.stamp)());
+        match &self.federation {
+            Some(_) if look.as_ref().is_some_and(|look| look.holds(of, &now)) => {}
+            Some(federation) => {
+                let (federation, judge) = (federation.clone(), config.judge.clone());
+                *look = Some(Look::begin(look.take(), of, now, move |looking| judge(&federation, looking)));
+            }
+            None => *look = None,
+        }
     }
 
-    /// What came of [`Own::judge`]; never where nothing is looked at. Cancel-safe.
-    async fn judged(&mut self) -> Result<Opinion, Failure> {
-        let Some(judging) = &mut self.judging else { return std::future::pending().await };
-        let judged = judging.await;
-        self.judging = None;
-        judged.map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))?
+    /// [PRO-2]: says what is new, each once. That rows are read is said before what came of it, however fast that came.
+    async fn tell(&mut self, config: &StandbyConfig, look: &Look, line: &mut LobbyLine<'_>) -> Result<(), Attempt> {
+        if look.reads() && self.said.is_none() {
+            self.say(PlanAnswer::Reading, line).await?;
+        }
+        if let Some(Opinion { answer, words }) =
+            look.opinion().filter(|opinion| Some(&opinion.answer) != self.said.as_ref())
+        {
+            self.say(answer.clone(), line).await?;
+            (config.news)(News::Answered { answer: answer.clone(), words: words.clone() });
+        }
+        Ok(())
+    }
+
+    async fn say(&mut self, answer: PlanAnswer, line: &mut LobbyLine<'_>) -> Result<(), Attempt> {
+        line.send(&Stands { to: self.has(), answer: answer.clone() }).await?;
+        self.said = Some(answer);
+        Ok(())
     }
 }
 
-async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>) -> Result<Next, Attempt> {
+/// What comes of a look; never where there is none. Cancel-safe.
+async fn goes(look: &mut Option<Look>) -> Result<(), Failure> {
+    match look {
+        Some(look) => look.goes().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>, look: &mut Option<Look>) -> Result<Next, Attempt> {
     let mut own = Own::load(config);
     line.send(&StandBy { has: own.has(), done: config.done.clone(), number: config.number }).await?;
     (config.news)(News::Standing { over: line.over });
-    // Before the first look at what it stands for.
-    let mut stamp = (config.stamp)();
-    own.judge(config);
+    own.judge(config, look);
     let mut stated = None;
-    let mut look = tokio::time::interval(LOOK);
+    let mut tick = tokio::time::interval(LOOK);
     loop {
         let rekey = (config.rekey)();
         if rekey != stated {
@@ -225,23 +239,18 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>) -> Result<Next
                 line.send(rekey).await?;
             }
         }
+        if let Some(look) = look {
+            own.tell(config, look, &mut line).await?;
+        }
         let bytes = tokio::select! {
             bytes = line.recv() => bytes?,
-            judged = own.judged() => {
-                let Opinion { answer, words } = judged?;
-                // [PRO-2]: once for every answer.
-                if own.answer.as_ref() != Some(&answer) {
-                    line.send(&Stands { to: own.has(), answer: answer.clone() }).await?;
-                    (config.news)(News::Answered { answer: answer.clone(), words });
-                    own.answer = Some(answer);
-                }
+            goes = goes(look) => {
+                goes?;
                 continue;
             }
-            _ = look.tick() => {
-                let now = (config.stamp)();
-                if now != stamp && own.judging.is_none() {
-                    stamp = now;
-                    own.judge(config);
+            _ = tick.tick() => {
+                if look.as_ref().is_some_and(|look| look.is_old(&(config.stamp)())) {
+                    own.judge(config, look);
                 }
                 continue;
             }
@@ -278,8 +287,8 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>) -> Result<Next
                 let terms = signed.clone().verify(&roster).map_err(Failure::from)?;
                 let federation = Federation::new(roster, terms)?;
                 documents::write_plan(&config.plan, &signed)?;
-                (own.federation, own.answer) = (Some(federation), None);
-                own.judge(config);
+                (own.federation, own.said) = (Some(federation), None);
+                own.judge(config, look);
             }
             _ => {
                 let Begin { number, run: id, plan } = line.open(&bytes)?;
@@ -289,13 +298,17 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>) -> Result<Next
                     return Err(line.odd(&format!("run {number} begins, which has ended here")));
                 }
                 // Whether rows may be looked at for this plan is known first: taking part or not would be an answer, too.
-                if own.judging.is_some() {
-                    let Opinion { answer, words } = own.judged().await?;
-                    (config.news)(News::Answered { answer: answer.clone(), words });
-                    own.answer = Some(answer);
+                let mut answer = None;
+                if let Some(look) = look {
+                    let goes_on = look.goes_on();
+                    look.ended().await?;
+                    answer = look.opinion().cloned();
+                    if let Some(Opinion { answer, words }) = answer.clone().filter(|_| goes_on) {
+                        (config.news)(News::Answered { answer, words });
+                    }
                 }
                 line.finish().await;
-                if matches!(own.answer, Some(PlanAnswer::NotReady | PlanAnswer::Roster)) {
+                if matches!(answer, Some(Opinion { answer: PlanAnswer::NotReady | PlanAnswer::Roster, .. })) {
                     return Ok(Next::Declined { number, id });
                 }
                 return Ok(Next::Run { number, id, federation: Box::new(federation) });

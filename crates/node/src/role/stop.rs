@@ -67,15 +67,18 @@ pub async fn told() -> Code {
 fn signalled() -> impl Future<Output = Code> + Send {
     let alone = LEFT_ALONE.load(Ordering::Acquire);
     #[cfg(unix)]
-    let [interrupt, terminate] = {
+    let [interrupt, terminate, hangup] = {
         use tokio::signal::unix::{SignalKind, signal};
-        [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| (!alone).then(|| signal(kind).ok()).flatten())
+        [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
+            .map(|kind| (!alone).then(|| signal(kind).ok()).flatten())
     };
     #[cfg(unix)]
     return async {
         tokio::select! {
             () = heard(interrupt) => Code::Interrupted,
             () = heard(terminate) => Code::Terminated,
+            // Whose terminal or session is gone says goodbye as well.
+            () = heard(hangup) => Code::Terminated,
         }
     };
     #[cfg(not(unix))]
@@ -97,7 +100,7 @@ async fn heard(signal: Option<tokio::signal::unix::Signal>) {
 
 /// The failure of a process that was told to stop, with what to do next.
 pub fn failure(code: Code, next: &str) -> Failure {
-    let what = if code == Code::Terminated { "told to stop (SIGTERM)" } else { "interrupted" };
+    let what = if code == Code::Terminated { "told to stop" } else { "interrupted" };
     Failure::new(code, what, next)
 }
 

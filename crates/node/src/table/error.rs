@@ -234,6 +234,9 @@ pub enum Fault {
     /// A longer row than we read.
     #[error("the row is longer than {MAX_ROW} bytes")]
     RowTooLong,
+    /// Nobody wants the rows any more.
+    #[error("it was not read to its end, because another plan came")]
+    Halted,
     /// More numbers than we hold.
     #[error("more than {MAX_VALUES} numbers")]
     TooLarge,
@@ -315,6 +318,7 @@ impl Fault {
             Self::NotUtf8 => "save the file as \"CSV UTF-8\", or convert it with iconv",
             Self::Rows { first, list: Some(list), .. } => return format!("{}; {list} lists them all", first.advice()),
             Self::Rows { first, .. } => return first.advice(),
+            Self::Halted => "nothing has to be done: the rows are read for that one",
             Self::TooManyColumns => "keep the ones that are to be clustered",
             Self::CellTooLong(_) => "look for a quotation mark without its partner, or drop that column",
             Self::RowTooLong => "look for a quotation mark without its partner, and check that this is a CSV file",

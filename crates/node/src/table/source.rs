@@ -9,6 +9,7 @@ use std::{
 
 use super::{
     error::{Fault, Place, Reasons, TableError},
+    halt::Halt,
     limits::{MAX_LISTED, MAX_VALUES},
     person::{Counting, Pass},
     print::Print,
@@ -56,6 +57,7 @@ pub struct Batches<'a> {
     wanted: Wanted,
     table: Table,
     list: Option<PathBuf>,
+    halt: Halt,
     seen: u64,
 }
 
@@ -95,7 +97,7 @@ impl<'a> Batches<'a> {
         let labels = wanted.label.is_some().then(Vec::new);
         let persons = Pass::Take(counting.clone());
         let table = Table { columns, labels, total: wanted.total, persons, tally, ..Table::default() };
-        Ok(Batches { source, wanted, table, list: spec.list.clone(), seen: 0 })
+        Ok(Batches { source, wanted, table, list: spec.list.clone(), halt: spec.halt.clone(), seen: 0 })
     }
 
     /// Reads all of `source` to find which rows of persons count.
@@ -106,8 +108,16 @@ impl<'a> Batches<'a> {
         let mut batches = Self::new(source, spec)?;
         batches.table.persons = Pass::Find(HashMap::new());
         // Rows that cannot be used are told by the pass that takes rows.
-        while batches.source.read(&batches.wanted, &mut batches.table)? {}
+        while batches.next()? {}
         Ok(batches.into_table().persons.found())
+    }
+
+    /// Reads a batch; false where none is left.
+    fn next(&mut self) -> Result<bool, TableError> {
+        if self.halt.is_said() {
+            return Err(Fault::Halted.of(self.source.name()));
+        }
+        self.source.read(&self.wanted, &mut self.table)
     }
 
     /// Reads on until the table has `rows` rows more, or a batch above that; false where none was left to read.
@@ -116,7 +126,7 @@ impl<'a> Batches<'a> {
     /// A [`TableError`]; where rows cannot be used, all of them are read first.
     pub fn more(&mut self, rows: usize) -> Result<bool, TableError> {
         let before = self.table.rows;
-        while self.source.read(&self.wanted, &mut self.table)? {
+        while self.next()? {
             if self.table.rows >= before + rows {
                 self.seen += (self.table.rows - before) as u64;
                 return Ok(true);

@@ -9,14 +9,16 @@ use super::{
     error::{Place, Reasons, placed},
     rules::RowRules,
 };
-use crate::{cost::counted, error::Failure, plan::Categorical};
+use crate::{
+    cost::{counted, some_of},
+    error::Failure,
+    plan::Categorical,
+};
 
 /// One in so many values or rows may be moved or left out before it is a warning.
 const DOUBTFUL: u64 = 100;
 /// The key of `site.toml` by which an operator says that values are meant to be moved.
 pub const ON_PURPOSE: &str = "clipped_on_purpose";
-/// Names that a line lists before it says how many more there are.
-const NAMED: usize = 12;
 
 /// What was read of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -173,18 +175,15 @@ impl Tally {
         some(self.unusable.rows(), format!("rows that cannot be used: {}", self.unusable));
         self.columns.iter().filter_map(|of| of.moved(self.used)).for_each(|line| some(1, line));
         some(self.spanning, format!("cells with a line break in them: {}", self.spanning));
-        some(used.len() as u64, format!("columns that are used: {}", few(&used)));
-        some(self.unused.len() as u64, format!("columns that are not used: {}", few(&self.unused)));
-        some(self.files_left_out.len() as u64, format!("files that are not read: {}", few(&self.files_left_out)));
+        some(used.len() as u64, format!("columns that are used: {}", some_of(&used, ", ")));
+        some(self.unused.len() as u64, format!("columns that are not used: {}", some_of(&self.unused, ", ")));
+        some(
+            self.files_left_out.len() as u64,
+            format!("files that are not read: {}", some_of(&self.files_left_out, ", ")),
+        );
         lines.extend(self.copies.iter().cloned());
         lines
     }
-}
-
-fn few(names: &[String]) -> String {
-    let more = names.len().saturating_sub(NAMED);
-    let shown = names[..names.len() - more].join(", ");
-    if more > 0 { format!("{shown} and {more} more") } else { shown }
 }
 
 impl fmt::Display for Tally {

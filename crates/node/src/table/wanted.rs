@@ -13,6 +13,7 @@ use super::{
     cell::{Cell, alike},
     dialect::Decimal,
     error::{Fault, Place, TableError},
+    halt::Halt,
     limits::MAX_COLUMNS,
     person::{Cut, PersonKey},
     rules::{Condition, Meaning, RowRules, Unit, nearest},
@@ -55,6 +56,8 @@ pub struct TableSpec {
     pub person_key: Option<PersonKey>,
     /// Whether the plan has noise: a row that cannot be used there has no weight and is left out, and none is refused ([NOI-8]).
     pub total: bool,
+    /// Stops the reading.
+    pub halt: Halt,
 }
 
 /// Where the wanted columns stand in a table, and how their cells are read.

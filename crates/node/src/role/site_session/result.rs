@@ -10,7 +10,7 @@ use veilsum_proto::{
 use super::SiteSession;
 use crate::{
     app_messages::{self, Countersigned, Finished, clean},
-    error::Failure,
+    error::{Code, Failure},
     model::Model,
     role::{dial::Line, run_state::RunState},
     signed::Signed,
@@ -45,11 +45,21 @@ impl SiteSession {
         };
         let ledger = self.keeper.with(|ledger| ledger.head()).link;
         let site = PartyId::Site(self.site.number());
+        own.signed = Some((run.clone(), signed.clone()));
         let signature = signed.sign(&about, &writer.identity, site, Some(&ledger));
-        own.signed = Some((run, signed));
         let message = Countersigned { ledger, signature };
         let frame = app_messages::frame(&writer.identity, &self.session, Kind::Countersigned, &message);
-        let frame = self.write_down(Arc::new(frame), Disclosure::Acknowledgement)?;
+        let frame = match self.write_down(Arc::new(frame), Disclosure::Acknowledgement) {
+            // The result is this site's all the same, and is written once there is space.
+            Err(failure) if failure.code == Code::Storage => {
+                tracing::warn!("{}; this site takes the result and does not sign it", failure.message);
+                return Ok(());
+            }
+            written => written?,
+        };
+        if let Some(own) = &mut self.report.result {
+            own.signed = Some((run, signed));
+        }
         self.report.traffic.sent(&self.config.party.name_of(site), frame.bytes());
         line.send(&frame).await;
         Ok(())
