@@ -122,14 +122,16 @@ fn what_noise_moved_stands_beside_its_error_on_screen_and_page() {
             "{more:?}"
         );
         let errors = result["errors"]["centres"].as_array().map_or(0, |all| {
-            let known = all.iter().flat_map(|row| numbers(row)).filter(|error| error.is_finite() && *error > 0.0);
+            let known = all.iter().flat_map(numbers).filter(|error| error.is_finite() && *error > 0.0);
             known.count()
         });
         assert!(errors > 0, "{more:?}: {}", result["errors"]);
         // The screen: below a line with numbers one with their errors.
         let lines: Vec<&str> = ended.stdout.lines().collect();
         let of_cluster = |line: &str| line.split_whitespace().next().is_some_and(|word| word.parse::<u32>().is_ok());
-        let table: Vec<&str> = lines.iter().copied().take_while(|line| line.starts_with("  ")).skip(1).collect();
+        let indented = |line: &&str| line.starts_with("  ");
+        let table: Vec<&str> = lines.iter().copied().skip_while(|line| !indented(line)).take_while(indented).collect();
+        assert!(table.iter().any(|line| line.contains('±')), "{more:?}: {}", ended.stdout);
         for (at, line) in table.iter().enumerate().filter(|(_, line)| of_cluster(line)) {
             let shown = line.split_whitespace().skip(1).any(digit);
             let error = table.get(at + 1).is_some_and(|next| next.trim_start().starts_with('±'));
