@@ -504,7 +504,7 @@ fn where_first_centres_come_from() {
         ("3", &[][..], "drawn uniformly in the box, 1 start", true),
         ("3", &["--set", "init=totals"], "from margins and sums around 15 candidates", false),
         ("3", &["--set", "restarts=3"], "drawn uniformly in the box, 3 starts", false),
-        ("3", &["--method", "kmeans"], "from margins and sums around 15 candidates", false),
+        ("3", &["--method", "kmeans"], "from margins and sums around 15 candidates, 5 starts side by side", false),
         ("3", &["--rho", "1.05"], "from margins and sums around 15 candidates", false),
     ] {
         let args = [&["--data", &data, "--k", "3", "--sites", sites], more].concat();

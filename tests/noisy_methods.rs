@@ -82,3 +82,81 @@ fn noi_7_all_indices_run_with_noise() {
         assert!(result["indices"][index].as_f64().is_some(), "{index}: {}", result["indices"]);
     }
 }
+
+/// What stands between the tags of every cell of a page's tables, by the name of its column.
+fn cells(html: &str) -> Vec<(String, String)> {
+    let each = html.split("<td").skip(1).filter_map(|cell| {
+        let (column, rest) = cell.split_once("data-column=\"")?.1.split_once('"')?;
+        let text = rest.split_once('>')?.1.split_once("</td>")?.0;
+        Some((column.to_owned(), text.to_owned()))
+    });
+    each.collect()
+}
+
+/// Whether a text has a digit.
+fn digit(text: &str) -> bool {
+    text.contains(|c: char| c.is_ascii_digit())
+}
+
+/// With noise every number of the result has its standard error on the screen and on the page, or is not there.
+#[test]
+fn what_noise_moved_stands_beside_its_error_on_screen_and_page() {
+    let all = [
+        &["--method", "fcm"][..],
+        &["--method", "kmeans", "--k", "1..6"],
+        &["--method", "fcm-noise"],
+        &["--method", "pcm"],
+        &["--method", "gmm", "--set", "indices=all"],
+        &["--method", "gk", "--set", "standardise=standard"],
+        &["--method", "fcm", "--set", "standardise=whiten"],
+        &["--method", "describe"],
+    ];
+    for more in all {
+        let out = Folder::fresh();
+        let folder = out.path("out");
+        let ended = veilsum(&[&["demo", "--rho", "20", "--out", &folder][..], more].concat()).expect(0);
+        let result = out.json("out/result.json");
+        let html = std::fs::read_to_string(out.path("out/report.html")).expect("a page");
+        assert!(
+            result["deviations"].as_array().is_some_and(|all| all.iter().all(serde_json::Value::is_null)),
+            "{more:?}"
+        );
+        let errors = result["errors"]["centres"].as_array().map_or(0, |all| {
+            let known = all.iter().flat_map(numbers).filter(|error| error.is_finite() && *error > 0.0);
+            known.count()
+        });
+        assert!(errors > 0, "{more:?}: {}", result["errors"]);
+        // The screen: below a line with numbers one with their errors.
+        let lines: Vec<&str> = ended.stdout.lines().collect();
+        let of_cluster = |line: &str| line.split_whitespace().next().is_some_and(|word| word.parse::<u32>().is_ok());
+        let indented = |line: &&str| line.starts_with("  ");
+        let table: Vec<&str> = lines.iter().copied().skip_while(|line| !indented(line)).take_while(indented).collect();
+        assert!(table.iter().any(|line| line.contains('±')), "{more:?}: {}", ended.stdout);
+        for (at, line) in table.iter().enumerate().filter(|(_, line)| of_cluster(line)) {
+            let shown = line.split_whitespace().skip(1).any(digit);
+            let error = table.get(at + 1).is_some_and(|next| next.trim_start().starts_with('±'));
+            assert!(shown && error, "{more:?}: {}", ended.stdout);
+        }
+        // The page: every cell of a cluster, and of a described column.
+        let of_rows = ["mean", "deviation", "50 %", "x", "y", "share, %", "rows"];
+        let cells = cells(&html);
+        let told: Vec<&(String, String)> = cells
+            .iter()
+            .filter(|(column, _)| column.starts_with("cluster ") || of_rows.contains(&column.as_str()))
+            .collect();
+        assert!(!told.is_empty(), "{more:?}");
+        for (column, text) in told {
+            let known = text.contains(" ± ") || !digit(text) || text == "1";
+            assert!(known, "{more:?}: {column}: {text}");
+        }
+        // The same facts on both.
+        for line in lines.iter().filter(|line| line.starts_with("not shown: ") || line.starts_with("rows in all: ")) {
+            let (_, value) = line.split_once(": ").expect("a value");
+            assert!(html.contains(value), "{more:?}: {value}");
+        }
+        if more.contains(&"1..6") {
+            let says = "whether there are groups at all: not tested: no index that was asked has a value for K = 1";
+            assert!(ended.stdout.contains(says) && html.contains("Whether there are groups at all was not tested."));
+        }
+    }
+}

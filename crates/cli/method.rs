@@ -24,6 +24,10 @@ use crate::{
     settings::{self, IndexSet, Settings, UnitName},
 };
 
+/// Starts of an exact run of a hard method, and numbers of its centres up to which it has so many: they go side by side in one vector.
+const RESTARTS: u32 = 5;
+const MOST_NUMBERS: usize = 4_000;
+
 /// What a run consists of.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct What {
@@ -202,6 +206,11 @@ impl Choices<'_> {
         let algorithm = self.algorithm(self.rounds(if near { clusters.max } else { 0 }));
         settings::unread(&self.what.set, (&algorithm, &self.options(1)), clusters, noisy)?;
         let hard = algorithm.traits().fuzzifier.is_none() && !noisy && algorithm.traits().describes.is_none();
+        // Hard methods stay at poor first centres most. In a sweep the references of the gap would be clustered as often.
+        let columns = names(&self.columns.0, &self.columns.1).len();
+        let fits = clusters.max > 1 && clusters.max as usize * columns <= MOST_NUMBERS;
+        let many = hard && clusters.min == clusters.max && fits && !matches!(seeding, Seeding::Given { .. });
+        let many = many && !algorithm.traits().has_covariances();
         let indices = set.indices.unwrap_or(match (hard, set.judge) {
             (false, _) => IndexSet::Basic,
             (true, veilsum_node::plan::Judge::Coordinator) => IndexSet::All,
@@ -226,7 +235,7 @@ impl Choices<'_> {
                 range: set.local_k.map(|most| LocalRange { most, starts: 10, seed: self.seed() }),
                 noise: self.noise(clusters, &seeding),
                 seeding,
-                restarts: set.restarts.unwrap_or(1),
+                restarts: set.restarts.unwrap_or(if many { RESTARTS } else { 1 }),
                 preparation,
                 validity: Validity {
                     full: hard || indices != IndexSet::Basic,
@@ -243,7 +252,6 @@ impl Choices<'_> {
             step_bits: set.step_bits.or(usual_step),
             categorical: self.columns.1.clone(),
         };
-        let columns = names(&self.columns.0, &self.columns.1).len();
         if usual_gap && work.recipe.takes_gap(columns).is_ok() {
             (work.recipe.choice.by, work.recipe.validity.full) = (Pick::Gap, true);
         }

@@ -33,7 +33,7 @@ figure{margin:.8rem 0;max-width:36rem;break-inside:avoid}figcaption{font-weight:
 .scroll td,.scroll th{min-width:4.5rem;max-width:20rem}\
 @media(max-width:40em){.list thead,.turns thead{display:none}.list,.list tbody,.list tr,.list td,.turns,.turns tbody,.turns tr,.turns td{display:block;border:0}\
 .list tr,.turns tr{border-top:1px solid var(--quiet);padding:.3rem 0}\
-.list td,.turns td{padding:.1rem 0}.list td::before{content:attr(data-column) \": \";font-weight:bold}\
+.list td,.turns td{padding:.1rem 0}.list td:empty{display:none}.list td::before{content:attr(data-column) \": \";font-weight:bold}\
 .scroll .turns td{max-width:none;display:flex;justify-content:space-between;gap:1rem}.turns td::before{content:attr(data-column)}\
 .turns td:first-child{font-weight:bold}.turns td:first-child::before,.turns td:empty{display:none}\
 .pairs td::before{content:none}.pairs td:first-child{font-weight:bold}.scroll{font-size:.9rem}.scroll td:first-child{min-width:6.5rem;max-width:10rem}}\

@@ -92,6 +92,12 @@ impl Factor {
         out
     }
 
+    /// `L z`: of z with the identity as its covariance, one with this matrix.
+    pub(crate) fn stretch(&self, z: &[f64]) -> Vec<f64> {
+        let row = |i: usize| self.lower[triangle(i)..=at(i, i)].iter().zip(z).map(|(a, z)| a * z).sum();
+        (0..z.len()).map(row).collect()
+    }
+
     /// Squared Mahalanobis distance `zᵀ (L Lᵀ)⁻¹ z`, by forward substitution into `y`.
     pub(crate) fn distance(&self, z: &[f64], y: &mut [f64]) -> f64 {
         let mut sum = 0.0;

@@ -75,6 +75,22 @@ impl Transform {
         self.factor.len() != self.shift.len()
     }
 
+    /// Of a whitening the part of every column's variance that follows from the columns before it by a line, d. With L the inverse of F,
+    /// the covariance matrix is `L Lᵀ`.
+    pub(crate) fn follows(&self) -> Option<Vec<f64>> {
+        let d = self.shift.len();
+        let corners =
+            (0..=d).map(|at| (0..d).map(|j| f64::from(u8::from(j == at))).collect()).collect::<Vec<Vec<f64>>>();
+        // The last one is the mean, and each of the others a column of L beyond it.
+        let back = self.back(&Centres::from_rows(&corners).ok()?).ok()?;
+        let part = |i: usize| {
+            let entry = |j: usize| back.row(j)[i] - back.row(d)[i];
+            let variance: f64 = (0..=i).map(|j| entry(j).powi(2)).sum();
+            if variance > 0.0 { 1.0 - entry(i).powi(2) / variance } else { 0.0 }
+        };
+        Some((0..d).map(part).collect())
+    }
+
     /// The number of a column on the diagonal of F.
     pub(crate) fn diagonal(&self, column: usize) -> f64 {
         self.factor[if self.mixes() { triangle(column) + column } else { column }]

@@ -94,7 +94,7 @@ fn planted(finding: &str, mut recipe: Recipe, mut outcome: Outcome) -> (Recipe, 
         "one-start" => recipe.seeding = Seeding::Uniform { seed: 1 },
         "restarts-disagree" => {
             (recipe.restarts, outcome.objective) = (5, 1.0);
-            outcome.stability = Some(Stability { matched_distance: vec![1.0; 5], agreement: 0.2 });
+            outcome.stability = Some(Stability { matched_distance: vec![1.0; 5], agreement: 0.2, worst: None });
         }
         "not-converged" => {
             outcome.converged = false;
@@ -188,6 +188,7 @@ fn every_finding_is_said_under_the_methods_for_which_it_means_something() {
         (clean.indices.xie_beni, clean.deviations, clean.converged) = (Some(0.1), None, true);
         (clean.off_means, clean.weight_of_a_row, clean.local_centres) = (None, None, None);
         clean.shapes = None;
+        clean.history.clear();
         if let Some(profile) = &mut clean.profile {
             profile.between = vec![1.0 / D as f64; D];
         }

@@ -355,7 +355,11 @@ pub fn first_centres(recipe: &Recipe) -> String {
         }
         Seeding::Candidates(params) => {
             let candidates = params.count(recipe.most_points()) as usize;
-            format!("from margins and sums around {}", counted(candidates, "candidate"))
+            let starts = match recipe.restarts {
+                1 => String::new(),
+                starts => format!(", {starts} starts side by side"),
+            };
+            format!("from margins and sums around {}{starts}", counted(candidates, "candidate"))
         }
     };
     format!("first centres are {from}")

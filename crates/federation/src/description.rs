@@ -1,7 +1,10 @@
 //! The description of a cohort's columns, as a result has it: names, original units, bins and quantiles.
 
 use serde::Serialize;
-use veilsum_cluster::{Error, method};
+use veilsum_cluster::{
+    Error,
+    method::{self, mechanism::half_of_most},
+};
 
 use crate::plan::{Column, PlanSpec};
 
@@ -151,6 +154,41 @@ impl Description {
             numbers: work.columns.iter().enumerate().map(number).collect(),
             correlations: found.covariances.is_some().then(|| (0..d).map(line).collect()),
         })
+    }
+}
+
+impl Description {
+    /// The standard error of every number, in its place, from repetitions of the noise. Edges of bins stay.
+    pub(crate) fn errors(&self, repeats: &[Description]) -> Description {
+        let within = |of: &dyn Fn(&Description) -> Option<f64>| {
+            let off = |other| of(other).zip(of(self)).map_or(f64::INFINITY, |(a, b)| (a - b).abs());
+            half_of_most(repeats.iter().map(off).collect())
+        };
+        let rows = |of: &dyn Fn(&Description) -> u64| within(&|d| Some(of(d) as f64)).ceil() as u64;
+        let mut errors = self.clone();
+        errors.rows = rows(&|d| d.rows);
+        for (i, number) in errors.numbers.iter_mut().enumerate() {
+            number.mean = within(&|d| Some(d.numbers[i].mean));
+            number.deviation = within(&|d| Some(d.numbers[i].deviation));
+            for (at, quantile) in number.quantiles.iter_mut().enumerate() {
+                quantile.value = within(&|d| Some(d.numbers[i].quantiles.get(at)?.value));
+            }
+            for (at, bin) in number.histogram.iter_mut().enumerate() {
+                bin.rows = rows(&|d| d.numbers[i].histogram[at].rows);
+            }
+        }
+        for (i, of) in errors.categories.iter_mut().enumerate() {
+            for (at, count) in of.counts.iter_mut().enumerate() {
+                count.rows = rows(&|d| d.categories[i].counts[at].rows);
+                count.share = within(&|d| Some(d.categories[i].counts[at].share));
+            }
+        }
+        for (i, line) in errors.correlations.iter_mut().flatten().enumerate() {
+            for (j, value) in line.iter_mut().enumerate().filter(|(_, value)| value.is_some()) {
+                *value = Some(within(&|d| d.correlations.as_ref()?[i][j]));
+            }
+        }
+        errors
     }
 }
 

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 use veilsum_cluster::{
-    Centres, Outcome, Query,
+    Centres, Domain, Outcome, Query,
     method::{CurvePoint, mechanism},
 };
 
-use crate::{plan::PlanSpec, question::Shared};
+use crate::{description::Description, plan::PlanSpec, question::Shared};
 
 /// Beyond this part of a number its standard error leaves nothing of it.
 const DROWNED: f64 = 1.0 / 3.0;
@@ -14,6 +14,9 @@ const DROWNED: f64 = 1.0 / 3.0;
 /// What the errors are where rows pull as far as they lie.
 const OF_NOISE: &str = "standard error of the noise alone, by repeating the plan's noise over made-up rows: the value of the same \
                         rounds without noise lies within two of them in 92 to 98 of 100 runs";
+/// What they are of a description.
+const OF_TOTALS: &str =
+    "standard error of the noise alone, by repeating the plan's noise over totals that are those of this description";
 /// What they are where later rounds clip that.
 const CLIPPED: &str = "standard error of the noise alone, by repeating the plan's noise over made-up rows: the value of the same \
                        rounds without noise lies within two of them in 92 to 98 of 100 runs. These rounds clip how far a row pulls a \
@@ -41,6 +44,9 @@ pub struct ResultErrors {
     pub fuzzy_davies_bouldin: f64,
     /// Of the Xie-Beni index.
     pub xie_beni: f64,
+    /// Of every number of `description`, in its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<Description>,
     /// Numbers that are not distinguishable from noise, as JSON pointers (RFC 6901); they stand as `null` in the result. Their
     /// standard error exceeds a third of the number; for a coordinate of a centre, which has no zero of its own, a third of the
     /// least distance between two centres.
@@ -59,6 +65,11 @@ impl ResultErrors {
         let (shared, domain) = (shared?, work.domain().ok()?);
         // Every site adds its share, those included without which the promise would hold as well.
         let excess = (sites as f64 / shared.honest as f64).sqrt();
+        if let Some(found) = &outcome.description {
+            let repeats = mechanism::descriptions(&work.recipe, &domain, found, excess).ok()?;
+            let repeats: Result<Vec<_>, _> = repeats.iter().map(|found| Description::of(work, found)).collect();
+            return Self::of_description(&domain, Description::of(work, found).ok()?.errors(&repeats.ok()?));
+        }
         let found = mechanism::errors(&work.recipe, &domain, outcome, excess).ok()??;
         let count = shared.levels.of_count().deviation * excess;
         let d = domain.columns();
@@ -80,6 +91,7 @@ impl ResultErrors {
             objective_per_row: found.objective_per_row,
             fuzzy_davies_bouldin: found.fuzzy_davies_bouldin,
             xie_beni: found.xie_beni,
+            description: None,
             not_distinguishable_from_noise: Vec::new(),
         };
         let gap = mechanism::gap(&outcome.centres, &domain);
@@ -113,6 +125,28 @@ impl ResultErrors {
         };
         drowned_points(&outcome.curve, of_objective).into_iter().for_each(|pointer| errors.drown(pointer));
         Some(errors)
+    }
+
+    /// Of a description, whose one centre is the mean of all rows.
+    fn of_description(domain: &Domain, errors: Description) -> Option<ResultErrors> {
+        let numbers = errors.numbers.iter().map(|number| number.mean);
+        let shares = errors.categories.iter().flat_map(|of| &of.counts).map(|count| count.share);
+        let centre: Vec<f64> = numbers.chain(shares).collect();
+        let sides = domain.upper().iter().zip(domain.lower()).map(|(upper, lower)| upper - lower);
+        let centre_box = centre.iter().zip(sides).map(|(error, side)| error / side).collect();
+        Some(ResultErrors {
+            meaning: OF_TOTALS,
+            centres: vec![centre],
+            centres_box: vec![centre_box],
+            mass: Vec::new(),
+            n_total: errors.rows as f64,
+            objective: f64::INFINITY,
+            objective_per_row: f64::INFINITY,
+            fuzzy_davies_bouldin: f64::INFINITY,
+            xie_beni: f64::INFINITY,
+            description: Some(errors),
+            not_distinguishable_from_noise: Vec::new(),
+        })
     }
 
     fn drown(&mut self, pointer: String) {

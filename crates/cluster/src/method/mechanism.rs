@@ -7,10 +7,12 @@
 //! moves the next, the floors of [NOI-7], and the ratios in the indices. All of it is post-processing of the plan and of noisy
 //! totals, and costs no privacy.
 //!
-//! It fails where rows are no round clusters at all: the made-up ones are isotropic, of one deviation.
+//! It fails where rows are no such clusters at all: the made-up ones are isotropic, of one deviation, or have the released covariances.
 
+mod describe;
 mod forecast;
 
+pub use describe::descriptions;
 pub use forecast::{Forecast, KEPT, USEFUL, forecast};
 
 use super::dp::{Noisy, shaped};
@@ -20,11 +22,15 @@ use crate::algorithm::{Fit, Iteration, Walls};
 use crate::privacy::{Levels, settled};
 use crate::query::{ShapedShifts, Shifts};
 use crate::random::Stream;
+use crate::shape::{Factor, stretched};
 use crate::validity::{Geometry, Verdict};
-use crate::{Centres, Domain, Error, Outcome, Query, distance};
+use crate::{Centres, Domain, Error, Outcome, Query, Transform, distance};
 
-/// Repetitions for the errors: the 95 % quantile of so many is off by 1.1 percentage points.
+/// Repetitions for the errors: the 95 % quantile of so many is off by 1.1 percentage points. Clusters with covariances have fewer if
+/// these would cost more than so many multiplications, and so many at least.
 const REPETITIONS: usize = 400;
+const MULTIPLICATIONS: usize = 1_000_000_000;
+const LEAST_REPETITIONS: usize = 100;
 /// Made-up points of all clusters together, each of them for many rows; and of one cluster at least.
 const POINTS: usize = 240;
 const POINTS_EACH: usize = 8;
@@ -84,16 +90,30 @@ impl Shape {
 
     /// Clusters at `centres`, of so many rows each, of this deviation, cut off at the box.
     fn cloud(&self, centres: &Centres, rows: &[f64], deviation: f64, domain: &Domain) -> Cloud {
+        self.drawn(centres, rows, |_, z| z.iter().map(|z| deviation * z).collect(), domain)
+    }
+
+    /// The same, each cluster with the offsets that `off` makes of points of deviation 1.
+    fn drawn(
+        &self,
+        centres: &Centres,
+        rows: &[f64],
+        off: impl Fn(usize, &[f64]) -> Vec<f64>,
+        domain: &Domain,
+    ) -> Cloud {
         let d = centres.columns();
         let walls: Vec<(f64, f64)> = (0..d).map(|column| domain.working_interval(column)).collect();
-        let around = |centre: &[f64]| -> Vec<f64> {
-            let place = |(i, z): (usize, &f64)| (centre[i % d] + deviation * z).clamp(walls[i % d].0, walls[i % d].1);
-            self.normal.iter().enumerate().map(place).collect()
+        let around = |(cluster, centre): (usize, &[f64])| -> Vec<f64> {
+            let offsets = self.normal.chunks_exact(d).flat_map(|z| off(cluster, z));
+            let place = |(i, off): (usize, f64)| (centre[i % d] + off).clamp(walls[i % d].0, walls[i % d].1);
+            offsets.enumerate().map(place).collect()
         };
-        Cloud {
-            points: centres.rows().flat_map(around).collect(),
-            weights: rows.iter().flat_map(|n| std::iter::repeat_n(n / self.each as f64, self.each)).collect(),
-        }
+        Cloud { points: centres.rows().enumerate().flat_map(around).collect(), weights: self.weights(rows) }
+    }
+
+    /// Rows behind each point of clusters of so many.
+    fn weights(&self, rows: &[f64]) -> Vec<f64> {
+        rows.iter().flat_map(|n| std::iter::repeat_n(n / self.each as f64, self.each)).collect()
     }
 }
 
@@ -244,19 +264,32 @@ impl<'a> Mechanism<'a> {
 
     /// Made-up rows with these centres and masses whose rows lie as far from them as the rounds told: the rows are raked and the
     /// deviation is scaled until the totals of the cloud are the released ones. The objective tells how far where no round was
-    /// around the centres; it is one total whose noise may be as large as itself, and errors scale with the deviation.
-    fn fitted(&self, outcome: &Outcome) -> Cloud {
+    /// around the centres; it is one total whose noise may be as large as itself, and errors scale with the deviation. Clusters with
+    /// covariances keep these. The plan's rows, shared alike, stand for masses that were not asked for. `None` if a covariance is none.
+    fn fitted(&self, outcome: &Outcome) -> Option<Cloud> {
         let (centres, k) = (&outcome.centres, outcome.centres.k());
         let shape = Shape::new(k, centres.columns());
         let gap = gap(centres, self.domain);
         let floor = self.levels.of_round(1.0, 1.0)[0].deviation * self.excess;
-        let wanted: Vec<f64> = outcome.clusters.mass.iter().map(|mass| mass.unwrap_or(floor).max(floor)).collect();
+        let alike = self.levels.noise().expected_rows as f64 / k as f64;
+        let wanted: Vec<f64> = outcome.clusters.mass.iter().map(|mass| mass.unwrap_or(alike).max(floor)).collect();
         let (mut rows, mut deviation) = (wanted.clone(), deviation(centres, self.domain));
-        let mut cloud = shape.cloud(centres, &rows, deviation, self.domain);
+        let mut cloud = match &outcome.shapes {
+            Some(shapes) => {
+                let factor = |matrix: &Vec<f64>| Factor::of(matrix, centres.columns());
+                let factors = shapes.covariances.iter().map(factor).collect::<Option<Vec<_>>>()?;
+                shape.drawn(centres, &rows, |cluster, z| factors[cluster].stretch(z), self.domain)
+            }
+            None => shape.cloud(centres, &rows, deviation, self.domain),
+        };
         for _ in 0..20 {
             let found = self.held(&cloud, centres);
             for ((n, found), wanted) in rows.iter_mut().zip(&found).zip(&wanted) {
                 *n *= (wanted / found.max(f64::MIN_POSITIVE)).clamp(0.25, 4.0);
+            }
+            if outcome.shapes.is_some() {
+                cloud.weights = shape.weights(&rows);
+                continue;
             }
             let square = match outcome.pulled {
                 Some(pulled) => pulled.square / self.square(&cloud, centres, pulled.clip),
@@ -267,7 +300,7 @@ impl<'a> Mechanism<'a> {
             }
             cloud = shape.cloud(centres, &rows, deviation, self.domain);
         }
-        cloud
+        Some(cloud)
     }
 
     /// Masses and objective of a cloud, K + 1.
@@ -321,60 +354,64 @@ pub fn lost(found: &Centres, truth: &Centres, domain: &Domain) -> usize {
     (0..truth.k()).filter(|i| !near(*i)).count()
 }
 
+/// Half of what 95 of 100 deviations stay within.
+pub fn half_of_most(mut off: Vec<f64>) -> f64 {
+    off.iter_mut().filter(|off| off.is_nan()).for_each(|off| *off = f64::INFINITY);
+    off.sort_by(f64::total_cmp);
+    // One draw more, that of the result itself, lies below this one in 95 of 100.
+    off.get(((off.len() + 1) * 95).div_ceil(100) - 1).map_or(f64::INFINITY, |off| off / 2.0)
+}
+
 /// The standard errors of a result of this recipe over the public box `domain`, where its totals had `excess` times the planned
-/// deviation; `None` without noise, and for what is not played: covariances, descriptions, whitened columns. Always the same for the
-/// same result.
+/// deviation; `None` without noise and for descriptions. Always the same for the same result.
 ///
 /// # Errors
 /// [`Error`] where the outcome is none of this recipe.
 pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) -> Result<Option<Errors>, Error> {
-    let algorithm = &recipe.algorithm;
-    if algorithm.traits().has_covariances() || algorithm.traits().describes.is_some() {
+    if recipe.algorithm.traits().describes.is_some() {
         return Ok(None);
     }
     let Some(transform) = &outcome.transform else { return errors_over(recipe, domain, outcome, excess) };
-    if transform.mixes() {
-        return Ok(None);
+    let mut shapes = outcome.shapes.clone();
+    // No method with covariances mixes columns. The rounds were in standardised units; their noise says nothing of how far off the standardisation is.
+    for matrix in shapes.iter_mut().flat_map(|shapes| &mut shapes.covariances) {
+        *matrix = stretched(matrix, &transform.factor);
     }
-    // The rounds were in standardised units; their noise says nothing of how far off the standardisation is.
-    let inner = transform.domain(domain)?;
-    let centres = transform.centres(&outcome.centres)?;
-    let found = errors_over(recipe, &inner, &Outcome { centres, ..outcome.clone() }, excess)?;
-    Ok(found.map(|mut found| {
-        found.centres.iter_mut().zip(transform.factor.iter().cycle()).for_each(|(error, factor)| *error /= factor);
-        found
-    }))
+    let (inner, centres) = (transform.domain(domain)?, transform.centres(&outcome.centres)?);
+    errors_over(recipe, &inner, &Outcome { centres, shapes, ..outcome.clone() }, excess)
 }
 
 /// The same over the box of the rounds, with the outcome's centres in it.
 fn errors_over(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) -> Result<Option<Errors>, Error> {
     let Some(mechanism) = Mechanism::of(recipe, domain, excess)? else { return Ok(None) };
-    if outcome.clusters.mass.iter().any(Option::is_none) {
-        return Ok(None);
-    }
     // A run that ended early has made fewer rounds; the made-up one ends with the plan's last ones then, too.
     let from = mechanism.rounds.saturating_sub(outcome.rounds.clamp(1, LAST_ROUNDS));
-    let cloud = mechanism.fitted(outcome);
-    let judge = |centres: &Centres, noise: Option<&mut Stream>| mechanism.judge(&cloud, centres, noise);
+    let Some(cloud) = mechanism.fitted(outcome) else { return Ok(None) };
+    let judged = outcome.judged_over.is_some();
+    let judge = |centres: &Centres, noise: Option<&mut Stream>| {
+        judged.then(|| mechanism.judge(&cloud, centres, noise).ok()).flatten()
+    };
+    let back = outcome.transform.as_ref();
     let base = mechanism.run(&cloud, outcome.centres.clone(), from, None)?;
-    let plain = numbers(&base, judge(&base.centres, None).ok());
+    let plain = numbers(&base, judge(&base.centres, None), back)?;
     // Every result has draws of its own: what chance does to the quantile of these draws is no fault that all results share.
     let mut stream = Stream::new(outcome.objective.to_bits(), b"veilsum mechanism noise ");
-    let mut off: Vec<Vec<f64>> = vec![Vec::with_capacity(REPETITIONS); plain.len()];
-    for _ in 0..REPETITIONS {
+    let repetitions = match outcome.shapes {
+        Some(_) => {
+            let each = cloud.weights.len() * outcome.centres.as_slice().len() * domain.columns();
+            (MULTIPLICATIONS / (each * mechanism.rounds as usize).max(1)).clamp(LEAST_REPETITIONS, REPETITIONS)
+        }
+        None => REPETITIONS,
+    };
+    let mut off: Vec<Vec<f64>> = vec![Vec::with_capacity(repetitions); plain.len()];
+    for _ in 0..repetitions {
         let fit = mechanism.run(&cloud, base.centres.clone(), from, Some(&mut stream))?;
-        let verdict = judge(&fit.centres, Some(&mut stream)).ok();
-        for ((off, found), plain) in off.iter_mut().zip(numbers(&fit, verdict)).zip(&plain) {
-            let far = (found - plain).abs();
-            off.push(if far.is_nan() { f64::INFINITY } else { far });
+        let verdict = judge(&fit.centres, Some(&mut stream));
+        for ((off, found), plain) in off.iter_mut().zip(numbers(&fit, verdict, back)?).zip(&plain) {
+            off.push((found - plain).abs());
         }
     }
-    let within = |mut off: Vec<f64>| {
-        off.sort_by(f64::total_cmp);
-        // One draw more, that of the result itself, lies below this one in 95 of 100.
-        off[((off.len() + 1) * 95).div_ceil(100) - 1] / 2.0
-    };
-    let mut found = off.into_iter().map(within);
+    let mut found = off.into_iter().map(half_of_most);
     let mut next = || found.next().unwrap_or(f64::INFINITY);
     Ok(Some(Errors {
         centres: base.centres.as_slice().iter().map(|_| next()).collect(),
@@ -389,7 +426,8 @@ fn errors_over(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64)
 
 /// Every number of a result, in the order of [`Errors`]. Masses and objective are those before anything below 0 counts as 0: where a
 /// result lies low by chance, its made-up rows lie near 0, and what would be cut off there are errors that the result itself may have.
-fn numbers(fit: &Fit, verdict: Option<(Verdict, Vec<f64>)>) -> Vec<f64> {
+/// Centres are in working units, from those of the rounds by way of `back`.
+fn numbers(fit: &Fit, verdict: Option<(Verdict, Vec<f64>)>, back: Option<&Transform>) -> Result<Vec<f64>, Error> {
     let k = fit.centres.k();
     let judged = verdict.map_or_else(
         || vec![f64::INFINITY; k + 5],
@@ -403,5 +441,6 @@ fn numbers(fit: &Fit, verdict: Option<(Verdict, Vec<f64>)>) -> Vec<f64> {
             totals[k..2 * k].iter().copied().chain(alone).collect()
         },
     );
-    fit.centres.as_slice().iter().copied().chain(judged).collect()
+    let centres = back.map_or(Ok(fit.centres.clone()), |transform| transform.back(&fit.centres))?;
+    Ok(centres.as_slice().iter().copied().chain(judged).collect())
 }

@@ -167,6 +167,10 @@ pub struct Stability {
     /// The part of the restarts, the result among them, that agree with it: no centre is farther from its match than a tenth of
     /// that least distance.
     pub agreement: f64,
+    /// The largest objective that a restart ended with, over that of the result; `None` if they were not judged. So far off may one start
+    /// be, and so far may the result still be from a better one that no restart found.
+    #[serde(default)]
+    pub worst: Option<f64>,
 }
 
 /// How much of a result rests on totals that were not asked, but estimated from those that were out.

@@ -4,19 +4,27 @@ use super::warning::Warning;
 use crate::method::{Choice, CurvePoint, Pick};
 use crate::{Outcome, Recipe};
 
-/// The chosen K is an end of the range; one cluster is none, because there are never fewer.
-pub(super) fn border(outcome: &Outcome) -> Option<Warning> {
-    let (first, last) = (outcome.curve.first()?.k, outcome.curve.last()?.k);
+/// The chosen K is an end of the range in which the index that chose has a value; one cluster is none, because there are never fewer.
+pub(super) fn border(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
+    let (tried, last) = (outcome.curve.first()?.k, outcome.curve.last()?.k);
+    let by = recipe.choice.by;
+    // Most indices have no value for one cluster, so that they cannot choose it.
+    let first = outcome.curve.iter().find(|point| by.badness(point).is_some()).map_or(tried, |point| point.k.min(2));
+    let first = first.max(tried);
     let k = outcome.centres.k() as u32;
-    (first < last && (k == last || (k == first && first > 1))).then(|| {
+    (tried < last && (k == last || (k == first && first > 1))).then(|| {
         let end = if k == first { "smallest" } else { "largest" };
         let text = match k {
+            2 if k == first && tried == 1 => format!(
+                "K = 2 is the smallest that {} can choose: whether there are clusters at all was not tested",
+                by.name()
+            ),
             2 if k == first => format!(
                 "K = 2 is the smallest of the range 2 to {last}: whether there are clusters at all was not asked"
             ),
-            _ => format!("K = {k} is the {end} of the range {first} to {last}: the best K may lie beyond it"),
+            _ => format!("K = {k} is the {end} of the range {tried} to {last}: the best K may lie beyond it"),
         };
-        Warning::new("k-at-border", text, [("k", k.into()), ("from", first.into()), ("to", last.into())])
+        Warning::new("k-at-border", text, [("k", k.into()), ("from", tried.into()), ("to", last.into())])
     })
 }
 
@@ -58,17 +66,16 @@ fn picked(votes: &[(Pick, u32)]) -> String {
     votes.iter().map(|(pick, vote)| format!("{} {vote}", pick.name())).collect::<Vec<_>>().join(", ")
 }
 
-/// The other indices pick another K.
+/// Most of the other indices pick another K. Single ones do so on the clearest clusters.
 pub(super) fn disagreement(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     let (k, votes) = (outcome.centres.k() as u32, others(recipe, outcome));
-    if votes.iter().all(|(_, vote)| *vote == k) {
+    if 2 * votes.iter().filter(|(_, vote)| *vote == k).count() >= votes.len() {
         return None;
     }
     let most = majority(&votes);
     let advice = most.map_or("no K has more than half of the others".to_owned(), |most| {
         let count = votes.iter().filter(|vote| vote.1 == most).count();
-        let what = if most == k { "it too".to_owned() } else { format!("K = {most}") };
-        format!("{count} of the other {} pick {what}", votes.len())
+        format!("{count} of the other {} pick K = {most}", votes.len())
     });
     let by = recipe.choice.by.name();
     let text =
@@ -87,6 +94,10 @@ pub(super) fn no_clear_k(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> 
     }
     let (k, last, votes) = (outcome.centres.k() as u32, outcome.curve.last()?.k, others(recipe, outcome));
     let text = match recipe.choice.doubted(&outcome.curve) {
+        Some(better) if better == k && outcome.curve.iter().any(|point| point.k > k && point.collapsed) => format!(
+            "there is no clear K: the gap still grows at K = {k}, and centres of larger K fell together. A fuzzifier nearer to 1 keeps \
+             them apart"
+        ),
         Some(better) if better == k => format!(
             "there is no clear K: the gap still grows at K = {last}, the largest that was tried. Rows may have more clusters, or columns \
              that follow one another"

@@ -2,9 +2,9 @@
 //! bins where these were asked for first centres or a description.
 
 use super::warning::Warning;
-use crate::Outcome;
 use crate::profile::{Profile, by_chance};
 use crate::shape::triangle;
+use crate::{Domain, Outcome};
 
 /// A column made the clusters if more than half of the squares between them are its own...
 const HALF: f64 = 0.5;
@@ -13,6 +13,8 @@ const CHANCE: f64 = 0.01;
 /// Outliers are at most this part of the rows, and a code for what is missing this one.
 const FEW: f64 = 0.01;
 const SOME: f64 = 0.15;
+/// Rows of two bins are two values if their mean is that of the ends of the range to this part of it: else they only lie near the ends.
+const ENDS: f64 = 1e-4;
 /// They lie apart by more than this part of the column's range.
 const APART: f64 = 0.5;
 /// Counts in bins are too even for chance if their chi-square is below this part of its degrees of freedom: with ten of these that
@@ -36,22 +38,34 @@ enum Shape {
 }
 
 /// Everything to doubt about single columns. No column is named twice.
-pub(super) fn of(names: &[String], outcome: &Outcome) -> Vec<Warning> {
+pub(super) fn of(domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
     let name = |column: usize| names.get(column).map_or("?", String::as_str);
     let described: Option<Vec<Vec<f64>>> = outcome
         .description
         .as_ref()
         .map(|found| found.histograms.iter().map(|bins| bins.iter().map(|rows| *rows as f64).collect()).collect());
     let bins = described.as_ref().or(outcome.margins.as_ref()).map_or(&[][..], Vec::as_slice);
+    let means = outcome.description.as_ref().map(|found| &found.means);
+    let means =
+        means.or(outcome.profile.as_ref().map(|profile| &profile.means)).filter(|_| outcome.transform.is_none());
+    // Where in its range the mean of a column lies, from 0 to 1, if it is known.
+    let place = |column: usize| {
+        let (low, high) = domain.working_interval(column);
+        Some((means?.get(column)? - low) / (high - low))
+    };
+    let each = bins.iter().enumerate();
     let mut found: Vec<Warning> =
-        bins.iter().enumerate().filter_map(|(column, rows)| Some(told(column, name(column), &shape(rows)?))).collect();
+        each.filter_map(|(column, rows)| Some(told(column, name(column), &shape(rows, place(column))?))).collect();
     let accused: Vec<f64> = found.iter().filter_map(|warning| warning.numbers.get("column").copied()).collect();
     let free = |column: &usize| !accused.contains(&(*column as f64));
     if let Some(profile) = &outcome.profile {
-        found
-            .extend(one_column(profile, outcome, &name).filter(|(column, _)| free(column)).map(|(_, warning)| warning));
+        found.extend(
+            one_column(profile, outcome, domain.numbers(), &name)
+                .filter(|(column, _)| free(column))
+                .map(|(_, warning)| warning),
+        );
     }
-    found.extend(collinear(outcome, &name));
+    found.extend(collinear(outcome, &name).or_else(|| whitened(outcome, &name)));
     found
 }
 
@@ -86,7 +100,8 @@ fn told(column: usize, name: &str, shape: &Shape) -> Warning {
     }
 }
 
-fn shape(rows: &[f64]) -> Option<Shape> {
+/// What the rows in these bins look like, whose mean lies at this part of the range.
+fn shape(rows: &[f64], mean: Option<f64>) -> Option<Shape> {
     let (n, bins) = (rows.iter().sum::<f64>(), rows.len());
     let full: Vec<usize> = (0..bins).filter(|bin| rows[*bin] > 0.0).collect();
     let gap = full.windows(2).max_by_key(|pair| pair[1] - pair[0]);
@@ -95,10 +110,12 @@ fn shape(rows: &[f64]) -> Option<Shape> {
     {
         let below: f64 = rows[..=low].iter().sum();
         let is_low = below <= n - below;
-        let (part, ends) = if is_low { (below / n, (full[0], low)) } else { (1.0 - below / n, (high, *full.last()?)) };
-        let single = ends.0 == ends.1;
-        // Two ends of one bin each are the two values of a yes and a no.
-        let binary = full.len() == 2 && part > FEW;
+        let (part, at) = if is_low { (below / n, (full[0], low)) } else { (1.0 - below / n, (high, *full.last()?)) };
+        let single = at.0 == at.1;
+        // Two ends of one bin each are the two values of a yes and a no, unless the mean says that they are more values.
+        let upper = if is_low { 1.0 - part } else { part };
+        let ends = full == [0, bins - 1] && mean.is_some_and(|mean| (mean - upper).abs() > ENDS);
+        let binary = full.len() == 2 && part > FEW && !ends;
         if !binary && (part <= FEW || (single && part <= SOME)) {
             return Some(Shape::Apart { part, low: is_low, single });
         }
@@ -115,6 +132,7 @@ fn shape(rows: &[f64]) -> Option<Shape> {
 fn one_column<'a>(
     profile: &'a Profile,
     outcome: &'a Outcome,
+    numbers: usize,
     name: &'a dyn Fn(usize) -> &'a str,
 ) -> impl Iterator<Item = (usize, Warning)> + 'a {
     let (k, d) = (outcome.centres.k(), outcome.centres.columns());
@@ -141,10 +159,14 @@ fn one_column<'a>(
         }
         let chance = by_chance(*part, k, d);
         (*part > HALF && chance < CHANCE).then(|| {
+            let less = match column < numbers {
+                true => "give all columns the same weight (standardise=standard)",
+                // An indicator is not standardised.
+                false => "give the categories a smaller weight (category_weight)",
+            };
             let text = format!(
                 "{:.1} % of the squared differences between clusters are of {name:?} alone: this column made the clusters, and the \
-                 other {} hardly count. If that is not what you want, give all columns the same weight \
-                 (standardise=standard), or leave it out",
+                 other {} hardly count. If that is not what you want, {less}, or leave it out",
                 100.0 * part,
                 d - 1
             );
@@ -193,6 +215,24 @@ fn collinear<'a>(outcome: &Outcome, name: &dyn Fn(usize) -> &'a str) -> Option<W
     Some(Warning::new("columns-collinear", text, numbers))
 }
 
+/// Columns of which whitening leaves next to nothing but what others say: that is made as wide as every other column.
+fn whitened<'a>(outcome: &'a Outcome, name: &dyn Fn(usize) -> &'a str) -> Option<Warning> {
+    let transform = outcome.transform.as_ref().filter(|transform| transform.mixes())?;
+    let follows = transform.follows()?;
+    let all: Vec<usize> = (0..follows.len()).filter(|column| follows[*column] >= SAME * SAME).collect();
+    let first = *all.first()?;
+    let named: Vec<String> = all.iter().take(NAMED).map(|column| format!("{:?}", name(*column))).collect();
+    let more = if all.len() > NAMED { format!(", and {} more", all.len() - NAMED) } else { String::new() };
+    let text = format!(
+        "{}{more}: {:.2} % or more of the variance follows from the columns before it by a line. Whitening makes the little that is left as \
+         wide as a whole column, so that rounding or errors of measurement make clusters. Leave the column out",
+        named.join(", "),
+        100.0 * SAME * SAME
+    );
+    let numbers = [("columns", all.len() as f64), ("first", first as f64), ("explained", follows[first])];
+    Some(Warning::new("columns-collinear", text, numbers))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,21 +250,31 @@ mod tests {
         let mut unit = || stream.unit();
         let mut rows = |n: usize, from: f64, to: f64| (0..n).map(|_| from + (to - from) * unit()).collect::<Vec<f64>>();
         let far = rows(999, 0.0, 1.0).into_iter().chain([1e9]);
-        let found = shape(&binned(far, (0.0, 1e9)));
+        let found = shape(&binned(far, (0.0, 1e9)), None);
         assert!(matches!(found, Some(Shape::Apart { part, low: false, .. }) if part < 0.002), "{found:?}");
         let code = rows(950, 0.0, 120.0).into_iter().chain(vec![-999.0; 50]);
-        assert_eq!(shape(&binned(code, (-999.0, 120.0))), Some(Shape::Apart { part: 0.05, low: true, single: true }));
+        assert_eq!(
+            shape(&binned(code, (-999.0, 120.0)), None),
+            Some(Shape::Apart { part: 0.05, low: true, single: true })
+        );
         let ids = (1..=3000).map(f64::from);
-        assert_eq!(shape(&binned(ids.clone(), (1.0, 3000.0))), Some(Shape::Numbered));
-        assert_eq!(shape(&binned(ids, (0.0, 3800.0))), Some(Shape::Numbered), "a wider range");
+        assert_eq!(shape(&binned(ids.clone(), (1.0, 3000.0)), None), Some(Shape::Numbered));
+        assert_eq!(shape(&binned(ids, (0.0, 3800.0)), None), Some(Shape::Numbered), "a wider range");
         // A rare yes, two groups, evenly spread rows and one value are no trouble.
         let yes = (0..1000).map(|i| f64::from(u8::from(i % 12 == 0)));
-        assert_eq!(shape(&binned(yes, (0.0, 1.0))), None);
+        assert_eq!(shape(&binned(yes, (0.0, 1.0)), None), None);
+        // Values within one bin beside a code look like these, and their mean tells them apart.
+        let narrow = binned(rows(900, 0.0, 10.0).into_iter().chain(vec![-999.0; 100]), (-999.0, 10.0));
+        assert_eq!(shape(&narrow, None), None);
+        assert_eq!(shape(&narrow, Some(0.9)), None, "two values");
+        let found = shape(&narrow, Some(0.9 * 1004.0 / 1009.0));
+        assert_eq!(found, Some(Shape::Apart { part: 0.1, low: true, single: true }));
         let two: Vec<f64> = rows(700, 0.0, 0.1).into_iter().chain(rows(300, 0.9, 1.0)).collect();
-        assert_eq!(shape(&binned(two.into_iter(), (0.0, 1.0))), None);
-        assert_eq!(shape(&binned(std::iter::repeat_n(0.3, 500), (0.0, 1.0))), None);
-        assert_eq!(shape(&[0.0; 17]), None);
-        let wrong = (0..2_000).filter(|_| shape(&binned(rows(1_000, 0.0, 1.0).into_iter(), (0.0, 1.0))).is_some());
+        assert_eq!(shape(&binned(two.into_iter(), (0.0, 1.0)), None), None);
+        assert_eq!(shape(&binned(std::iter::repeat_n(0.3, 500), (0.0, 1.0)), None), None);
+        assert_eq!(shape(&[0.0; 17], None), None);
+        let wrong =
+            (0..2_000).filter(|_| shape(&binned(rows(1_000, 0.0, 1.0).into_iter(), (0.0, 1.0)), None).is_some());
         assert!(wrong.count() <= 2, "evenly spread rows are not row numbers");
     }
 }

@@ -17,6 +17,8 @@ use super::{ExperimentError, Folder, Line, Report, Settings};
 const SITES: usize = 10;
 /// Pooled starts that a default run is compared with.
 const STARTS: u64 = 20;
+/// Starts of an exact run of a hard method.
+const RESTARTS: u32 = 5;
 const METHODS: [&str; 4] = ["fcm", "kmeans", "fkm", "ffcm-avg2"];
 
 /// Rows with a name, the number of clusters that is known or taken for them, and the box around them.
@@ -70,6 +72,7 @@ fn usual(method: &str, clusters: Clusters, seed: u64) -> Recipe {
         clusters,
         validity: if hard { Validity::everything() } else { Validity::basic() },
         choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
+        restarts: if hard && clusters.min == clusters.max { RESTARTS } else { 1 },
         ..Recipe::plain(algorithm, clusters.min, seeding)
     }
 }

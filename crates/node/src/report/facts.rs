@@ -1,6 +1,7 @@
 //! What a result says in numbers and words, each under a label: the same for the screen and for every page.
 
 use veilsum_charts::text::{number, percent};
+use veilsum_cluster::warnings::still_to_go;
 
 use super::{
     indices,
@@ -24,18 +25,41 @@ impl Facts {
         let clusters = told.description.is_none() && told.method != "describe";
         if clusters {
             fact("rounds", format!("{} ({})", told.rounds, how_it_ended(told)));
-            let shown = indices::shown(told);
-            let left_out = told.indices.values().flatten().count().saturating_sub(shown.len());
-            for (name, value, _) in shown {
+            let shifts: Vec<f64> = told.history.iter().filter_map(|round| round.shift).collect();
+            if let Some(more) = still_to_go(&shifts).filter(|_| told.converged == Some(true) && told.privacy.is_none())
+            {
+                let more = number(more);
+                fact(
+                    "more rounds",
+                    format!("would move all centres by about {more} (working units), at the pace of the last"),
+                );
+            }
+            if told.asks_not_whether() {
+                let what = match told.curve.iter().any(|point| point.k == 1) {
+                    true => "no index that was asked has a value for K = 1",
+                    false => "K = 1 was not tried",
+                };
+                fact("whether there are groups at all", format!("not tested: {what}"));
+            }
+            for (name, value, _) in indices::shown(told) {
                 fact(&name, value);
             }
-            let noisy = told.privacy.is_some();
-            if told.objective.is_none() && told.indices.values().all(Option::is_none) {
+            let drowned = told.errors.as_ref().map_or(0, |errors| {
+                errors.not_distinguishable_from_noise.iter().filter(|of| of.starts_with("/indices/")).count()
+            });
+            let mut hidden = Vec::new();
+            if drowned > 0 {
+                hidden.push(format!("{}: not distinguishable from noise", counted(drowned, "index value")));
+            }
+            if told.unseen > 0 {
+                let how_many = counted(told.unseen, "index value");
+                hidden.push(format!("{how_many}: noise is in it, and nobody knows how much"));
+            }
+            if !hidden.is_empty() {
+                fact("not shown", hidden.join("; "));
+            } else if told.objective.is_none() && told.indices.values().all(Option::is_none) {
                 fact("indices", "none was asked for".to_owned());
-            } else if noisy && left_out > 0 {
-                let how_many = counted(left_out, "index value");
-                fact("not shown", format!("{how_many}: noise is in it, and nobody knows how much"));
-            } else if !noisy && told.indices.get("fuzzy_davies_bouldin") == Some(&None) {
+            } else if told.privacy.is_none() && told.indices.get("fuzzy_davies_bouldin") == Some(&None) {
                 let why = if told.k == 1 { "undefined for one cluster" } else { "undefined (two centres coincide)" };
                 fact("fuzzy Davies–Bouldin", why.to_owned());
             }
@@ -52,15 +76,16 @@ impl Facts {
             }
             if let Some((same, of)) = told.stability.as_ref().and_then(Stability::agreeing) {
                 let far = told.stability.iter().flat_map(|all| all.matched_distance.iter().flatten());
-                let far = far.fold(0.0_f64, |most, far| most.max(*far));
-                let share = percent(same as f64 / of.max(1) as f64);
-                fact(
-                    "restarts",
-                    format!(
-                        "{share} of {of} came to these centres; the farthest is {} of the least gap away",
-                        number(far)
-                    ),
-                );
+                let far = number(far.fold(0.0_f64, |most, far| most.max(*far)));
+                let worst = told.stability.as_ref().and_then(|all| all.worst).filter(|worst| *worst > 1.0);
+                let worst = worst.map_or(String::new(), |worst| {
+                    format!("; the worst objective is {} times that of the result", number(worst))
+                });
+                let others = match of - same {
+                    0 => String::new(),
+                    _ => format!("; the farthest is {far} of the least gap away"),
+                };
+                fact("restarts", format!("{same} of {of} came to these centres{others}{worst}"));
             }
         }
         if let Some(rows) = rows(told) {
@@ -96,12 +121,10 @@ impl Facts {
 
 /// The number of rows, with its error under noise.
 pub(super) fn rows(told: &Told) -> Option<String> {
-    match &told.description {
-        Some(found) if told.privacy.is_none() => Some(found.rows.to_string()),
-        _ => match told.privacy.is_some() {
-            false => told.n_total.map(|n| n.to_string()),
-            true => told.shown(told.n_total.map(|n| n as f64), |errors| errors.n_total),
-        },
+    match (&told.description, &told.privacy) {
+        (Some(found), None) => Some(found.rows.to_string()),
+        (None, None) => told.n_total.map(|n| n.to_string()),
+        (_, Some(_)) => told.shown(told.n_total.map(|n| n as f64), |errors| errors.n_total),
     }
 }
 

@@ -76,6 +76,12 @@ pub(super) fn shown(told: &Told) -> Vec<(String, String, String)> {
     known.chain(others).collect()
 }
 
+/// Whether a method, if it is one, has a fuzzifier.
+pub(super) fn has_fuzzifier(method: &str) -> bool {
+    let about = ALGORITHMS.iter().find(|about| about.name == method);
+    about.is_none_or(|about| (about.forms)().iter().any(|form| form.traits().fuzzifier.is_some()))
+}
+
 /// An index is better than that of rows without groups if it is by more than this.
 const MORE: f64 = 0.05;
 
@@ -103,8 +109,7 @@ pub(super) fn meaning(told: &Told) -> Vec<String> {
     // Rows that spread as these do, as far as that is known, in a box without groups.
     let spread = |column: &String| told.part(column).and_then(|part| part.total).map_or(1.0, f64::sqrt);
     let sides: Vec<f64> = told.columns.iter().map(spread).collect();
-    let about = ALGORITHMS.iter().find(|about| about.name == told.method);
-    let hard = about.is_some_and(|about| (about.forms)().iter().all(|form| form.traits().fuzzifier.is_none()));
+    let hard = !has_fuzzifier(&told.method);
     let even = told.m.filter(|m| *m > 1.0).and_then(|m| evenly::indices(told.k, &sides, m, hard));
     let of_even = |key: &str| match key {
         "simplified_silhouette" => even.as_ref()?.simplified_silhouette,

@@ -62,12 +62,11 @@ fn centres(told: &Told) -> Vec<Vec<String>> {
         let mass = told.mass.get(i).copied().flatten();
         let error = told.errors.as_ref().and_then(|errors| *errors.mass.get(i)?);
         let rows = told.sizes.get(i).copied().flatten().map_or_else(String::new, |rows| rows.to_string());
-        let held = if noisy { [text(mass.and(error).and(mass)), text(mass.and(error))] } else { [rows, text(mass)] };
+        let held = if noisy { [text(mass), text(mass.and(error))] } else { [rows, text(mass)] };
         let mut line = vec![i.to_string()];
         line.extend(held);
         for column in 0..told.columns.len() {
             let (value, error) = (told.centres[i].get(column).copied().flatten(), told.error(i, column));
-            let value = if noisy { value.and(error).and(value) } else { value };
             line.push(text(value));
             line.extend(noisy.then(|| text(value.and(error))));
         }
@@ -98,7 +97,6 @@ fn profile(told: &Told) -> Vec<Vec<String>> {
         let part = told.part(name);
         let value = told.centres[i].get(column).copied().flatten();
         let error = told.error(i, column);
-        let value = if told.privacy.is_some() { value.and(error).and(value) } else { value };
         vec![
             name.clone(),
             i.to_string(),

@@ -64,6 +64,9 @@ pub(super) struct Told {
     pub(super) wire_version: Option<u64>,
     pub(super) release: Option<Release>,
     pub(super) signatures: Option<Signatures>,
+    /// Index values that are not shown: noise is in them, and nobody knows how much.
+    #[serde(skip)]
+    pub(super) unseen: usize,
     /// Members that whoever wrote the file answers for alone.
     #[serde(skip)]
     pub(super) own: Vec<&'static str>,
@@ -120,6 +123,9 @@ pub(super) struct Shares {
     pub(super) column: String,
     pub(super) categories: Vec<String>,
     pub(super) shares: Vec<Vec<Maybe>>,
+    /// Of each cluster the category with the largest share, if one is.
+    #[serde(default)]
+    pub(super) mode: Vec<Option<String>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -146,9 +152,47 @@ pub(super) struct Point {
 pub(super) struct Stability {
     pub(super) matched_distance: Vec<Maybe>,
     pub(super) agreement: Maybe,
+    /// The largest objective over that of the result.
+    pub(super) worst: Maybe,
 }
 
 impl Told {
+    /// What may be shown of it: under noise nothing without a standard error, because nobody knows how far off it is. Every screen, page and
+    /// table reads the result by way of this.
+    pub(super) fn seen(mut self) -> Told {
+        if self.privacy.is_none() {
+            return self;
+        }
+        let errors = self.errors.clone().unwrap_or_default();
+        let known = |error: Maybe| error.is_some_and(f64::is_finite);
+        for (i, centre) in self.centres.iter_mut().enumerate() {
+            for (j, x) in centre.iter_mut().enumerate() {
+                *x = x.filter(|_| known(errors.centres.get(i).and_then(|of| *of.get(j)?)));
+            }
+        }
+        for (i, mass) in self.mass.iter_mut().enumerate() {
+            *mass = mass.filter(|_| known(errors.mass.get(i).copied().flatten()));
+        }
+        self.objective = self.objective.filter(|_| known(errors.objective));
+        self.objective_per_row = self.objective_per_row.filter(|_| known(errors.objective_per_row));
+        self.n_total = self.n_total.filter(|_| known(errors.n_total));
+        self.description = self.description.filter(|_| errors.description.is_some());
+        let before = self.indices.values().flatten().count();
+        let of = [("fuzzy_davies_bouldin", errors.fuzzy_davies_bouldin), ("xie_beni", errors.xie_beni)];
+        self.indices.retain(|key, _| of.iter().any(|(name, error)| name == key && known(*error)));
+        self.unseen = before - self.indices.values().flatten().count();
+        if self.sizes.iter().any(Option::is_some) || self.weight.iter().any(Option::is_some) || self.shapes.is_some() {
+            let why = "rows, weights and covariances of clusters: nobody knows how far noise moved them; result.json has them";
+            self.not_shown.push(why.to_owned());
+        }
+        let k = self.centres.len();
+        (self.sizes, self.weight, self.deviations, self.shapes) = (vec![None; k], vec![None; k], vec![None; k], None);
+        for point in &mut self.curve {
+            (point.objective, point.indices) = (None, BTreeMap::new());
+        }
+        self
+    }
+
     /// The least and the largest of all centres in a column.
     pub(super) fn span(&self, column: usize) -> (f64, f64) {
         let values = self.centres.iter().filter_map(|centre| *centre.get(column)?);
@@ -158,6 +202,23 @@ impl Told {
     /// Rows of each cluster.
     pub(super) fn rows(&self) -> Vec<Maybe> {
         self.sizes.iter().map(|size| size.map(|size| size as f64)).collect()
+    }
+
+    /// Where among the numbers of groups that were tried the result lies, if it is an end of them, and whether one group could be chosen.
+    pub(super) fn ends(&self) -> Option<&'static str> {
+        let tried = || self.curve.iter().map(|point| point.k);
+        match (tried().min()?, tried().max()?) {
+            (_, high) if self.k == high => Some("It is the largest number that was tried"),
+            (low, _) if self.k == low && low > 1 => Some("It is the smallest number that was tried"),
+            _ => None,
+        }
+    }
+
+    /// Whether several numbers of groups were tried and one was none that could be chosen: most indices have no value for it.
+    pub(super) fn asks_not_whether(&self) -> bool {
+        let says =
+            |point: &Point| ["gap", "bic"].iter().any(|index| point.indices.get(*index).is_some_and(Option::is_some));
+        !self.curve.is_empty() && !self.curve.iter().any(|point| point.k == 1 && says(point))
     }
 
     /// What the file says of a column's part in the clusters.
@@ -170,10 +231,9 @@ impl Told {
         self.description.as_ref()?.numbers.iter().find(|of| of.column == column)?.missing
     }
 
-    /// What the file says of the standard deviations of a cluster; nothing under noise, which leaves them without an error.
+    /// What the file says of the standard deviations of a cluster.
     pub(super) fn deviation(&self, cluster: usize, column: usize) -> Maybe {
-        let known = self.deviations.get(cluster).filter(|_| self.privacy.is_none())?;
-        *known.as_ref()?.get(column)?
+        *self.deviations.get(cluster)?.as_ref()?.get(column)?
     }
 
     /// A number with its standard error where there is noise; nothing if it drowned, or nobody knows its error.
@@ -184,6 +244,18 @@ impl Told {
         }
         let error = self.errors.as_ref().and_then(error).filter(|error| error.is_finite())?;
         Some(within(value, error))
+    }
+
+    /// What stands in the place of a number of the result that is not shown: noise drowned it, or nobody knows its error.
+    pub(super) fn hidden(&self, pointer: &str) -> &'static str {
+        let drowned = |errors: &Errors| errors.not_distinguishable_from_noise.iter().any(|hidden| hidden == pointer);
+        if self.errors.as_ref().is_some_and(drowned) { "noise" } else { "–" }
+    }
+
+    /// A number of the description with its standard error, if there is noise.
+    pub(super) fn described(&self, of: impl Fn(&Described) -> Maybe) -> String {
+        let value = self.description.as_ref().and_then(&of);
+        self.shown(value, |errors| of(errors.description.as_ref()?)).unwrap_or("–".to_owned())
     }
 
     /// The centre of a cluster in a column, likewise.
@@ -250,9 +322,12 @@ pub(super) struct Errors {
     pub(super) centres: Vec<Vec<Maybe>>,
     pub(super) mass: Vec<Maybe>,
     pub(super) n_total: Maybe,
+    pub(super) objective: Maybe,
     pub(super) objective_per_row: Maybe,
     pub(super) fuzzy_davies_bouldin: Maybe,
     pub(super) xie_beni: Maybe,
+    /// Of every number of the description, in its place.
+    pub(super) description: Option<Described>,
     pub(super) not_distinguishable_from_noise: Vec<String>,
 }
 
@@ -325,6 +400,8 @@ pub(super) struct Numbers {
 pub(super) struct Quantile {
     pub(super) q: f64,
     pub(super) value: Maybe,
+    /// How far its bin may put it off.
+    pub(super) error: Maybe,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]

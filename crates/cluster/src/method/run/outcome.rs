@@ -265,6 +265,10 @@ impl Run {
             return ClusterSizes::unknown(k, "the run ended before its validity totals were asked for");
         };
         let found = ClusterSizes::of(k, &verdict.held);
+        if self.is_noisy() {
+            // Noise may leave squares of less than nothing.
+            return found.without_deviations("deviations: nobody knows how far noise moved them");
+        }
         match &self.transform {
             // A deviation of whitened columns is none of a column.
             Some(transform) if transform.mixes() => {
@@ -296,7 +300,12 @@ impl Run {
         let matched = restarts.iter().map(matched).collect::<Option<Vec<_>>>()?;
         let agree = matched.iter().filter(|(_, most)| *most <= AGREE).count();
         let agreement = agree as f64 / matched.len() as f64;
-        Some(Stability { matched_distance: matched.into_iter().map(|(mean, _)| mean).collect(), agreement })
+        let objectives =
+            restarts.iter().map(|member| member.verdict.as_ref().map(|verdict| self.objective_of(verdict)));
+        let worst = objectives.collect::<Option<Vec<_>>>().map(|all| all.into_iter().fold(0.0, f64::max));
+        let best = chosen.verdict.as_ref().map(|verdict| self.objective_of(verdict)).filter(|best| *best > 0.0);
+        let worst = worst.zip(best).map(|(worst, best)| worst / best).filter(|ratio| ratio.is_finite());
+        Some(Stability { matched_distance: matched.into_iter().map(|(mean, _)| mean).collect(), agreement, worst })
     }
 
     /// Centres of the questions in working units.

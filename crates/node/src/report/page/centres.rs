@@ -100,6 +100,10 @@ fn shown(told: &Told) -> Vec<usize> {
 
 /// How much each cluster holds, and beside it a line for each over the columns that differ most.
 pub(super) fn at_a_glance(page: &mut Page, told: &Told, columns: &Columns) {
+    // All rows together are as large as all rows, and no centre differs from another.
+    if told.centres.len() == 1 {
+        return;
+    }
     page.part("How large the clusters are");
     let mut charts = Vec::new();
     let whole = |from: &[Option<f64>]| from.iter().copied().sum::<Option<f64>>().filter(|whole| *whole > 0.0);
@@ -108,10 +112,8 @@ pub(super) fn at_a_glance(page: &mut Page, told: &Told, columns: &Columns) {
         (value, _) => value.map_or("not shown".to_owned(), number),
     };
     let of = |i: usize, from: &[Option<f64>]| from.get(i).copied().flatten();
-    // Under noise a number is shown with its error, and of these only the masses have one.
     let exact = told.privacy.is_none();
-    let mixture = if exact { told.mixture() } else { Vec::new() };
-    let sizes = if exact { told.rows() } else { Vec::new() };
+    let (mixture, sizes) = (told.mixture(), told.rows());
     let known = |from: &[Option<f64>]| from.iter().any(Option::is_some);
     let mut series = Vec::new();
     if known(&sizes) {
@@ -159,11 +161,12 @@ pub(super) fn at_a_glance(page: &mut Page, told: &Told, columns: &Columns) {
     };
     let title = if rest.is_empty() { "All columns at once" } else { "The columns that differ most" };
     charts.push(parallel(title, open));
-    // All rows together are as large as all rows, and no centre differs from another.
-    if told.centres.len() > 1 {
+    // Noise may leave nothing to draw.
+    let drawn = told.centres.iter().flatten().any(Option::is_some);
+    if drawn {
         page.charts(&charts);
     }
-    if columns.names.len() > 1 && told.centres.len() > 1 {
+    if columns.names.len() > 1 && drawn {
         let few = match told.centres.len() > LINES {
             true => format!(" The {LINES} largest of {} clusters are drawn.", told.centres.len()),
             false => String::new(),
@@ -175,14 +178,9 @@ pub(super) fn at_a_glance(page: &mut Page, told: &Told, columns: &Columns) {
         };
         page.aside(&format!("Each line goes through the centre of a cluster. {ends}{few}"));
     }
-    if !rest.is_empty() && told.centres.len() > 1 {
+    if !rest.is_empty() && drawn {
         page.folded(&format!("The other {} columns at once", rest.len()), |page| {
             page.charts([&parallel("The other columns", rest)]);
-        });
-    }
-    if !told.not_shown.is_empty() {
-        page.folded("Why numbers are missing", |page| {
-            page.list(&told.not_shown);
         });
     }
 }
@@ -195,10 +193,16 @@ pub(super) fn centres(page: &mut Page, all: &Reported, columns: &Columns, in_pai
         "A centre is the typical row of its cluster, in the columns' own units. No row has to look like it, and no row is shown here.",
     );
     table(page, told, columns);
-    if columns.names.len() > 1 && told.centres.len() > 1 && in_pairs {
+    let drawn = told.centres.len() > 1 && told.centres.iter().flatten().any(Option::is_some);
+    if columns.names.len() > 1 && drawn && in_pairs {
         pairs(page, told, columns, &[]);
     }
     categories(page, told);
+    if !told.not_shown.is_empty() {
+        page.folded("Why numbers are missing", |page| {
+            page.list(&told.not_shown);
+        });
+    }
 }
 
 /// Columns with the centre of every cluster; as far as the file tells it with deviations, with what distinguishes the cluster from all
@@ -211,7 +215,9 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
     let part = |column: usize| told.part(&columns.names[column]);
     let all = |column: usize| part(column).and_then(|of| Some((of.mean?, of.deviation?)));
     let cell = |i: usize, column: usize| {
-        let Some(mut text) = told.centre(i, column) else { return Cell::from("drowned in noise") };
+        let Some(mut text) = told.centre(i, column) else {
+            return Cell::from(told.hidden(&format!("/centres/{i}/{column}")));
+        };
         if let (Some(value), Some(deviation)) = (told.centres[i][column], told.deviation(i, column)) {
             text = within(value, deviation);
         }
@@ -228,7 +234,12 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
     let missing: Vec<Option<u64>> = columns.names.iter().map(|name| told.missing_in(name)).collect();
     let mut says = Vec::new();
     if told.privacy.is_some() {
-        says.push("Behind ± is the standard error of the noise.");
+        says.push(match told.errors {
+            Some(_) => {
+                "Behind ± is the standard error of the noise; what is not distinguishable from noise is called so."
+            }
+            None => "Nobody knows how far noise moved the centres, so they are not shown; result.json has them.",
+        });
     } else if deviations {
         says.push("Behind ± is the standard deviation of the rows nearest to the centre.");
     } else {
@@ -291,10 +302,6 @@ fn table(page: &mut Page, told: &Told, columns: &Columns) {
 /// Ellipses of what is known of a cluster's extent on two columns: half width, half height, tilt.
 fn extent(told: &Told, i: usize, (a, b): (usize, usize)) -> Option<(f64, f64, f64)> {
     let d = told.columns.len();
-    // Nobody knows how far noise moved these.
-    if told.privacy.is_some() {
-        return None;
-    }
     if let Some(triangle) = told.shapes.as_ref().and_then(|shapes| shapes.covariances.get(i)) {
         let at = |row: usize, column: usize| *triangle.get(row * (row + 1) / 2 + column)?;
         if triangle.len() != d * (d + 1) / 2 {

@@ -6,7 +6,7 @@ use super::{found, reported::Reported};
 use crate::{
     app_messages::clean,
     cost::{counted, some_of},
-    report::facts::how_it_ended,
+    report::{facts::how_it_ended, indices::has_fuzzifier},
 };
 
 /// Rows, sites, missing, columns, method, K, noise, software.
@@ -20,7 +20,7 @@ pub(super) fn methods(all: &Reported) -> String {
     let described = told.method == "describe";
     let what = match told.method.as_str() {
         "describe" => "described by secure aggregation".to_owned(),
-        method if told.m.is_some() => format!(
+        method if told.m.is_some() && has_fuzzifier(method) => format!(
             "clustered by federated {} (fuzzifier m = {}) under secure aggregation",
             clean(method),
             told.m.map_or(String::new(), number)

@@ -54,11 +54,13 @@ pub(super) fn choice_of_k(page: &mut Page, told: &Told) {
 /// Everything that the screen says too, under the same words.
 pub(super) fn in_numbers(page: &mut Page, told: &Told) {
     page.part("In numbers");
-    if told.k == 1 {
+    if told.k == 1 && told.method != "describe" {
         page.paragraph("Most indices compare groups, and there is one: what they say of it means nothing.");
     }
     let ways: BTreeMap<String, String> = indices::shown(told).into_iter().map(|(name, _, way)| (name, way)).collect();
-    let rows = Facts::of(told).0.into_iter().map(|(label, value)| {
+    // The promise stands below, beside what else was given away.
+    let facts = Facts::of(told).0.into_iter().filter(|(label, _)| label != "privacy");
+    let rows = facts.map(|(label, value)| {
         let way = ways.get(&label).cloned().unwrap_or_default();
         [label, value, way]
     });
@@ -93,7 +95,9 @@ pub(super) fn convergence(page: &mut Page, told: &Told) {
         "shift, working units, by powers of ten",
         Plot::Lines(vec![("shift".to_owned(), shifts.clone())]),
     );
-    let stability = told.stability.as_ref().map(stability);
+    // Starts that all came to the same centres are no bars.
+    let differ = |of: &&Stability| of.agreeing().is_none_or(|(same, of)| same < of);
+    let stability = told.stability.as_ref().filter(differ).map(stability);
     page.charts(std::iter::once(&chart.by_powers()).chain(&stability));
     let still = shifts.iter().filter(|(_, shift)| *shift == 0.0).count();
     let still = if still > 0 {

@@ -1,12 +1,8 @@
 //! What `describe` found of every column.
 
-use veilsum_charts::{
-    Chart, Histogram, Page, Plot,
-    page::Cell,
-    text::{number, percent},
-};
+use veilsum_charts::{Chart, Histogram, Page, Plot, page::Cell, text::percent};
 
-use crate::report::told::{Described, Told};
+use crate::report::told::{Bin, Described, Numbers, Told};
 
 /// Columns whose correlations fit a table that can be read.
 const CORRELATED: usize = 12;
@@ -15,67 +11,84 @@ const CORRELATED: usize = 12;
 pub(super) fn columns(page: &mut Page, told: &Told) {
     let Some(found) = &told.description else { return };
     page.part("Columns of numbers");
+    let noisy = told.privacy.is_some();
     let quantiles: Vec<String> =
         found.numbers.first().map_or(&[][..], |of| &of.quantiles[..]).iter().map(|q| percent(q.q)).collect();
     let mut heads = vec!["column", "missing", "mean", "deviation"];
     heads.extend(quantiles.iter().map(String::as_str));
-    let rows = found.numbers.iter().map(|of| {
-        let first = [of.column.clone(), missing(of.missing), shown(of.mean), shown(of.deviation)];
-        let values: Vec<Cell> =
-            first.into_iter().chain(of.quantiles.iter().map(|q| shown(q.value))).map(Cell::Text).collect();
-        values
+    let rows = found.numbers.iter().enumerate().map(|(i, of)| {
+        let shown = |value: &dyn Fn(&Numbers) -> Option<f64>| told.described(|of| value(of.numbers.get(i)?));
+        let first = [of.column.clone(), missing(of.missing), shown(&|of| of.mean), shown(&|of| of.deviation)];
+        let quantile = |at: usize| shown(&|of| of.quantiles.get(at)?.value);
+        first.into_iter().chain((0..of.quantiles.len()).map(quantile)).map(Cell::Text).collect::<Vec<_>>()
     });
+    if noisy {
+        page.paragraph("Behind ± is the standard error of the noise.");
+    }
     page.numbers(&heads, rows);
     let charts: Vec<Chart> = found
         .numbers
         .iter()
-        .map(|of| {
+        .enumerate()
+        // Under noise bars have an error, or are not there.
+        .filter_map(|(i, of)| {
+            let rows = |bins: &[Bin]| bins.iter().map(|bin| bin.rows).max();
+            let errors = told.errors.as_ref().and_then(|errors| errors.description.as_ref());
+            let error = errors.and_then(|errors| rows(&errors.numbers.get(i)?.histogram));
+            let title = match (noisy, error) {
+                (false, _) => of.column.clone(),
+                (true, error) => format!("{}: rows of a bar ± {} at most", of.column, error?),
+            };
             let bins = of.histogram.iter().map(|bin| (bin.from, bin.to, bin.rows as f64)).collect();
-            let chart = Chart::new(of.column.clone(), "", "rows", Plot::Histogram(Histogram { bins }));
-            match of.quantiles.iter().find(|q| q.q == 0.5).and_then(|q| q.value) {
-                Some(median) => chart.note(median, format!("median {}", number(median))),
+            let chart = Chart::new(title, "", "rows", Plot::Histogram(Histogram { bins }));
+            let at = of.quantiles.iter().position(|q| q.q == 0.5);
+            let words = told.described(|of| of.numbers.get(i)?.quantiles.get(at?)?.value);
+            Some(match at.and_then(|at| of.quantiles[at].value) {
+                Some(median) => chart.note(median, format!("median {words}")),
                 None => chart,
-            }
+            })
         })
         .collect();
     page.charts(&charts);
     page.aside(&format!("Quantiles are read off the bins. Missing: {}.", found.missing.replace('`', "")));
-    categories(page, found);
-    correlations(page, found);
-}
-
-fn shown(x: Option<f64>) -> String {
-    x.map_or("–".to_owned(), number)
+    categories(page, told, found);
+    correlations(page, told, found);
 }
 
 fn missing(rows: Option<u64>) -> String {
     rows.map_or("–".to_owned(), |rows| rows.to_string())
 }
 
-fn categories(page: &mut Page, found: &Described) {
+fn categories(page: &mut Page, told: &Told, found: &Described) {
     if found.categories.is_empty() {
         return;
     }
     page.part("Columns of categories");
-    for of in &found.categories {
+    for (i, of) in found.categories.iter().enumerate() {
         page.subpart(&format!("{}, missing {}", of.column, missing(of.missing)));
-        let rows = of
-            .counts
-            .iter()
-            .map(|count| [count.category.clone(), count.rows.to_string(), percent(count.share)].map(Cell::Text));
-        page.numbers(&["category", "rows", "share"], rows);
+        let rows = of.counts.iter().enumerate().map(|(at, count)| {
+            let rows = told.described(|of| Some(of.categories.get(i)?.counts.get(at)?.rows as f64));
+            let share = told.described(|of| Some(100.0 * of.categories.get(i)?.counts.get(at)?.share));
+            [count.category.clone(), rows, share].map(Cell::Text)
+        });
+        page.numbers(&["category", "rows", "share, %"], rows);
     }
 }
 
-fn correlations(page: &mut Page, found: &Described) {
+fn correlations(page: &mut Page, told: &Told, found: &Described) {
     let Some(table) = &found.correlations else { return };
     page.part("Correlations");
     let names: Vec<&str> = found.numbers.iter().map(|of| of.column.as_str()).collect();
+    let shown = |i: usize, j: usize, value: f64| match told.privacy {
+        _ if i == j => "1".to_owned(),
+        Some(_) => told.described(|of| *of.correlations.as_ref()?.get(i)?.get(j)?),
+        None => format!("{value:.3}"),
+    };
     if names.len() <= CORRELATED {
         let heads: Vec<&str> = std::iter::once("column").chain(names.iter().copied()).collect();
-        let rows = names.iter().zip(table).map(|(name, line)| {
-            let cells =
-                line.iter().map(|value| Cell::Text(value.map_or("–".to_owned(), |value| format!("{value:.3}"))));
+        let rows = names.iter().zip(table).enumerate().map(|(i, (name, line))| {
+            let cell = |(j, value): (usize, &Option<f64>)| value.map_or("–".to_owned(), |value| shown(i, j, value));
+            let cells = line.iter().enumerate().map(cell).map(Cell::Text);
             std::iter::once(Cell::from(*name)).chain(cells).collect::<Vec<_>>()
         });
         page.numbers(&heads, rows);
@@ -91,6 +104,6 @@ fn correlations(page: &mut Page, found: &Described) {
     let rows = pairs
         .iter()
         .take(20)
-        .map(|(i, j, value)| [Cell::from(format!("{} and {}", name(*i), name(*j))), Cell::Text(format!("{value:.3}"))]);
+        .map(|(i, j, value)| [Cell::from(format!("{} and {}", name(*i), name(*j))), Cell::Text(shown(*i, *j, *value))]);
     page.numbers(&["columns", "correlation"], rows);
 }

@@ -60,10 +60,16 @@ pub fn finding(all: &Reported) -> String {
         }
         (None, None) => "the file does not say whether the run converged".to_owned(),
     };
-    let doubt = match (told.k, against.is_empty()) {
+    let mut doubt = match (told.k, against.is_empty()) {
         (1, _) | (_, true) => String::new(),
         _ => format!(" Whether they are groups is doubtful: {}.", against.join("; ")),
     };
+    if let Some(end) = told.ends() {
+        doubt += &format!(" {end}.");
+    }
+    if told.k > 1 && told.asks_not_whether() {
+        doubt += " Whether there are groups at all was not tested.";
+    }
     format!("{k} among {} by the method {}; {how}.{doubt}", whose(told), clean(&told.method))
 }
 
@@ -101,13 +107,7 @@ pub(super) fn why(all: &Reported) -> Option<String> {
     let tried: Vec<u32> = told.curve.iter().map(|point| point.k).collect();
     let (low, high) = (tried.iter().min().copied().unwrap_or(0), tried.iter().max().copied().unwrap_or(0));
     let rule = all.federation.as_ref().map_or("the plan's index decided".to_owned(), |of| rule(&of.work));
-    let end = match told.k {
-        k if k == low && low > 1 => {
-            " It is the smallest number that was tried: a range with fewer may have a better one."
-        }
-        k if k == high => " It is the largest number that was tried: a range with more may have a better one.",
-        _ => "",
-    };
+    let end = told.ends().map_or(String::new(), |end| format!(" {end}: another range may have a better one."));
     let collapsed: Vec<String> = told.curve.iter().filter(|p| p.collapsed).map(|p| p.k.to_string()).collect();
     let fell = match collapsed.is_empty() {
         true => String::new(),
@@ -116,7 +116,6 @@ pub(super) fn why(all: &Reported) -> Option<String> {
     let (here, indices) = best_here(told);
     let best = match here.len() {
         0 => String::new(),
-        _ if told.privacy.is_some() => String::new(),
         n => {
             format!(" Of {indices} indices {n} {} best there: {}.", if n == 1 { "is" } else { "are" }, here.join(", "))
         }

@@ -157,27 +157,22 @@ pub(super) fn privacy(page: &mut Page, all: &Reported) {
     if told.questions > 0 {
         lines.push(format!("{} were put to the sites, each one total.", counted(told.questions as usize, "question")));
     }
-    match &told.privacy {
-        Some(noise) => {
-            lines.push(noise.promise.clone());
-            let drowned = told.errors.as_ref().map_or(0, |errors| errors.not_distinguishable_from_noise.len());
-            if drowned > 0 {
-                lines.push(format!(
-                    "What cannot be told from the noise is left out: {} of the result.",
-                    counted(drowned, "number")
-                ));
-            }
-        }
-        None => lines.push("No noise: totals are exact.".to_owned()),
+    let drowned = told.errors.as_ref().map_or(0, |errors| errors.not_distinguishable_from_noise.len());
+    if drowned > 0 {
+        let how_many = counted(drowned, "number");
+        lines.push(format!("What cannot be told from the noise is left out: {how_many} of the result."));
     }
     let cost = all.federation.as_ref().and_then(|of| Some((of, Cost::of(of).ok()?)));
     match cost {
         Some((of, cost)) => lines.extend(totals_tell(of, &cost)),
-        None => lines.push(
+        None => {
+            lines.push(told.privacy.as_ref().map_or("No noise: totals are exact.".to_owned(), |of| of.promise.clone()));
+            lines.push(
             "With all other sites' parts of a total one subtracts them and has the last one's part: nothing can prevent this. The plan, \
              which does not lie beside this result, says how many sites a total covers."
                 .to_owned(),
-        ),
+            );
+        }
     }
     lines.push("What a site gave away over all runs, its own ledger says: veilsum check.".to_owned());
     page.list(&lines);

@@ -239,7 +239,7 @@ fn told(file: &Path, value: &Value, bytes: &[u8]) -> Result<Told, Failure> {
     if told.centres.iter().any(|centre| centre.len() != d) || told.k as usize != told.centres.len() {
         return Err(none_of_ours(file, "its centres are not K lists of one number for each column"));
     }
-    Ok(told)
+    Ok(told.seen())
 }
 
 /// The day in UTC (Hinnant's civil_from_days).

@@ -280,13 +280,33 @@ fn what_is_drowned_in_noise_or_missing_is_left_out_and_said() {
     noisy["errors"] =
         json!({"centres": [[0.01, 0.02], [0.5, 0.01], [0.1, 0.1]], "not_distinguishable_from_noise": ["/centres/1/0"]});
     let html = checked(&place.put("result.json", &noisy), None);
-    assert!(html.contains("drowned in noise") && html.contains("± 0.02"));
+    assert!(html.contains(">noise<") && html.contains("± 0.02"));
     assert!(html.contains("among the rows of 4 sites"), "a count without an error is not said");
     assert!(html.contains("(5, 1e-6)-differentially private"));
     // What a site knows that ran no copy of the method.
     let few = json!({"method": "fcm", "k": 1, "m": 2.0, "centres": [[1.0]], "columns": ["x"], "converged": null,
         "ended_early": null, "extrapolated": null, "plan_hash": "00", "standardisation": null, "traffic": {}});
     assert!(checked(&place.put("result.json", &few), None).contains("does not say whether the run converged"));
+}
+
+/// Where nobody knows how far noise moved them, neither page nor screen nor a table has the centres.
+#[test]
+fn centres_without_errors_are_not_shown_under_noise() {
+    let place = Place::new("unknown");
+    let mut noisy = result(3, 2, 5, "c");
+    noisy["privacy"] = json!({"promise": "noise"});
+    noisy["centres"] = json!(vec![[0.654_321, 0.765_432]; 3]);
+    let file = place.put("result.json", &noisy);
+    let html = checked(&file, None);
+    assert!(html.contains("Nobody knows how far noise moved the centres") && !html.contains("All columns at once"));
+    let told = &Reported::read(&file).unwrap().told;
+    let screen = crate::report::screen::centres(told);
+    assert!(screen.contains("–: not shown, because nobody knows"), "{screen}");
+    crate::report::tables::write(&file, told).unwrap();
+    let table = fs::read_to_string(place.0.join("centres.csv")).unwrap();
+    for text in [&html, &screen, &table] {
+        assert!(!text.contains("0.654") && !text.contains("0.765"), "{text}");
+    }
 }
 
 #[test]

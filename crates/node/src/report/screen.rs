@@ -1,0 +1,200 @@
+//! The tables of a result for a terminal. Under noise a number stands above its standard error, or is not there.
+
+use std::fmt::Write;
+
+use veilsum_charts::text::shortened;
+
+use super::told::{Bin, Described, Told};
+use crate::{app_messages::clean, cost::counted};
+
+/// Columns of a table that are shown.
+const SHOWN: usize = 8;
+/// Columns whose correlations are.
+const CORRELATED: usize = 10;
+
+/// The centres as a table with one line a cluster. Clusters are numbered from 0, as everywhere: it is their place in the lists.
+pub(super) fn centres(told: &Told) -> String {
+    if let Some(found) = &told.description {
+        return described(told, found);
+    }
+    if told.method == "describe" {
+        return "  nothing is shown: nobody knows how far noise moved it; result.json has it\n".to_owned();
+    }
+    let shown = told.columns.len().min(SHOWN);
+    let noisy = told.privacy.is_some();
+    let sized = told.sizes.iter().any(Option::is_some);
+    // Rows, where they are known, and then numbers.
+    let line = |first: String, size: String, rest: Vec<String>| {
+        let size = if sized { format!(" {size:>8}") } else { String::new() };
+        let rest: String = rest.iter().map(|cell| format!(" {cell:>12}")).collect();
+        format!("{first}{size}{rest}")
+    };
+    let names = ["mass".to_owned()].into_iter().chain(told.columns[..shown].iter().map(|name| shorten(name)));
+    let mut out = line("  cluster".into(), "rows".into(), names.collect());
+    let rest = told.columns.len() - shown;
+    if rest > 0 {
+        let _ = write!(out, "  (+{})", counted(rest, "column"));
+    }
+    out.push('\n');
+    // What is not shown is said below.
+    let mut hidden: Vec<&str> = Vec::new();
+    for i in 0..told.centres.len() {
+        let mass = told.mass.get(i).copied().flatten();
+        let mass_error = told.errors.as_ref().and_then(|errors| errors.mass.get(i).copied().flatten());
+        let mut numbers = vec![(mass, mass_error, format!("/mass/{i}"), 2)];
+        for column in 0..shown {
+            let value = told.centres[i].get(column).copied().flatten();
+            numbers.push((value, told.error(i, column), format!("/centres/{i}/{column}"), 5));
+        }
+        hidden.extend(numbers.iter().filter(|of| of.0.is_none()).map(|of| told.hidden(&of.2)));
+        let cell = |value: Option<f64>, at: &str, digits: usize| {
+            value.map_or_else(|| told.hidden(at).to_owned(), |value| format!("{value:.digits$}"))
+        };
+        let cells = numbers.iter().map(|(value, _, at, digits)| cell(*value, at, *digits)).collect();
+        let size = told.sizes.get(i).copied().flatten().map_or("–".to_owned(), |size| size.to_string());
+        out += &line(format!("  {i:>7}"), size, cells);
+        out.push('\n');
+        if noisy && numbers.iter().any(|(_, error, ..)| error.is_some()) {
+            let error = |error: Option<f64>, digits: usize| error.map_or(String::new(), |e| format!("{e:.digits$}"));
+            let cells = numbers.iter().map(|(_, of, _, digits)| error(*of, *digits)).collect();
+            out += &line("       ±".into(), String::new(), cells);
+            out.push('\n');
+        }
+    }
+    // Under noise they stand among the columns, with their errors.
+    for of in told.categories.iter().filter(|_| !noisy) {
+        let _ = writeln!(out, "  shares of {}", clean(&of.column));
+        for (i, (shares, mode)) in of.shares.iter().zip(&of.mode).enumerate() {
+            let share = |share: &Option<f64>| share.map_or("–".to_owned(), |share| format!("{share:.3}"));
+            let each = of.categories.iter().zip(shares).take(8);
+            let each: Vec<String> = each.map(|(name, of)| format!("{} {}", shorten(name), share(of))).collect();
+            let rest = of.categories.len().saturating_sub(8);
+            let more = if rest > 0 { format!(" (+{rest})") } else { String::new() };
+            let mode = mode.as_deref().map_or_else(|| "not clear".into(), shorten);
+            let _ = writeln!(out, "  {i:>7}  mode {mode}: {}{more}", each.join(", "));
+        }
+    }
+    if hidden.contains(&"noise") {
+        out += "  noise: not distinguishable from noise (its standard error is more than a third of it)\n";
+    }
+    if noisy && hidden.contains(&"–") {
+        out += "  –: not shown, because nobody knows how far noise moved it; result.json has it if it was asked\n";
+    }
+    out
+}
+
+/// Columns, their histograms, categories and correlations, as tables.
+fn described(told: &Told, found: &Described) -> String {
+    let errors = told.errors.as_ref().and_then(|errors| errors.description.as_ref());
+    let width =
+        |names: &mut dyn Iterator<Item = &String>| names.map(|name| shorten(name).chars().count()).max().unwrap_or(0);
+    let mut out = String::new();
+    let names = width(&mut found.numbers.iter().map(|number| &number.column)).max(6);
+    let missing = |of: Option<u64>| of.map_or_else(|| "–".to_owned(), |rows| rows.to_string());
+    if let Some(first) = found.numbers.first() {
+        let _ = write!(out, "  {:<names$} {:>9} {:>11} {:>11}", "column", "missing", "mean", "deviation");
+        for quantile in &first.quantiles {
+            let _ = write!(out, " {:>11}", format!("{:.0} %", 100.0 * quantile.q));
+        }
+        let _ = writeln!(out, " {:>10}  rows by bin", "± at most");
+    }
+    for (i, number) in found.numbers.iter().enumerate() {
+        let (name, lacking) = (shorten(&number.column), missing(number.missing));
+        let _ = write!(out, "  {name:<names$} {lacking:>9} {:>11} {:>11}", short(number.mean), short(number.deviation));
+        for quantile in &number.quantiles {
+            let _ = write!(out, " {:>11}", short(quantile.value));
+        }
+        let error = number.quantiles.iter().filter_map(|quantile| quantile.error).fold(0.0, f64::max);
+        let most = number.histogram.iter().map(density).fold(0.0, f64::max);
+        let bars = number.histogram.iter().map(|bin| bar(density(bin) / most));
+        let _ = writeln!(out, " {:>10}  {}", short(Some(error)), bars.collect::<String>());
+        let Some(off) = errors.and_then(|errors| errors.numbers.get(i)) else { continue };
+        let _ = write!(out, "  {:>names$} {:>9} {:>11} {:>11}", "±", "", short(off.mean), short(off.deviation));
+        for quantile in &off.quantiles {
+            let _ = write!(out, " {:>11}", short(quantile.value));
+        }
+        let rows = off.histogram.iter().map(|bin| bin.rows).max().unwrap_or(0);
+        let _ = writeln!(out, " {:>10}  {rows} in a bin", "");
+    }
+    for (i, of) in found.categories.iter().enumerate() {
+        let _ = writeln!(out, "  {}, missing {}", clean(&of.column), missing(of.missing));
+        let names = width(&mut of.counts.iter().map(|count| &count.category));
+        for (at, count) in of.counts.iter().enumerate() {
+            let category = shorten(&count.category);
+            let off = errors.and_then(|errors| errors.categories.get(i)?.counts.get(at));
+            let off = off.map_or_else(String::new, |off| format!("  ± {} ({:.2} %)", off.rows, 100.0 * off.share));
+            let _ = writeln!(out, "    {category:<names$} {:>10} {:>7.2} %{off}", count.rows, 100.0 * count.share);
+        }
+    }
+    if let Some(table) = &found.correlations {
+        let shown = table.len().min(CORRELATED);
+        let _ = write!(out, "  {:<names$}", "correlation");
+        for number in &found.numbers[..shown.min(found.numbers.len())] {
+            let _ = write!(out, " {:>12}", shorten(&number.column));
+        }
+        let rest = table.len() - shown;
+        out += &if rest > 0 { format!("  (+{})\n", counted(rest, "column")) } else { "\n".to_owned() };
+        let lines = |name: &str, line: &[Option<f64>], upto: usize| {
+            let cell =
+                |value: &Option<f64>| format!(" {:>12}", value.map_or("–".into(), |value| format!("{value:.3}")));
+            let cells: String = line.iter().take(shown.min(upto)).map(cell).collect();
+            format!("  {name:<width$}{cells}\n", width = names.max(11))
+        };
+        for (i, (line, number)) in table.iter().zip(&found.numbers).enumerate() {
+            out += &lines(&shorten(&number.column), line, i + 1);
+            // A column goes with itself whatever the noise is.
+            let off = errors.and_then(|errors| errors.correlations.as_ref()?.get(i)).filter(|_| i > 0);
+            out += &off.map_or_else(String::new, |off| lines("±", off, i));
+        }
+    }
+    out
+}
+
+/// The index curve of a sweep, the chosen K marked; not under noise, where no point has an error.
+pub(super) fn curve(told: &Told) -> String {
+    if told.curve.is_empty() || told.privacy.is_some() {
+        return String::new();
+    }
+    let mut out = String::from("      K  rounds  fuzzy Davies–Bouldin  objective/N\n");
+    let rows =
+        told.objective.zip(told.objective_per_row).map_or(1.0, |(all, each)| if all > 0.0 { all / each } else { 1.0 });
+    for point in &told.curve {
+        let index = match point.indices.get("fuzzy_davies_bouldin").copied().flatten() {
+            _ if point.collapsed => "collapsed".to_owned(),
+            Some(index) => format!("{index:.4}"),
+            None => "undefined".to_owned(),
+        };
+        let mark = if point.k == told.k { "->" } else { "" };
+        let each = point.objective.map_or("–".to_owned(), |objective| format!("{:.8}", objective / rows));
+        let _ = writeln!(out, "  {mark:<2}{:>3}  {:>6}  {index:>20}  {each}", point.k, point.rounds);
+    }
+    out
+}
+
+/// Rows for each unit of a bin's width.
+fn density(bin: &Bin) -> f64 {
+    bin.rows as f64 / (bin.to - bin.from)
+}
+
+/// A part of the highest bin, from 0 to 1.
+fn bar(part: f64) -> char {
+    const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    BARS[if part > 0.0 { (8.0 * part).ceil().clamp(1.0, 8.0) as usize } else { 0 }]
+}
+
+/// Five significant digits.
+fn short(x: Option<f64>) -> String {
+    let Some(x) = x else { return "–".to_owned() };
+    if x == 0.0 || !x.is_finite() {
+        return format!("{x}");
+    }
+    match x.abs().log10().floor() as i32 {
+        place @ -4..=4 => format!("{x:.*}", (4 - place) as usize),
+        5..=9 => format!("{x:.0}"),
+        _ => format!("{x:.4e}"),
+    }
+}
+
+fn shorten(name: &str) -> String {
+    shortened(&clean(name), 12)
+}
