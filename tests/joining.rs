@@ -70,7 +70,8 @@ impl Founded {
         let create = ["federation", "create", "three-hospitals", "--listen", &listen, "--site"];
         let told = hub.run(&[&create[..], &SITES, &["--intermediary", "counter"]].concat()).expect(0);
         let lines = told.stdout.lines().zip(told.stdout.lines().skip(1)).filter_map(|(name, line)| {
-            let line = line.strip_prefix("veilsum join '")?.strip_suffix('\'')?;
+            let (line, address) = line.strip_prefix("veilsum join '")?.split_once('\'')?;
+            assert_eq!(address.is_empty(), !name.starts_with("counter"), "{address}");
             Some((name.split_once(' ')?.0.to_owned(), line.to_owned()))
         });
         let lines: Vec<_> = lines.collect();
@@ -257,7 +258,7 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
         let told = joining.wait(LIMIT).expect(0);
         assert!(told.stderr.contains("has 4 sites"), "{}", told.stderr);
         // hospital-a agreed to the roster of three, and does not slide into another.
-        let next = if *name == "hospital-a" { "veilsum roster accept" } else { "--roster-fingerprint HEX" };
+        let next = if *name == "hospital-a" { "veilsum roster accept" } else { "--roster-fingerprint 'WORDS'" };
         assert!(told.stdout.contains(next), "{name}: {}", told.stdout);
         party.run(&["plan", "check"]).expect(0);
     }
@@ -361,6 +362,10 @@ fn expired_damaged_and_misdirected_lines_are_refused_in_words() {
     let lobby = founded.serve();
     let told = site.run(&["join", &line]).expect(8);
     assert!(told.stderr.contains("expired"), "{}", told.stderr);
+    assert!(
+        std::fs::read_dir(&site.folder.0).expect("a folder").next().is_none(),
+        "nothing is left of what was refused"
+    );
     let shown = founded.hub.run(&["federation", "show"]).expect(0).stdout;
     assert!(shown.contains("hospital-a (site) invited, and the invitation has expired"), "{shown}");
     drop(lobby);
@@ -372,6 +377,53 @@ fn expired_damaged_and_misdirected_lines_are_refused_in_words() {
     let told = site.run(&["join", &line]).expect(5);
     assert!(told.stderr.contains("[JOI-2]") && told.stderr.contains("do not go on"), "{}", told.stderr);
     assert!(!other.list().contains("knocked"));
+}
+
+/// The whole way, with the fewest commands and one call: 4 for the coordinator, 2 for each other party, of which one types the words that
+/// a terminal asks for.
+#[test]
+fn from_nothing_to_a_result_by_a_handful_of_commands_and_one_call() {
+    let (mut hub, port, counters) = (Organisation::new(), free_port(), free_port());
+    let (listen, counter) = (format!("127.0.0.1:{port}"), format!("counter=127.0.0.1:{counters}"));
+    let create = ["federation", "create", "three-hospitals", "--listen", &listen, "--site"];
+    let told = hub.run(&[&create[..], &SITES, &["--intermediary", &counter]].concat()).expect(0);
+    assert!(told.stderr.contains("copy coordinator.key") && told.stderr.contains("port 443 alone"), "{}", told.stderr);
+    let lobby = hub.start(&["run", "--transport", "auto"]);
+    lobby.until("an open lobby", LIMIT, |log| log.contains("is open"));
+    // Every line runs as it was printed.
+    let lines: Vec<Vec<String>> = told
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("veilsum join"))
+        .map(|line| line.split(' ').skip(1).map(|word| word.trim_matches('\'').to_owned()).collect())
+        .collect();
+    assert_eq!(lines.len(), 4, "{}", told.stdout);
+    let mut parties: Vec<(&str, Organisation, Running)> = Vec::new();
+    for (at, (name, line)) in SITES.into_iter().chain(["counter"]).zip(&lines).enumerate() {
+        let (mut house, is_site) = (Organisation::new(), name != "counter");
+        house.folder.write("rows.csv", &many_rows(at, 400));
+        let own: &[&str] = if is_site { &["--data", "rows.csv"] } else { &[] };
+        let line: Vec<&str> = line.iter().map(String::as_str).collect();
+        let joining = house.start(&[&line[..], &["--run"], own].concat());
+        parties.push((name, house, joining));
+    }
+    // The call: everybody reads digits, the coordinator types them and reads the words, and everybody types those.
+    let heard: Vec<String> = parties.iter().map(|(name, _, joining)| format!("{name}={}", digits(joining))).collect();
+    let approve: Vec<&str> = ["federation", "approve"].into_iter().chain(heard.iter().map(String::as_str)).collect();
+    let told = hub.run(&approve).expect(0).stdout;
+    let words = between(&told, "fingerprint  ", "\nRead these words").to_owned();
+    assert_eq!(words.split_whitespace().count(), 15, "{words}");
+    for (name, house, joining) in &mut parties {
+        joining.until("a question for the words", LIMIT, |log| log.contains("[ROS-8]"));
+        house.run(&["roster", "accept", "--key", &format!("{name}.key"), "--fingerprint", &words]).expect(0);
+        joining.until("standing by", LIMIT, |log| log.contains("standing by"));
+    }
+    let plan =
+        ["plan", "new", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000", "--start"];
+    hub.run(&plan).expect(0);
+    lobby.until("an end", LIMIT, |log| log.contains("run 1 has ended: 3 clusters"));
+    assert_eq!(hub.typed.len(), 4, "{:#?}", hub.typed);
+    assert!(parties.iter().all(|(_, house, _)| house.typed.len() == 2));
 }
 
 /// [JOI-3].

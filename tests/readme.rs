@@ -177,9 +177,9 @@ impl Walk {
     fn accept(&mut self, name: &str, command: &str) {
         // In place of the telephone.
         let shown = self.here("verify roster.toml");
-        let heard = shown.lines().find_map(|l| l.strip_prefix("fingerprint  ")).expect("a fingerprint");
-        let heard = heard.split(' ').next().expect("its digits");
-        self.here(&command.replace("FINGERPRINT", heard));
+        let (_, heard) = shown.split_once("fingerprint  ").expect("a fingerprint");
+        let heard: Vec<&str> = heard.split("  (").next().expect("its words").split_whitespace().collect();
+        self.here(&command.replace("'WORDS'", &heard.join("-")));
         self.accepted.insert(name.to_owned());
     }
 
@@ -255,7 +255,7 @@ impl Walk {
         self.documents();
         for name in HOSPITALS.iter().chain(&["counter"]).map(|name| (*name).to_owned()) {
             if !self.accepted.contains(&name) {
-                self.accept(&name, &format!("roster accept --key {name}.key --fingerprint FINGERPRINT"));
+                self.accept(&name, &format!("roster accept --key {name}.key --fingerprint 'WORDS'"));
             }
         }
         for key in ["hub", "counter"].into_iter().chain(HOSPITALS) {

@@ -189,3 +189,61 @@ fn ros_11_only_the_member_itself_gets_itself_another_key() {
     assert!(!p.folder.0.join("site-2.key.next").exists());
     veilsum(&["rekey", "--key", &p.folder.path("site-2.key")]).expect(0);
 }
+
+/// [LED-9], [ROS-11], [ROS-13]: the drill. A key is lost; its recovery file, which was kept elsewhere, brings the member back with ledger,
+/// block and budget, and nobody takes the new key without a call.
+#[test]
+fn led_9_a_lost_key_is_recovered_and_the_member_goes_on() {
+    let p = Parties::new(&SIZES, &PLAN);
+    let (key, safe) = (p.folder.path("site-2.key"), p.folder.path("safe"));
+    let beside = p.folder.0.join("site-2.recovery");
+    assert_eq!(fs::metadata(&beside).expect("a recovery file").permissions().mode() & 0o777, 0o600);
+    fs::rename(&beside, &safe).expect("it is moved to a safe place");
+    run(&p, true);
+    let before = ["site-1", "site-2"].map(|site| account(&p, site));
+    let state = p.folder.path("site-2.state");
+    let recover = |more: &[&str]| {
+        veilsum(&[&["rekey", "--key", &*key, "--recovery", &*safe, "--state", &*state][..], more].concat())
+    };
+    says(&recover(&[]).expect(3), &["the key is there"]);
+    fs::remove_file(&key).expect("it is lost");
+    // Nothing else takes its place by accident, and a file that is another's or open to others does not.
+    let out = p.folder.path("");
+    veilsum(&["keygen", "--name", "site-2", "--out", &out, "--force"]).expect(3);
+    let other = p.folder.path("site-3.recovery");
+    says(&veilsum(&["rekey", "--key", &key, "--recovery", &other, "--state", &state]).expect(3), &["[ROS-8]"]);
+    let good = fs::read_to_string(&safe).expect("a recovery file");
+    let bad = p.folder.write("bad", &good.replacen("by_old = \"", "by_old = \"0", 1).replacen("\"\n", "\"\n", 1));
+    fs::set_permissions(&bad, fs::Permissions::from_mode(0o600)).expect("a mode");
+    says(
+        &veilsum(&["rekey", "--key", &key, "--recovery", &bad, "--state", &state]).expect(3),
+        &["the lost key has not signed it"],
+    );
+    // Without its ledger it would count from nothing.
+    let (head, away) = (format!("{key}.head"), p.folder.path("head.away"));
+    fs::rename(&head, &away).expect("the head is lost, too");
+    says(&recover(&[]).expect(3), &["having answered everything", "[LED-9]"]);
+    fs::rename(&away, &head).expect("the head is back");
+    let told = recover(&[]).expect(0);
+    says(&told, &["roster change --rekey", "destroy the one that was used"]);
+    assert!(!told.text().contains("seed"));
+    let taken = fs::read_to_string(&key).expect("a key");
+    // Twice is once, but for the recovery file of the new key.
+    recover(&[]).expect(0);
+    assert_eq!(fs::read_to_string(&key).expect("a key"), taken);
+    assert_ne!(fs::read_to_string(&beside).expect("another recovery file"), good);
+    let statement = p.folder.path("site-2.test.rekey");
+    says(&apply(&p, &[&statement]).expect(0), &["from its recovery file", "one call"]);
+    p.plan("roster.toml", "plan.toml", &PLAN);
+    // Nobody goes on by itself.
+    let why = "site-2 has a new key, from its recovery file, because the old one is lost: call its operator";
+    says(&accept(&p, "site-1", &[]).expect(3), &[why, "Blocks, ledgers and budgets go on"]);
+    for name in ["site-1", "site-2", "site-3", "counter"] {
+        accept_heard(&p, name).expect(0);
+    }
+    run(&p, false);
+    for (site, before) in ["site-1", "site-2"].iter().zip(before) {
+        let after = account(&p, site);
+        assert!(after.0 > before.0 && after.1 > before.1, "{site}: {before:?} and then {after:?}");
+    }
+}

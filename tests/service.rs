@@ -2,7 +2,7 @@
 //! nobody starts anything anew.
 
 use std::{
-    thread,
+    fs, thread,
     time::{Duration, Instant},
 };
 
@@ -365,4 +365,49 @@ fn a_run_is_ended_for_everybody_by_a_command() {
     all.hub(&[&PLAN[..], &next].concat()).expect(0);
     all.hub(&["plan", "propose", "--start"]).expect(0);
     all.until("run 2 has ended: 3 clusters");
+}
+
+/// [ROS-13]: coordinator and intermediary move. Who stands by takes it where the coordinator listened before, who was away is given the file,
+/// and nobody calls anybody.
+#[test]
+fn ros_13_the_coordinator_and_the_intermediary_move_and_everybody_follows() {
+    let mut all = Standing::new(400);
+    all.until("counter: would answer");
+    let ports = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+    let away = &mut all.members[2];
+    away.process.take().expect("it runs").kill();
+    let change = ["roster", "change", "--address"];
+    let wrong = all.hub(&[&change[..], &["hospital-a=127.0.0.1:9"]].concat()).expect(3);
+    assert!(wrong.stderr.contains("called by nobody"), "{}", wrong.stderr);
+    all.hub(&[&change[..], &["coordinator=127.0.0.1"]].concat()).expect(2);
+    let [to, counters] = [&ports[0], &ports[1]];
+    let told =
+        all.hub(&[&change[..], &[&format!("coordinator={to}"), &format!("counter={counters}")]].concat()).expect(0);
+    assert!(told.stdout.contains("Members that stand by take it"), "{}", told.stdout);
+    for member in [0, 1, 3] {
+        let running = all.members[member].running();
+        running
+            .until("it is told", LIMIT, |log| log.contains("it needs no call") && log.contains("has another address"));
+    }
+    // The coordinator and the intermediary begin anew, each at its new address.
+    let serve = all.serve.take().expect("it serves");
+    serve.signal("-TERM");
+    serve.wait(LIMIT).expect(143);
+    let intermediary = all.members[3].process.take().expect("it runs");
+    intermediary.signal("-TERM");
+    intermediary.wait(LIMIT).expect(143);
+    all.serve = Some(all.founded.serve());
+    all.members[3].start(&[]);
+    for member in [0, 1] {
+        let running = all.members[member].running();
+        running.until("the new address", LIMIT, |log| log.contains("called at its new address"));
+    }
+    // The one that was away would call where nobody is.
+    let roster = fs::read_to_string(all.founded.hub.folder.0.join("roster.toml")).expect("a roster");
+    let away = &mut all.members[2];
+    away.house.folder.write("roster.toml", &roster);
+    away.start(&[]);
+    all.hub(&[&PLAN[..], &["--set=seed=2", "--start"]].concat()).expect(0);
+    all.until("run 1 has ended: 3 clusters");
+    all.agrees(1, &SITES);
 }

@@ -5,6 +5,7 @@
 use std::{fs, net::UdpSocket, os::unix::fs::PermissionsExt, time::Duration};
 
 use serde_json::Value;
+use veilsum_node::documents::roster_fingerprint;
 use veilsum_testkit::program::{Ended, Parties, Running, fingerprint_of, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
@@ -141,39 +142,28 @@ fn ros_8_the_first_use_of_a_roster_needs_its_fingerprint() {
     for args in [without_fingerprint(p.client(1, &short)), without_fingerprint(p.intermediary(&short))] {
         says(
             &veilsum(&args).expect(3),
-            &["nobody has compared this roster of test", "[ROS-8]", "by telephone", "accept"],
+            &["nobody has compared this roster of test", "[ROS-8]", "in a call with all operators", "accept"],
         );
     }
     let whole = fingerprint_of(&roster);
-    let other = whole
-        .chars()
-        .map(|c| {
-            if c == '0' {
-                '1'
-            } else if c == '-' {
-                c
-            } else {
-                '0'
-            }
-        })
-        .collect::<String>();
+    let other = roster_fingerprint(&veilsum_proto::suite::hash("another", &[]));
     let given = |digits: &str| {
         let args = without_fingerprint(p.client(1, &short)).into_iter();
         args.chain(["--roster-fingerprint".to_owned(), digits.to_owned()]).collect::<Vec<_>>()
     };
-    says(&veilsum(&given(&other)).expect(3), &["another fingerprint than the one that was given", "do not use it"]);
-    says(&veilsum(&given(&whole[..19])).expect(2), &["16 digits, and at least 32 are needed"]);
+    says(&veilsum(&given(&other)).expect(3), &["other words than those that were given", "do not use it"]);
+    says(&veilsum(&given(&whole[..19])).expect(2), &["a fingerprint has 15 words"]);
     let key = p.folder.path("site-1.key");
     let refused = ["roster", "accept", "--roster", &roster, "--key", &key];
     says(&veilsum(&refused).expect(3), &["[ROS-8]"]);
-    says(&veilsum(&[&refused[..], &["--fingerprint", &other]].concat()).expect(3), &["another fingerprint"]);
+    says(&veilsum(&[&refused[..], &["--fingerprint", &other]].concat()).expect(3), &["other words"]);
     assert!(!remembered.exists(), "nothing was agreed to");
     // Once, and from then on without.
-    knocks(&given(&whole.replace('-', "")));
+    knocks(&given(&whole.replace(' ', "-")));
     assert_eq!(fs::metadata(&remembered).expect("a file").permissions().mode() & 0o777, 0o600);
     knocks(&without_fingerprint(p.client(1, &short)));
     // A wrong one is wrong also then.
-    says(&veilsum(&given(&other)).expect(3), &["another fingerprint"]);
+    says(&veilsum(&given(&other)).expect(3), &["other words"]);
     // The command beforehand does the same for the intermediary and for another site.
     accept(&p, "site-2", &roster, &[]).expect(0);
     knocks(&without_fingerprint(p.client(2, &short)));

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use clap::Args;
 use veilsum_node::{
-    documents::{Fingerprint, Offered},
+    documents::{Fingerprint, Offered, WORDS},
     error::{Code, Failure},
     release::Data,
 };
@@ -12,11 +12,8 @@ use veilsum_node::{
 /// What the first use of a roster needs.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct FirstUse {
-    /// First use of a roster: its fingerprint as another member's operator told it
-    ///
-    /// It has at least 32 hexadecimal digits, with or without dashes: for fewer, a false roster with the same ones can be searched
-    /// for. It is remembered beside the key [default: asked for on a terminal].
-    #[arg(long, value_name = "HEX", value_parser = Fingerprint::parse, hide_short_help = true)]
+    /// First use of a roster: its 15 words, as they were read to you [default: asked for on a terminal]
+    #[arg(long, value_name = "WORDS", value_parser = Fingerprint::parse, hide_short_help = true)]
     pub roster_fingerprint: Option<Fingerprint>,
 }
 
@@ -41,7 +38,7 @@ pub(crate) fn somebody_is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks for the fingerprint, without showing it: what has to be typed is what somebody else says, not what stands there.
+/// Asks for the words, without showing them: what has to be typed is what somebody else says, not what stands there.
 ///
 /// # Errors
 /// A [`Failure`] where nobody sits at a terminal, or what was typed is no fingerprint.
@@ -56,8 +53,8 @@ fn ask_there(offered: &Offered<'_>, from: &mut impl BufRead, to: &mut impl Write
     let roster = offered.roster;
     let question = format!(
         "{} is a federation of {} sites, with {} as coordinator and {} as intermediary, and this party has not agreed to this \
-         roster.\nCall another member, by a number that did not come with the roster. They run `veilsum verify roster.toml` and read \
-         the fingerprint of their copy to you.\nType its 8 groups: ",
+         roster.\nIn a call with the operators of all parties, on numbers that did not come with the roster, the coordinator's reads its \
+         {WORDS} words. Everybody compares them with `veilsum verify roster.toml`, and says so.\nOnce all have, type the words: ",
         roster.name,
         roster.sites.len(),
         roster.coordinator.name,
@@ -66,7 +63,7 @@ fn ask_there(offered: &Offered<'_>, from: &mut impl BufRead, to: &mut impl Write
     let mut line = String::new();
     let read = to.write_all(question.as_bytes()).and_then(|()| to.flush()).and_then(|()| from.read_line(&mut line));
     read.map_err(|e| Failure::new(Code::Internal, format!("the terminal cannot be read ({e})"), "try again"))?;
-    Fingerprint::parse(&line).map_err(|why| Failure::input(why, "type all 8 groups of four as they are read to you"))
+    Fingerprint::parse(&line).map_err(|why| Failure::input(why, "type all words as they are read to you"))
 }
 
 #[cfg(test)]
@@ -103,11 +100,11 @@ mod tests {
         let answer = ask_there(&offered, &mut typed.as_bytes(), &mut shown).unwrap();
         offered.compare(&answer).unwrap();
         let shown = String::from_utf8(shown).unwrap();
-        assert!(shown.contains("3 sites") && shown.contains("hub") && !shown.contains(&typed[..4]), "{shown}");
+        assert!(shown.contains("3 sites") && shown.contains("hub") && !shown.contains(typed.trim()), "{shown}");
         for bad in ["yes\n", "y\n", "\n", "", &typed[..20]] {
             assert!(ask_there(&offered, &mut bad.as_bytes(), &mut Vec::new()).is_err(), "{bad:?}");
         }
-        let other = "0123-4567-89ab-cdef-0123-4567-89ab-cdef";
+        let other = roster_fingerprint(&veilsum_proto::suite::Hash([1; 32]));
         let answer = ask_there(&offered, &mut other.as_bytes(), &mut Vec::new()).unwrap();
         assert!(offered.compare(&answer).unwrap_err().message.contains("[ROS-8]"));
     }

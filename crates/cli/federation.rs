@@ -10,19 +10,20 @@ use serde_json::{Value, json};
 use veilsum_node::{
     clock::seconds_since_1970,
     documents::{
-        GuestList, Stage, adopt_schema, check_address, fingerprint, invitation_line, load_identity, roster_fingerprint,
-        schema_text, sign_next,
+        GuestList, Stage, adopt_schema, check_address, fingerprint, invitation_line, load_identity,
+        load_roster_document, roster_fingerprint, schema_text, sign_next,
     },
     error::{Code, Failure},
     role::system_rng,
 };
 use veilsum_proto::{
+    history::{Rekey, newest},
     identity::Identity,
     joining::{self, Invitation, Token},
     roster::{Member, check_name},
 };
 
-use crate::{agree::somebody_is_there, keygen::key_of, verb::Verb};
+use crate::{agree::somebody_is_there, keygen::key_of, roster::party_at, verb::Verb, words::fingerprint_line};
 
 const DAY: u64 = 24 * 60 * 60;
 
@@ -65,7 +66,7 @@ pub(crate) struct CreateArgs {
     /// Name of the federation: letters, digits, `-`, `_`, `.`
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Where the other parties will find the coordinator
+    /// Where the other parties will find the coordinator; many networks let nobody out but to port 443
     #[arg(long, value_name = "HOST:PORT")]
     pub listen: String,
     /// Name of the coordinator; its key is NAME.key in the folder
@@ -81,15 +82,22 @@ pub(crate) struct CreateArgs {
     /// Sites to invite at once, as with `invite`
     #[arg(long = "site", value_name = "PARTY", num_args = 1..)]
     pub sites: Vec<String>,
-    /// The intermediary to invite at once; another organisation
-    #[arg(long, value_name = "PARTY")]
-    pub intermediary: Option<String>,
+    /// The intermediary to invite at once, and where it will listen; another organisation
+    #[arg(long, value_name = "PARTY[=HOST:PORT]", value_parser = named)]
+    pub intermediary: Option<Named>,
     /// Days for which these invitations are good
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..=365))]
     pub days: u64,
     /// Where.
     #[command(flatten)]
     pub at: FolderArgs,
+}
+
+/// Name of a party, and where it will listen.
+type Named = (String, Option<String>);
+
+fn named(text: &str) -> Result<Named, String> {
+    if text.contains('=') { party_at(text).map(|(party, at)| (party, Some(at))) } else { Ok((text.to_owned(), None)) }
 }
 
 /// What a party is invited to be.
@@ -104,9 +112,9 @@ pub(crate) enum Role {
 /// `veilsum federation invite`
 #[derive(Args, Debug)]
 pub(crate) struct InviteArgs {
-    /// Name of a party: letters, digits, `-`, `_`, `.`
-    #[arg(value_name = "PARTY", required = true)]
-    pub parties: Vec<String>,
+    /// Name of a party: letters, digits, `-`, `_`, `.`; of an intermediary also where it will listen
+    #[arg(value_name = "PARTY[=HOST:PORT]", required = true, value_parser = named)]
+    pub parties: Vec<Named>,
     /// What it will be
     #[arg(long, value_enum, default_value_t = Role::Site)]
     pub role: Role,
@@ -156,12 +164,16 @@ impl Verb for FederationArgs {
                     Role::Site => joining::Role::Site,
                     Role::Intermediary => joining::Role::Intermediary,
                 };
-                let parties: Vec<_> = args.parties.iter().map(|party| (party.as_str(), role)).collect();
+                if let (Role::Site, Some((party, _))) = (args.role, args.parties.iter().find(|(_, at)| at.is_some())) {
+                    let what = format!("{party} is invited as a site, which nobody calls");
+                    return Err(Failure::new(Code::Usage, what, "leave its address out, or say --role intermediary"));
+                }
+                let parties: Vec<_> = args.parties.iter().map(|party| (party.clone(), role)).collect();
                 invite(&args.at.folder, &parties, args.days, json)
             }
             FederationCommand::Approve(args) => approve(args, json),
             FederationCommand::Remove(args) => remove(args, json),
-            FederationCommand::Show(args) => show(&GuestList::load(&args.folder)?, json),
+            FederationCommand::Show(args) => show(&args.folder, json),
         }
     }
 }
@@ -193,12 +205,16 @@ fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
         Some(schema) => adopt_schema(folder, schema)?,
         None => drop(schema_text(folder)?),
     }
-    let identity = key_of(&folder.join(format!("{}.key", args.party)), &args.party)?;
+    let identity = key_of(&folder.join(format!("{}.key", args.party)), &args.party, true)?;
     let coordinator = Member { name: args.party.clone(), key: identity.public(), address: args.listen.clone() };
     GuestList::found(folder, &args.name, coordinator)?;
-    let sites = args.sites.iter().map(|party| (party.as_str(), joining::Role::Site));
-    let intermediary = args.intermediary.iter().map(|party| (party.as_str(), joining::Role::Intermediary));
+    let sites = args.sites.iter().map(|party| ((party.clone(), None), joining::Role::Site));
+    let intermediary = args.intermediary.iter().map(|party| (party.clone(), joining::Role::Intermediary));
     let parties: Vec<_> = sites.chain(intermediary).collect();
+    crate::tell!("copy {0}.key to a safe place now: nothing takes the place of a coordinator's key", args.party);
+    if !args.listen.ends_with(":443") {
+        crate::tell!("many networks let their machines out to port 443 alone: --listen HOST:443 reaches most sites");
+    }
     if parties.is_empty() {
         let value = json!({ "federation": args.name, "fingerprint": fingerprint(&identity.public().0) });
         let text = format!("founded {}\nnext: veilsum federation invite PARTY", args.name);
@@ -208,16 +224,16 @@ fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
 }
 
 /// Prints a line for each party; in the folder there is a hash of its token alone ([JOI-1]).
-fn invite(folder: &Path, parties: &[(&str, joining::Role)], days: u64, json: bool) -> Result<(), Failure> {
+fn invite(folder: &Path, parties: &[(Named, joining::Role)], days: u64, json: bool) -> Result<(), Failure> {
     let expires = seconds_since_1970() + days * DAY;
     let invitations = GuestList::change(folder, |list| {
         let mut made = Vec::new();
-        for (party, role) in parties {
+        for ((party, _), role) in parties {
             let token = Token::generate(&mut system_rng());
             list.invite(party, *role, token.hash(), expires)?;
             made.push(Invitation {
                 federation: list.federation.clone(),
-                party: (*party).to_owned(),
+                party: party.clone(),
                 role: *role,
                 address: list.coordinator.address.clone(),
                 coordinator: list.coordinator.key,
@@ -227,16 +243,25 @@ fn invite(folder: &Path, parties: &[(&str, joining::Role)], days: u64, json: boo
         }
         Ok(made)
     })?;
-    let (mut values, mut text) = (Vec::new(), String::new());
-    for invitation in &invitations {
+    let (mut values, mut text, mut open) = (Vec::new(), String::new(), "");
+    for (invitation, ((_, given), _)) in invitations.iter().zip(parties) {
         let line = invitation_line(invitation);
+        let address = match (invitation.role, given) {
+            (joining::Role::Site, _) => String::new(),
+            (_, Some(address)) => format!(" --address {address}"),
+            (_, None) => {
+                open = "HOST:PORT is where the sites will find the intermediary: it puts its own address there.\n";
+                " --address HOST:PORT".to_owned()
+            }
+        };
         values.push(
             json!({ "party": invitation.party, "role": invitation.role.name(), "line": *line, "expires": expires }),
         );
-        text += &format!("{} ({}):\nveilsum join '{}'\n\n", invitation.party, invitation.role.name(), *line);
+        let (party, role) = (&invitation.party, invitation.role.name());
+        text += &format!("{party} ({role}):\nveilsum join '{}'{address}\n\n", *line);
     }
     text += &format!(
-        "Send each line to its party alone: whoever uses it first waits in that party's place. It is good for {days} days and one use.\n\
+        "{open}Send each line to its party alone: whoever uses it first waits in that party's place. It is good for {days} days and one use.\n\
          next: veilsum run"
     );
     crate::verb::print(json, &json!({ "invitations": values }), &text)
@@ -369,11 +394,12 @@ fn roster_of(folder: &Path) -> Result<(Value, String), Failure> {
     let roster = sign_next(&path, roster, Vec::new(), &identity_of(folder, &list)?)?.signed.roster;
     let short = roster_fingerprint(&roster.hash());
     let text = format!(
-        "{}: {} with {} sites\nfingerprint  {short}  (the parties compare it with each other by telephone)\n\
-         next: veilsum plan new --k K --expected-rows N --column NAME=LOW:HIGH",
+        "{}: {} with {} sites\n{}Read these words to all operators in one call. Whoever has other words says so, and nobody goes on.\n\
+         next: veilsum plan new --k K --expected-rows N --column NAME=LOW:HIGH --start",
         path.display(),
         roster.name,
-        roster.sites.len()
+        roster.sites.len(),
+        fingerprint_line(&roster)
     );
     Ok((
         json!({ "written": path.display().to_string(), "hash": roster.hash().to_string(), "fingerprint": short }),
@@ -390,12 +416,18 @@ fn stage_of(stage: Stage) -> &'static str {
     }
 }
 
-fn show(list: &GuestList, json: bool) -> Result<(), Failure> {
-    let now = seconds_since_1970();
+fn show(folder: &Path, json: bool) -> Result<(), Failure> {
+    let (list, now) = (GuestList::load(folder)?, seconds_since_1970());
+    let roster = folder.join("roster.toml");
+    // A key that was replaced since its guest came in is followed to the one that took its place.
+    let rekeys: Vec<Rekey> = match roster.exists() {
+        true => load_roster_document(&roster)?.rekeys().cloned().collect(),
+        false => Vec::new(),
+    };
     let (mut values, mut text) =
         (Vec::new(), format!("{}, coordinated by {}\n", list.federation, list.coordinator.name));
     for guest in &list.guests {
-        let key = guest.knocked.as_ref().map(|knocked| fingerprint(&knocked.key.0));
+        let key = guest.knocked.as_ref().map(|knocked| fingerprint(&newest(knocked.key, &rekeys).0));
         let expired = guest.stage == Stage::Invited && guest.knocked.is_none() && guest.expires <= now;
         let stage = if expired { "invited, and the invitation has expired" } else { stage_of(guest.stage) };
         values.push(json!({ "party": guest.party, "role": guest.role.name(), "stage": guest.stage, "expired": expired,

@@ -1,15 +1,24 @@
 //! `veilsum join`: a party's side of joining by one line.
 
-use std::{io::BufRead, path::PathBuf, sync::Arc};
+use std::{
+    ffi::OsString,
+    io::BufRead,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 use veilsum_node::{
     cost::{counted, some_of},
     documents::{Federations, Offered, Standing, check_address, load_roster, parse_invitation},
     error::{Code, Failure},
     files::quoted,
-    role::join::{self, JoinConfig, News},
+    role::{
+        join::{self, JoinConfig, News},
+        stop,
+    },
 };
 use veilsum_proto::joining::Role;
 use zeroize::Zeroizing;
@@ -20,6 +29,9 @@ use crate::{
     party::{Reach, block_on},
     verb::Verb,
 };
+
+/// How often it is looked whether this party has agreed to the roster meanwhile.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Join a federation by the line that its coordinator sent
 #[derive(Args, Debug)]
@@ -33,6 +45,11 @@ pub(crate) struct JoinArgs {
     /// This site's rows, which have to fit the schema before this site counts as joined
     #[arg(long, value_name = "ROWS")]
     pub data: Option<PathBuf>,
+    /// Stand by for plans at once, as `run` does
+    ///
+    /// If nobody sits at a terminal, it waits until the roster was agreed to: `veilsum roster accept`.
+    #[arg(long)]
+    pub run: bool,
     /// Folder for the key (mode 0600), schema.toml, roster.toml and plan.toml
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
@@ -74,11 +91,12 @@ impl Verb for JoinArgs {
                 return Err(Failure::input(what, "join in a folder of its own: --folder DIR"));
             }
         }
+        let key = folder.join(format!("{}.key", invitation.party));
+        let made = Made { key: key.clone(), is_new: !key.exists(), folder: !folder.exists() };
         std::fs::create_dir_all(folder).map_err(|e| {
             Failure::input(format!("{} cannot be made ({e})", folder.display()), "choose another --folder")
         })?;
-        let key = folder.join(format!("{}.key", invitation.party));
-        let identity = Arc::new(key_of(&key, &invitation.party)?);
+        let identity = Arc::new(key_of(&key, &invitation.party, false)?);
         let (party, role, federation) = (invitation.party.clone(), invitation.role, invitation.federation.clone());
         crate::tell!(
             "joining {federation} as {party} ({}) with the key {}, which stays here",
@@ -92,20 +110,24 @@ impl Verb for JoinArgs {
             address,
             begun: begun.clone(),
             roster: roster.clone(),
-            plan: plan.clone(),
+            plan: (!self.run).then(|| plan.clone()),
             data: args.data.clone(),
             carrier: args.reach.carrier()?,
             news: Arc::new(|news| told(&news)),
-        }))?;
-        let offered = Offered { file: &roster, roster: &joined.roster, key: &key, identity: &identity };
-        let mut standing = Federations::load(&key, &identity)?.standing(&joined.roster);
+        }))
+        .inspect_err(|_| made.undo(&begun))?;
+        let offered = Offered { file: &roster, roster: &joined, key: &key, identity: &identity };
+        let mut standing = Federations::load(&key, &identity)?.standing(&joined);
         if standing == Standing::New && somebody_is_there() {
             agree(&offered, None, None)?;
             standing = Standing::Agreed;
         }
-        let heard = if standing == Standing::New { " --roster-fingerprint HEX" } else { "" };
+        if self.run {
+            return self.stand_by(&offered, &key, json);
+        }
+        let heard = if standing == Standing::New { " --roster-fingerprint 'WORDS'" } else { "" };
         let next = match (&standing, role) {
-            (Standing::Changed { .. }, _) => format!("veilsum roster accept --key {party}.key --fingerprint HEX"),
+            (Standing::Changed { .. }, _) => format!("veilsum roster accept --key {party}.key --fingerprint 'WORDS'"),
             (_, Role::Site) => format!("veilsum run --data ROWS.csv{heard}"),
             (_, Role::Intermediary) => format!("veilsum run{heard}"),
         };
@@ -115,14 +137,64 @@ impl Verb for JoinArgs {
             "roster": roster.display().to_string(), "plan": plan.display().to_string(), "agreed": agreed, "next": next });
         let mut text = format!("{party} has joined {federation}\nsee what is asked: veilsum plan check\n");
         if !agreed {
-            text += "Call another member, on a number that did not come from the coordinator; they run `veilsum verify roster.toml` and \
-                     read HEX to you.\n";
+            text += "In a call with all operators the coordinator's reads the words of the roster; compare them: veilsum verify roster.toml\n";
         }
         crate::verb::print(json, &value, &format!("{text}next: {next}"))
     }
 }
 
+/// What an attempt to join makes.
+struct Made {
+    key: PathBuf,
+    is_new: bool,
+    folder: bool,
+}
+
+impl Made {
+    /// Who was refused at the door has nothing of it: the invitation is void, and a key that nobody knows is of no use.
+    fn undo(&self, begun: &Path) {
+        if begun.exists() || !self.is_new {
+            return;
+        }
+        for path in [self.key.clone(), self.key.with_extension("recovery")] {
+            let _ = std::fs::remove_file(path);
+        }
+        if let Some(folder) = self.key.parent().filter(|_| self.folder) {
+            // Where there is something else in it, it stays.
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
 impl JoinArgs {
+    /// Goes on as `veilsum run` in this folder, once the roster was agreed to.
+    fn stand_by(&self, offered: &Offered<'_>, key: &Path, json: bool) -> Result<(), Failure> {
+        let mut said = String::new();
+        block_on(stop::unless_told(
+            async {
+                while let Err(failure) = offered.passes(None) {
+                    if failure.message != said {
+                        crate::verb::tell(&failure);
+                        said.clone_from(&failure.message);
+                    }
+                    tokio::time::sleep(LOOK).await;
+                }
+                Ok(())
+            },
+            "start it again whenever you like: veilsum run",
+        ))?;
+        crate::tell!(
+            "standing by from now on; next time type `veilsum run` here, or let a service do it (packaging/README.md)"
+        );
+        let (folder, out) = (self.folder.as_os_str(), self.folder.join("results"));
+        let way = self.reach.transport.to_possible_value().map_or_else(String::new, |way| way.get_name().to_owned());
+        let mut words = ["run", "--folder"].map(OsString::from).to_vec();
+        words.extend([folder.to_owned(), "--out".into(), out.into(), "--key".into(), key.into()]);
+        words.extend(["--transport".into(), way.into()]);
+        words.extend(self.data.iter().flat_map(|data| ["--data".into(), data.as_os_str().to_owned()]));
+        crate::again(words, json)
+    }
+
     fn line(&self) -> Result<Zeroizing<String>, Failure> {
         let mut line = Zeroizing::new(String::new());
         if self.line != "-" {
@@ -151,7 +223,7 @@ fn told(news: &News) {
             counted(*columns, "column")
         ),
         News::Roster(roster) => crate::tell!(
-            "let in; the roster of {} has {} sites: {}. Waiting for the plan",
+            "let in; the roster of {} has {} sites: {}",
             roster.name,
             roster.sites.len(),
             some_of(&roster.sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>(), ", ")

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::party::{head_of, state_of};
 use crate::verb::Verb;
 use veilsum_node::{
-    documents::{Federations, check_address, fingerprint, load_identity, write_card, write_key},
+    documents::{Federations, check_address, fingerprint, load_identity, write_card, write_key, write_recovery},
     error::{Code, Failure},
     files::{Existing, FileError},
 };
@@ -46,19 +46,13 @@ impl Verb for KeygenArgs {
         let (key_path, card_path) = (args.out.join(format!("{name}.key")), args.out.join(format!("{name}.card")));
         let existing = if args.force { Existing::Replace } else { Existing::Refuse };
         if !args.force {
-            // Looked at first: a new key beside the card of an older one would be a trap.
-            [&key_path, &card_path].into_iter().try_for_each(|p| absent(p))?;
+            // Looked at first: a new key beside the card of an older one, or what would bring that back, would be a trap.
+            [&key_path, &card_path, &key_path.with_extension("recovery")].into_iter().try_for_each(|p| absent(p))?;
         }
-        // What was given away under a key is counted under it: another one in its place would begin the count anew.
-        let beside = [head_of(&key_path), state_of(&key_path, None), Federations::beside(&key_path)];
-        if let Some(past) = beside.into_iter().find(|path| path.exists()) {
-            return Err(Failure::input(
-                format!("{} is a key with a past: {} is beside it", key_path.display(), past.display()),
-                "keep this key with its ledger; a key for another party gets another --name or --out",
-            ));
-        }
+        without_past(&key_path)?;
         let identity = fresh()?;
         write_key(&key_path, name, &identity, existing)?;
+        let recovery = recovery_of(&key_path, name, &identity)?;
         write_card(&card_path, name, &identity, address)?;
 
         let short = fingerprint(&identity.public().0);
@@ -69,11 +63,13 @@ impl Verb for KeygenArgs {
             "fingerprint": short,
             "key_file": key_path.display().to_string(),
             "card_file": card_path.display().to_string(),
+            "recovery_file": recovery.display().to_string(),
         });
         let text = format!(
-            "secret key   {}  (stays here; mode 0600)\npublic card  {}  (send it to the coordinator)\n\
-             fingerprint  {short}  (tell it by telephone)",
+            "secret key   {}  (stays here; mode 0600)\nrecovery     {}  (move it to a safe place now, off this machine)\n\
+             public card  {}  (send it to the coordinator)\nfingerprint  {short}  (tell it by telephone)",
             key_path.display(),
+            recovery.display(),
             card_path.display()
         );
         crate::verb::print(json, &value, &text)
@@ -85,21 +81,55 @@ fn fresh() -> Result<Identity, Failure> {
     Ok(Identity::from_seed(&*seed()?).with_digests(seed()?))
 }
 
+/// The one that takes its place: the secret of digests stays, because the ledger knows rows by it.
+pub(crate) fn next_identity(old: &Identity) -> Result<Identity, Failure> {
+    Ok(Identity::from_seed(&*seed()?).with_digests(old.digest_secret()))
+}
+
+/// Writes what brings a party back whose key is lost, beside that key (mode 0600).
+pub(crate) fn recovery_of(key: &Path, name: &str, identity: &Identity) -> Result<PathBuf, Failure> {
+    let path = key.with_extension("recovery");
+    write_recovery(&path, name, identity, &next_identity(identity)?)?;
+    Ok(path)
+}
+
+/// What was given away under a key is counted under it: another one in its place would begin the count anew.
+fn without_past(key: &Path) -> Result<(), Failure> {
+    let beside = [head_of(key), state_of(key, None), Federations::beside(key)];
+    beside.into_iter().find(|path| path.exists()).map_or(Ok(()), |past| {
+        Err(Failure::input(
+            format!("{} is a key with a past: {} is beside it", key.display(), past.display()),
+            "keep this key with its ledger; if it is lost, take its recovery file (veilsum rekey --recovery FILE); a key for another \
+             party gets another name or folder",
+        ))
+    })
+}
+
 /// 32 bytes of the operating system's randomness.
-pub(crate) fn seed() -> Result<Zeroizing<[u8; 32]>, Failure> {
+fn seed() -> Result<Zeroizing<[u8; 32]>, Failure> {
     let mut seed = Zeroizing::new([0u8; 32]);
     getrandom::fill(&mut seed[..])
         .map_err(|e| Failure::new(Code::Internal, format!("the system has no randomness ({e})"), "try again later"))?;
     Ok(seed)
 }
 
-/// The identity of a party whose key is at `path`; it is made there (mode 0600) where there is none.
+/// The identity of a party whose key is at `path`; it is made there (mode 0600) where there is none, and, unless it is a coordinator's,
+/// what brings it back.
 ///
 /// # Errors
 /// A [`Failure`] where it cannot be written or read, or is another party's.
-pub(crate) fn key_of(path: &Path, name: &str) -> Result<Identity, Failure> {
+pub(crate) fn key_of(path: &Path, name: &str, coordinates: bool) -> Result<Identity, Failure> {
     if std::fs::symlink_metadata(path).is_err() {
-        write_key(path, name, &fresh()?, Existing::Refuse)?;
+        without_past(path)?;
+        let identity = fresh()?;
+        write_key(path, name, &identity, Existing::Refuse)?;
+        if !coordinates {
+            let recovery = recovery_of(path, name, &identity)?;
+            crate::tell!(
+                "move {} to a safe place now, off this machine: it brings {name} back if its key is lost",
+                recovery.display()
+            );
+        }
     }
     let (identity, of) = load_identity(path)?;
     if of == name {

@@ -204,6 +204,12 @@ pub fn call(args: impl IntoIterator<Item = OsString>) -> Result<Value, Failure> 
     serde_json::from_slice(&printed).map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))
 }
 
+/// Goes on with another command, in the place of the one that was typed.
+pub(crate) fn again(args: Vec<OsString>, json: bool) -> Result<(), Failure> {
+    let cli = Cli::try_parse_from(std::iter::once("veilsum".into()).chain(args.iter().cloned()));
+    cli.map_err(|e| wrong_arguments(&e, args.into_iter()))?.command.run(json)
+}
+
 /// The parser's own words in the form of every other error: what is wrong, and which option or which command's help helps.
 fn wrong_arguments(error: &clap::Error, args: impl Iterator<Item = OsString>) -> Failure {
     let text = error.to_string();

@@ -250,7 +250,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use veilsum_node::{
-        documents::{Fingerprint, sign_next},
+        documents::{Fingerprint, roster_fingerprint, sign_next},
         plan::{Column, OutOfBox, PlanSpec, Seeding},
     };
     use veilsum_proto::codec;
@@ -305,7 +305,7 @@ mod tests {
         };
         let roster = Roster::clone(&of(&works()[0].0, 64).roster);
         sign_next(&judge.roster, roster.clone(), Vec::new(), &ids[0]).expect("a roster");
-        let heard = Fingerprint::parse(&roster.hash().to_string()).expect("a fingerprint");
+        let heard = Fingerprint::parse(&roster_fingerprint(&roster.hash())).expect("a fingerprint");
         judge.offered(&roster).agree(Some(&heard), None).expect("agreed");
         let usual: String = (0..40).map(|i| format!("{},0.5\n", f64::from(i) / 50.0)).collect();
         let tables = ["", "0.1,0.9\n", &usual, "7,-1e300\n0.5,0.5\n", ",\nabc,0.1\n0.3\n", "0,0\n0,0\n"];

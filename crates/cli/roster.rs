@@ -14,12 +14,17 @@ use veilsum_proto::{
 use crate::{
     party::{key_beside, place_of},
     verb::Verb,
+    words::fingerprint_line,
 };
 use veilsum_node::documents::{
-    Card, Changes, Federations, Fingerprint, Offered, Standing, fingerprint, load_card, load_identity, load_rekey,
-    load_roster, load_roster_document, roster_fingerprint, sign_next, whoami, write_roster,
+    Card, Changes, Federations, Fingerprint, GuestList, Offered, Standing, check_address, fingerprint, load_card,
+    load_identity, load_rekey, load_roster, load_roster_document, roster_fingerprint, sign_next, whoami, write_roster,
 };
 use veilsum_node::{error::Failure, store};
+
+const RECOVERED: &str = "No old key has signed a recovered one: send the file to every party, and let all operators compare its words in one \
+                         call.";
+const COMPARE: &str = "All operators compare these words in one call.";
 
 /// Say who takes part: make, change; agree to it: accept, agreed
 #[derive(Args, Debug)]
@@ -34,7 +39,7 @@ pub(crate) struct RosterArgs {
 pub(crate) enum RosterCommand {
     /// Make a roster from cards and sign it with the coordinator's key
     Make(MakeArgs),
-    /// Sign the next roster, with more sites or with members' new keys; every party needs it, and a new plan
+    /// Sign the next roster, with more sites, or with members' new keys or addresses; every party needs it, and a new plan
     Change(ChangeArgs),
     /// Agree to a roster with this party's key: the first one of a federation, or another than before
     Accept(AcceptArgs),
@@ -69,11 +74,16 @@ pub(crate) struct MakeArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ChangeArgs {
     /// A new site's card; repeat for more
-    #[arg(long = "site", value_name = "FILE.card", num_args = 1.., required_unless_present = "rekeys", conflicts_with = "rekeys")]
+    #[arg(long = "site", value_name = "FILE.card", num_args = 1.., required_unless_present_any = ["rekeys", "moved"], conflicts_with_all = ["rekeys", "moved"])]
     pub sites: Vec<PathBuf>,
     /// New keys that members stated with `veilsum rekey`, each signed with the old key and the new one
     #[arg(long = "rekey", value_name = "FILE.rekey", num_args = 1..)]
     pub rekeys: Vec<PathBuf>,
+    /// Where the coordinator or the intermediary listens from now on
+    ///
+    /// Members take it without a call: whoever answers there has to hold the same key.
+    #[arg(long = "address", value_name = "PARTY=HOST:PORT", num_args = 1.., conflicts_with = "rekeys", value_parser = party_at)]
+    pub moved: Vec<(String, String)>,
     /// The roster; it is replaced
     #[arg(long, value_name = "FILE", default_value = "roster.toml")]
     pub roster: PathBuf,
@@ -94,11 +104,8 @@ pub(crate) struct AcceptArgs {
     /// Folder of its ledger, where it has one; a new key of its own is noted there [default: beside the key]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// The roster's fingerprint as another member's operator told it
-    ///
-    /// It has at least 32 hexadecimal digits, with or without dashes: for fewer, a false roster with the same ones can be searched
-    /// for [default: asked for on a terminal].
-    #[arg(long, value_name = "HEX", value_parser = Fingerprint::parse)]
+    /// The 15 words of the roster, as they were read to you [default: asked for on a terminal]
+    #[arg(long, value_name = "WORDS", value_parser = Fingerprint::parse)]
     pub fingerprint: Option<Fingerprint>,
     /// A data set that was used with another federation and may be used with this one too; repeat for more
     #[arg(long, value_name = "NAME")]
@@ -124,9 +131,10 @@ impl Verb for RosterArgs {
             RosterCommand::Make(a) => make(a, json),
             RosterCommand::Change(a) => {
                 let key = key_beside(a.key.as_ref(), &a.roster)?;
-                match a.rekeys.is_empty() {
-                    true => add(&a.roster, &key, &a.sites, json),
-                    false => rekey(&a.roster, &key, &a.rekeys, json),
+                match (a.rekeys.is_empty(), a.moved.is_empty()) {
+                    (true, true) => add(&a.roster, &key, &a.sites, json),
+                    (false, _) => rekey(&a.roster, &key, &a.rekeys, json),
+                    (true, false) => move_to(&a.roster, &key, &a.moved, json),
                 }
             }
             RosterCommand::Accept(a) => accept(a, json),
@@ -142,12 +150,12 @@ impl Verb for RosterArgs {
 pub(crate) fn verify(file: &Path, json: bool) -> Result<(), Failure> {
     let RosterDocument { signed: SignedRoster { roster, .. }, history } = load_roster_document(file)?;
     let text = format!(
-        "{} is valid: {}, {} sites, signed by {}\nfingerprint  {}  (compare it with the other operators by telephone)\n\n{}{}",
+        "{} is valid: {}, {} sites, signed by {}\n{}  (compare all words in a call with the other operators)\n\n{}{}",
         file.display(),
         roster.name,
         roster.sites.len(),
         roster.coordinator.name,
-        roster_fingerprint(&roster.hash()),
+        fingerprint_line(&roster),
         parties(&roster),
         history.iter().map(change_to_text).collect::<String>()
     );
@@ -175,14 +183,52 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     };
     let signed = sign(roster, &args.key)?;
     write_roster(&args.out, &signed)?;
-    done(json, &args.out, &signed.roster, "send it to every party")
+    done(json, &args.out, &signed.roster, &format!("{COMPARE}\nsend it to every party"))
 }
 
 fn add(path: &Path, key: &Path, cards: &[PathBuf], json: bool) -> Result<(), Failure> {
     let mut roster = load_roster(path)?;
     roster.sites.extend(sites(cards)?);
     let signed = sign_next(path, roster.clone(), Vec::new(), &signer_of(&roster, key)?)?.signed;
-    let note = "send it to every party; plans made for the old roster are void: make a new one";
+    let note = format!("{COMPARE}\nsend it to every party; plans made for the old roster are void: make a new one");
+    done(json, path, &signed.roster, &note)
+}
+
+/// A party, and where it listens.
+pub(crate) fn party_at(text: &str) -> Result<(String, String), String> {
+    let (party, address) = text.split_once('=').ok_or("say PARTY=HOST:PORT")?;
+    check_address(address).map_err(|failure| failure.message)?;
+    if address.is_empty() { Err("the address is empty".into()) } else { Ok((party.to_owned(), address.to_owned())) }
+}
+
+/// Coordinator or intermediary listen somewhere else from now on ([ROS-13]).
+///
+/// # Errors
+/// A [`Failure`] where it is another party; nothing is signed then.
+fn move_to(path: &Path, key: &Path, moved: &[(String, String)], json: bool) -> Result<(), Failure> {
+    let mut roster = load_roster(path)?;
+    for (party, address) in moved {
+        let both = [&mut roster.coordinator, &mut roster.intermediary];
+        let member = both.into_iter().find(|member| member.name == *party).ok_or_else(|| {
+            let what = format!("{party} is not the coordinator or the intermediary of {}", roster.name);
+            Failure::input(what, "name one of the two; a site is called by nobody")
+        })?;
+        member.address.clone_from(address);
+    }
+    let signer = signer_of(&roster, key)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if GuestList::within(folder).exists() {
+        // The next roster is made of this list.
+        GuestList::change(folder, |list| {
+            moved.iter().for_each(|(party, address)| list.moves(party, address));
+            Ok(())
+        })?;
+    }
+    let signed = sign_next(path, roster, Vec::new(), &signer)?.signed;
+    let note = "Members that stand by take it by themselves where the coordinator listens now: leave `veilsum run` there until all of them \
+                have it, and then start it at the new address. Send the file to members that are away; they lay it in the place of theirs.\n\
+                Invitations that nobody has used yet name the old address: take them back, and invite anew. Plans made for the old roster \
+                are void: make a new one";
     done(json, path, &signed.roster, note)
 }
 
@@ -220,13 +266,18 @@ fn rekey(path: &Path, key: &Path, files: &[PathBuf], json: bool) -> Result<(), F
             }
         }
     }
-    let name = |rekey: &Rekey| format!("{} ({})", rekey.party, fingerprint(&rekey.new.0));
+    let lost = rekeys.iter().any(Rekey::is_recovered);
+    let name = |rekey: &Rekey| {
+        let how = if rekey.is_recovered() { ", from its recovery file" } else { "" };
+        format!("{} ({}{how})", rekey.party, fingerprint(&rekey.new.0))
+    };
     let names: Vec<String> = rekeys.iter().map(name).collect();
     let next = sign_next(path, roster.clone(), rekeys, &signer_of(roster, key)?)?.signed;
     let note = format!(
         "new keys: {}. Ask each on a number that you know whether it wants this: whoever has stolen the old key can state it too.\n\
-         Send the file to every party, which takes it without a call; plans made for the old roster are void: make a new one",
-        if names.is_empty() { "none".into() } else { names.join(", ") }
+         {} Plans made for the old roster are void: make a new one",
+        if names.is_empty() { "none".into() } else { names.join(", ") },
+        if lost { RECOVERED } else { "Send the file to every party, which takes it without a call." }
     );
     done(json, path, &next.roster, &note)
 }
@@ -294,9 +345,10 @@ fn accept(args: &AcceptArgs, json: bool) -> Result<(), Failure> {
         "changes": changes, "meaning": meaning, "data_sets": args.data_set, "written": path.display().to_string(),
         "roster": to_json(&roster) });
     let text = format!(
-        "agreed to {} with {} sites\nfingerprint  {short}\nremembered in {}\n\n{}",
+        "agreed to {} with {} sites\n{}remembered in {}\n\n{}",
         roster.name,
         roster.sites.len(),
+        fingerprint_line(&roster),
         path.display(),
         parties(&roster)
     );
@@ -319,7 +371,7 @@ fn agreed(args: &AgreedArgs, json: bool) -> Result<(), Failure> {
         values.push(value);
         text += &format!(
             "{}  {}  {} sites, {}; data sets: {}\n",
-            roster_fingerprint(&hash),
+            fingerprint(&hash.0),
             roster.name,
             roster.sites.len(),
             if replaced { "replaced" } else { "in force" },
@@ -373,10 +425,11 @@ fn done(json: bool, path: &Path, roster: &Roster, note: &str) -> Result<(), Fail
     let value = json!({ "written": path.display().to_string(), "sites": roster.sites.len(),
         "hash": roster.hash().to_string(), "fingerprint": short, "note": note });
     let text = format!(
-        "{}: {} with {} sites\nfingerprint  {short}  (every operator compares it by telephone)\n{note}",
+        "{}: {} with {} sites\n{}{note}",
         path.display(),
         roster.name,
-        roster.sites.len()
+        roster.sites.len(),
+        fingerprint_line(roster)
     );
     crate::verb::print(json, &value, &text)
 }
@@ -404,7 +457,7 @@ fn change_to_json(signed: &SignedChange) -> Value {
 fn change_to_text(signed: &SignedChange) -> String {
     let names: Vec<&str> = signed.change.rekeys.iter().map(|rekey| rekey.party.as_str()).collect();
     let said = if names.is_empty() { String::new() } else { format!("  new keys: {}", names.join(", ")) };
-    format!("change {:<6} {}{said}\n", signed.change.number, roster_fingerprint(&signed.change.roster))
+    format!("change {:<6} {}{said}\n", signed.change.number, fingerprint(&signed.change.roster.0))
 }
 
 /// Everybody on it, a line each, with the fingerprint of their key.

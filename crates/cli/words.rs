@@ -4,8 +4,17 @@
 pub(crate) use veilsum_node::report::totals::{EXACT, totals_tell};
 use veilsum_node::{
     cost::Cost,
-    documents::{Federation, Reading, SitePolicy},
+    documents::{Federation, Reading, SitePolicy, roster_fingerprint},
 };
+use veilsum_proto::roster::Roster;
+
+/// The words of a roster, to be read aloud: five on a line, behind `fingerprint`.
+pub(crate) fn fingerprint_line(roster: &Roster) -> String {
+    let words = roster_fingerprint(&roster.hash());
+    let words: Vec<&str> = words.split(' ').collect();
+    let lines: Vec<String> = words.chunks(5).map(|five| five.join(" ")).collect();
+    format!("fingerprint  {}\n", lines.join(&format!("\n{:13}", "")))
+}
 
 use crate::verb::listed;
 

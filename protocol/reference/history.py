@@ -28,6 +28,15 @@ def state(federation, party, old, new):
     return {**r, "by_old": old.sign(rekey_hash(r)), "by_new": new.sign(rekey_hash(r))}
 
 
+def recovered(federation, party, old, new):
+    """The same where the old key has named the new one beforehand, and is lost."""
+    return {**state(federation, party, old, new), "by_old": old.sign(H("recovery", new.public))}
+
+
+def is_recovered(r):
+    return verify(r["old"], H("recovery", r["new"]), r["by_old"])
+
+
 def verify_rekey(r):
     """[ROS-11]."""
     try:
@@ -38,7 +47,7 @@ def verify_rekey(r):
     if r["old"] == r["new"] or not usable(r["new"]):
         raise Refused("ROS-11", "the new key")
     for key, signature in (r["old"], r["by_old"]), (r["new"], r["by_new"]):
-        if not verify(key, rekey_hash(r), signature):
+        if not verify(key, rekey_hash(r), signature) and not (key == r["old"] and is_recovered(r)):
             raise Refused("ROS-11", "a signature")
 
 
@@ -91,9 +100,13 @@ def step(last, document):
     if last == roster:
         return "same"
     starts = [n for n, signed in enumerate(history) if signed["change"]["previous"] == roster_hash(last)]
-    if starts and applied(last, [r for s in history[starts[-1] :] for r in s["change"]["rekeys"]]) == roster:
-        return "rekeyed"
-    return "other"
+    if not starts:
+        return "other"
+    rekeys = [r for s in history[starts[-1] :] for r in s["change"]["rekeys"]]
+    now = applied(last, rekeys)
+    for hub in "coordinator", "intermediary":
+        now = {**now, hub: {**now[hub], "address": roster[hub]["address"]}}
+    return "rekeyed" if now == roster and not any(map(is_recovered, rekeys)) else "other"
 
 
 def history_cases():
@@ -141,6 +154,13 @@ def history_cases():
     a_rekey("the same key", rekey(3, ids[3], ids[3]))
     a_rekey("a new key of small order", {**good, "new": (1).to_bytes(32, "little")})
 
+    name = members(roster)[3]["name"]
+    lost = recovered(roster["name"], name, ids[3], fresh[0])
+    a_rekey("recovered", lost)
+    a_rekey("recovered, another new key", {**lost, "new": fresh[1].public})
+    a_rekey("recovered, named by another", recovered(roster["name"], name, ids[2], fresh[0]) | {"old": ids[3].public})
+    a_rekey("recovered, without the new key", {**lost, "by_new": lost["by_old"]})
+
     one = applied(roster, [good])
     second = [rekey(3, fresh[0], fresh[1]), rekey(1, ids[1], fresh[2])]
     two = applied(one, second)
@@ -184,4 +204,9 @@ def history_cases():
     silent = {**one, "sites": [*one["sites"][:2], {**one["sites"][2], "key": fresh[5].public}]}
     sly = a_document("a key beside one that was stated", [change(0, roster, silent, [good])], silent)
     a_step("a key beside one that was stated", roster, sly)
+    a_step("a recovered key", roster, a_document("a recovered key", [change(0, roster, one, [lost])], one))
+    to = {hub: {**roster[hub], "address": "elsewhere.example:1"} for hub in ("coordinator", "intermediary")}
+    a_step("other addresses", roster, a_document("other addresses", [change(0, roster, {**roster, **to})], {**roster, **to}))
+    there = {**roster, "sites": [{**roster["sites"][0], "address": "elsewhere.example:1"}, *roster["sites"][1:]]}
+    a_step("a site's address", roster, a_document("a site's address", [change(0, roster, there)], there))
     return "Histories of a roster and new keys (section 5). Bad ones are signed as they stand.", out

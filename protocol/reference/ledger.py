@@ -3,7 +3,7 @@
 import json
 
 from codec import F64, HASH, NOTHING, TEXT, U8, U16, U32, U64, Enum, Int, List, Option, Struct, encode
-from history import REKEY, state
+from history import REKEY, recovered, state
 from identity import Identity
 from met import and_one
 from release import block_id
@@ -303,6 +303,11 @@ def handed_over():
     yield case("another's new key", old, lines, entries=LENGTH, link=last)
     yield case("the old key again", old, chain(rekeyed, signers=(old,) * 9)[0], rule="LED-3", entry=8)
     yield case("the new key too early", old, chain(rekeyed, signers=(old,) * 7 + (new,))[0], rule="LED-3", entry=7)
+    lost = ("rekeyed", recovered("vectors", "site-1", old, new))
+    lines, last = chain(lost, signers=(old,) * 7 + (new,) * 7)
+    for whose, key in ("old", old), ("new", new):
+        yield case(f"recovered, by the {whose} key", key, lines, entries=LENGTH, link=last)
+    yield case("recovered, by the lost key", old, chain(lost, signers=(old,) * 8)[0], rule="LED-3", entry=7)
     forged = {**another, "old": old.public}
     for name, note in [
         ("another's new key for the owner's", ("rekeyed", another)),

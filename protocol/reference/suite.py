@@ -14,7 +14,7 @@ from codec import Refused
 SALT, LASTING_SALT = b"veilsum/3", b"veilsum/1"
 # Labels of what stands in files that outlive a wire version (section 4.1).
 LASTING = {
-    "roster", "roster change", "rekey", "card", "federations", "cohort in a ledger", "ledger entry", "ledger link", "ledger head", "answers given",
+    "roster", "roster change", "rekey", "recovery", "card", "federations", "cohort in a ledger", "ledger entry", "ledger link", "ledger head", "answers given",
     "ledger frame",
     "question in a ledger", "labels in a ledger", "rows in a ledger", "rows of a site", "values of a column",
     "rows of columns", "column in a ledger", "smooth question", "model file", "result", "result file",

@@ -5,7 +5,10 @@
 use std::{collections::BTreeSet, path::PathBuf, rc::Rc, sync::Arc};
 
 use anyhow::{Result, anyhow, ensure};
-use veilsum_node::{documents::Fingerprint, documents::Offered, release::Data};
+use veilsum_node::{
+    documents::{Fingerprint, Offered, roster_fingerprint},
+    release::Data,
+};
 use veilsum_proto::{Rule, identity::Identity, roster::Roster, suite};
 use veilsum_testkit::{
     federation::{Kit, World},
@@ -55,13 +58,13 @@ fn pinned(agreed: &Roster, offered: &[Roster], victim: &Identity, data: &Data) -
     let offer = |roster, given: Option<&Fingerprint>| {
         Offered { file: &file, roster, key: &key, identity: victim }.agree(given, Some(data))
     };
-    let heard = Fingerprint::parse(&agreed.hash().to_string()).map_err(|e| anyhow!("{e}"))?;
+    let heard = Fingerprint::parse(&roster_fingerprint(&agreed.hash())).map_err(|e| anyhow!("{e}"))?;
     offer(agreed, Some(&heard)).map_err(|failure| anyhow!("{}", failure.message))?;
     ensure!(offer(agreed, None).is_ok(), "the roster that was agreed to is refused");
     let (mut taken, mut rules) = (Rate::default(), BTreeSet::new());
     for roster in offered {
         // With or without the fingerprint that came along with the file.
-        let with = Fingerprint::parse(&roster.hash().to_string()).map_err(|e| anyhow!("{e}"))?;
+        let with = Fingerprint::parse(&roster_fingerprint(&roster.hash())).map_err(|e| anyhow!("{e}"))?;
         for given in [None, Some(&with)] {
             let told = offer(roster, given).err();
             taken.add(told.is_none());

@@ -41,7 +41,7 @@ pub(crate) struct AgreeArgs {
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// The plan's fingerprint, of which you have read what it asks [default: asked for on a terminal]
-    #[arg(long, value_name = "HEX", value_parser = Fingerprint::parse)]
+    #[arg(long, value_name = "WORDS", value_parser = Fingerprint::parse)]
     pub fingerprint: Option<Fingerprint>,
 }
 
@@ -119,24 +119,26 @@ fn screen(federation: &Federation, account: &Account) -> Result<String, Failure>
 
 fn ask(from: &mut impl BufRead, to: &mut impl Write) -> Result<Fingerprint, Failure> {
     let mut line = String::new();
-    let question = b"To agree to exact totals of this plan, type the 8 groups of its fingerprint: ";
+    let question = b"To agree to exact totals of this plan, type the 15 words of its fingerprint: ";
     let read = to.write_all(question).and_then(|()| to.flush()).and_then(|()| from.read_line(&mut line));
     read.map_err(|e| Failure::new(Code::Internal, format!("the terminal cannot be read ({e})"), "try again"))?;
-    Fingerprint::parse(&line).map_err(|why| Failure::input(why, "type all 8 groups as they stand above"))
+    Fingerprint::parse(&line).map_err(|why| Failure::input(why, "type all words as they stand above"))
 }
 
 #[cfg(test)]
 mod tests {
+    use veilsum_node::documents::roster_fingerprint;
+
     use super::*;
 
-    /// [POL-9]: a yes is no agreement; the digits of the plan that was read are.
+    /// [POL-9]: a yes is no agreement; the words of the plan that was read are.
     #[test]
     fn a_yes_is_no_agreement() {
         for line in ["y\n", "yes\n", "\n", "", "1234\n"] {
             assert!(ask(&mut line.as_bytes(), &mut Vec::new()).is_err(), "{line:?}");
         }
-        let digits = "0123-4567-89ab-cdef-0123-4567-89ab-cdef\n";
-        let typed = ask(&mut digits.as_bytes(), &mut Vec::new()).unwrap();
+        let words = roster_fingerprint(&Hash([8; 32])) + "\n";
+        let typed = ask(&mut words.as_bytes(), &mut Vec::new()).unwrap();
         assert!(!typed.is_of(&Hash([7; 32])));
     }
 }

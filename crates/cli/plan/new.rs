@@ -5,20 +5,24 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use veilsum_proto::{identity::Identity, plan::Terms, policy::DEFAULT_MAX_ROWS, roster::Roster};
 
-use super::say::{ReadArgs, say};
+use super::say::{ReadArgs, say, to_text};
 use crate::{
     columns,
     method::{Choices, What, useful},
     page::Print,
     party::key_beside,
+    propose::{ProposeArgs, propose},
     roster::signer,
     settings::Settings,
     terms,
 };
 use veilsum_node::{
+    cost::Cost,
     documents::{
-        Federation, edited_plan, load_federation, load_identity, load_roster, load_schema, schema_beside, write_plan,
+        Federation, GuestList, edited_plan, load_federation, load_identity, load_roster, load_schema, schema_beside,
+        write_plan,
     },
+    dp::Privacy,
     error::{Code, Failure},
     schema::Schema,
 };
@@ -43,6 +47,9 @@ pub(crate) struct NewArgs {
     /// It says how far off centres will be in clear, round clusters of so many rows.
     #[arg(long, value_name = "N")]
     pub expected_rows: Option<u64>,
+    /// Propose it to all members, and begin the run if nobody refuses, as `plan propose --start` does
+    #[arg(long)]
+    pub start: bool,
     /// What a run consists of
     #[command(flatten)]
     pub what: What,
@@ -74,8 +81,21 @@ pub(super) fn new(args: &NewArgs, json: bool) -> Result<(), Failure> {
     };
     let sign = Signing::of(args.key.as_ref(), &args.roster, &roster)?;
     let federation = made(args, roster, schema)?;
+    let folder = args.roster.parent().unwrap_or(Path::new(""));
+    let usual = args.roster == folder.join("roster.toml") && args.out == folder.join("plan.toml");
+    if args.start && !(usual && GuestList::within(folder).exists()) {
+        let what = "only roster.toml and plan.toml in the folder of a federation are proposed";
+        return Err(Failure::new(Code::Usage, what, "leave --roster and --out out, or --start"));
+    }
     sign.write(&federation, &args.out)?;
-    say(&federation, (&args.out, None), true, json)
+    if !args.start {
+        return say(&federation, (&args.out, None), true, json);
+    }
+    if !json {
+        let (cost, privacy) = (Cost::of(&federation)?, Privacy::of(&federation.work, &federation.form()?));
+        crate::say!("{}", to_text(&federation, &cost, privacy.as_ref()));
+    }
+    propose(&ProposeArgs { folder: folder.to_owned(), start: true, without: Vec::new(), wait: 60 }, json)
 }
 
 /// `veilsum plan check`: what a plan means, and with --sign a new signature.

@@ -94,6 +94,7 @@ impl RunArgs {
                 member.open(&mut door).await?;
             }
             match standby::run(&member.standing_by(done.clone(), last, door.clone())?).await? {
+                Next::Moved => crate::tell!("the coordinator has moved; it is called at its new address"),
                 Next::OwnKey(roster) => {
                     let taken_up = self.take_up(key, &roster);
                     stop::unless_told(taken_up, "start it again whenever you like").await?;
@@ -215,6 +216,14 @@ impl Member<'_> {
             // A ledger that does not hold is no reason to take a schema unasked.
             Ledger::look(&state, &head_of(&key), &identity).map_or(true, |account| account.block().is_some())
         };
+        let (roster, key, identity) = (file.clone(), self.key.clone(), self.identity.clone());
+        // Also one that somebody laid there meanwhile: a new address needs no call.
+        let address = move || {
+            let newest = load_roster(&roster).ok()?;
+            let offered = Offered { file: &roster, roster: &newest, key: &key, identity: &identity };
+            offered.agree(None, None).ok()?;
+            Some(newest.coordinator.address)
+        };
         let judge = Arc::new(judge);
         let looked = judge.clone();
         let watcher = judge.clone();
@@ -227,6 +236,7 @@ impl Member<'_> {
             rekey: Arc::new(rekey),
             done,
             number,
+            address: Arc::new(address),
             judge: Arc::new(move |federation, looking| judge.judge(federation, looking)),
             stamp: Arc::new(move || looked.stamps()),
             has_answered: Arc::new(has_answered),

@@ -11,7 +11,6 @@ use veilsum_proto::{
     plan::Terms,
     policy::Floor,
     roster::{PartyId, Roster},
-    suite::Hash,
 };
 
 use crate::{
@@ -96,7 +95,7 @@ pub fn whoami(roster: &Roster, identity: &Identity) -> Result<PartyId, Failure> 
                 "this key (fingerprint {}) is not on the roster {} (fingerprint {})",
                 fingerprint(&key.0),
                 roster.name,
-                roster_fingerprint(&roster.hash())
+                fingerprint(&roster.hash().0)
             ),
             format!(
                 "check --key, or send your card to {}, who adds it with `veilsum roster change`",
@@ -246,18 +245,5 @@ pub fn drawn_at_least(terms: &Terms, floor: &Floor, cohort: usize, sites: usize)
 
 /// The short form of a hash or key that two people can compare by telephone: 16 hexadecimal digits in groups of four.
 pub fn fingerprint(bytes: &[u8; 32]) -> String {
-    groups(&bytes[..8])
-}
-
-/// Bytes of a roster's hash that its fingerprint shows.
-pub const ROSTER_FINGERPRINT_BYTES: usize = 16;
-
-/// The form in which people compare rosters, and type a plan's that they agree to: the first 128 bits, as 8 groups of four hexadecimal
-/// digits. Nobody finds another document that begins with them ([ROS-8]).
-pub fn roster_fingerprint(roster: &Hash) -> String {
-    groups(&roster.0[..ROSTER_FINGERPRINT_BYTES])
-}
-
-fn groups(bytes: &[u8]) -> String {
-    bytes.chunks(2).map(to_hex).collect::<Vec<_>>().join("-")
+    bytes[..8].chunks(2).map(to_hex).collect::<Vec<_>>().join("-")
 }

@@ -10,7 +10,8 @@
 //! 4. [`near`], [`method_session`], [`oracle`]: what is the same but for last digits, a method's questions and totals in turn, and who
 //!    judges them;
 //! 5. [`model`], [`errors`], [`traffic`], [`description`], [`signed`], [`result`]: what a site keeps, how far noise moves it, what was
-//!    sent, what is said of columns, what parties sign of a result, and what a run comes to;
+//!    sent, what is said of columns, what parties sign of a result, and what a run comes to; [`spoken`]: the words in which people compare
+//!    documents;
 //! 6. [`release`], [`replay`], [`admission`]: the one door through which a site's answer leaves, from the inside out: may the answer
 //!    leave, does the site's own copy of the method ask it, does the question belong to the plan and come in its turn;
 //! 7. [`cost`], [`forecast`]: what a whole plan costs in bytes, and what it gives away;
@@ -41,6 +42,7 @@ pub mod replay;
 pub mod result;
 pub mod schema;
 pub mod signed;
+pub mod spoken;
 #[cfg(test)]
 extern crate self as veilsum_federation;
 #[cfg(test)]

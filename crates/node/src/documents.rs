@@ -30,10 +30,13 @@ use veilsum_proto::{plan::SignedTerms, roster::SignedRoster};
 use file::in_file;
 
 pub use answer::PlanAnswer;
-pub use federations::{Changes, Federations, Fingerprint, Never, Standing, Use};
+pub use federations::{Changes, Federations, Never, Standing, Use};
 pub use guests::{Guest, GuestList, Knocked, Run, Said, Stage};
 pub use invitation::{invitation_line, parse_invitation};
-pub use key::{Card, check_address, load_card, load_identity, load_rekey, write_card, write_key, write_rekey};
+pub use key::{
+    Card, Recovery, check_address, load_card, load_identity, load_recovery, load_rekey, write_card, write_key,
+    write_recovery, write_rekey,
+};
 pub use meeting::Begun;
 pub use model::{read_model, rows_of, write_model};
 pub use offered::Offered;
@@ -48,7 +51,10 @@ pub use schema::{
 };
 pub use site::{SitePolicy, keep_policy, load_policy, policy_of};
 
-pub use veilsum_federation::agreed::{Federation, fingerprint, roster_fingerprint, whoami};
+pub use veilsum_federation::{
+    agreed::{Federation, fingerprint, whoami},
+    spoken::{Fingerprint, WORDS, roster_fingerprint},
+};
 use veilsum_federation::{
     agreed::{numbered, questions},
     error::Failure,

@@ -14,7 +14,7 @@ use veilsum_proto::{
 };
 
 use crate::{
-    documents::{Federation, digits, fingerprint, roster_fingerprint},
+    documents::{Federation, digits, fingerprint},
     error::{Code, Failure},
     files::{self, Existing},
     method_session::MethodSession,
@@ -118,10 +118,9 @@ pub fn verify(path: &Path, federation: &Federation) -> Result<Finding, Failure> 
         return Err(unusable(format!("it is of the format {:?}, this software reads {FORMAT:?}", file.format)));
     }
     let (roster, plan) = (federation.roster.hash(), federation.terms.hash());
-    for (what, said, ours, short) in [
-        ("roster", &file.roster, roster, roster_fingerprint(&roster)),
-        ("plan", &file.plan, plan, fingerprint(&plan.0)),
-    ] {
+    for (what, said, ours, short) in
+        [("roster", &file.roster, roster, fingerprint(&roster.0)), ("plan", &file.plan, plan, fingerprint(&plan.0))]
+    {
         if *said != ours.to_string() {
             return Err(Failure::input(
                 format!("{}: it is about another {what}", path.display()),

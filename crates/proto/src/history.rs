@@ -19,9 +19,11 @@ use crate::{
 };
 
 const REKEY: &str = "rekey";
+const RECOVERY: &str = "recovery";
 const CHANGE: &str = "roster change";
 
-/// A party's statement that it has another key from now on, by both keys: who has only one of them cannot make it.
+/// A party's statement that it has another key from now on, by both keys: who has only one of them cannot make it. The old one signed
+/// it now, or has named the new one beforehand, for the day on which it is lost.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Rekey {
     /// Name of the federation.
@@ -32,7 +34,7 @@ pub struct Rekey {
     pub old: PublicKey,
     /// The key that it has instead.
     pub new: PublicKey,
-    /// By the old key.
+    /// By the old key: the statement, or the new key alone.
     pub by_old: Signature,
     /// By the new one.
     pub by_new: Signature,
@@ -53,6 +55,23 @@ impl Rekey {
         }
     }
 
+    /// What a key signs while it is there: this one may take its place, in every federation, once it is lost ([ROS-11]).
+    pub fn recovery(old: &Identity, new: &PublicKey) -> Signature {
+        old.sign(RECOVERY, &[&new.0])
+    }
+
+    /// The statement without the old key, by what it signed beforehand.
+    pub fn recovered(federation: &str, party: &str, (old, by_old): (PublicKey, Signature), new: &Identity) -> Rekey {
+        let parts = [federation.as_bytes(), party.as_bytes(), &old.0, &new.public().0];
+        let by_new = new.sign(REKEY, &parts);
+        Rekey { federation: federation.into(), party: party.into(), old, new: new.public(), by_old, by_new }
+    }
+
+    /// Whether the old key has named the new one beforehand, and did not sign this statement: nobody takes it without a call ([ROS-13]).
+    pub fn is_recovered(&self) -> bool {
+        self.old.verify(RECOVERY, &[&self.new.0], &self.by_old)
+    }
+
     /// Checks names, keys and both signatures ([ROS-11]).
     ///
     /// # Errors
@@ -66,7 +85,7 @@ impl Rekey {
             return bad(format!("the new key of {} is none, or the old one", self.party));
         }
         let parts = [self.federation.as_bytes(), self.party.as_bytes(), &self.old.0, &self.new.0];
-        if !self.old.verify(REKEY, &parts, &self.by_old) {
+        if !self.is_recovered() && !self.old.verify(REKEY, &parts, &self.by_old) {
             return bad(format!("the old key of {} did not sign that it has a new one", self.party));
         }
         if !self.new.verify(REKEY, &parts, &self.by_new) {
@@ -126,7 +145,7 @@ pub struct RosterDocument {
 pub enum Step<'a> {
     /// It is the same one.
     Same,
-    /// It differs by keys alone, and every one of them is stated by the key before it. Oldest first.
+    /// It differs by keys, every one of which is stated by the key before it, and by addresses alone. Oldest first.
     Rekeyed(Vec<&'a Rekey>),
     /// It differs by something else, or its history does not lead here from that one.
     Other,
@@ -251,11 +270,20 @@ pub fn step<'a>(from: &Roster, to: &Roster, history: &'a [SignedChange]) -> Step
     // The last one: whatever led back to this roster is not between it and the one at hand.
     if let Some(at) = history.iter().rposition(|signed| signed.change.previous == hash) {
         let rekeys: Vec<&Rekey> = history[at..].iter().flat_map(|signed| &signed.change.rekeys).collect();
-        if rekeyed(from, rekeys.iter().copied()) == *to {
+        let mut stated = rekeyed(from, rekeys.iter().copied());
+        // Whoever answers at an address still has to hold the key.
+        stated.coordinator.address.clone_from(&to.coordinator.address);
+        stated.intermediary.address.clone_from(&to.intermediary.address);
+        if stated == *to && !rekeys.iter().any(|rekey| rekey.is_recovered()) {
             return Step::Rekeyed(rekeys);
         }
     }
     Step::Other
+}
+
+/// The key that has taken this one's place by these statements; the same one where none has.
+pub fn newest<'a>(key: PublicKey, rekeys: impl IntoIterator<Item = &'a Rekey>) -> PublicKey {
+    rekeys.into_iter().fold(key, |key, rekey| if rekey.old == key { rekey.new } else { key })
 }
 
 /// `roster` with the keys that these statements name, one after the other, in the place of those before them.

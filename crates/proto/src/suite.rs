@@ -23,10 +23,11 @@ const SALT: &[u8] = b"veilsum/3";
 /// keeps its name as long, and a roster is compared by telephone once.
 const LASTING_SALT: &[u8] = b"veilsum/1";
 /// Labels with that salt. None of them names a key.
-const LASTING: [&str; 22] = [
+const LASTING: [&str; 23] = [
     "roster",
     "roster change",
     "rekey",
+    "recovery",
     "card",
     "federations",
     "cohort in a ledger",

@@ -261,8 +261,8 @@ pub fn agree(client: &[String]) {
     let (Some(roster), Some(plan)) = (of("--roster"), of("--plan")) else { return };
     let shown = veilsum(&["plan", "check", "--roster", roster, "--plan", plan, "--json"]);
     let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
-    let Some(hash) = shown["hash"].as_str() else { return };
-    let mut args = vec!["plan", "agree", "--fingerprint", hash];
+    let Some(words) = shown["fingerprint"].as_str() else { return };
+    let mut args = vec!["plan", "agree", "--fingerprint", words];
     for option in ["--roster", "--plan", "--key", "--state", "--policy"] {
         args.extend(of(option).into_iter().flat_map(|value| [option, value]));
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use veilsum_proto::{
     codec,
     history::{Rekey, SignedChange, Step, fork, rekeyed, step},
-    identity::{Identity, Signature},
+    identity::{Identity, PublicKey, Signature},
     roster::{Member, Roster},
     suite::Hash,
 };
@@ -40,44 +40,6 @@ const TOLD: usize = 12;
 const NEXT: &str = "put it back as it was; if it is lost, or the key is a new one, move it aside: every roster must then be compared by \
                     telephone anew";
 
-/// Hexadecimal digits of the fingerprint of a roster or a plan as a person gives them: the whole of it, or its first 32 digits at least.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fingerprint(String);
-
-impl Fingerprint {
-    /// Fewest digits: 128 bits. Whoever makes rosters can search for one that begins with the same 16 digits as another.
-    pub const DIGITS: usize = 32;
-
-    /// From digits, with or without dashes, colons and spaces between them ([ROS-8]).
-    ///
-    /// # Errors
-    /// A sentence that says what is wrong with them.
-    pub fn parse(text: &str) -> Result<Fingerprint, String> {
-        let digits: String = text.chars().filter(|c| !"-: \t\r\n".contains(*c)).collect::<String>().to_lowercase();
-        if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err("a fingerprint has digits and the letters a to f, with or without dashes".into());
-        }
-        match digits.len() {
-            n if n < Self::DIGITS => Err(format!(
-                "{n} digits, and at least {} are needed: a roster that begins with the same few digits can be searched for",
-                Self::DIGITS
-            )),
-            n if n > 64 => Err(format!("{n} digits, and a whole fingerprint has 64")),
-            _ => Ok(Fingerprint(digits)),
-        }
-    }
-
-    /// Whether the roster's hash begins with these digits.
-    pub fn fits(&self, roster: &Roster) -> bool {
-        self.is_of(&roster.hash())
-    }
-
-    /// Whether this hash, of a roster or of a plan, begins with these digits.
-    pub fn is_of(&self, hash: &Hash) -> bool {
-        hash.to_string().starts_with(&self.0)
-    }
-}
-
 /// What the owner of a key agreed to before.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Standing {
@@ -85,7 +47,7 @@ pub enum Standing {
     Agreed,
     /// No roster of this federation.
     New,
-    /// Another roster of this federation, which differs by keys that the keys before them vouch for, and by nothing else.
+    /// Another roster of this federation, which differs by keys that the keys before them vouch for, and by addresses alone.
     Rekeyed {
         /// That roster.
         from: Box<Roster>,
@@ -177,6 +139,14 @@ impl Federations {
     /// # Errors
     /// A [`Failure`] where there is one that this key did not sign as it stands. It is left as it is.
     pub fn load(key: &Path, identity: &Identity) -> Result<Federations, Failure> {
+        Self::load_of(key, &identity.public())
+    }
+
+    /// The same by the public key alone.
+    ///
+    /// # Errors
+    /// As [`Federations::load`].
+    pub fn load_of(key: &Path, owner: &PublicKey) -> Result<Federations, Failure> {
         let path = Self::beside(key);
         if fs::symlink_metadata(&path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
             return Ok(Federations { path, agreed: Vec::new(), used: Vec::new(), changes: Vec::new() });
@@ -199,7 +169,7 @@ impl Federations {
         };
         let signed = all.signed();
         let parts: Vec<&[u8]> = signed.iter().map(Vec::as_slice).collect();
-        if !identity.public().verify(LABEL, &parts, &signature) {
+        if !owner.verify(LABEL, &parts, &signature) {
             return Err(damaged());
         }
         Ok(all)
@@ -240,13 +210,13 @@ impl Federations {
     ///
     /// # Errors
     /// As [`Federations::load`] with the old key, and where it cannot be written.
-    pub fn hand_over(key: &Path, old: &Identity, new: &Identity) -> Result<(), Failure> {
+    pub fn hand_over(key: &Path, old: &PublicKey, new: &Identity) -> Result<(), Failure> {
         let path = Self::beside(key);
         let _held = locked(&path)?;
         if !path.exists() || Self::load(key, new).is_ok() {
             return Ok(());
         }
-        Self::load(key, old)?.write(new)
+        Self::load_of(key, old)?.write(new)
     }
 
     fn write(&self, identity: &Identity) -> Result<(), Failure> {
@@ -362,12 +332,17 @@ impl Federations {
 pub struct Changes(pub Vec<String>);
 
 impl Changes {
-    /// As [`Changes::between`], where new keys that the history has with both signatures are told as such.
+    /// As [`Changes::between`], where new keys that the history states are told as such, and how they are stated.
     pub fn along(old: &Roster, new: &Roster, history: &[SignedChange]) -> Changes {
         let stated = rekeyed(old, history.iter().flat_map(|signed| &signed.change.rekeys));
         let fresh = stated.members().zip(old.members()).filter(|(now, was)| now.key != was.key);
-        let mut told: Vec<String> =
-            fresh.map(|(now, _)| format!("{} has a new key, signed with its old one", now.name)).collect();
+        let rekeys = history.iter().flat_map(|signed| &signed.change.rekeys);
+        let by_old = rekeyed(old, rekeys.filter(|rekey| !rekey.is_recovered()));
+        let how = |now: &Member| match by_old.members().any(|member| member.key == now.key) {
+            true => "signed with its old one",
+            false => "from its recovery file, because the old one is lost: call its operator",
+        };
+        let mut told: Vec<String> = fresh.map(|(now, _)| format!("{} has a new key, {}", now.name, how(now))).collect();
         told.extend(Changes::between(&stated, new).0);
         Changes(told)
     }

@@ -84,6 +84,9 @@ pub struct Guest {
     /// The one who knocked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knocked: Option<Knocked>,
+    /// Where it listens, if no more where it knocked with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<String>,
     /// What it said to which roster and plan, since it stands by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Said>,
@@ -281,8 +284,18 @@ impl GuestList {
             _ => {}
         }
         let (party, stage) = (party.to_owned(), Stage::Invited);
-        self.guests.push(Guest { party, role, invitation, expires, stage, knocked: None, has: None, said: None });
+        let (knocked, moved, has, said) = (None, None, None, None);
+        self.guests.push(Guest { party, role, invitation, expires, stage, knocked, moved, has, said });
         Ok(())
+    }
+
+    /// The party listens there from now on.
+    pub fn moves(&mut self, party: &str, address: &str) {
+        if party == self.coordinator.name {
+            address.clone_into(&mut self.coordinator.address);
+        } else if let Some(guest) = self.guest(party) {
+            guest.moved = Some(address.to_owned());
+        }
     }
 
     /// Proposes the plan in force: whatever was said to it before counts no more.
@@ -387,7 +400,8 @@ impl GuestList {
         let coming = |guest: &&Guest| guest.stage != Stage::Rejected;
         let member = |guest: &Guest| {
             let knocked = guest.knocked.as_ref().filter(|_| guest.stage == Stage::Approved)?;
-            Some(Member { name: guest.party.clone(), key: knocked.key, address: knocked.address.clone() })
+            let address = guest.moved.as_ref().unwrap_or(&knocked.address).clone();
+            Some(Member { name: guest.party.clone(), key: knocked.key, address })
         };
         let of = |role| self.guests.iter().filter(coming).filter(move |guest| guest.role == role).map(member);
         Some(Roster {

@@ -1,9 +1,9 @@
-//! Secret key files, the public cards made from them, and the statements of new keys.
+//! Secret key files, what takes their place when they are lost, the public cards made from them, and the statements of new keys.
 //!
 //! A card says under which name and key somebody wants to be on a roster; its self-signature proves that the key is
 //! theirs, not whose they are. Operators compare fingerprints for that.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{
@@ -22,6 +22,7 @@ use crate::{
 };
 
 const KEY_FORMAT: &str = "veilsum-key/1";
+const RECOVERY_FORMAT: &str = "veilsum-recovery/1";
 const REKEY_FORMAT: &str = "veilsum-rekey/1";
 const CARD_FORMAT: &str = "veilsum-card/1";
 /// Label under which a card is signed.
@@ -61,22 +62,71 @@ pub fn write_key(path: impl AsRef<Path>, name: &str, identity: &Identity, existi
     if looks_like_a_seed(name) {
         return Err(Failure::input("a name of 64 hexadecimal digits looks like a seed", "choose another --name"));
     }
-    // Filled without growing, so that no unwiped copy of the seed is left behind.
-    let mut text = Zeroizing::new(String::with_capacity(512 + name.len()));
-    text.push_str("# The secret key of one party. Never send it to anybody; a copy of it is that party.\n");
-    text.push_str("format = \"veilsum-key/1\"\nname = \"");
-    text.push_str(name);
-    text.push_str("\"\nseed = \"");
-    push_hex(&mut text, &identity.seed());
-    if identity.digest_secret() != identity.seed() {
-        text.push_str("\"\ndigests = \"");
-        push_hex(&mut text, &identity.digest_secret());
-    }
-    text.push_str("\"\n");
+    let comment = "# The secret key of one party. Never send it to anybody; a copy of it is that party.\n";
+    let text = secrets(comment, KEY_FORMAT, name, identity, &[]);
     Ok(files::write_private(path, text.as_bytes(), existing)?)
 }
 
-fn push_hex(text: &mut String, secret: &[u8; 32]) {
+/// Name and secrets, and what else is known of them. Filled without growing, so that no unwiped copy of the seed is left behind.
+fn secrets(comment: &str, format: &str, name: &str, of: &Identity, more: &[(&str, &[u8])]) -> Zeroizing<String> {
+    let mut text = Zeroizing::new(String::with_capacity(1024 + name.len()));
+    [comment, "format = \"", format, "\"\nname = \"", name].iter().for_each(|part| text.push_str(part));
+    let (seed, digests) = (of.seed(), of.digest_secret());
+    let own = [("seed", &seed[..]), ("digests", &digests[..])];
+    // A key from before there was a secret of its own for digests has none.
+    for (key, bytes) in own.into_iter().take(if digests == seed { 1 } else { 2 }).chain(more.iter().copied()) {
+        ["\"\n", key, " = \""].iter().for_each(|part| text.push_str(part));
+        push_hex(&mut text, bytes);
+    }
+    text.push_str("\"\n");
+    text
+}
+
+/// What makes a party of a federation of somebody whose key is lost ([ROS-11]).
+pub struct Recovery {
+    /// The party's name.
+    pub name: String,
+    /// The key that it is for.
+    pub old: PublicKey,
+    /// By that key, beforehand.
+    pub by_old: Signature,
+    /// The one that takes its place.
+    pub new: Arc<Identity>,
+}
+
+/// Writes a recovery file (mode 0600): a next identity, and that the party's own has named it. Without a ledger it answers nothing.
+///
+/// # Errors
+/// A [`Failure`] where it cannot be written.
+pub fn write_recovery(path: impl AsRef<Path>, name: &str, old: &Identity, new: &Identity) -> Result<(), Failure> {
+    let comment =
+        "# What brings one party back that has lost its key: veilsum rekey --recovery FILE. Keep it on no machine.\n";
+    let (key, by_old) = (old.public(), Rekey::recovery(old, &new.public()).to_bytes());
+    let text = secrets(comment, RECOVERY_FORMAT, name, new, &[("old", &key.0), ("by_old", &by_old)]);
+    Ok(files::write_private(path, text.as_bytes(), Existing::Replace)?)
+}
+
+/// Reads a recovery file that only its owner can read, and checks that the lost key has signed it.
+///
+/// # Errors
+/// A [`Failure`] that names the file and never its contents.
+pub fn load_recovery(path: impl AsRef<Path>) -> Result<Recovery, Failure> {
+    let path = path.as_ref();
+    let next = "take the file as `veilsum join` or `veilsum keygen` wrote it; without it the party is taken out, and joins anew with other rows";
+    let bytes = files::read_private(path, MAX_FILE)?;
+    let read = parse_secrets(&bytes, RECOVERY_FORMAT).and_then(|Secrets { name, identity, old, by_old }| {
+        let damaged = || "the lost key has not signed it".to_owned();
+        let bytes = |digits: Option<&str>| digits.and_then(from_hex).ok_or_else(damaged);
+        let old = PublicKey(bytes(old)?.try_into().map_err(|_| damaged())?);
+        let by_old = Signature::from_bytes(&bytes(by_old)?.try_into().map_err(|_| damaged())?);
+        let recovery = Recovery { name, old, by_old, new: Arc::new(identity) };
+        let holds = Rekey::recovered(&recovery.name, &recovery.name, (old, by_old), &recovery.new).verify();
+        holds.map(|()| recovery).map_err(|_| damaged())
+    });
+    read.map_err(|why| Failure::input(format!("{}: {why}", path.display()), next))
+}
+
+fn push_hex(text: &mut String, secret: &[u8]) {
     for digit in secret.iter().flat_map(|byte| [byte >> 4, byte & 15]) {
         text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
     }
@@ -99,15 +149,10 @@ pub fn load_identity(path: impl AsRef<Path>) -> Result<(Identity, String), Failu
             return Err(Failure::input(format!("{}: this is a public card, and no secret key", path.display()), next));
         }
     };
-    let (identity, name) = parse_key(&bytes).map_err(|why| {
-        let next = "take the file that `veilsum keygen` wrote, or make a new key and send its card to the coordinator";
+    let Secrets { name, identity, .. } = parse_secrets(&bytes, KEY_FORMAT).map_err(|why| {
+        let next = "take the file that `veilsum keygen` wrote; if it is lost, take its recovery file: veilsum rekey --recovery FILE";
         Failure::input(format!("{}: {why}", path.display()), next)
     })?;
-    // What stands there may be the seed, so it is not quoted, and never goes on to a card or a log.
-    if check_name(&name).is_err() || looks_like_a_seed(&name) {
-        let what = format!("{}: the name is none, or it is a seed in the wrong place", path.display());
-        return Err(Failure::input(what, "put name and seed back as `veilsum keygen` wrote them, or make a new key"));
-    }
     Ok((identity, name))
 }
 
@@ -124,39 +169,48 @@ fn looks_like_a_seed(name: &str) -> bool {
     name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// A key file is three or four lines of TOML, read by hand: a general parser would copy the seed and quote it in its errors.
-fn parse_key(bytes: &[u8]) -> Result<(Identity, String), String> {
+/// What a file of secrets says.
+struct Secrets<'a> {
+    name: String,
+    identity: Identity,
+    old: Option<&'a str>,
+    by_old: Option<&'a str>,
+}
+
+/// A file of secrets is a few lines of TOML, read by hand: a general parser would copy the seed and quote it in its errors.
+fn parse_secrets<'a>(bytes: &'a [u8], format: &str) -> Result<Secrets<'a>, String> {
+    const KEYS: [&str; 6] = ["format", "name", "seed", "digests", "old", "by_old"];
+    let keys = if format == KEY_FORMAT { &KEYS[..4] } else { &KEYS };
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8 text")?;
-    let (mut format, mut name, mut seed, mut digests) = (None, None, None, None);
+    let mut values = [None; KEYS.len()];
     for (at, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let bad =
-            || format!("line {}: not one of format, name, seed and digests with a value in double quotes", at + 1);
+        let bad = || format!("line {}: not one of {} with a value in double quotes", at + 1, keys.join(", "));
         let (key, value) = line.split_once('=').ok_or_else(bad)?;
         let value = value.trim().strip_prefix('"').and_then(|v| v.strip_suffix('"')).ok_or_else(bad)?;
-        let place = match key.trim() {
-            "format" => &mut format,
-            "name" => &mut name,
-            "seed" => &mut seed,
-            "digests" => &mut digests,
-            _ => return Err(bad()),
-        };
-        if place.replace(value).is_some() {
+        let place = keys.iter().position(|known| *known == key.trim()).ok_or_else(bad)?;
+        if values[place].replace(value).is_some() {
             return Err(format!("line {}: the same key a second time", at + 1));
         }
     }
-    if format != Some(KEY_FORMAT) {
-        return Err(format!("it does not say format = {KEY_FORMAT:?}"));
+    let [said, name, seed, digests, old, by_old] = values;
+    if said != Some(format) {
+        return Err(format!("it does not say format = {format:?}"));
     }
     let name = name.ok_or("the name is missing")?.to_owned();
     let seed = secret(seed.ok_or("the seed is missing")?).ok_or("the seed is damaged")?;
-    let identity = Identity::from_seed(&seed);
-    let Some(digests) = digests else { return Ok((identity, name)) };
-    let digests = secret(digests).ok_or("the secret of digests is damaged")?;
-    Ok((identity.with_digests(digests), name))
+    let mut identity = Identity::from_seed(&seed);
+    if let Some(digests) = digests {
+        identity = identity.with_digests(secret(digests).ok_or("the secret of digests is damaged")?);
+    }
+    // What stands there may be the seed, so it is not quoted, and never goes on to a card or a log.
+    if check_name(&name).is_err() || looks_like_a_seed(&name) {
+        return Err("the name is none, or it is a seed in the wrong place".into());
+    }
+    Ok(Secrets { name, identity, old, by_old })
 }
 
 fn secret(digits: &str) -> Option<Zeroizing<[u8; 32]>> {

@@ -208,8 +208,8 @@ impl Offered<'_> {
                 )
                 .trim_end(),
                 format!(
-                    "ask the operators by telephone whether they want this, and why; if so, accept it with the fingerprint that \
-                     they tell: {}",
+                    "ask the operators by telephone whether they want this, and why; if so, accept it with the words that all of \
+                     them compare: {}",
                     self.accept("")
                 ),
             )
@@ -235,12 +235,12 @@ impl Offered<'_> {
     /// # Errors
     /// A [`Failure`] where it is not.
     pub fn compare(&self, given: &Fingerprint) -> Result<(), Failure> {
-        if given.fits(self.roster) {
+        if given.is_of(&self.roster.hash()) {
             return Ok(());
         }
         let (file, name) = (self.file.display(), &self.roster.name);
         Err(Failure::input(
-            format!("{file}: this roster of {name} has another fingerprint than the one that was given [ROS-8]"),
+            format!("{file}: this roster of {name} has other words than those that were given [ROS-8]"),
             format!(
                 "do not use it: get the roster that the others have, or ask {}, by a number that you know, whether this one is theirs",
                 self.roster.coordinator.name
@@ -266,7 +266,7 @@ impl Offered<'_> {
                 self.roster.name
             ),
             format!(
-                "have another member's operator read its fingerprint to you by telephone, then accept it: {}",
+                "in a call with all operators, let the coordinator's read the words of the roster, then accept it: {}",
                 self.accept("")
             ),
         )
@@ -275,7 +275,7 @@ impl Offered<'_> {
 
     fn accept(&self, more: &str) -> String {
         let (roster, key) = (quoted(self.file), quoted(self.key));
-        format!("veilsum roster accept --roster {roster} --key {key} --fingerprint HEX{more}")
+        format!("veilsum roster accept --roster {roster} --key {key} --fingerprint 'WORDS'{more}")
     }
 }
 

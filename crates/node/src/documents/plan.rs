@@ -23,7 +23,7 @@ use crate::{
     files,
     plan::{Categorical, Column, Judge, Labels, OutOfBox, PlanSpec, Recipe, Sampling, Scaling},
 };
-use veilsum_federation::agreed::roster_fingerprint;
+use veilsum_federation::agreed::fingerprint;
 
 const FORMAT: &str = "veilsum-plan/3";
 /// Bytes of a plan file: the largest method part (1 MiB of doubles) as decimal text.
@@ -131,14 +131,10 @@ pub(super) fn parse_signed_plan(path: &Path, text: &str, roster: &Roster) -> Res
     let for_roster = signed.terms.roster;
     if for_roster != roster.hash() {
         return Err(Failure::input(
-            format!(
-                "{}: it was made for another roster (fingerprint {})",
-                path.display(),
-                roster_fingerprint(&for_roster)
-            ),
+            format!("{}: it was made for another roster (fingerprint {})", path.display(), fingerprint(&for_roster.0)),
             format!(
                 "this roster's fingerprint is {}: get the plan made for it, or the roster of this plan",
-                roster_fingerprint(&roster.hash())
+                fingerprint(&roster.hash().0)
             ),
         ));
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use veilsum_proto::{
-    history::{Rekey, RosterDocument, rekeyed},
+    history::{Rekey, RosterDocument, newest, rekeyed},
     identity::PublicKey,
     plan::SignedTerms,
     suite::Hash,
@@ -88,7 +88,7 @@ impl State {
 
     /// The key that has taken this one's place by now; the same one where none has.
     pub(super) fn now(&self, key: PublicKey) -> PublicKey {
-        self.rekeys.iter().fold(key, |key, rekey| if rekey.old == key { rekey.new } else { key })
+        newest(key, &self.rekeys)
     }
 
     /// The member with this key, or with one that has taken its place ([PRO-1]).

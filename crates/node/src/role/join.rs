@@ -47,8 +47,8 @@ pub struct JoinConfig {
     pub begun: PathBuf,
     /// Where the roster goes.
     pub roster: PathBuf,
-    /// Where the plan goes.
-    pub plan: PathBuf,
+    /// Where the plan goes; whoever stands by at once does not wait for it here.
+    pub plan: Option<PathBuf>,
     /// A site's rows, which have to fit to the schema.
     pub data: Option<PathBuf>,
     /// What its link runs on.
@@ -83,15 +83,15 @@ pub enum News {
     Roster(Box<Roster>),
 }
 
-/// Joins: waits, for ever if need be, until roster and plan are on the disk.
+/// Joins: waits, for ever if need be, until roster and plan are on the disk. The roster.
 ///
 /// # Errors
 /// A [`Failure`]: `Peer` where somebody else answers or the documents are not for this party, `Denied` where the operator says no.
-pub async fn run(config: JoinConfig) -> Result<Federation, Failure> {
+pub async fn run(config: JoinConfig) -> Result<Roster, Failure> {
     stop::unless_told(join(&config), "start the same command again: it goes on where it was").await
 }
 
-async fn join(config: &JoinConfig) -> Result<Federation, Failure> {
+async fn join(config: &JoinConfig) -> Result<Roster, Failure> {
     let mut nonce: Nonce = [0; 32];
     rand_core::Rng::fill_bytes(&mut system_rng(), &mut nonce);
     let mut begun = Begun::take_up(&config.begun, config.invitation.token.hash(), nonce)?;
@@ -104,8 +104,14 @@ async fn join(config: &JoinConfig) -> Result<Federation, Failure> {
             Err(e) => Err(e),
         };
         match ended {
-            Ok(federation) => return Ok(federation),
-            Err(Attempt::Final(failure)) => return Err(failure),
+            Ok(roster) => return Ok(roster),
+            Err(Attempt::Final(failure)) => {
+                // An attempt that was answered is kept: there is one for an invitation ([JOI-5]).
+                if begun.answer.is_none() {
+                    let _ = std::fs::remove_file(&config.begun);
+                }
+                return Err(failure);
+            }
             Err(Attempt::Again(e)) => {
                 caller.rest(&e, |why, advice| (config.news)(News::Again { why, advice })).await;
             }
@@ -118,7 +124,7 @@ async fn attempt(
     mut line: LobbyLine<'_>,
     begun: &mut Begun,
     compared: &mut bool,
-) -> Result<Federation, Attempt> {
+) -> Result<Roster, Attempt> {
     let JoinConfig { identity, invitation, address, .. } = config;
     let meeting = Meeting {
         coordinator: invitation.coordinator,
@@ -151,20 +157,20 @@ async fn attempt(
     let mut roster: Option<Roster> = None;
     loop {
         let bytes = line.recv().await?;
-        match (frames::kind_of(&bytes), &roster) {
-            (Some(SignedTerms::KIND), Some(roster)) => {
+        match (frames::kind_of(&bytes), &roster, &config.plan) {
+            (Some(SignedTerms::KIND), Some(roster), Some(plan)) => {
                 let signed: SignedTerms = line.open(&bytes)?;
                 let terms = signed.clone().verify(roster).map_err(Failure::from)?;
                 let federation =
                     Federation::new(roster.clone(), terms)?.under(documents::schema_beside(&config.roster)?)?;
-                documents::write_plan(&config.plan, &signed)?;
+                documents::write_plan(plan, &signed)?;
                 // Where the coordinator does not hear of it, it hands them out once more, to whoever comes again.
                 if line.send(&Received { has: [roster.hash(), federation.terms.hash()] }).await.is_ok() {
                     line.finish().await;
                 }
-                return Ok(federation);
+                return Ok(roster.clone());
             }
-            (Some(SchemaText::KIND), _) => {
+            (Some(SchemaText::KIND), ..) => {
                 let SchemaText { text } = line.open(&bytes)?;
                 let schema = match documents::take_schema(&config.roster, &text, false)? {
                     Taken::First(schema) | Taken::Known(schema) => schema,
@@ -181,6 +187,10 @@ async fn attempt(
                 mine(config, &verified)?;
                 documents::write_roster_document(&config.roster, &document)?;
                 (config.news)(News::Roster(Box::new(verified.clone())));
+                if config.plan.is_none() {
+                    line.finish().await;
+                    return Ok(verified);
+                }
                 roster = Some(verified);
             }
         }

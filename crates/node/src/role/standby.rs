@@ -58,6 +58,8 @@ pub struct StandbyConfig {
     pub done: Vec<Hash>,
     /// The largest number of a run that it knows.
     pub number: u64,
+    /// Where the coordinator of the newest roster that it agreed to listens; nothing where there is a newer one.
+    pub address: Arc<dyn Fn() -> Option<String> + Send + Sync>,
     /// What it makes of what it was handed.
     ///
     /// Where it fails because nothing can be written for now, this party hangs up, and judges anew when it stands by again.
@@ -119,6 +121,8 @@ pub enum Next {
         /// What it is known by.
         id: Hash,
     },
+    /// The coordinator listens somewhere else by now.
+    Moved,
     /// A roster is on the disk that has the key which this party stated, in place of its own.
     OwnKey(Box<Roster>),
 }
@@ -153,6 +157,9 @@ async fn stand_by(config: &StandbyConfig) -> Result<Next, Failure> {
                 tokio::time::sleep(FULL).await;
             }
             Err(Attempt::Final(failure)) => return Err(failure),
+            Err(Attempt::Again(_)) if (config.address)().is_some_and(|now| now != coordinator.address) => {
+                return Ok(Next::Moved);
+            }
             Err(Attempt::Again(e)) => {
                 caller.rest(&e, |why, advice| (config.news)(News::Again { why, advice })).await;
             }

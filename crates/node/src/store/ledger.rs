@@ -95,6 +95,18 @@ impl Ledger {
         data: Data,
         plan: Hash,
     ) -> Result<Ledger, LedgerError> {
+        let key = identity.public();
+        Self::open_of(folder, head, (identity, key), data, plan)
+    }
+
+    /// The same where the ledger is still that of `key`, in whose place this identity writes.
+    fn open_of(
+        folder: &Path,
+        head: Option<&Path>,
+        (identity, key): (Arc<Identity>, PublicKey),
+        data: Data,
+        plan: Hash,
+    ) -> Result<Ledger, LedgerError> {
         let path = folder.join(FILE);
         let io = |source| LedgerError::Io { path: path.clone(), source };
         log::make_private_folder(folder).map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
@@ -105,15 +117,14 @@ impl Ledger {
         let mut ledger = Ledger::in_memory(identity, data);
         let log = Log::open(path.clone()).map_err(io)?;
         let disk = Disk { log, head_path: head.map(Path::to_owned), _locks: locks };
-        ledger.read(disk, &plan)?;
-        ledger.words = rounds_in(folder, &ledger.identity.public());
+        ledger.read(disk, key, &plan)?;
+        ledger.words = rounds_in(folder, &key);
         Ok(ledger)
     }
 
-    fn read(&mut self, mut disk: Disk, plan: &Hash) -> Result<(), LedgerError> {
+    fn read(&mut self, mut disk: Disk, key: PublicKey, plan: &Hash) -> Result<(), LedgerError> {
         let path = disk.log.path().to_owned();
         let damaged = |what: String| LedgerError::Damaged { path: path.clone(), what };
-        let key = self.identity.public();
         let known = disk.head_path.as_deref().map(|p| own_head(&path, p, &key)).transpose()?.flatten();
         // The head's own entry must be there.
         let mut seen = known.is_none_or(|known| known.entries == 0);

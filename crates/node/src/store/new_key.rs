@@ -67,7 +67,7 @@ pub fn identity_for(place: &Place, file: &Path, roster: &Roster) -> Result<(Iden
     let rekey = Rekey::make(&roster.name, &roster.name_of(id), &old, &new);
     let old = Arc::new(old);
     Ledger::hand_over(&place.state, &place.head, &old, &new, &rekey)?;
-    Federations::hand_over(&place.key, &old, &new)?;
+    Federations::hand_over(&place.key, &rekey.old, &new)?;
     let moved = fs::rename(&waiting, &place.key).and_then(|()| match place.key.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => files::sync_folder(folder),
         _ => Ok(()),

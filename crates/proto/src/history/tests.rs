@@ -93,7 +93,40 @@ fn ros_13_only_keys_that_vouch_for_each_other_are_taken_without_a_call() {
     let mut roster = rekeyed(&start.signed.roster, &[rekey(4, 14)]);
     roster.intermediary.address = "10.0.0.1:1".into();
     let moved = start.followed_by(roster, vec![rekey(4, 14)], &id(1)).unwrap();
-    assert_eq!(step_of(&start, &moved), Step::Other);
+    assert_eq!(step_of(&start, &moved), Step::Rekeyed(vec![&rekey(4, 14)]), "an address is nobody's key");
+    let mut roster = moved.signed.roster.clone();
+    roster.coordinator.address = "10.0.0.2:1".into();
+    let moved = moved.followed_by(roster.clone(), Vec::new(), &id(1)).unwrap();
+    assert!(matches!(step_of(&start, &moved), Step::Rekeyed(_)));
+    // A site is dialled by nobody.
+    roster.sites[0].address = "10.0.0.2:1".into();
+    let odd = moved.followed_by(roster, Vec::new(), &id(1)).unwrap();
+    assert_eq!(step_of(&moved, &odd), Step::Other);
+}
+
+/// [ROS-11], [ROS-13]: a lost key has named the one that takes its place; that holds, and not without a call.
+#[test]
+fn ros_13_a_recovered_key_is_valid_and_needs_a_call() {
+    let by_old = Rekey::recovery(&id(4), &id(14).public());
+    let recovered = |new: u8, by_old| Rekey::recovered("test", "site-4", (id(4).public(), by_old), &id(new));
+    let good = recovered(14, by_old);
+    good.verify().unwrap();
+    assert!(good.is_recovered() && !rekey(4, 14).is_recovered());
+    for bad in [
+        recovered(15, by_old),
+        recovered(14, rekey(4, 14).by_old),
+        recovered(14, Rekey::recovery(&id(14), &id(14).public())),
+    ] {
+        let own = bad.by_old == rekey(4, 14).by_old;
+        assert_eq!(bad.verify().is_ok(), own, "{bad:?}");
+    }
+    let start = first();
+    let one = after(&start, &[good]);
+    one.verify().unwrap();
+    assert_eq!(step_of(&start, &one), Step::Other);
+    // Also where an ordinary one is behind it.
+    let two = after(&one, &[rekey(14, 24)]);
+    assert_eq!((step_of(&start, &two), step_of(&one, &two)), (Step::Other, Step::Rekeyed(vec![&rekey(14, 24)])));
 }
 
 /// [ROS-12]: what does not follow, is not signed, comes back or is the coordinator's.

@@ -1,7 +1,5 @@
 //! What is remembered of rosters, and what is said of another one.
 
-use veilsum_proto::suite;
-
 use super::*;
 use crate::documents::tests::{Folder, kit};
 
@@ -183,23 +181,4 @@ fn a_data_set_goes_to_the_federation_that_it_went_to() {
     let known = Federations::load(&key, id).unwrap();
     assert_eq!(known.used.len(), 2, "once a roster");
     assert!(["test", "second"].iter().all(|name| known.elsewhere(name, &data("rows", 5)).is_none()));
-}
-
-/// [ROS-8]: 128 bits at least.
-#[test]
-fn a_fingerprint_is_long_enough_and_fits_one_roster() {
-    let (roster, _) = kit(3);
-    let whole = roster.hash().to_string();
-    let groups = crate::documents::roster_fingerprint(&roster.hash());
-    assert_eq!(groups.split('-').map(str::len).collect::<Vec<_>>(), [4; 8]);
-    for good in [&whole[..], &whole[..32], &whole[..40].to_uppercase(), &groups, &groups.replace('-', " ")] {
-        assert!(Fingerprint::parse(good).unwrap().fits(&roster), "{good}");
-    }
-    for (bad, why) in
-        [(&whole[..31], "at least 32"), (&groups[..19], "at least 32"), ("yes", "digits"), (&format!("{whole}0"), "64")]
-    {
-        assert!(Fingerprint::parse(bad).unwrap_err().contains(why), "{bad}");
-    }
-    let other = suite::hash("another", &[]).to_string();
-    assert!(!Fingerprint::parse(&other).unwrap().fits(&roster));
 }

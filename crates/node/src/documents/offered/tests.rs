@@ -9,7 +9,7 @@ use veilsum_proto::{
 
 use super::*;
 use crate::documents::{
-    load_roster, sign_next,
+    load_roster, roster_fingerprint, sign_next,
     tests::{Folder, kit},
     write_roster, write_roster_document,
 };
@@ -30,7 +30,7 @@ impl Case {
         let (roster, ids) = kit(3);
         let case = Case { folder: Folder::new(name), roster, ids };
         sign_next(case.file(), case.roster.clone(), Vec::new(), &case.ids[0]).unwrap();
-        let heard = Fingerprint::parse(&case.roster.hash().to_string()).unwrap();
+        let heard = Fingerprint::parse(&roster_fingerprint(&case.roster.hash())).unwrap();
         assert_eq!(case.offered(Some(&heard)).unwrap(), Changes(Vec::new()));
         case
     }
@@ -70,7 +70,7 @@ impl Case {
     /// Refused under this rule, with and without the fingerprint.
     fn refused(&self, rule: &str) -> Failure {
         let before = self.agreed();
-        let heard = Fingerprint::parse(&load_roster(self.file()).unwrap().hash().to_string()).unwrap();
+        let heard = Fingerprint::parse(&roster_fingerprint(&load_roster(self.file()).unwrap().hash())).unwrap();
         let failures = [None, Some(&heard)].map(|given| self.offered(given).unwrap_err());
         assert!(failures.iter().all(|failure| failure.message.contains(rule)), "{failures:?}");
         assert_eq!(self.agreed(), before);

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use veilsum_charts::{Chart, Page, Plot, page::Cell, text::bytes};
+use veilsum_federation::spoken::roster_fingerprint;
 
 use super::reported::Reported;
 use crate::{
-    agreed::{fingerprint, roster_fingerprint},
+    agreed::fingerprint,
     app_messages::clean,
     cost::{Cost, counted},
     report::{

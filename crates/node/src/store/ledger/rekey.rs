@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use veilsum_proto::{
     codec,
     history::Rekey,
-    identity::Identity,
+    identity::{Identity, PublicKey},
     ledger::{Head, Note},
     suite::Hash,
 };
@@ -21,8 +21,8 @@ use crate::{
 };
 
 impl Ledger {
-    /// Hands a ledger over from the key that wrote it so far to the one that takes its place. The order is: the note, which the old
-    /// key signs; the head; the rounds. Where a process ended in between, the next call goes on from there, and
+    /// Hands a ledger over from the key that wrote it so far to the one that takes its place. The order is: the note, which `writer`
+    /// signs, the old key or, where that is lost, the new one; the head; the rounds. Where a process ended in between, the next call goes on from there, and
     /// where everything is done, or there is no ledger yet, nothing is.
     ///
     /// # Errors
@@ -30,15 +30,16 @@ impl Ledger {
     pub fn hand_over(
         folder: &Path,
         head: &Path,
-        old: &Arc<Identity>,
+        writer: &Arc<Identity>,
         new: &Identity,
         rekey: &Rekey,
     ) -> Result<(), LedgerError> {
+        let old = rekey.old;
         let path = folder.join(FILE);
         if !path.exists() && !head.exists() {
             return Ok(());
         }
-        let done = match path.exists().then(|| check(&path, old.public(), None)) {
+        let done = match path.exists().then(|| check(&path, old, None)) {
             Some(Ok(checked)) if checked.owners.last() == Some(&new.public()) => Some(checked),
             // What else is wrong with it, opening it tells; a torn line is mended there.
             _ => None,
@@ -50,13 +51,13 @@ impl Ledger {
             }
             None => {
                 let data = Data { name: String::new(), rows: Hash::default() };
-                let mut ledger = Ledger::open(folder, Some(head), old.clone(), data, Hash::default())?;
+                let mut ledger = Ledger::open_of(folder, Some(head), (writer.clone(), old), data, Hash::default())?;
                 ledger.note(Note::Rekeyed(Box::new(rekey.clone())), &Left::default(), Hash::default())?;
                 let end = ledger.head();
                 ((Some(ledger), Vec::new()), end)
             }
         };
-        let done = sign_anew(folder, head, (old, new), &end);
+        let done = sign_anew(folder, head, (&old, new), &end);
         drop(held);
         done
     }
@@ -90,9 +91,9 @@ impl Ledger {
 }
 
 /// Signs what stands beside a ledger with the new key, as far as the old one signed it.
-fn sign_anew(folder: &Path, head: &Path, (old, new): (&Identity, &Identity), end: &Head) -> Result<(), LedgerError> {
+fn sign_anew(folder: &Path, head: &Path, (old, new): (&PublicKey, &Identity), end: &Head) -> Result<(), LedgerError> {
     if read_head(head, &new.public()).is_err() {
-        let Some(known) = read_head(head, &old.public())? else {
+        let Some(known) = read_head(head, old)? else {
             return Err(LedgerError::NoHead { path: head.to_owned() });
         };
         // [LED-5]: what it names is there, whoever signs it.
@@ -101,7 +102,7 @@ fn sign_anew(folder: &Path, head: &Path, (old, new): (&Identity, &Identity), end
     } else if !head.exists() {
         return Err(LedgerError::NoHead { path: head.to_owned() });
     }
-    let rounds = rounds_in(folder, &old.public());
+    let rounds = rounds_in(folder, old);
     if !rounds.is_empty() {
         let list = codec::encode(&rounds);
         let bytes = [&new.sign(SIGNED_ROUNDS, &[&list]).to_bytes()[..], &list].concat();
