@@ -5,9 +5,11 @@ use std::sync::Arc;
 use veilsum_audit::own::{self, Answer, Audited, Knows, Scene, Site};
 use veilsum_cluster::{Algorithm, Centres, Recipe, Rows, method::Seeding, privacy::Noise, random::Stream};
 use veilsum_node::{
-    loopback::{LoopbackSite, default_terms},
+    documents::{self, RowsFrom},
+    loopback::{LoopbackSite, default_terms, fresh, roster_of},
     plan::{Column, OutOfBox, PlanSpec},
 };
+use veilsum_proto::plan::Terms;
 
 const SEED: u64 = 5;
 const LABEL: &[u8; 24] = b"veilsum audit own tests ";
@@ -124,4 +126,31 @@ fn with_noise_nothing_beats_the_account() {
         }
     }
     assert!(2 * played >= plans, "{played} of {plans}");
+}
+
+/// The command's way: a roster, a plan and rows as files.
+#[test]
+fn a_plan_is_audited_from_files() {
+    println!("seed {SEED}");
+    let folder = std::env::temp_dir().join(format!("veilsum-own-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let sites = sites(60, SEED);
+    let work = plan(fcm(2.0), 3, Some(Noise::usual(0.25, 180).from_anywhere()));
+    let loopback = |site: &Site| LoopbackSite::new("site", Rows::new(site.values.concat(), 2).unwrap());
+    let terms = default_terms(&sites.iter().map(loopback).collect::<Vec<_>>(), &work);
+    let keys = fresh(3);
+    let roster = roster_of(&keys, &["a", "b", "c"]);
+    let terms = Terms { roster: roster.hash(), ..terms };
+    documents::write_roster(folder.join("roster.toml"), &roster.clone().sign(&keys[0]).unwrap()).unwrap();
+    documents::write_plan(folder.join("plan.toml"), &terms.sign(&roster, &keys[0]).unwrap()).unwrap();
+    let own = folder.join("rows.csv");
+    let lines: Vec<String> = sites[0].values.iter().map(|row| format!("{},{}", row[0], row[1])).collect();
+    std::fs::write(&own, format!("x,y\n{}\n", lines.join("\n"))).unwrap();
+    let federation = own::federation(&folder.join("plan.toml"), None).unwrap();
+    let scene = Scene::new(&federation, &RowsFrom::from(&own), &[], SEED).unwrap();
+    let found = own::audit(&scene, SEED, |_| ()).unwrap();
+    assert_eq!((found.own_rows, found.sites, found.drawn, found.at_risk), (60, 3, true, false));
+    let one = Scene::new(&federation, &RowsFrom::from(&own), &[own.clone()], SEED);
+    assert!(one.is_err_and(|why| why.to_string().contains("1 files for the 2 other sites")));
+    std::fs::remove_dir_all(&folder).unwrap();
 }
