@@ -16,7 +16,8 @@
 //! 2. [`lying_hub`], [`textbook`]: coordinators that lie, and the protocol as printed, without its check.
 //! 3. [`chance`], [`account`]: what an account lets anybody do at best, and totals exactly and with its noise.
 //! 4. [`least_squares`], [`nnls`], [`releases`], [`lattice`]: solvers.
-//! 5. The attacks, one file each. [`sweep_records`] is on what one site sends, [`given_centre`] on totals.
+//! 5. [`own`]: an audit of one's own plan on one's own rows.
+//! 6. The attacks, one file each. [`sweep_records`] is on what one site sends, [`given_centre`] on totals.
 
 pub mod account;
 pub mod all_but_one;
@@ -36,6 +37,7 @@ pub mod least_squares;
 pub mod lying_hub;
 pub mod moving_rows;
 pub mod nnls;
+pub mod own;
 pub mod pinhole;
 pub mod poison;
 pub mod published_outlier;

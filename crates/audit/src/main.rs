@@ -1,20 +1,66 @@
 //! The `veilsum-audit` command.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
-use clap::{Parser, builder::PossibleValue};
-use veilsum_audit::table::{self, ATTACKS};
+use clap::{Args, Parser, Subcommand, builder::PossibleValue};
+use veilsum_audit::{
+    own,
+    table::{self, ATTACKS},
+};
+use veilsum_node::documents::{self, RowsFrom};
 
 /// Attacks what a party of a federation really received, each beside a control without protection.
 ///
-/// Exit codes: 0 every control succeeded and every protected run stayed under its bound; 1 not so; 2 wrong arguments;
-/// 3 the audit could not be run.
+/// Exit codes: 0 every control succeeded and every protected run stayed under its bound (`plan`: no row is at risk); 1 not so; 2 wrong
+/// arguments; 3 the audit could not be run.
 #[derive(Parser)]
-#[command(name = "veilsum-audit", version)]
+#[command(name = "veilsum-audit", version, args_conflicts_with_subcommands = true)]
 struct Cli {
+    #[command(subcommand)]
+    own: Option<Own>,
+    #[command(flatten)]
+    table: TableArgs,
+}
+
+#[derive(Subcommand)]
+enum Own {
+    /// Attacks your own plan on your own rows, each attack beside blind guessing.
+    Plan(PlanArgs),
+}
+
+#[derive(Args)]
+struct PlanArgs {
+    /// The plan.
+    #[arg(long, value_name = "FILE")]
+    plan: PathBuf,
+    /// Its roster; roster.toml beside the plan if none is named.
+    #[arg(long, value_name = "FILE")]
+    roster: Option<PathBuf>,
+    /// Your rows.
+    #[arg(long, value_name = "FILE")]
+    data: PathBuf,
+    /// A file for each other site; rows like yours are drawn if there is none.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    others: Vec<PathBuf>,
+    /// Your site.toml, for what it says of rows.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Draws strangers, samples and the noise.
+    #[arg(long, default_value_t = 3)]
+    seed: u64,
+    /// Writes a page that can be printed.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Prints one JSON object instead of the table.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Args)]
+struct TableArgs {
     /// Which attack is let at a recorded run.
-    #[arg(value_parser = attacks())]
-    attack: String,
+    #[arg(value_parser = attacks(), required = true)]
+    attack: Option<String>,
     /// Draws the rows, the first centres and the attacks' starts; keys and masks are always fresh.
     #[arg(long, default_value_t = 3)]
     seed: u64,
@@ -34,7 +80,12 @@ fn attacks() -> Vec<PossibleValue> {
 const ALL: &str = "all";
 
 fn main() -> ExitCode {
-    match audit(&Cli::parse()) {
+    let cli = Cli::parse();
+    let passed = match &cli.own {
+        Some(Own::Plan(args)) => plan(args),
+        None => audit(&cli.table),
+    };
+    match passed {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(e) => {
@@ -44,8 +95,34 @@ fn main() -> ExitCode {
     }
 }
 
-fn audit(cli: &Cli) -> anyhow::Result<bool> {
-    let only = Some(cli.attack.as_str()).filter(|name| *name != ALL);
+fn plan(args: &PlanArgs) -> anyhow::Result<bool> {
+    let began = std::time::Instant::now();
+    let federation = own::federation(&args.plan, args.roster.as_deref())?;
+    let rules = args
+        .policy
+        .as_ref()
+        .map(|path| documents::load_policy(path))
+        .transpose()?
+        .map(|policy| policy.rows)
+        .unwrap_or_default();
+    let from = RowsFrom { data: args.data.clone(), rules, ..RowsFrom::default() };
+    let scene = own::Scene::new(&federation, &from, &args.others, args.seed)?;
+    let found = own::audit(&scene, args.seed, |step| eprintln!("{:>4} s  {step}", began.elapsed().as_secs()))?;
+    if let Some(path) = &args.html {
+        std::fs::write(path, found.page())?;
+    }
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &found)?;
+        std::io::Write::write_all(&mut out, b"\n")?;
+    } else {
+        found.print(&mut out)?;
+    }
+    Ok(!found.at_risk)
+}
+
+fn audit(cli: &TableArgs) -> anyhow::Result<bool> {
+    let only = cli.attack.as_deref().filter(|name| *name != ALL);
     let report = table::audit(cli.seed, cli.quick, only, |step| eprintln!("{step}"))?;
     let mut out = std::io::stdout().lock();
     if cli.json {

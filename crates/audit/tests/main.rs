@@ -1,3 +1,4 @@
 //! The attacks, each beside a control that must succeed. One file for each behaviour, one program for all of them.
 
 mod attacks;
+mod own;

@@ -314,7 +314,10 @@ fn streams(federation: &Federation, from: &RowsFrom, needed: u64) -> Result<(), 
 }
 
 /// What a plan wants of a site's rows.
-fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Failure> {
+///
+/// # Errors
+/// A [`Failure`] where the plan cannot be used, or the secret for rows of persons cannot be read.
+pub fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Failure> {
     let (work, domain) = (&federation.work, federation.work.domain()?);
     Ok(TableSpec {
         columns: work.columns.iter().map(|c| c.name.clone()).collect(),

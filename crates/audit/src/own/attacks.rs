@@ -1,0 +1,402 @@
+//! The attacks on a plan, each on the organisation's own rows and beside blind guessing.
+
+use anyhow::Result;
+use rayon::prelude::*;
+use serde::Serialize;
+use veilsum_cluster::{
+    Centres,
+    method::{Clusters, Seeding},
+    random::Stream,
+};
+use veilsum_node::plan::{PlanSpec, Recipe};
+
+use super::{
+    knows::Knows,
+    likelihood::{Unknown, area},
+    play::{Played, play},
+    scene::Scene,
+};
+use crate::finding::short;
+
+const LABEL: &[u8; 24] = b"veilsum audit own     v1";
+
+/// What an attack came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// The plan has nothing that it could be tried on.
+    NotApplicable,
+    /// It is not sure of any of the rows that were looked at.
+    No,
+    /// It succeeds on one row at least.
+    Yes,
+    /// It does better than the account of rho allows anybody: a defect of the program.
+    Defect,
+}
+
+impl Answer {
+    /// For people.
+    pub fn word(self) -> &'static str {
+        match self {
+            Answer::NotApplicable => "not applicable",
+            Answer::No => "no",
+            Answer::Yes => "YES",
+            Answer::Defect => "DEFECT",
+        }
+    }
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, Serialize)]
+pub struct Tried {
+    /// The name of the attack.
+    pub attack: &'static str,
+    /// What somebody would try.
+    pub tries: &'static str,
+    /// What it knows before; nothing where no more than the result is needed.
+    pub knows: Option<Knows>,
+    /// What it would get of these rows.
+    pub gets: String,
+    /// The same of somebody who guesses without looking at a total.
+    pub blind: String,
+    /// Whether it succeeds.
+    pub answer: Answer,
+}
+
+impl Tried {
+    /// Whether the plan is no good by this line.
+    pub fn at_risk(&self) -> bool {
+        self.answer == Answer::Defect || self.answer == Answer::Yes && self.knows.is_none_or(Knows::counts)
+    }
+}
+
+/// An adversary is sure of a row from this area under the curve on, and of a category from this chance on.
+const SURE: f64 = 0.9;
+/// A value is known where the error is this part of a blind guess's at most.
+const KNOWN: f64 = 0.1;
+/// More than the account allows, and not by rounding.
+const BEYOND: f64 = 1.0 + 1e-6;
+
+/// What single rows add to the totals of a run, and what the sample of rows like them adds.
+pub(super) struct Told {
+    played: Played,
+    targets: Vec<Vec<f64>>,
+    sample: Vec<Vec<f64>>,
+}
+
+impl Told {
+    /// Plays a plan over the scene, and looks at every target and at the rows of the sample.
+    ///
+    /// # Errors
+    /// Where the plan cannot be played.
+    pub(super) fn of(scene: &Scene, work: &PlanSpec, draw: u64) -> Result<Told> {
+        let played = play(work, scene.form_of(work)?, &scene.prepared(work)?, draw)?;
+        let of = |(site, at): &(usize, usize)| {
+            let site = &scene.sites[*site];
+            played.influence(work, site, *at, &site.values[*at])
+        };
+        let own: Vec<(usize, usize)> = scene.targets.iter().map(|at| (0, *at)).collect();
+        let targets = own.par_iter().map(of).collect::<Result<_>>()?;
+        let sample = scene.sample.par_iter().map(of).collect::<Result<_>>()?;
+        Ok(Told { played, targets, sample })
+    }
+
+    /// Two runs over the same rows as one.
+    fn and(self, other: Told) -> Told {
+        let join = |a: Vec<Vec<f64>>, b: Vec<Vec<f64>>| a.into_iter().zip(b).map(|(a, b)| [a, b].concat()).collect();
+        Told { targets: join(self.targets, other.targets), sample: join(self.sample, other.sample), ..self }
+    }
+
+    fn unknown(&self, scene: &Scene, knows: Knows) -> Unknown {
+        Unknown::rows(knows.unknown(scene.sites[0].values.len(), scene.rows()), &self.sample)
+    }
+
+    /// By target, how many deviations apart totals with and without it are.
+    fn presence(&self, scene: &Scene, knows: Knows) -> Vec<f64> {
+        let unknown = self.unknown(scene, knows);
+        // Beside unknown rows another one of their kind would stand in its place.
+        let instead = if knows == Knows::AllOthers { vec![0.0; unknown.mean.len()] } else { unknown.mean.clone() };
+        let of = |row: &Vec<f64>| {
+            let change: Vec<f64> = row.iter().zip(&instead).map(|(x, m)| x - m).collect();
+            norm(&unknown.unexplained(&change))
+        };
+        self.targets.par_iter().map(of).collect()
+    }
+}
+
+fn norm(x: &[f64]) -> f64 {
+    x.iter().map(|x| x * x).sum::<f64>().sqrt()
+}
+
+/// Whether a row is there: the worst of the targets.
+fn membership(
+    scene: &Scene,
+    told: &Told,
+    plans: f64,
+    attack: &'static str,
+    tries: &'static str,
+    of: &[Knows],
+) -> Vec<Tried> {
+    let line = |knows: &Knows| {
+        let far = told.presence(scene, *knows);
+        let (worst, most) = far.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or_default();
+        let areas: Vec<f64> = far.iter().map(|x| area(*x)).collect();
+        let sure = areas.iter().filter(|area| **area >= SURE).count();
+        // Instead of another row: one row more and one less.
+        let times = if *knows == Knows::AllOthers { 1.0 } else { 4.0 };
+        let over = scene.rho().is_some_and(|rho| most * most / 2.0 > times * plans * rho * BEYOND);
+        let line = scene.targets.get(worst).map_or(0, |at| at + 1);
+        Tried {
+            attack,
+            tries,
+            knows: Some(*knows),
+            gets: format!(
+                "is right about row {line} with an area under the curve of {}; sure of {sure} of {} rows",
+                short(area(most)),
+                areas.len()
+            ),
+            blind: "0.5".into(),
+            answer: if over {
+                Answer::Defect
+            } else if sure > 0 {
+                Answer::Yes
+            } else {
+                Answer::No
+            },
+        }
+    };
+    of.iter().map(line).collect()
+}
+
+/// Whether a row is there, by all totals of the plan.
+pub(super) fn presence(scene: &Scene, told: &Told) -> Vec<Tried> {
+    let tries = "somebody asks whether a person is among your rows, and compares all totals of the run with what they would be without";
+    membership(scene, told, 1.0, "presence", tries, &Knows::EACH)
+}
+
+/// The same over this plan and one with a cluster more.
+///
+/// # Errors
+/// Where the second plan cannot be played.
+pub(super) fn two_plans(scene: &Scene, told: Told, draw: u64) -> Result<Vec<Tried>> {
+    let tries = "the same after a second plan over the same rows, with one cluster more";
+    let Clusters { min, max } = scene.work.recipe.clusters;
+    let recipe = Recipe { clusters: Clusters { min: min + 1, max: max + 1 }, ..scene.work.recipe.clone() };
+    let work = PlanSpec { recipe, ..scene.work.clone() };
+    if matches!(scene.work.recipe.seeding, Seeding::Given { .. }) || work.check().is_err() {
+        return Ok(vec![not_applicable("two plans", tries, "this plan has no twin with another K")]);
+    }
+    let both = told.and(Told::of(scene, &work, draw)?);
+    Ok(membership(scene, &both, 2.0, "two plans", tries, &[Knows::NoRow, Knows::OtherSites]))
+}
+
+fn not_applicable(attack: &'static str, tries: &'static str, why: &str) -> Tried {
+    let (gets, blind) = (why.to_owned(), "-".to_owned());
+    Tried { attack, tries, knows: None, gets, blind, answer: Answer::NotApplicable }
+}
+
+/// Rows whose first centres somebody chooses.
+const CHOSEN: usize = 3;
+/// Between the two centres beside a row, box units.
+const BESIDE: f64 = 1e-6;
+
+/// Given first centres, two of them beside one row.
+///
+/// # Errors
+/// Where a plan with such centres can be made and not be played.
+pub(super) fn chosen_start(scene: &Scene, seed: u64) -> Result<Vec<Tried>> {
+    let tries = "the coordinator makes the same plan with first centres of its choice, two of them beside a person whom it knows";
+    let mut stream = Stream::new(seed, LABEL);
+    let k = scene.work.recipe.clusters.min.max(2);
+    let (mut worst, mut tried) = (Vec::new(), 0usize);
+    for place in 0..scene.targets.len().min(CHOSEN) {
+        let row = scene.boxed(&scene.sites[0].values[scene.targets[place]]);
+        let mut beside = row.clone();
+        beside[0] += if beside[0] > 0.5 { -BESIDE } else { BESIDE };
+        let mut centres = vec![row.clone(), beside];
+        centres.extend((2..k).map(|_| row.iter().map(|_| stream.unit()).collect()));
+        let recipe = Recipe {
+            clusters: Clusters::exactly(k),
+            seeding: Seeding::Given { centres: Centres::from_rows(&centres)? },
+            restarts: 1,
+            range: None,
+            ..scene.work.recipe.clone()
+        };
+        let work = PlanSpec { recipe, ..scene.work.clone() };
+        if work.check().is_err() {
+            continue;
+        }
+        tried += 1;
+        let aimed = Scene { targets: vec![scene.targets[place]], ..scene.clone() };
+        let told = Told::of(&aimed, &work, seed)?;
+        let lines = membership(&aimed, &told, 1.0, "chosen start", tries, &[Knows::NoRow, Knows::OtherSites]);
+        worst = if worst.is_empty() { lines } else { worse(worst, lines) };
+    }
+    if tried == 0 {
+        return Ok(vec![not_applicable("chosen start", tries, "this method takes no first centres from a plan")]);
+    }
+    Ok(worst)
+}
+
+/// By line the one with the worse answer.
+fn worse(a: Vec<Tried>, b: Vec<Tried>) -> Vec<Tried> {
+    a.into_iter().zip(b).map(|(a, b)| if b.answer > a.answer { b } else { a }).collect()
+}
+
+/// Rows whose values are guessed, and values that are tried for each.
+const GUESSED: usize = 8;
+const TRIED: usize = 12;
+/// Runs of the noise for each value.
+const DRAWS: usize = 100;
+
+/// One column's value of one row, all other columns of it known.
+///
+/// # Errors
+/// Where a changed row cannot answer.
+pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>> {
+    let tries =
+        "somebody knows a person's other columns, and takes for the last one the value that fits all totals best";
+    let columns = scene.columns();
+    let mut lines = Vec::new();
+    // Guesses and what they add to the totals are the same for everybody who looks.
+    let rows = scene.targets.len().min(GUESSED);
+    let jobs: Vec<(usize, usize)> =
+        (0..rows).flat_map(|row| (0..columns.len()).map(move |column| (row, column))).collect();
+    let prior: Vec<Vec<Vec<f64>>> = columns.iter().map(|column| scene.values_of(column, TRIED)).collect();
+    let change = |(row, column): &(usize, usize)| -> Result<(Vec<Vec<f64>>, Vec<Vec<f64>>)> {
+        let (at, places) = (scene.targets[*row], &columns[*column].places);
+        let own = &scene.sites[0].values[at];
+        let mut guesses = vec![own[places.clone()].to_vec()];
+        guesses.extend(prior[*column].iter().filter(|guess| **guess != guesses[0]).cloned().collect::<Vec<_>>());
+        let of = |guess: &Vec<f64>| {
+            let mut changed = own.clone();
+            changed[places.clone()].copy_from_slice(guess);
+            told.played.influence(&scene.work, &scene.sites[0], at, &changed)
+        };
+        let influences = guesses.iter().map(of).collect::<Result<_>>()?;
+        Ok((guesses, influences))
+    };
+    let guesses = jobs.par_iter().map(change).collect::<Result<Vec<_>>>()?;
+    for knows in Knows::EACH {
+        let unknown = told.unknown(scene, knows);
+        let outcome = |((row, column), (guesses, influences)): (&(usize, usize), &(Vec<Vec<f64>>, Vec<Vec<f64>>))| {
+            let left: Vec<Vec<f64>> = influences.iter().map(|x| unknown.unexplained(x)).collect();
+            let mut stream = Stream::new(seed ^ (*row as u64) << 32 ^ *column as u64, LABEL);
+            (*column, super::guess::guessed(&columns[*column], guesses, &left, DRAWS, &mut stream))
+        };
+        let found: Vec<_> = jobs.par_iter().zip(&guesses).map(outcome).collect();
+        // The column that is told best.
+        let ratio = |of: &super::guess::Guessed| of.error / of.blind.max(f64::MIN_POSITIVE);
+        let mut by_column: Vec<Option<super::guess::Guessed>> = vec![None; columns.len()];
+        let mut over = false;
+        for (column, of) in found {
+            over |= scene.rho().is_some_and(|rho| of.farthest * of.farthest / 2.0 > 4.0 * rho * BEYOND);
+            let best = &mut by_column[column];
+            if of.blind > 0.0 && best.as_ref().is_none_or(|best| ratio(&of) < ratio(best)) {
+                *best = Some(of);
+            }
+        }
+        let best = by_column.iter().zip(&columns).filter_map(|(of, column)| Some((of.as_ref()?, column)));
+        let Some((best, column)) = best.min_by(|a, b| ratio(a.0).total_cmp(&ratio(b.0))) else {
+            lines.push(not_applicable("value", tries, "no column has two values"));
+            break;
+        };
+        let known = if column.is_category { best.error <= 1.0 - SURE } else { ratio(best) <= KNOWN };
+        lines.push(Tried {
+            attack: "value",
+            tries,
+            knows: Some(knows),
+            gets: column.error(best.error),
+            blind: column.error(best.blind),
+            answer: if over {
+                Answer::Defect
+            } else if known {
+                Answer::Yes
+            } else {
+                Answer::No
+            },
+        });
+    }
+    Ok(lines)
+}
+
+/// Outliers without whom the plan is played once more.
+const LEFT_OUT: usize = 4;
+/// A centre is a record where no column is off by more than this part of its range, and by much less than without the record.
+const AT: f64 = 0.02;
+
+/// Whether a published centre is a record.
+///
+/// # Errors
+/// Where the plan cannot be played without one of the rows.
+pub(super) fn published(scene: &Scene, told: &Told, draw: u64) -> Result<Vec<Tried>> {
+    let tries =
+        "somebody reads the published centres, and takes each for the record of a person who is far from all others";
+    if scene.work.recipe.algorithm.traits().describes.is_some() {
+        return Ok(vec![not_applicable("published record", tries, "the plan publishes no centres")]);
+    }
+    let far = |centres: &Centres, row: &[f64]| -> Result<f64> {
+        let (_, boxed) = scene.work.units(centres)?;
+        let off = |centre: &Vec<f64>| centre.iter().zip(row).map(|(c, x)| (c - x).abs()).fold(0.0, f64::max);
+        Ok(boxed.iter().map(off).fold(f64::INFINITY, f64::min))
+    };
+    let of = |at: &usize| -> Result<(usize, f64, f64)> {
+        let row = scene.boxed(&scene.sites[0].values[*at]);
+        let mut sites = scene.prepared(&scene.work)?;
+        sites[0] = scene.sites[0].prepared(&scene.work, (0..scene.sites[0].values.len()).filter(|i| i != at))?;
+        let without = play(&scene.work, scene.form_of(&scene.work)?, &sites, draw)?;
+        Ok((*at, far(&told.played.outcome.centres, &row)?, far(&without.outcome.centres, &row)?))
+    };
+    let targets: Vec<usize> = scene.targets.iter().copied().take(LEFT_OUT).collect();
+    let found = targets.par_iter().map(of).collect::<Result<Vec<_>>>()?;
+    let (at, with, without) = found
+        .into_iter()
+        .min_by(|a, b| (a.1 / a.2.max(1e-12)).total_cmp(&(b.1 / b.2.max(1e-12))))
+        .unwrap_or((0, 1.0, 1.0));
+    Ok(vec![Tried {
+        attack: "published record",
+        tries,
+        knows: None,
+        gets: format!("row {} is at most {} % of a column's range from a centre", at + 1, short(100.0 * with)),
+        blind: format!("{} % (a run without the row)", short(100.0 * without)),
+        answer: if with <= AT && with <= 0.2 * without { Answer::Yes } else { Answer::No },
+    }])
+}
+
+/// Counts in exact totals that are as small as this tell of single persons.
+const FEW: f64 = 5.0;
+
+/// Whether an exact total counts few rows.
+///
+/// # Errors
+/// Where a site cannot answer.
+pub(super) fn few_in_a_cell(scene: &Scene, told: &Told) -> Result<Vec<Tried>> {
+    let tries = "somebody looks for counts of very few rows among the totals: a rare category, a bin, a cluster of one";
+    if scene.rho().is_some() {
+        return Ok(vec![not_applicable("few in a cell", tries, "all counts have noise")]);
+    }
+    let deviations: Vec<f64> = told.played.asked.iter().flat_map(|asked| asked.deviations.iter().copied()).collect();
+    let rows: Vec<&Vec<f64>> = told.targets.iter().chain(&told.sample).collect();
+    let counts = |entry: &usize| {
+        let value = |row: &&Vec<f64>| row[*entry] * deviations[*entry];
+        rows.iter().map(value).all(|x| x.abs() < 1e-6 || (x - 1.0).abs() < 1e-6)
+    };
+    let cells: Vec<usize> = (0..deviations.len()).filter(counts).collect();
+    let mut totals = vec![0.0; cells.len()];
+    for site in &scene.sites {
+        let own = told.played.answer(&site.all(&scene.work)?)?;
+        cells.iter().zip(&mut totals).for_each(|(at, total)| *total += own[*at]);
+    }
+    let few = totals.iter().filter(|n| **n > 0.5 && **n < FEW - 0.5).count();
+    if cells.is_empty() {
+        return Ok(vec![not_applicable("few in a cell", tries, "no total counts rows")]);
+    }
+    Ok(vec![Tried {
+        attack: "few in a cell",
+        tries,
+        knows: None,
+        gets: format!("{few} of {} counts are of 1 to {} rows", cells.len(), FEW - 1.0),
+        blind: "0".into(),
+        answer: if few > 0 { Answer::Yes } else { Answer::No },
+    }])
+}

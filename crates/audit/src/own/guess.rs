@@ -1,0 +1,140 @@
+//! Guessing one value of a row from what every value would add to the totals.
+
+use std::ops::Range;
+
+use veilsum_cluster::random::Stream;
+
+use super::likelihood::apart;
+use crate::finding::short;
+
+/// A column as the plan's header has it.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    /// Its name.
+    pub(super) name: String,
+    /// Where its number or its indicators stand in a row.
+    pub(super) places: Range<usize>,
+    /// Whether it holds categories.
+    pub(super) is_category: bool,
+}
+
+impl Column {
+    /// How far off two values of it are: in its units, or 1 for two categories.
+    fn off(&self, a: &[f64], b: &[f64]) -> f64 {
+        if self.is_category { f64::from(u8::from(a != b)) } else { (a[0] - b[0]).abs() }
+    }
+
+    /// An expected error, for people.
+    pub(super) fn error(&self, error: f64) -> String {
+        if self.is_category {
+            format!("{}: the wrong category in {} % of tries", self.name, short(100.0 * error))
+        } else {
+            format!("{}: off by {} on average", self.name, short(error))
+        }
+    }
+}
+
+/// How well a value is guessed.
+#[derive(Debug, Clone)]
+pub(super) struct Guessed {
+    /// The mean error of the value that fits best, in the column's units; of a category the chance to be wrong.
+    pub(super) error: f64,
+    /// The same of the best guess without any total.
+    pub(super) blind: f64,
+    /// How many deviations apart two of the values are at most.
+    pub(super) farthest: f64,
+}
+
+/// The value of a column, the first of `guesses` being true and all held for equally likely before. `left` is what each adds to the totals, as
+/// far as unknown rows do not explain it.
+pub(super) fn guessed(
+    column: &Column,
+    guesses: &[Vec<f64>],
+    left: &[Vec<f64>],
+    draws: usize,
+    stream: &mut Stream,
+) -> Guessed {
+    let n = guesses.len();
+    let off = |a: usize, b: usize| column.off(&guesses[a], &guesses[b]);
+    // Whoever guesses blindly takes the value with the least mean error.
+    let mean = |of: usize| (0..n).map(|other| off(of, other)).sum::<f64>() / n as f64;
+    let blind_guess = (0..n).min_by(|a, b| mean(*a).total_cmp(&mean(*b))).unwrap_or(0);
+    let blind = off(blind_guess, 0);
+    let far: Vec<f64> = left.iter().map(|x| apart(x, &left[0])).collect();
+    let farthest =
+        (0..n).flat_map(|a| (0..a).map(move |b| (a, b))).map(|(a, b)| apart(&left[a], &left[b])).fold(0.0, f64::max);
+    // The likelihood of guess v is -far^2 / 2 + far z_v: z is normal, correlated as the differences from the truth are.
+    let roots = correlated(left, &far);
+    let mut error = 0.0;
+    for _ in 0..draws {
+        let mut fresh: Vec<f64> = (0..n).map(|_| stream.normal_pair()[0]).collect();
+        fresh.truncate(n);
+        let score = |v: usize| {
+            let z: f64 = roots[v].iter().zip(&fresh).map(|(r, x)| r * x).sum();
+            far[v] * z - far[v] * far[v] / 2.0
+        };
+        let scores: Vec<f64> = (0..n).map(score).collect();
+        let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let likely: Vec<f64> = scores.iter().map(|s| (s - most).exp()).collect();
+        let all: f64 = likely.iter().sum();
+        let expected = |of: usize| (0..n).map(|other| likely[other] * off(of, other)).sum::<f64>() / all;
+        let taken = (0..n).min_by(|a, b| expected(*a).total_cmp(&expected(*b))).unwrap_or(0);
+        error += off(taken, 0);
+    }
+    Guessed { error: error / draws.max(1) as f64, blind, farthest }
+}
+
+/// Square root (Cholesky) of the correlations of the differences from the first; rows of zeros where there is no difference.
+fn correlated(left: &[Vec<f64>], far: &[f64]) -> Vec<Vec<f64>> {
+    let n = left.len();
+    let mut root = vec![vec![0.0; n]; n];
+    for a in 0..n {
+        for b in 0..=a {
+            let dot: f64 = left[a].iter().zip(&left[b]).zip(&left[0]).map(|((a, b), o)| (a - o) * (b - o)).sum();
+            let scale = far[a] * far[b];
+            let correlation = if a == b {
+                1.0 + 1e-9
+            } else if scale > 0.0 {
+                dot / scale
+            } else {
+                0.0
+            };
+            let before: f64 = (0..b).map(|i| root[a][i] * root[b][i]).sum();
+            root[a][b] = if a == b {
+                (correlation - before).max(0.0).sqrt()
+            } else if root[b][b] > 0.0 {
+                (correlation - before) / root[b][b]
+            } else {
+                0.0
+            };
+        }
+    }
+    root
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number() -> Column {
+        Column { name: "age".into(), places: 0..1, is_category: false }
+    }
+
+    fn of(spread: f64) -> Guessed {
+        let guesses: Vec<Vec<f64>> = [50.0, 10.0, 20.0, 30.0, 90.0].iter().map(|x| vec![*x]).collect();
+        let left: Vec<Vec<f64>> = guesses.iter().map(|x| vec![x[0] * spread, 1.0]).collect();
+        let mut stream = Stream::new(1, b"guessing a value     v01");
+        guessed(&number(), &guesses, &left, 400, &mut stream)
+    }
+
+    #[test]
+    fn far_totals_tell_and_near_ones_do_not() {
+        let sharp = of(10.0);
+        assert!(sharp.error == 0.0 && sharp.blind == 20.0 && sharp.farthest == 800.0, "{sharp:?}");
+        let none = of(0.0);
+        assert_eq!((none.error, none.farthest), (none.blind, 0.0));
+        // One deviation apart at 20 units: better than nothing, and far from right.
+        let some = of(0.1);
+        assert!((3.0..20.0).contains(&some.error), "{some:?}");
+    }
+}

@@ -1,0 +1,75 @@
+//! An audit of one's own plan on one's own rows: what could somebody get of them, beside blind guessing?
+//!
+//! Other than the attacks of the table, which test the program, these test a plan. They take the totals of the run as the adversary has
+//! them, and the best test that there is for what it knows ([`likelihood`]). An attack that succeeds is no defect of the program, but a reason not
+//! to agree to the plan; one that is better than the account of rho allows is a defect.
+
+mod attacks;
+mod guess;
+mod knows;
+mod likelihood;
+mod page;
+mod play;
+mod scene;
+
+use anyhow::Result;
+use serde::Serialize;
+
+pub use attacks::{Answer, Tried};
+pub use knows::Knows;
+pub use play::Site;
+pub use scene::{Scene, federation};
+
+/// What the attacks came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct Audited {
+    /// From which strangers, samples and draws come.
+    pub seed: u64,
+    /// rho of the plan; nothing where it is exact.
+    pub rho: Option<f64>,
+    /// Sites of the roster.
+    pub sites: usize,
+    /// One's own rows.
+    pub own_rows: usize,
+    /// Of them so many were attacked.
+    pub attacked: usize,
+    /// Whether the others' rows were drawn.
+    pub drawn: bool,
+    /// Every attack by what is known.
+    pub tried: Vec<Tried>,
+    /// Whether a row is at risk: from somebody who does not know all other rows, or by a defect.
+    pub at_risk: bool,
+}
+
+/// Lets every attack at a plan; `tell` hears of each before it begins.
+///
+/// # Errors
+/// Where the plan cannot be played over these rows.
+pub fn audit(scene: &Scene, seed: u64, tell: impl Fn(&str)) -> Result<Audited> {
+    tell("playing the plan over the rows of all sites");
+    let told = attacks::Told::of(scene, &scene.work, seed)?;
+    let mut tried = Vec::new();
+    tell("presence: is a person there?");
+    tried.extend(attacks::presence(scene, &told));
+    tell("value: what is in a person's column?");
+    tried.extend(attacks::value(scene, &told, seed)?);
+    tell("published record: is a centre a person?");
+    tried.extend(attacks::published(scene, &told, seed)?);
+    tell("few in a cell: does a total count single persons?");
+    tried.extend(attacks::few_in_a_cell(scene, &told)?);
+    tell("chosen start: what do first centres beside a person tell?");
+    tried.extend(attacks::chosen_start(scene, seed)?);
+    tell("two plans: what does a second one add?");
+    tried.extend(attacks::two_plans(scene, told, seed.wrapping_add(1))?);
+    let at_risk = tried.iter().any(Tried::at_risk);
+    Ok(Audited {
+        seed,
+        rho: scene.rho(),
+        sites: scene.sites.len(),
+        own_rows: scene.sites[0].values.len(),
+        attacked: scene.targets.len(),
+        drawn: scene.drawn,
+        tried,
+        at_risk,
+    })
+}

@@ -1,0 +1,125 @@
+//! What an organisation reads of the audit of its plan: a page and a screen from the same sentences.
+
+use veilsum_charts::page::Page;
+
+use super::{Answer, Audited, Tried, knows::Knows};
+
+impl Audited {
+    /// The verdict in one sentence.
+    pub fn headline(&self) -> String {
+        if self.tried.iter().any(|tried| tried.answer == Answer::Defect) {
+            return "An attack does better than the account of rho allows: this is a defect of the program. Please report it.".into();
+        }
+        let least = self.tried.iter().filter(|tried| tried.at_risk()).map(|tried| tried.knows).min();
+        match least {
+            None => "No attack was sure of a row, unless it knows all rows but that one.".into(),
+            Some(knows) => format!(
+                "Rows are at risk: an attack succeeds for somebody who {}.",
+                knows.map_or("reads the result", Knows::words)
+            ),
+        }
+    }
+
+    /// What the plan was tried on.
+    pub fn about(&self) -> String {
+        let noise = self.rho.map_or_else(|| "an exact plan".to_owned(), |rho| format!("a plan with noise, rho {rho}"));
+        let others = if self.drawn {
+            "the other sites' rows were drawn to be like them"
+        } else {
+            "the other sites' rows were given"
+        };
+        let Audited { sites, own_rows, attacked, seed, .. } = self;
+        format!(
+            "This is {noise}, for {sites} sites. {own_rows} rows were read, and {attacked} of them were attacked, those far from all others \
+             first; {others} (seed {seed})."
+        )
+    }
+
+    /// What to do.
+    pub fn advice(&self) -> Vec<&'static str> {
+        let mut advice = Vec::new();
+        if self.at_risk {
+            advice.push(match self.rho {
+                None => "Do not agree to this exact plan. Ask the coordinator for one with noise.",
+                Some(_) => "Ask the coordinator for a plan with a smaller rho, or with fewer clusters and columns.",
+            });
+        }
+        let inherent = |tried: &Tried| tried.answer == Answer::Yes && tried.knows == Some(Knows::AllOthers);
+        if self.rho.is_none() && self.tried.iter().any(inherent) {
+            advice.push("Whoever knows all rows but one gets that one from any exact sum. Only noise prevents it.");
+        }
+        advice.push(
+            "An attack that fails is evidence, and no proof. What was not tried: proposals and refusals as an oracle.",
+        );
+        advice
+    }
+
+    /// The page.
+    pub fn page(&self) -> String {
+        let mut page = Page::new("What a plan would tell of your rows");
+        if self.at_risk {
+            page.beware(&self.headline());
+        } else {
+            page.says(&self.headline());
+        }
+        page.paragraph(&self.about());
+        page.list(self.advice());
+        let mut attacks: Vec<&str> = self.tried.iter().map(|tried| tried.attack).collect();
+        attacks.dedup();
+        for attack in attacks {
+            let lines: Vec<&Tried> = self.tried.iter().filter(|tried| tried.attack == attack).collect();
+            page.part(attack);
+            page.paragraph(&sentence(lines[0].tries));
+            let cells = lines.iter().map(|tried| {
+                let knows = tried.knows.map_or("reads the result", Knows::words);
+                [knows, &tried.gets, &tried.blind, tried.answer.word()].map(str::to_owned)
+            });
+            page.table(&["who", "what he gets", "blind guessing", "succeeds"], cells);
+        }
+        page.html()
+    }
+
+    /// The screen, 80 columns.
+    pub fn print(&self, out: &mut impl std::io::Write) -> std::io::Result<()> {
+        for line in wrapped(&self.headline(), 80).into_iter().chain(wrapped(&self.about(), 80)) {
+            writeln!(out, "{line}")?;
+        }
+        let mut before = "";
+        for tried in &self.tried {
+            if tried.attack != before {
+                writeln!(out, "\n{}", tried.attack)?;
+                wrapped(&sentence(tried.tries), 78).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+                before = tried.attack;
+            }
+            writeln!(out, "  {:<14}  {}", tried.answer.word(), tried.knows.map_or("reads the result", Knows::words))?;
+            let gets = format!("{}; blind guessing: {}", tried.gets, tried.blind);
+            wrapped(&gets, 62).iter().try_for_each(|line| writeln!(out, "  {:<14}  {line}", ""))?;
+        }
+        writeln!(out)?;
+        for line in self.advice().iter().flat_map(|line| wrapped(line, 80)) {
+            writeln!(out, "{line}")?;
+        }
+        Ok(())
+    }
+}
+
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+}
+
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let last =
+            lines.last_mut().filter(|line| line.is_empty() || line.chars().count() + 1 + word.chars().count() <= width);
+        match last {
+            Some(line) => {
+                line.push_str(if line.is_empty() { "" } else { " " });
+                line.push_str(word);
+            }
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

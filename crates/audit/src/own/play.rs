@@ -1,0 +1,187 @@
+//! A plan played over rows in one process: every question that the coordinator and the intermediary would ask, in the order of the run.
+//!
+//! Nobody masks here, because masks cancel in totals. Noise is added by every site as in a run, and of it only the shares of those sites
+//! count that the plan counts on ([NOI-3]). Where the intermediary judges or sites are drawn, every total is asked of all sites by the
+//! coordinator: it then learns no less than both together in the run.
+
+use anyhow::{Result, bail};
+use veilsum_cluster::{Domain, Outcome, Prepared, Rows};
+use veilsum_node::{
+    method_session::{MethodSession, Turn},
+    plan::{Judge, PlanSpec},
+    question::{Layout, Question, SumBounds, Terms, contribute},
+};
+use veilsum_proto::{noise::Key, suite};
+
+use crate::view::read_as_plain;
+
+/// A question that was asked, and what an adversary knows of its total beside the words.
+pub(super) struct Asked {
+    /// What was asked.
+    pub(super) question: Question,
+    /// The same totals without noise: how a single row is told in them.
+    layout: Layout,
+    /// By entry the standard deviation of what nobody knows: the noise that the plan counts on, or in an exact plan next to nothing.
+    pub(super) deviations: Vec<f64>,
+}
+
+/// A run as it went.
+pub(super) struct Played {
+    /// Every question, the row count first.
+    pub(super) asked: Vec<Asked>,
+    /// Its result.
+    pub(super) outcome: Outcome,
+    /// The form of answers without noise.
+    form: SumBounds,
+}
+
+/// What an adversary cannot tell from rounding in an exact total, as a part of what one row adds at most.
+const ROUNDING: f64 = 1e-9;
+
+/// What a plan computes, in the form in which one process can play it.
+pub(super) fn playable(work: &PlanSpec) -> PlanSpec {
+    PlanSpec { judge: Judge::Coordinator, sampling: None, ..work.clone() }
+}
+
+/// Plays a plan over the sites' rows; `draw` names the noise, so that the same draw is the same run.
+///
+/// # Errors
+/// Where the plan cannot be played over these rows.
+pub(super) fn play(work: &PlanSpec, form: SumBounds, sites: &[Prepared], draw: u64) -> Result<Played> {
+    let exact = SumBounds { noise: None, ..form };
+    let domain = work.domain()?;
+    let mut session = MethodSession::of(work, form)?;
+    let mut asked = vec![Asked::of(Question::CountRows, &domain, form)?];
+    let everybody: Vec<u16> = (0..sites.len() as u16).collect();
+    loop {
+        let (question, layout) = match session.turn() {
+            Turn::Done(outcome) => return Ok(Played { asked, outcome: (**outcome).clone(), form: exact }),
+            Turn::Judge(_) => bail!("a question for the intermediary alone"),
+            Turn::Ask(question, layout) => ((**question).clone(), layout.clone()),
+        };
+        let mut total = vec![0u64; layout.words()];
+        for (site, rows) in (0u64..).zip(sites) {
+            let parts: [&[u8]; 3] = [&draw.to_le_bytes(), &site.to_le_bytes(), &(asked.len() as u64).to_le_bytes()];
+            let key = Key::from_bytes(suite::hash("audit noise", &parts).0);
+            let words = contribute(&question, rows, &Terms { noise: Some(&key), ..Terms::everybody(form) })?;
+            total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
+        }
+        session.take(&total, &everybody)?;
+        asked.push(Asked::of(question, &domain, form)?);
+    }
+}
+
+impl Asked {
+    fn of(question: Question, domain: &Domain, form: SumBounds) -> Result<Asked> {
+        let noisy = question.layout(domain, &form)?;
+        let honest = form.noise.map_or(1, |shared| shared.honest) as f64;
+        let deviations = noisy
+            .blocks
+            .iter()
+            .flat_map(|b| {
+                let step = 0.5f64.powi(b.scale.fraction_bits);
+                let noise = b.noise.map(|share| share.deviation as f64 * step * honest.sqrt());
+                std::iter::repeat_n(noise.unwrap_or(ROUNDING * b.block.bound), b.block.len)
+            })
+            .collect();
+        let layout = question.layout(domain, &SumBounds { noise: None, ..form })?;
+        Ok(Asked { question, layout, deviations })
+    }
+
+    /// Whether the total of a question is the sum of what single rows add.
+    fn adds_up(&self) -> bool {
+        match &self.question {
+            Question::Cluster(batch) | Question::Drawn { batch, .. } => batch.comes_in_parts(),
+            _ => true,
+        }
+    }
+}
+
+/// Rows of one site, of which single ones are looked at.
+#[derive(Clone)]
+pub struct Site {
+    /// n x d numbers and indicators, original units.
+    pub values: Vec<Vec<f64>>,
+    /// One label a row, where the plan compares labels.
+    pub labels: Option<Vec<u32>>,
+}
+
+impl Site {
+    /// The rows of these places, ready to answer.
+    ///
+    /// # Errors
+    /// Where they lie outside a box that refuses them.
+    pub(super) fn prepared(&self, work: &PlanSpec, at: impl Iterator<Item = usize> + Clone) -> Result<Prepared> {
+        let domain = work.domain()?;
+        let values = at.clone().flat_map(|i| self.values[i].iter().copied()).collect();
+        let prepared = Prepared::new(&Rows::new(values, domain.columns())?, &domain, work.out_of_box)?;
+        Ok(match &self.labels {
+            Some(labels) => prepared.with_labels(at.map(|i| labels[i]).collect())?,
+            None => prepared,
+        })
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    /// As [`Site::prepared`].
+    pub(super) fn all(&self, work: &PlanSpec) -> Result<Prepared> {
+        self.prepared(work, 0..self.values.len())
+    }
+
+    /// The site with this row in the place of its own.
+    fn with(&self, at: usize, row: &[f64]) -> Site {
+        let mut values = self.values.clone();
+        values[at] = row.to_vec();
+        Site { values, labels: self.labels.clone() }
+    }
+}
+
+impl Played {
+    /// Entries of all totals together.
+    pub(super) fn entries(&self) -> usize {
+        self.asked.iter().map(|asked| asked.deviations.len()).sum()
+    }
+
+    /// By entry of all totals, what a site adds without noise, in units of the entry.
+    ///
+    /// # Errors
+    /// Where the site cannot answer.
+    pub(super) fn answer(&self, rows: &Prepared) -> Result<Vec<f64>> {
+        let of = |asked: &Asked| {
+            let words = contribute(&asked.question, rows, &Terms::everybody(self.form))?;
+            Ok(read_as_plain(&asked.layout, &words))
+        };
+        Ok(self.asked.iter().map(of).collect::<Result<Vec<_>>>()?.concat())
+    }
+
+    /// By entry of all totals, in deviations of its noise, what one row of a site adds: the row `values` in the place of the row `at`.
+    ///
+    /// # Errors
+    /// Where the row cannot answer.
+    pub(super) fn influence(&self, work: &PlanSpec, site: &Site, at: usize, values: &[f64]) -> Result<Vec<f64>> {
+        let alone = Site { values: vec![values.to_vec()], labels: site.labels.as_ref().map(|all| vec![all[at]]) };
+        let alone = alone.all(work)?;
+        let mut all = Vec::with_capacity(self.entries());
+        // What is no sum over rows is told by the site with the row and without it.
+        let mut both: Option<(Prepared, Prepared)> = None;
+        for asked in &self.asked {
+            let words = |rows: &Prepared| contribute(&asked.question, rows, &Terms::everybody(self.form));
+            let change: Vec<u64> = if asked.adds_up() {
+                words(&alone)?
+            } else {
+                let (with, without) = match &mut both {
+                    Some(both) => both,
+                    none => {
+                        let others = (0..site.values.len()).filter(|i| *i != at);
+                        none.insert((site.with(at, values).all(work)?, site.prepared(work, others)?))
+                    }
+                };
+                words(with)?.iter().zip(words(without)?).map(|(a, b)| a.wrapping_sub(b)).collect()
+            };
+            let told = read_as_plain(&asked.layout, &change);
+            all.extend(told.iter().zip(&asked.deviations).map(|(x, s)| x / s));
+        }
+        Ok(all)
+    }
+}

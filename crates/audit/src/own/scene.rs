@@ -1,0 +1,220 @@
+//! The federation that a plan is tried on: an organisation's own rows as the first site, and strangers at all others.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::{Context as _, Result, ensure};
+use veilsum_cluster::{Prepared, random::Stream};
+use veilsum_node::{
+    agreed::numbered,
+    documents::{self, Federation, RowsFrom},
+    plan::PlanSpec,
+    question::SumBounds,
+    table,
+};
+use veilsum_proto::plan::Terms;
+
+use super::{
+    guess::Column,
+    play::{Site, playable},
+};
+
+const LABEL: &[u8; 24] = b"veilsum audit others  v1";
+
+/// Rows of one's own that are attacked; the farthest from all others come first.
+const TARGETS: usize = 32;
+/// Of them so many that are far from all others.
+const OUTLIERS: usize = 12;
+/// Rows by which an adversary knows what such rows usually are.
+const SAMPLE: usize = 200;
+/// Rows among which outliers are looked for.
+const LOOKED_AT: usize = 2_000;
+
+/// A plan, the rows that it is tried on, and which of them are looked at.
+#[derive(Clone)]
+pub struct Scene {
+    /// What is computed, as one process can play it.
+    pub(super) work: PlanSpec,
+    pub(super) terms: Arc<Terms>,
+    /// Rows by site; the first are one's own.
+    pub(super) sites: Vec<Site>,
+    /// Rows of the first site that are attacked.
+    pub(super) targets: Vec<usize>,
+    /// Rows like them, by site and place; none is a target.
+    pub(super) sample: Vec<(usize, usize)>,
+    /// Whether the other sites' rows were drawn.
+    pub(super) drawn: bool,
+}
+
+impl Scene {
+    /// One's own rows under this plan, beside those of `others`, a file for each other site, or drawn ones where there is no file.
+    ///
+    /// # Errors
+    /// Where rows cannot be read, or there are not as many files as other sites.
+    pub fn new(federation: &Federation, own: &RowsFrom, others: &[std::path::PathBuf], seed: u64) -> Result<Scene> {
+        let work = playable(&federation.work);
+        let n = federation.roster.sites.len();
+        let mut stream = Stream::new(seed, LABEL);
+        let mut sites = vec![read(federation, own)?];
+        ensure!(sites[0].values.len() >= 3, "{}: an audit needs three rows", own.data.display());
+        if others.is_empty() {
+            let drawn: Vec<Site> = (1..n).map(|_| strangers(&work, &sites[0], &mut stream)).collect();
+            sites.extend(drawn);
+        } else {
+            ensure!(
+                others.len() == n - 1,
+                "--others: {} files for the {} other sites of the roster",
+                others.len(),
+                n - 1
+            );
+            for file in others {
+                sites.push(read(federation, &RowsFrom { data: file.clone(), ..own.clone() })?);
+            }
+        }
+        Ok(Scene::over(work, federation.terms.clone(), sites, others.is_empty(), seed))
+    }
+
+    /// The rows of these sites under this plan; the first site is one's own.
+    pub fn over(work: PlanSpec, terms: Arc<Terms>, sites: Vec<Site>, drawn: bool, seed: u64) -> Scene {
+        let work = playable(&work);
+        let mut scene = Scene { work, terms, sites, targets: Vec::new(), sample: Vec::new(), drawn };
+        scene.look(&mut Stream::new(seed, LABEL));
+        scene
+    }
+
+    fn look(&mut self, stream: &mut Stream) {
+        let mut own: Vec<usize> = (0..self.sites[0].values.len()).collect();
+        stream.shuffle(&mut own);
+        let rows: Vec<Vec<f64>> = own.iter().take(LOOKED_AT).map(|i| self.boxed(&self.sites[0].values[*i])).collect();
+        let square = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>();
+        let lonely = |at: usize| {
+            let others = rows.iter().enumerate().filter(|(i, _)| *i != at);
+            others.map(|(_, other)| square(&rows[at], other)).fold(f64::INFINITY, f64::min)
+        };
+        let mut far: Vec<(f64, usize)> = (0..rows.len()).map(|i| (lonely(i), own[i])).collect();
+        far.sort_by(|a, b| b.0.total_cmp(&a.0));
+        // At least a third of small sites stays to say what rows usually are.
+        let most = TARGETS.min(own.len() - own.len() / 3);
+        let mut targets: Vec<usize> = far.iter().take(OUTLIERS.min(most)).map(|(_, i)| *i).collect();
+        let rest: Vec<usize> =
+            own.iter().copied().filter(|i| !targets.contains(i)).take(most - targets.len()).collect();
+        targets.extend(rest);
+        let mut like: Vec<(usize, usize)> = own.iter().filter(|i| !targets.contains(i)).map(|i| (0, *i)).collect();
+        like.truncate(SAMPLE / 2);
+        while like.len() < SAMPLE && self.sites.len() > 1 {
+            let site = 1 + stream.below(self.sites.len() as u64 - 1) as usize;
+            like.push((site, stream.below(self.sites[site].values.len() as u64) as usize));
+        }
+        (self.targets, self.sample) = (targets, like);
+    }
+
+    /// The form of answers under a plan of this federation.
+    ///
+    /// # Errors
+    /// Where the plan cannot be used.
+    pub(super) fn form_of(&self, work: &PlanSpec) -> Result<SumBounds> {
+        Ok(SumBounds::of(work, &self.terms, self.sites.len())?)
+    }
+
+    /// Every site's rows, ready to answer.
+    ///
+    /// # Errors
+    /// Where they do not fit the plan's box.
+    pub(super) fn prepared(&self, work: &PlanSpec) -> Result<Vec<Prepared>> {
+        self.sites.iter().map(|site| site.all(work)).collect()
+    }
+
+    /// Rows of all sites.
+    pub(super) fn rows(&self) -> usize {
+        self.sites.iter().map(|site| site.values.len()).sum()
+    }
+
+    /// What the plan may spend; nothing where it is exact.
+    pub(super) fn rho(&self) -> Option<f64> {
+        self.work.recipe.noise.map(|noise| noise.rho())
+    }
+
+    /// A row in box units: 0 is a column's lower end, 1 its upper end.
+    pub(super) fn boxed(&self, row: &[f64]) -> Vec<f64> {
+        let Ok(domain) = self.work.domain() else { return row.to_vec() };
+        let ends = domain.lower().iter().zip(domain.upper());
+        row.iter().zip(ends).map(|(x, (low, high))| ((x - low) / (high - low)).clamp(0.0, 1.0)).collect()
+    }
+
+    /// The columns of the plan's header.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        let numbers = self.work.columns.len();
+        let mut place = 0;
+        let of = |(at, (name, width)): (usize, (&str, usize))| {
+            place += width;
+            Column { name: name.to_owned(), places: place - width..place, is_category: at >= numbers }
+        };
+        self.work.headers().zip(self.work.widths()).enumerate().map(of).collect()
+    }
+
+    /// Values that the column has in the sample, spread over all of them.
+    pub(super) fn values_of(&self, column: &Column, most: usize) -> Vec<Vec<f64>> {
+        let cells = self.sample.iter().map(|(site, at)| self.sites[*site].values[*at][column.places.clone()].to_vec());
+        let mut all: Vec<Vec<f64>> = cells.collect();
+        all.sort_by(|a, b| {
+            a.iter().zip(b).map(|(a, b)| a.total_cmp(b)).find(|o| o.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+        });
+        if column.is_category {
+            all.dedup();
+        }
+        let (len, most) = (all.len(), most.min(all.len()));
+        let mut spread: Vec<Vec<f64>> = (0..most).map(|i| all[(2 * i + 1) * len / (2 * most)].clone()).collect();
+        spread.dedup();
+        spread
+    }
+}
+
+/// A site's rows as the plan reads them.
+fn read(federation: &Federation, from: &RowsFrom) -> Result<Site> {
+    let mut table = table::read(&from.data, &documents::spec_of(federation, from)?)?;
+    let (values, labels) = table.drain();
+    let width = federation.work.names().len().max(1);
+    let values: Vec<Vec<f64>> = values.chunks_exact(width).map(<[f64]>::to_vec).collect();
+    let named = federation.work.labels.as_ref().zip(labels);
+    let labels =
+        named.map(|(wanted, found)| numbered(&found, wanted).ok().context("a label that the plan does not list"));
+    Ok(Site { values, labels: labels.transpose()? })
+}
+
+/// As many rows like a site's own: each is one of them, moved by less than such rows usually differ.
+fn strangers(work: &PlanSpec, own: &Site, stream: &mut Stream) -> Site {
+    let n = own.values.len();
+    let numbers = work.columns.len();
+    let spread = |column: usize| {
+        let mean = own.values.iter().map(|row| row[column]).sum::<f64>() / n as f64;
+        (own.values.iter().map(|row| (row[column] - mean).powi(2)).sum::<f64>() / n as f64).sqrt()
+    };
+    // Silverman's rule for so many numbers of a row.
+    let width = (n as f64).powf(-1.0 / (numbers as f64 + 4.0));
+    let spreads: Vec<f64> = (0..numbers).map(|column| width * spread(column)).collect();
+    let whole: Vec<bool> = (0..numbers).map(|c| own.values.iter().all(|row| row[c].fract() == 0.0)).collect();
+    let mut labels = own.labels.as_ref().map(|_| Vec::with_capacity(n));
+    let mut draw = || {
+        let at = stream.below(n as u64) as usize;
+        if let (Some(labels), Some(own)) = (&mut labels, &own.labels) {
+            labels.push(own[at]);
+        }
+        let mut row = own.values[at].clone();
+        for (column, bounds) in work.columns.iter().enumerate() {
+            let moved = row[column] + spreads[column] * stream.normal_pair()[0];
+            let moved = if whole[column] { moved.round() } else { moved };
+            row[column] = moved.clamp(bounds.lower, bounds.upper);
+        }
+        row
+    };
+    let values = (0..n).map(|_| draw()).collect();
+    Site { values, labels }
+}
+
+/// The federation of a plan file and of the roster beside it, or at `roster`.
+///
+/// # Errors
+/// Where one of them cannot be read.
+pub fn federation(plan: &Path, roster: Option<&Path>) -> Result<Federation> {
+    let beside = plan.with_file_name("roster.toml");
+    Ok(documents::load_federation(roster.unwrap_or(&beside), plan)?)
+}
