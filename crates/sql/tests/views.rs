@@ -1,10 +1,11 @@
 //! Views of every kind: each is read as a file with the same values is, or refused with the column and what is wrong with it.
 
 use veilsum_answerer::{
-    Fault, Held,
+    Fault, Held, conformance,
     contract::{Categorical, Column, Hello, PROTOCOL},
 };
-use veilsum_cluster::{OutOfBox, Scaling};
+use veilsum_cluster::{OutOfBox, Rows, Scaling};
+use veilsum_node::table::{self, TableSpec};
 
 const VIEWS: &str = r#"
 CREATE DOMAIN years AS int CHECK (value >= 0);
@@ -138,4 +139,36 @@ fn categories_are_found_in_every_spelling() {
             assert!(reasons.contains(&format!("{what} in \"c\" ({count})")), "{values}: {reasons}");
         }
     }
+}
+
+/// The database writes its view as a file; read as one, it is the same rows, word for word.
+#[test]
+fn a_view_has_the_rows_of_the_file_that_the_database_writes_of_it() {
+    let Some(server) = super::server() else { return };
+    let sugar = "\"Blood \"\"sugar\"\"\"";
+    server.sql(&format!(
+        "CREATE VIEW typed AS SELECT age::numeric(7, 3) AS age, bmi::float8 AS bmi, {sugar}::float8 AS {sugar}, smoker::varchar AS smoker \
+         FROM veilsum_example"
+    ));
+    let hello = super::hello();
+    let columns = hello.columns.iter().map(|column| column.name.clone()).collect();
+    let of = |of: &Categorical| veilsum_node::plan::Categorical {
+        column: of.column.clone(),
+        categories: of.categories.clone(),
+        weight: 1.0,
+    };
+    let categorical = hello.categorical.iter().map(of).collect();
+    let spec = TableSpec { columns, categorical, ..TableSpec::default() };
+    let mut all = Vec::new();
+    for options in ["CSV HEADER", "DELIMITER ';' CSV HEADER", "CSV HEADER FORCE QUOTE *"] {
+        let text = server.sql(&format!("COPY (TABLE typed) TO STDOUT WITH {options}")) + "\n";
+        let table =
+            table::read_csv_from(text.as_bytes(), "rows.csv", &spec).unwrap_or_else(|e| panic!("{options}: {e}"));
+        all.push(Rows::new(table.values, 6).unwrap());
+    }
+    assert!(all.iter().all(|rows| *rows == all[0]));
+    let (launch, _) = super::launch(&server, &["--view", "typed", "--mode", "stream"]);
+    let tried = conformance::check(&launch, &all[0]);
+    let wrong: Vec<_> = tried.iter().filter(|one| one.result.is_err()).collect();
+    assert!(tried.len() > 16 && wrong.is_empty(), "{wrong:#?}");
 }

@@ -139,6 +139,8 @@ pub fn rules_said(rules: &RowRules, said: &[String]) -> Result<RowRules, Failure
             _ if LISTS.contains(&key) && !value.starts_with('[') => {
                 of(&format!("[{}]", Value::String(value.to_owned())))
             }
+            // A name may be a number.
+            _ if key.starts_with("columns.") && !value.starts_with(['"', '\'']) => bare(),
             _ => of(value).or_else(bare),
         };
         merge(&mut all, found.ok_or_else(|| wrong(format!("{key}: this is no name of a key")))?);
@@ -275,6 +277,7 @@ mod tests {
             "values.lab value.n.a. = 0",
             "units.lab value.factor=2",
             "columns.a b=c",
+            "columns.before=2019",
             "clipped_on_purpose=cafe\u{301}",
         ]);
         let rules = rules.unwrap();
@@ -287,6 +290,7 @@ mod tests {
         let lab = &rules.values["lab value"];
         assert_eq!((&lab["<=5"], &lab["n.a."]), (&Meaning::Number(2.5), &Meaning::Number(0.0)));
         assert_eq!((rules.units["lab value"].factor, &*rules.columns["a b"]), (2.0, "c"));
+        assert_eq!(rules.columns["before"], "2019");
         assert_eq!(rules.clipped_on_purpose, ["caf\u{e9}"]);
         for (delimiter, of) in [
             ("\"\\t\"", Delimiter::Tab),

@@ -205,6 +205,14 @@ pub(super) fn layout(
     if dialect.decimal == Decimal::Comma && fitting.len() > 1 {
         fitting.retain(|reading| reading.delimiter != Delimiter::Comma);
     }
+    let is_apart = |of: &Reading| !of.rows.is_empty() && of.rows.iter().all(|row| row.decimal && row.cells > 1);
+    if let ([one], Some(_)) = (&fitting[..], by_comma.and(blanks.as_ref().filter(|of| is_apart(of))))
+        && one.delimiter == Delimiter::Comma
+    {
+        let what = "commas separate the names of the header, and stand amid numbers in every row, whose cells are separated by blanks";
+        let next = "give the columns names without commas and blanks; or, if commas separate cells, say delimiter = \",\" under [rows] in site.toml";
+        return Err(Fault::said(what, next).of_header(name));
+    }
     // One column whose name has a comma, and whose numbers have decimal ones.
     if let (Some(two), 1) = (by_comma, fitting.len())
         && (dialect.decimal == Decimal::Comma || two.header.get(1).is_some_and(|name| name.starts_with(b" ")))

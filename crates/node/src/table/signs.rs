@@ -58,12 +58,13 @@ impl Signs {
         if self.against.is_some() || memchr(b',', cell).is_none() {
             return;
         }
-        let text = std::str::from_utf8(cell).unwrap_or_default().trim();
+        // Units and signs of money may stand around it.
+        let text = std::str::from_utf8(cell).unwrap_or_default().trim_matches(|c: char| !c.is_ascii_digit());
         let thousands = || {
             text.rsplit_once(',')
                 .is_some_and(|(whole, part)| groups(whole, '.') > 0 && part.bytes().all(|byte| byte.is_ascii_digit()))
         };
-        if is_decimal(cell) || thousands() {
+        if is_decimal(text.as_bytes()) || thousands() {
             self.note(spot);
         }
     }
