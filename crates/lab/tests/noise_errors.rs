@@ -119,20 +119,11 @@ fn the_value_without_noise_lies_within_two_standard_errors() {
     };
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 10 };
     let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 10 };
-    let gmm = Algorithm::Gmm { epsilon: 0.0, max_rounds: 8, regularisation: 1e-6 };
-    let gk = Algorithm::Gk { m: 2.0, epsilon: 0.0, max_rounds: 8, regularisation: 1e-6 };
     let mut beside = Vec::new();
     for (data, rows) in [(&round, 3000), (&oblong, 5000)] {
-        for (algorithm, epsilon) in [
-            (&fcm, 1.0),
-            (&fcm, 2.0),
-            (&fcm, 4.0),
-            (&fcm, 10.0),
-            (&kmeans, 1.0),
-            (&kmeans, 4.0),
-            (&gmm, 10.0),
-            (&gk, 10.0),
-        ] {
+        for (algorithm, epsilon) in
+            [(&fcm, 1.0), (&fcm, 2.0), (&fcm, 4.0), (&fcm, 10.0), (&kmeans, 1.0), (&kmeans, 4.0)]
+        {
             let centres = Centres::from_rows(&data.start).unwrap();
             let mut recipe = Recipe::plain(algorithm.clone(), data.start.len() as u32, Seeding::Given { centres });
             recipe.noise = Some(Noise::usual(veilsum_cluster::privacy::rho(epsilon, 1e-6), rows).from_anywhere());
@@ -148,40 +139,4 @@ fn the_value_without_noise_lies_within_two_standard_errors() {
         }
     }
     assert!(beside.is_empty(), "{beside:#?}");
-}
-
-/// Of every kind of number of a description that the repetitions of its noise move it as far as the noise did.
-#[test]
-fn a_description_lies_within_two_standard_errors() {
-    let recipe = Recipe {
-        noise: Some(Noise::usual(0.25, 5000)),
-        ..Recipe::plain(Algorithm::Describe { bins: 8 }, 1, Seeding::Uniform { seed: 1 })
-    };
-    let excess = (SITES as f64 / PLAN.honest as f64).sqrt();
-    let kinds = |found: &veilsum_cluster::method::Description| -> Vec<Vec<f64>> {
-        let deviations = found.variances.iter().map(|variance| variance.sqrt()).collect();
-        let products = [(1, 0), (2, 0), (2, 1)].map(|(i, j)| found.correlation(i, j).unwrap_or(0.0)).to_vec();
-        let counts = found.histograms.iter().flatten().map(|rows| *rows as f64).collect();
-        vec![found.means.clone(), deviations, products, counts, vec![found.rows as f64]]
-    };
-    let mut within = vec![(0usize, 0u32); 5];
-    for seed in 1..=RUNS {
-        let (domain, sites) = uneven(1 + seed % 4);
-        let truth = pooled::plain_federated(&mut recipe.run(&domain, SITES as u32).unwrap(), &sites).unwrap();
-        let found = noisy(&recipe, &domain, &sites, PLAN, seed).unwrap().description.unwrap();
-        let repeats = mechanism::descriptions(&recipe, &domain, &found, excess).unwrap();
-        let repeats: Vec<_> = repeats.iter().map(kinds).collect();
-        let (truth, found) = (kinds(&truth.description.unwrap()), kinds(&found));
-        for (kind, within) in within.iter_mut().enumerate() {
-            for at in 0..found[kind].len() {
-                let off = repeats.iter().map(|other| (other[kind][at] - found[kind][at]).abs()).collect();
-                let error = mechanism::half_of_most(off);
-                within.0 += usize::from((found[kind][at] - truth[kind][at]).abs() <= 2.0 * error);
-                within.1 += 1;
-            }
-        }
-    }
-    println!("{within:?}");
-    // Counts that noise would move below 0 are covered more often.
-    assert!(within.iter().all(|(inside, all)| *inside as f64 >= 0.85 * f64::from(*all)), "{within:?}");
 }
