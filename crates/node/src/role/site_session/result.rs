@@ -45,7 +45,7 @@ impl SiteSession {
         };
         let ledger = self.keeper.with(|ledger| ledger.head()).link;
         let site = PartyId::Site(self.site.number());
-        own.signed = Some((run.clone(), signed.clone()));
+        own.signed = Some((run, signed.clone()));
         let signature = signed.sign(&about, &writer.identity, site, Some(&ledger));
         let message = Countersigned { ledger, signature };
         let frame = app_messages::frame(&writer.identity, &self.session, Kind::Countersigned, &message);
