@@ -407,7 +407,7 @@ fn ros_13_the_coordinator_and_the_intermediary_move_and_everybody_follows() {
     let away = &mut all.members[2];
     away.house.folder.write("roster.toml", &roster);
     away.start(&[]);
-    all.hub(&[&PLAN[..], &["--set=seed=2", "--start"]].concat()).expect(0);
+    all.hub(&[&PLAN[..], &["--seed=2", "--start"]].concat()).expect(0);
     all.until("run 1 has ended: 3 clusters");
     all.agrees(1, &SITES);
 }
