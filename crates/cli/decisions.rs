@@ -11,6 +11,8 @@ use clap::{ArgMatches, Command};
 use serde_json::json;
 use veilsum_node::{clock::seconds_since_1970, files};
 
+use crate::screen;
+
 /// The file.
 pub(crate) const FILE: &str = "decisions.log";
 
@@ -50,13 +52,14 @@ pub(crate) fn keep(commands: Command, args: &[OsString]) {
         file.write_all(format!("{line}\n").as_bytes())
     });
     if let Err(e) = written {
-        crate::tell!("warning: {} does not say that this was decided ({e})", files::quoted(&path));
+        let told = format!("warning: {} does not say that this was decided ({e})\n", files::quoted(&path));
+        let _ = screen::print(told.as_bytes());
     }
 }
 
 /// Not where a ledger is only shown.
 fn decides(leaf: &ArgMatches) -> bool {
-    !matches!(leaf.try_get_one::<crate::ledger::What>("what"), Ok(Some(crate::ledger::What::Show)))
+    !leaf.try_get_raw("what").ok().flatten().is_some_and(|mut words| words.any(|word| word == "show"))
 }
 
 /// The folder of the party: of its key, its federation or its roster.
