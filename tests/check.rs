@@ -273,6 +273,22 @@ fn a_listener_on_tcp_alone_is_reached_and_quic_is_said_to_be_shut() {
     drop(running);
 }
 
+/// Bárcena et al. (2021): the sums of a round should be fewer numbers than the rows. Only this site is told.
+#[test]
+fn a_site_is_told_if_its_rows_are_no_more_numbers_than_a_sum() {
+    let p = federation();
+    let (_, found) = of_site(&p, &[]);
+    let all = found["checks"].as_array().expect("checks");
+    assert!(all.iter().all(|check| check["check"] != "equations"), "{found:#}");
+    let text = fs::read_to_string(p.folder.path("site-1.csv")).expect("rows");
+    let few = text.lines().take(3).map(|line| format!("{line}\n")).collect::<String>();
+    fs::write(p.folder.path("few.csv"), few).expect("a file");
+    let (_, found) = of_site(&p, &["--data", &p.folder.path("few.csv")]);
+    let told = check(&found, "equations");
+    assert_eq!(told["outcome"], "warn", "{found:#}");
+    assert!(told["says"].as_str().is_some_and(|says| says.starts_with("2 rows, and ")), "{told}");
+}
+
 #[test]
 fn an_aggregator_sees_its_port_and_what_comes_in() {
     let p = federation();

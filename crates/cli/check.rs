@@ -337,10 +337,26 @@ impl Check<'_> {
             self.found(Finding::fail("rows", Failure::input(format!("{place}: no row can be used"), next)));
             return None;
         }
+        self.few(federation);
         self.took("rows", policy.has_room(most))?;
         self.report.columns = Some(self.took("rows", reading_of(federation, from))?);
         self.pass("rows", format!("{place}: every row can be used, but for those that are left out"));
         Some((rows, origin))
+    }
+
+    /// Bárcena et al. (2021): the K (d + 1) sums of a round are fewer numbers than those of the rows only above K (d + 1) / d rows.
+    /// Said to this site alone; nothing that it sends depends on it.
+    fn few(&mut self, federation: &Federation) {
+        let (k, d) = (u64::from(federation.work.recipe.clusters.max), federation.work.columns.len() as u64);
+        let Some(rows) = self.report.read.as_ref().map(|tally| tally.used as u64) else { return };
+        if rows > 0 && d > 0 && rows * d <= k * (d + 1) {
+            let says = format!(
+                "{}, and {k} clusters in {}: the sums of one round hold as many numbers as the rows",
+                counted(rows as usize, "row"),
+                counted(d as usize, "column")
+            );
+            self.found(Finding::warn("equations", says, "answer with more rows, or agree to a plan of fewer clusters"));
+        }
     }
 
     /// What was read and should be looked at.

@@ -25,13 +25,15 @@ pub(crate) struct Settings {
     pub restarts: Option<u32>,
     pub init: Option<String>,
     pub local_steps: Option<u32>,
-    pub powers: bool,
+    pub powers: Option<bool>,
     pub min_group: Option<u64>,
     pub finish: u32,
     pub regularisation: Option<f64>,
     pub distance: Option<f64>,
     pub anchors: u32,
     pub features: Option<u32>,
+    pub features_min: Option<u32>,
+    pub similarity: Option<f64>,
     pub bins: Option<u32>,
     pub scale: Option<Scaling>,
     pub out_of_box: Option<OutOfBox>,
@@ -97,7 +99,7 @@ pub(crate) enum OnLoss {
 }
 
 /// Settings that a method may read, with the beginning of what they are called among its parameters.
-const OF_METHODS: [(&str, &str); 11] = [
+const OF_METHODS: [(&str, &str); 13] = [
     ("epsilon", "epsilon"),
     ("max_rounds", "max_rounds"),
     ("local_steps", "local"),
@@ -108,6 +110,8 @@ const OF_METHODS: [(&str, &str); 11] = [
     ("distance", "distance"),
     ("anchors", "anchors"),
     ("features", "features"),
+    ("features_min", "features"),
+    ("similarity", "features"),
     ("bins", "bins"),
 ];
 

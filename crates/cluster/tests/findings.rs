@@ -27,7 +27,8 @@ fn usual(name: &str, m: f64, epsilon: f64) -> Algorithm {
         regularisation: 1e-6,
         distance: 0.5,
         anchors: 0,
-        features: 100,
+        features: (5, 100),
+        similarity: 1.0,
         bins: 17,
     })
 }

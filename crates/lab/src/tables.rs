@@ -5,7 +5,8 @@ use std::{io::Write, path::PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use veilsum_lab::experiments::{self, DEFAULT_FOLDER, Experiment, ExperimentError, Report, Settings, Verdict};
+use veilsum_charts::Page;
+use veilsum_lab::experiments::{self, DEFAULT_FOLDER, Experiment, ExperimentError, Report, Settings, Verdict, papers};
 use veilsum_node::error::{Code, Failure};
 
 /// `veilsum-lab experiments`
@@ -14,18 +15,15 @@ pub(crate) struct ExperimentsArgs {
     /// Only these [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// Few repetitions and the smallest sets; under a minute
+    /// Few repetitions and the smallest sets; minutes
     #[arg(long)]
     pub quick: bool,
-    /// Write a JSON file and an SVG chart for each experiment into this folder
+    /// Write a page of all tables and figures, and the answers to the papers' items, into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Folder of the data sets that are not generated [default: ../shared/data, if it exists]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// All 100 sets of G2 and not only the subset
-    #[arg(long, conflicts_with = "quick")]
-    pub all: bool,
     /// Say which experiments there are and run none
     #[arg(long)]
     pub list: bool,
@@ -44,18 +42,18 @@ pub(crate) fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Fail
     }
     let chosen = chosen(&args.names)?;
     let usual = || Some(PathBuf::from(DEFAULT_FOLDER)).filter(|folder| folder.is_dir());
-    let settings = Settings { data: args.data.clone().or_else(usual), quick: args.quick, all: args.all };
+    let settings = Settings { data: args.data.clone().or_else(usual), quick: args.quick };
     if let Some(out) = &args.out {
         std::fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
     }
     let (mut results, mut skipped, mut missed) = (Vec::new(), Vec::new(), 0);
+    let (mut page, mut rows) = (Page::wide("The papers' tables and figures, run again"), Vec::new());
     for experiment in chosen {
         match experiment.run(&settings) {
             Ok(report) => {
                 missed += report.missed().count();
-                if let Some(out) = &args.out {
-                    write(out, &report)?;
-                }
+                show(&mut page, &report);
+                rows.extend(papers::rows(&report));
                 if !json {
                     crate::print(false, &json!({}), &format!("{}\n", experiments::text(&report)))?;
                 }
@@ -75,6 +73,10 @@ pub(crate) fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Fail
                 });
             }
         }
+    }
+    if let Some(out) = &args.out {
+        write(out, "experiments.html", &page.html())?;
+        write(out, "results.tsv", &papers::written(&rows))?;
     }
     if results.is_empty() && !skipped.is_empty() {
         return Err(Failure::input(
@@ -104,16 +106,27 @@ fn chosen(names: &[String]) -> Result<Vec<Experiment>, Failure> {
     names.iter().map(find).collect()
 }
 
-fn write(out: &std::path::Path, report: &Report) -> Result<(), Failure> {
-    let put = |name: String, text: String| {
-        let path = out.join(name);
-        std::fs::write(&path, text).map_err(|error| unwritable(&path, &error))
+fn write(out: &std::path::Path, name: &str, text: &str) -> Result<(), Failure> {
+    let path = out.join(name);
+    std::fs::write(&path, text).map_err(|error| unwritable(&path, &error))
+}
+
+/// A part of the page: notes, figures, table.
+fn show(page: &mut Page, report: &Report) {
+    page.part(&report.title).list(&report.notes).charts(&report.charts);
+    let number = |sample: &Option<experiments::Sample>, digits: usize| {
+        sample.as_ref().map_or(String::new(), |sample| format!("{:.digits$}", sample.mean()))
     };
-    put(format!("{}.json", report.name), format!("{:#}", summary(report)))?;
-    match &report.chart {
-        Some(chart) => put(format!("{}.svg", report.name), chart.svg()),
-        None => Ok(()),
-    }
+    let row = |line: &experiments::Line| {
+        let (plain, masked) = (number(&line.plain, line.digits), number(&line.masked, line.digits));
+        let verdict = match &line.verdict {
+            Verdict::Shown => String::new(),
+            Verdict::Ok(why) => why.clone(),
+            Verdict::Off(why) => format!("OFF: {why}"),
+        };
+        [line.setting.clone(), line.measure.clone(), line.printed.clone(), plain, masked, verdict]
+    };
+    page.table(&["setting", "measure", "printed", "plain", "masked", "verdict"], report.lines.iter().map(row));
 }
 
 fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
@@ -131,7 +144,7 @@ fn summary(report: &Report) -> serde_json::Value {
         let mean = |sample: &Option<experiments::Sample>| sample.as_ref().map(experiments::Sample::mean);
         let sd = |sample: &Option<experiments::Sample>| sample.as_ref().map(experiments::Sample::sd);
         json!({
-            "setting": line.setting, "measure": line.measure, "paper": line.paper,
+            "item": line.item, "setting": line.setting, "measure": line.measure, "printed": line.printed,
             "plain": mean(&line.plain), "plain_sd": sd(&line.plain), "masked": mean(&line.masked),
             "masked_sd": sd(&line.masked), "verdict": verdict, "why": why,
         })

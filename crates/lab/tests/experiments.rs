@@ -2,18 +2,21 @@
 
 use std::path::PathBuf;
 
-use veilsum_lab::experiments::{self, Settings};
+use veilsum_lab::experiments::{self, Settings, papers};
 
 fn quick(name: &str) {
     let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let settings = Settings { data: data.is_dir().then_some(data), quick: true, all: false };
+    let settings = Settings { data: data.is_dir().then_some(data), quick: true };
     let experiment = experiments::find(name).expect("an experiment of this name");
     let report = experiment.run(&settings).unwrap_or_else(|error| panic!("{name}: {error}"));
     let text = experiments::text(&report);
     println!("{text}");
     assert!(report.targets() > 0, "{name} has no target");
     assert_eq!(report.missed().count(), 0, "{text}");
-    if let Some(chart) = &report.chart {
+    for line in report.lines.iter().filter(|line| line.item > 0) {
+        assert!(papers::ITEMS.iter().any(|item| item.number == line.item && item.experiment == name), "{line:?}");
+    }
+    for chart in &report.charts {
         let svg = chart.svg();
         assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN"), "{name}");
     }

@@ -4,5 +4,6 @@ mod commands;
 mod comparison_papers;
 mod experiments;
 mod noise_errors;
+mod papers;
 mod totals_and_plain;
 mod vectors_methods;

@@ -65,7 +65,8 @@ impl Named for FfcfSpec {
     const HELP: &'static str = "Federated fuzzy feature vectors";
 
     fn usual(options: &Options) -> Self {
-        let features = FeatureParams { min: 5, max: options.features, tau: 1.0, m: options.m };
+        let (min, max) = options.features;
+        let features = FeatureParams { min, max, tau: options.similarity, m: options.m };
         Self { m: options.m, features, anchors: options.anchors, merge: false }
     }
 

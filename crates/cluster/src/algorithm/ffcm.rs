@@ -4,9 +4,9 @@
 //! Every site l iterates fuzzy c-means on its own rows from the global centres C until its memberships rest
 //! (`||U' - U||_F < epsilon`), with the standard exponent (Bezdek 1981; Eq. 5 as printed squares the distances twice).
 //!
-//! * [`Average1Spec`] (avg1, Eq. 7): `C_k = sum_l W_k^(l) c_k^(l) / sum_l W_k^(l)`, by index. The weights are `sum_j u_jk` at the
-//!   local centres, as in the authors' code, or `sum_j u_jk^m` of the memberships that gave them, as printed.
-//! * [`Average2Spec`] (avg2, Eq. 8): k-means over all local centres, which count 1 each. The authors' server runs k-means++ in round 1 and
+//! * [`Average1Spec`] (avg1, Eq. 8): `C_k = sum_l W_k^(l) c_k^(l) / sum_l W_k^(l)`, by index. The weights are `sum_j u_jk^m` of the memberships
+//!   that gave the local centres (Eq. 7), or `sum_j u_jk` at these, as in the authors' code.
+//! * [`Average2Spec`] (avg2, Eq. 9; Eq. 14 of the framework paper): k-means over all local centres, which count 1 each. The authors' server runs k-means++ in round 1 and
 //!   Lloyd from the last global centres afterwards. Here every round is ONE Lloyd step: each site counts its local centres at
 //!   the global ones nearest to them, and `C_k = s_k / n_k`. It has the same fixed points, and from seeds of totals it gave the
 //!   same results in 6 of the 7 published cases (case 2: gap 0.93 instead of 1.13). A centre
@@ -14,7 +14,7 @@
 //!
 //! Both end when the Frobenius norm of the shift is below epsilon, or when nothing moves.
 //!
-//! With one local step and powers avg1 IS central fuzzy c-means ([`fcm`](super::fcm)): the printed Eqs. 5 to 8, differing by
+//! With one local step and powers avg1 IS central fuzzy c-means ([`fcm`](super::fcm)): the printed Eqs. 5 to 8 but for the squares of Eq. 5, differing by
 //! 1.6e-14 after 30 rounds. With local convergence avg1 fails where sites hold different clusters, because centres of one index
 //! have moved to different places: in case 3 its gap is 3.65 where avg2 has 0.04, and up to 55 % of the runs end in a cycle
 //! (unconverged). avg2 with ONE local step never settles (300 rounds, gap 3.8). Random first centres fail avg2 in 5 to 95 % of the

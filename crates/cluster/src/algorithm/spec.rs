@@ -45,8 +45,10 @@ pub struct Options {
     pub distance: f64,
     /// Shared anchors; 0 for the usual number.
     pub anchors: u32,
-    /// Feature vectors that a site holds at most.
-    pub features: u32,
+    /// Feature vectors that a site opens without a test, and holds at most.
+    pub features: (u32, u32),
+    /// Similarity from which two of them are merged.
+    pub similarity: f64,
     /// Bins of a histogram.
     pub bins: u32,
 }

@@ -33,7 +33,7 @@ pub struct Recipe {
     pub clusters: Clusters,
     /// The algorithm and its parameters.
     pub algorithm: Algorithm,
-    /// Where a sweep's range ends by what the sites would choose alone, and not only at the largest K.
+    /// Where a sweep's range is narrowed to what the sites would choose alone.
     #[serde(default)]
     pub range: Option<LocalRange>,
     /// Where the first centres come from.
@@ -78,8 +78,8 @@ impl Clusters {
     }
 }
 
-/// The range of K as the framework paper has it: it ends at the smallest K plus the largest number of clusters that any
-/// site would choose alone, and never above the recipe's largest K. Each site adds 1 to the count of its own number.
+/// The range of K as the framework paper has it: from the smallest number of clusters that any site would choose alone, to that
+/// plus the largest, within the recipe's range. Each site adds 1 to the count of its own number.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LocalRange {

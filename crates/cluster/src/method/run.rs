@@ -357,8 +357,12 @@ impl Run {
             }
             State::Ranging(choice) => {
                 let clusters = &mut next.recipe.clusters;
-                match choice.upper(&totals.values) {
-                    Some(upper) => clusters.max = clusters.max.min(upper),
+                match choice.range(&totals.values) {
+                    Some((lower, upper)) => {
+                        let (min, max) = (clusters.min, clusters.max);
+                        clusters.min = lower.clamp(min, max);
+                        clusters.max = upper.clamp(clusters.min, max);
+                    }
                     None => next.notes.push("no site could choose a K alone: the whole range was tried".into()),
                 }
                 next.seed()?;

@@ -1,7 +1,8 @@
-//! Which K each site would choose alone: the upper end of the range of K (Stallmann & Wilbik 2022, framework paper).
+//! Which K each site would choose alone: both ends of the range of K (Stallmann & Wilbik 2022, framework paper, section 3.1).
 //!
-//! The paper tries `K_min` to `K_min + max_l K^(l)`, where `K^(l)` is the number of clusters that site l finds in its own
-//! rows. Here a site does not tell its number: it adds 1 to the count of that K.
+//! The paper tries `K_min = min_l K^(l)` to `K_min + max_l K^(l)`, where `K^(l)` is the number of clusters at the elbow of site l's
+//! own curve. It reads elbows by eye, and minima where the curve begins with one; [`elbow_alone`] does so by rule. Here a site does not
+//! tell its number: it adds 1 to the count of that K.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +18,8 @@ const MAX_LOCAL_K: u32 = 64;
 /// Starts for each K at most.
 const MAX_STARTS: u32 = 16;
 
-/// Local fuzzy c-means for every K from `min` to `most`, from uniform starts in the box; 1 for the K of smallest fuzzy
-/// Davies-Bouldin index.
+/// Local fuzzy c-means for every K from `min` to `most`, from uniform starts in the box; 1 for the K at the elbow of the curve of
+/// the fuzzy Davies-Bouldin index.
 ///
 /// Totals: number of sites for each K (`most - min + 1`). A site with no more rows than K does not try that K; one that can
 /// try none adds nothing.
@@ -39,10 +40,12 @@ pub struct LocalChoice {
 }
 
 impl LocalChoice {
-    /// `K_min + max_l K^(l)` from the totals; `None` where no site could choose.
-    pub fn upper(&self, totals: &[f64]) -> Option<u32> {
-        let largest = totals.iter().rposition(|sites| *sites > 0.5)?;
-        Some(self.min.saturating_add(self.min).saturating_add(u32::try_from(largest).ok()?))
+    /// `K_min = min_l K^(l)` and `K_min + max_l K^(l)` from the totals; `None` where no site could choose.
+    pub fn range(&self, totals: &[f64]) -> Option<(u32, u32)> {
+        let k = |place: usize| Some(self.min.saturating_add(u32::try_from(place).ok()?));
+        let lowest = k(totals.iter().position(|sites| *sites > 0.5)?)?;
+        let largest = k(totals.iter().rposition(|sites| *sites > 0.5)?)?;
+        Some((lowest, lowest.saturating_add(largest)))
     }
 
     /// The best of the starts for one K: its index.
@@ -107,18 +110,38 @@ impl Family for LocalChoice {
 
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let mut sites = vec![0.0; (self.most - self.min + 1) as usize];
-        let mut best = None;
+        let mut curve = Vec::new();
         for k in (self.min..=self.most).filter(|k| (*k as usize) < rows.len()) {
             let index = self.index(rows, k as usize)?;
-            if index.is_finite() && best.is_none_or(|(_, known)| index < known) {
-                best = Some((k, index));
+            if index.is_finite() {
+                curve.push((k, index));
             }
         }
-        if let Some((k, _)) = best {
+        if let Some(k) = elbow_alone(&curve) {
             sites[(k - self.min) as usize] = 1.0;
         }
         Ok(form.whole(sites))
     }
+}
+
+/// The K of a site's curve (K and index, ascending K): the first if its index is the smallest; else the one whose index lies farthest
+/// below the line from the first point to the last; if none lies below it, the one of smallest index. Among equals the smallest K.
+pub fn elbow_alone(curve: &[(u32, f64)]) -> Option<u32> {
+    let ((first, start), (last, end)) = (*curve.first()?, *curve.last()?);
+    let least = curve.iter().min_by(|a, b| a.1.total_cmp(&b.1))?.0;
+    if least == first {
+        return Some(first);
+    }
+    let slope = (end - start) / f64::from(last - first);
+    let mut deepest = (least, 0.0);
+    for (k, index) in curve {
+        let below = start + slope * f64::from(k - first) - index;
+        // The ends lie on the line but for rounding.
+        if below > deepest.1 && (first + 1..last).contains(k) {
+            deepest = (*k, below);
+        }
+    }
+    Some(deepest.0)
 }
 
 #[cfg(test)]
@@ -146,8 +169,24 @@ mod tests {
         assert_eq!(choice().answer(&two, &Form::PLAIN).unwrap().into_plain(), [1.0, 0.0, 0.0, 0.0]);
         assert_eq!(choice().answer(&three, &Form::PLAIN).unwrap().into_plain(), [0.0, 1.0, 0.0, 0.0]);
         assert_eq!(choice().answer(&nobody, &Form::PLAIN).unwrap().into_plain(), [0.0; 4]);
-        assert_eq!(choice().upper(&[1.0, 1.0, 0.0, 0.0]), Some(5));
-        assert_eq!(choice().upper(&[0.0; 4]), None);
+        assert_eq!(choice().range(&[1.0, 1.0, 0.0, 0.0]), Some((2, 5)));
+        assert_eq!(choice().range(&[0.0, 1.0, 0.0, 3.0]), Some((3, 8)));
+        assert_eq!(choice().range(&[0.0; 4]), None);
+    }
+
+    /// Curves of sites of the framework paper: five Gaussians (its Table 1), and bank clerks by job, whose elbows it reads at 5, 4, 3.
+    #[test]
+    fn an_elbow_is_read_by_rule() {
+        let curve = |values: &[f64]| -> Vec<(u32, f64)> { (2..).zip(values.iter().copied()).collect() };
+        assert_eq!(elbow_alone(&curve(&[0.6426, 0.7289, 1.0637, 0.9260])), Some(2));
+        assert_eq!(elbow_alone(&curve(&[0.954, 0.776, 0.655, 0.516, 0.469, 0.481, 0.424, 0.385])), Some(5));
+        assert_eq!(elbow_alone(&curve(&[1.098, 0.714, 0.547, 0.589, 0.499, 0.451, 0.484, 0.441])), Some(4));
+        assert_eq!(elbow_alone(&curve(&[0.837, 0.589, 0.686, 0.695, 0.581, 0.512, 0.569, 0.597])), Some(3));
+        // Nothing lies below a line, or there is no line.
+        assert_eq!(elbow_alone(&curve(&[1.0, 0.9, 0.7, 0.4])), Some(5));
+        assert_eq!(elbow_alone(&curve(&[1.0, 0.9])), Some(3));
+        assert_eq!(elbow_alone(&curve(&[1.0])), Some(2));
+        assert_eq!(elbow_alone(&[]), None);
     }
 
     #[test]

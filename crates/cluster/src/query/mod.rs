@@ -21,7 +21,7 @@ mod validation;
 
 use serde::{Deserialize, Serialize};
 
-pub use choice::LocalChoice;
+pub use choice::{LocalChoice, elbow_alone};
 use family::Family;
 pub(crate) use family::MAX_WORDS;
 pub use family::{Block, Per, Sensitivity, ShowsRows, Stage};

@@ -59,6 +59,30 @@ pub fn fuzzy_c_means(rows: &Rows, start: &Centres, m: f64, epsilon: f64, most: u
     Ok(fit)
 }
 
+/// First centres (K x d) as the authors' central runs have them: of memberships (n x K) drawn uniformly, each row scaled to add up to 1.
+///
+/// # Errors
+/// [`Error::NoRows`].
+pub fn from_memberships(rows: &Rows, k: usize, m: f64, seed: u64) -> Result<Centres, Error> {
+    if rows.is_empty() {
+        return Err(Error::NoRows);
+    }
+    let mut stream = Stream::new(seed, b"veilsum memberships   v1");
+    let d = rows.columns();
+    let (mut sums, mut weights) = (vec![0.0; k * d], vec![0.0; k]);
+    for row in rows {
+        let drawn: Vec<f64> = (0..k).map(|_| stream.unit()).collect();
+        let whole = drawn.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        for (c, u) in drawn.iter().enumerate() {
+            let weight = distance::power(u / whole, m);
+            weights[c] += weight;
+            sums[c * d..(c + 1) * d].iter_mut().zip(row).for_each(|(sum, x)| *sum += weight * x);
+        }
+    }
+    sums.iter_mut().enumerate().for_each(|(at, sum)| *sum /= weights[at / d].max(f64::MIN_POSITIVE));
+    Centres::new(k, d, sums)
+}
+
 /// k-means on one set of rows: the smallest inertia of `starts` greedy k-means++ starts.
 ///
 /// # Errors

@@ -9,6 +9,7 @@ pub mod ffcf;
 pub mod ffcm;
 pub mod fkm;
 pub mod kfed;
+pub mod silhouette;
 
 use veilsum_cluster::{Centres, Error, Rows};
 

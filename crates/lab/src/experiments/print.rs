@@ -2,7 +2,7 @@
 
 use super::{Report, Sample, Verdict};
 
-const HEAD: [&str; 6] = ["setting", "measure", "paper", "plain", "masked", "verdict"];
+const HEAD: [&str; 6] = ["setting", "measure", "printed", "plain", "masked", "verdict"];
 
 /// The report as a table, notes first.
 pub fn text(report: &Report) -> String {
@@ -21,11 +21,12 @@ pub fn text(report: &Report) -> String {
     for line in &report.lines {
         let verdict = match &line.verdict {
             Verdict::Shown => String::new(),
+            Verdict::Ok(why) if line.item > 0 => why.clone(),
             Verdict::Ok(_) => "ok".to_owned(),
             Verdict::Off(why) => format!("OFF: {why}"),
         };
         let (plain, masked) = (number(&line.plain, line.digits), number(&line.masked, line.digits));
-        table.push([line.setting.clone(), line.measure.clone(), line.paper.clone(), plain, masked, verdict]);
+        table.push([line.setting.clone(), line.measure.clone(), line.printed.clone(), plain, masked, verdict]);
     }
     let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..5).map(width).collect();
@@ -67,7 +68,7 @@ mod tests {
         let mut report = Report::new("t", "a, \"b\"");
         report.note("n");
         let sample: Sample = [1.0, 2.0].into_iter().collect();
-        report.lines.push(Line::new("x, y", "m", 2).paper(1.5).plain(sample).masked(1e-12).holds(true, "says \"so\""));
+        report.lines.push(Line::new("x, y", "m", 2).plain(sample).masked(1e-12).holds(true, "says \"so\""));
         report.lines.push(Line::new("z", "m", 2).plain(f64::INFINITY).holds(false, "w"));
         let text = text(&report);
         assert!(

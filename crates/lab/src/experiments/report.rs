@@ -1,4 +1,4 @@
-//! What an experiment comes to: lines with the paper's number, ours plain, ours masked, and a verdict.
+//! What an experiment comes to: lines with the printed number, that of the paper's server run again, ours masked, and a verdict.
 
 use super::Chart;
 
@@ -41,7 +41,7 @@ impl Sample {
         let place = q.clamp(0.0, 1.0) * sorted.len().saturating_sub(1) as f64;
         let at = |i: f64| sorted.get(i as usize).copied().unwrap_or(0.0);
         let (low, high) = (at(place.floor()), at(place.ceil()));
-        low + (high - low) * place.fract()
+        if low == high { low } else { low + (high - low) * place.fract() }
     }
 
     /// The largest; `-inf` for nothing.
@@ -76,13 +76,15 @@ pub enum Verdict {
 /// One line of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
+    /// Its place in the table of the papers; 0 where no paper has it.
+    pub item: u16,
     /// What was run.
     pub setting: String,
     /// What was measured.
     pub measure: String,
-    /// What the paper prints.
-    pub paper: String,
-    /// Ours, plain or pooled.
+    /// What the paper prints, digit by digit; a word where it only draws; empty where it has nothing.
+    pub printed: String,
+    /// The paper's own server, or pooled rows.
     pub plain: Option<Sample>,
     /// Ours, through the masked protocol.
     pub masked: Option<Sample>,
@@ -96,13 +98,30 @@ impl Line {
     /// A line without numbers.
     pub fn new(setting: impl Into<String>, measure: impl Into<String>, digits: usize) -> Self {
         let (setting, measure) = (setting.into(), measure.into());
-        Self { setting, measure, paper: String::new(), plain: None, masked: None, digits, verdict: Verdict::Shown }
+        let printed = String::new();
+        Self { item: 0, setting, measure, printed, plain: None, masked: None, digits, verdict: Verdict::Shown }
     }
 
-    /// With what the paper prints.
-    pub fn paper(mut self, paper: impl ToString) -> Self {
-        self.paper = paper.to_string();
+    /// Belongs to a figure of a paper, or to a sentence in words: there is no number to hold it against.
+    pub fn drawn(mut self, item: u16) -> Self {
+        (self.item, self.printed) = (item, "drawn".into());
         self
+    }
+
+    /// Demands that what was found lies within `tolerance` of the printed number, or rounds to it: ours masked, where nothing was
+    /// masked the plain one. Where it rounds to another number the line says by how much it differs, and because of what.
+    pub fn printed(mut self, item: u16, printed: &str, tolerance: f64, because: &str) -> Self {
+        (self.item, self.printed) = (item, printed.into());
+        let found = self.masked.as_ref().or(self.plain.as_ref()).map_or(f64::NAN, Sample::mean);
+        let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+        let unit = 10f64.powi(-(decimals as i32));
+        let expected: f64 = printed.parse().unwrap_or(f64::NAN);
+        let off = (found - expected).abs();
+        // One part in 10^9 of a unit for what halves lose in binary.
+        let same = off <= unit * (0.5 + 1e-9);
+        let differs = format!("differs by {off:.decimals$} because {because}", decimals = decimals + 1);
+        let said = if same { "same".to_owned() } else { differs.clone() };
+        self.judged(same || off <= tolerance, said, format!("{differs}, which is more than {tolerance}"))
     }
 
     /// With our plain or pooled number.
@@ -142,10 +161,10 @@ impl Line {
     fn judged(mut self, met: bool, why: String, off: String) -> Self {
         self.verdict = match (self.verdict, met) {
             (Verdict::Off(already), true) => Verdict::Off(already),
-            (Verdict::Off(already), false) => Verdict::Off(format!("{already}; {off} ({why})")),
+            (Verdict::Off(already), false) => Verdict::Off(format!("{already}; {off}: {why}")),
             (Verdict::Ok(already), true) => Verdict::Ok(format!("{already}; {why}")),
             (Verdict::Shown, true) => Verdict::Ok(why),
-            (Verdict::Shown | Verdict::Ok(_), false) => Verdict::Off(format!("{off} ({why})")),
+            (Verdict::Shown | Verdict::Ok(_), false) => Verdict::Off(format!("{off}: {why}")),
         };
         self
     }
@@ -162,8 +181,8 @@ pub struct Report {
     pub notes: Vec<String>,
     /// The table.
     pub lines: Vec<Line>,
-    /// The picture.
-    pub chart: Option<Chart>,
+    /// The figures.
+    pub charts: Vec<Chart>,
     /// How long it took.
     pub seconds: f64,
 }
@@ -171,7 +190,7 @@ pub struct Report {
 impl Report {
     /// An empty one.
     pub fn new(name: &'static str, title: impl Into<String>) -> Self {
-        Self { name, title: title.into(), notes: Vec::new(), lines: Vec::new(), chart: None, seconds: 0.0 }
+        Self { name, title: title.into(), notes: Vec::new(), lines: Vec::new(), charts: Vec::new(), seconds: 0.0 }
     }
 
     /// Adds a note.
@@ -201,6 +220,19 @@ mod tests {
         let none = Sample::default();
         assert_eq!((none.mean(), none.sd(), none.quantile(0.5)), (0.0, 0.0, 0.0));
         assert_eq!(Sample::from(4.0).sd(), 0.0);
+    }
+
+    #[test]
+    fn a_printed_number_is_the_same_or_differs_for_a_reason() {
+        let line = |found: f64| Line::new("a", "b", 2).masked(found).printed(1, "0.31", 0.02, "it rains");
+        assert_eq!(line(0.3149).verdict, Verdict::Ok("same".into()));
+        assert_eq!(line(0.325).verdict, Verdict::Ok("differs by 0.015 because it rains".into()));
+        assert!(
+            matches!(line(0.34).verdict, Verdict::Off(why) if why.starts_with("differs by 0.030 because it rains"))
+        );
+        assert!(matches!(line(f64::NAN).verdict, Verdict::Off(_)));
+        let plain = Line::new("a", "b", 0).plain(4.4).printed(1, "4", 0.0, "").verdict;
+        assert_eq!(plain, Verdict::Ok("same".into()));
     }
 
     #[test]

@@ -10,18 +10,18 @@ use super::ExperimentError;
 
 const LABEL: &[u8; 24] = b"veilsum plain server  v1";
 
-/// FFCM avg2: k-means++ with ten starts in round 1, then warm.
-pub(super) fn ffcm_avg2(
+/// FFCM with this average and so many rounds at most; avg2: k-means++ with ten starts in round 1, then warm.
+pub(super) fn ffcm(
     sites: &[Rows],
     start: &Centres,
     m: f64,
     epsilon: f64,
     local: LocalSteps,
+    (average, max_rounds): (ffcm::Average, u32),
     seed: u64,
-) -> Result<Centres, ExperimentError> {
-    let (start, average) = (start.clone(), ffcm::Average::Kmeans);
-    let params = ffcm::Params { start, m, local, average, epsilon, max_rounds: 1000 };
-    Ok(ffcm::ffcm(sites, &params, &mut Stream::new(seed, LABEL))?.centres)
+) -> Result<ffcm::FfcmFit, ExperimentError> {
+    let params = ffcm::Params { start: start.clone(), m, local, average, epsilon, max_rounds };
+    Ok(ffcm::ffcm(sites, &params, &mut Stream::new(seed, LABEL))?)
 }
 
 /// Federated k-means with so many k-means++ starts of the server in every round.

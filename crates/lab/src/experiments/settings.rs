@@ -9,8 +9,13 @@ pub struct Settings {
     pub data: Option<PathBuf>,
     /// Few repetitions and the smallest sets: the form that continuous integration runs.
     pub quick: bool,
-    /// All 100 sets of G2, and not only the subset.
-    pub all: bool,
+}
+
+impl Settings {
+    /// A tolerance; four times as wide where there are few repetitions.
+    pub(super) fn loose(&self, tolerance: f64) -> f64 {
+        if self.quick { 4.0 * tolerance } else { tolerance }
+    }
 }
 
 /// Why an experiment has no result.
