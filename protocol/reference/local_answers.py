@@ -205,9 +205,20 @@ def local_choice(q, domain, rows, labels):
     for k in range(q["min"], q["most"] + 1):
         if k < len(rows):
             tried.append((index_of(q, domain, rows, k), k))
-    if tried and math.isfinite(min(tried)[0]):
-        votes[min(tried)[1] - q["min"]] = 1.0
+    tried = [(index, k) for index, k in tried if math.isfinite(index)]
+    if tried:
+        votes[elbow_alone(tried) - q["min"]] = 1.0
     return votes
+
+
+def elbow_alone(tried):
+    (start, first), (end, last) = tried[0], tried[-1]
+    if min(tried)[1] == first:
+        return first
+    slope = (end - start) / (last - first)
+    depths = [(-(start + slope * (k - first) - index), k) for index, k in tried if first < k < last]
+    depth, k = min(depths, default=(0.0, 0))
+    return k if depth < 0.0 else min(tried)[1]
 
 
 LOCAL_FUZZY = (check_local_fuzzy, local_fuzzy_blocks, local_fuzzy)
