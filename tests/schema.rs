@@ -106,7 +106,7 @@ fn a_plan_takes_its_columns_from_the_schema_and_is_held_to_it() {
         ];
         veilsum(&[&usual, more].concat())
     };
-    says(make(&[]), 2, &["no column is named", "--schema"]);
+    says(make(&[]), 2, &["no column is named", "schema.toml beside the roster"]);
     p.folder.write("schema.toml", SCHEMA);
     make(&[]).expect(0);
     let show = json(&veilsum(&["plan", "check", "--roster", &roster, "--plan", &out, "--json"]).expect(0));

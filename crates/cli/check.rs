@@ -348,7 +348,7 @@ impl Check<'_> {
     /// Said to this site alone; nothing that it sends depends on it.
     fn few(&mut self, federation: &Federation) {
         let (k, d) = (u64::from(federation.work.recipe.clusters.max), federation.work.columns.len() as u64);
-        let Some(rows) = self.report.read.as_ref().map(|tally| tally.used as u64) else { return };
+        let Some(rows) = self.report.read.as_ref().map(|tally| tally.used) else { return };
         if rows > 0 && d > 0 && rows * d <= k * (d + 1) {
             let says = format!(
                 "{}, and {k} clusters in {}: the sums of one round hold as many numbers as the rows",

@@ -57,7 +57,8 @@ pub(crate) fn of_plan(
             schema.columns.iter().map(|column| Wanted::Named(column.name.clone())).collect()
         }
         None if wanted.is_empty() => {
-            let next = "name every column with --column NAME=LOW:HIGH, or say where the federation's schema is (--schema FILE)";
+            let next =
+                "name every column with --column NAME=LOW:HIGH, or put the federation's schema.toml beside the roster";
             return Err(Failure::new(Code::Usage, "no column is named, and there is no schema", next));
         }
         _ => wanted.to_vec(),

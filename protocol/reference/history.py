@@ -156,7 +156,7 @@ def history_cases():
 
     name = members(roster)[3]["name"]
     lost = recovered(roster["name"], name, ids[3], fresh[0])
-    a_rekey("recovered", lost)
+    out.append({"function": "rekey", "name": "recovered", "value": lost, "encoded": encode(REKEY, lost)})
     a_rekey("recovered, another new key", {**lost, "new": fresh[1].public})
     a_rekey("recovered, named by another", recovered(roster["name"], name, ids[2], fresh[0]) | {"old": ids[3].public})
     a_rekey("recovered, without the new key", {**lost, "by_new": lost["by_old"]})

@@ -19,8 +19,7 @@ use crate::{
 use veilsum_node::{
     cost::Cost,
     documents::{
-        Federation, GuestList, edited_plan, load_federation, load_identity, load_roster, load_schema, schema_beside,
-        write_plan,
+        Federation, GuestList, edited_plan, load_federation, load_identity, load_roster, schema_beside, write_plan,
     },
     dp::Privacy,
     error::{Code, Failure},
@@ -39,9 +38,6 @@ pub(crate) struct NewArgs {
     /// Where to write the plan
     #[arg(long, value_name = "FILE", default_value = "plan.toml")]
     pub out: PathBuf,
-    /// The federation's schema, to which the plan then keeps [default: schema.toml beside the roster]
-    #[arg(long, value_name = "FILE")]
-    pub schema: Option<PathBuf>,
     /// Rows that are expected in all, for which the forecast is
     ///
     /// It says how far off centres will be in clear, round clusters of so many rows.
@@ -75,10 +71,7 @@ pub(crate) struct CheckArgs {
 /// `veilsum plan new`: the plan, signed and written, and what it means.
 pub(super) fn new(args: &NewArgs, json: bool) -> Result<(), Failure> {
     let roster = load_roster(&args.roster)?;
-    let schema = match &args.schema {
-        Some(path) => Some(load_schema(path)?),
-        None => schema_beside(&args.roster)?,
-    };
+    let schema = schema_beside(&args.roster)?;
     let sign = Signing::of(args.key.as_ref(), &args.roster, &roster)?;
     let federation = made(args, roster, schema)?;
     let folder = args.roster.parent().unwrap_or(Path::new(""));

@@ -104,8 +104,17 @@ fn sensible(outcome: &Outcome, domain: &Domain) {
 fn walk(name: &str, value: &Value) {
     match value {
         Value::Null => {
-            let may_be =
-                ["fuzzy_davies_bouldin", "transform", "contingency", "sizes", "mass", "weight", "factor", "deviations"];
+            let may_be = [
+                "fuzzy_davies_bouldin",
+                "transform",
+                "contingency",
+                "sizes",
+                "mass",
+                "weight",
+                "factor",
+                "deviations",
+                "worst",
+            ];
             assert!(may_be.contains(&name), "{name} is not a number");
         }
         Value::Array(list) => list.iter().for_each(|value| walk(name, value)),

@@ -9,8 +9,8 @@
 //! 3. [`dp`] and [`agreed`]: what noise promises, and the proof from the documents alone that no sum overflows;
 //! 4. [`near`], [`method_session`], [`oracle`]: what is the same but for last digits, a method's questions and totals in turn, and who
 //!    judges them;
-//! 5. [`model`], [`errors`], [`traffic`], [`description`], [`signed`], [`result`]: what a site keeps, how far noise moves it, what was
-//!    sent, what is said of columns, what parties sign of a result, and what a run comes to; [`spoken`]: the words in which people compare
+//! 5. [`model`], [`description`], [`errors`], [`traffic`], [`signed`], [`result`]: what a site keeps, what is said of columns, how far noise
+//!    moves them, what was sent, what parties sign of a result, and what a run comes to; [`spoken`]: the words in which people compare
 //!    documents;
 //! 6. [`release`], [`replay`], [`admission`]: the one door through which a site's answer leaves, from the inside out: may the answer
 //!    leave, does the site's own copy of the method ask it, does the question belong to the plan and come in its turn;

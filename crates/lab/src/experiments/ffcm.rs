@@ -181,7 +181,7 @@ fn line(
     let n = runs.len() as f64;
     let errors = 3.0 * sd.max(expected / 50.0) * (0.1 + 1.0 / n).sqrt();
     // Two draws have no spread worth the name.
-    let errors = if settings.quick { errors.max(expected / 2.0) } else { errors };
+    let errors = if settings.quick { errors.max(expected) } else { errors };
     let mut line = Line::new(case.name, format!("{name}: {what}"), digits).plain(plain.clone()).masked(masked);
     let (item, printed) = case.printed[method][measure];
     if item > 0 {

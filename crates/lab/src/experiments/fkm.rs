@@ -113,7 +113,7 @@ fn by_round(draws: &[u64], report: &mut Report) -> Result<(), ExperimentError> {
         let means = each(&rounds, |round| {
             let score = |seed: &u64| {
                 let sites = fkm::grid(50, noise, 0.1, *seed).sites;
-                Ok(ari(&sites, &hidden(&sites, *round, *seed)?)?)
+                ari(&sites, &hidden(&sites, *round, *seed)?)
             };
             Ok(draws.iter().map(score).collect::<Result<Sample, ExperimentError>>()?.mean())
         })?;
@@ -185,7 +185,8 @@ fn letters(settings: &Settings, report: &mut Report) -> Result<(), ExperimentErr
     let recipe = Recipe::plain(method(ROUNDS), k as u32, from_totals(1));
     let hidden = masked(&recipe, &domain, &prepared(&sites, &domain)?, None)?.centres;
     let plain = server::fkm(&sites, k, ROUNDS, 10, 1)?;
-    let scores: [(&str, fn(&Rows, &Centres) -> Result<f64, veilsum_cluster::Error>); 2] =
+    type Score = fn(&Rows, &Centres) -> Result<f64, veilsum_cluster::Error>;
+    let scores: [(&str, Score); 2] =
         [("silhouette", silhouette::silhouette), ("simplified silhouette", silhouette::simplified)];
     for (name, score) in scores {
         let (expected, found) = (score(&all, &plain)?, score(&all, &hidden)?);

@@ -193,7 +193,8 @@ fn quantiles(found: &[Found], report: &mut Report) {
     let standardised: Get = |run| run.gaps[0];
     let euclidean: Get = |run| run.gaps[1];
     // Least, quarter, half, three quarters, largest.
-    let tables: [(&str, Get, (u16, u16), usize, [&str; 5]); 15] = [
+    type Printed = (&'static str, Get, (u16, u16), usize, [&'static str; 5]);
+    let tables: [Printed; 15] = [
         ("index", index, (108, 109), CENTRAL, [".5460", ".6762", ".8640", "1.3092", ""]),
         ("index", index, (108, 109), AVG2, [".5459", ".6771", ".8638", "1.3073", "57.7"]),
         ("index", index, (108, 109), AVG2 + 1, ["", ".6766", ".8627", "1.2961", "23.7"]),

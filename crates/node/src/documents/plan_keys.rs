@@ -7,7 +7,7 @@ pub const PLAN_KEYS: &[(&str, &str, &str)] = &[
     ("", "local.epsilon", "A site's own steps end when memberships change less"),
     ("epsilon", "epsilon", "Stop when centres move less, in units of the questions [by method]"),
     ("max_rounds", "max_rounds", "Rounds at most; under noise exactly so many [30; under noise 8, or 5]"),
-    ("restarts", "restarts", "Runs from other first centres, side by side; the best one counts [1; exact and hard: 5]"),
+    ("restarts", "restarts", "Runs from other first centres, of which the best counts [1; exact, hard: 5]"),
     ("init", "", "First centres: totals, uniform, or a file of K lines in box units"),
     ("local_steps", "local_steps", "ffcm, fkm: a site's own steps in a round; 0 is to convergence"),
     ("powers", "powers", "ffcm-avg1: weights are sums of u^m as printed; false: of u, as its code [true]"),
