@@ -40,7 +40,12 @@ impl Place {
 
     fn run(&self, line: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_veilsum"));
-        command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
+        // What stands between quotation marks is one word.
+        let words = line.split('"').enumerate().flat_map(|(at, part)| match at % 2 {
+            0 => part.split_whitespace().collect(),
+            _ => vec![part],
+        });
+        command.current_dir(&self.0).args(words).output().unwrap()
     }
 
     fn ok(&self, line: &str) -> String {
@@ -53,9 +58,9 @@ impl Place {
 
     /// What `check` says at a site that agreed to the plan, without the breaks of lines that fold.
     fn own(&self) -> String {
-        let plan = self.json("plan check")["hash"].as_str().unwrap().to_owned();
+        let plan = self.json("plan check")["fingerprint"].as_str().unwrap().to_owned();
         // A plan with noise needs no agreement.
-        self.run(&format!("plan agree --key site-2.key --fingerprint {plan}"));
+        self.run(&format!("plan agree --key site-2.key --fingerprint \"{plan}\""));
         let screen = self.ok(&format!("{OWN} --html own.html"));
         let page = fs::read_to_string(self.0.join("own.html")).expect("the page");
         (screen + &page).split_whitespace().collect::<Vec<_>>().join(" ")
@@ -146,7 +151,7 @@ fn from_keys_to_memberships() {
     let members = members.split_once("\n\n").unwrap().1.trim_end();
     assert!(members.starts_with("coordinator") && members.lines().count() == 5, "{members}");
     let heard = shown["fingerprint"].as_str().unwrap();
-    let accepted = w.ok(&format!("roster accept --roster roster.toml --key site-1.key --fingerprint {heard}"));
+    let accepted = w.ok(&format!("roster accept --roster roster.toml --key site-1.key --fingerprint \"{heard}\""));
     assert!(accepted.trim_end().ends_with(members) && members.contains("127.0.0.1:7701"), "{accepted}");
     let cost = w.json(CHECK);
     assert_eq!((cost["threshold"].as_u64(), cost["may_be_missing"].as_u64()), (Some(3), Some(0)));
@@ -326,7 +331,7 @@ fn keys_must_be_known_single_and_private() {
     // A card is open to everybody, and that is not what is wrong with it.
     w.fails(&OWN.replace("site-2.key", "site-2.card"), 3, &["site-2.card: this is a public card", "NAME.key"]);
     // The other way round a secret has been told.
-    let given_away = ["site-3.key: this is a SECRET key", "others know it now", "delete the file", "veilsum keygen"];
+    let given_away = ["site-3.key: this is a SECRET key", "others know it now", "make another key", "veilsum keygen"];
     w.fails(&MAKE_ROSTER.replace("site-3.card", "site-3.key"), 3, &given_away);
     let (identity, _) = load_identity(w.0.join("site-1.key")).unwrap();
     write_card(w.0.join("twin.card"), "twin", &identity, "").unwrap();

@@ -11,13 +11,14 @@ use std::{
 use serde_json::{Value, json};
 use veilsum_cluster::{Rows, method::Seeding};
 use veilsum_node::{
-    documents::SitePolicy,
+    documents::{SitePolicy, roster_fingerprint},
     error::Code,
     loopback::{LoopbackConfig, LoopbackRun},
 };
 use veilsum_proto::{
     plan::Terms,
     policy::{Floor, Policy},
+    suite::Hash,
 };
 use veilsum_testkit::{
     in_process::{config, fcm, losing, made_up, run, unit_square},
@@ -233,7 +234,8 @@ fn pol_9_exact_totals_leave_by_agreement() {
         veilsum(&[&of[..], &["--fingerprint", fingerprint]].concat())
     };
     // Another plan's fingerprint is no agreement; what is shown says what may follow.
-    let told = agree("0123456789abcdef0123456789abcdef").expect(3);
+    let another = roster_fingerprint(&Hash([7; 32]));
+    let told = agree(&another).expect(3);
     assert!(
         told.stdout.contains("rows may be inferred from them") && told.stdout.contains("no bound holds"),
         "{told:?}"
@@ -257,7 +259,7 @@ fn pol_9_exact_totals_leave_by_agreement() {
     // What is in nobody's reach is refused before anybody is asked.
     for absurd in [&["--set=m=1.05"][..], &["--set=min_total_rows=59"], &["--method=pcm", "--set=distance=0.01"]] {
         p.0.plan("roster.toml", "plan.toml", absurd);
-        let told = agree("0123456789abcdef0123456789abcdef").expect(7);
+        let told = agree(&another).expect(7);
         assert!(told.stderr.contains("[POL-9]"), "{absurd:?}: {}", told.stderr);
     }
 }

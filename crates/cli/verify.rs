@@ -166,7 +166,7 @@ impl VerifyArgs {
             "roster": roster, "plan": plan });
         let text = format!(
             "proven: {} {} [{}]\nIts own signatures show it; nothing else in the file was taken on trust.\n\
-             roster {roster}, plan {plan} (compare both with what you know from elsewhere)",
+             roster: {roster}\nplan: {plan}\n(compare both with what you know from elsewhere)",
             finding.culprit, finding.what, finding.rule
         );
         crate::verb::print(json, &value, &text)
@@ -266,7 +266,7 @@ impl Verb for VerifyArgs {
             );
         }
         text += &format!(
-            "roster {}, plan {} (compare both with what you know from elsewhere)\nnot covered:\n",
+            "roster: {}\nplan: {}\n(compare both with what you know from elsewhere)\nnot covered:\n",
             roster_fingerprint(&federation.roster.hash()),
             fingerprint(&federation.terms.hash().0)
         );

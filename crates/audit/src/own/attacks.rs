@@ -246,6 +246,8 @@ fn worse(a: Vec<Tried>, b: Vec<Tried>) -> Vec<Tried> {
 /// Rows whose values are guessed, and values that are tried for each.
 const GUESSED: usize = 8;
 const TRIED: usize = 12;
+/// Values of a column that are tried, the true one first, and what each adds to the totals.
+type Guesses = (Vec<Vec<f64>>, Vec<Vec<f64>>);
 /// Runs of the noise for each value.
 const DRAWS: usize = 100;
 
@@ -263,7 +265,7 @@ pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>>
     let jobs: Vec<(usize, usize)> =
         (0..rows).flat_map(|row| (0..columns.len()).map(move |column| (row, column))).collect();
     let prior: Vec<Vec<Vec<f64>>> = columns.iter().map(|column| scene.values_of(column, TRIED)).collect();
-    let change = |(row, column): &(usize, usize)| -> Result<(Vec<Vec<f64>>, Vec<Vec<f64>>)> {
+    let change = |(row, column): &(usize, usize)| -> Result<Guesses> {
         let (at, places) = (scene.targets[*row], &columns[*column].places);
         let own = &scene.sites[0].values[at];
         let mut guesses = vec![own[places.clone()].to_vec()];
@@ -279,7 +281,7 @@ pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>>
     let guesses = jobs.par_iter().map(change).collect::<Result<Vec<_>>>()?;
     for knows in Knows::EACH {
         let unknown = told.unknown(scene, knows);
-        let outcome = |((row, column), (guesses, influences)): (&(usize, usize), &(Vec<Vec<f64>>, Vec<Vec<f64>>))| {
+        let outcome = |((row, column), (guesses, influences)): (&(usize, usize), &Guesses)| {
             let left: Vec<Vec<f64>> = influences.iter().map(|x| unknown.unexplained(x)).collect();
             let mut stream = Stream::new(seed ^ (*row as u64) << 32 ^ *column as u64, LABEL);
             (*column, super::guess::guessed(&columns[*column], guesses, &left, DRAWS, &mut stream))

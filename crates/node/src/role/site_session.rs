@@ -135,19 +135,20 @@ impl SiteSession {
         let (journal, records) = opened.map_or((None, Vec::new()), |(journal, records)| (Some(journal), records));
         // [JRN-2]: what knows the deck knows the rows from which it was answered, so that other rows are refused [LED-8].
         let met = |deck| keeper.with(|ledger| ledger.book().account().met().has_deck(session, deck));
-        if !records.iter().filter_map(Record::deck).all(met) {
-            return Err(Failure::input(
-                "the journal has keys of a deck that the ledger does not know: one of the two was set back, or taken from elsewhere [JRN-2]",
-                "put the newest copy of the whole state folder back, with the .head beside the key; without it remove the `.journal` files: \
-                 this site then takes no further part in this run",
-            ));
-        }
+        let met = records.iter().filter_map(Record::deck).all(met);
         let has = |kind| records.iter().any(|record: &Record| record.kind() == kind);
         if has(RecordKind::Deck) {
             tracing::info!("taking up an interrupted run from the journal");
         }
         let released = has(RecordKind::Released);
         let site = Site::restore(site_config(config, aggregator), records)?;
+        if !met {
+            return Err(Failure::input(
+                "the journal has keys of a deck that the ledger does not know: one of the two was set back, or taken from elsewhere [JRN-2]",
+                "put the newest copy of the whole state folder back, with the .head beside the key; without it remove the `.journal` files: \
+                 this site then takes no further part in this run",
+            ));
+        }
         // The entries of rounds that are over are replaced by those of the next one ([JRN-4]).
         let released = released || site.has_gone_on();
         let run = aggregator.opens().then(|| RunState::open(config, session, site.round_context())).transpose()?;
