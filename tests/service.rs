@@ -372,7 +372,7 @@ fn a_run_is_ended_for_everybody_by_a_command() {
 #[test]
 fn ros_13_the_coordinator_and_the_intermediary_move_and_everybody_follows() {
     let mut all = Standing::new(400);
-    all.until("counter: would answer");
+    all.until("counter: ready");
     let ports = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
     let away = &mut all.members[2];
     away.process.take().expect("it runs").kill();

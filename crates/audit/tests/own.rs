@@ -150,7 +150,7 @@ fn a_plan_is_audited_from_files() {
     let scene = Scene::new(&federation, &RowsFrom::from(&own), &[], SEED).unwrap();
     let found = own::audit(&scene, SEED, |_| ()).unwrap();
     assert_eq!((found.own_rows, found.sites, found.drawn, found.at_risk), (60, 3, true, false));
-    let one = Scene::new(&federation, &RowsFrom::from(&own), &[own.clone()], SEED);
+    let one = Scene::new(&federation, &RowsFrom::from(&own), std::slice::from_ref(&own), SEED);
     assert!(one.is_err_and(|why| why.to_string().contains("1 files for the 2 other sites")));
     std::fs::remove_dir_all(&folder).unwrap();
 }

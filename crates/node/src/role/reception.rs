@@ -44,6 +44,8 @@ enum Greeters {
     Wait,
     /// There is no run.
     Nowhere,
+    /// There is none yet: who only knocks is told, and a party of the run that is about to begin waits for it.
+    NotYet,
     /// To the run that goes on.
     To(Arc<Door>),
 }
@@ -104,7 +106,8 @@ impl Reception {
     }
 }
 
-/// The door of an intermediary that stands by: who knocks is told that no run goes on, until one does ([APP-9]).
+/// The door of an intermediary that stands by: who knocks is told that no run goes on, until one does ([APP-9]). A site that comes before
+/// the run has begun here waits.
 pub struct Doorway {
     key: PublicKey,
     members: Arc<Mutex<HashSet<PeerKey>>>,
@@ -134,9 +137,9 @@ impl Doorway {
         *held(&self.members) = roster.members().map(|member| member.key.0).collect();
     }
 
-    /// Between two runs.
+    /// Between two runs, or while one is to be taken up again: whether it is over is for the coordinator to say, so no site is sent away.
     pub fn rests(&self) {
-        self.reception.nothing_goes_on();
+        self.reception.greeters.send_replace(Greeters::NotYet);
     }
 
     /// For a run.
@@ -161,14 +164,20 @@ async fn show_in(
         return;
     }
     receiver.expects(app_messages::header_check);
+    let knocks = message::kind_of(&first) == Some(message::Kind::Knock);
     let visit = Visit { handle, sender, receiver, first };
-    let known = timeout(FIRST_FRAME, greeters.wait_for(|to| !matches!(to, Greeters::Wait))).await;
+    let is_known = |to: &Greeters| match to {
+        Greeters::Wait => false,
+        Greeters::NotYet => knocks,
+        Greeters::Nowhere | Greeters::To(_) => true,
+    };
+    let known = timeout(FIRST_FRAME, greeters.wait_for(is_known)).await;
     let known = known.ok().and_then(Result::ok).map(|to| to.clone());
     // Others may hold what comes next for as long as the link lasts.
     drop((greeters, visits));
     match known {
         Some(Greeters::To(door)) => door::greet(visit, door).await,
-        Some(Greeters::Nowhere) => turn_away(&identity, visit).await,
+        Some(Greeters::Nowhere | Greeters::NotYet) => turn_away(&identity, visit).await,
         // It dials again.
         Some(Greeters::Wait) | None => {}
     }
@@ -212,9 +221,9 @@ impl From<SocketAddr> for Entrance {
     }
 }
 
-/// An entrance that is open; dropping it shuts it for the run. Whether the run is over, or is taken up again, is for the service to
-/// say.
-pub(super) struct Opened(Arc<Reception>);
+/// An entrance that is open; dropping it shuts it for the run, unless the next one has opened it already. Whether the run is over, or is
+/// taken up again, is for the service to say.
+pub(super) struct Opened(Arc<Reception>, Arc<Door>);
 
 impl Opened {
     /// Lets parties in through `door`.
@@ -229,8 +238,9 @@ impl Opened {
             }
             Entrance::Shared(reception) => reception,
         };
-        reception.greeters.send_replace(Greeters::To(Arc::new(door)));
-        Ok(Opened(reception))
+        let door = Arc::new(door);
+        reception.greeters.send_replace(Greeters::To(door.clone()));
+        Ok(Opened(reception, door))
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -240,7 +250,13 @@ impl Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        self.0.greeters.send_replace(Greeters::Wait);
+        self.0.greeters.send_if_modified(|to| {
+            let own = matches!(to, Greeters::To(door) if Arc::ptr_eq(door, &self.1));
+            if own {
+                *to = Greeters::Wait;
+            }
+            own
+        });
     }
 }
 

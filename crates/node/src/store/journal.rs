@@ -113,7 +113,7 @@ impl<R: Entry> Journal<R> {
     /// Overwrites and removes what was kept of `session` in `folder`. Whether there was anything.
     ///
     /// # Errors
-    /// As [`Journal::empty`].
+    /// A [`Failure`] where its entries cannot be taken away.
     pub fn forget(folder: &Path, session: &Hash) -> Result<bool, Failure> {
         let path = file_of::<R>(folder, session);
         if !path.exists() {
