@@ -1,7 +1,7 @@
 //! An audit of one's own plan on one's own rows: what could somebody get of them, beside blind guessing?
 //!
 //! Other than the attacks of the table, which test the program, these test a plan. They take the totals of the run as the adversary has
-//! them, and the best test that there is for what it knows ([`likelihood`]). An attack that succeeds is no defect of the program, but a reason not
+//! them, and the best test that there is for what it knows (`likelihood.rs`). An attack that succeeds is no defect of the program, but a reason not
 //! to agree to the plan; one that is better than the account of rho allows is a defect.
 
 mod attacks;
