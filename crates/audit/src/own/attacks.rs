@@ -118,14 +118,10 @@ impl Told {
         let instead = if knows == Knows::AllOthers { vec![0.0; unknown.mean.len()] } else { unknown.mean.clone() };
         let of = |row: &Vec<f64>| {
             let change: Vec<f64> = row.iter().zip(&instead).map(|(x, m)| x - m).collect();
-            norm(&unknown.unexplained(&change))
+            unknown.apart(&change)
         };
         self.targets.par_iter().map(of).collect()
     }
-}
-
-fn norm(x: &[f64]) -> f64 {
-    x.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
 /// Whether a row is there: the worst of the targets.
@@ -244,8 +240,8 @@ fn worse(a: Vec<Tried>, b: Vec<Tried>) -> Vec<Tried> {
 }
 
 /// Rows whose values are guessed, and values that are tried for each.
-const GUESSED: usize = 8;
-const TRIED: usize = 12;
+const GUESSED: usize = 6;
+const TRIED: usize = 10;
 /// Values of a column that are tried, the true one first, and what each adds to the totals.
 type Guesses = (Vec<Vec<f64>>, Vec<Vec<f64>>);
 /// Runs of the noise for each value.
@@ -284,7 +280,11 @@ pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>>
         let outcome = |((row, column), (guesses, influences)): (&(usize, usize), &Guesses)| {
             let left: Vec<Vec<f64>> = influences.iter().map(|x| unknown.unexplained(x)).collect();
             let mut stream = Stream::new(seed ^ (*row as u64) << 32 ^ *column as u64, LABEL);
-            (*column, super::guess::guessed(&columns[*column], guesses, &left, DRAWS, &mut stream))
+            let far = |a: usize, b: usize| {
+                let change: Vec<f64> = influences[a].iter().zip(&influences[b]).map(|(a, b)| a - b).collect();
+                unknown.apart(&change)
+            };
+            (*column, super::guess::guessed(&columns[*column], guesses, &left, far, DRAWS, &mut stream))
         };
         let found: Vec<_> = jobs.par_iter().zip(&guesses).map(outcome).collect();
         // The column that is told best.

@@ -41,16 +41,17 @@ pub(super) struct Guessed {
     pub(super) error: f64,
     /// The same of the best guess without any total.
     pub(super) blind: f64,
-    /// How many deviations apart two of the values are at most.
+    /// How many deviations apart another value and the true one are at most.
     pub(super) farthest: f64,
 }
 
 /// The value of a column, the first of `guesses` being true and all held for equally likely before. `left` is what each adds to the totals, as
-/// far as unknown rows do not explain it.
+/// far as unknown rows do not explain it, and `between` how far the best test keeps two of them apart.
 pub(super) fn guessed(
     column: &Column,
     guesses: &[Vec<f64>],
     left: &[Vec<f64>],
+    between: impl Fn(usize, usize) -> f64,
     draws: usize,
     stream: &mut Stream,
 ) -> Guessed {
@@ -60,11 +61,11 @@ pub(super) fn guessed(
     let mean = |of: usize| (0..n).map(|other| off(of, other)).sum::<f64>() / n as f64;
     let blind_guess = (0..n).min_by(|a, b| mean(*a).total_cmp(&mean(*b))).unwrap_or(0);
     let blind = off(blind_guess, 0);
-    let far: Vec<f64> = left.iter().map(|x| apart(x, &left[0])).collect();
-    let farthest =
-        (0..n).flat_map(|a| (0..a).map(move |b| (a, b))).map(|(a, b)| apart(&left[a], &left[b])).fold(0.0, f64::max);
+    let far: Vec<f64> = (0..n).map(|v| between(v, 0)).collect();
+    let farthest = far.iter().copied().fold(0.0, f64::max);
     // The likelihood of guess v is -far^2 / 2 + far z_v: z is normal, correlated as the differences from the truth are.
-    let roots = correlated(left, &far);
+    let lengths: Vec<f64> = left.iter().map(|x| apart(x, &left[0])).collect();
+    let roots = correlated(left, &lengths);
     let mut error = 0.0;
     for _ in 0..draws {
         let mut fresh: Vec<f64> = (0..n).map(|_| stream.normal_pair()[0]).collect();
@@ -124,13 +125,14 @@ mod tests {
         let guesses: Vec<Vec<f64>> = [50.0, 10.0, 20.0, 30.0, 90.0].iter().map(|x| vec![*x]).collect();
         let left: Vec<Vec<f64>> = guesses.iter().map(|x| vec![x[0] * spread, 1.0]).collect();
         let mut stream = Stream::new(1, b"guessing a value     v01");
-        guessed(&number(), &guesses, &left, 400, &mut stream)
+        let between = |a: usize, b: usize| apart(&left[a], &left[b]);
+        guessed(&number(), &guesses, &left, between, 400, &mut stream)
     }
 
     #[test]
     fn far_totals_tell_and_near_ones_do_not() {
         let sharp = of(10.0);
-        assert!(sharp.error == 0.0 && sharp.blind == 20.0 && sharp.farthest == 800.0, "{sharp:?}");
+        assert!(sharp.error == 0.0 && sharp.blind == 20.0 && sharp.farthest == 400.0, "{sharp:?}");
         let none = of(0.0);
         assert_eq!((none.error, none.farthest), (none.blind, 0.0));
         // One deviation apart at 20 units: better than nothing, and far from right.

@@ -25,7 +25,7 @@ const TARGETS: usize = 32;
 /// Of them so many that are far from all others.
 const OUTLIERS: usize = 12;
 /// Rows by which an adversary knows what such rows usually are.
-const SAMPLE: usize = 200;
+const SAMPLE: usize = 400;
 /// Rows among which outliers are looked for.
 const LOOKED_AT: usize = 2_000;
 
