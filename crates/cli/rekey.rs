@@ -66,8 +66,9 @@ impl RekeyArgs {
         let waiting = next_of(&self.key);
         if !waiting.exists() {
             let fresh = next_identity(&identity)?;
-            write_key(&waiting, &name, &fresh, Existing::Refuse)?;
+            // Where a process ends in between, a key that is there has its recovery file.
             recovery_of(&waiting, &name, &fresh)?;
+            write_key(&waiting, &name, &fresh, Existing::Refuse)?;
         }
         let (next, _) = load_identity(&waiting)?;
         let make = |(roster, id): &(Roster, PartyId)| Rekey::make(&roster.name, &roster.name_of(*id), &identity, &next);
