@@ -213,7 +213,7 @@ fn led_9_a_lost_key_is_recovered_and_the_member_goes_on() {
     let other = p.folder.path("site-3.recovery");
     says(&veilsum(&["rekey", "--key", &key, "--recovery", &other, "--state", &state]).expect(3), &["[ROS-8]"]);
     let good = fs::read_to_string(&safe).expect("a recovery file");
-    let bad = p.folder.write("bad", &good.replacen("by_old = \"", "by_old = \"0", 1).replacen("\"\n", "\"\n", 1));
+    let bad = p.folder.write("bad", &good.replacen("by_old = \"", "by_old = \"0", 1));
     fs::set_permissions(&bad, fs::Permissions::from_mode(0o600)).expect("a mode");
     says(
         &veilsum(&["rekey", "--key", &key, "--recovery", &bad, "--state", &state]).expect(3),
