@@ -152,8 +152,9 @@ impl<R: Read> RowReader for CsvReader<R> {
             // Blank lines within a cell are none between rows.
             self.last_line = self.records.line();
             let spot = (name, Place::Line(line));
-            if table.signs.wants_commas() && !wanted.measured.is_empty() && self.records.may_have_commas() {
-                self.records.cells().for_each(|cell| table.signs.look_for_commas(spot, cell));
+            if table.signs.wants_more() && !wanted.measured.is_empty() {
+                let commas = self.records.may_have_commas();
+                self.records.cells().for_each(|cell| table.signs.look_anywhere(spot, cell, commas));
             }
             match fault.or_else(|| self.misshapen()) {
                 Some(fault) => table.spoil(name, fault.of_row(spot))?,

@@ -1,13 +1,18 @@
 //! Which sign of a text stands before the fraction of a number: a point, unless its site says a comma. Where some cells have decimal commas,
 //! and others a point before three digits, that point may as well stand between thousands; then nobody guesses.
 
-use memchr::memchr;
+use std::net::Ipv4Addr;
+
+use memchr::{memchr, memchr_iter};
 
 use super::{
     advice::groups,
     cell::{Parsed, parse},
     error::{Fault, Place, TableError, placed},
 };
+
+const COMMA: &str = "a comma before the fraction of a number";
+const POINTS: &str = "two points within a number";
 
 /// What is known of the points in a column.
 #[derive(Clone, Default)]
@@ -26,8 +31,8 @@ enum Points {
 pub(super) struct Signs {
     /// By column of the header.
     points: Vec<Points>,
-    /// The first cell with a decimal comma, or with points that stand between thousands.
-    against: Option<(Option<String>, Place)>,
+    /// The first cell with a decimal comma, or with points that stand between thousands: what stands there, and where.
+    against: Option<(&'static str, (Option<String>, Place))>,
 }
 
 impl Signs {
@@ -49,38 +54,52 @@ impl Signs {
             }
             0 | 1 if matches!(parse(cell), Parsed::Number(_)) => self.points[at] = Points::Decimal,
             0 | 1 => self.look_for_commas(spot, cell),
-            _ => self.note(spot),
+            _ => self.note(POINTS, spot),
         }
     }
 
-    /// Looks at any cell of a row.
-    pub(super) fn look_for_commas(&mut self, spot: (&str, Place), cell: &[u8]) {
+    /// Looks at any cell of a row, also in a column that nobody uses; `commas`: whether one may stand in it.
+    pub(super) fn look_anywhere(&mut self, spot: (&str, Place), cell: &[u8], commas: bool) {
+        if commas {
+            self.look_for_commas(spot, cell);
+        }
+        // 1.234.567 is the shortest; an address in a network looks alike.
+        if cell.len() >= 9
+            && self.wants_more()
+            && memchr_iter(b'.', cell).nth(1).is_some()
+            && groups(number_in(cell), '.') > 1
+            && number_in(cell).parse::<Ipv4Addr>().is_err()
+        {
+            self.note(POINTS, spot);
+        }
+    }
+
+    fn look_for_commas(&mut self, spot: (&str, Place), cell: &[u8]) {
         if self.against.is_some() || memchr(b',', cell).is_none() {
             return;
         }
-        // Units and signs of money may stand around it.
-        let text = std::str::from_utf8(cell).unwrap_or_default().trim_matches(|c: char| !c.is_ascii_digit());
+        let text = number_in(cell);
         let thousands = || {
             text.rsplit_once(',')
                 .is_some_and(|(whole, part)| groups(whole, '.') > 0 && part.bytes().all(|byte| byte.is_ascii_digit()))
         };
         if is_decimal(text.as_bytes()) || thousands() {
-            self.note(spot);
+            self.note(COMMA, spot);
         }
     }
 
-    /// Whether none was found yet.
-    pub(super) fn wants_commas(&self) -> bool {
+    /// Whether nothing was found yet that speaks against decimal points.
+    pub(super) fn wants_more(&self) -> bool {
         self.against.is_none()
     }
 
-    fn note(&mut self, (file, place): (&str, Place)) {
-        self.against.get_or_insert((Some(file.to_owned()), place));
+    fn note(&mut self, what: &'static str, (file, place): (&str, Place)) {
+        self.against.get_or_insert((what, (Some(file.to_owned()), place)));
     }
 
     /// What is wrong with all that was seen, under these names of columns.
     pub(super) fn fault(&self, header: &[String]) -> Option<TableError> {
-        let against = self.against.as_ref()?;
+        let (stands, against) = self.against.as_ref()?;
         let thousands = |(at, points): (usize, &Points)| match points {
             Points::Thousands(file, place) => Some((at, file.clone(), *place)),
             _ => None,
@@ -88,13 +107,18 @@ impl Signs {
         let (at, file, place) = self.points.iter().enumerate().find_map(thousands)?;
         let other = if against.0.as_ref() == Some(&file) { &(None, against.1) } else { against };
         let what = format!(
-            "a point stands before three digits here, and a comma before the fraction of a number on {}, so this may be a number of thousands",
+            "a point stands before three digits here, and {stands} on {}, so this may be a number of thousands",
             placed(other)
         );
         let next = "say which sign is decimal under [rows] in site.toml: decimal = \",\" if commas are (then export the file without points), \
                     decimal = \".\" if points are";
         Some(Fault::said(what, next).of_cell((&file, place), header.get(at).map_or("", String::as_str)))
     }
+}
+
+/// A cell without units and signs of money around it.
+fn number_in(cell: &[u8]) -> &str {
+    std::str::from_utf8(cell).unwrap_or_default().trim_matches(|c: char| !c.is_ascii_digit())
 }
 
 /// Whether a cell is a number with a comma amid its digits.

@@ -276,10 +276,11 @@ fn points_beside_decimal_commas_are_not_guessed() {
         ("a;b\n1.234;\"5,6\"\n", 2),
         ("a;b\n1.234;5,6 %\n", 2),
         ("a;b\n1.234;€ 5,6\n", 2),
+        ("a,b\n1.234,x\n5,1.234.567\n", 2),
+        ("a,b\n5,1.234.567 €\n1.234,7\n", 3),
     ] {
         let error = refused(text, &one("a"));
-        let place =
-            format!("site.csv, line {line}, column \"a\": a point stands before three digits here, and a comma");
+        let place = format!("site.csv, line {line}, column \"a\": a point stands before three digits here, and ");
         assert!(
             error.starts_with(&place) && error.contains("decimal = \",\"") && !error.contains("234"),
             "{text:?}: {error}"
@@ -301,6 +302,9 @@ fn points_beside_decimal_commas_are_not_guessed() {
         ("a;b\n12.5;5,6\n7.125;5,6\n", vec![12.5, 7.125]),
         ("a;b\n1234;5,6\n", vec![1234.0]),
         ("a;b\n1.234;x, y\n", vec![1.234]),
+        ("a,b\n1.234,192.168.100.101\n", vec![1.234]),
+        ("a,b\n1.234,1.23.456\n", vec![1.234]),
+        ("a,b\n1.25,1.234.567\n", vec![1.25]),
     ] {
         assert_eq!(columns(text, &one("a")).1, values, "{text:?}");
     }
