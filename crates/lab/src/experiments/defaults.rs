@@ -247,6 +247,10 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
     let corners = vec![vec![0.2, 0.2], vec![0.2, 0.8], vec![0.8, 0.8], vec![0.8, 0.2]];
     let four = Set::new("four clusters", normal(&corners, 0.04, 500, 1)?, 4)?;
     let usual_four = |method: &str| usual(method, Clusters::exactly(4), 1);
+    let by_index = |method: &str, max: u32| Recipe {
+        choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
+        ..usual(method, Clusters { min: 2, max }, 1)
+    };
     let given = |centres: &[Vec<f64>], set: &Set| -> Result<Seeding, ExperimentError> {
         Ok(Seeding::Given { centres: set.domain.centres_to_box(&Centres::from_rows(centres)?)? })
     };
@@ -260,15 +264,11 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
     cases.push(("few-candidates", thin, usual_four("fcm"), SITES));
     let rounds = Recipe { algorithm: Algorithm::Fcm { m: 2.0, epsilon: 1e-9, max_rounds: 2 }, ..usual_four("fcm") };
     cases.push(("not-converged", four.clone(), rounds, SITES));
-    cases.push(("k-at-border", four.clone(), usual("fcm", Clusters { min: 2, max: 4 }, 1), SITES));
+    cases.push(("k-at-border", four.clone(), by_index("fcm", 4), SITES));
     // No clusters at all: every index but the gap sees others.
     let mut stream = Stream::new(2, b"veilsum defaults rows v1");
     let even = Set::new("no clusters", Rows::new((0..3000).map(|_| stream.unit()).collect(), 2)?, 1)?;
-    let by_index = Recipe {
-        choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
-        ..usual("kmeans", Clusters { min: 2, max: 8 }, 1)
-    };
-    cases.push(("indices-disagree", even, by_index, SITES));
+    cases.push(("indices-disagree", even, by_index("kmeans", 8), SITES));
     // Two clusters in 64 columns that overlap so much that fuzzy c-means at m = 2 collapses (G2 with sigma 100).
     let far = Set::new("64 columns", normal(&[vec![500.0; 64], vec![600.0; 64]], 100.0, 1000, 3)?, 2)?;
     let more_rounds = Recipe {
