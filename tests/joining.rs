@@ -379,25 +379,25 @@ fn expired_damaged_and_misdirected_lines_are_refused_in_words() {
     assert!(!other.list().contains("knocked"));
 }
 
-/// The whole way, with the fewest commands and one call: 4 for the coordinator, 2 for each other party, of which one types the words that
-/// a terminal asks for.
+/// The whole way, with the fewest commands and one call: 3 for the coordinator, 2 for each other party, of which one types the words that
+/// a terminal asks for. Nobody carries a file.
 #[test]
 fn from_nothing_to_a_result_by_a_handful_of_commands_and_one_call() {
     let (mut hub, port, counters) = (Organisation::new(), free_port(), free_port());
     let (listen, counter) = (format!("127.0.0.1:{port}"), format!("counter=127.0.0.1:{counters}"));
-    let create = ["federation", "create", "three-hospitals", "--listen", &listen, "--site"];
-    let told = hub.run(&[&create[..], &SITES, &["--intermediary", &counter]].concat()).expect(0);
-    assert!(told.stderr.contains("copy coordinator.key") && told.stderr.contains("port 443 alone"), "{}", told.stderr);
-    let lobby = hub.start(&["run", "--transport", "auto"]);
+    let create = ["federation", "create", "three-hospitals", "--run", "--listen", &listen, "--site"];
+    let lobby = hub.start(&[&create[..], &SITES, &["--intermediary", &counter]].concat());
     lobby.until("an open lobby", LIMIT, |log| log.contains("is open"));
+    let (told, heard) = (lobby.printed(), lobby.heard());
+    assert!(heard.contains("copy coordinator.key") && heard.contains("port 443 alone"), "{heard}");
+    assert!(!told.contains("next: veilsum run"), "{told}");
     // Every line runs as it was printed.
     let lines: Vec<Vec<String>> = told
-        .stdout
         .lines()
         .filter(|line| line.starts_with("veilsum join"))
         .map(|line| line.split(' ').skip(1).map(|word| word.trim_matches('\'').to_owned()).collect())
         .collect();
-    assert_eq!(lines.len(), 4, "{}", told.stdout);
+    assert_eq!(lines.len(), 4, "{told}");
     let mut parties: Vec<(&str, Organisation, Running)> = Vec::new();
     for (at, (name, line)) in SITES.into_iter().chain(["counter"]).zip(&lines).enumerate() {
         let (mut house, is_site) = (Organisation::new(), name != "counter");
@@ -422,7 +422,7 @@ fn from_nothing_to_a_result_by_a_handful_of_commands_and_one_call() {
         ["plan", "new", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000", "--start"];
     hub.run(&plan).expect(0);
     lobby.until("an end", LIMIT, |log| log.contains("run 1 has ended: 3 clusters"));
-    assert_eq!(hub.typed.len(), 4, "{:#?}", hub.typed);
+    assert_eq!(hub.typed.len(), 3, "{:#?}", hub.typed);
     assert!(parties.iter().all(|(_, house, _)| house.typed.len() == 2));
 }
 

@@ -88,6 +88,9 @@ pub(crate) struct CreateArgs {
     /// Days for which these invitations are good
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..=365))]
     pub days: u64,
+    /// Serve the parties at once, as `run` does; everything else is typed in another window
+    #[arg(long)]
+    pub run: bool,
     /// Where.
     #[command(flatten)]
     pub at: FolderArgs,
@@ -158,7 +161,14 @@ impl Verb for FederationArgs {
     /// A [`Failure`] with its exit code.
     fn run(&self, json: bool) -> Result<(), Failure> {
         match &self.command {
-            FederationCommand::Create(args) => create(args, json),
+            FederationCommand::Create(args) => {
+                create(args, json)?;
+                if !args.run {
+                    return Ok(());
+                }
+                crate::tell!("from now on type `veilsum run` here to serve this federation again");
+                crate::again(vec!["run".into(), "--folder".into(), args.at.folder.clone().into()], json)
+            }
             FederationCommand::Invite(args) => {
                 let role = match args.role {
                     Role::Site => joining::Role::Site,
@@ -169,7 +179,7 @@ impl Verb for FederationArgs {
                     return Err(Failure::new(Code::Usage, what, "leave its address out, or say --role intermediary"));
                 }
                 let parties: Vec<_> = args.parties.iter().map(|party| (party.clone(), role)).collect();
-                invite(&args.at.folder, &parties, args.days, json)
+                invite(&args.at.folder, &parties, (args.days, SERVE), json)
             }
             FederationCommand::Approve(args) => approve(args, json),
             FederationCommand::Remove(args) => remove(args, json),
@@ -220,11 +230,19 @@ fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
         let text = format!("founded {}\nnext: veilsum federation invite PARTY", args.name);
         return crate::verb::print(json, &value, &text);
     }
-    invite(folder, &parties, args.days, json)
+    invite(folder, &parties, (args.days, if args.run { "" } else { SERVE }), json)
 }
 
-/// Prints a line for each party; in the folder there is a hash of its token alone ([JOI-1]).
-fn invite(folder: &Path, parties: &[(Named, joining::Role)], days: u64, json: bool) -> Result<(), Failure> {
+/// What comes after an invitation, where nobody serves the federation yet.
+const SERVE: &str = "next: veilsum run";
+
+/// Prints a line for each party, and what comes next; in the folder there is a hash of its token alone ([JOI-1]).
+fn invite(
+    folder: &Path,
+    parties: &[(Named, joining::Role)],
+    (days, next): (u64, &str),
+    json: bool,
+) -> Result<(), Failure> {
     let expires = seconds_since_1970() + days * DAY;
     let invitations = GuestList::change(folder, |list| {
         let mut made = Vec::new();
@@ -261,8 +279,7 @@ fn invite(folder: &Path, parties: &[(Named, joining::Role)], days: u64, json: bo
         text += &format!("{party} ({role}):\nveilsum join '{}'{address}\n\n", *line);
     }
     text += &format!(
-        "{open}Send each line to its party alone: whoever uses it first waits in that party's place. It is good for {days} days and one use.\n\
-         next: veilsum run"
+        "{open}Send each line to its party alone: whoever uses it first waits in that party's place. It is good for {days} days and one use.\n{next}"
     );
     crate::verb::print(json, &json!({ "invitations": values }), &text)
 }
