@@ -9,6 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use veilsum_node::{
     clock::seconds_since_1970,
+    cost::some_of,
     documents::{
         GuestList, Stage, adopt_schema, check_address, fingerprint, invitation_line, load_identity,
         load_roster_document, roster_fingerprint, schema_text, sign_next,
@@ -49,7 +50,7 @@ pub(crate) enum FederationCommand {
     /// A roster without a member is signed again, and every party has to accept it.
     Remove(PartyArgs),
     /// Print who was invited, who waits, and who is in
-    Show(FolderArgs),
+    Show(ShowArgs),
 }
 
 /// Where the federation is kept.
@@ -143,6 +144,17 @@ pub(crate) struct ApproveArgs {
     pub at: FolderArgs,
 }
 
+/// `veilsum federation show`
+#[derive(Args, Debug)]
+pub(crate) struct ShowArgs {
+    /// A line for each party, also where more than five are at the same point
+    #[arg(long)]
+    pub all: bool,
+    /// Where.
+    #[command(flatten)]
+    pub at: FolderArgs,
+}
+
 /// `veilsum federation remove`
 #[derive(Args, Debug)]
 pub(crate) struct PartyArgs {
@@ -183,7 +195,7 @@ impl Verb for FederationArgs {
             }
             FederationCommand::Approve(args) => approve(args, json),
             FederationCommand::Remove(args) => remove(args, json),
-            FederationCommand::Show(args) => show(&args.folder, json),
+            FederationCommand::Show(args) => show(args, json),
         }
     }
 }
@@ -400,7 +412,7 @@ fn roster_of(folder: &Path) -> Result<(Value, String), Failure> {
             "no roster yet: nobody is the intermediary\nnext: veilsum federation invite PARTY --role intermediary"
                 .into()
         } else {
-            format!("no roster yet: waiting for {}", names.join(", "))
+            format!("no roster yet: waiting for {}", some_of(&names, ", "))
         };
         return Ok((Value::Null, text));
     };
@@ -433,7 +445,8 @@ fn stage_of(stage: Stage) -> &'static str {
     }
 }
 
-fn show(folder: &Path, json: bool) -> Result<(), Failure> {
+fn show(args: &ShowArgs, json: bool) -> Result<(), Failure> {
+    let folder = &args.at.folder;
     let (list, now) = (GuestList::load(folder)?, seconds_since_1970());
     let roster = folder.join("roster.toml");
     // A key that was replaced since its guest came in is followed to the one that took its place.
@@ -441,17 +454,31 @@ fn show(folder: &Path, json: bool) -> Result<(), Failure> {
         true => load_roster_document(&roster)?.rekeys().cloned().collect(),
         false => Vec::new(),
     };
-    let (mut values, mut text) =
-        (Vec::new(), format!("{}, coordinated by {}\n", list.federation, list.coordinator.name));
+    let (mut values, mut lines) = (Vec::new(), Vec::new());
     for guest in &list.guests {
         let key = guest.knocked.as_ref().map(|knocked| fingerprint(&newest(knocked.key, &rekeys).0));
         let expired = guest.stage == Stage::Invited && guest.knocked.is_none() && guest.expires <= now;
         let stage = if expired { "invited, and the invitation has expired" } else { stage_of(guest.stage) };
         values.push(json!({ "party": guest.party, "role": guest.role.name(), "stage": guest.stage, "expired": expired,
             "key": key, "has_documents": guest.has.is_some() }));
+        let said = guest.said.as_ref().map_or(String::new(), |said| format!("; stands by: {}", said.answer));
         let key = key.map_or(String::new(), |key| format!("; key {key}"));
-        let key = guest.said.as_ref().map_or(key.clone(), |said| format!("{key}; stands by: {}", said.answer));
-        text += &format!("{} ({}) {stage}{key}\n", guest.party, guest.role.name());
+        let (name, role) = (&guest.party, guest.role.name());
+        lines.push((format!("{stage}{said}"), format!("{name} ({role}) {stage}{key}{said}\n"), name));
+    }
+    let mut text = format!("{}, coordinated by {}\n", list.federation, list.coordinator.name);
+    let mut told: Vec<&str> = Vec::new();
+    for (point, line, _) in &lines {
+        let there: Vec<&String> = lines.iter().filter(|(other, ..)| other == point).map(|(.., name)| *name).collect();
+        if args.all || there.len() <= 5 {
+            text += line;
+        } else if !told.contains(&point.as_str()) {
+            told.push(point);
+            text += &format!("{}: {point}\n", some_of(&there, ", "));
+        }
+    }
+    if !told.is_empty() {
+        text += "a line for each: veilsum federation show --all\n";
     }
     crate::verb::print(json, &json!({ "federation": list.federation, "guests": values }), &text)
 }
