@@ -356,6 +356,7 @@ fn expired_damaged_and_misdirected_lines_are_refused_in_words() {
     ] {
         let told = site.run(&["join", &bad]).expect(3);
         assert!(told.stderr.contains(why) && !told.text().contains(&line[20..60]), "{bad}: {}", told.stderr);
+        assert!(told.stderr.contains("the same release"), "{bad}: {}", told.stderr);
     }
     assert!(std::fs::read_dir(&site.folder.0).expect("a folder").next().is_none(), "nothing was made for a bad line");
     let told = site.run(&["join", &founded.line("counter")]).expect(2);
