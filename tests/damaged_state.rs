@@ -187,7 +187,7 @@ fn clocks_may_differ() {
 #[test]
 fn a_member_of_another_wire_version_is_told_whose_turn_it_is_to_update() {
     let mut founded = Founded::new();
-    let _hub = founded.serve();
+    let hub = founded.serve();
     let (key, _) = load_identity(founded.hub.folder.0.join("coordinator.key")).expect("a key");
     let to: Address = founded.address().parse().expect("an address");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -210,6 +210,8 @@ fn a_member_of_another_wire_version_is_told_whose_turn_it_is_to_update() {
             assert!(reason.contains(&turn), "{reason}");
         }
     }
+    // Its own operator is told, too.
+    hub.until("why", LIMIT, |log| log.contains("a caller was turned away") && log.contains("has to be updated"));
 }
 
 /// The same at the member: its screen has what the coordinator's program says, and it goes on trying.
