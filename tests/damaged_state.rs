@@ -4,11 +4,22 @@
 use std::{
     ffi::OsString,
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::Command,
+    sync::Arc,
     time::Duration,
 };
+
+use veilsum_node::{
+    carrier::{self, Address, CarrierError, Credentials, Transport},
+    documents::load_identity,
+    egress::Egress,
+};
+use veilsum_proto::{message::Kind, suite::VERSION};
 use veilsum_testkit::program::{Ended, Parties, Running, start, start_limited, veilsum};
+
+use crate::joining::{Founded, Organisation};
 
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 const LIMIT: Duration = Duration::from_secs(120);
@@ -171,20 +182,61 @@ fn clocks_may_differ() {
     }
 }
 
-/// A greeting of another wire version is turned down with both versions and who is to upgrade.
+/// [FRM-1]: whoever comes to a coordinator with another wire version is told both versions and whose turn it is to update, in the lobby
+/// and in a run, over UDP and over TCP; nothing else is said to it.
 #[test]
-fn versions_may_differ_and_both_are_named() {
-    let header = |version: u16| {
-        let mut header = [0; 8];
-        header[..2].copy_from_slice(&version.to_le_bytes());
-        header[2..4].copy_from_slice(&(veilsum_proto::message::Kind::Hello as u16).to_le_bytes());
-        veilsum_node::app_messages::header_check(&header).expect_err("another version")
-    };
-    for (version, older) in [(4, "this side must be upgraded"), (2, "the peer must be upgraded")] {
-        let why = header(version);
-        assert!(
-            why.contains(&format!("version {version}")) && why.contains("speaks 3") && why.contains(older),
-            "{why}"
-        );
+fn a_member_of_another_wire_version_is_told_whose_turn_it_is_to_update() {
+    let mut founded = Founded::new();
+    let hub = founded.serve();
+    let (key, _) = load_identity(founded.hub.folder.0.join("coordinator.key")).expect("a key");
+    let to: Address = founded.address().parse().expect("an address");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let lobby = 136;
+    for (transport, kind) in [(Transport::Quic, lobby), (Transport::Tcp, lobby), (Transport::Tcp, Kind::Hello as u8)] {
+        for (version, older) in [(VERSION - 1, VERSION - 1), (VERSION + 1, VERSION)] {
+            let answer = runtime.block_on(async {
+                let carrier = carrier::choose(transport).expect("a carrier");
+                let credentials = Credentials::from_seed(&[1; 32]).expect("a key");
+                let link = carrier.dial(&to, &credentials, &key.public().0, |_| Ok(4096), LIMIT).await.expect("a link");
+                let (mut sender, mut receiver) = link.split();
+                let frame = [&version.to_le_bytes()[..], &[kind, 0, 1, 0, 0, 0, 7]].concat();
+                sender.send(&Egress::foreign(&frame)).await.expect("a frame that is sent");
+                receiver.recv().await
+            });
+            let Err(CarrierError::Closed { reason }) = answer else { panic!("{answer:?}") };
+            let turn = format!(
+                "wire version {version} met wire version {VERSION}: the program of wire version {older} is the older one, and has to be updated"
+            );
+            assert!(reason.contains(&turn), "{reason}");
+        }
     }
+    // Its own operator is told, too.
+    hub.until("why", LIMIT, |log| log.contains("a caller was turned away") && log.contains("has to be updated"));
+}
+
+/// The same at the member: its screen has what the coordinator's program says, and it goes on trying.
+#[test]
+fn a_coordinator_of_another_wire_version_is_heard_at_its_member() {
+    let founded = Founded::new();
+    let (key, _) = load_identity(founded.hub.folder.0.join("coordinator.key")).expect("a key");
+    let at: SocketAddr = founded.address().parse().expect("an address");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let refuse = |header: &[u8; carrier::HEADER_LEN]| -> Result<usize, String> {
+        assert_eq!(header[0], VERSION as u8);
+        Err("the program of wire version 4 is the older one".into())
+    };
+    let (carrier, credentials) =
+        (carrier::choose(Transport::Auto).expect("a carrier"), Credentials::from_seed(&key.seed()).expect("a key"));
+    let mut member = Organisation::new();
+    let joining = runtime.block_on(async {
+        let listening = carrier::listen(&*carrier, at, &credentials, Arc::new(|_| true), refuse).await;
+        let mut listener = listening.expect("a port");
+        let joining = member.start(&["join", &founded.lines[0].1]);
+        let link = listener.accept().await.expect("a link");
+        let (_sender, mut receiver) = link.split();
+        assert!(receiver.recv().await.is_err());
+        joining.until("whose turn it is", LIMIT, |log| log.contains("wire version 4 is the older one"));
+        joining
+    });
+    assert_eq!(joining.kill().code, None);
 }

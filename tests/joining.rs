@@ -10,8 +10,8 @@ use std::{
 
 use veilsum_node::carrier::{self, Address, Carrier, CarrierError, Credentials, HEADER_LEN, Transport};
 use veilsum_node::egress::Egress;
-use veilsum_proto::message;
-use veilsum_testkit::program::{Ended, Folder, Running, free_port, start_in};
+use veilsum_proto::{message, suite::VERSION};
+use veilsum_testkit::program::{Ended, Folder, Parties, Running, fingerprint_of, free_port, start_in};
 
 /// For what comes within seconds, on a machine that may have much else to do.
 pub(crate) const LIMIT: Duration = Duration::from_secs(400);
@@ -77,6 +77,11 @@ impl Founded {
         let lines: Vec<_> = lines.collect();
         assert_eq!(lines.len(), 4, "{}", told.stdout);
         Founded { hub, port, lines }
+    }
+
+    /// Where it serves.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 
     fn line(&self, party: &str) -> String {
@@ -351,6 +356,7 @@ fn expired_damaged_and_misdirected_lines_are_refused_in_words() {
     ] {
         let told = site.run(&["join", &bad]).expect(3);
         assert!(told.stderr.contains(why) && !told.text().contains(&line[20..60]), "{bad}: {}", told.stderr);
+        assert!(told.stderr.contains("the same release"), "{bad}: {}", told.stderr);
     }
     assert!(std::fs::read_dir(&site.folder.0).expect("a folder").next().is_none(), "nothing was made for a bad line");
     let told = site.run(&["join", &founded.line("counter")]).expect(2);
@@ -371,33 +377,32 @@ fn expired_damaged_and_misdirected_lines_are_refused_in_words() {
     drop(lobby);
     // Another coordinator at the same address: it holds another key, and is sent nothing.
     let mut other = Founded::new();
-    let listen = format!("127.0.0.1:{}", founded.port);
-    let impostor = other.hub.start(&["run", "--listen", &listen]);
+    let impostor = other.hub.start(&["run", "--listen", &founded.address()]);
     impostor.until("an open lobby", LIMIT, |log| log.contains("is open"));
     let told = site.run(&["join", &line]).expect(5);
     assert!(told.stderr.contains("[JOI-2]") && told.stderr.contains("do not go on"), "{}", told.stderr);
     assert!(!other.list().contains("knocked"));
 }
 
-/// The whole way, with the fewest commands and one call: 4 for the coordinator, 2 for each other party, of which one types the words that
-/// a terminal asks for.
+/// The whole way, with the fewest commands and one call: 3 for the coordinator, 2 for each other party, of which one types the words that
+/// a terminal asks for. Nobody carries a file.
 #[test]
 fn from_nothing_to_a_result_by_a_handful_of_commands_and_one_call() {
     let (mut hub, port, counters) = (Organisation::new(), free_port(), free_port());
     let (listen, counter) = (format!("127.0.0.1:{port}"), format!("counter=127.0.0.1:{counters}"));
-    let create = ["federation", "create", "three-hospitals", "--listen", &listen, "--site"];
-    let told = hub.run(&[&create[..], &SITES, &["--intermediary", &counter]].concat()).expect(0);
-    assert!(told.stderr.contains("copy coordinator.key") && told.stderr.contains("port 443 alone"), "{}", told.stderr);
-    let lobby = hub.start(&["run", "--transport", "auto"]);
+    let create = ["federation", "create", "three-hospitals", "--run", "--listen", &listen, "--site"];
+    let lobby = hub.start(&[&create[..], &SITES, &["--intermediary", &counter]].concat());
     lobby.until("an open lobby", LIMIT, |log| log.contains("is open"));
+    let (told, heard) = (lobby.printed(), lobby.heard());
+    assert!(heard.contains("copy coordinator.key") && heard.contains("port 443 alone"), "{heard}");
+    assert!(!told.contains("next: veilsum run"), "{told}");
     // Every line runs as it was printed.
     let lines: Vec<Vec<String>> = told
-        .stdout
         .lines()
         .filter(|line| line.starts_with("veilsum join"))
         .map(|line| line.split(' ').skip(1).map(|word| word.trim_matches('\'').to_owned()).collect())
         .collect();
-    assert_eq!(lines.len(), 4, "{}", told.stdout);
+    assert_eq!(lines.len(), 4, "{told}");
     let mut parties: Vec<(&str, Organisation, Running)> = Vec::new();
     for (at, (name, line)) in SITES.into_iter().chain(["counter"]).zip(&lines).enumerate() {
         let (mut house, is_site) = (Organisation::new(), name != "counter");
@@ -422,8 +427,34 @@ fn from_nothing_to_a_result_by_a_handful_of_commands_and_one_call() {
         ["plan", "new", "--k", "3", "--column", "x=0:1", "y=0:1", "--rho=0.4", "--expected-rows=6000", "--start"];
     hub.run(&plan).expect(0);
     lobby.until("an end", LIMIT, |log| log.contains("run 1 has ended: 3 clusters"));
-    assert_eq!(hub.typed.len(), 4, "{:#?}", hub.typed);
+    assert_eq!(hub.typed.len(), 3, "{:#?}", hub.typed);
+    // Who was let in and what was begun is written down.
+    let decided = std::fs::read_to_string(hub.has("decisions.log")).expect("decisions");
+    assert!(decided.contains("federation approve hospital-a=") && decided.contains("--start"), "{decided}");
     assert!(parties.iter().all(|(_, house, _)| house.typed.len() == 2));
+}
+
+/// Nobody reads a list of more than five by accident: who was invited, and who is on a roster that is agreed to. All of it is to be had.
+#[test]
+fn lists_on_the_screen_are_short_unless_they_are_asked_for() {
+    let (mut hub, sites) = (Organisation::new(), (1..=12).map(|i| format!("clinic-{i:02}")).collect::<Vec<_>>());
+    let create = ["federation", "create", "twelve", "--listen", "127.0.0.1:1", "--intermediary", "counter", "--site"];
+    hub.run(&[&create[..], &sites.iter().map(String::as_str).collect::<Vec<_>>()].concat()).expect(0);
+    let named = |text: &str| sites.iter().filter(|site| text.contains(site.as_str())).count();
+    let told = hub.run(&["federation", "show"]).expect(0).stdout;
+    assert!(named(&told) == 5 && told.contains("and 8 more") && told.contains("show --all"), "{told}");
+    let told = hub.run(&["federation", "show", "--all"]).expect(0).stdout;
+    assert!(named(&told) == 12 && told.lines().count() == 14, "{told}");
+    let p = Parties::new(&[40; 12], &[]);
+    let (roster, key) = (p.folder.path("roster.toml"), p.folder.path("site-1.key"));
+    let accept = ["roster", "accept", "--roster", &roster, "--key", &key, "--fingerprint", &fingerprint_of(&roster)];
+    let told = hub.run(&accept).expect(0).stdout;
+    assert!(told.contains("site-5 and 7 more") && !told.contains("site-12"), "{told}");
+    assert!(hub.run(&["verify", &roster]).expect(0).stdout.contains("site-12"));
+    // An invitation that was begun with a key that is gone is named.
+    p.folder.write("clinic-01.joining", "");
+    let told = hub.run(&["check", "--offline", "--roster", &roster, "--key", &key]).unfolded();
+    assert!(told.contains("WARN invitations: begun with a key that is not here") && told.contains("rm "), "{told}");
 }
 
 /// [JOI-3].
@@ -463,7 +494,7 @@ fn a_flood_of_strangers_does_not_keep_out_who_knocked_before() {
     let heard = digits(&joining);
     joining.kill();
     let pinned: [u8; 32] = decoded(&line)[..32].try_into().expect("a key");
-    let to: Address = format!("127.0.0.1:{}", founded.port).parse().expect("an address");
+    let to: Address = founded.address().parse().expect("an address");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let network: Arc<dyn Carrier> = carrier::choose(Transport::Quic).expect("a carrier");
     let (mut inside, mut answered) = (0, 0);
@@ -477,7 +508,7 @@ fn a_flood_of_strangers_does_not_keep_out_who_knocked_before() {
                 let link = network.dial(&to, &credentials, &pinned, small, Duration::from_secs(8)).await?;
                 let (mut sender, mut receiver) = link.split();
                 // No token, and no frame of the lobby: one of a run.
-                let frame = [3, 0, message::Kind::MaskedInput as u8, 0, 2, 0, 0, 0, 0, 0];
+                let frame = [VERSION as u8, 0, message::Kind::MaskedInput as u8, 0, 2, 0, 0, 0, 0, 0];
                 sender.send(&Egress::foreign(&frame)).await?;
                 receiver.recv().await
             });

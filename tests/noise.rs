@@ -41,7 +41,7 @@ fn shared(work: &PlanSpec) -> SumBounds {
 }
 
 fn vectors() -> Vec<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("protocol/vectors/v3/noise.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("protocol/vectors/v4/noise.json");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let file: Value = serde_json::from_str(&text).expect("JSON");
     file["cases"].as_array().expect("cases").clone()

@@ -15,7 +15,7 @@ use veilsum_node::{
 use veilsum_proto::{Error, codec, identity::from_hex, limits::MAX_QUERY};
 
 fn file() -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("protocol/vectors/v3/questions.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("protocol/vectors/v4/questions.json");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_str(&text).expect("JSON")
 }

@@ -4,7 +4,12 @@
 use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
 use serde_json::Value;
-use veilsum_testkit::program::{Ended, Parties, Running, fingerprint_of, start, veilsum};
+use veilsum_testkit::{
+    faults::{self, Failing, Fault},
+    program::{Ended, Folder, Parties, Running, fingerprint_of, start, start_in, veilsum},
+};
+
+use crate::service::Standing;
 
 const SIZES: [usize; 3] = [40, 55, 61];
 const LIMIT: Duration = Duration::from_secs(120);
@@ -245,5 +250,56 @@ fn led_9_a_lost_key_is_recovered_and_the_member_goes_on() {
     for (site, before) in ["site-1", "site-2"].iter().zip(before) {
         let after = account(&p, site);
         assert!(after.0 > before.0 && after.1 > before.1, "{site}: {before:?} and then {after:?}");
+    }
+}
+
+/// [ROS-11], [PRO-3]: the same where everybody stands by: but for the statement nobody carries a file. The recovered member fetches the
+/// roster that has its new key, and nobody takes that without a call.
+#[test]
+fn a_recovered_member_fetches_the_roster_that_has_its_key() {
+    let mut all = Standing::new(4000);
+    all.runs(1);
+    all.dies("hospital-b");
+    let house = all.folder("hospital-b");
+    fs::remove_file(house.join("hospital-b.key")).expect("it is lost");
+    fs::rename(house.join("hospital-b.recovery"), house.join("safe")).expect("it was moved to a safe place");
+    let b = all.members.iter().position(|member| member.name == "hospital-b").expect("a member");
+    all.members[b].house.run(&["rekey", "--key", "hospital-b.key", "--recovery", "safe"]).expect(0);
+    // Before the coordinator has applied it, nobody knows the new key.
+    let told = all.members[b].house.run(&["run", "--data", "rows.csv"]).expect(8);
+    says(&told, &["belongs to no member"]);
+    let statement = house.join("hospital-b.three-hospitals.rekey").display().to_string();
+    all.hub(&["roster", "change", "--rekey", &statement]).expect(0);
+    all.again("hospital-b");
+    let heard = all.fingerprint();
+    for member in &mut all.members {
+        member.running().until("what is new", LIMIT, |log| {
+            log.contains("another roster of three-hospitals is here") && log.contains("from its recovery file")
+        });
+        let key = format!("{}.key", member.name);
+        member.house.run(&["roster", "accept", "--key", &key, "--fingerprint", &heard]).expect(0);
+    }
+    all.runs(2);
+}
+
+/// A key and what brings it back are made both or not at all, whichever change of a full disk fails; on one that is broken, where nothing
+/// can be taken back, there is no key without its recovery file.
+#[test]
+fn a_key_and_its_recovery_file_are_made_both_or_not_at_all() {
+    faults::prepare();
+    for fault in [Fault::Full, Fault::Broken] {
+        let mut failed = 0;
+        let last = (0..60).find(|after| {
+            let folder = Folder::fresh();
+            let failing = Failing::new(&folder.0, fault, *after);
+            let ended = start_in(&folder.0, &["keygen", "--name", "site"]).wait(LIMIT);
+            drop(failing);
+            let [key, recovery] = ["site.key", "site.recovery"].map(|file| folder.0.join(file).exists());
+            assert!(recovery || !key, "{fault:?} after {after}: {ended:?}");
+            assert!(key || !recovery || fault == Fault::Broken, "{fault:?} after {after}: {ended:?}");
+            failed += usize::from(!key);
+            ended.code == Some(0)
+        });
+        assert!(last.is_some() && failed > 3, "{fault:?}: {failed} without a key, then {last:?}");
     }
 }

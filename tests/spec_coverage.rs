@@ -129,7 +129,7 @@ fn rules_and_tests_agree() {
         let tests = if is_test(file) { &text[..] } else { product_and_tests(&text).1 };
         found.extend(cited(tests));
     }
-    for file in fs::read_dir(root().join("protocol/vectors/v3")).expect("the vectors").flatten() {
+    for file in fs::read_dir(root().join("protocol/vectors/v4")).expect("the vectors").flatten() {
         let text = read(file.path());
         found.extend(text.split("\"rule\": \"").skip(1).filter_map(|s| s.split('"').next()).flat_map(ids));
     }

@@ -17,7 +17,7 @@ fn section() -> String {
 }
 
 fn session() -> Value {
-    serde_json::from_str(&read("protocol/vectors/v3/session_3.json")).expect("JSON")
+    serde_json::from_str(&read("protocol/vectors/v4/session_3.json")).expect("JSON")
 }
 
 /// The cells of a table's row, without its outer bars.

@@ -142,6 +142,7 @@ impl Check<'_> {
             let state = state_of(key, self.args.own.state.as_ref());
             self.found(checkup::disk(&state));
             self.found(checkup::private(key, &state));
+            checkup::left_over(key).into_iter().for_each(|finding| self.found(finding));
         }
         if !matches!(me, Some(PartyId::Coordinator | PartyId::Intermediary)) {
             let name = me.and_then(|me| Some(roster.as_ref()?.name_of(me)));

@@ -17,7 +17,7 @@ use crate::screen;
 pub(crate) const FILE: &str = "decisions.log";
 
 /// Commands by which somebody decides. The words that were typed hold no secret.
-const DECISIONS: [&str; 10] = [
+const DECISIONS: [&str; 11] = [
     "federation invite",
     "federation approve",
     "federation remove",
@@ -25,6 +25,7 @@ const DECISIONS: [&str; 10] = [
     "roster accept",
     "rekey",
     "plan agree",
+    "plan new",
     "plan propose",
     "plan stop",
     "ledger",
@@ -38,7 +39,8 @@ pub(crate) fn keep(commands: Command, args: &[OsString]) {
         name.push(sub);
         leaf = of;
     }
-    if !DECISIONS.contains(&&*name.join(" ")) || !decides(leaf) {
+    let name = name.join(" ");
+    if !DECISIONS.contains(&&*name) || !decides(&name, leaf) {
         return;
     }
     let words: Vec<_> = args.iter().skip(1).map(|word| word.to_string_lossy()).collect();
@@ -57,8 +59,11 @@ pub(crate) fn keep(commands: Command, args: &[OsString]) {
     }
 }
 
-/// Not where a ledger is only shown.
-fn decides(leaf: &ArgMatches) -> bool {
+/// Not where a ledger is only shown, or a plan made that nobody proposes.
+fn decides(name: &str, leaf: &ArgMatches) -> bool {
+    if name == "plan new" && leaf.try_get_one::<bool>("start").ok().flatten() != Some(&true) {
+        return false;
+    }
     !leaf.try_get_raw("what").ok().flatten().is_some_and(|mut words| words.any(|word| word == "show"))
 }
 

@@ -9,6 +9,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use veilsum_node::{
     clock::seconds_since_1970,
+    cost::some_of,
     documents::{
         GuestList, Stage, adopt_schema, check_address, fingerprint, invitation_line, load_identity,
         load_roster_document, roster_fingerprint, schema_text, sign_next,
@@ -49,7 +50,7 @@ pub(crate) enum FederationCommand {
     /// A roster without a member is signed again, and every party has to accept it.
     Remove(PartyArgs),
     /// Print who was invited, who waits, and who is in
-    Show(FolderArgs),
+    Show(ShowArgs),
 }
 
 /// Where the federation is kept.
@@ -88,6 +89,9 @@ pub(crate) struct CreateArgs {
     /// Days for which these invitations are good
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..=365))]
     pub days: u64,
+    /// Serve the parties at once, as `run` does; everything else is typed in another window
+    #[arg(long)]
+    pub run: bool,
     /// Where.
     #[command(flatten)]
     pub at: FolderArgs,
@@ -140,6 +144,17 @@ pub(crate) struct ApproveArgs {
     pub at: FolderArgs,
 }
 
+/// `veilsum federation show`
+#[derive(Args, Debug)]
+pub(crate) struct ShowArgs {
+    /// A line for each party, also where more than five are at the same point
+    #[arg(long)]
+    pub all: bool,
+    /// Where.
+    #[command(flatten)]
+    pub at: FolderArgs,
+}
+
 /// `veilsum federation remove`
 #[derive(Args, Debug)]
 pub(crate) struct PartyArgs {
@@ -158,7 +173,14 @@ impl Verb for FederationArgs {
     /// A [`Failure`] with its exit code.
     fn run(&self, json: bool) -> Result<(), Failure> {
         match &self.command {
-            FederationCommand::Create(args) => create(args, json),
+            FederationCommand::Create(args) => {
+                create(args, json)?;
+                if !args.run {
+                    return Ok(());
+                }
+                crate::tell!("from now on type `veilsum run` here to serve this federation again");
+                crate::again(vec!["run".into(), "--folder".into(), args.at.folder.clone().into()], json)
+            }
             FederationCommand::Invite(args) => {
                 let role = match args.role {
                     Role::Site => joining::Role::Site,
@@ -169,11 +191,11 @@ impl Verb for FederationArgs {
                     return Err(Failure::new(Code::Usage, what, "leave its address out, or say --role intermediary"));
                 }
                 let parties: Vec<_> = args.parties.iter().map(|party| (party.clone(), role)).collect();
-                invite(&args.at.folder, &parties, args.days, json)
+                invite(&args.at.folder, &parties, (args.days, SERVE), json)
             }
             FederationCommand::Approve(args) => approve(args, json),
             FederationCommand::Remove(args) => remove(args, json),
-            FederationCommand::Show(args) => show(&args.folder, json),
+            FederationCommand::Show(args) => show(args, json),
         }
     }
 }
@@ -220,11 +242,19 @@ fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
         let text = format!("founded {}\nnext: veilsum federation invite PARTY", args.name);
         return crate::verb::print(json, &value, &text);
     }
-    invite(folder, &parties, args.days, json)
+    invite(folder, &parties, (args.days, if args.run { "" } else { SERVE }), json)
 }
 
-/// Prints a line for each party; in the folder there is a hash of its token alone ([JOI-1]).
-fn invite(folder: &Path, parties: &[(Named, joining::Role)], days: u64, json: bool) -> Result<(), Failure> {
+/// What comes after an invitation, where nobody serves the federation yet.
+const SERVE: &str = "next: veilsum run";
+
+/// Prints a line for each party, and what comes next; in the folder there is a hash of its token alone ([JOI-1]).
+fn invite(
+    folder: &Path,
+    parties: &[(Named, joining::Role)],
+    (days, next): (u64, &str),
+    json: bool,
+) -> Result<(), Failure> {
     let expires = seconds_since_1970() + days * DAY;
     let invitations = GuestList::change(folder, |list| {
         let mut made = Vec::new();
@@ -261,8 +291,7 @@ fn invite(folder: &Path, parties: &[(Named, joining::Role)], days: u64, json: bo
         text += &format!("{party} ({role}):\nveilsum join '{}'{address}\n\n", *line);
     }
     text += &format!(
-        "{open}Send each line to its party alone: whoever uses it first waits in that party's place. It is good for {days} days and one use.\n\
-         next: veilsum run"
+        "{open}Send each line to its party alone: whoever uses it first waits in that party's place. It is good for {days} days and one use.\n{next}"
     );
     crate::verb::print(json, &json!({ "invitations": values }), &text)
 }
@@ -383,7 +412,7 @@ fn roster_of(folder: &Path) -> Result<(Value, String), Failure> {
             "no roster yet: nobody is the intermediary\nnext: veilsum federation invite PARTY --role intermediary"
                 .into()
         } else {
-            format!("no roster yet: waiting for {}", names.join(", "))
+            format!("no roster yet: waiting for {}", some_of(&names, ", "))
         };
         return Ok((Value::Null, text));
     };
@@ -416,7 +445,8 @@ fn stage_of(stage: Stage) -> &'static str {
     }
 }
 
-fn show(folder: &Path, json: bool) -> Result<(), Failure> {
+fn show(args: &ShowArgs, json: bool) -> Result<(), Failure> {
+    let folder = &args.at.folder;
     let (list, now) = (GuestList::load(folder)?, seconds_since_1970());
     let roster = folder.join("roster.toml");
     // A key that was replaced since its guest came in is followed to the one that took its place.
@@ -424,17 +454,31 @@ fn show(folder: &Path, json: bool) -> Result<(), Failure> {
         true => load_roster_document(&roster)?.rekeys().cloned().collect(),
         false => Vec::new(),
     };
-    let (mut values, mut text) =
-        (Vec::new(), format!("{}, coordinated by {}\n", list.federation, list.coordinator.name));
+    let (mut values, mut lines) = (Vec::new(), Vec::new());
     for guest in &list.guests {
         let key = guest.knocked.as_ref().map(|knocked| fingerprint(&newest(knocked.key, &rekeys).0));
         let expired = guest.stage == Stage::Invited && guest.knocked.is_none() && guest.expires <= now;
         let stage = if expired { "invited, and the invitation has expired" } else { stage_of(guest.stage) };
         values.push(json!({ "party": guest.party, "role": guest.role.name(), "stage": guest.stage, "expired": expired,
             "key": key, "has_documents": guest.has.is_some() }));
+        let said = guest.said.as_ref().map_or(String::new(), |said| format!("; stands by: {}", said.answer));
         let key = key.map_or(String::new(), |key| format!("; key {key}"));
-        let key = guest.said.as_ref().map_or(key.clone(), |said| format!("{key}; stands by: {}", said.answer));
-        text += &format!("{} ({}) {stage}{key}\n", guest.party, guest.role.name());
+        let (name, role) = (&guest.party, guest.role.name());
+        lines.push((format!("{stage}{said}"), format!("{name} ({role}) {stage}{key}{said}\n"), name));
+    }
+    let mut text = format!("{}, coordinated by {}\n", list.federation, list.coordinator.name);
+    let mut told: Vec<&str> = Vec::new();
+    for (point, line, _) in &lines {
+        let there: Vec<&String> = lines.iter().filter(|(other, ..)| other == point).map(|(.., name)| *name).collect();
+        if args.all || there.len() <= 5 {
+            text += line;
+        } else if !told.contains(&point.as_str()) {
+            told.push(point);
+            text += &format!("{}: {point}\n", some_of(&there, ", "));
+        }
+    }
+    if !told.is_empty() {
+        text += "a line for each: veilsum federation show --all\n";
     }
     crate::verb::print(json, &json!({ "federation": list.federation, "guests": values }), &text)
 }

@@ -51,8 +51,7 @@ impl Verb for KeygenArgs {
         }
         without_past(&key_path)?;
         let identity = fresh()?;
-        write_key(&key_path, name, &identity, existing)?;
-        let recovery = recovery_of(&key_path, name, &identity)?;
+        let recovery = made(&key_path, name, &identity, existing)?;
         write_card(&card_path, name, &identity, address)?;
 
         let short = fingerprint(&identity.public().0);
@@ -93,6 +92,14 @@ pub(crate) fn recovery_of(key: &Path, name: &str, identity: &Identity) -> Result
     Ok(path)
 }
 
+/// Writes what brings a key back and then the key, so that no key is ever there without it: both or neither, unless this process is killed
+/// in between.
+fn made(key: &Path, name: &str, identity: &Identity, existing: Existing) -> Result<PathBuf, Failure> {
+    let recovery = recovery_of(key, name, identity)?;
+    write_key(key, name, identity, existing).inspect_err(|_| drop(std::fs::remove_file(&recovery)))?;
+    Ok(recovery)
+}
+
 /// What was given away under a key is counted under it: another one in its place would begin the count anew.
 fn without_past(key: &Path) -> Result<(), Failure> {
     let beside = [head_of(key), state_of(key, None), Federations::beside(key)];
@@ -122,9 +129,10 @@ pub(crate) fn key_of(path: &Path, name: &str, coordinates: bool) -> Result<Ident
     if std::fs::symlink_metadata(path).is_err() {
         without_past(path)?;
         let identity = fresh()?;
-        write_key(path, name, &identity, Existing::Refuse)?;
-        if !coordinates {
-            let recovery = recovery_of(path, name, &identity)?;
+        if coordinates {
+            write_key(path, name, &identity, Existing::Refuse)?;
+        } else {
+            let recovery = made(path, name, &identity, Existing::Refuse)?;
             crate::tell!(
                 "move {} to a safe place now, off this machine: it brings {name} back if its key is lost",
                 recovery.display()

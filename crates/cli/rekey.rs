@@ -7,7 +7,8 @@ use clap::Args;
 use serde_json::json;
 use veilsum_node::{
     documents::{
-        Federations, Recovery, fingerprint, load_identity, load_recovery, load_roster, write_key, write_rekey,
+        Federations, Recovery, fingerprint, load_identity, load_recovery, load_roster, statement_beside, write_key,
+        write_rekey,
     },
     error::Failure,
     files::Existing,
@@ -112,8 +113,8 @@ impl RekeyArgs {
         let again = recovery_of(&self.key, name, new)?;
         let text = format!(
             "{} is for the next time: move it to a safe place now, and destroy the one that was used, which is a copy of this key.\n\
-             Put the roster that the coordinator sends back in the place of the one here, and agree to it with the words that all compare: \
-             veilsum roster accept",
+             Once the coordinator has applied the file below, start this party as before: it fetches the roster, which you agree to with the \
+             words that all compare (veilsum roster accept)",
             again.display()
         );
         self.state_them(&on, stated, (name, &self.key), &text, json)
@@ -133,7 +134,7 @@ impl RekeyArgs {
         let mut text = format!("the next key of {name} is in {} (mode 0600): {short}\n", kept.display());
         let mut files = Vec::new();
         for ((roster, _), rekey) in on.iter().zip(stated) {
-            let path = self.key.with_extension(format!("{}.rekey", roster.name));
+            let path = statement_beside(&self.key, &roster.name);
             write_rekey(&path, &rekey)?;
             files.push(json!({ "federation": roster.name, "file": path.display().to_string() }));
             let (coordinator, file) = (&roster.coordinator.name, path.display());

@@ -20,7 +20,7 @@ use veilsum_node::documents::{
     Card, Changes, Federations, Fingerprint, GuestList, Offered, Standing, check_address, fingerprint, load_card,
     load_identity, load_rekey, load_roster, load_roster_document, roster_fingerprint, sign_next, whoami, write_roster,
 };
-use veilsum_node::{error::Failure, store};
+use veilsum_node::{cost::some_of, error::Failure, files::quoted, store};
 
 const RECOVERED: &str = "No old key has signed a recovered one: send the file to every party, and let all operators compare its words in one \
                          call.";
@@ -310,7 +310,7 @@ fn accept(args: &AcceptArgs, json: bool) -> Result<(), Failure> {
         crate::tell!(
             "another than the last roster of {} that was agreed to:\n  {}\nwhat it means:\n  {}",
             roster.name,
-            changes.join("\n  "),
+            some_of(&changes, "\n  "),
             meaning.join("\n  ")
         );
     }
@@ -350,9 +350,24 @@ fn accept(args: &AcceptArgs, json: bool) -> Result<(), Failure> {
         roster.sites.len(),
         fingerprint_line(&roster),
         path.display(),
-        parties(&roster)
+        few(&roster, &args.roster)
     );
     crate::verb::print(json, &value, &text)
+}
+
+/// Everybody on it, or, where there are many, some of its sites and what shows all.
+fn few(roster: &Roster, file: &Path) -> String {
+    if roster.sites.len() <= 5 {
+        return parties(roster);
+    }
+    let names: Vec<&str> = roster.sites.iter().map(|site| site.name.as_str()).collect();
+    format!(
+        "coordinator   {}\nintermediary  {}\nsites         {}\na line for each, with its key: veilsum verify {}\n",
+        roster.coordinator.name,
+        roster.intermediary.name,
+        some_of(&names, ", "),
+        quoted(file)
+    )
 }
 
 fn agreed(args: &AgreedArgs, json: bool) -> Result<(), Failure> {

@@ -22,7 +22,7 @@ from codec import (
 from identity import verify
 from suite import H, le16, le32
 
-VERSION = 3
+VERSION = 4
 SMALL, LIST, QUERY, BODY, WORDS = 4096, 262_144, 9_437_184, 16_777_216, 8_388_608
 OPENING = 18_874_368
 DIRECTORY, DELIVERY = 1_572_864, 18_874_368

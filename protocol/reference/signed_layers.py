@@ -204,14 +204,15 @@ def frame_cases():
     def header(version, kind, length):
         return le16(version) + le16(kind) + le32(length) + data[8:]
 
+    now = frames.VERSION
     bad = [
-        ("another version", header(4, 16, 109)), ("version 2", header(2, 16, 109)), ("kind 0", header(3, 0, 109)),
-        ("kind 21", header(3, 21, 109)), ("kind 63", header(3, 63, 109)), ("kind 78", header(3, 78, 109)),
-        ("length over the limit", header(3, 16, 4097)), ("length of another frame", header(3, 16, 108)),
-        ("empty", b""), ("a header cut short", data[:7]), ("a header alone", header(3, 16, 0)[:8]),
-        ("no room for a signature", header(3, 16, 95)[: 8 + 95]), ("cut short", data[:-1]),
+        ("another version", header(now + 1, 16, 109)), ("the version before", header(now - 1, 16, 109)), ("kind 0", header(now, 0, 109)),
+        ("kind 21", header(now, 21, 109)), ("kind 63", header(now, 63, 109)), ("kind 78", header(now, 78, 109)),
+        ("length over the limit", header(now, 16, 4097)), ("length of another frame", header(now, 16, 108)),
+        ("empty", b""), ("a header cut short", data[:7]), ("a header alone", header(now, 16, 0)[:8]),
+        ("no room for a signature", header(now, 16, 95)[: 8 + 95]), ("cut short", data[:-1]),
         ("a byte more", data + b"\0"),
-        ("a kind that is another's", header(3, 1, 109)), ("a bit of the context", flip(data, 64)),
+        ("a kind that is another's", header(now, 1, 109)), ("a bit of the context", flip(data, 64)),
         ("a bit of the message", flip(data, 8 * 48)), ("a bit of R", flip(data, n - 512)),
         ("a bit of S", flip(data, n - 10)),
         ("signed by another", frames.make(other, session, "Refusal", context, data[40:-64])),

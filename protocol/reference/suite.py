@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from codec import Refused
 
-SALT, LASTING_SALT = b"veilsum/3", b"veilsum/1"
+SALT, LASTING_SALT = b"veilsum/4", b"veilsum/1"
 # Labels of what stands in files that outlive a wire version (section 4.1).
 LASTING = {
     "roster", "roster change", "rekey", "recovery", "card", "federations", "cohort in a ledger", "ledger entry", "ledger link", "ledger head", "answers given",

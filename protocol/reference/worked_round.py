@@ -26,7 +26,7 @@ class Table:
         return part
 
     def begin(self, kind, name, context, named="ctx ([RND-1])"):
-        self.row(2, "wire version", "3")
+        self.row(2, "wire version", "4")
         self.row(2, "kind", f"{kind}, `{name}`")
         self.row(4, "length of the body", f"{len(self.data) - 8} = 32 + {len(self.data) - 104} + 64")
         assert self.row(32, "context", named) == context
@@ -153,7 +153,7 @@ def stream_bytes(key):
 TEXT = """\
 ### 10.8 One round, byte by byte
 
-This section shows the first round of [`vectors/v3/session_3.json`](vectors/v3/session_3.json). It has three sites, t = 3,
+This section shows the first round of [`vectors/v4/session_3.json`](vectors/v4/session_3.json). It has three sites, t = 3,
 nobody missing, and a vector of five words. Each frame has the same name in the vector as here. A field of more than 20 bytes
 is shown by its first and last six. Sites 0 and 2 send frames like those of site 1. This section explains and is not normative;
 `reference/worked_round.py` writes it.

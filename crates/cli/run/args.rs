@@ -7,7 +7,7 @@ use std::{
 
 use clap::Args;
 use veilsum_node::{
-    documents::{Offered, load_roster},
+    documents::{Offered, as_stated, load_roster},
     error::{Code, Failure},
     store,
 };
@@ -97,7 +97,9 @@ impl RunArgs {
         if !told.0.is_empty() {
             crate::tell!("the roster of {} is another than before: {told}", roster.name);
         }
-        Offered { file: &file, roster: &roster, key: &key, identity: &identity }.whoami()
+        let offered = Offered { file: &file, roster: &roster, key: &key, identity: &identity };
+        // One that came back from its recovery file fetches the roster that has its key.
+        as_stated(roster.clone(), &key, &identity).find(&identity.public()).map_or_else(|| offered.whoami(), Ok)
     }
 
     /// Refuses options that this role does not read.

@@ -194,6 +194,7 @@ impl Member<'_> {
             Standing::Changed { from } | Standing::Rekeyed { from } => *from,
             Standing::New | Standing::Agreed => roster,
         };
+        let agreed = documents::as_stated(agreed, &self.key, &self.identity);
         let (waiting, old) = (store::next_of(&self.key), self.identity.clone());
         let own = agreed.find(&old.public()).map(|id| (agreed.name.clone(), agreed.name_of(id)));
         let rekey = move || {

@@ -153,6 +153,11 @@ impl Replay {
         Err("its centres are none of those that were judged".into())
     }
 
+    /// Whether every total was opened.
+    pub fn is_done(&self) -> bool {
+        matches!(self.session.turn(), Turn::Done(_))
+    }
+
     /// The copy's own result where the coordinator says no more: to its end where every total was opened.
     /// `None` before a round has moved a centre, and where its rows are not known to reach the plan's floor.
     pub fn alone(&self, reason: &str, lost: String) -> Option<Result<RunResult, Failure>> {
@@ -228,6 +233,15 @@ mod tests {
         // The totals themselves show as many.
         let enough = copy(Judge::Coordinator, 9, 1);
         assert!(enough.result(&early(&enough), false).is_ok_and(|result| result.is_some()));
+    }
+
+    /// [APP-8]: a site to which every total was opened has the whole result, whoever is gone.
+    #[test]
+    fn a_copy_that_was_given_every_total_has_the_whole_result() {
+        let whole = copy(Judge::Coordinator, 9, usize::MAX);
+        assert!(whole.is_done() && !copy(Judge::Coordinator, 9, 1).is_done());
+        let own = whole.alone("the run has ended", String::new()).unwrap().unwrap();
+        assert!(own.ended_early.is_none() && own.model.is_some());
     }
 
     /// [APP-8]: where the intermediary judges, a site does not know which centres it chose; it knows those that it chose among.

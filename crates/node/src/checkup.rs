@@ -162,6 +162,17 @@ pub fn private(key: &Path, state: &Path) -> Finding {
     Finding::warn("modes", says, format!("close it, and ask who has read it: chmod -R go= {}", open.join(" ")))
 }
 
+/// Invitations beside this key that nobody can take up any more, because the key that began with them is gone.
+pub fn left_over(key: &Path) -> Option<Finding> {
+    let folder = key.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let begun = beside.filter(|path| path.extension().is_some_and(|end| end == "joining"));
+    let stale: Vec<String> =
+        begun.filter(|path| !path.with_extension("key").exists()).map(|path| files::quoted(&path)).collect();
+    let says = format!("begun with a key that is not here: {}", some_of(&stale, ", "));
+    (!stale.is_empty()).then(|| Finding::warn("invitations", says, format!("delete it: rm {}", stale.join(" "))))
+}
+
 fn write_and_remove(file: &Path) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     let written = options.write(true).create_new(true).open(file).and_then(|mut open| {

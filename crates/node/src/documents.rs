@@ -34,8 +34,8 @@ pub use federations::{Changes, Federations, Never, Standing, Use};
 pub use guests::{Guest, GuestList, Knocked, Run, Said, Stage};
 pub use invitation::{invitation_line, parse_invitation};
 pub use key::{
-    Card, Recovery, check_address, load_card, load_identity, load_recovery, load_rekey, write_card, write_key,
-    write_recovery, write_rekey,
+    Card, Recovery, as_stated, check_address, load_card, load_identity, load_recovery, load_rekey, statement_beside,
+    write_card, write_key, write_recovery, write_rekey,
 };
 pub use meeting::Begun;
 pub use model::{read_model, rows_of, write_model};

@@ -129,20 +129,28 @@ kinds! {
     Countersigned = 78, MAX_SMALL_BODY;
 }
 
+/// Refuses a frame of another wire version, and says whose turn it is to update ([FRM-1]): the sentence is for both ends.
+///
+/// # Errors
+/// `Error::Malformed`, in which both versions are named.
+pub fn check_version(header: &[u8; HEADER]) -> Result<(), Error> {
+    let version = u16::from_le_bytes([header[0], header[1]]);
+    let older = version.min(VERSION);
+    if version == VERSION {
+        return Ok(());
+    }
+    let what = format!(
+        "wire version {version} met wire version {VERSION}: the program of wire version {older} is the older one, and has to be updated"
+    );
+    Err(Error::malformed("frame", what, Rule::Frm1))
+}
+
 /// Reads a header: which kind, and how many bytes of body follow ([FRM-1] to [FRM-3]).
 ///
 /// # Errors
 /// `Error::Malformed` for another version (both are named), an unknown kind, or a length over the kind's limit.
 pub fn parse_header(header: &[u8; HEADER]) -> Result<(Kind, usize), Error> {
-    let version = u16::from_le_bytes([header[0], header[1]]);
-    if version != VERSION {
-        let (newer, older) = if version > VERSION { ("the peer", "this side") } else { ("this side", "the peer") };
-        return Err(Error::malformed(
-            "frame",
-            format!("wire version {version}, this side speaks {VERSION}: {newer} is newer, {older} must be upgraded"),
-            Rule::Frm1,
-        ));
-    }
+    check_version(header)?;
     let number = u16::from_le_bytes([header[2], header[3]]);
     let kind = Kind::from_number(number)
         .ok_or_else(|| Error::malformed("frame", format!("unknown message type {number}"), Rule::Frm2))?;
@@ -455,18 +463,14 @@ mod tests {
     #[test]
     fn versions_and_limits_are_named() {
         let mut h = [0u8; HEADER];
-        h[0] = 9;
-        let told = parse_header(&h).unwrap_err().to_string();
-        assert!(
-            told.contains("version 9, this side speaks 3: the peer is newer, this side must be upgraded"),
-            "{told}"
-        );
-        h[0] = 2;
-        let told = parse_header(&h).unwrap_err().to_string();
-        assert!(
-            told.contains("version 2, this side speaks 3: this side is newer, the peer must be upgraded"),
-            "{told}"
-        );
+        for (other, older) in [(9, VERSION), (2, 2)] {
+            h[0] = other;
+            let told = parse_header(&h).unwrap_err().to_string();
+            let both = format!(
+                "wire version {other} met wire version {VERSION}: the program of wire version {older} is the older one"
+            );
+            assert!(told.contains(&both), "{told}");
+        }
         h[0] = VERSION as u8;
         h[2] = 200;
         assert!(parse_header(&h).is_err());

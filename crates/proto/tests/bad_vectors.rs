@@ -237,7 +237,7 @@ fn refused(v: &Value, into: &mut BTreeSet<Rule>) {
 #[test]
 fn every_rule_has_a_bad_vector_or_a_reason_why_not() {
     let mut named = BTreeSet::new();
-    for file in fs::read_dir(root().join("protocol/vectors/v3")).expect("the vectors") {
+    for file in fs::read_dir(root().join("protocol/vectors/v4")).expect("the vectors") {
         let text = fs::read_to_string(file.expect("a file").path()).expect("a text");
         refused(&serde_json::from_str(&text).expect("JSON"), &mut named);
     }

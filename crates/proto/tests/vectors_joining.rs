@@ -1,4 +1,4 @@
-//! Joining by one line, against `protocol/vectors/v3/joining.json`, which a second implementation writes: [JOI-2], [JOI-4],
+//! Joining by one line, against `protocol/vectors/v4/joining.json`, which a second implementation writes: [JOI-2], [JOI-4],
 //! [JOI-5].
 
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What is kept of others' ledgers against `protocol/vectors/v3/met.json`, which a second implementation writes ([LED-11]).
+//! What is kept of others' ledgers against `protocol/vectors/v4/met.json`, which a second implementation writes ([LED-11]).
 
 use serde_json::{Value, json};
 use veilsum_proto::{

@@ -1,4 +1,4 @@
-//! What a site's policy takes and refuses, against `protocol/vectors/v3/policy.json`, which a second implementation writes:
+//! What a site's policy takes and refuses, against `protocol/vectors/v4/policy.json`, which a second implementation writes:
 //! [POL-1], [POL-2], [POL-4], [POL-8], [POL-9].
 
 use serde_json::{Value, json};

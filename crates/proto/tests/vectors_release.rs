@@ -1,4 +1,4 @@
-//! The rule of blocks against `protocol/vectors/v3/release.json`, which a second implementation writes: [REL-1] to [REL-4],
+//! The rule of blocks against `protocol/vectors/v4/release.json`, which a second implementation writes: [REL-1] to [REL-4],
 //! [REL-5], [REL-6], [REL-7], and how an aggregator arranges a deck.
 
 use std::collections::BTreeSet;

@@ -36,7 +36,7 @@ fn first_word(key: [u8; 32]) -> u64 {
 #[test]
 fn the_seed_comes_out_of_the_shares_and_the_key_out_of_the_seed() {
     let text = section();
-    let session: Value = serde_json::from_str(&read("vectors/v3/session_3.json")).expect("JSON");
+    let session: Value = serde_json::from_str(&read("vectors/v4/session_3.json")).expect("JSON");
     let shares = ["f(1)", "f(2)", "f(3)"].map(|label| array(&block(&text, label)));
     let seed = api::recover(&[0, 1, 2], &shares);
     assert_eq!(seed, array(&block(&text, "b")));
@@ -49,7 +49,7 @@ fn the_seed_comes_out_of_the_shares_and_the_key_out_of_the_seed() {
 #[test]
 fn the_streams_in_the_table_are_those_of_the_keys() {
     let text = section();
-    let session: Value = serde_json::from_str(&read("vectors/v3/session_3.json")).expect("JSON");
+    let session: Value = serde_json::from_str(&read("vectors/v4/session_3.json")).expect("JSON");
     let (_, table) = text.split_once("| site | x |").expect("the words");
     for (site, line) in table.lines().skip(2).take(3).enumerate() {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();

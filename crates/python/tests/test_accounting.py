@@ -7,7 +7,7 @@ import pathlib
 import numpy
 import pytest
 
-VECTORS = pathlib.Path(__file__).parents[3] / "protocol/vectors/v3/noise.json"
+VECTORS = pathlib.Path(__file__).parents[3] / "protocol/vectors/v4/noise.json"
 
 
 def test_epsilon_is_that_of_dp_accounting():

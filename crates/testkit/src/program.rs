@@ -106,13 +106,34 @@ struct Heard {
     more: Condvar,
 }
 
+impl Heard {
+    fn so_far(&self) -> String {
+        self.text.lock().expect("text").clone()
+    }
+}
+
+/// Reads a stream line by line, to its end.
+fn listen(from: impl Read + Send + 'static) -> (Arc<Heard>, std::thread::JoinHandle<()>) {
+    let heard = Arc::new(Heard::default());
+    let said = heard.clone();
+    let listener = std::thread::spawn(move || {
+        let (mut from, mut line) = (BufReader::new(from), Vec::new());
+        while from.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
+            said.text.lock().expect("text").push_str(&String::from_utf8_lossy(&line));
+            said.more.notify_all();
+            line.clear();
+        }
+    });
+    (heard, listener)
+}
+
 /// A running process whose standard error can be watched; killed when dropped.
 pub struct Running {
     child: Child,
     name: String,
     stderr: Arc<Heard>,
-    stdout: Option<std::thread::JoinHandle<String>>,
-    watcher: Option<std::thread::JoinHandle<()>>,
+    stdout: Arc<Heard>,
+    listeners: Vec<std::thread::JoinHandle<()>>,
 }
 
 /// The program, beside the tests that Cargo built with it.
@@ -152,24 +173,10 @@ pub fn start_limited<S: AsRef<OsStr>>(args: &[S], bytes: u64) -> Running {
 pub fn launch<S: AsRef<OsStr>>(mut command: Command, args: &[S]) -> Running {
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    let (mut out, err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
-    let stderr = Arc::new(Heard::default());
-    let heard = stderr.clone();
-    let stdout = std::thread::spawn(move || {
-        let mut text = Vec::new();
-        let _ = out.read_to_end(&mut text);
-        String::from_utf8_lossy(&text).into_owned()
-    });
-    let watcher = std::thread::spawn(move || {
-        for line in BufReader::new(err).split(b'\n').map_while(Result::ok) {
-            let mut text = heard.text.lock().expect("text");
-            text.push_str(&String::from_utf8_lossy(&line));
-            text.push('\n');
-            heard.more.notify_all();
-        }
-    });
+    let (stdout, out) = listen(child.stdout.take().expect("a pipe"));
+    let (stderr, err) = listen(child.stderr.take().expect("a pipe"));
     let name = args.iter().map(|a| a.as_ref().to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
-    Running { child, name, stderr, stdout: Some(stdout), watcher: Some(watcher) }
+    Running { child, name, stderr, stdout, listeners: vec![out, err] }
 }
 
 /// Runs the program to its end, which must come within two minutes.
@@ -191,7 +198,12 @@ impl Running {
 
     /// What stands on standard error so far.
     pub fn heard(&self) -> String {
-        self.stderr.text.lock().expect("text").clone()
+        self.stderr.so_far()
+    }
+
+    /// What stands on standard output so far.
+    pub fn printed(&self) -> String {
+        self.stdout.so_far()
     }
 
     /// Without a word of farewell (SIGKILL), and the process is gone when this returns.
@@ -229,15 +241,12 @@ impl Running {
                 break status;
             }
             if Instant::now() >= end {
-                let so_far = self.stderr.text.lock().expect("text").clone();
-                return Err(format!("{} still runs after {limit:?}:\n{so_far}", self.name));
+                return Err(format!("{} still runs after {limit:?}:\n{}", self.name, self.heard()));
             }
             std::thread::sleep(Duration::from_millis(10));
         };
-        let stdout = self.stdout.take().and_then(|t| t.join().ok()).unwrap_or_default();
-        self.watcher.take().map(std::thread::JoinHandle::join);
-        let stderr = std::mem::take(&mut *self.stderr.text.lock().expect("text"));
-        Ok(Ended { code: status.code(), stdout, stderr })
+        self.listeners.drain(..).for_each(|listener| drop(listener.join()));
+        Ok(Ended { code: status.code(), stdout: self.printed(), stderr: self.heard() })
     }
 }
 

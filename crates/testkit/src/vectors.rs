@@ -33,7 +33,7 @@ pub const SESSIONS: [&str; 8] = [
 ];
 
 pub fn read(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../protocol/vectors/v3/{name}.json"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../protocol/vectors/v4/{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_str(&text).expect("JSON")
 }

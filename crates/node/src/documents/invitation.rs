@@ -10,7 +10,8 @@ use crate::error::Failure;
 const PREFIX: &str = "vs1:";
 /// Characters of a line at most: three names and two secrets.
 const MAX_LINE: usize = 1024;
-const NEXT: &str = "copy the whole line from `vs1:` on once more, or ask the coordinator for a new invitation";
+const NEXT: &str = "copy the whole line from `vs1:` on once more; if it was whole, this program and the coordinator's are not of the same release: \
+                    bring both to it, and ask for a new invitation";
 
 /// The line of an invitation. It holds the invitation's secret.
 pub fn invitation_line(invitation: &Invitation) -> Zeroizing<String> {

@@ -3,13 +3,16 @@
 //! A card says under which name and key somebody wants to be on a roster; its self-signature proves that the key is
 //! theirs, not whose they are. Operators compare fingerprints for that.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{
-    history::Rekey,
+    history::{Rekey, rekeyed},
     identity::{Identity, PublicKey, Signature, from_hex},
-    roster::check_name,
+    roster::{Roster, check_name},
 };
 use zeroize::Zeroizing;
 
@@ -285,6 +288,18 @@ pub fn load_rekey(path: impl AsRef<Path>) -> Result<Rekey, Failure> {
     let RekeyFile { rekey: RekeyPart(rekey) } = read_document(path, MAX_FILE, REKEY_FORMAT, next)?;
     rekey.verify().map_err(|e| refused(path, &e, next))?;
     Ok(rekey)
+}
+
+/// Where a party's statement of its new key for this federation is: beside the key.
+pub fn statement_beside(key: &Path, federation: &str) -> PathBuf {
+    key.with_extension(format!("{federation}.rekey"))
+}
+
+/// The roster as it is with the key that this party stated, which may not be on it yet.
+pub fn as_stated(roster: Roster, key: &Path, identity: &Identity) -> Roster {
+    let stated = load_rekey(statement_beside(key, &roster.name)).ok();
+    let own = stated.filter(|rekey| rekey.new == identity.public() && rekey.federation == roster.name);
+    own.map_or_else(|| roster.clone(), |rekey| rekeyed(&roster, [&rekey]))
 }
 
 /// Whether `address` is empty or `HOST:PORT`.

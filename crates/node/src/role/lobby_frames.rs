@@ -7,6 +7,7 @@ use veilsum_proto::{
     identity::{Identity, PublicKey, Signature},
     joining::{Nonce, Role, Token},
     limits::MAX_ROSTER,
+    message,
     plan::SignedTerms,
     suite::{self, Hash, VERSION},
 };
@@ -185,12 +186,9 @@ pub(super) fn from_inside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
 }
 
 fn check(header: &[u8; HEADER_LEN], outside: bool) -> Result<usize, String> {
-    let [v, w, k, l, length @ ..] = *header;
-    let (version, kind, length) =
-        (u16::from_le_bytes([v, w]), u16::from_le_bytes([k, l]), u32::from_le_bytes(length) as usize);
-    if version != VERSION {
-        return Err(format!("wire version {version}, this side speaks {VERSION}"));
-    }
+    let [_, _, k, l, length @ ..] = *header;
+    let (kind, length) = (u16::from_le_bytes([k, l]), u32::from_le_bytes(length) as usize);
+    message::check_version(header).map_err(|e| e.to_string())?;
     match ALL.iter().find(|(known, _)| *known == kind && OUTSIDE.contains(known) == outside) {
         Some((_, limit)) if length <= *limit => Ok(length),
         Some((_, limit)) => Err(format!("a message of kind {kind} with {length} bytes, at most {limit} are allowed")),
@@ -201,7 +199,7 @@ fn check(header: &[u8; HEADER_LEN], outside: bool) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use veilsum_proto::message::{self, Kind};
+    use veilsum_proto::message::Kind;
 
     use super::*;
 

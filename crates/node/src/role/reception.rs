@@ -4,7 +4,10 @@
 use std::{
     collections::HashSet,
     net::SocketAddr,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -26,7 +29,7 @@ use super::{
 };
 use crate::{
     app_messages::{self, Denied, NO_RUN},
-    carrier::{self, Allowed, Carrier, Credentials, HEADER_LEN, Link, PeerKey},
+    carrier::{self, Allowed, Carrier, CarrierError, Credentials, HEADER_LEN, Link, PeerKey},
     egress::Egress,
     error::Failure,
     store::held,
@@ -80,9 +83,13 @@ impl Reception {
         let (greeters, lead) = watch::channel(Greeters::Wait);
         let address = listener.local_addr();
         let listening = tokio::spawn(async move {
+            let refused = Arc::new(AtomicU64::new(0));
             loop {
                 match listener.accept().await {
-                    Ok(link) => drop(tokio::spawn(show_in(link, identity.clone(), lead.clone(), visits.clone()))),
+                    Ok(link) => {
+                        let to = (lead.clone(), visits.clone());
+                        drop(tokio::spawn(show_in(link, identity.clone(), to, refused.clone())));
+                    }
                     Err(e) => return tracing::error!("the listener is closed: {e}"),
                 }
             }
@@ -152,12 +159,23 @@ impl Doorway {
 async fn show_in(
     link: Link,
     identity: Arc<Identity>,
-    mut greeters: watch::Receiver<Greeters>,
-    visits: mpsc::Sender<Visit>,
+    (mut greeters, visits): (watch::Receiver<Greeters>, mpsc::Sender<Visit>),
+    refused: Arc<AtomicU64>,
 ) {
     let handle = link.handle();
     let (sender, mut receiver) = link.split();
-    let Ok(Ok(Some(first))) = timeout(FIRST_FRAME, receiver.recv()).await else { return };
+    let first = match timeout(FIRST_FRAME, receiver.recv()).await {
+        Ok(Ok(Some(first))) => first,
+        Ok(Err(fault @ CarrierError::Frame(_))) => {
+            // The caller hears it too, and tries again and again: each time twice as many are counted before it is told here.
+            let times = refused.fetch_add(1, Ordering::Relaxed) + 1;
+            if times.is_power_of_two() {
+                tracing::warn!(times, "a caller was turned away: {fault}");
+            }
+            return;
+        }
+        _ => return,
+    };
     if lobby_frames::is_one(&first) {
         receiver.expects(lobby_frames::from_outside);
         let _ = visits.send(Visit { handle, sender, receiver, first }).await;

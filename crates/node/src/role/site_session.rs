@@ -195,6 +195,12 @@ impl SiteSession {
                     let coordinator = self.config.party.federation.roster.coordinator.name.clone();
                     return self.alone(&f, coordinator).unwrap_or(Err(f));
                 }
+                // The run has ended while this site was away, and every total was opened to it: it came to the result itself.
+                Err(f) if f.code == Code::Denied && self.run.as_ref().is_some_and(|run| run.replay().is_done()) => {
+                    let Some(Ok(report)) = self.alone(&f, String::new()) else { return Err(f) };
+                    self.report = report;
+                    return self.over().await;
+                }
                 line => line?,
             };
             let ending = tokio::select! {

@@ -203,7 +203,7 @@ fn application(all: &mut Corpus) {
         all.push(("question", format!("drawn-{i}"), Question::Drawn { number: 1, batch: b }.to_bytes()));
     }
     // Every kind of question there is stands in the vectors.
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../protocol/vectors/v3/questions.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../protocol/vectors/v4/questions.json");
     let text = fs::read_to_string(path).expect("the vectors are here");
     let file: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     let mut bytes: Vec<Vec<u8>> = Vec::new();
@@ -233,7 +233,7 @@ fn hexadecimal(value: &serde_json::Value, found: &mut Vec<Vec<u8>>) {
 /// The whole chain of the second implementation, and whose it is.
 pub(super) fn ledger() -> (PublicKey, Vec<u8>) {
     let cases: serde_json::Value =
-        serde_json::from_str(include_str!("../../../../protocol/vectors/v3/ledger.json")).expect("the vectors");
+        serde_json::from_str(include_str!("../../../../protocol/vectors/v4/ledger.json")).expect("the vectors");
     let text = |key: &str| cases["cases"][0][key].as_str().expect("a text");
     (text("key").parse().expect("a key"), text("text").into())
 }

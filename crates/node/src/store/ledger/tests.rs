@@ -420,7 +420,7 @@ fn two_runs_at_once_are_told_of_each_other() {
 /// What the second implementation writes: whole chains, and broken ones with the rule and the entry at fault.
 #[test]
 fn vectors() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../protocol/vectors/v3/ledger.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../protocol/vectors/v4/ledger.json");
     let cases: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let folder = Folder::new("vectors");
     let file = folder.0.join(FILE);
