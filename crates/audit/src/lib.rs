@@ -17,7 +17,8 @@
 //! 3. [`chance`], [`account`]: what an account lets anybody do at best, and totals exactly and with its noise.
 //! 4. [`least_squares`], [`nnls`], [`releases`], [`lattice`]: solvers.
 //! 5. [`own`]: an audit of one's own plan on one's own rows.
-//! 6. The attacks, one file each. [`sweep_records`] is on what one site sends, [`given_centre`] on totals.
+//! 6. [`literature`]: which paper's attack is which of these, and what comes of it.
+//! 7. The attacks, one file each. [`sweep_records`] is on what one site sends, [`given_centre`] on totals.
 
 pub mod account;
 pub mod all_but_one;
@@ -34,6 +35,7 @@ pub mod inconsistency;
 pub mod labels;
 pub mod lattice;
 pub mod least_squares;
+pub mod literature;
 pub mod lying_hub;
 pub mod moving_rows;
 pub mod nnls;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use rayon::prelude::*;
 use serde::Serialize;
 use veilsum_cluster::{
-    Centres,
+    Algorithm, Centres,
     method::{Clusters, Seeding},
     random::Stream,
 };
@@ -61,12 +61,15 @@ pub struct Tried {
     pub blind: String,
     /// Whether it succeeds.
     pub answer: Answer,
+    /// Whether it is about single rows, and not about a site as a whole.
+    pub of_rows: bool,
 }
 
 impl Tried {
     /// Whether the plan is no good by this line.
     pub fn at_risk(&self) -> bool {
-        self.answer == Answer::Defect || self.answer == Answer::Yes && self.knows.is_none_or(Knows::counts)
+        let succeeds = self.answer == Answer::Yes && self.of_rows && self.knows.is_none_or(Knows::counts);
+        self.answer == Answer::Defect || succeeds
     }
 }
 
@@ -79,9 +82,9 @@ const BEYOND: f64 = 1.0 + 1e-6;
 
 /// What single rows add to the totals of a run, and what the sample of rows like them adds.
 pub(super) struct Told {
-    played: Played,
-    targets: Vec<Vec<f64>>,
-    sample: Vec<Vec<f64>>,
+    pub(super) played: Played,
+    pub(super) targets: Vec<Vec<f64>>,
+    pub(super) sample: Vec<Vec<f64>>,
 }
 
 impl Told {
@@ -107,7 +110,7 @@ impl Told {
         Told { targets: join(self.targets, other.targets), sample: join(self.sample, other.sample), ..self }
     }
 
-    fn unknown(&self, scene: &Scene, knows: Knows) -> Unknown {
+    pub(super) fn unknown(&self, scene: &Scene, knows: Knows) -> Unknown {
         Unknown::rows(knows.unknown(scene.sites[0].values.len(), scene.rows()), &self.sample)
     }
 
@@ -159,6 +162,7 @@ fn membership(
             } else {
                 Answer::No
             },
+            of_rows: true,
         }
     };
     of.iter().map(line).collect()
@@ -170,25 +174,41 @@ pub(super) fn presence(scene: &Scene, told: &Told) -> Vec<Tried> {
     membership(scene, told, 1.0, "presence", tries, &Knows::EACH)
 }
 
-/// The same over this plan and one with a cluster more.
+/// A second plan over the same rows: one cluster more, or one bin more. There is none for every plan.
 ///
 /// # Errors
 /// Where the second plan cannot be played.
-pub(super) fn two_plans(scene: &Scene, told: Told, draw: u64) -> Result<Vec<Tried>> {
-    let tries = "the same after a second plan over the same rows, with one cluster more";
+pub(super) fn second(scene: &Scene, draw: u64) -> Result<Option<Told>> {
     let Clusters { min, max } = scene.work.recipe.clusters;
-    let recipe = Recipe { clusters: Clusters { min: min + 1, max: max + 1 }, ..scene.work.recipe.clone() };
+    let recipe = match scene.work.recipe.algorithm {
+        Algorithm::Describe { bins } => {
+            Recipe { algorithm: Algorithm::Describe { bins: bins + 1 }, ..scene.work.recipe.clone() }
+        }
+        _ => Recipe { clusters: Clusters { min: min + 1, max: max + 1 }, ..scene.work.recipe.clone() },
+    };
     let work = PlanSpec { recipe, ..scene.work.clone() };
     if matches!(scene.work.recipe.seeding, Seeding::Given { .. }) || work.check().is_err() {
-        return Ok(vec![not_applicable("two plans", tries, "this plan has no twin with another K")]);
+        return Ok(None);
     }
-    let both = told.and(Told::of(scene, &work, draw)?);
-    Ok(membership(scene, &both, 2.0, "two plans", tries, &[Knows::NoRow, Knows::OtherSites]))
+    Told::of(scene, &work, draw).map(Some)
 }
 
-fn not_applicable(attack: &'static str, tries: &'static str, why: &str) -> Tried {
+/// The same as presence, over both plans.
+pub(super) fn two_plans(scene: &Scene, told: Told, second: Option<Told>) -> Vec<Tried> {
+    let tries =
+        "the same after a second plan over the same rows, with one cluster more, or one bin more in a description";
+    let Some(second) = second else {
+        return vec![not_applicable("two plans", tries, "this plan has no twin with another K")];
+    };
+    let of = |told: &Told| membership(scene, told, 2.0, "two plans", tries, &[Knows::NoRow, Knows::OtherSites]);
+    // Nobody has to look at the second one.
+    let first = of(&told);
+    worse(first, of(&told.and(second)))
+}
+
+pub(super) fn not_applicable(attack: &'static str, tries: &'static str, why: &str) -> Tried {
     let (gets, blind) = (why.to_owned(), "-".to_owned());
-    Tried { attack, tries, knows: None, gets, blind, answer: Answer::NotApplicable }
+    Tried { attack, tries, knows: None, gets, blind, answer: Answer::NotApplicable, of_rows: true }
 }
 
 /// Rows whose first centres somebody chooses.
@@ -223,7 +243,9 @@ pub(super) fn chosen_start(scene: &Scene, seed: u64) -> Result<Vec<Tried>> {
             continue;
         }
         tried += 1;
-        let aimed = Scene { targets: vec![scene.targets[place]], ..scene.clone() };
+        // Half of the sample does for one row, and takes half the time.
+        let sample = scene.sample.iter().step_by(2).copied().collect();
+        let aimed = Scene { targets: vec![scene.targets[place]], sample, ..scene.clone() };
         let told = Told::of(&aimed, &work, seed)?;
         let lines = membership(&aimed, &told, 1.0, "chosen start", tries, &[Knows::NoRow, Knows::OtherSites]);
         worst = if worst.is_empty() { lines } else { worse(worst, lines) };
@@ -265,7 +287,13 @@ pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>>
         let (at, places) = (scene.targets[*row], &columns[*column].places);
         let own = &scene.sites[0].values[at];
         let mut guesses = vec![own[places.clone()].to_vec()];
-        guesses.extend(prior[*column].iter().filter(|guess| **guess != guesses[0]).cloned().collect::<Vec<_>>());
+        let near = columns[*column].neighbours(&guesses[0]);
+        let others: Vec<Vec<f64>> = near.into_iter().chain(prior[*column].iter().cloned()).collect();
+        for guess in others {
+            if !guesses.contains(&guess) {
+                guesses.push(guess);
+            }
+        }
         let of = |guess: &Vec<f64>| {
             let mut changed = own.clone();
             changed[places.clone()].copy_from_slice(guess);
@@ -303,12 +331,13 @@ pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>>
             lines.push(not_applicable("value", tries, "no column has two values"));
             break;
         };
-        let known = if column.is_category { best.error <= 1.0 - SURE } else { ratio(best) <= KNOWN };
+        let exact = column.step.is_some() && best.wrong <= 1.0 - SURE && best.error <= best.blind / 2.0;
+        let known = exact || !column.is_category && ratio(best) <= KNOWN;
         lines.push(Tried {
             attack: "value",
             tries,
             knows: Some(knows),
-            gets: column.error(best.error),
+            gets: if exact { column.exactly(1.0 - best.wrong) } else { column.about(best.error, best.give) },
             blind: column.error(best.blind),
             answer: if over {
                 Answer::Defect
@@ -317,6 +346,7 @@ pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>>
             } else {
                 Answer::No
             },
+            of_rows: true,
         });
     }
     Ok(lines)
@@ -361,7 +391,8 @@ pub(super) fn published(scene: &Scene, told: &Told, draw: u64) -> Result<Vec<Tri
         knows: None,
         gets: format!("row {} is at most {} % of a column's range from a centre", at + 1, short(100.0 * with)),
         blind: format!("{} % (a run without the row)", short(100.0 * without)),
-        answer: if with <= AT && with <= 0.2 * without { Answer::Yes } else { Answer::No },
+        answer: if with <= AT && with < 0.2 * without { Answer::Yes } else { Answer::No },
+        of_rows: true,
     }])
 }
 
@@ -379,17 +410,20 @@ pub(super) fn few_in_a_cell(scene: &Scene, told: &Told) -> Result<Vec<Tried>> {
     }
     let deviations: Vec<f64> = told.played.asked.iter().flat_map(|asked| asked.deviations.iter().copied()).collect();
     let rows: Vec<&Vec<f64>> = told.targets.iter().chain(&told.sample).collect();
-    let counts = |entry: &usize| {
-        let value = |row: &&Vec<f64>| row[*entry] * deviations[*entry];
-        rows.iter().map(value).all(|x| x.abs() < 1e-6 || (x - 1.0).abs() < 1e-6)
+    // What a row adds to a count is nothing, or the same as every other row that it counts.
+    let unit = |entry: usize| {
+        let added = || rows.iter().map(|row| row[entry] * deviations[entry]);
+        let one = added().find(|x| x.abs() > 1e-6)?;
+        added().all(|x| x.abs() < 1e-6 || (x - one).abs() < 1e-6 * one.abs()).then_some((entry, one))
     };
-    let cells: Vec<usize> = (0..deviations.len()).filter(counts).collect();
+    let cells: Vec<(usize, f64)> = (0..deviations.len()).filter_map(unit).collect();
     let mut totals = vec![0.0; cells.len()];
     for site in &scene.sites {
         let own = told.played.answer(&site.all(&scene.work)?)?;
-        cells.iter().zip(&mut totals).for_each(|(at, total)| *total += own[*at]);
+        cells.iter().zip(&mut totals).for_each(|((at, one), total)| *total += own[*at] / one);
     }
-    let few = totals.iter().filter(|n| **n > 0.5 && **n < FEW - 0.5).count();
+    let is_few = |n: &&f64| (**n - n.round()).abs() < 1e-3 && **n > 0.5 && **n < FEW - 0.5;
+    let few = totals.iter().filter(is_few).count();
     if cells.is_empty() {
         return Ok(vec![not_applicable("few in a cell", tries, "no total counts rows")]);
     }
@@ -400,5 +434,6 @@ pub(super) fn few_in_a_cell(scene: &Scene, told: &Told) -> Result<Vec<Tried>> {
         gets: format!("{few} of {} counts are of 1 to {} rows", cells.len(), FEW - 1.0),
         blind: "0".into(),
         answer: if few > 0 { Answer::Yes } else { Answer::No },
+        of_rows: true,
     }])
 }

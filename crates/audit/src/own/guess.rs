@@ -16,12 +16,37 @@ pub(super) struct Column {
     pub(super) places: Range<usize>,
     /// Whether it holds categories.
     pub(super) is_category: bool,
+    /// Smallest and largest possible value.
+    pub(super) ends: [f64; 2],
+    /// What all its values are multiples of: 1 of a column of whole years.
+    pub(super) step: Option<f64>,
+    /// An error that makes a value known: half a step, or where there are none a part of what values usually differ by.
+    pub(super) known: f64,
 }
 
 impl Column {
     /// How far off two values of it are: in its units, or 1 for two categories.
     fn off(&self, a: &[f64], b: &[f64]) -> f64 {
         if self.is_category { f64::from(u8::from(a != b)) } else { (a[0] - b[0]).abs() }
+    }
+
+    /// The next values of a number that has steps.
+    pub(super) fn neighbours(&self, of: &[f64]) -> Vec<Vec<f64>> {
+        let Some(step) = self.step.filter(|_| !self.is_category) else { return Vec::new() };
+        let inside = |x: &f64| (self.ends[0]..=self.ends[1]).contains(x);
+        [of[0] - step, of[0] + step].into_iter().filter(inside).map(|x| vec![x]).collect()
+    }
+
+    /// A value that comes out as it is, for people.
+    pub(super) fn exactly(&self, share: f64) -> String {
+        let steps = self.step.filter(|_| !self.is_category).map(|step| format!(" (in steps of {})", short(step)));
+        format!("{}: exactly{} in {} % of tries", self.name, steps.unwrap_or_default(), short(100.0 * share))
+    }
+
+    /// An expected error with its interval, for people.
+    pub(super) fn about(&self, error: f64, give: f64) -> String {
+        let give = short(if self.is_category { 100.0 * give } else { give });
+        format!("{} (± {give})", self.error(error))
     }
 
     /// An expected error, for people.
@@ -39,7 +64,11 @@ impl Column {
 pub(super) struct Guessed {
     /// The mean error of the value that fits best, in the column's units; of a category the chance to be wrong.
     pub(super) error: f64,
-    /// The same of the best guess without any total.
+    /// It is off by no more than this by the number of draws, 95 times in a hundred.
+    pub(super) give: f64,
+    /// How often the guess is not the value itself.
+    pub(super) wrong: f64,
+    /// The same as the error, of the best guess without any total.
     pub(super) blind: f64,
     /// How many deviations apart another value and the true one are at most.
     pub(super) farthest: f64,
@@ -66,7 +95,7 @@ pub(super) fn guessed(
     // The likelihood of guess v is -far^2 / 2 + far z_v: z is normal, correlated as the differences from the truth are.
     let lengths: Vec<f64> = left.iter().map(|x| apart(x, &left[0])).collect();
     let roots = correlated(left, &lengths);
-    let mut error = 0.0;
+    let mut errors = Vec::with_capacity(draws);
     for _ in 0..draws {
         let mut fresh: Vec<f64> = (0..n).map(|_| stream.normal_pair()[0]).collect();
         fresh.truncate(n);
@@ -80,9 +109,13 @@ pub(super) fn guessed(
         let all: f64 = likely.iter().sum();
         let expected = |of: usize| (0..n).map(|other| likely[other] * off(of, other)).sum::<f64>() / all;
         let taken = (0..n).min_by(|a, b| expected(*a).total_cmp(&expected(*b))).unwrap_or(0);
-        error += off(taken, 0);
+        errors.push(off(taken, 0));
     }
-    Guessed { error: error / draws.max(1) as f64, blind, farthest }
+    let count = errors.len().max(1) as f64;
+    let error = errors.iter().sum::<f64>() / count;
+    let spread = errors.iter().map(|x| (x - error).powi(2)).sum::<f64>() / count;
+    let wrong = errors.iter().filter(|x| **x > 0.0).count() as f64 / count;
+    Guessed { error, give: 1.96 * (spread / count).sqrt(), wrong, blind, farthest }
 }
 
 /// Square root (Cholesky) of the correlations of the differences from the first; rows of zeros where there is no difference.
@@ -117,14 +150,23 @@ fn correlated(left: &[Vec<f64>], far: &[f64]) -> Vec<Vec<f64>> {
 mod tests {
     use super::*;
 
+    const LABEL: &[u8; 24] = b"guessing a value     v01";
+
     fn number() -> Column {
-        Column { name: "age".into(), places: 0..1, is_category: false }
+        Column {
+            name: "age".into(),
+            places: 0..1,
+            is_category: false,
+            ends: [0.0, 100.0],
+            step: Some(10.0),
+            known: 4.9,
+        }
     }
 
     fn of(spread: f64) -> Guessed {
         let guesses: Vec<Vec<f64>> = [50.0, 10.0, 20.0, 30.0, 90.0].iter().map(|x| vec![*x]).collect();
         let left: Vec<Vec<f64>> = guesses.iter().map(|x| vec![x[0] * spread, 1.0]).collect();
-        let mut stream = Stream::new(1, b"guessing a value     v01");
+        let mut stream = Stream::new(1, LABEL);
         let between = |a: usize, b: usize| apart(&left[a], &left[b]);
         guessed(&number(), &guesses, &left, between, 400, &mut stream)
     }
@@ -138,5 +180,34 @@ mod tests {
         // One deviation apart at 20 units: better than nothing, and far from right.
         let some = of(0.1);
         assert!((3.0..20.0).contains(&some.error), "{some:?}");
+    }
+
+    /// Whoever looks at totals with much noise is no worse than somebody who looks at none, over everything that may be true.
+    #[test]
+    fn weak_totals_are_no_worse_than_none() {
+        let values = [10.0, 20.0, 30.0, 50.0, 90.0];
+        let mut stream = Stream::new(2, LABEL);
+        for spread in [0.0, 0.001, 0.01, 0.03, 0.1] {
+            let of = |truth: usize| {
+                let mut guesses: Vec<Vec<f64>> = values.iter().map(|x| vec![*x]).collect();
+                guesses.swap(0, truth);
+                let left: Vec<Vec<f64>> = guesses.iter().map(|x| vec![x[0] * spread, 1.0]).collect();
+                let between = |a: usize, b: usize| apart(&left[a], &left[b]);
+                guessed(&number(), &guesses, &left, between, 2_000, &mut stream)
+            };
+            let found: Vec<Guessed> = (0..values.len()).map(of).collect();
+            let mean = |of: fn(&Guessed) -> f64| found.iter().map(of).sum::<f64>() / found.len() as f64;
+            let give = found.iter().map(|of| of.give * of.give).sum::<f64>().sqrt() / found.len() as f64;
+            let (error, blind) = (mean(|of| of.error), mean(|of| of.blind));
+            assert!(error <= blind + 2.0 * give, "{spread}: {error} +- {give}, {blind}");
+            assert!(spread < 0.1 || error < 0.7 * blind, "{spread}: {error}, {blind}");
+        }
+    }
+
+    #[test]
+    fn a_column_of_whole_numbers_has_neighbours() {
+        let column = number();
+        assert_eq!(column.neighbours(&[100.0]), [[90.0]]);
+        assert_eq!(column.exactly(1.0), "age: exactly (in steps of 10) in 100 % of tries");
     }
 }

@@ -12,12 +12,16 @@ pub enum Knows {
     OtherSites,
     /// All rows but one in a hundred.
     MostRows,
+    /// All rows but a few; or none, but totals before and after a few rows came.
+    AllButFew,
     /// All rows but the one that is asked about.
     AllOthers,
 }
 
 impl Knows {
-    /// Everybody, who knows least first.
+    /// Rows that are unknown to somebody who knows all but a few.
+    pub(super) const FEW: usize = 4;
+    /// Everybody to whom one row is what matters, who knows least first.
     pub const EACH: [Knows; 4] = [Knows::NoRow, Knows::OtherSites, Knows::MostRows, Knows::AllOthers];
 
     /// For people.
@@ -26,6 +30,7 @@ impl Knows {
             Knows::NoRow => "knows no row",
             Knows::OtherSites => "knows all other sites' rows",
             Knows::MostRows => "knows 99 % of all rows",
+            Knows::AllButFew => "knows all rows but a few, or all totals before these came",
             Knows::AllOthers => "knows all rows but this one",
         }
     }
@@ -36,6 +41,7 @@ impl Knows {
             Knows::NoRow => all.saturating_sub(1) as f64,
             Knows::OtherSites => own.saturating_sub(1) as f64,
             Knows::MostRows => all.div_ceil(100).min(all.saturating_sub(1)) as f64,
+            Knows::AllButFew => (Knows::FEW.min(all) - 1) as f64,
             Knows::AllOthers => 0.0,
         }
     }

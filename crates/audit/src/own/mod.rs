@@ -5,12 +5,17 @@
 //! to agree to the plan; one that is better than the account of rho allows is a defect.
 
 mod attacks;
+mod bins;
 mod guess;
 mod knows;
 mod likelihood;
+mod oracle;
 mod page;
 mod play;
+mod rounds;
 mod scene;
+mod solve;
+mod whole;
 
 use anyhow::Result;
 use serde::Serialize;
@@ -57,10 +62,24 @@ pub fn audit(scene: &Scene, seed: u64, tell: impl Fn(&str)) -> Result<Audited> {
     tried.extend(attacks::published(scene, &told, seed)?);
     tell("few in a cell: does a total count single persons?");
     tried.extend(attacks::few_in_a_cell(scene, &told)?);
+    tell("moving rows: what changes between two rounds?");
+    tried.extend(rounds::moving(scene, &told, seed)?);
+    tell("records: which rows fit all totals best?");
+    tried.extend(solve::records(scene, &told, seed)?);
+    tell("whole numbers: a column of two values for many rows at once");
+    tried.extend(whole::whole_numbers(scene, &told)?);
+    tell("possible rows: how often does each occur?");
+    tried.extend(whole::cells(scene, &told)?);
+    tell("share of a site: what do all others together learn?");
+    tried.extend(whole::share(scene, &told)?);
+    tell("proposals: what do your answers to plans tell?");
+    tried.extend(oracle::proposals(scene, seed)?);
     tell("chosen start: what do first centres beside a person tell?");
     tried.extend(attacks::chosen_start(scene, seed)?);
     tell("two plans: what does a second one add?");
-    tried.extend(attacks::two_plans(scene, told, seed.wrapping_add(1))?);
+    let second = attacks::second(scene, seed.wrapping_add(1))?;
+    tried.extend(bins::between(scene, &told, second.as_ref()));
+    tried.extend(attacks::two_plans(scene, told, second));
     let at_risk = tried.iter().any(Tried::at_risk);
     Ok(Audited {
         seed,

@@ -48,10 +48,27 @@ impl Audited {
         if self.rho.is_none() && self.tried.iter().any(inherent) {
             advice.push("Whoever knows all rows but one gets that one from any exact sum. Only noise prevents it.");
         }
-        advice.push(
-            "An attack that fails is evidence, and no proof. What was not tried: proposals and refusals as an oracle.",
-        );
+        if self.tried.iter().any(|tried| tried.answer == Answer::Yes && !tried.of_rows) {
+            advice.push(
+                "All other sites together learn what your rows are like as a whole. No noise for single rows prevents it: take part where \
+                 they would not all work together.",
+            );
+        }
+        advice.push("An attack that fails is evidence, and no proof.");
         advice
+    }
+
+    /// What was tried, by attack.
+    fn applicable(&self) -> impl Iterator<Item = Vec<&Tried>> {
+        let tried: Vec<&Tried> = self.tried.iter().filter(|tried| tried.answer != Answer::NotApplicable).collect();
+        let by_attack = tried.chunk_by(|a, b| a.attack == b.attack).map(<[&Tried]>::to_vec);
+        by_attack.collect::<Vec<_>>().into_iter()
+    }
+
+    /// What could not be tried, and why.
+    fn others(&self) -> impl Iterator<Item = String> {
+        let not = self.tried.iter().filter(|tried| tried.answer == Answer::NotApplicable);
+        not.map(|tried| format!("{}: {}", tried.attack, tried.gets))
     }
 
     /// The page.
@@ -64,17 +81,20 @@ impl Audited {
         }
         page.paragraph(&self.about());
         page.list(self.advice());
-        let mut attacks: Vec<&str> = self.tried.iter().map(|tried| tried.attack).collect();
-        attacks.dedup();
-        for attack in attacks {
-            let lines: Vec<&Tried> = self.tried.iter().filter(|tried| tried.attack == attack).collect();
-            page.part(attack);
+        let cells = |tried: &Tried| [&tried.gets, &tried.blind, tried.answer.word()].map(str::to_owned);
+        let (several, once): (Vec<_>, Vec<_>) = self.applicable().partition(|lines| lines.len() > 1);
+        for lines in several {
+            page.part(lines[0].attack);
             page.paragraph(&sentence(lines[0].tries));
-            let cells = lines.iter().map(|tried| {
-                let knows = tried.knows.map_or("reads the result", Knows::words);
-                [knows, &tried.gets, &tried.blind, tried.answer.word()].map(str::to_owned)
-            });
-            page.table(&["who", "what he gets", "blind guessing", "succeeds"], cells);
+            let rows = lines.iter().map(|tried| [&[who(tried).to_owned()], &cells(tried)[..]].concat());
+            page.table(&["who", "what he gets", "blind guessing", "succeeds"], rows);
+        }
+        page.part("by those who read the result, know all other sites' rows, or all rows but a few");
+        let rows = once.into_iter().map(|lines| [&[sentence(lines[0].tries)], &cells(lines[0])[..]].concat());
+        page.table(&["what somebody would try", "what he gets", "blind guessing", "succeeds"], rows);
+        if self.others().next().is_some() {
+            page.part("not applicable");
+            page.list(self.others());
         }
         page.html()
     }
@@ -84,23 +104,34 @@ impl Audited {
         for line in wrapped(&self.headline(), 80).into_iter().chain(wrapped(&self.about(), 80)) {
             writeln!(out, "{line}")?;
         }
-        let mut before = "";
-        for tried in &self.tried {
-            if tried.attack != before {
-                writeln!(out, "\n{}", tried.attack)?;
-                wrapped(&sentence(tried.tries), 78).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
-                before = tried.attack;
+        for lines in self.applicable() {
+            writeln!(out, "\n{}", lines[0].attack)?;
+            wrapped(&sentence(lines[0].tries), 78).iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+            for tried in lines {
+                writeln!(
+                    out,
+                    "  {:<6}  {}",
+                    tried.answer.word(),
+                    tried.knows.map_or("reads the result", Knows::words)
+                )?;
+                let gets = format!("{}; blind guessing: {}", tried.gets, tried.blind);
+                wrapped(&gets, 70).iter().try_for_each(|line| writeln!(out, "  {:<6}  {line}", ""))?;
             }
-            writeln!(out, "  {:<14}  {}", tried.answer.word(), tried.knows.map_or("reads the result", Knows::words))?;
-            let gets = format!("{}; blind guessing: {}", tried.gets, tried.blind);
-            wrapped(&gets, 62).iter().try_for_each(|line| writeln!(out, "  {:<14}  {line}", ""))?;
         }
+        if self.others().next().is_some() {
+            writeln!(out, "\nnot applicable")?;
+        }
+        self.others().flat_map(|line| wrapped(&line, 78)).try_for_each(|line| writeln!(out, "  {line}"))?;
         writeln!(out)?;
         for line in self.advice().iter().flat_map(|line| wrapped(line, 80)) {
             writeln!(out, "{line}")?;
         }
         Ok(())
     }
+}
+
+fn who(tried: &Tried) -> &'static str {
+    tried.knows.map_or("reads the result", Knows::words)
 }
 
 fn sentence(words: &str) -> String {

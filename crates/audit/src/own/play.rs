@@ -4,8 +4,10 @@
 //! count that the plan counts on ([NOI-3]). Where the intermediary judges or sites are drawn, every total is asked of all sites by the
 //! coordinator: it then learns no less than both together in the run.
 
+use std::ops::Range;
+
 use anyhow::{Result, bail};
-use veilsum_cluster::{Domain, Outcome, Prepared, Rows};
+use veilsum_cluster::{Domain, Outcome, Prepared, Query, Rows};
 use veilsum_node::{
     method_session::{MethodSession, Turn},
     plan::{Judge, PlanSpec},
@@ -21,6 +23,8 @@ pub(super) struct Asked {
     pub(super) question: Question,
     /// The same totals without noise: how a single row is told in them.
     layout: Layout,
+    /// What was released.
+    pub(super) total: Vec<f64>,
     /// By entry the standard deviation of what nobody knows: the noise that the plan counts on, or in an exact plan next to nothing.
     pub(super) deviations: Vec<f64>,
 }
@@ -48,44 +52,69 @@ pub(super) fn playable(work: &PlanSpec) -> PlanSpec {
 /// # Errors
 /// Where the plan cannot be played over these rows.
 pub(super) fn play(work: &PlanSpec, form: SumBounds, sites: &[Prepared], draw: u64) -> Result<Played> {
-    let exact = SumBounds { noise: None, ..form };
+    let exact = SumBounds { noise: None, step_bits: None, ..form };
     let domain = work.domain()?;
     let mut session = MethodSession::of(work, form)?;
-    let mut asked = vec![Asked::of(Question::CountRows, &domain, form)?];
-    let everybody: Vec<u16> = (0..sites.len() as u16).collect();
-    loop {
-        let (question, layout) = match session.turn() {
-            Turn::Done(outcome) => return Ok(Played { asked, outcome: (**outcome).clone(), form: exact }),
-            Turn::Judge(_) => bail!("a question for the intermediary alone"),
-            Turn::Ask(question, layout) => ((**question).clone(), layout.clone()),
-        };
-        let mut total = vec![0u64; layout.words()];
+    let total = |question: &Question, number: usize| -> Result<Vec<u64>> {
+        let mut total = vec![0u64; question.layout(&domain, &form)?.words()];
         for (site, rows) in (0u64..).zip(sites) {
-            let parts: [&[u8]; 3] = [&draw.to_le_bytes(), &site.to_le_bytes(), &(asked.len() as u64).to_le_bytes()];
+            let parts: [&[u8]; 3] = [&draw.to_le_bytes(), &site.to_le_bytes(), &(number as u64).to_le_bytes()];
             let key = Key::from_bytes(suite::hash("audit noise", &parts).0);
-            let words = contribute(&question, rows, &Terms { noise: Some(&key), ..Terms::everybody(form) })?;
+            let words = contribute(question, rows, &Terms { noise: Some(&key), ..Terms::everybody(form) })?;
             total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
         }
+        Ok(total)
+    };
+    let mut asked = vec![Asked::of(Question::CountRows, &total(&Question::CountRows, 0)?, &domain, form)?];
+    let everybody: Vec<u16> = (0..sites.len() as u16).collect();
+    loop {
+        let question = match session.turn() {
+            Turn::Done(outcome) => return Ok(Played { asked, outcome: (**outcome).clone(), form: exact }),
+            Turn::Judge(_) => bail!("a question for the intermediary alone"),
+            Turn::Ask(question, _) => (**question).clone(),
+        };
+        let total = total(&question, asked.len())?;
         session.take(&total, &everybody)?;
-        asked.push(Asked::of(question, &domain, form)?);
+        asked.push(Asked::of(question, &total, &domain, form)?);
     }
 }
 
 impl Asked {
-    fn of(question: Question, domain: &Domain, form: SumBounds) -> Result<Asked> {
-        let noisy = question.layout(domain, &form)?;
+    fn of(question: Question, total: &[u64], domain: &Domain, form: SumBounds) -> Result<Asked> {
+        let released = question.layout(domain, &form)?;
         let honest = form.noise.map_or(1, |shared| shared.honest) as f64;
-        let deviations = noisy
+        // Every site rounds to the plan's steps, evenly.
+        let rounding = form.step_bits.map_or(0.0, |_| (form.sites as f64 / 12.0).sqrt());
+        let deviations = released
             .blocks
             .iter()
             .flat_map(|b| {
                 let step = 0.5f64.powi(b.scale.fraction_bits);
                 let noise = b.noise.map(|share| share.deviation as f64 * step * honest.sqrt());
-                std::iter::repeat_n(noise.unwrap_or(ROUNDING * b.block.bound), b.block.len)
+                let rounded = (ROUNDING * b.block.bound).max(rounding * step);
+                std::iter::repeat_n(noise.unwrap_or(rounded), b.block.len)
             })
             .collect();
-        let layout = question.layout(domain, &SumBounds { noise: None, ..form })?;
-        Ok(Asked { question, layout, deviations })
+        let layout = question.layout(domain, &SumBounds { noise: None, step_bits: None, ..form })?;
+        let total = read_as_plain(&released, total);
+        Ok(Asked { question, layout, total, deviations })
+    }
+
+    /// Where the first block of this name stands in the total.
+    pub(super) fn block(&self, name: &str) -> Option<Range<usize>> {
+        let mut at = 0;
+        self.layout.blocks.iter().find_map(|b| {
+            at += b.block.len;
+            (b.block.name == name).then(|| at - b.block.len..at)
+        })
+    }
+
+    /// The question to the rows, where it is one.
+    pub(super) fn query(&self) -> Option<&Query> {
+        match &self.question {
+            Question::Cluster(batch) | Question::Drawn { batch, .. } => batch.queries.first(),
+            _ => None,
+        }
     }
 
     /// Whether the total of a question is the sum of what single rows add.
@@ -141,6 +170,24 @@ impl Played {
     /// Entries of all totals together.
     pub(super) fn entries(&self) -> usize {
         self.asked.iter().map(|asked| asked.deviations.len()).sum()
+    }
+
+    /// Whether all totals are sums of what single rows add.
+    pub(super) fn adds_up(&self) -> bool {
+        self.asked.iter().all(Asked::adds_up)
+    }
+
+    /// By entry of all totals, in deviations, what is left of them without what these sites add.
+    ///
+    /// # Errors
+    /// Where a site cannot answer.
+    pub(super) fn without(&self, known: &[Prepared]) -> Result<Vec<f64>> {
+        let mut left: Vec<f64> = self.asked.iter().flat_map(|asked| asked.total.iter().copied()).collect();
+        for site in known {
+            left.iter_mut().zip(self.answer(site)?).for_each(|(total, own)| *total -= own);
+        }
+        let deviations = self.asked.iter().flat_map(|asked| &asked.deviations);
+        Ok(left.iter().zip(deviations).map(|(x, s)| x / s).collect())
     }
 
     /// By entry of all totals, what a site adds without noise, in units of the entry.

@@ -26,6 +26,8 @@ const TARGETS: usize = 32;
 const OUTLIERS: usize = 12;
 /// Rows by which an adversary knows what such rows usually are.
 const SAMPLE: usize = 400;
+/// Steps in which values may come.
+const STEPS: [f64; 7] = [1000.0, 100.0, 10.0, 1.0, 0.1, 0.01, 0.001];
 /// Rows among which outliers are looked for.
 const LOOKED_AT: usize = 2_000;
 
@@ -100,7 +102,8 @@ impl Scene {
         targets.extend(rest);
         let mut like: Vec<(usize, usize)> = own.iter().filter(|i| !targets.contains(i)).map(|i| (0, *i)).collect();
         like.truncate(SAMPLE / 2);
-        while like.len() < SAMPLE && self.sites.len() > 1 {
+        let most = SAMPLE.min(2 * self.rows());
+        while like.len() < most && self.sites.len() > 1 {
             let site = 1 + stream.below(self.sites.len() as u64 - 1) as usize;
             like.push((site, stream.below(self.sites[site].values.len() as u64) as usize));
         }
@@ -140,13 +143,33 @@ impl Scene {
         row.iter().zip(ends).map(|(x, (low, high))| ((x - low) / (high - low)).clamp(0.0, 1.0)).collect()
     }
 
+    /// The largest step of which all values of a column of numbers are multiples.
+    fn step(&self, column: usize) -> Option<f64> {
+        let all = || self.sites.iter().flat_map(|site| &site.values).map(|row| row[column]);
+        STEPS.into_iter().find(|step| all().all(|x| (x / step - (x / step).round()).abs() < 1e-6))
+    }
+
+    /// An error that makes a number known.
+    fn known(&self, column: usize, ends: [f64; 2], step: Option<f64>) -> f64 {
+        let all: Vec<f64> = self.sites.iter().flat_map(|site| &site.values).map(|row| row[column]).collect();
+        let mean = all.iter().sum::<f64>() / all.len().max(1) as f64;
+        let spread = (all.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / all.len().max(1) as f64).sqrt();
+        let part = (spread / 50.0).min((ends[1] - ends[0]) / 100.0).max((ends[1] - ends[0]) * 1e-6);
+        step.map_or(part, |step| (0.49 * step).max(part))
+    }
+
     /// The columns of the plan's header.
     pub(super) fn columns(&self) -> Vec<Column> {
         let numbers = self.work.columns.len();
         let mut place = 0;
         let of = |(at, (name, width)): (usize, (&str, usize))| {
             place += width;
-            Column { name: name.to_owned(), places: place - width..place, is_category: at >= numbers }
+            let is_category = at >= numbers;
+            let ends = self.work.columns.get(at).map_or([0.0, 1.0], |column| [column.lower, column.upper]);
+            let step = if is_category { Some(1.0) } else { self.step(at) };
+            let places = place - width..place;
+            let known = if is_category { 0.5 } else { self.known(at, ends, step) };
+            Column { name: name.to_owned(), places, is_category, ends, step, known }
         };
         self.work.headers().zip(self.work.widths()).enumerate().map(of).collect()
     }
@@ -217,4 +240,23 @@ fn strangers(work: &PlanSpec, own: &Site, stream: &mut Stream) -> Site {
 pub fn federation(plan: &Path, roster: Option<&Path>) -> Result<Federation> {
     let beside = plan.with_file_name("roster.toml");
     Ok(documents::load_federation(roster.unwrap_or(&beside), plan)?)
+}
+
+/// 40 rows at each of three sites.
+#[cfg(test)]
+pub(super) fn made_up() -> Scene {
+    use veilsum_cluster::{Algorithm, Rows, method::Seeding};
+    use veilsum_node::{
+        loopback::{LoopbackSite, default_terms},
+        plan,
+    };
+    let mut stream = Stream::new(1, LABEL);
+    let column = |name: &str| plan::Column { name: name.into(), lower: 0.0, upper: 1.0 };
+    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 };
+    let work = PlanSpec::plain(vec![column("x"), column("y")], fcm, 3, Seeding::Uniform { seed: 1 });
+    let mut site = || Site { values: (0..40).map(|_| vec![stream.unit(), stream.unit()]).collect(), labels: None };
+    let sites: Vec<Site> = (0..3).map(|_| site()).collect();
+    let rows = |site: &Site| LoopbackSite::new("site", Rows::new(site.values.concat(), 2).expect("rows"));
+    let terms = default_terms(&sites.iter().map(rows).collect::<Vec<_>>(), &work);
+    Scene::over(work, Arc::new(terms), sites, true, 1)
 }

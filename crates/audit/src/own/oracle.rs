@@ -1,0 +1,132 @@
+//! Proposals as an oracle: many plans are proposed, and what the site says of each is compared with what it says without one of its rows.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use veilsum_cluster::{Algorithm, Prepared, privacy::Noise, random::Stream};
+use veilsum_node::{
+    agreed::Federation,
+    loopback::{fresh, roster_of},
+    plan::{OutOfBox, PlanSpec, Recipe},
+    release::{Book, Data, verdict},
+};
+use veilsum_proto::{
+    plan::Terms,
+    policy::{Exact, Policy},
+};
+
+use super::{
+    attacks::{Answer, Tried},
+    scene::Scene,
+};
+
+const LABEL: &[u8; 24] = b"veilsum audit proposals1";
+/// Plans that are proposed.
+const PROPOSALS: usize = 60;
+
+/// What a site says of a proposed plan, as everybody reads it.
+pub(super) type Says<'a> = &'a dyn Fn(&Federation, &Policy, &Prepared, &Book) -> String;
+
+/// The product's answer.
+fn says(federation: &Federation, policy: &Policy, _: &Prepared, book: &Book) -> String {
+    match verdict(federation, policy, book.account(), &[], 0) {
+        Ok(yes) => format!("{:?} {} {:?}", yes.nano_rho, yes.left, yes.runs),
+        Err(why) => why.to_string(),
+    }
+}
+
+/// A plan near this one, as somebody proposes it to learn from the answer.
+fn proposed(work: &PlanSpec, stream: &mut Stream) -> PlanSpec {
+    let k = 1 + stream.below(64) as u32;
+    let rho = 10f64.powf(3.0 * stream.unit() - 2.0);
+    let noise = (stream.below(3) > 0).then(|| Noise::usual(rho, 1 + stream.below(100_000)).from_anywhere());
+    let algorithm = match stream.below(3) {
+        0 => Algorithm::Describe { bins: 2 + stream.below(60) as u32 },
+        1 => Algorithm::Kmeans { epsilon: 0.0, max_rounds: 1 + stream.below(12) as u32 },
+        _ => Algorithm::Fcm { m: 1.01 + 3.0 * stream.unit(), epsilon: 0.0, max_rounds: 1 + stream.below(12) as u32 },
+    };
+    let seeding = veilsum_cluster::method::Seeding::Uniform { seed: stream.below(1 << 40) };
+    let recipe = Recipe { noise, ..Recipe::plain(algorithm, k, seeding) };
+    PlanSpec {
+        recipe,
+        out_of_box: OutOfBox::Clip,
+        labels: None,
+        step_bits: Some(12 + stream.below(20) as u8),
+        ..work.clone()
+    }
+}
+
+/// How many of the answers are others without the row; nothing where all answers are the same for all plans.
+fn differ(scene: &Scene, seed: u64, says: Says<'_>) -> Result<(usize, usize, usize)> {
+    let mut stream = Stream::new(seed, LABEL);
+    let site = &scene.sites[0];
+    let last = scene.targets.first().copied().unwrap_or_default();
+    let with = site.all(&scene.work)?;
+    let without = site.prepared(&scene.work, (0..site.values.len()).filter(|at| *at != last))?;
+    let keys = fresh(scene.sites.len());
+    let names: Vec<String> = (0..scene.sites.len()).map(|site| format!("site-{site}")).collect();
+    let roster = roster_of(&keys, &names);
+    let book = |rows: &Prepared| Book::new(Arc::clone(&keys[1]), Data::of("rows", &keys[1], rows));
+    let (books, mut asked, mut yes, mut others) = ((book(&with), book(&without)), 0, 0, 0);
+    for _ in 0..4 * PROPOSALS {
+        let work = proposed(&scene.work, &mut stream);
+        let terms = Terms {
+            roster: roster.hash(),
+            max_rows: 1 << (8 + stream.below(14)),
+            min_total_rows: 1 + stream.below(1 << 14),
+            application: work.to_bytes(),
+            ..(*scene.terms).clone()
+        };
+        if work.check().is_err() || asked == PROPOSALS {
+            continue;
+        }
+        let Ok(federation) = Federation::new(roster.clone(), terms) else { continue };
+        let exact = if stream.below(2) == 0 { Exact::Never } else { Exact::ByAgreement };
+        let policy = Policy { exact, max_rows: 1 << (6 + stream.below(14)), ..Policy::default() };
+        let [a, b] =
+            [(&with, &books.0), (&without, &books.1)].map(|(rows, book)| says(&federation, &policy, rows, book));
+        asked += 1;
+        yes += usize::from(verdict(&federation, &policy, books.0.account(), &[], 0).is_ok());
+        others += usize::from(a != b);
+    }
+    Ok((asked, yes, others))
+}
+
+/// What proposals tell.
+///
+/// # Errors
+/// Where the rows do not fit the plan.
+pub(super) fn proposals(scene: &Scene, seed: u64) -> Result<Vec<Tried>> {
+    let (asked, yes, others) = differ(scene, seed, &says)?;
+    Ok(vec![Tried {
+        attack: "proposals",
+        tries: "the coordinator proposes many plans, and learns from what your site says of each",
+        knows: None,
+        gets: format!("{others} of {asked} answers are others without one of your rows; {yes} were a yes"),
+        blind: "0".into(),
+        answer: if others > 0 { Answer::Defect } else { Answer::No },
+        of_rows: true,
+    }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::own::scene::made_up;
+
+    /// [PRO-2]: proposals and refusals tell nothing of rows; those of a site that looks at its rows do.
+    #[test]
+    fn proposals_tell_nothing_of_rows() {
+        let scene = made_up();
+        let (asked, yes, others) = differ(&scene, 3, &says).unwrap();
+        assert!(asked >= PROPOSALS / 2 && yes > asked / 10 && yes < asked, "{asked} {yes}");
+        assert_eq!(others, 0);
+        // Sites once said how many more such plans they would answer, which followed from their rows.
+        let by_rows = |federation: &Federation, policy: &Policy, rows: &Prepared, book: &Book| {
+            let more = 8 * rows.len() / federation.work.most_clusters() as usize;
+            format!("{}, and about {more} more", says(federation, policy, rows, book))
+        };
+        let (_, _, others) = differ(&scene, 3, &by_rows).unwrap();
+        assert!(others > 0);
+    }
+}

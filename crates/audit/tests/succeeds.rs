@@ -1,0 +1,340 @@
+//! For every attack a plan under which it succeeds, and on which the audit says no; and the same plan with noise, under which no attack
+//! is better than the account allows.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use veilsum_audit::{
+    literature::{self, KNOWN, Known, Verdict},
+    own::{Answer, Audited, Knows, Site},
+    table::ATTACKS,
+};
+use veilsum_cluster::{
+    Algorithm, Centres, Recipe,
+    method::{Preparation, Scale, Seeding},
+    privacy::Noise,
+    random::Stream,
+};
+use veilsum_node::{
+    agreed::Federation,
+    loopback::{fresh, roster_of},
+    plan::{Categorical, Labels, PlanSpec},
+    release::{Account, may_agree},
+};
+use veilsum_proto::{plan::Terms, policy::Policy};
+
+use crate::made::{LABEL, SEED, answer, audited, fcm, kmeans, noisy, plan, plan_of, sites, units};
+
+/// A plan that says too much.
+struct Case {
+    /// What it is an example of.
+    what: &'static str,
+    work: PlanSpec,
+    sites: Vec<Site>,
+    /// The attack that succeeds, and what it knows.
+    attack: &'static str,
+    knows: Option<Knows>,
+    /// What a site says to its operator in place of letting him agree; nothing where he may.
+    refused: Option<&'static str>,
+}
+
+fn given(work: PlanSpec, centres: &[Vec<f64>]) -> PlanSpec {
+    let recipe =
+        Recipe { seeding: Seeding::Given { centres: Centres::from_rows(centres).unwrap() }, ..work.recipe.clone() };
+    PlanSpec { recipe, ..work }
+}
+
+/// Anywhere in the unit box.
+fn anywhere(rows: usize, columns: usize) -> Vec<Site> {
+    let mut stream = Stream::new(SEED, LABEL);
+    let mut row = || (0..columns).map(|_| stream.unit()).collect::<Vec<f64>>();
+    (0..3).map(|_| Site { values: (0..rows).map(|_| row()).collect(), labels: None }).collect()
+}
+
+/// Four columns of two values, of which some are rare.
+fn yes_and_no(rows: usize) -> Vec<Site> {
+    let mut stream = Stream::new(SEED, LABEL);
+    let mut row = || [0.5, 0.4, 0.2, 0.1].map(|p| f64::from(u8::from(stream.unit() < p))).to_vec();
+    (0..3).map(|_| Site { values: (0..rows).map(|_| row()).collect(), labels: None }).collect()
+}
+
+/// A fine column beside one of two values.
+fn fine_and_coarse(rows: usize) -> Vec<Site> {
+    let mut all = anywhere(rows, 2);
+    all.iter_mut().flat_map(|site| &mut site.values).for_each(|row| row[1] = row[1].round());
+    all
+}
+
+fn labelled(mut sites: Vec<Site>) -> Vec<Site> {
+    let mut stream = Stream::new(SEED, LABEL);
+    for site in &mut sites {
+        site.labels = Some(site.values.iter().map(|_| u32::from(stream.unit() < 0.4)).collect());
+    }
+    sites
+}
+
+/// A category that one row has.
+fn rare(rows: usize) -> Vec<Site> {
+    let mut all = anywhere(rows, 1);
+    for site in &mut all {
+        site.values.iter_mut().enumerate().for_each(|(at, row)| {
+            row.extend([f64::from(u8::from(at % 2 == 0)), f64::from(u8::from(at % 2 == 1)), 0.0])
+        });
+    }
+    all[0].values[0] = vec![0.5, 0.0, 0.0, 1.0];
+    all
+}
+
+fn cases() -> Vec<Case> {
+    let clumps = || sites(40, SEED);
+    let case = |what, work, sites, attack, knows, refused| Case { what, work, sites, attack, knows, refused };
+    let beside = [vec![0.7, 0.5], vec![0.700_001, 0.5], vec![0.1, 0.1]];
+    let sweep = |work: PlanSpec, max: u32| {
+        let recipe = Recipe { clusters: veilsum_cluster::Clusters { min: 2, max }, ..work.recipe.clone() };
+        PlanSpec { recipe, ..work }
+    };
+    let standard = |work: PlanSpec| {
+        let recipe = Recipe {
+            preparation: Preparation { scale: Scale::Standard, ..Preparation::none() },
+            ..work.recipe.clone()
+        };
+        PlanSpec { recipe, ..work }
+    };
+    let with_labels = |mut work: PlanSpec| {
+        work.labels = Some(Labels { column: "ill".into(), classes: vec!["no".into(), "yes".into()] });
+        work.recipe.validity.classes = 2;
+        work
+    };
+    let colour = Categorical {
+        column: "colour".into(),
+        categories: ["red", "green", "blue"].map(str::to_owned).to_vec(),
+        weight: 1.0,
+    };
+    let with_colour = PlanSpec { categorical: vec![colour], ..plan_of(units(&["x"]), kmeans(6), 3, None) };
+    let pcm = |distance| Algorithm::Pcm { m: 1.5, epsilon: 0.0, max_rounds: 4, distance };
+    vec![
+        case(
+            "more clusters than rows, and almost hard groups",
+            plan(fcm(1.005, 1), 100, None),
+            anywhere(40, 2),
+            "presence",
+            Some(Knows::NoRow),
+            Some("twentieth of the rows"),
+        ),
+        case(
+            "almost hard groups",
+            plan(fcm(1.005, 6), 4, None),
+            clumps(),
+            "presence",
+            Some(Knows::NoRow),
+            Some("below 1.1"),
+        ),
+        case(
+            "first centres beside a person",
+            given(plan(fcm(2.0, 1), 3, None), &beside),
+            clumps(),
+            "presence",
+            Some(Knows::NoRow),
+            Some("names its first centres"),
+        ),
+        case(
+            "first centres beside a person, chosen later",
+            plan(fcm(2.0, 3), 3, None),
+            clumps(),
+            "chosen start",
+            Some(Knows::NoRow),
+            None,
+        ),
+        case(
+            "a centre that is an outlier's record",
+            plan(fcm(1.5, 20), 4, None),
+            clumps(),
+            "published record",
+            None,
+            None,
+        ),
+        case(
+            "narrow windows of possibilistic c-means",
+            given(plan(pcm(0.005), 3, None), &beside),
+            clumps(),
+            "presence",
+            Some(Knows::NoRow),
+            Some("below 2 %"),
+        ),
+        case("wide windows beside a far row", plan(pcm(0.1), 4, None), clumps(), "presence", Some(Knows::NoRow), None),
+        case(
+            "few rows that came between two runs",
+            sweep(plan(fcm(2.0, 6), 2, None), 5),
+            anywhere(40, 2),
+            "records",
+            Some(Knows::AllButFew),
+            None,
+        ),
+        case(
+            "columns of two values",
+            plan_of(units(&["a", "b", "c", "d"]), fcm(2.0, 2), 2, None),
+            yes_and_no(40),
+            "possible rows",
+            None,
+            None,
+        ),
+        case(
+            "one column, asked often",
+            sweep(plan_of(units(&["x"]), fcm(1.5, 12), 2, None), 9),
+            anywhere(40, 1),
+            "value",
+            Some(Knows::MostRows),
+            None,
+        ),
+        case(
+            "a column of two values beside a fine one",
+            sweep(plan(fcm(2.0, 10), 2, None), 9),
+            fine_and_coarse(40),
+            "whole numbers",
+            Some(Knows::OtherSites),
+            None,
+        ),
+        case(
+            "labels counted in small groups",
+            with_labels(plan(kmeans(2), 100, None)),
+            labelled(anywhere(30, 2)),
+            "whole numbers",
+            Some(Knows::OtherSites),
+            Some("twentieth of the rows"),
+        ),
+        case("a category that one row has", with_colour, rare(80), "few in a cell", None, None),
+        case("rounds with hard groups", plan(kmeans(20), 5, None), anywhere(40, 2), "moving rows", None, None),
+        case(
+            "a description with many bins",
+            plan(Algorithm::Describe { bins: 16 }, 1, None),
+            clumps(),
+            "few in a cell",
+            None,
+            None,
+        ),
+        case(
+            "two descriptions with other bins",
+            plan(Algorithm::Describe { bins: 16 }, 1, None),
+            anywhere(40, 2),
+            "other bins",
+            None,
+            None,
+        ),
+        case(
+            "means and squares beside hard groups",
+            standard(plan(kmeans(8), 3, None)),
+            clumps(),
+            "presence",
+            Some(Knows::NoRow),
+            None,
+        ),
+        case(
+            "a second plan over the same rows",
+            plan(fcm(1.3, 8), 3, None),
+            clumps(),
+            "two plans",
+            Some(Knows::NoRow),
+            None,
+        ),
+    ]
+}
+
+/// What a site says to an operator who would agree to the plan.
+fn agreed(case: &Case) -> Result<(), String> {
+    let keys = fresh(3);
+    let roster = roster_of(&keys, &["a", "b", "c"]);
+    let terms = Terms { roster: roster.hash(), min_total_rows: 180, ..scene_terms(case) };
+    let federation = Federation::new(roster, terms).unwrap();
+    may_agree(&federation, &Policy::default(), &Account::default()).map_err(|why| why.to_string())
+}
+
+fn scene_terms(case: &Case) -> Terms {
+    use veilsum_cluster::Rows;
+    use veilsum_node::loopback::{LoopbackSite, default_terms};
+    let rows = |site: &Site| LoopbackSite::new("site", Rows::new(site.values.concat(), site.values[0].len()).unwrap());
+    default_terms(&case.sites.iter().map(rows).collect::<Vec<_>>(), &case.work)
+}
+
+/// What came of an attack over all plans: the worst.
+type Worst = BTreeMap<&'static str, Answer>;
+
+fn take(worst: &mut Worst, found: &Audited) {
+    for tried in found.tried.iter().filter(|tried| tried.knows.is_none_or(|knows| knows != Knows::AllOthers)) {
+        let answer = worst.entry(tried.attack).or_insert(Answer::NotApplicable);
+        *answer = tried.answer.max(*answer);
+    }
+}
+
+#[test]
+fn every_attack_succeeds_on_an_exact_plan_and_keeps_to_the_account_with_noise() {
+    println!("seed {SEED}");
+    let only = std::env::var("VEILSUM_CASE").unwrap_or_default();
+    let (mut exact, mut noise, mut failed) = (Worst::new(), Worst::new(), Vec::new());
+    for case in cases().into_iter().filter(|case| case.what.contains(&only)) {
+        println!("\n=== {}", case.what);
+        match (agreed(&case), case.refused) {
+            (Ok(()), None) => (),
+            (Err(why), Some(words)) if why.contains(words) => (),
+            (found, wanted) => failed.push(format!("{}: {found:?}, wanted {wanted:?}", case.what)),
+        }
+        let found = audited(case.work.clone(), case.sites.clone());
+        take(&mut exact, &found);
+        if answer(&found, case.attack, case.knows) != Answer::Yes || !found.at_risk {
+            failed.push(format!("{}: {} is no yes", case.what, case.attack));
+        }
+        // The usual spending of a plan.
+        let work = noisy(case.work.clone(), Some(Noise::usual(0.25, 120).from_anywhere()));
+        if let Err(why) = work.check() {
+            println!("not with noise: {why:?}");
+            continue;
+        }
+        let found = audited(work, case.sites.clone());
+        take(&mut noise, &found);
+        let bad = found.tried.iter().filter(|tried| tried.answer == Answer::Defect || tried.at_risk());
+        failed.extend(bad.map(|tried| format!("{}: with noise {tried:?}", case.what)));
+    }
+    // The book's table says the same.
+    let yes = |worst: &Worst, known: &Known| worst.get(known.by) == Some(&Answer::Yes);
+    for known in KNOWN.iter().filter(|_| only.is_empty()) {
+        let said = [known.exact, known.noisy].map(|verdict| verdict == Verdict::Succeeds);
+        if said != [yes(&exact, known), yes(&noise, known)] {
+            failed.push(format!("the table of papers on {}: {exact:?} {noise:?}", known.by));
+        }
+    }
+    if only.is_empty() {
+        let listed: BTreeSet<&str> = KNOWN.iter().map(|known| known.by).collect();
+        assert_eq!(exact.keys().copied().collect::<BTreeSet<_>>(), listed);
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+fn page() -> (PathBuf, String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/attacks.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    (path, text)
+}
+
+/// The page with its table as it should be.
+fn written(text: &str) -> String {
+    let before = text.split_once("| paper |").map_or(text, |(before, _)| before);
+    let after = text.rsplit_once("|\n").map_or("", |(_, after)| after);
+    format!("{before}{}{after}", literature::table())
+}
+
+#[test]
+fn the_book_has_the_table_of_papers() {
+    let (_, text) = page();
+    assert_eq!(text, written(&text), "cargo test --workspace --test attacks write_the_table_of_papers -- --ignored");
+    for name in KNOWN.iter().filter_map(|known| known.also) {
+        assert!(ATTACKS.iter().any(|attack| attack.name == name), "{name}");
+    }
+}
+
+#[test]
+#[ignore = "writes a page of the book"]
+fn write_the_table_of_papers() {
+    let (path, text) = page();
+    std::fs::write(path, written(&text)).unwrap();
+}
