@@ -7,6 +7,9 @@ use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{Centres, Error, Rows, distance};
 
+/// Centres that are no farther than this from earlier ones, in any coordinate, have come back.
+const BACK: f64 = 1e-7;
+
 /// How the server averages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Average {
@@ -48,14 +51,21 @@ pub struct FfcmFit {
     pub local: Vec<Centres>,
 }
 
-/// Rounds until the centres rest.
+/// Rounds until the centres rest, or come back to where they have been: the rest is a cycle.
 ///
 /// # Errors
 /// [`Error`] where shapes do not fit or no site has rows.
 pub fn ffcm(sites: &[Rows], params: &Params, stream: &mut Stream) -> Result<FfcmFit, Error> {
     let Params { start, m, local, average, epsilon, max_rounds } = params;
     let mut fit = FfcmFit { centres: start.clone(), rounds: 0, converged: false, local: Vec::new() };
+    let mut been: Vec<Centres> = Vec::new();
     while fit.rounds < *max_rounds && !fit.converged {
+        let again =
+            |known: &Centres| known.as_slice().iter().zip(fit.centres.as_slice()).all(|(a, b)| (a - b).abs() < BACK);
+        if been.iter().any(again) {
+            break;
+        }
+        been.push(fit.centres.clone());
         let (mut centres, mut weights) = (Vec::new(), Vec::new());
         for rows in sites.iter().filter(|rows| !rows.is_empty()) {
             let own = fuzzy_c_means(rows, &fit.centres, *m, local.epsilon, local.most)?;

@@ -141,16 +141,18 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let (mut names, mut series) = (Vec::new(), vec![Vec::new(); 6]);
     // The quick form: a case of each kind.
     let chosen = |case: &&Case| !settings.quick || [1, 2, 5].map(|i| CASES[i].name).contains(&case.name);
-    for case in CASES.iter().filter(chosen) {
-        let runs = each(&draws, |seed| one(case, *seed))?;
+    let cases: Vec<&Case> = CASES.iter().filter(chosen).collect();
+    let pairs: Vec<(&Case, u64)> = cases.iter().flat_map(|case| draws.iter().map(move |seed| (*case, *seed))).collect();
+    let found = each(&pairs, |(case, seed)| one(case, *seed))?;
+    for (case, runs) in cases.into_iter().zip(found.chunks(draws.len())) {
         for (method, name) in METHODS.iter().enumerate() {
             for (measure, (what, digits)) in [("gap", 3), ("WSSE", 4), ("OSSE", 3)].into_iter().enumerate() {
-                report.lines.push(line(case, &runs, settings, (method, name), (measure, what, digits)));
+                report.lines.push(line(case, runs, settings, (method, name), (measure, what, digits)));
             }
         }
-        avg2(case, &runs, &mut report);
+        avg2(case, runs, &mut report);
         if case.name == CASES[1].name {
-            table_2(&runs, settings, &mut report);
+            table_2(runs, settings, &mut report);
         }
         if case.standardised {
             names.push(case.name.replace("case 3, ", ""));
