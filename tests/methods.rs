@@ -162,6 +162,23 @@ fn a_sweep_with_restarts_takes_the_rounds_of_its_longest_member() {
     assert_eq!(sweep.questions, longest, "the sweep asks no more than its longest member alone");
 }
 
+/// The framework paper's choice: FedFCM for each K, and the K with the smallest fuzzy Davies-Bouldin index.
+#[test]
+fn fedfcm_chooses_k_masked_as_plain() {
+    let local = LocalSteps { most: 100, epsilon: 1e-5 };
+    let mut work = work(Algorithm::FfcmAvg2 { m: 2.0, epsilon: 1e-5, max_rounds: 50, local });
+    work.recipe.clusters = Clusters { min: 2, max: 6 };
+    work.recipe.choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: false };
+    let sites = prepared(&work);
+    let (plain, masked) = (plain(&work, &sites), masked(&work, &sites));
+    same("FedFCM", &plain, &masked);
+    assert_eq!((plain.centres.k(), plain.curve.len(), masked.curve.len()), (4, 5, 5), "the groups that were drawn");
+    for (plain, masked) in plain.curve.iter().zip(&masked.curve) {
+        assert_eq!((plain.k, plain.rounds), (masked.k, masked.rounds));
+        same_indices(&format!("K = {}", plain.k), &plain.indices, &masked.indices);
+    }
+}
+
 trait WithoutLabels {
     fn indices_without_labels(&self) -> Indices;
 }

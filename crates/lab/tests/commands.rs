@@ -6,6 +6,8 @@ use std::{
     process::{Command, Output},
 };
 
+use veilsum_lab::experiments::papers;
+
 fn run(folder: &Path, line: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_veilsum-lab"));
     command.current_dir(folder).args(line.split_whitespace()).output().expect("the command runs")
@@ -37,6 +39,15 @@ fn experiments_say_what_they_lack() {
     fails(&folder, "experiments bank --quick --data data", 3, &["bank"]);
 }
 
+fn a_run_writes_its_page_and_its_results() {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lab-out");
+    let said = ok(&format!("experiments ffcf --quick --data ../../../shared/data --out {}", out.display()));
+    assert!(said.contains("1 experiments run, 0 targets missed"), "{said}");
+    let read = |name: &str| fs::read_to_string(out.join(name)).expect("a file");
+    let (page, rows) = (read("experiments.html"), papers::read(&read("results.tsv")).expect("rows"));
+    assert!(page.contains("<svg") && rows.iter().any(|row| row.item == 71 && row.printed == "0.62"), "{rows:?}");
+}
+
 #[test]
 fn the_protocol_alone_can_be_simulated() {
     let text = ok("simulate --sites 10 --length 50 --drop 0.2 --rounds 2 --json");
@@ -53,3 +64,5 @@ fn the_protocol_alone_can_be_simulated() {
     fails(here, "simulate --drop 1.5", 2, &["--drop"]);
     fails(here, "simulate --rounds 0", 2, &["--rounds"]);
 }
+
+veilsum_testkit::with_data!(a_run_writes_its_page_and_its_results);

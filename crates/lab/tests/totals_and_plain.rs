@@ -173,6 +173,25 @@ proptest! {
         })?;
     }
 
+    /// What the book says to those who want the paper's stop: the sum of the moves is the root of K times our norm at most.
+    #[test]
+    fn epsilon_over_the_root_of_k_stops_no_earlier_than_the_paper((sites, start) in large_federation()) {
+        let (local, epsilon) = (steps(5), 0.05);
+        let ours = epsilon / (start.k() as f64).sqrt();
+        let avg1 = Algorithm::FfcmAvg1 { m: 1.8, epsilon: ours, max_rounds: 60, local, powers: true };
+        let params = ffcm::Params {
+            start: start.clone(),
+            m: 1.8,
+            local,
+            average: ffcm::Average::Powers,
+            epsilon,
+            max_rounds: 60,
+        };
+        let paper = ffcm::ffcm(&sites, &params, &mut stream()).unwrap();
+        let rounds = iterates(avg1, &start, &sites).len();
+        prop_assert!(rounds as u32 >= paper.rounds, "{rounds} and {}", paper.rounds);
+    }
+
     #[test]
     fn avg1_with_one_step_and_powers_is_fuzzy_c_means((sites, start) in large_federation(), m in 1.2f64..3.0) {
         let avg1 = Algorithm::FfcmAvg1 { m, epsilon: 0.0, max_rounds: 30, local: steps(1), powers: true };

@@ -5,7 +5,10 @@ use super::joined;
 use veilsum_cluster::offline::kmeans::{best_of, weighted_lloyd};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::random::Stream;
-use veilsum_cluster::{Centres, Error, Rows};
+use veilsum_cluster::{Centres, Error, Rows, distance};
+
+/// Centres that are no farther than this from earlier ones, in any coordinate, have come back.
+const BACK: f64 = 1e-7;
 
 /// How the server averages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +32,7 @@ pub struct Params {
     pub local: LocalSteps,
     /// The server's average.
     pub average: Average,
-    /// Stop when the centres move less (Frobenius norm).
+    /// Stop when the distances that the centres move add up to no more, as the paper has it.
     pub epsilon: f64,
     /// Rounds at most.
     pub max_rounds: u32,
@@ -42,20 +45,27 @@ pub struct FfcmFit {
     pub centres: Centres,
     /// Rounds made.
     pub rounds: u32,
-    /// Whether the centres moved less than epsilon in the last one.
+    /// Whether the centres moved by no more than epsilon in the last one.
     pub converged: bool,
     /// The local centres of the last round (K x d), site by site; sites without rows have none.
     pub local: Vec<Centres>,
 }
 
-/// Rounds until the centres rest.
+/// Rounds until the centres rest, or come back to where they have been: the rest is a cycle.
 ///
 /// # Errors
 /// [`Error`] where shapes do not fit or no site has rows.
 pub fn ffcm(sites: &[Rows], params: &Params, stream: &mut Stream) -> Result<FfcmFit, Error> {
     let Params { start, m, local, average, epsilon, max_rounds } = params;
     let mut fit = FfcmFit { centres: start.clone(), rounds: 0, converged: false, local: Vec::new() };
+    let mut been: Vec<Centres> = Vec::new();
     while fit.rounds < *max_rounds && !fit.converged {
+        let again =
+            |known: &Centres| known.as_slice().iter().zip(fit.centres.as_slice()).all(|(a, b)| (a - b).abs() < BACK);
+        if been.iter().any(again) {
+            break;
+        }
+        been.push(fit.centres.clone());
         let (mut centres, mut weights) = (Vec::new(), Vec::new());
         for rows in sites.iter().filter(|rows| !rows.is_empty()) {
             let own = fuzzy_c_means(rows, &fit.centres, *m, local.epsilon, local.most)?;
@@ -71,8 +81,8 @@ pub fn ffcm(sites: &[Rows], params: &Params, stream: &mut Stream) -> Result<Ffcm
             Average::Kmeans => weighted_lloyd(&items, &vec![1.0; items.k()], &fit.centres, 500).centres,
             _ => by_index(&centres, &weights, &fit.centres)?,
         };
-        let shift = next.frobenius_distance(&fit.centres)?;
-        fit = FfcmFit { centres: next, rounds: fit.rounds + 1, converged: shift < *epsilon, local: centres };
+        let shift: f64 = next.rows().zip(fit.centres.rows()).map(|(new, old)| distance::euclidean(new, old)).sum();
+        fit = FfcmFit { centres: next, rounds: fit.rounds + 1, converged: shift <= *epsilon, local: centres };
     }
     Ok(fit)
 }

@@ -126,6 +126,12 @@ fn rich(four: &Outcome, central: &[Outcome; 2], report: &mut Report) -> Result<(
     let line = Line::new("K = 4", "centre of the rich, central: balance", 3);
     let line = line.plain(richest(pooled)?[BALANCE]).masked(richest(hidden)?[BALANCE]);
     report.lines.push(line.printed(119, "2.4", 0.05, "the quantile at which balances are clipped is a federated one"));
+    let ours = vec![richest(four)?[BALANCE], richest(hidden)?[BALANCE]];
+    let plot = Plot::bars(
+        ["FedFCM", "central"].map(str::to_owned).to_vec(),
+        vec![("paper".into(), vec![3.1, 2.4]), ("masked".into(), ours)],
+    );
+    report.charts.push(Chart::new("Bank marketing: the centre of the rich", "K = 4", "balance, deviations", plot));
     Ok(())
 }
 

@@ -11,7 +11,8 @@ use veilsum_cluster::{
 };
 
 use super::harness::{each, plain};
-use super::{ExperimentError, Folder, Line, Report, Settings};
+use super::{ExperimentError, Folder, Line, Report, Sample, Settings};
+use veilsum_charts::{Chart, Plot};
 
 /// Sites that the rows are dealt to.
 const SITES: usize = 10;
@@ -157,7 +158,9 @@ fn starts(report: &mut Report, sets: &[Set], seeds: &[u64]) -> Result<(), Experi
     let best = sets.iter().map(|set| Ok([best(set, false)?, best(set, true)?]));
     let best = best.collect::<Result<Vec<_>, ExperimentError>>()?;
     let (mut good, mut silent, mut all) = (0, 0, 0);
+    let mut series = Vec::new();
     for method in METHODS {
+        let mut means = Vec::new();
         for (set, best) in sets.iter().zip(&best) {
             let sites = set.dealt(SITES)?;
             let runs = each(seeds, |seed| {
@@ -171,9 +174,14 @@ fn starts(report: &mut Report, sets: &[Set], seeds: &[u64]) -> Result<(), Experi
             (good, silent, all) = (good + near, silent + quiet, all + runs.len());
             let said = runs.iter().map(|run| names(&run.1)).find(|said| !said.is_empty()).unwrap_or_default();
             let line = Line::new(format!("{method}, {}", set.name), format!("objective / best of 20; {said}"), 3);
-            report.lines.push(line.plain(runs.iter().map(|run| run.0).collect::<super::Sample>()));
+            let ratios: Sample = runs.iter().map(|run| run.0).collect();
+            means.push(ratios.mean());
+            report.lines.push(line.plain(ratios));
         }
+        series.push((method.to_owned(), means));
     }
+    let plot = Plot::bars(sets.iter().map(|set| set.name.clone()).collect(), series);
+    report.charts.push(Chart::new("Objective of default runs over the best of 20", "set", "mean of the seeds", plot));
     let share = |of: usize| of as f64 / all as f64;
     let line = |what: &str| Line::new("every method and set", what, 3);
     report.lines.push(line("runs within 1 % of the best of 20 pooled starts").plain(share(good)));
@@ -209,7 +217,7 @@ fn known(report: &mut Report, settings: &Settings, sets: &[Set], seeds: &[u64]) 
             let said = runs.iter().map(|run| names(&run.1)).find(|said| !said.is_empty()).unwrap_or_default();
             let range = format!("K = {} from {} to {}; {said}", set.k, clusters.min, clusters.max);
             let line = Line::new(format!("{method}, {}", set.name), range, 1);
-            report.lines.push(line.plain(chosen.iter().map(|k| f64::from(*k)).collect::<super::Sample>()));
+            report.lines.push(line.plain(chosen.iter().map(|k| f64::from(*k)).collect::<Sample>()));
         }
     }
     let share = |of: usize| of as f64 / all as f64;

@@ -10,6 +10,7 @@ use veilsum_cluster::{Centres, Domain, Prepared, Recipe, Rows, Scaling, distance
 
 use super::dp::{PLAN, SITES, dealt, noisy, xclara_like};
 use super::{ExperimentError, Folder, Line, Report, Settings, harness, noisy_defaults};
+use veilsum_charts::{Chart, Plot};
 
 /// Clusters are clear where their means are so many deviations apart, as the made-up ones of a forecast are.
 const CLEAR: f64 = 6.0;
@@ -61,6 +62,7 @@ impl Set {
 
 /// One plan.
 struct Found {
+    epsilon: f64,
     clear: bool,
     forecast: f64,
     /// Runs, and those of them that lost a cluster.
@@ -137,7 +139,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
                         .map_err(|failure| ExperimentError::Masked(failure.to_string()))?;
                     lost += usize::from(mechanism::lost(&outcome.centres, &set.truth, &set.domain) > 0);
                 }
-                Ok(Found { clear: set.apart >= CLEAR, forecast, runs, lost })
+                Ok(Found { epsilon: *epsilon, clear: set.apart >= CLEAR, forecast, runs, lost })
             })?;
             let mean = found.iter().map(|one| one.forecast).sum::<f64>() / found.len() as f64;
             let setting = format!("{} ({:.1} deviations apart), epsilon {epsilon}", set.name, set.apart);
@@ -146,6 +148,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
             all.extend(found);
         }
     }
+    report.charts.push(chart(&all));
     for clear in [true, false] {
         for (low, high) in [(0.0, 0.5), (0.5, KEPT), (KEPT, 1.01)] {
             let of = |one: &&Found| one.clear == clear && (low..high).contains(&one.forecast);
@@ -172,6 +175,17 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         }
     }
     Ok(report)
+}
+
+/// Over all plans of each epsilon: the forecast, and what the runs kept.
+fn chart(all: &[Found]) -> Chart {
+    let line = |value: &dyn Fn(&[&Found]) -> f64| -> Vec<(f64, f64)> {
+        let of = |at: &f64| all.iter().filter(|one| one.epsilon == *at).collect::<Vec<_>>();
+        EPSILONS.iter().filter(|at| !of(at).is_empty()).map(|at| (at.log10(), value(&of(at)))).collect()
+    };
+    let mean = |here: &[&Found]| here.iter().map(|one| one.forecast).sum::<f64>() / here.len() as f64;
+    let lines = vec![("forecast".into(), line(&mean)), ("runs".into(), line(&|here| 1.0 - share(here)))];
+    Chart::new("All clusters kept, over all sets", "epsilon, as a power of ten", "share", Plot::Lines(lines))
 }
 
 /// The share of runs that lost a cluster.

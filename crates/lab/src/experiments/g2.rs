@@ -66,6 +66,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     }
     report.note(format!("sets of more than {SWEPT} columns are run at K = 2 only"));
     two(&sets, &found, &mut report);
+    by_sigma(&sets, &found, &mut report);
     if !settings.quick {
         choice(&sets, &found, &mut report);
         quantiles(&found, &mut report);
@@ -156,13 +157,18 @@ fn choice(sets: &[Set], found: &[Found], report: &mut Report) {
         (right as f64 / own.count().max(1) as f64) * 100.0
     };
     let printed = ["92.9", "90.4", "89.5", "88.9", "91.4", "88.0", "87.2"];
+    let (mut names, mut bars) = (Vec::new(), [Vec::new(), Vec::new()]);
     for (column, printed) in printed.into_iter().enumerate() {
         let (name, item) = named(column, (106, 107));
         let found = share(column, &|_| true);
+        names.push(name.clone());
+        bars.iter_mut().zip([number(printed), found]).for_each(|(bars, value)| bars.push(value));
         let line = Line::new(format!("sets that count, {name}"), "K = 2 is chosen, per cent", 1);
         let line = if column == CENTRAL { line.plain(found) } else { line.masked(found) };
         report.lines.push(line.printed(item, printed, 12.0, FEWER));
     }
+    let plot = Plot::bars(names, ["paper", "ours"].map(str::to_owned).into_iter().zip(bars).collect());
+    report.charts.push(Chart::new("G2: how often K = 2 is chosen", "sets that count", "per cent", plot));
     for (setting, expected, wanted) in [
         ("2 columns", 30.0, (&|set: &Set| set.columns == 2) as &dyn Fn(&Set) -> bool),
         ("8 columns", 100.0, &|set: &Set| set.columns == 8),
@@ -211,14 +217,20 @@ fn quantiles(found: &[Found], report: &mut Report) {
         ("ngap", euclidean, (32, 32), AVG1 + 2, [".98", "2.43", "8.87", "30.33", "99.24"]),
         ("ngap", euclidean, (32, 32), AVG2 + 2, [".97", "2.41", "8.94", "30.38", "95.55"]),
     ];
+    let mut lines = Vec::new();
     for (what, get, items, column, printed) in tables {
         let (name, item) = named(column, items);
         let all: Sample = found.iter().map(|found| get(&found.at_two[column])).collect();
+        if what == "ngap" {
+            let line = |value: &dyn Fn(usize) -> f64| (0..5).map(|at| (25.0 * at as f64, value(at))).collect();
+            lines.push((format!("{name}, paper"), line(&|at| number(printed[at]))));
+            lines.push((format!("{name}, ours"), line(&|at| all.quantile(at as f64 / 4.0))));
+        }
         for (at, printed) in printed.into_iter().enumerate().filter(|(_, printed)| !printed.is_empty()) {
             let value = all.quantile(at as f64 / 4.0);
             let line = Line::new(format!("100 sets, {name}, {} %", 25 * at), format!("{what}, K = 2"), 4);
             let line = if column == CENTRAL { line.plain(value) } else { line.masked(value) };
-            let expected: f64 = printed.parse().unwrap_or(f64::NAN);
+            let expected = number(printed);
             let collapsed = at == 4 && what == "index";
             let (tolerance, why) = match (what, at) {
                 ("index", 4) => (f64::INFINITY, COLLAPSE),
@@ -234,9 +246,29 @@ fn quantiles(found: &[Found], report: &mut Report) {
             });
         }
     }
+    let plot = Plot::Lines(lines);
+    report.charts.push(Chart::new("G2: ngap of 100 sets", "per cent of the sets", "ngap, at most", plot).by_powers());
 }
 
-/// Figure 4 of both papers: the gap by sigma, and the index by sigma.
+fn number(printed: &str) -> f64 {
+    printed.parse().unwrap_or(f64::NAN)
+}
+
+/// The index by sigma where the centres have not fallen together.
+fn by_sigma(sets: &[Set], found: &[Found], report: &mut Report) {
+    let curves = [2, 8, 64].into_iter().map(|columns| {
+        let own = sets
+            .iter()
+            .zip(found)
+            .filter(move |(set, found)| set.columns == columns && found.at_two[AVG2 + 1].index < 10.0);
+        let points = own.map(|(set, found)| (f64::from(set.sigma), found.at_two[AVG2 + 1].index)).collect();
+        (format!("{columns} columns"), points)
+    });
+    let plot = Plot::Lines(curves.collect());
+    report.charts.push(Chart::new("G2, K = 2, avg2 over five sites; collapsed runs left out", "sigma", "index", plot));
+}
+
+/// Figure 4 of both papers: the gap by sigma, and how the index rises with it.
 fn figures(sets: &[Set], found: &[Found], report: &mut Report) {
     let mean = |column: usize, sigma: u32, get: fn(&AtTwo) -> f64| -> Sample {
         sets.iter()
@@ -260,16 +292,6 @@ fn figures(sets: &[Set], found: &[Found], report: &mut Report) {
         "gap over the root of d, mean",
         Plot::Lines(lines),
     ));
-    let curves = [2, 8, 64].into_iter().map(|columns| {
-        let own = sets
-            .iter()
-            .zip(found)
-            .filter(move |(set, found)| set.columns == columns && found.at_two[AVG2 + 1].index < 10.0);
-        let points = own.map(|(set, found)| (f64::from(set.sigma), found.at_two[AVG2 + 1].index)).collect();
-        (format!("{columns} columns"), points)
-    });
-    let plot = Plot::Lines(curves.collect());
-    report.charts.push(Chart::new("G2, K = 2, avg2 over five sites; collapsed runs left out", "sigma", "index", plot));
     let index = |set: &&(&Set, &Found)| set.0.columns == 64 && set.0.sigma <= 60;
     let pairs: Vec<(&Set, &Found)> = sets.iter().zip(found).collect();
     let rises = pairs.iter().filter(index).map(|(_, found)| found.at_two[AVG2 + 1].index).collect::<Vec<_>>();
