@@ -11,7 +11,7 @@ use veilsum_cluster::{
 use veilsum_node::plan::{Categorical, Column, PlanSpec};
 use veilsum_testkit::data::DataSet;
 
-use crate::made::{LABEL, SEED, answer, audited, fcm, kmeans, noisy, plan_of, sites, units};
+use crate::made::{LABEL, SEED, audited, fcm, kmeans, noisy, plan_of, sites, units};
 
 /// Rows of three sites, and what a plan says of their columns.
 struct Set {
@@ -238,25 +238,7 @@ fn made_up_rows_exactly() {
     exact(&made_up());
 }
 
-/// TAR: rows that move alone between rounds of k-means come out as they are, and with noise none does.
-fn iris_rows_that_move() {
-    let sites = drawn("iris", 50, SEED, <[f64]>::to_vec);
-    let column = |name: &str| Column { name: name.into(), lower: 0.0, upper: 10.0 };
-    let columns = ["a", "b", "c", "d"].map(column).to_vec();
-    let mut exact = 0;
-    for k in 3..7 {
-        let of = |noise| {
-            let found = audited(plan_of(columns.clone(), kmeans(20), k, noise), sites.clone());
-            answer(&found, "moving rows", None) == Answer::Yes
-        };
-        exact += u32::from(of(None));
-        assert!(!of(Some(Noise::usual(0.25, 150).from_anywhere())), "K {k}");
-    }
-    println!("rows of iris that move alone come out in {exact} of 4 plans");
-    assert!(exact > 0);
-}
-
-veilsum_testkit::with_data!(iris_rows_that_move, bank_with_noise, bank_exactly, digits_with_noise, digits_exactly);
+veilsum_testkit::with_data!(bank_with_noise, bank_exactly, digits_with_noise, digits_exactly);
 
 fn bank_with_noise() {
     with_noise(&bank());
