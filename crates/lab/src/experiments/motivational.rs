@@ -72,7 +72,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
             line = line.near(together.mean(), 0.431, 0.004, why);
         }
         report.lines.push(line);
-        let wide = within(&averaged).max(1.5);
+        let wide = within(&averaged);
         let line = Line::new(setting, "averaging (avg1): index", 4).plain(plainly).masked(averaged);
         report.lines.push(line.printed(105, AVERAGED[k - 2], wide, ONE_DRAW));
     }
