@@ -253,32 +253,34 @@ fn led_9_a_lost_key_is_recovered_and_the_member_goes_on() {
     }
 }
 
+impl Standing {
+    /// A member's key is lost; it comes back from its recovery file, and everybody hears the new roster's words in one call.
+    pub(crate) fn a_key_is_lost(&mut self, name: &str) {
+        self.dies(name);
+        let (house, key) = (self.folder(name), format!("{name}.key"));
+        fs::remove_file(house.join(&key)).expect("it is lost");
+        fs::rename(house.join(format!("{name}.recovery")), house.join("safe")).expect("it was moved to a safe place");
+        let lost = self.members.iter_mut().find(|member| member.name == name).expect("a member");
+        lost.house.run(&["rekey", "--key", &key, "--recovery", "safe"]).expect(0);
+        // Before the coordinator has applied it, nobody knows the new key.
+        says(&lost.house.run(&["run", "--data", "rows.csv"]).expect(8), &["belongs to no member"]);
+        lost.house.typed.pop();
+        let statement = house.join(format!("{name}.three-hospitals.rekey")).display().to_string();
+        self.hub(&["roster", "change", "--rekey", &statement]).expect(0);
+        let other = self.members.iter().find(|member| member.name != name).expect("another member");
+        other.running().until("it is told", LIMIT, |log| log.contains("from its recovery file"));
+        self.again(name);
+        self.accepted("from its recovery file");
+    }
+}
+
 /// [ROS-11], [PRO-3]: the same where everybody stands by: but for the statement nobody carries a file. The recovered member fetches the
 /// roster that has its new key, and nobody takes that without a call.
 #[test]
 fn a_recovered_member_fetches_the_roster_that_has_its_key() {
     let mut all = Standing::new(4000);
     all.runs(1);
-    all.dies("hospital-b");
-    let house = all.folder("hospital-b");
-    fs::remove_file(house.join("hospital-b.key")).expect("it is lost");
-    fs::rename(house.join("hospital-b.recovery"), house.join("safe")).expect("it was moved to a safe place");
-    let b = all.members.iter().position(|member| member.name == "hospital-b").expect("a member");
-    all.members[b].house.run(&["rekey", "--key", "hospital-b.key", "--recovery", "safe"]).expect(0);
-    // Before the coordinator has applied it, nobody knows the new key.
-    let told = all.members[b].house.run(&["run", "--data", "rows.csv"]).expect(8);
-    says(&told, &["belongs to no member"]);
-    let statement = house.join("hospital-b.three-hospitals.rekey").display().to_string();
-    all.hub(&["roster", "change", "--rekey", &statement]).expect(0);
-    all.again("hospital-b");
-    let heard = all.fingerprint();
-    for member in &mut all.members {
-        member.running().until("what is new", LIMIT, |log| {
-            log.contains("another roster of three-hospitals is here") && log.contains("from its recovery file")
-        });
-        let key = format!("{}.key", member.name);
-        member.house.run(&["roster", "accept", "--key", &key, "--fingerprint", &heard]).expect(0);
-    }
+    all.a_key_is_lost("hospital-b");
     all.runs(2);
 }
 

@@ -1,6 +1,7 @@
 //! A year of a federation without its makers: what happens to every service in one, end to end, and what everybody has to type for it.
 
 use serde_json::Value;
+use veilsum_testkit::program::free_port;
 
 use crate::{
     backups::copy_of,
@@ -55,7 +56,7 @@ impl Standing {
     }
 
     /// Everybody is told of a changed roster and accepts it, with the digits that another member reads to them.
-    fn accepted(&mut self, what: &str) {
+    pub(crate) fn accepted(&mut self, what: &str) {
         let heard = self.fingerprint();
         self.founded.hub.typed.pop();
         for member in &mut self.members {
@@ -99,6 +100,22 @@ impl Standing {
         member.until("the new key", LIMIT, |log| log.contains("acts with its new key from now on"));
     }
 
+    /// The coordinator moves; whoever stands by takes it where it listened before.
+    fn the_coordinator_moves(&mut self) {
+        let to = format!("coordinator=127.0.0.1:{}", free_port());
+        self.hub(&["roster", "change", "--address", &to]).expect(0);
+        for member in &self.members {
+            member.running().until("it is told", LIMIT, |log| log.contains("has another address"));
+        }
+        let serve = self.serve.take().expect("it serves");
+        serve.signal("-TERM");
+        serve.wait(LIMIT).expect(143);
+        self.again("coordinator");
+        for member in &self.members {
+            self.until(&format!("{} stands by", member.name));
+        }
+    }
+
     /// A site is a member no more.
     fn a_site_leaves(&mut self, name: &str) {
         let gone = self.members.iter().position(|member| member.name == name).expect("a member");
@@ -121,8 +138,8 @@ impl Standing {
     }
 }
 
-/// A year: a plan a month, over that month's rows. The coordinator and a site come back from a backup of a week ago, one site joins, one gets
-/// another key, one is away for two plans, one leaves, all are upgraded; nobody else is disturbed, and what everybody types is counted
+/// A year: a plan a month, over that month's rows. A key is lost and recovered, the coordinator moves, it and a site come back from a backup
+/// of a week ago, one site joins, one gets another key, one is away for two plans, one leaves, all are upgraded; nobody else is disturbed, and what everybody types is counted
 /// ([PRO-1] to [PRO-4], [ROS-9], [ROS-13], [LED-9], [LED-11], [REL-5]).
 #[test]
 fn a_year_of_monthly_plans() {
@@ -140,7 +157,14 @@ fn a_year_of_monthly_plans() {
         if month > 1 {
             all.new_rows(month);
         }
+        if month == 2 {
+            let told = all.hub(&["plan", "propose", "--start"]).expect(3);
+            all.founded.hub.typed.pop();
+            assert!(told.stderr.contains("was run already, as run 1"), "{told:?}");
+        }
         match month {
+            2 => all.a_key_is_lost("hospital-a"),
+            3 => all.the_coordinator_moves(),
             4 => all.a_site_joins(&month_plan),
             5 => {
                 all.comes_back("coordinator", &backup[0]);
@@ -171,11 +195,6 @@ fn a_year_of_monthly_plans() {
         if [8, 9].contains(&month) {
             propose.extend(["--without", "hospital-d"]);
         }
-        if month == 2 {
-            let told = all.hub(&["plan", "propose", "--start"]).expect(3);
-            all.founded.hub.typed.pop();
-            assert!(told.stderr.contains("was run already, as run 1"), "{told:?}");
-        }
         if month != 4 {
             all.hub(&month_plan).expect(0);
         }
@@ -192,7 +211,14 @@ fn a_year_of_monthly_plans() {
     typed.print();
     // In a month in which nothing changes: two commands at the coordinator, one at a site for its new rows, none at the intermediary.
     for (month, party, commands) in [
-        (3, "coordinator", 2),
+        (8, "coordinator", 2),
+        (8, "hospital-a", 1),
+        (8, "counter", 0),
+        (2, "coordinator", 3),
+        (2, "hospital-a", 4),
+        (2, "hospital-b", 2),
+        (2, "counter", 1),
+        (3, "coordinator", 4),
         (3, "hospital-a", 1),
         (3, "counter", 0),
         (4, "coordinator", 4),
@@ -209,7 +235,6 @@ fn a_year_of_monthly_plans() {
         (7, "hospital-b", 2),
         (7, "hospital-a", 1),
         (7, "counter", 0),
-        (8, "coordinator", 2),
         (9, "hospital-d", 0),
         (10, "hospital-d", 2),
         (11, "coordinator", 3),
