@@ -152,7 +152,7 @@ impl<R: Read> RowReader for CsvReader<R> {
             // Blank lines within a cell are none between rows.
             self.last_line = self.records.line();
             let spot = (name, Place::Line(line));
-            if table.signs.wants_more() && !wanted.measured.is_empty() {
+            if table.signs.wants_more(wanted.measured.len()) {
                 let commas = self.records.may_have_commas();
                 self.records.cells().for_each(|cell| table.signs.look_anywhere(spot, cell, commas));
             }

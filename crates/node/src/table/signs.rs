@@ -31,6 +31,8 @@ enum Points {
 pub(super) struct Signs {
     /// By column of the header.
     points: Vec<Points>,
+    /// Columns in which one stands before a fraction.
+    decimal: usize,
     /// The first cell with a decimal comma, or with points that stand between thousands: what stands there, and where.
     against: Option<(&'static str, (Option<String>, Place))>,
 }
@@ -41,7 +43,9 @@ impl Signs {
         if self.points.len() <= at {
             self.points.resize(at + 1, Points::None);
         }
-        if matches!(self.points[at], Points::Decimal) || memchr(b'.', cell).is_none() {
+        let Some(point) = memchr(b'.', cell).filter(|_| !matches!(self.points[at], Points::Decimal)) else { return };
+        // As before, which is what most cells of such a column are.
+        if matches!(self.points[at], Points::Thousands(..)) && is_alike(cell, point) {
             return;
         }
         let cell = cell.trim_ascii();
@@ -52,7 +56,10 @@ impl Signs {
                     self.points[at] = Points::Thousands(spot.0.to_owned(), spot.1);
                 }
             }
-            0 | 1 if matches!(parse(cell), Parsed::Number(_)) => self.points[at] = Points::Decimal,
+            0 | 1 if matches!(parse(cell), Parsed::Number(_)) => {
+                self.points[at] = Points::Decimal;
+                self.decimal += 1;
+            }
             0 | 1 => self.look_for_commas(spot, cell),
             _ => self.note(POINTS, spot),
         }
@@ -65,7 +72,7 @@ impl Signs {
         }
         // 1.234.567 is the shortest; an address in a network looks alike.
         if cell.len() >= 9
-            && self.wants_more()
+            && self.against.is_none()
             && memchr_iter(b'.', cell).nth(1).is_some()
             && groups(number_in(cell), '.') > 1
             && number_in(cell).parse::<Ipv4Addr>().is_err()
@@ -75,7 +82,8 @@ impl Signs {
     }
 
     fn look_for_commas(&mut self, spot: (&str, Place), cell: &[u8]) {
-        if self.against.is_some() || memchr(b',', cell).is_none() {
+        let digit = |at: usize| cell.get(at).is_some_and(u8::is_ascii_digit);
+        if self.against.is_some() || !memchr_iter(b',', cell).any(|at| at > 0 && digit(at - 1) && digit(at + 1)) {
             return;
         }
         let text = number_in(cell);
@@ -88,9 +96,9 @@ impl Signs {
         }
     }
 
-    /// Whether nothing was found yet that speaks against decimal points.
-    pub(super) fn wants_more(&self) -> bool {
-        self.against.is_none()
+    /// Whether something may speak against decimal points that was not found yet, in so many columns of numbers.
+    pub(super) fn wants_more(&self, measured: usize) -> bool {
+        self.against.is_none() && self.decimal < measured
     }
 
     fn note(&mut self, what: &'static str, (file, place): (&str, Place)) {
@@ -114,6 +122,13 @@ impl Signs {
                     decimal = \".\" if points are";
         Some(Fault::said(what, next).of_cell((&file, place), header.get(at).map_or("", String::as_str)))
     }
+}
+
+/// Whether a cell is digits with one point before three of them, and does not begin with a zero.
+fn is_alike(cell: &[u8], point: usize) -> bool {
+    let (whole, part) = (&cell[..point], &cell[point + 1..]);
+    let digits = |of: &[u8]| of.iter().all(u8::is_ascii_digit);
+    part.len() == 3 && (1..=3).contains(&whole.len()) && whole[0] != b'0' && digits(whole) && digits(part)
 }
 
 /// A cell without units and signs of money around it.
