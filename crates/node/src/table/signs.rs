@@ -43,7 +43,10 @@ impl Signs {
         if self.points.len() <= at {
             self.points.resize(at + 1, Points::None);
         }
-        let Some(point) = memchr(b'.', cell).filter(|_| !matches!(self.points[at], Points::Decimal)) else { return };
+        if matches!(self.points[at], Points::Decimal) {
+            return;
+        }
+        let Some(point) = memchr(b'.', cell) else { return };
         // As before, which is what most cells of such a column are.
         if matches!(self.points[at], Points::Thousands(..)) && is_alike(cell, point) {
             return;
