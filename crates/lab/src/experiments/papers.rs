@@ -116,7 +116,12 @@ pub fn rows(report: &Report) -> Vec<Row> {
                     ["same", "differs by ", "data not to be had"].iter().filter_map(|begin| why.find(begin)).min();
                 why[begins.unwrap_or(0)..].split("; ").next().unwrap_or_default().to_owned()
             }
-            Verdict::Off(why) => format!("OFF: {why}"),
+            // What was measured beside stands behind a colon.
+            Verdict::Off(why) => match why.split_once(BEYOND) {
+                Some((differs, room)) => format!("{differs}{BEYOND}{}", room.split(": ").next().unwrap_or_default()),
+                None if why.starts_with(NOT) => why.replacen(": same: ", ": ", 1),
+                None => format!("{NOT}: {why}"),
+            },
         },
     };
     answered.map(row).collect()
@@ -177,24 +182,31 @@ pub fn table(rows: &[Row]) -> String {
     text
 }
 
+/// How an answer goes on if a number is farther away than its reason explains, and how it begins if something is not so.
+const BEYOND: &str = ", which is more than ";
+const NOT: &str = "does not hold";
+
 /// What all lines of an item come to.
 fn outcome(rows: &[&Row]) -> String {
     let (drawn, printed): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.printed == "drawn");
-    if rows.is_empty() {
-        return "open: no whole run yet".to_owned();
-    }
     let mut said = Vec::new();
     if !printed.is_empty() {
         let same = printed.iter().filter(|row| row.answer == "same").count();
         let mut text = format!("{same} of {} same", printed.len());
         if let Some((row, found)) = farthest(&printed) {
-            let because = row.answer.split_once("because ").map_or("", |(_, because)| because);
+            let because = row.answer.split_once("because ").or_else(|| row.answer.split_once(": "));
+            let because = because.map_or("", |(_, because)| because);
+            let because = because.split_once(BEYOND).map_or(because, |(because, _)| because);
             text += &format!("; farthest {found} for {}: {because}", row.printed);
+        }
+        let beyond = printed.iter().filter(|row| row.answer.contains(BEYOND) || row.answer.starts_with(NOT)).count();
+        if beyond > 0 {
+            text += &format!("; {beyond} further off");
         }
         said.push(text);
     }
     if !drawn.is_empty() {
-        let hold = drawn.iter().filter(|row| !row.answer.starts_with("OFF") && !row.answer.is_empty()).count();
+        let hold = drawn.iter().filter(|row| !row.answer.starts_with(NOT) && !row.answer.is_empty()).count();
         said.push(format!("{hold} of {} claims hold", drawn.len()));
     }
     said.join("; ")
