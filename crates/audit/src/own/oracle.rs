@@ -56,7 +56,7 @@ fn proposed(work: &PlanSpec, stream: &mut Stream) -> PlanSpec {
     }
 }
 
-/// How many of the answers are others without the row; nothing where all answers are the same for all plans.
+/// Of how many plans the site was asked, how many it takes, and how many of its answers are others without the row.
 fn differ(scene: &Scene, seed: u64, says: Says<'_>) -> Result<(usize, usize, usize)> {
     let mut stream = Stream::new(seed, LABEL);
     let site = &scene.sites[0];
@@ -69,6 +69,9 @@ fn differ(scene: &Scene, seed: u64, says: Says<'_>) -> Result<(usize, usize, usi
     let book = |rows: &Prepared| Book::new(Arc::clone(&keys[1]), Data::of("rows", &keys[1], rows));
     let (books, mut asked, mut yes, mut others) = ((book(&with), book(&without)), 0, 0, 0);
     for _ in 0..4 * PROPOSALS {
+        if asked == PROPOSALS {
+            break;
+        }
         let work = proposed(&scene.work, &mut stream);
         let terms = Terms {
             roster: roster.hash(),
@@ -77,7 +80,7 @@ fn differ(scene: &Scene, seed: u64, says: Says<'_>) -> Result<(usize, usize, usi
             application: work.to_bytes(),
             ..(*scene.terms).clone()
         };
-        if work.check().is_err() || asked == PROPOSALS {
+        if work.check().is_err() {
             continue;
         }
         let Ok(federation) = Federation::new(roster.clone(), terms) else { continue };
