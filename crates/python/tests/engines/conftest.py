@@ -11,7 +11,7 @@ import pytest
 
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parents[at]) for at in (0, 1)]
 
 EXAMPLES = Path(__file__).parents[4] / "examples" / "answerers"
 

@@ -7,24 +7,14 @@ import numpy as np
 import pytest
 
 import veilsum
+from test_forms import CATEGORIES, COLUMNS, ROWS, data
 from veilsum import questions
-
-ROWS = 300
-COLUMNS = {"age": (0.0, 120.0), "bmi": (10.0, 60.0), "cost": (0.0, 100.0)}
-CATEGORIES = {"sex": ["1", "2"], "smoker": ["true", "false"], "ward": ["north", "s\u00fcd"]}
 
 
 def test_what_spark_writes_is_the_same_table(spark, tmp_path):
     types = pytest.importorskip("pyspark.sql.types")
-    source = np.random.default_rng(7)
-    own = {
-        "age": source.integers(0, 120, ROWS),
-        "bmi": source.uniform(10, 60, ROWS),
-        "cost": source.integers(0, 400, ROWS) / 4,
-        "sex": source.integers(1, 3, ROWS),
-        "smoker": source.integers(0, 2, ROWS).astype(bool),
-        "ward": np.array(["north", "s\u00fcd"], object)[source.integers(0, 2, ROWS)],
-    }
+    own = data()
+    del own["day"]
     kinds = {
         "age": (types.IntegerType(), int),
         "bmi": (types.DoubleType(), float),
