@@ -1,6 +1,7 @@
 //! The terms of a plan, and the federation that a roster and options come to.
 
 use veilsum_node::{
+    cost::usual_slots,
     documents::Federation,
     error::{Code, Failure},
     plan::PlanSpec,
@@ -35,7 +36,7 @@ fn terms(choices: &Choices<'_>, roster: &Roster, work: &PlanSpec) -> Result<Term
         threshold: set.threshold.unwrap_or(0),
         colluders: set.colluders.unwrap_or(0),
         block_size: set.block_size.unwrap_or(0),
-        slots: set.slots.unwrap_or(64),
+        slots: set.slots.unwrap_or_else(|| usual_slots(sites)),
         max_rows: choices.max_rows,
         // Twenty for each cluster.
         min_total_rows: set.min_total_rows.unwrap_or(20 * u64::from(work.recipe.clusters.max)),

@@ -26,6 +26,7 @@ use veilsum_proto::{
 
 use crate::{
     carrier::{Carrier, Network, Transport},
+    cost::usual_slots,
     documents::{Federation, SitePolicy},
     error::{Code, Failure},
     plan::{OutOfBox, PlanSpec},
@@ -113,7 +114,7 @@ pub fn default_terms(sites: &[LoopbackSite], work: &PlanSpec) -> Terms {
         threshold: 0,
         colluders: 0,
         block_size: 0,
-        slots: 64,
+        slots: usual_slots(sites.len()),
         max_rows: largest.next_power_of_two(),
         min_total_rows: u64::from(work.most_clusters()),
         application: work.to_bytes(),

@@ -46,7 +46,7 @@ pub const PLAN_KEYS: &[(&str, &str, &str)] = &[
     ("colluders", "colluders", "Sites that may collude with the coordinator [0: floor((n - 1)/3)]"),
     ("block_size", "block_size", "Sites that are released together at least [0: one block of all]"),
     ("on_loss", "", "block makes three blocks: a run goes on without one; from nine sites on"),
-    ("slots", "slots", "Rounds that one exchange of keys is good for [64]"),
+    ("slots", "slots", "Rounds that one exchange of keys is good for [64; fewer from 157 sites on]"),
     ("max_rows", "max_rows_per_site", "Rows of one site at most; under noise far above all of them [1048576]"),
     ("min_total_rows", "min_total_rows", "Rows of all sites together at least [20 for each cluster]"),
     ("step_bits", "step_bits", "Steps of totals are 2^-N of a row's largest value at least; N is 8 to 62 [20]"),

@@ -275,9 +275,8 @@ impl Lobby {
     async fn come_to_stand_by(&self, visitor: &mut Visitor, first: &[u8], place: OnTheWay) -> Result<(), Over> {
         let greeting: StandBy = visitor.open(first)?;
         let key = visitor.key;
-        if self.knows(&key.0) {
-            self.refresh();
-        }
+        // Also for a key that nobody knew a moment ago: its roster may have been applied since.
+        self.refresh();
         let party = self.state.borrow().member(&key).map(|guest| guest.party.clone()).ok_or_else(nobodys)?;
         if !self.inside.take(&visitor.handle).await {
             return Err(Over::Refused(TAKEN.into()));

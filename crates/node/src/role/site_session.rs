@@ -359,7 +359,8 @@ impl SiteSession {
                 _ => {}
             }
             self.site.set_standing(self.keeper.standing());
-            if let Err(e) = aside_from(bytes.len(), || self.site.handle(Input::Message(&bytes), &mut system_rng())) {
+            let handled = aside_from(bytes.len(), || self.site.handle(Input::Message(&bytes), &mut system_rng())).await;
+            if let Err(e) = handled {
                 self.tell_refusal(&e, &bytes, line).await?;
                 self.failed_message(e, &bytes)?;
             }
@@ -469,7 +470,7 @@ impl SiteSession {
                 Output::Event(Event::Asked(asked)) => refused = self.answer(asked, line, bytes).await?,
                 Output::Event(Event::Opened { directory, values, cohort, .. }) => {
                     if let Some(run) = &mut self.run {
-                        aside_from(bytes.len(), || run.total(bytes, directory, &values, &cohort))?;
+                        aside_from(bytes.len(), || run.total(bytes, directory, &values, &cohort)).await?;
                         let (party, replay) = (&self.config.party, run.replay());
                         party.tell_of_centres(&mut self.moved, replay.moved());
                         let curve = replay.curve();

@@ -16,19 +16,29 @@ pub use new_key::{Place, follow, identity_for, next_of};
 pub use transcript::{Said, Told, openings_from_bytes, openings_to_bytes};
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    num::NonZero,
+    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
     thread,
 };
 
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::Semaphore,
+};
 
 use crate::error::{Code, Failure};
+
+/// As many threads of this process compute for long at the same time as there are cores. Of hundreds of parties in one process the network
+/// work would otherwise have a hundredth of a core, and their links time out.
+static TURNS: LazyLock<Semaphore> =
+    LazyLock::new(|| Semaphore::new(thread::available_parallelism().map_or(1, NonZero::get)));
 
 /// Computes for long, beside the network work of this process where there are other threads for it.
 ///
 /// # Errors
 /// A [`Failure`] where the work panicked.
 pub(crate) async fn computed<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    let _turn = TURNS.acquire().await;
     match Handle::current().runtime_flavor() {
         RuntimeFlavor::MultiThread => tokio::task::spawn_blocking(work)
             .await
@@ -49,8 +59,12 @@ pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
 
 /// Computes on a frame of so many bytes: [`aside`] where they are many. For few, handing the network over to another thread would
 /// cost more than it waits.
-pub(crate) fn aside_from<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    if bytes > SHORT { aside(work) } else { work() }
+pub(crate) async fn aside_from<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes <= SHORT {
+        return work();
+    }
+    let _turn = TURNS.acquire().await;
+    aside(work)
 }
 
 /// Bytes of a frame that take a millisecond or two: some hundred signatures, or the keys of a dozen sites.
@@ -91,4 +105,31 @@ pub(crate) fn side_by_side(mut writes: Vec<Write<'_>>) -> Result<(), Failure> {
             others.into_iter().chain([own]).collect()
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn no_more_compute_for_long_than_there_are_cores() {
+        static NOW: AtomicUsize = AtomicUsize::new(0);
+        let work = || {
+            let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;
+            thread::sleep(std::time::Duration::from_millis(2));
+            NOW.fetch_sub(1, Ordering::SeqCst);
+            now
+        };
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let all: Vec<_> = (0..64).map(|_| tokio::spawn(aside_from(SHORT + 1, work))).collect();
+        for one in all {
+            assert!(one.await.expect("no panic") <= cores);
+        }
+        let all: Vec<_> = (0..64).map(|_| tokio::spawn(computed(work))).collect();
+        for one in all {
+            assert!(one.await.expect("no panic").expect("no failure") <= cores);
+        }
+    }
 }

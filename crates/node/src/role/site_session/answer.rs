@@ -63,7 +63,8 @@ impl SiteSession {
         .await??;
         // A mask for every site is as long as the vector.
         let masks = 8 * values.len() * cohort;
-        aside_from(masks / MASKS, || self.site.handle(Input::Contribute { consent, values }, &mut system_rng()))?;
+        aside_from(masks / MASKS, || self.site.handle(Input::Contribute { consent, values }, &mut system_rng()))
+            .await?;
         Ok(None)
     }
 
