@@ -6,7 +6,7 @@ use clap::Args;
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, Recipe, Scaling,
     algorithm::{ALGORITHMS, About, Options},
-    method::{Candidates, Choice, LocalRange, Pick, Preparation, Scale, Seeding, Validity, Winsor},
+    method::{Candidates, Choice, DaviesBouldin, LocalRange, Pick, Preparation, Scale, Seeding, Validity, Winsor},
     privacy::{DEFAULT_RHO, Noise, Unit},
     sampling::Sampling,
 };
@@ -233,6 +233,7 @@ impl Choices<'_> {
             recipe: Recipe {
                 clusters,
                 algorithm,
+                stop: set.stop,
                 range: set.local_k.map(|most| LocalRange { most, starts: 10, seed: self.seed() }),
                 noise: self.noise(clusters, &seeding),
                 seeding,
@@ -244,6 +245,7 @@ impl Choices<'_> {
                     silhouette: indices == IndexSet::All,
                     classes: u32::try_from(classes).unwrap_or(u32::MAX),
                     judge_m: set.m.unwrap_or(2.0),
+                    davies_bouldin: DaviesBouldin { p: set.db_p.unwrap_or(2.0), q: set.db_q.unwrap_or(1.0) },
                 },
                 choice: Choice { by: set.choose.unwrap_or(Pick::FuzzyDaviesBouldin), elbow: set.elbow },
             },
@@ -417,6 +419,7 @@ mod tests {
         let all = [
             "m=1.7",
             "epsilon=0.0123",
+            "stop=sum",
             "max_rounds=7",
             "restarts=3",
             "init=totals",
@@ -439,6 +442,8 @@ mod tests {
             "choose=xie-beni",
             "elbow=true",
             "local_k=4",
+            "db_p=1",
+            "db_q=2",
             "judge=intermediary",
             "sample=0.5",
             "step_bits=33",

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use veilsum_cluster::{
     Algorithm, OutOfBox, Scaling,
     algorithm::{ALGORITHMS, Options},
-    method::{Clusters, Pick, Scale},
+    method::{Clusters, Pick, Scale, Stop},
 };
 use veilsum_node::{
     documents::PLAN_KEYS,
@@ -21,6 +21,7 @@ use veilsum_node::{
 pub(crate) struct Settings {
     pub m: Option<f64>,
     pub epsilon: Option<f64>,
+    pub stop: Stop,
     pub max_rounds: Option<u32>,
     pub restarts: Option<u32>,
     pub init: Option<String>,
@@ -46,6 +47,8 @@ pub(crate) struct Settings {
     pub local_k: Option<u32>,
     pub choose: Option<Pick>,
     pub elbow: bool,
+    pub db_p: Option<f64>,
+    pub db_q: Option<f64>,
     pub judge: Judge,
     pub sample: Option<f64>,
     pub dp_unit: UnitName,
@@ -99,8 +102,9 @@ pub(crate) enum OnLoss {
 }
 
 /// Settings that a method may read, with the beginning of what they are called among its parameters.
-const OF_METHODS: [(&str, &str); 13] = [
+const OF_METHODS: [(&str, &str); 14] = [
     ("epsilon", "epsilon"),
+    ("stop", "epsilon"),
     ("max_rounds", "max_rounds"),
     ("local_steps", "local"),
     ("powers", "powers"),
@@ -116,7 +120,8 @@ const OF_METHODS: [(&str, &str); 13] = [
 ];
 
 /// Settings about clusters, which a description has none of.
-const OF_CLUSTERS: [&str; 9] = ["m", "restarts", "init", "indices", "local_k", "choose", "elbow", "judge", "labels"];
+const OF_CLUSTERS: [&str; 11] =
+    ["m", "restarts", "init", "indices", "local_k", "choose", "elbow", "judge", "labels", "db_p", "db_q"];
 /// Settings that choose among several K.
 const OF_RANGES: [&str; 3] = ["choose", "elbow", "local_k"];
 

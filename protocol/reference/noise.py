@@ -179,9 +179,9 @@ def answer_cases(secret):
         "scaling": ("box", {}), "out_of_box": ("clip", {}),
         "recipe": {
             "clusters": {"min": 2, "max": 2}, "algorithm": ("fcm", {"m": 2.0, "epsilon": 0.0, "max_rounds": 4}),
-            "range": None, "seeding": ("given", {"centres": centres}), "restarts": 1,
+            "stop": ("frobenius", {}), "range": None, "seeding": ("given", {"centres": centres}), "restarts": 1,
             "preparation": {"winsorise": [], "scale": ("none", {}), "min_rows": 10, "bins": 64},
-            "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
+            "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0, "davies_bouldin": {"p": 2.0, "q": 1.0}},
             "choice": {"by": ("fuzzy-davies-bouldin", {}), "elbow": False},
             "noise": {
                 "nano_rho": 311_000_000, "unit": ("record", {}), "count_share": 0.02, "seeding_share": 0.1,

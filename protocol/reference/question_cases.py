@@ -132,15 +132,17 @@ def refusal(function, *args):
 
 
 def works():
+    by = {"p": 2.0, "q": 1.0}
+
     def work(algorithm, seeding, columns=("x", "y"), **change):
         return {
             "columns": [{"name": name, "lower": -1.0, "upper": 2.5} for name in columns],
             "scaling": ("box", {}), "out_of_box": ("refuse", {}),
             "recipe": {
-                "clusters": {"min": 2, "max": 4}, "algorithm": algorithm, "range": None,
+                "clusters": {"min": 2, "max": 4}, "algorithm": algorithm, "stop": ("frobenius", {}), "range": None,
                 "seeding": seeding, "restarts": 1,
                 "preparation": {"winsorise": [], "scale": ("none", {}), "min_rows": 10, "bins": 64},
-                "validity": {"full": True, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
+                "validity": {"full": True, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0, "davies_bouldin": by},
                 "choice": {"by": ("xie-beni", {}), "elbow": False}, "noise": None,
             },
             "sampling": None, "judge": ("coordinator", {}), "labels": None, "step_bits": None, "categorical": [], **change,
@@ -164,12 +166,13 @@ def works():
     rich["recipe"]["preparation"]["winsorise"] = [{"column": 1, "lower": 0.01, "upper": 0.99}]
     rich["recipe"]["preparation"]["scale"] = ("robust", {})
     rich["recipe"]["clusters"] = {"min": 2, "max": 2}
-    rich["recipe"]["validity"] = {"full": True, "vectors": True, "silhouette": True, "classes": 0, "judge_m": 1.5}
+    rich["recipe"]["validity"] = {"full": True, "vectors": True, "silhouette": True, "classes": 0, "judge_m": 1.5, "davies_bouldin": {"p": 1.5, "q": 2.0}}
+    rich["recipe"]["stop"] = ("sum", {})
     rich["recipe"]["choice"] = {"by": ("silhouette-squared", {}), "elbow": True}
     yield rich
     noisy = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform, step_bits=20, out_of_box=("clip", {}))
     noisy["recipe"] |= {
-        "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
+        "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0, "davies_bouldin": {"p": 1.0, "q": 1.0}},
         "choice": {"by": ("fuzzy-davies-bouldin", {}), "elbow": False},
         "noise": {
             "nano_rho": 250_000_000, "unit": ("site", {"rows": 128}), "count_share": 0.02, "seeding_share": 0.1,
@@ -198,7 +201,7 @@ def works():
     described = work(("describe", {"bins": 20}), uniform, step_bits=40, categorical=[sex])
     described["recipe"] |= {
         "clusters": {"min": 1, "max": 1},
-        "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
+        "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0, "davies_bouldin": by},
     }
     yield described
 

@@ -113,6 +113,7 @@ NOISE = Struct(
 RECIPE = Struct(
     clusters=Struct(min=U32, max=U32),
     algorithm=ALGORITHM,
+    stop=Enum(frobenius=NOTHING, sum=NOTHING),
     range=Option(Struct(most=U32, starts=U32, seed=U64)),
     seeding=SEEDING,
     restarts=U32,
@@ -122,7 +123,14 @@ RECIPE = Struct(
         min_rows=U64,
         bins=U32,
     ),
-    validity=Struct(full=BOOL, vectors=BOOL, silhouette=BOOL, classes=U32, judge_m=F64),
+    validity=Struct(
+        full=BOOL,
+        vectors=BOOL,
+        silhouette=BOOL,
+        classes=U32,
+        judge_m=F64,
+        davies_bouldin=Struct(p=F64, q=F64),
+    ),
     choice=Struct(by=PICK, elbow=BOOL),
     noise=Option(NOISE),
 )

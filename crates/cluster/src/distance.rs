@@ -43,6 +43,21 @@ pub fn euclidean(a: &[f64], b: &[f64]) -> f64 {
     if length.is_finite() { length } else { scaled_length(a, b, SHRINK) / SHRINK }
 }
 
+/// The p-norm of the difference, p >= 1.
+pub fn minkowski(a: &[f64], b: &[f64], p: f64) -> f64 {
+    if p == 2.0 {
+        return euclidean(a, b);
+    }
+    let difference = |(x, y): (&f64, &f64)| (x - y).abs();
+    let largest = a.iter().zip(b).map(difference).fold(0.0, f64::max);
+    if largest == 0.0 || largest.is_infinite() {
+        return largest;
+    }
+    // No power overflows, and that of the largest is 1.
+    let powers = a.iter().zip(b).map(|pair| (difference(pair) / largest).powf(p));
+    largest * powers.sum::<f64>().powf(p.recip())
+}
+
 /// `factor * ||a - b||`, scaled by the largest difference so that no square under- or overflows.
 fn scaled_length(a: &[f64], b: &[f64], factor: f64) -> f64 {
     let difference = |(x, y): (&f64, &f64)| (x * factor - y * factor).abs();

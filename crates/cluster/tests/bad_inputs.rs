@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use proptest::prelude::*;
 use serde_json::Value;
-use veilsum_cluster::method::{Candidates, LocalRange, Preparation, Scale, Seeding, Validity, Winsor, inside};
+use veilsum_cluster::method::{
+    Candidates, DaviesBouldin, LocalRange, Preparation, Scale, Seeding, Stop, Validity, Winsor, inside,
+};
+use veilsum_cluster::privacy::Noise;
 use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
@@ -385,6 +388,41 @@ fn a_fuzzifier_that_leaves_nothing_to_add_up_is_refused() {
         let checked = recipe(m, k).check(&domain);
         assert_eq!(checked.is_ok(), good, "m = {m}, K = {k}");
         assert!(checked.is_ok() || checked.unwrap_err().to_string().contains("smaller fuzzifier m or fewer K"));
+    }
+}
+
+/// A stop rule for methods that have none, and exponents that no totals give.
+#[test]
+fn options_of_the_papers_are_refused_where_they_mean_nothing() {
+    let (epsilon, max_rounds) = (0.0, 9);
+    let fcm = Recipe::plain(Algorithm::Fcm { m: 2.0, epsilon, max_rounds }, 2, Seeding::Uniform { seed: 0 });
+    let of = |algorithm: Algorithm| Recipe { algorithm, ..fcm.clone() };
+    let by = |p: f64, q: f64, validity: Validity| Recipe {
+        validity: Validity { davies_bouldin: DaviesBouldin { p, q }, ..validity },
+        ..fcm.clone()
+    };
+    let sum = |recipe: Recipe| Recipe { stop: Stop::Sum, ..recipe };
+    let noisy = |recipe: Recipe| Recipe { noise: Some(Noise::usual(1.0, 100).from_anywhere()), ..recipe };
+    let describe = of(Algorithm::Describe { bins: 9 });
+    let described = Recipe { clusters: Clusters::exactly(1), ..describe };
+    let (basic, all) = (Validity::basic(), Validity::everything());
+    for (recipe, says) in [
+        (sum(fcm.clone()), ""),
+        (by(1.5, 1.0, basic), ""),
+        (by(1.5, 2.0, all), ""),
+        (noisy(by(1.5, 1.0, basic)), ""),
+        (described.clone(), ""),
+        (sum(of(Algorithm::Gmm { epsilon, max_rounds, regularisation: 1e-6 })), "no stop rule about how far"),
+        (sum(described.clone()), "no stop rule about how far"),
+        (sum(noisy(fcm.clone())), "the number of rounds is fixed"),
+        (by(0.9, 1.0, basic), "a finite p of 1 or above"),
+        (by(2.0, 3.0, all), "no site is asked for sums of such powers"),
+        (by(2.0, 2.0, basic), "ask for all indices"),
+        (noisy(by(2.0, 2.0, Validity { full: true, ..basic })), "without noise"),
+        (Recipe { validity: by(1.0, 1.0, basic).validity, ..described }, "a description has no clusters"),
+    ] {
+        let found = recipe.check(&domain(2, Scaling::Box)).err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(found.contains(says) && found.is_empty() == says.is_empty(), "{says}: {found}");
     }
 }
 

@@ -188,6 +188,11 @@ impl PlanSpec {
                  learn where the centres are",
             ));
         }
+        if self.judge == Judge::Intermediary && self.recipe.validity.davies_bouldin.p != 2.0 {
+            return Err(invalid(
+                "where the intermediary judges, p of Davies-Bouldin is 2: sites tell it Euclidean distances between centres and no others",
+            ));
+        }
         // Before anything of that size is made: the sums of one round must fit into one vector.
         let words = self.recipe.most_words(domain.columns());
         if words > MAX_WORDS as u64 {
@@ -491,6 +496,13 @@ mod tests {
                 w.recipe.validity = Validity::everything();
             })
             .contains("must not")
+        );
+        assert!(
+            change(&|w| {
+                w.judge = Judge::Intermediary;
+                w.recipe.validity.davies_bouldin.p = 1.0;
+            })
+            .contains("Euclidean distances between centres and no others")
         );
     }
 

@@ -22,7 +22,7 @@ use super::description::Description;
 use super::gmm::even;
 use super::shaped::first;
 use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
-use super::update::{Fit, Round, Walls, moved};
+use super::update::{Fit, Round, Stop, Walls, moved};
 use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, Missing, Moments, tamed};
 use crate::shape::{add_square, extents, stretched, triangle};
 use crate::totals_check::{SLACK, check_values, check_weights, plausible_moments};
@@ -264,7 +264,7 @@ impl Describing {
 
     /// Takes the mean that these sums give.
     fn mean(&mut self, sums: &[f64], rows: f64, walls: &Walls) -> Result<(), Error> {
-        let (centres, shift) = moved(&self.fit.centres, sums, &[rows], walls)?;
+        let (centres, shift) = moved(&self.fit.centres, sums, &[rows], Stop::Frobenius, walls)?;
         self.found.means = centres.row(0).to_vec();
         (self.fit.centres, self.fit.weights, self.shift) = (centres, vec![rows], self.shift.max(shift));
         Ok(())

@@ -28,7 +28,7 @@
 //! ```
 
 use super::spec::{Beginning, Iteration, Named, Options, Spec, Traits};
-use super::update::{Fit, Round, Walls, check_rounds, clear, hash, moved};
+use super::update::{Fit, Round, Stop, Walls, check_rounds, clear, hash, moved};
 use crate::distance::usable_fuzzifier;
 use crate::totals_check::{check_values, check_weights};
 use crate::{Centres, Error, Query};
@@ -38,7 +38,7 @@ use crate::{Centres, Error, Query};
 pub struct FcmSpec {
     /// Fuzzifier, > 1.
     pub m: f64,
-    /// Stop when the centres move less (Frobenius norm); 0 runs all rounds.
+    /// Stop when the centres move less ([`Stop`]); 0 runs all rounds, unless by the sum nothing moves.
     pub epsilon: f64,
     /// Rounds at most.
     pub max_rounds: u32,
@@ -80,7 +80,7 @@ impl Spec for FcmSpec {
         if !usable_fuzzifier(self.m) {
             return Err(Error::Fuzzifier);
         }
-        Updates::begin(*self, self.epsilon, self.max_rounds, true, at.start)
+        Updates::begin(*self, self.epsilon, self.max_rounds, true, at)
     }
 }
 
@@ -88,6 +88,7 @@ impl Spec for FcmSpec {
 #[derive(Debug, Clone)]
 pub(super) struct Updates<S> {
     spec: S,
+    stop: Stop,
     epsilon: f64,
     max_rounds: u32,
     /// Whether the weights of one row add up to 1 at most.
@@ -98,17 +99,18 @@ pub(super) struct Updates<S> {
 }
 
 impl<S: Spec + Clone + Send + 'static> Updates<S> {
-    /// Its beginning, until the centres move less than `epsilon`. `shared`: whether the weights of one row add up to 1 at most.
+    /// Its beginning, until the centres rest by `epsilon`. `shared`: whether the weights of one row add up to 1 at most.
     pub(super) fn begin(
         spec: S,
         epsilon: f64,
         max_rounds: u32,
         shared: bool,
-        start: &Centres,
+        at: Beginning<'_>,
     ) -> Result<Box<dyn Iteration>, Error> {
         check_rounds(epsilon, max_rounds)?;
-        let fit = Fit::at(start.clone());
-        Ok(Box::new(Self { spec, epsilon, max_rounds, shared, asked: vec![hash(&fit.centres)], fit }))
+        let fit = Fit::at(at.start.clone());
+        let asked = vec![hash(&fit.centres)];
+        Ok(Box::new(Self { spec, stop: at.stop, epsilon, max_rounds, shared, asked, fit }))
     }
 }
 
@@ -123,7 +125,7 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
         check_values(values, k * columns + k)?;
         let (sums, weights) = values.split_at(k * columns);
         check_weights(weights, rows.filter(|_| self.shared), "U")?;
-        let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), walls)?;
+        let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), self.stop, walls)?;
 
         // Nothing changes before everything has been checked: the caller may repeat the round after an error.
         self.fit.centres = moved;
@@ -131,7 +133,7 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
         let history = &mut self.fit.history;
         let round = u32::try_from(history.len() + 1).unwrap_or(u32::MAX);
         history.push(Round { round, shift });
-        self.fit.converged = shift < self.epsilon;
+        self.fit.converged = self.stop.holds(shift, self.epsilon);
         let hash = hash(&self.fit.centres);
         if let (Some(first), false) = (self.asked.iter().position(|known| *known == hash), self.fit.converged) {
             // Centres that come back give the same totals for ever (rounding may let them alternate). The rounds that are

@@ -12,7 +12,8 @@
 //!   same results in 6 of the 7 published cases (case 2: gap 0.93 instead of 1.13). A centre
 //!   nobody is nearest to stays.
 //!
-//! Both end when the Frobenius norm of the shift is below epsilon, or when nothing moves.
+//! Both end when the centres move less than epsilon, or not at all. The paper adds up the distances that they move
+//! ([`Stop::Sum`](super::Stop)).
 //!
 //! With one local step and powers avg1 IS central fuzzy c-means ([`fcm`](super::fcm)): the printed Eqs. 5 to 8 but for the squares of Eq. 5, differing by
 //! 1.6e-14 after 30 rounds. With local convergence avg1 fails where sites hold different clusters, because centres of one index
@@ -57,7 +58,7 @@ use crate::{Centres, Error, Query};
 pub struct Average1Spec {
     /// Fuzzifier, > 1.
     pub m: f64,
-    /// Stop when the centres move less (Frobenius norm); 0 runs all rounds.
+    /// Stop when the centres move less ([`Stop`](super::Stop)); 0 runs all rounds.
     pub epsilon: f64,
     /// Rounds at most.
     pub max_rounds: u32,
@@ -112,7 +113,7 @@ impl Spec for Average1Spec {
 pub struct Average2Spec {
     /// Fuzzifier, > 1.
     pub m: f64,
-    /// Stop when the centres move less (Frobenius norm); 0 stops only when nothing moves.
+    /// Stop when the centres move less ([`Stop`](super::Stop)); 0 stops only when nothing moves.
     pub epsilon: f64,
     /// Rounds at most.
     pub max_rounds: u32,

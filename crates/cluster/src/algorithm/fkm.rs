@@ -44,7 +44,7 @@ use crate::{Centres, Error, Query};
 /// Weighted alignment of local means.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FkmSpec {
-    /// Stop when the centres move less (Frobenius norm); 0 stops only when nothing moves.
+    /// Stop when the centres move less ([`Stop`](super::Stop)); 0 stops only when nothing moves.
     pub epsilon: f64,
     /// Rounds at most, the finisher's not counted.
     pub max_rounds: u32,
@@ -100,7 +100,7 @@ impl Spec for FkmSpec {
             return Err(Error::parameter("a site's own min_rows must be at least 1"));
         }
         check_rounds(self.epsilon, self.traits().rounds)?;
-        let rounds = Rounds::new(at.start, Weights::Rows, self.epsilon, self.max_rounds)?;
+        let rounds = Rounds::new(at, Weights::Rows, self.epsilon, self.max_rounds)?;
         Ok(Box::new(Fkm { spec: *self, rounds, finishing: false }))
     }
 }

@@ -26,7 +26,7 @@ use crate::{Centres, Error, Query};
 pub struct GkSpec {
     /// Fuzzifier, > 1.
     pub m: f64,
-    /// Stop when the centres move less (Frobenius norm); 0 stops only when nothing moves.
+    /// Stop when the centres move less ([`Stop`](super::Stop)); 0 stops only when nothing moves.
     pub epsilon: f64,
     /// Rounds at most, the question after the last one not counted.
     pub max_rounds: u32,

@@ -5,7 +5,7 @@
 //! same first centres, up to the rounding of sums. A row between two centres belongs to the one of lower index; an empty
 //! cluster keeps its centre (the usual repair, to move it to the farthest row, is not a total).
 //!
-//! It ends when no centre moves, or the Frobenius norm of the move is below epsilon. Centres that have been asked about once
+//! It ends when no centre moves, or all of them less than epsilon. Centres that have been asked about once
 //! are never asked about again.
 //!
 //! It fails where Lloyd does: at poor first centres. On the 4 x 4 grid of Garst & Reinders at noise 1.3 it reaches an adjusted
@@ -41,7 +41,7 @@ use crate::{Centres, Error, Query};
 /// Exact Lloyd on totals.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KmeansSpec {
-    /// Stop when the centres move less (Frobenius norm); 0 stops only when nothing moves.
+    /// Stop when the centres move less ([`Stop`](super::Stop)); 0 stops only when nothing moves.
     pub epsilon: f64,
     /// Rounds at most.
     pub max_rounds: u32,

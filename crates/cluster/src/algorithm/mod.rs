@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use description::Description;
 pub use spec::{Beginning, Belonging, Iteration, Named, Options, Spec, Traits};
 pub(crate) use update::{CLEAR_SHARE, check_rounds, confined};
-pub use update::{Fit, Pulled, Round, Shapes, Walls};
+pub use update::{Fit, Pulled, Round, Shapes, Stop, Walls};
 
 use crate::query::{FeatureParams, LocalSteps};
 use crate::{Centres, Error, Query};

@@ -3,7 +3,7 @@
 use super::spec::{Beginning, Iteration, Spec};
 use super::update::{Fit, Trail, Walls, clear};
 use crate::totals_check::{check_values, check_weights};
-use crate::{Centres, Error, Query};
+use crate::{Error, Query};
 
 /// What the weights in the totals are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    pub(super) fn new(start: &Centres, weights: Weights, epsilon: f64, max_rounds: u32) -> Result<Self, Error> {
-        Ok(Self { trail: Trail::new(start, epsilon, max_rounds)?, weights })
+    pub(super) fn new(at: Beginning<'_>, weights: Weights, epsilon: f64, max_rounds: u32) -> Result<Self, Error> {
+        Ok(Self { trail: Trail::new(at.start, at.stop, epsilon, max_rounds)?, weights })
     }
 
     /// Takes the totals of a round, in the blocks of `LocalMeans` and of `LocalFuzzy`. True when the rounds
@@ -60,17 +60,14 @@ pub(super) struct Averaging<S> {
 }
 
 impl<S: Spec + Clone + Send + 'static> Averaging<S> {
-    /// Its beginning, until the centres move less than `epsilon`.
+    /// Its beginning, until the centres rest by `epsilon`.
     pub(super) fn begin(
         spec: &S,
         at: Beginning<'_>,
         weights: Weights,
         epsilon: f64,
     ) -> Result<Box<dyn Iteration>, Error> {
-        Ok(Box::new(Self {
-            spec: spec.clone(),
-            rounds: Rounds::new(at.start, weights, epsilon, spec.traits().rounds)?,
-        }))
+        Ok(Box::new(Self { spec: spec.clone(), rounds: Rounds::new(at, weights, epsilon, spec.traits().rounds)? }))
     }
 }
 
@@ -91,17 +88,44 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Averaging<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::Stop;
+    use crate::{Centres, Domain};
 
     fn start() -> Centres {
         Centres::known(vec![[0.0], [1.0]])
     }
 
+    fn domain() -> Domain {
+        Domain::known(vec![-1.0], vec![2.0], crate::Scaling::None)
+    }
+
     fn walls() -> Walls {
-        Walls::fine(&crate::Domain::known(vec![-1.0], vec![2.0], crate::Scaling::None))
+        Walls::fine(&domain())
     }
 
     fn rounds() -> Rounds {
-        Rounds::new(&start(), Weights::Rows, 0.0, 5).unwrap()
+        until(Stop::Frobenius, 0.0)
+    }
+
+    fn until(stop: Stop, epsilon: f64) -> Rounds {
+        let at = Beginning { domain: &domain(), start: &start(), anchors: None, seed: 0, noisy: false, stop };
+        Rounds::new(at, Weights::Rows, epsilon, 5).unwrap()
+    }
+
+    /// Both centres move by a quarter: the root of an eighth in all, or a half.
+    #[test]
+    fn a_shift_is_a_norm_or_a_sum() {
+        for (stop, epsilon, shift, ends) in [
+            (Stop::Frobenius, 0.4, 0.125f64.sqrt(), true),
+            (Stop::Frobenius, 0.35, 0.125f64.sqrt(), false),
+            (Stop::Sum, 0.4, 0.5, false),
+            (Stop::Sum, 0.5, 0.5, true),
+        ] {
+            let mut rounds = until(stop, epsilon);
+            assert_eq!(rounds.take(&[1.0, 1.0, 0.25, 0.75, 0.1], None, &walls()), Ok(ends), "{stop:?} {epsilon}");
+            let fit = &rounds.trail.fit;
+            assert_eq!((fit.history[0].shift, fit.converged), (shift, ends));
+        }
     }
 
     #[test]

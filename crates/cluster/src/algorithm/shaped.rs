@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::spec::{Beginning, Iteration};
-use super::update::{Fit, Round, Shapes, Walls, check_rounds, clear, moved};
+use super::update::{Fit, Round, Shapes, Stop, Walls, check_rounds, clear, moved};
 use crate::query::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, ShapeModel, ShapedSums, is_wide};
 use crate::shape::{add_square, extents, lift, round, triangle};
 use crate::totals_check::{check_values, check_weights};
@@ -24,6 +24,7 @@ pub(super) struct Limits {
 #[derive(Debug, Clone)]
 pub(super) struct Shaped {
     limits: Limits,
+    stop: Stop,
     fit: Fit,
     model: ShapeModel,
     /// Lower triangles in parts of the box.
@@ -62,6 +63,7 @@ impl Shaped {
         let first = first(at.start, model, limits.floor);
         let mut shaped = Self {
             limits,
+            stop: at.stop,
             fit: Fit::at(at.start.clone()),
             model: first.model,
             covariances: first.covariances,
@@ -112,7 +114,7 @@ impl Shaped {
         walls: &Walls,
     ) -> Result<bool, Error> {
         let d = self.fit.centres.columns();
-        let (centres, shift) = moved(&self.fit.centres, sums, clear, walls)?;
+        let (centres, shift) = moved(&self.fit.centres, sums, clear, self.stop, walls)?;
         let by = extents(&walls.domain);
         let mut covariances = self.covariances.clone();
         let own = covariances.chunks_exact_mut(triangle(d)).zip(scatter.chunks_exact(triangle(d)));
@@ -133,10 +135,13 @@ impl Shaped {
         };
         let still = (&centres, &covariances, &mixed) == (&self.fit.centres, &self.covariances, &self.model);
         let now = fit / total;
-        let change = if self.is_mixture() { (now - self.before).abs() } else { shift };
+        let rests = match self.is_mixture() {
+            true => (now - self.before).abs() < self.limits.epsilon,
+            false => self.stop.holds(shift, self.limits.epsilon),
+        };
         (self.fit.centres, self.covariances, self.model, self.before) = (centres, covariances, mixed, now);
         self.fit.weights = weights.to_vec();
-        self.fit.converged = still || change < self.limits.epsilon;
+        self.fit.converged = still || rests;
         let round = u32::try_from(self.fit.history.len() + 1).unwrap_or(u32::MAX);
         self.fit.history.push(Round { round, shift });
         // Parameters that come back give the same totals for ever: the rest is a cycle.

@@ -1,6 +1,6 @@
 //! What every algorithm says of itself, and the iteration that it begins.
 
-use super::update::{Fit, Walls};
+use super::update::{Fit, Stop, Walls};
 use crate::query::{LocalSteps, Typical, Typicality};
 use crate::{Centres, Domain, Error, Query};
 
@@ -25,7 +25,7 @@ pub trait Named: Sized {
 pub struct Options {
     /// Fuzzifier, > 1.
     pub m: f64,
-    /// Stop when the centres move less (Frobenius norm).
+    /// Stop when the centres move less.
     pub epsilon: Option<f64>,
     /// Rounds at most.
     pub max_rounds: u32,
@@ -164,6 +164,8 @@ pub struct Beginning<'a> {
     pub seed: u64,
     /// Whether totals have noise; only a description asks, because for others other iterations begin then.
     pub noisy: bool,
+    /// When the centres rest, for an algorithm that ends then.
+    pub stop: Stop,
 }
 
 /// One algorithm's iteration from given first centres for one K: what it asks in each round and how it takes the answer.

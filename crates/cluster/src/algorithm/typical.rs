@@ -27,7 +27,7 @@ use crate::{Centres, Error, Query};
 pub struct NoiseSpec {
     /// Fuzzifier, > 1.
     pub m: f64,
-    /// Stop when the centres move less (Frobenius norm); 0 runs all rounds.
+    /// Stop when the centres move less ([`Stop`](super::Stop)); 0 runs all rounds.
     pub epsilon: f64,
     /// Rounds at most.
     pub max_rounds: u32,
@@ -40,7 +40,7 @@ pub struct NoiseSpec {
 pub struct PcmSpec {
     /// Fuzzifier, > 1.
     pub m: f64,
-    /// Stop when the centres move less (Frobenius norm); 0 runs all rounds.
+    /// Stop when the centres move less ([`Stop`](super::Stop)); 0 runs all rounds.
     pub epsilon: f64,
     /// Rounds at most.
     pub max_rounds: u32,
@@ -92,7 +92,7 @@ macro_rules! typical {
                 if !(self.distance > 0.0 && self.distance.is_finite()) {
                     return Err(Error::parameter("the distance of noise or of typical rows must be above 0"));
                 }
-                Updates::begin(*self, self.epsilon, self.max_rounds, $rows, at.start)
+                Updates::begin(*self, self.epsilon, self.max_rounds, $rows, at)
             }
         }
     };

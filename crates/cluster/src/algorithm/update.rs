@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::description::Description;
 use crate::totals_check::SLACK;
-use crate::{Centres, Domain, Error};
+use crate::{Centres, Domain, Error, distance};
 
 /// More rounds than anybody waits for; bounds the history that a run keeps.
 const MAX_ROUNDS: u32 = 100_000;
@@ -23,6 +23,39 @@ pub(crate) fn check_rounds(epsilon: f64, max_rounds: u32) -> Result<(), Error> {
         return Err(Error::TooManyRounds { most: MAX_ROUNDS });
     }
     Ok(())
+}
+
+/// How a round's shift of the centres is measured, and when it is small enough.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stop {
+    /// The Frobenius norm of the shift is below epsilon (Bárcena et al. 2021).
+    #[default]
+    Frobenius,
+    /// The distances that the centres move add up to epsilon at most (FFCM and the framework paper).
+    Sum,
+}
+
+impl Stop {
+    /// How far these centres are from those before, of the same shape.
+    fn shift(self, centres: &Centres, before: &Centres) -> Result<f64, Error> {
+        let shift = match self {
+            Self::Frobenius => centres.frobenius_distance(before)?,
+            Self::Sum => centres.rows().zip(before.rows()).map(|(new, old)| distance::euclidean(new, old)).sum(),
+        };
+        match shift.is_finite() {
+            true => Ok(shift),
+            false => Err(Error::implausible("the centres' shift is not a finite number")),
+        }
+    }
+
+    /// Whether the rounds end after this shift.
+    pub(super) fn holds(self, shift: f64, epsilon: f64) -> bool {
+        match self {
+            Self::Frobenius => shift < epsilon,
+            Self::Sum => shift <= epsilon,
+        }
+    }
 }
 
 /// Where an iteration stands.
@@ -76,7 +109,7 @@ pub struct Shapes {
 pub struct Round {
     /// Counted from 1.
     pub round: u32,
-    /// Frobenius norm of the change of the centres, working units.
+    /// How far the centres moved, as the plan's [`Stop`] measures it, working units.
     pub shift: f64,
 }
 
@@ -155,8 +188,14 @@ pub(super) fn hash(centres: &Centres) -> u64 {
 
 /// Moves every centre to `sums / weights`; one without weight stays. A mean of rows lies in their box, so what rounding
 /// leaves outside goes back to its edge (sites refuse centres outside), and what is farther off is no mean of rows. With
-/// the Frobenius norm of the move.
-pub(super) fn moved(centres: &Centres, sums: &[f64], weights: &[f64], walls: &Walls) -> Result<(Centres, f64), Error> {
+/// the shift.
+pub(super) fn moved(
+    centres: &Centres,
+    sums: &[f64],
+    weights: &[f64],
+    stop: Stop,
+    walls: &Walls,
+) -> Result<(Centres, f64), Error> {
     let (k, columns) = (centres.k(), centres.columns());
     let mut values = centres.as_slice().to_vec();
     for ((centre, sum), weight) in values.chunks_exact_mut(columns).zip(sums.chunks_exact(columns)).zip(weights) {
@@ -169,11 +208,7 @@ pub(super) fn moved(centres: &Centres, sums: &[f64], weights: &[f64], walls: &Wa
     let moved = Centres::new(k, columns, values).map_err(Error::implausible)?;
     check_means(&moved, weights, walls)?;
     let moved = confined(&moved, &walls.domain);
-    let shift = moved
-        .frobenius_distance(centres)
-        .ok()
-        .filter(|shift| shift.is_finite())
-        .ok_or_else(|| Error::implausible("the centres' shift is not a finite number"))?;
+    let shift = stop.shift(&moved, centres)?;
     Ok((moved, shift))
 }
 
@@ -181,20 +216,20 @@ pub(super) fn moved(centres: &Centres, sums: &[f64], weights: &[f64], walls: &Wa
 #[derive(Debug, Clone)]
 pub(super) struct Trail {
     pub(super) fit: Fit,
+    stop: Stop,
     epsilon: f64,
     max_rounds: u32,
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
-    /// Where centres are kept.
     /// Whether the last update moved nothing at all.
     pub(super) still: bool,
 }
 
 impl Trail {
-    pub(super) fn new(start: &Centres, epsilon: f64, max_rounds: u32) -> Result<Self, Error> {
+    pub(super) fn new(start: &Centres, stop: Stop, epsilon: f64, max_rounds: u32) -> Result<Self, Error> {
         check_rounds(epsilon, max_rounds)?;
         let fit = Fit::at(start.clone());
-        Ok(Self { asked: vec![hash(start)], fit, epsilon, max_rounds, still: false })
+        Ok(Self { asked: vec![hash(start)], fit, stop, epsilon, max_rounds, still: false })
     }
 
     /// Goes on for another kind of question, at most `max_rounds` more rounds.
@@ -206,9 +241,9 @@ impl Trail {
 
     /// Moves the centres whose weight can be divided by, one not 0 in `clear`. True when it is over; after an error nothing has changed.
     pub(super) fn step(&mut self, sums: &[f64], clear: &[f64], weights: &[f64], walls: &Walls) -> Result<bool, Error> {
-        let (next, shift) = moved(&self.fit.centres, sums, clear, walls)?;
+        let (next, shift) = moved(&self.fit.centres, sums, clear, self.stop, walls)?;
         self.still = next == self.fit.centres;
-        self.fit.converged = self.still || shift < self.epsilon;
+        self.fit.converged = self.still || self.stop.holds(shift, self.epsilon);
         self.fit.centres = next;
         self.fit.weights = weights.to_vec();
         let round = u32::try_from(self.fit.history.len() + 1).unwrap_or(u32::MAX);

@@ -248,7 +248,8 @@ impl<'a> Mechanism<'a> {
         }
         let query = Query::fuzzy_validation(centres.clone(), self.judge_m);
         let settled = settled(&query, &values, self.domain);
-        Ok((query.verdict(Geometry::Centres(centres), &settled, None)?, values))
+        let by = self.recipe.validity.davies_bouldin;
+        Ok((query.verdict_by(by, Geometry::Centres(centres), &settled, None)?, values))
     }
 
     /// Deviations of distances, memberships and objective in the plan's own validation, whose full form has an objective of each cluster.

@@ -28,11 +28,11 @@ use crate::validity::Verdict;
 use crate::{Batch, Centres, Error, Totals, Transform};
 
 pub use crate::algorithm::{
-    ALGORITHMS, About, Algorithm, Belonging, Description, Fit, Iteration, Options, Pulled, Round, Shapes, Walls,
+    ALGORITHMS, About, Algorithm, Belonging, Description, Fit, Iteration, Options, Pulled, Round, Shapes, Stop, Walls,
 };
 pub use crate::query::Stage;
 pub use crate::scale::inside;
-pub use crate::validity::Indices;
+pub use crate::validity::{DaviesBouldin, Indices};
 
 /// What the coordinator wants to know next, or that it is done.
 #[derive(Debug, Clone, PartialEq)]

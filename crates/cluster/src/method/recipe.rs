@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::choice::{Choice, Pick};
 use super::prepare::Preparation;
 use super::seed::Candidates;
-use crate::algorithm::{Algorithm, Beginning};
+use crate::algorithm::{Algorithm, Beginning, Stop};
 use crate::distance::usable_fuzzifier;
 use crate::privacy::Noise;
 use crate::query::{LocalChoice, LocalSteps};
 use crate::scale::inside;
+use crate::validity::DaviesBouldin;
 use crate::{Centres, Domain, Error, Query};
 
 /// K that a run may be asked for at most.
@@ -33,6 +34,9 @@ pub struct Recipe {
     pub clusters: Clusters,
     /// The algorithm and its parameters.
     pub algorithm: Algorithm,
+    /// When the centres rest.
+    #[serde(default)]
+    pub stop: Stop,
     /// Where a sweep's range is narrowed to what the sites would choose alone.
     #[serde(default)]
     pub range: Option<LocalRange>,
@@ -130,6 +134,9 @@ pub struct Validity {
     pub classes: u32,
     /// Fuzzifier that hard methods are judged with, > 1.
     pub judge_m: f64,
+    /// The exponents of both Davies-Bouldin indices.
+    #[serde(default)]
+    pub davies_bouldin: DaviesBouldin,
 }
 
 impl Recipe {
@@ -138,6 +145,7 @@ impl Recipe {
         Self {
             clusters: Clusters::exactly(k),
             algorithm,
+            stop: Stop::default(),
             range: None,
             seeding,
             restarts: 1,
@@ -188,13 +196,21 @@ impl Recipe {
         self.check_gap(domain)?;
         self.check_noise(domain)?;
         self.check_description()?;
+        self.check_stop()?;
         // The parameters of the algorithm itself: its constructor says what is wrong, for any first centres.
         let probe = |k: u32| Centres::uniform(domain, k as usize, 0);
         // Covariances are limited by the largest K; in few columns, as the smallest K has shown by then.
         let largest = self.algorithm.traits().has_covariances().then_some(max);
         for k in std::iter::once(min.min(8)).chain(largest) {
             let start = probe(k)?;
-            let _ = self.algorithm.begin(Beginning { domain, start: &start, anchors: None, seed: 0, noisy: false })?;
+            let _ = self.algorithm.begin(Beginning {
+                domain,
+                start: &start,
+                anchors: None,
+                seed: 0,
+                noisy: false,
+                stop: self.stop,
+            })?;
         }
         // The memberships of one row to the power of m add up to K^(1 - m) at least, and to little more where it is far off.
         if (self.judge_m() - 1.0) * f64::from(max).ln() > MAX_FUZZINESS {
@@ -208,18 +224,32 @@ impl Recipe {
 
     /// A description has one centre, the mean, and nothing that is there for clusters.
     fn check_description(&self) -> Result<(), Error> {
-        let Validity { full, vectors, silhouette, classes, .. } = self.validity;
+        let Validity { full, vectors, silhouette, classes, davies_bouldin, .. } = self.validity;
         let plain = (self.clusters, self.restarts) == (Clusters::exactly(1), 1)
             && matches!(self.seeding, Seeding::Uniform { .. })
             && self.range.is_none()
             && self.preparation.is_none();
-        if self.algorithm.traits().describes.is_none() || (plain && !full && !vectors && !silhouette && classes == 0) {
+        if self.algorithm.traits().describes.is_none()
+            || (plain && !full && !vectors && !silhouette && classes == 0 && davies_bouldin == DaviesBouldin::default())
+        {
             return Ok(());
         }
         Err(Error::parameter(
             "a description has no clusters: K is 1, with one uniform start, and no rows are standardised or clipped at quantiles, no \
              first centres sought, no indices asked and no labels counted",
         ))
+    }
+
+    /// The sum of shifts is a rule only where centres end the rounds.
+    fn check_stop(&self) -> Result<(), Error> {
+        if self.stop == Stop::Frobenius || (self.algorithm.traits().epsilon.is_some() && self.noise.is_none()) {
+            return Ok(());
+        }
+        let why = match self.noise {
+            Some(_) => "noise, and the number of rounds is fixed",
+            None => "no stop rule about how far centres move",
+        };
+        Err(Error::parameter(format!("the plan stops at a sum of shifts, but {} has {why}", self.algorithm.name())))
     }
 
     fn check_seeding(&self, domain: &Domain) -> Result<(), Error> {
@@ -261,6 +291,12 @@ impl Recipe {
         }
         if validity.silhouette && !validity.vectors {
             return Err(Error::parameter("the silhouettes need the sums of coordinates (vectors)"));
+        }
+        validity.davies_bouldin.check()?;
+        if validity.davies_bouldin.q == 2.0 && (!validity.vectors || self.noise.is_some()) {
+            return Err(Error::parameter(
+                "q = 2 of Davies-Bouldin is computed from sums of coordinates: ask for all indices (vectors), in a plan without noise",
+            ));
         }
         if self.clusters.min < self.clusters.max {
             let by = self.choice.by;
@@ -350,11 +386,18 @@ impl Recipe {
 impl Validity {
     /// Fuzzy Davies-Bouldin and the objective.
     pub fn basic() -> Self {
-        Self { full: false, vectors: false, silhouette: false, classes: 0, judge_m: 2.0 }
+        Self {
+            full: false,
+            vectors: false,
+            silhouette: false,
+            classes: 0,
+            judge_m: 2.0,
+            davies_bouldin: DaviesBouldin::default(),
+        }
     }
 
     /// Every index that totals give.
     pub fn everything() -> Self {
-        Self { full: true, vectors: true, silhouette: true, classes: 0, judge_m: 2.0 }
+        Self { full: true, vectors: true, silhouette: true, ..Self::basic() }
     }
 }

@@ -13,7 +13,7 @@ use crate::offline::earliest_best;
 use crate::privacy::settled;
 use crate::query::{Contingency, LocalChoice, Silhouette, Stage};
 use crate::totals_check::check_values;
-use crate::validity::{self, Geometry, Verdict};
+use crate::validity::{self, DaviesBouldin, Geometry, Verdict};
 use crate::{Batch, Centres, Domain, Error, Query, Totals, Transform};
 
 /// One K and restart.
@@ -86,6 +86,11 @@ impl Run {
     pub fn new(recipe: Recipe, domain: &Domain, sites: u32) -> Result<Self, Error> {
         recipe.check(domain)?;
         let most_points = recipe.most_points();
+        let DaviesBouldin { p, q } = recipe.validity.davies_bouldin;
+        let notes = match (p, q) {
+            (2.0, 1.0) => Vec::new(),
+            _ => vec![format!("both Davies-Bouldin indices have the exponents p = {p} and q = {q}")],
+        };
         let preparing = Preparing::new(&recipe.preparation, domain, recipe.noise.is_some())?;
         let mut run = Self {
             recipe,
@@ -102,7 +107,7 @@ impl Run {
             state: State::Iterating,
             asked: false,
             questions: 0,
-            notes: Vec::new(),
+            notes,
             contingency: None,
             cohort: 0,
             prepared_over: 0,
@@ -234,8 +239,9 @@ impl Run {
             Some(iteration) => iteration,
             None => {
                 let anchors = self.anchors(k)?;
-                let (anchors, noisy) = (anchors.as_ref(), self.is_noisy());
-                self.recipe.algorithm.begin(Beginning { domain: &self.domain, start: &start, anchors, seed, noisy })?
+                let (anchors, noisy, stop) = (anchors.as_ref(), self.is_noisy(), self.recipe.stop);
+                let at = Beginning { domain: &self.domain, start: &start, anchors, seed, noisy, stop };
+                self.recipe.algorithm.begin(at)?
             }
         };
         Ok(Member { k, restart, iteration, over: false, verdict: None, cohort: self.cohort })
@@ -393,6 +399,7 @@ impl Run {
                 }
             }
             State::Validating => {
+                let by = next.recipe.validity.davies_bouldin;
                 let verdicts = batch
                     .queries
                     .iter()
@@ -402,9 +409,9 @@ impl Run {
                         let centres = member.iteration.fit().centres;
                         if self.is_noisy() {
                             let settled = settled(query, values, &self.domain);
-                            return query.verdict(Geometry::Centres(&centres), &settled, None);
+                            return query.verdict_by(by, Geometry::Centres(&centres), &settled, None);
                         }
-                        query.verdict(Geometry::Centres(&centres), values, rows)
+                        query.verdict_by(by, Geometry::Centres(&centres), values, rows)
                     })
                     .collect::<Result<Vec<_>, _>>()?;
                 next.take_verdicts(&verdicts)?;

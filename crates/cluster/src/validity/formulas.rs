@@ -12,22 +12,27 @@ use crate::{Centres, distance};
 /// It is `+inf` where it is undefined or degenerate: K = 1, two centres that coincide, no rows. Such a result must not be
 /// chosen.
 pub fn fuzzy_davies_bouldin(centres: &Centres, distances: &[f64], memberships: &[f64], n: f64) -> f64 {
-    fuzzy_davies_bouldin_apart(&apart(centres), distances, memberships, n)
+    fuzzy_davies_bouldin_apart(&apart(centres, 2.0), distances, memberships, n, 1.0)
 }
 
-/// Euclidean distances between centres, K x K row-major.
-pub(super) fn apart(centres: &Centres) -> Vec<f64> {
-    centres.rows().flat_map(|a| centres.rows().map(move |b| distance::euclidean(a, b))).collect()
+/// Distances between centres by the p-norm, K x K row-major.
+pub(super) fn apart(centres: &Centres, p: f64) -> Vec<f64> {
+    centres.rows().flat_map(|a| centres.rows().map(move |b| distance::minkowski(a, b, p))).collect()
 }
 
-/// [`fuzzy_davies_bouldin`] from the distances between the centres (K x K).
-pub(super) fn fuzzy_davies_bouldin_apart(apart: &[f64], distances: &[f64], memberships: &[f64], n: f64) -> f64 {
+/// [`fuzzy_davies_bouldin`] from the distances between the centres (K x K) and `sum_j ||x_j - c_k||^q`.
+pub(super) fn fuzzy_davies_bouldin_apart(apart: &[f64], distances: &[f64], memberships: &[f64], n: f64, q: f64) -> f64 {
     let k = distances.len();
     if k < 2 || apart.len() != k * k || memberships.len() != k || n.is_nan() || n <= 0.0 {
         return f64::INFINITY;
     }
-    let scatter: Vec<f64> = distances.iter().zip(memberships).map(|(d, a)| (a / n) * (d / n)).collect();
+    let scatter: Vec<f64> = distances.iter().zip(memberships).map(|(d, a)| (a / n) * root(d / n, q)).collect();
     davies_bouldin(apart, &scatter, &vec![true; k]).unwrap_or(f64::INFINITY)
+}
+
+/// The q-th root, q 1 or 2.
+pub(super) fn root(mean: f64, q: f64) -> f64 {
+    if q == 2.0 { mean.sqrt() } else { mean }
 }
 
 /// Mean over i of `max_{j != i} (S_i + S_j) / ||c_i - c_j||` (Davies & Bouldin 1979) over the clusters that count; `None`

@@ -1,7 +1,7 @@
 //! Turns the totals of one validation question into a verdict, or into the reason why no rows can have produced them.
 
 use super::formulas::{self, finite};
-use super::{Geometry, HardClusters, Held, Indices, Verdict};
+use super::{DaviesBouldin, Geometry, HardClusters, Held, Indices, Verdict};
 use crate::totals_check::{SLACK, check_values, check_weights};
 use crate::{Centres, Error, distance};
 
@@ -12,6 +12,7 @@ const COLLAPSED: f64 = 0.01;
 /// is known; otherwise the sum of memberships counts.
 pub(crate) fn basic(
     centres: &Centres,
+    by: DaviesBouldin,
     geometry: Geometry<'_>,
     values: &[f64],
     rows: Option<u64>,
@@ -19,20 +20,29 @@ pub(crate) fn basic(
     check_values(values, 2 * centres.k() + 1)?;
     let (distances, rest) = values.split_at(centres.k());
     let (memberships, objective) = rest.split_at(centres.k());
-    Basic { distances, memberships, objective: objective[0] }.verdict(&Shape::new(centres, geometry)?, rows)
+    if by.q == 2.0 {
+        return Err(without_coordinates());
+    }
+    Basic { distances, powers: distances, memberships, objective: objective[0] }
+        .verdict(&Shape::new(centres, by, geometry)?, rows)
 }
 
 /// The verdict from the totals of round A, with sums of coordinates and of squared deviations where `vectors` says so.
 pub(crate) fn full(
     centres: &Centres,
     vectors: bool,
+    by: DaviesBouldin,
     geometry: Geometry<'_>,
     values: &[f64],
     rows: Option<u64>,
 ) -> Result<Verdict, Error> {
     let (k, d) = (centres.k(), centres.columns());
     check_values(values, 7 * k + SCALARS + if vectors { 2 * k * d } else { 0 })?;
-    Full::new(values, k).verdict(&Shape::new(centres, geometry)?, rows)
+    Full::new(values, k).verdict(&Shape::new(centres, by, geometry)?, rows)
+}
+
+fn without_coordinates() -> Error {
+    Error::parameter("Davies-Bouldin with q = 2 needs sums of coordinates, which were not asked")
 }
 
 /// Adds what round B says (the totals of a [`Silhouette`](crate::query::Silhouette)) to the verdict of round A.
@@ -57,28 +67,46 @@ pub fn silhouettes(values: &[f64], verdict: &mut Verdict) -> Result<(), Error> {
 struct Shape<'a> {
     /// Distances between centres, K x K.
     apart: Vec<f64>,
+    /// The same for Davies-Bouldin, where its p is not 2; and its q.
+    norms: Option<Vec<f64>>,
+    q: f64,
     centres: Option<&'a Centres>,
     k: usize,
     columns: usize,
 }
 
 impl<'a> Shape<'a> {
-    fn new(asked: &Centres, geometry: Geometry<'a>) -> Result<Self, Error> {
-        let k = asked.k();
+    fn new(asked: &Centres, by: DaviesBouldin, geometry: Geometry<'a>) -> Result<Self, Error> {
+        by.check()?;
+        let (k, q) = (asked.k(), by.q);
         let shape = match geometry {
             Geometry::Centres(centres) => Self {
-                apart: formulas::apart(centres),
+                apart: formulas::apart(centres, 2.0),
+                norms: (by.p != 2.0).then(|| formulas::apart(centres, by.p)),
+                q,
                 centres: Some(centres),
                 k: centres.k(),
                 columns: centres.columns(),
             },
-            Geometry::Apart(apart, columns) => Self { apart: apart.to_vec(), centres: None, k, columns },
+            Geometry::Apart(..) if by != DaviesBouldin::default() => {
+                return Err(Error::parameter(
+                    "exponents of Davies-Bouldin need the centres, not the distances between them",
+                ));
+            }
+            Geometry::Apart(apart, columns) => {
+                Self { apart: apart.to_vec(), norms: None, q, centres: None, k, columns }
+            }
         };
         let usable = |distance: &f64| *distance >= 0.0; // false for NaN
         if shape.k != k || shape.columns == 0 || shape.apart.len() != k * k || !shape.apart.iter().all(usable) {
             return Err(Error::implausible("the distances between centres are not those of the question"));
         }
         Ok(shape)
+    }
+
+    /// Distances between centres for Davies-Bouldin.
+    fn norms(&self) -> &[f64] {
+        self.norms.as_ref().unwrap_or(&self.apart)
     }
 
     fn collapsed(&self, distances: &[f64], n: f64) -> bool {
@@ -90,13 +118,15 @@ impl<'a> Shape<'a> {
 /// What both questions ask.
 struct Basic<'a> {
     distances: &'a [f64],
+    /// `sum_j ||x_j - c_k||^q` of Davies-Bouldin.
+    powers: &'a [f64],
     memberships: &'a [f64],
     objective: f64,
 }
 
 impl Basic<'_> {
     fn verdict(&self, shape: &Shape<'_>, rows: Option<u64>) -> Result<Verdict, Error> {
-        let Self { distances, memberships, objective } = *self;
+        let Self { distances, powers, memberships, objective } = *self;
         check_weights(memberships, rows, "A")?;
         if distances.iter().any(|distance| *distance < 0.0) || objective < 0.0 {
             return Err(Error::implausible("a sum of distances is negative"));
@@ -112,7 +142,7 @@ impl Basic<'_> {
             return Err(Error::implausible("the memberships do not add up to the number of rows"));
         }
         let indices = Indices {
-            fuzzy_davies_bouldin: formulas::fuzzy_davies_bouldin_apart(&shape.apart, distances, memberships, n),
+            fuzzy_davies_bouldin: formulas::fuzzy_davies_bouldin_apart(shape.norms(), powers, memberships, n, shape.q),
             xie_beni: formulas::xie_beni(objective, n, formulas::closest(&shape.apart, shape.k)),
             ..Indices::default()
         };
@@ -204,7 +234,9 @@ impl<'a> Full<'a> {
         if sums.iter().any(|block| block.iter().any(|sum| *sum < 0.0)) {
             return Err(Error::implausible("a sum of distances is negative"));
         }
-        let basic = Basic { distances: self.distances, memberships: self.memberships, objective };
+        let squares = if shape.q == 2.0 { Some(self.squares_around(shape)?) } else { None };
+        let powers = squares.as_deref().unwrap_or(self.distances);
+        let basic = Basic { distances: self.distances, powers, memberships: self.memberships, objective };
         let mut verdict = basic.verdict(shape, rows)?;
         let n = verdict.rows as f64;
         if (self.rows.iter().sum::<f64>() - n).abs() > 0.5 + SLACK * n {
@@ -216,9 +248,10 @@ impl<'a> Full<'a> {
         let whole = Whole { inertia, own: self.own.iter().sum::<f64>(), scalars: self.scalars };
         verdict.indices = whole.indices(shape, n, verdict.indices)?;
         let filled: Vec<bool> = self.rows.iter().map(|rows| *rows > 0.5).collect();
-        let own: Vec<f64> =
-            self.own.iter().zip(self.rows).map(|(own, rows)| if *rows > 0.5 { own / rows } else { 0.0 }).collect();
-        verdict.indices.davies_bouldin = formulas::davies_bouldin(&shape.apart, &own, &filled);
+        let own = if shape.q == 2.0 { self.squares } else { self.own };
+        let mean = |(own, rows): (&f64, &f64)| if *rows > 0.5 { formulas::root(own / rows, shape.q) } else { 0.0 };
+        let own: Vec<f64> = own.iter().zip(self.rows).map(mean).collect();
+        verdict.indices.davies_bouldin = formulas::davies_bouldin(shape.norms(), &own, &filled);
         if let (Some(centres), false) = (shape.centres, self.vectors.is_empty()) {
             let clusters = self.clusters(centres)?;
             let mean: Vec<f64> = (0..shape.columns)
@@ -230,6 +263,24 @@ impl<'a> Full<'a> {
             verdict.clusters = Some(clusters);
         }
         Ok(verdict)
+    }
+
+    /// `sum_j ||x_j - c_k||^2` over all rows (K), from what each cluster says of its own: `||x - c_k||^2 = ||x - c||^2 +
+    /// 2 (c - c_k)(x - c) + ||c - c_k||^2`.
+    fn squares_around(&self, shape: &Shape<'_>) -> Result<Vec<f64>, Error> {
+        let Some(centres) = shape.centres.filter(|_| !self.vectors.is_empty()) else {
+            return Err(without_coordinates());
+        };
+        let around = |to: &[f64]| -> f64 {
+            let own = centres.rows().zip(self.vectors.chunks_exact(shape.columns)).zip(self.rows).zip(self.squares);
+            let each = own.map(|(((centre, sum), rows), squares)| {
+                let columns = centre.iter().zip(to).zip(sum);
+                let cross = columns.map(|((c, to), sum)| (c - to) * (sum - rows * c)).sum::<f64>();
+                squares + 2.0 * cross + rows * distance::squared(centre, to)
+            });
+            each.sum::<f64>().max(0.0)
+        };
+        Ok(centres.rows().map(around).collect())
     }
 
     /// Standard deviations of own rows around the centre, K x d; 0 where a cluster is empty.
@@ -289,18 +340,59 @@ mod tests {
         for query in [query(&centres, false), Query::fuzzy_validation(centres.clone(), 2.0)] {
             let (values, n) = totals(&rows, &query);
             let known = query.verdict(Geometry::Centres(&centres), &values, n).unwrap();
-            let apart = formulas::apart(&centres);
+            let apart = formulas::apart(&centres, 2.0);
             assert_eq!(query.verdict(Geometry::Apart(&apart, 1), &values, n).unwrap(), known);
             assert!(query.verdict(Geometry::Apart(&apart[1..], 1), &values, n).is_err());
+            let by = DaviesBouldin { p: 1.0, ..DaviesBouldin::default() };
+            assert!(query.verdict_by(by, Geometry::Apart(&apart, 1), &values, n).is_err());
             assert!(query.verdict(Geometry::Apart(&[f64::NAN; 9], 1), &values, n).is_err());
         }
         let query = query(&centres, true);
         let (values, n) = totals(&rows, &query);
         let known = query.verdict(Geometry::Centres(&centres), &values, n).unwrap();
         assert!(known.indices.calinski_harabasz.is_some() && known.indices.fukuyama_sugeno.is_some());
-        let blind = query.verdict(Geometry::Apart(&formulas::apart(&centres), 1), &values, n).unwrap();
+        let blind = query.verdict(Geometry::Apart(&formulas::apart(&centres, 2.0), 1), &values, n).unwrap();
         assert!(blind.indices.calinski_harabasz.is_none() && blind.clusters.is_none());
         assert_eq!(blind.indices.davies_bouldin, known.indices.davies_bouldin);
+    }
+
+    /// Two rows at each centre, one on it and one 2 or 4 away; the centres lie 3 and 4 apart.
+    #[test]
+    fn exponents_by_hand() {
+        let domain = Domain::new(vec![0.0; 2], vec![10.0; 2], Scaling::None).unwrap();
+        let rows = Rows::new(vec![0.0, 0.0, 0.0, 2.0, 3.0, 4.0, 3.0, 8.0], 2).unwrap();
+        let site = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
+        let centres = Centres::from_rows(&[vec![0.0, 0.0], vec![3.0, 4.0]]).unwrap();
+        let asked = |vectors| Query::Validation(Validation { centres: centres.clone(), m: 2.0, vectors });
+        let judged = |query: &Query, p: f64, q: f64| {
+            let totals = pooled::totals(&Batch::from(query.clone()), std::slice::from_ref(&site)).unwrap();
+            query.verdict_by(DaviesBouldin { p, q }, Geometry::Centres(&centres), &totals.values, totals.rows)
+        };
+        let third = 91f64.cbrt();
+        // Sums over all rows of the distances to each centre, and of their squares.
+        let far = [7.0 + 73f64.sqrt(), 9.0 + 13f64.sqrt()];
+        for (p, q, apart, hard, fuzzy) in [
+            (2.0, 1.0, 5.0, [1.0, 2.0], far.map(|sum| sum / 4.0)),
+            (1.0, 1.0, 7.0, [1.0, 2.0], far.map(|sum| sum / 4.0)),
+            (3.0, 2.0, third, [2f64.sqrt(), 8f64.sqrt()], [25.5f64.sqrt(), 13.5f64.sqrt()]),
+            (500.0, 2.0, 4.0, [2f64.sqrt(), 8f64.sqrt()], [25.5f64.sqrt(), 13.5f64.sqrt()]),
+        ] {
+            let verdict = judged(&asked(true), p, q).unwrap();
+            let mass = &verdict.held.mass;
+            let fuzzy = (mass[0] / 4.0 * fuzzy[0] + mass[1] / 4.0 * fuzzy[1]) / apart;
+            let off = [
+                verdict.indices.davies_bouldin.unwrap() - (hard[0] + hard[1]) / apart,
+                verdict.indices.fuzzy_davies_bouldin - fuzzy,
+            ];
+            assert!(off.iter().all(|off| off.abs() < 1e-12), "p {p} q {q}: {off:?}");
+        }
+        for (p, q) in [(0.5, 1.0), (f64::NAN, 1.0), (f64::INFINITY, 1.0), (2.0, 3.0), (2.0, 1.5), (2.0, f64::NAN)] {
+            assert!(matches!(judged(&asked(true), p, q), Err(Error::Parameter { .. })), "p {p} q {q}");
+        }
+        for query in [asked(false), Query::fuzzy_validation(centres.clone(), 2.0)] {
+            assert!(judged(&query, 2.0, 2.0).unwrap_err().to_string().contains("sums of coordinates"));
+            assert!(judged(&query, 1.0, 1.0).is_ok());
+        }
     }
 
     #[test]

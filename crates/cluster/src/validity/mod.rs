@@ -8,7 +8,7 @@ mod judge;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Centres;
+use crate::{Centres, Error};
 
 pub use formulas::fuzzy_davies_bouldin;
 pub use judge::silhouettes;
@@ -18,8 +18,8 @@ pub(crate) use judge::{basic, full};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Indices {
-    /// Fuzzy Davies-Bouldin index with q = 1 (Stallmann & Wilbik 2022), smaller is better; `+inf` if two centres
-    /// coincide and for K = 1 (written as `null`).
+    /// Fuzzy Davies-Bouldin index (Stallmann & Wilbik 2022), by default with p = 2 and q = 1, smaller is better; `+inf` if two
+    /// centres coincide and for K = 1 (written as `null`).
     #[serde(with = "infinite_as_none")]
     pub fuzzy_davies_bouldin: f64,
     /// Davies-Bouldin index of the hard partition (1979), smaller is better.
@@ -80,6 +80,42 @@ pub struct Indices {
     /// Adjusted Rand index against the released labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adjusted_rand: Option<f64>,
+}
+
+/// The exponents of both Davies-Bouldin indices, as the papers print them: `M_ij` is the p-norm of the difference of two centres, and
+/// the scatter of a cluster is `(mean of ||x - c||^q)^(1/q)`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DaviesBouldin {
+    /// The norm between centres, finite, >= 1.
+    pub p: f64,
+    /// 1 or 2: sums of other powers of distances are not asked of any site. 2 needs sums of coordinates.
+    pub q: f64,
+}
+
+impl Default for DaviesBouldin {
+    fn default() -> Self {
+        Self { p: 2.0, q: 1.0 }
+    }
+}
+
+impl DaviesBouldin {
+    /// Whether the totals that sites are asked for give the indices.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] that says why not.
+    pub fn check(self) -> Result<(), Error> {
+        let Self { p, q } = self;
+        if !(p.is_finite() && p >= 1.0) {
+            return Err(Error::parameter(format!("p of Davies-Bouldin is {p}; a norm has a finite p of 1 or above")));
+        }
+        if q != 1.0 && q != 2.0 {
+            return Err(Error::parameter(format!(
+                "q of Davies-Bouldin is {q}; no site is asked for sums of such powers of distances: q is 1 or 2"
+            )));
+        }
+        Ok(())
+    }
 }
 
 /// What the totals of one validation question say.

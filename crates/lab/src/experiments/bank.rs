@@ -4,7 +4,7 @@
 //! say. Here that percentile, the means and the deviations are all found from masked totals.
 
 use veilsum_charts::{Chart, Plot};
-use veilsum_cluster::method::{Choice, Clusters, LocalRange, Pick, Preparation, Scale, Seeding, Winsor};
+use veilsum_cluster::method::{Choice, Clusters, LocalRange, Pick, Preparation, Scale, Seeding, Stop, Winsor};
 use veilsum_cluster::query::{LocalSteps, elbow_alone};
 use veilsum_cluster::{Algorithm, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling};
 
@@ -49,7 +49,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
             ..Preparation::none()
         };
         let choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: clusters.max > clusters.min };
-        Recipe { clusters, choice, preparation, ..Recipe::plain(algorithm, clusters.min, seeding) }
+        Recipe { clusters, choice, preparation, stop: Stop::Sum, ..Recipe::plain(algorithm, clusters.min, seeding) }
     };
     let together = masked(&recipe(fedfcm.clone(), clusters, from_totals(1)), &domain, &sites, None)?;
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: EPSILON, max_rounds: 1000 };

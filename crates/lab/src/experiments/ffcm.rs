@@ -2,7 +2,7 @@
 //! runs them and masked. Case 4 is in [`g2`](super::g2).
 
 use veilsum_charts::{Chart, Plot};
-use veilsum_cluster::method::Seeding;
+use veilsum_cluster::method::{Seeding, Stop};
 use veilsum_cluster::metrics::{Spread, gap_by_permutation, gap_to_nearest, gap_to_nearest_standardised};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::synthetic::{self, Example, ffcm};
@@ -247,8 +247,8 @@ fn one(case: &Case, seed: u64) -> Result<Draw, ExperimentError> {
     let avg2 = Algorithm::FfcmAvg2 { m, epsilon: EPSILON, max_rounds: MAX_ROUNDS, local: LOCAL };
     let recipes = [
         Recipe::plain(fcm, k as u32, Seeding::Given { centres: from_memberships.clone() }),
-        Recipe::plain(avg1, k as u32, Seeding::Given { centres: start.clone() }),
-        Recipe::plain(avg2, k as u32, from_totals(seed)),
+        Recipe { stop: Stop::Sum, ..Recipe::plain(avg1, k as u32, Seeding::Given { centres: start.clone() }) },
+        Recipe { stop: Stop::Sum, ..Recipe::plain(avg2, k as u32, from_totals(seed)) },
     ];
     let together = central::fuzzy_c_means(&all, &from_memberships, m, EPSILON, 1000)?.centres;
     let by_index = server::ffcm(&rows, &start, m, EPSILON, LOCAL, (Average::Memberships, MAX_ROUNDS), seed)?;

@@ -5,7 +5,7 @@
 //! such runs: for gaps they can be reproduced, for indices they are one over the distance at which the stop rule fired.
 
 use veilsum_charts::{Chart, Plot};
-use veilsum_cluster::method::{Choice, Clusters, Pick, Seeding};
+use veilsum_cluster::method::{Choice, Clusters, Pick, Seeding, Stop};
 use veilsum_cluster::metrics::{gap_to_nearest, gap_to_nearest_standardised};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::synthetic::g2;
@@ -100,7 +100,7 @@ fn one(set: Set, settings: &Settings) -> Result<Found, ExperimentError> {
         let seeding = if max == 2 { Seeding::Given { centres: start.clone() } } else { from_totals(1) };
         let choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: false };
         let clusters = Clusters { min: 2, max };
-        Recipe { clusters, choice, ..Recipe::plain(algorithm.clone(), 2, seeding) }
+        Recipe { clusters, choice, stop: Stop::Sum, ..Recipe::plain(algorithm.clone(), 2, seeding) }
     };
     let mut columns = vec![(prepared([&rows], &domain)?, &fcm)];
     for average in [&avg1, &avg2] {

@@ -5,7 +5,7 @@
 //! do not come out.
 
 use veilsum_charts::{Chart, Plot};
-use veilsum_cluster::method::{Choice, Clusters, Pick, Seeding};
+use veilsum_cluster::method::{Choice, Clusters, Pick, Seeding, Stop};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::{Algorithm, Centres, Outcome, Prepared, Recipe, kernel, synthetic, validity};
 
@@ -135,7 +135,13 @@ fn one(seed: u64) -> Result<Draw, ExperimentError> {
     let whole = prepared([&example.pooled()], &domain)?;
     let sweep = |algorithm: &Algorithm, clusters: Clusters, seeding: Seeding, restarts: u32| {
         let choice = Choice { by: Pick::FuzzyDaviesBouldin, elbow: false };
-        Recipe { clusters, choice, restarts, ..Recipe::plain(algorithm.clone(), clusters.min, seeding) }
+        Recipe {
+            clusters,
+            choice,
+            restarts,
+            stop: Stop::Sum,
+            ..Recipe::plain(algorithm.clone(), clusters.min, seeding)
+        }
     };
     let local = LocalSteps { most: 1000, epsilon: EPSILON };
     let fedfcm = Algorithm::FfcmAvg2 { m: 2.0, epsilon: EPSILON, max_rounds: 100, local };
