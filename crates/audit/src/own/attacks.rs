@@ -4,7 +4,7 @@ use anyhow::Result;
 use rayon::prelude::*;
 use serde::Serialize;
 use veilsum_cluster::{
-    Algorithm, Centres, Prepared,
+    Algorithm, Centres,
     method::{Clusters, Seeding},
     random::Stream,
 };
@@ -12,7 +12,7 @@ use veilsum_node::plan::{PlanSpec, Recipe};
 
 use super::{
     knows::Knows,
-    likelihood::{Unknown, area},
+    likelihood::{Split, Unknown, Usual, area},
     play::{Played, play},
     scene::Scene,
 };
@@ -46,6 +46,37 @@ impl Answer {
     }
 }
 
+/// How much better than blind guessing an attack is: 0 is guessing and 1 is certainty.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Advantage {
+    /// The mean of all draws.
+    pub mean: f64,
+    /// Where it is, 95 times in a hundred (Student).
+    pub interval: [f64; 2],
+    /// Draws in which the attack succeeds, of how many.
+    pub succeeds: [usize; 2],
+}
+
+/// Student's t for so many draws, 95 %.
+const STUDENT: [f64; super::DRAWS] = [f64::INFINITY, 12.706, 4.303, 3.182, 2.776, 2.571];
+
+impl Advantage {
+    /// Of these draws.
+    fn of(draws: &[f64], succeeds: usize) -> Advantage {
+        let n = draws.len() as f64;
+        let mean = draws.iter().sum::<f64>() / n;
+        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        let give = STUDENT[draws.len() - 1] * (variance / n).sqrt();
+        Advantage { mean, interval: [mean - give, (mean + give).min(1.0)], succeeds: [succeeds, draws.len()] }
+    }
+
+    /// For people.
+    pub fn words(&self) -> String {
+        let ([low, high], [times, of]) = (self.interval.map(|x| format!("{x:.2}")), self.succeeds);
+        format!("{:.2} ({low} to {high}), in {times} of {of} draws", self.mean)
+    }
+}
+
 /// One line of the table.
 #[derive(Debug, Clone, Serialize)]
 pub struct Tried {
@@ -59,6 +90,8 @@ pub struct Tried {
     pub gets: String,
     /// The same of somebody who guesses without looking at a total.
     pub blind: String,
+    /// By how much it is better; nothing where it is not applicable.
+    pub advantage: Option<Advantage>,
     /// Whether it succeeds.
     pub answer: Answer,
     /// Whether it is about single rows, and not about a site as a whole.
@@ -66,6 +99,44 @@ pub struct Tried {
 }
 
 impl Tried {
+    /// What came of an attack in one draw.
+    pub(super) fn new(
+        (attack, tries): (&'static str, &'static str),
+        knows: Option<Knows>,
+        [gets, blind]: [String; 2],
+        answer: Answer,
+        advantage: f64,
+    ) -> Tried {
+        let succeeds = [usize::from(answer >= Answer::Yes), 1];
+        let advantage = Some(Advantage { mean: advantage, interval: [advantage; 2], succeeds });
+        Tried { attack, tries, knows, gets, blind, advantage, answer, of_rows: true }
+    }
+
+    /// One line of those of all draws. It succeeds where most of them do, and the lower end of the interval is above guessing: one lucky draw
+    /// is no success. It says what the middle one says.
+    pub(super) fn over(draws: Vec<Tried>) -> Option<Tried> {
+        let (mut tried, mut not): (Vec<Tried>, Vec<Tried>) =
+            draws.into_iter().partition(|line| line.advantage.is_some());
+        if tried.is_empty() {
+            return not.pop();
+        }
+        let by = |line: &Tried| line.advantage.map_or(0.0, |found| found.mean);
+        tried.sort_by(|a, b| by(a).total_cmp(&by(b)));
+        // Where it was not applicable nothing was gained.
+        let mut all = vec![0.0; super::DRAWS];
+        all.iter_mut().zip(&tried).for_each(|(x, line)| *x = by(line));
+        let times = tried.iter().filter(|line| line.answer >= Answer::Yes).count();
+        let advantage = Advantage::of(&all, times);
+        let defect = tried.iter().position(|line| line.answer == Answer::Defect);
+        let middle = tried.swap_remove(defect.unwrap_or((tried.len() - 1) / 2));
+        let answer = match defect {
+            Some(_) => Answer::Defect,
+            None if 2 * times > super::DRAWS && advantage.interval[0] > 0.0 => Answer::Yes,
+            None => Answer::No,
+        };
+        Some(Tried { answer, advantage: Some(advantage), ..middle })
+    }
+
     /// Whether the plan is no good by this line.
     pub fn at_risk(&self) -> bool {
         let succeeds = self.answer == Answer::Yes && self.of_rows && self.knows.is_none_or(Knows::counts);
@@ -85,6 +156,7 @@ pub(super) struct Told {
     pub(super) played: Played,
     pub(super) targets: Vec<Vec<f64>>,
     pub(super) sample: Vec<Vec<f64>>,
+    usual: Usual,
 }
 
 impl Told {
@@ -100,28 +172,30 @@ impl Told {
         };
         let own: Vec<(usize, usize)> = scene.targets.iter().map(|at| (0, *at)).collect();
         let targets = own.par_iter().map(of).collect::<Result<_>>()?;
-        let sample = scene.sample.par_iter().map(of).collect::<Result<_>>()?;
-        Ok(Told { played, targets, sample })
+        let sample: Vec<Vec<f64>> = scene.sample.par_iter().map(of).collect::<Result<_>>()?;
+        let usual = Usual::of(&sample);
+        Ok(Told { played, targets, sample, usual })
     }
 
     /// Two runs over the same rows as one.
     fn and(self, other: Told) -> Told {
         let join = |a: Vec<Vec<f64>>, b: Vec<Vec<f64>>| a.into_iter().zip(b).map(|(a, b)| [a, b].concat()).collect();
-        Told { targets: join(self.targets, other.targets), sample: join(self.sample, other.sample), ..self }
+        let sample = join(self.sample, other.sample);
+        Told { targets: join(self.targets, other.targets), usual: Usual::of(&sample), sample, ..self }
     }
 
-    pub(super) fn unknown(&self, scene: &Scene, knows: Knows) -> Unknown {
-        Unknown::rows(knows.unknown(scene.sites[0].values.len(), scene.rows()), &self.sample)
+    pub(super) fn unknown(&self, scene: &Scene, knows: Knows) -> Unknown<'_> {
+        self.usual.unknown(knows.unknown(scene.sites[0].values.len(), scene.rows()))
     }
 
     /// By target, how many deviations apart totals with and without it are.
     fn presence(&self, scene: &Scene, knows: Knows) -> Vec<f64> {
         let unknown = self.unknown(scene, knows);
         // Beside unknown rows another one of their kind would stand in its place.
-        let instead = if knows == Knows::AllOthers { vec![0.0; unknown.mean.len()] } else { unknown.mean.clone() };
+        let instead = (knows != Knows::AllOthers).then(|| self.usual.split(&self.usual.mean));
         let of = |row: &Vec<f64>| {
-            let change: Vec<f64> = row.iter().zip(&instead).map(|(x, m)| x - m).collect();
-            unknown.apart(&change)
+            let split = self.usual.split(row);
+            unknown.apart(&instead.as_ref().map_or_else(|| split.clone(), |mean| split.less(mean)))
         };
         self.targets.par_iter().map(of).collect()
     }
@@ -145,25 +219,19 @@ fn membership(
         let times = if *knows == Knows::AllOthers { 1.0 } else { 4.0 };
         let over = scene.rho().is_some_and(|rho| most * most / 2.0 > times * plans * rho * BEYOND);
         let line = scene.targets.get(worst).map_or(0, |at| at + 1);
-        Tried {
-            attack,
-            tries,
-            knows: Some(*knows),
-            gets: format!(
-                "is right about row {line} with an area under the curve of {}; sure of {sure} of {} rows",
-                short(area(most)),
-                areas.len()
-            ),
-            blind: "0.5".into(),
-            answer: if over {
-                Answer::Defect
-            } else if sure > 0 {
-                Answer::Yes
-            } else {
-                Answer::No
-            },
-            of_rows: true,
-        }
+        let answer = if over {
+            Answer::Defect
+        } else if sure > 0 {
+            Answer::Yes
+        } else {
+            Answer::No
+        };
+        let gets = format!(
+            "is right about row {line} with an area under the curve of {}; sure of {sure} of {} rows",
+            short(area(most)),
+            areas.len()
+        );
+        Tried::new((attack, tries), Some(*knows), [gets, "0.5".into()], answer, 2.0 * area(most) - 1.0)
     };
     of.iter().map(line).collect()
 }
@@ -208,7 +276,7 @@ pub(super) fn two_plans(scene: &Scene, told: Told, second: Option<Told>) -> Vec<
 
 pub(super) fn not_applicable(attack: &'static str, tries: &'static str, why: &str) -> Tried {
     let (gets, blind) = (why.to_owned(), "-".to_owned());
-    Tried { attack, tries, knows: None, gets, blind, answer: Answer::NotApplicable, of_rows: true }
+    Tried { attack, tries, knows: None, gets, blind, advantage: None, answer: Answer::NotApplicable, of_rows: true }
 }
 
 /// Rows whose first centres somebody chooses.
@@ -261,11 +329,12 @@ fn worse(a: Vec<Tried>, b: Vec<Tried>) -> Vec<Tried> {
     a.into_iter().zip(b).map(|(a, b)| if b.answer > a.answer { b } else { a }).collect()
 }
 
-/// Rows whose values are guessed, and values that are tried for each.
+/// Rows whose values are guessed at most, values of them in a draw at most, and values that are tried for each.
 const GUESSED: usize = 6;
+const CELLS: usize = 48;
 const TRIED: usize = 10;
 /// Values of a column that are tried, the true one first, and what each adds to the totals.
-type Guesses = (Vec<Vec<f64>>, Vec<Vec<f64>>);
+type Guesses = (Vec<Vec<f64>>, Vec<Split>);
 /// Runs of the noise for each value.
 const DRAWS: usize = 100;
 
@@ -276,10 +345,10 @@ const DRAWS: usize = 100;
 pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>> {
     let tries =
         "somebody knows a person's other columns, and takes for the last one the value that fits all totals best";
-    let columns = scene.columns();
+    let columns = scene.some_columns(CELLS, seed);
     let mut lines = Vec::new();
     // Guesses and what they add to the totals are the same for everybody who looks.
-    let rows = scene.targets.len().min(GUESSED);
+    let rows = scene.targets.len().min(GUESSED).min(CELLS / columns.len().max(1));
     let jobs: Vec<(usize, usize)> =
         (0..rows).flat_map(|row| (0..columns.len()).map(move |column| (row, column))).collect();
     let prior: Vec<Vec<Vec<f64>>> = columns.iter().map(|column| scene.values_of(column, TRIED)).collect();
@@ -297,21 +366,19 @@ pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>>
         let of = |guess: &Vec<f64>| {
             let mut changed = own.clone();
             changed[places.clone()].copy_from_slice(guess);
-            told.played.influence(&scene.work, &scene.sites[0], at, &changed)
+            let adds = told.played.influence(&scene.work, &scene.sites[0], at, &changed)?;
+            Ok(told.usual.split(&adds))
         };
-        let influences = guesses.iter().map(of).collect::<Result<_>>()?;
-        Ok((guesses, influences))
+        let adds = guesses.iter().map(of).collect::<Result<_>>()?;
+        Ok((guesses, adds))
     };
     let guesses = jobs.par_iter().map(change).collect::<Result<Vec<_>>>()?;
     for knows in Knows::EACH {
         let unknown = told.unknown(scene, knows);
-        let outcome = |((row, column), (guesses, influences)): (&(usize, usize), &Guesses)| {
-            let left: Vec<Vec<f64>> = influences.iter().map(|x| unknown.unexplained(x)).collect();
+        let outcome = |((row, column), (guesses, adds)): (&(usize, usize), &Guesses)| {
+            let left: Vec<Vec<f64>> = adds.iter().map(|x| unknown.unexplained(x)).collect();
             let mut stream = Stream::new(seed ^ (*row as u64) << 32 ^ *column as u64, LABEL);
-            let far = |a: usize, b: usize| {
-                let change: Vec<f64> = influences[a].iter().zip(&influences[b]).map(|(a, b)| a - b).collect();
-                unknown.apart(&change)
-            };
+            let far = |a: usize, b: usize| unknown.apart(&adds[a].less(&adds[b]));
             (*column, super::guess::guessed(&columns[*column], guesses, &left, far, DRAWS, &mut stream))
         };
         let found: Vec<_> = jobs.par_iter().zip(&guesses).map(outcome).collect();
@@ -333,21 +400,16 @@ pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>>
         };
         let exact = column.step.is_some() && best.wrong <= 1.0 - SURE && best.error <= best.blind / 2.0;
         let known = exact || !column.is_category && ratio(best) <= KNOWN;
-        lines.push(Tried {
-            attack: "value",
-            tries,
-            knows: Some(knows),
-            gets: if exact { column.exactly(1.0 - best.wrong) } else { column.about(best.error, best.give) },
-            blind: column.error(best.blind),
-            answer: if over {
-                Answer::Defect
-            } else if known {
-                Answer::Yes
-            } else {
-                Answer::No
-            },
-            of_rows: true,
-        });
+        let answer = if over {
+            Answer::Defect
+        } else if known {
+            Answer::Yes
+        } else {
+            Answer::No
+        };
+        let gets = if exact { column.exactly(1.0 - best.wrong) } else { column.error(best.error) };
+        let said = [gets, column.error(best.blind)];
+        lines.push(Tried::new(("value", tries), Some(knows), said, answer, 1.0 - ratio(best)));
     }
     Ok(lines)
 }
@@ -356,8 +418,6 @@ pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>>
 const LEFT_OUT: usize = 4;
 /// A centre is a record where no column is off by more than this part of its range, and by much less than without the record.
 const AT: f64 = 0.02;
-/// Runs with other noise, of which the median counts: a noisy centre may lie beside a record by chance.
-const RUNS: u64 = 9;
 
 /// Whether a published centre is a record.
 ///
@@ -376,43 +436,22 @@ pub(super) fn published(scene: &Scene, told: &Told, draw: u64) -> Result<Vec<Tri
     };
     let (work, form) = (&scene.work, scene.form_of(&scene.work)?);
     let whole = scene.prepared(work)?;
-    let again: Vec<u64> = (1..if scene.rho().is_some() { RUNS } else { 1 }).map(|run| draw.wrapping_add(run)).collect();
-    let run = |sites: &[Prepared], draw| -> Result<Centres> { Ok(play(work, form, sites, draw)?.outcome.centres) };
-    let mut with_all = vec![told.played.outcome.centres.clone()];
-    with_all.extend(again.par_iter().map(|draw| run(&whole, *draw)).collect::<Result<Vec<_>>>()?);
-    let median = |all: &[Centres], row: &[f64]| -> Result<f64> {
-        let mut far = all.iter().map(|centres| far(centres, row)).collect::<Result<Vec<_>>>()?;
-        far.sort_by(f64::total_cmp);
-        Ok(far[far.len() / 2])
-    };
     let of = |at: &usize| -> Result<(usize, f64, f64)> {
         let row = scene.boxed(&scene.sites[0].values[*at]);
         let mut sites = whole.clone();
         sites[0] = scene.sites[0].prepared(work, (0..scene.sites[0].values.len()).filter(|i| i != at))?;
-        let without =
-            std::iter::once(&draw).chain(&again).map(|draw| run(&sites, *draw)).collect::<Result<Vec<_>>>()?;
-        Ok((*at, median(&with_all, &row)?, median(&without, &row)?))
+        let without = play(work, form, &sites, draw)?.outcome.centres;
+        Ok((*at, far(&told.played.outcome.centres, &row)?, far(&without, &row)?))
     };
     let targets: Vec<usize> = scene.targets.iter().copied().take(LEFT_OUT).collect();
     let found = targets.par_iter().map(of).collect::<Result<Vec<_>>>()?;
-    let (at, with, without) = found
-        .into_iter()
-        .min_by(|a, b| (a.1 / a.2.max(1e-12)).total_cmp(&(b.1 / b.2.max(1e-12))))
-        .unwrap_or((0, 1.0, 1.0));
-    Ok(vec![Tried {
-        attack: "published record",
-        tries,
-        knows: None,
-        gets: format!(
-            "row {} is at most {} % of a column's range from a centre{}",
-            at + 1,
-            short(100.0 * with),
-            if again.is_empty() { "" } else { ", in the median of runs" }
-        ),
-        blind: format!("{} % (a run without the row)", short(100.0 * without)),
-        answer: if with <= AT && with < 0.2 * without { Answer::Yes } else { Answer::No },
-        of_rows: true,
-    }])
+    let ratio = |of: &(usize, f64, f64)| of.1 / of.2.max(1e-12);
+    let best = found.into_iter().min_by(|a, b| ratio(a).total_cmp(&ratio(b))).unwrap_or((0, 1.0, 1.0));
+    let (at, with, without) = best;
+    let gets = format!("row {} is at most {} % of a column's range from a centre", at + 1, short(100.0 * with));
+    let blind = format!("{} % (a run without the row)", short(100.0 * without));
+    let answer = if with <= AT && with < 0.2 * without { Answer::Yes } else { Answer::No };
+    Ok(vec![Tried::new(("published record", tries), None, [gets, blind], answer, 1.0 - ratio(&best))])
 }
 
 /// Counts in exact totals that are as small as this tell of single persons.
@@ -446,13 +485,38 @@ pub(super) fn few_in_a_cell(scene: &Scene, told: &Told) -> Result<Vec<Tried>> {
     if cells.is_empty() {
         return Ok(vec![not_applicable("few in a cell", tries, "no total counts rows")]);
     }
-    Ok(vec![Tried {
-        attack: "few in a cell",
-        tries,
-        knows: None,
-        gets: format!("{few} of {} counts are of 1 to {} rows", cells.len(), FEW - 1.0),
-        blind: "0".into(),
-        answer: if few > 0 { Answer::Yes } else { Answer::No },
-        of_rows: true,
-    }])
+    let gets = format!("{few} of {} counts are of 1 to {} rows", cells.len(), FEW - 1.0);
+    let answer = if few > 0 { Answer::Yes } else { Answer::No };
+    let share = few as f64 / cells.len() as f64;
+    Ok(vec![Tried::new(("few in a cell", tries), None, [gets, "0".into()], answer, share)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_lucky_draw_is_no_success() {
+        use Answer::{Defect, No, NotApplicable, Yes};
+        let line = |answer| match answer {
+            NotApplicable => not_applicable("an attack", "somebody tries", "why"),
+            No => Tried::new(("an attack", "somebody tries"), None, ["no".into(), "no".into()], No, 0.0),
+            _ => Tried::new(("an attack", "somebody tries"), None, ["yes".into(), "no".into()], answer, 1.0),
+        };
+        let over =
+            |answers: [Answer; super::super::DRAWS]| Tried::over(answers.into_iter().map(line).collect()).unwrap();
+        let lucky = over([No, No, No, No, No, Yes]);
+        let found = lucky.advantage.unwrap();
+        assert!(lucky.answer == No && !lucky.at_risk() && lucky.gets == "no" && found.interval[0] < 0.0, "{lucky:?}");
+        assert_eq!(found.words(), "0.17 (-0.26 to 0.60), in 1 of 6 draws");
+        assert_eq!(over([No, No, No, Yes, Yes, Yes]).answer, No);
+        let most = over([No, Yes, Yes, Yes, Yes, Yes]);
+        assert!(most.at_risk() && most.gets == "yes", "{most:?}");
+        assert_eq!(most.advantage.unwrap().words(), "0.83 (0.40 to 1.00), in 5 of 6 draws");
+        assert_eq!(over([NotApplicable, NotApplicable, NotApplicable, NotApplicable, Yes, Yes]).answer, No);
+        let none = over([NotApplicable; super::super::DRAWS]);
+        assert!(none.answer == NotApplicable && none.advantage.is_none());
+        // More than the account allows is a defect, however often.
+        assert_eq!(over([No, No, Defect, No, No, No]).answer, Defect);
+    }
 }
