@@ -72,8 +72,10 @@ impl Advantage {
 
     /// For people.
     pub fn words(&self) -> String {
-        let ([low, high], [times, of]) = (self.interval.map(|x| format!("{x:.2}")), self.succeeds);
-        format!("{:.2} ({low} to {high}), in {times} of {of} draws", self.mean)
+        // No zero with a sign.
+        let two = |x: f64| format!("{:.2}", (100.0 * x).round() / 100.0 + 0.0);
+        let ([low, high], [times, of]) = (self.interval.map(two), self.succeeds);
+        format!("{} ({low} to {high}), in {times} of {of} draws", two(self.mean))
     }
 }
 
@@ -112,8 +114,8 @@ impl Tried {
         Tried { attack, tries, knows, gets, blind, advantage, answer, of_rows: true }
     }
 
-    /// One line of those of all draws. It succeeds where most of them do, and the lower end of the interval is above guessing: one lucky draw
-    /// is no success. It says what the middle one says.
+    /// One line of those of all draws. It succeeds where it does in half of them, and the lower end of the interval is above guessing: one lucky
+    /// draw is no success. It says what the middle one says.
     pub(super) fn over(draws: Vec<Tried>) -> Option<Tried> {
         let (mut tried, mut not): (Vec<Tried>, Vec<Tried>) =
             draws.into_iter().partition(|line| line.advantage.is_some());
@@ -128,10 +130,10 @@ impl Tried {
         let times = tried.iter().filter(|line| line.answer >= Answer::Yes).count();
         let advantage = Advantage::of(&all, times);
         let defect = tried.iter().position(|line| line.answer == Answer::Defect);
-        let middle = tried.swap_remove(defect.unwrap_or((tried.len() - 1) / 2));
+        let middle = tried.swap_remove(defect.unwrap_or(tried.len() / 2));
         let answer = match defect {
             Some(_) => Answer::Defect,
-            None if 2 * times > super::DRAWS && advantage.interval[0] > 0.0 => Answer::Yes,
+            None if 2 * times >= super::DRAWS && advantage.interval[0] > 0.0 => Answer::Yes,
             None => Answer::No,
         };
         Some(Tried { answer, advantage: Some(advantage), ..middle })
@@ -510,6 +512,11 @@ mod tests {
         assert!(lucky.answer == No && !lucky.at_risk() && lucky.gets == "no" && found.interval[0] < 0.0, "{lucky:?}");
         assert_eq!(found.words(), "0.17 (-0.26 to 0.60), in 1 of 6 draws");
         assert_eq!(over([No, No, No, Yes, Yes, Yes]).answer, No);
+        assert_eq!(over([No; super::super::DRAWS]).advantage.unwrap().words(), "0.00 (0.00 to 0.00), in 0 of 6 draws");
+        // Half of them, where all are far above guessing.
+        let near = |answer| Tried::new(("an attack", "somebody tries"), None, ["so".into(), "no".into()], answer, 0.9);
+        let half = Tried::over([No, No, No, Yes, Yes, Yes].map(near).to_vec()).unwrap();
+        assert!(half.at_risk(), "{half:?}");
         let most = over([No, Yes, Yes, Yes, Yes, Yes]);
         assert!(most.at_risk() && most.gets == "yes", "{most:?}");
         assert_eq!(most.advantage.unwrap().words(), "0.83 (0.40 to 1.00), in 5 of 6 draws");

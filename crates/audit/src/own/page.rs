@@ -32,7 +32,7 @@ impl Audited {
         format!(
             "This is {noise}, for {sites} sites. {own_rows} rows were read, and {attacked} of them were attacked, those far from all others \
              first; {others} (seed {seed}). An advantage is 0 for guessing and 1 for certainty: the mean of {DRAWS} draws of what is not known, and \
-             where it is 95 times in a hundred. An attack succeeds where it does in most draws, and that interval is above 0."
+             where it is 95 times in a hundred. An attack succeeds where it does in half of the draws, and that interval is above 0."
         )
     }
 
