@@ -3,8 +3,9 @@
 use veilsum_cluster::{Algorithm, Query};
 
 use super::{
-    attacks::{Answer, Told, Tried, not_applicable},
+    attacks::Told,
     scene::Scene,
+    tried::{Answer, Tried, not_applicable},
 };
 use crate::finding::short;
 

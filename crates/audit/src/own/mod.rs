@@ -15,15 +15,17 @@ mod play;
 mod rounds;
 mod scene;
 mod solve;
+mod tried;
 mod whole;
 
 use anyhow::Result;
 use serde::Serialize;
 
-pub use attacks::{Advantage, Answer, Tried};
 pub use knows::Knows;
 pub use play::Site;
 pub use scene::{Scene, federation};
+use tried::DRAWS;
+pub use tried::{Advantage, Answer, Tried};
 
 /// What the attacks came to.
 #[derive(Debug, Clone, Serialize)]
@@ -45,9 +47,6 @@ pub struct Audited {
     /// Whether a row is at risk: from somebody who does not know all other rows, or by a defect.
     pub at_risk: bool,
 }
-
-/// Draws of strangers, noise, samples and starts.
-const DRAWS: usize = 6;
 
 /// Lets every attack at a plan, in several draws; `tell` hears of each before it begins.
 ///

@@ -16,8 +16,8 @@ use veilsum_proto::{
 };
 
 use super::{
-    attacks::{Answer, Tried},
     scene::Scene,
+    tried::{Answer, Tried},
 };
 
 const LABEL: &[u8; 24] = b"veilsum audit proposals1";

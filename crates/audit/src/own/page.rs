@@ -2,7 +2,11 @@
 
 use veilsum_charts::page::Page;
 
-use super::{Answer, Audited, DRAWS, Tried, knows::Knows};
+use super::{
+    Audited,
+    knows::Knows,
+    tried::{Answer, DRAWS, Tried},
+};
 
 impl Audited {
     /// The verdict in one sentence.

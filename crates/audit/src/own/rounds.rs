@@ -5,9 +5,10 @@ use anyhow::Result;
 use veilsum_cluster::{Centres, Query, random::Stream};
 
 use super::{
-    attacks::{Answer, Told, Tried, not_applicable},
+    attacks::Told,
     scene::Scene,
     solve::tail,
+    tried::{Answer, Tried, not_applicable},
 };
 use crate::finding::short;
 

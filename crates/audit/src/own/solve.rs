@@ -8,10 +8,11 @@ use rayon::prelude::*;
 use veilsum_cluster::random::Stream;
 
 use super::{
-    attacks::{Answer, Told, Tried, not_applicable},
+    attacks::Told,
     guess::Column,
     knows::Knows,
     scene::Scene,
+    tried::{Answer, Tried, not_applicable},
 };
 use crate::{
     finding::short,

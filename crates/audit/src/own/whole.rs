@@ -8,13 +8,14 @@ use rayon::prelude::*;
 use veilsum_cluster::privacy;
 
 use super::{
-    attacks::{Answer, Told, Tried, not_applicable},
+    attacks::Told,
     guess::Column,
     knows::Knows,
     likelihood::Usual,
     play::Site,
     scene::Scene,
     solve::tail,
+    tried::{Answer, Tried, not_applicable},
 };
 use crate::{finding::short, lattice, least_squares::solve_symmetric};
 
