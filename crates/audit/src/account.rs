@@ -16,11 +16,7 @@ use veilsum_cluster::{
 use veilsum_node::question::{Layout, Question, ScaledBlock, Shared, SumBounds, Terms, contribute};
 use veilsum_proto::{noise::Key, suite};
 
-use crate::{
-    chance::{Auc, Secret, auc},
-    finding::{Figure, Limit, Measure},
-    scene::EDGE,
-};
+use crate::scene::EDGE;
 
 /// Sites whose noise the adversary does not know; one more colludes.
 pub const HONEST: usize = 2;
@@ -194,25 +190,6 @@ fn only(asked: &Question) -> Option<&Query> {
     }
 }
 
-/// The standard deviation of the honest sites' noise in every entry of a total, where the account is charged `rho`.
-///
-/// # Errors
-/// Where the question is none that the plan can ask.
-pub fn deviations(query: &Query, columns: usize, rho: f64) -> Result<Vec<f64>> {
-    Ok(Release::new(&asked(query.clone()), &domain(columns)?, Some(rho), HONEST)?.deviations())
-}
-
-/// Totals of two neighbouring sets of rows, for an adversary that knows both and chose the questions: nobody can know more.
-#[derive(Clone, Copy)]
-pub struct Neighbours<'a> {
-    /// The rows as they are if the adversary's guess is wrong.
-    pub without: &'a Honest,
-    /// If it is right.
-    pub with: &'a Honest,
-    /// What is asked; every question pays the same part of the account.
-    pub queries: &'a [Query],
-}
-
 /// The likelihood ratio of two neighbouring sets of rows by one question's total, which no test beats (Neyman & Pearson 1933): along the
 /// difference of the exact totals, weighted by the noise.
 struct Ratio<'a> {
@@ -226,12 +203,12 @@ struct Ratio<'a> {
 }
 
 impl<'a> Ratio<'a> {
-    fn new(without: &Honest, with: &Honest, asked: &'a Question, rho: Option<f64>) -> Result<Ratio<'a>> {
+    fn new(without: &Honest, with: &Honest, asked: &'a Question, rho: f64) -> Result<Ratio<'a>> {
         let exact = Release::new(asked, &without.domain, None, HONEST)?;
         let [a, b] = [without, with].map(|of| of.added(asked, &[&exact; HONEST], &[]));
         let (a, b) = (a?, b?);
-        let release = Release::new(asked, &without.domain, rho, HONEST)?;
-        let deviations = if rho.is_some() { release.deviations() } else { vec![1.0; a.len()] };
+        let release = Release::new(asked, &without.domain, Some(rho), HONEST)?;
+        let deviations = release.deviations();
         let along: Vec<f64> = a.iter().zip(&b).zip(&deviations).map(|((a, b), s)| (b - a) / (s * s)).collect();
         let shift = a.iter().zip(&b).zip(&along).map(|((a, b), v)| (b - a) * v).sum();
         Ok(Ratio { asked, release, without: a, along, shift })
@@ -241,26 +218,6 @@ impl<'a> Ratio<'a> {
     fn score(&self, of: &Honest, first: &Release, draw: &[u64]) -> Result<f64> {
         let total = of.added(self.asked, &[first, &self.release], draw)?;
         Ok(total.iter().zip(&self.without).zip(&self.along).map(|((t, a), v)| (t - a) * v).sum())
-    }
-}
-
-impl Neighbours<'_> {
-    /// How well the totals tell the two apart. `tries` runs of either kind with fresh noise from `seed`.
-    ///
-    /// # Errors
-    /// Where a question cannot be answered.
-    pub fn told_apart(&self, rho: Option<f64>, tries: usize, seed: u64) -> Result<Auc> {
-        let (mut present, mut absent) = (vec![0.0; tries], vec![0.0; tries]);
-        let part = rho.map(|rho| rho / self.queries.len() as f64);
-        for (q, query) in (0..).zip(self.queries) {
-            let asked = asked(query.clone());
-            let ratio = Ratio::new(self.without, self.with, &asked, part)?;
-            for i in 0..tries {
-                absent[i] += ratio.score(self.without, &ratio.release, &[seed, q, 0, i as u64])?;
-                present[i] += ratio.score(self.with, &ratio.release, &[seed, q, 1, i as u64])?;
-            }
-        }
-        Ok(auc(&present, &absent))
     }
 }
 
@@ -278,7 +235,7 @@ pub fn measured(
     seed: u64,
     halved: bool,
 ) -> Result<(f64, f64)> {
-    let ratio = Ratio::new(without, with, asked, Some(rho))?;
+    let ratio = Ratio::new(without, with, asked, rho)?;
     // A share for four times as many sites is half as large.
     let first = Release::new(asked, &without.domain, Some(rho), if halved { 4 * HONEST } else { HONEST })?;
     let score = |draw: u64| ratio.score(without, &first, &[seed, draw]);
@@ -287,43 +244,6 @@ pub fn measured(
     let mean = scores.iter().sum::<f64>() / n;
     let variance = scores.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
     Ok((ratio.shift * ratio.shift / (2.0 * variance), ratio.release.rho()))
-}
-
-/// An attack on exact totals, which must reach `control`, and on those of each account, which must keep to what `bound` says of the
-/// account and of what was found.
-///
-/// # Errors
-/// Where the attack cannot be run.
-pub fn on_each<T: Copy + Into<Figure>>(
-    what: &str,
-    control: Limit,
-    bound: impl Fn(f64, T) -> Limit,
-    mut attack: impl FnMut(Option<f64>) -> Result<T>,
-) -> Result<Vec<Measure>> {
-    let exact = attack(None)?;
-    let measure = |rho: f64| {
-        let found = attack(Some(rho))?;
-        Ok(Measure::new(format!("{what}, rho {rho}"), exact, control, found, bound(rho, found)))
-    };
-    ACCOUNTS.into_iter().map(measure).collect()
-}
-
-/// Measures of how well a secret is told, one for each account: the control is the same attack on exact totals.
-///
-/// # Errors
-/// Where the attack cannot be run.
-pub fn told(what: &str, secret: Secret, attack: impl Fn(Option<f64>) -> Result<Auc>) -> Result<Vec<Measure>> {
-    let what = format!("{what}, area under the curve");
-    on_each(&what, Limit::AtLeast(0.99), |rho, auc: Auc| Limit::AtMost(secret.bound(rho) + auc.give), attack)
-}
-
-/// Measures of how near an attack comes to records, one for each account, as a part of how near somebody comes who knows only what
-/// such records usually are: exact totals must give `control` of that at most, noisy ones `bound` at least.
-///
-/// # Errors
-/// Where the attack cannot be run.
-pub fn near(what: &str, control: f64, bound: f64, attack: impl Fn(Option<f64>) -> Result<f64>) -> Result<Vec<Measure>> {
-    on_each(&format!("{what}, of a guess's"), Limit::AtMost(control), |_, _| Limit::AtLeast(bound), attack)
 }
 
 /// How often an attack on noise is repeated: `usual`, in its long form ten times as often, or `VEILSUM_AUDIT_TIMES` as often.

@@ -74,12 +74,6 @@ impl From<f64> for Figure {
     }
 }
 
-impl From<crate::chance::Auc> for Figure {
-    fn from(auc: crate::chance::Auc) -> Self {
-        Figure::Number(auc.value)
-    }
-}
-
 impl std::fmt::Display for Figure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -2,8 +2,7 @@
 //!
 //! Every attack runs twice. The control runs without the protection: on what federated clustering *without* masks would have sent,
 //! or on exact totals. It must succeed, or the attack proves nothing. The protected run gets the frames that were recorded from a
-//! real run over QUIC, or totals with the noise that real sites add. It must stay under its bound, which for noise is what the
-//! account of rho allows anybody ([`chance::Secret::bound`]). One file for each attack, one for what a party saw ([`view`]), one
+//! real run over QUIC, or totals with the noise that real sites add, and must stay under its bound. One file for each attack, one for what a party saw ([`view`]), one
 //! for the table that runs them all ([`table`]).
 //!
 //! These attacks do not show that no better attack exists. A failed attack is evidence and no proof; the arguments are
@@ -14,35 +13,28 @@
 //! 1. [`scene`], [`view`], [`finding`], [`table`]: made-up federations, what a party saw, what an attack found, and all of
 //!    them side by side.
 //! 2. [`lying_hub`], [`textbook`]: coordinators that lie, and the protocol as printed, without its check.
-//! 3. [`chance`], [`account`]: what an account lets anybody do at best, and totals exactly and with its noise.
+//! 3. [`chance`], [`account`]: people as they usually are, and totals exactly and with noise.
 //! 4. [`least_squares`], [`nnls`], [`releases`], [`lattice`]: solvers.
 //! 5. [`own`]: an audit of one's own plan on one's own rows.
 //! 6. [`literature`]: which paper's attack is which of these, and what comes of it.
-//! 7. The attacks, one file each. [`sweep_records`] is on what one site sends, [`given_centre`] on totals.
+//! 7. The attacks, one file each. [`sweep_records`] is on what one site sends, [`two_questions`] on totals.
 
 pub mod account;
-pub mod all_but_one;
 pub mod canary;
 pub mod chance;
 pub mod collusion;
-pub mod declared_change;
 pub mod differencing;
 pub mod dropout_lie;
-pub mod few_categories;
 pub mod finding;
-pub mod given_centre;
 pub mod inconsistency;
-pub mod labels;
 pub mod lattice;
 pub mod least_squares;
 pub mod literature;
 pub mod lying_hub;
-pub mod moving_rows;
 pub mod nnls;
 pub mod own;
 pub mod pinhole;
 pub mod poison;
-pub mod published_outlier;
 pub mod releases;
 pub mod scene;
 pub mod swapped_roster;

@@ -4,12 +4,9 @@
 //! A record x adds `phi(x)` to everything that is released; an attacker who knows the questions knows phi and its
 //! derivatives.
 
-use veilsum_cluster::{Batch, Centres, Query};
+use veilsum_cluster::{Batch, Query};
 
-use crate::{
-    least_squares::{Patience, System, descend},
-    scene::EDGE,
-};
+use crate::least_squares::System;
 
 /// One question's centres and what of it is asked.
 struct Part {
@@ -166,47 +163,10 @@ impl System for Sums<'_> {
     }
 }
 
-/// What a round asks: centres and fuzzifier.
-pub type Round = (Vec<Vec<f64>>, f64);
-
-/// The `count` rows behind these totals of weights and sums ([`crate::account::sums`]), one of each round; the best of `tries` from
-/// where `start` begins. None where a round has no centres.
-pub fn solve(
-    rounds: &[Round],
-    totals: &[Vec<f64>],
-    count: usize,
-    tries: usize,
-    mut start: impl FnMut() -> Vec<f64>,
-) -> Option<Vec<Vec<f64>>> {
-    let batch = |(centres, m): &Round| Some(Batch::from(Query::fuzzy_sums(Centres::from_rows(centres).ok()?, *m)));
-    let batches: Vec<Batch> = rounds.iter().map(batch).collect::<Option<_>>()?;
-    let releases = Releases::of(&batches)?;
-    let columns = releases.columns();
-    // Sums come before weights in that question, and it has no squares.
-    let order = |(round, total): (&Round, &Vec<f64>)| {
-        let (weights, rest) = total.split_at(round.0.len());
-        [&rest[..round.0.len() * columns], weights].concat()
-    };
-    let observed: Vec<f64> = rounds.iter().zip(totals).flat_map(order).collect();
-    let system = Sums { releases: &releases, observed: &observed };
-    let mut best: Option<(Vec<f64>, f64)> = None;
-    for _ in 0..tries {
-        let first: Vec<f64> = (0..count).flat_map(|_| start()).collect();
-        let end = descend(&system, first, EDGE, 1e-9, Patience::SHORT);
-        if best.as_ref().is_none_or(|b| end.residual < b.1) {
-            best = Some((end.x, end.residual));
-        }
-        if best.as_ref().is_some_and(|b| b.1 < 1e-9) {
-            break;
-        }
-    }
-    best.map(|(x, _)| x.chunks_exact(columns).map(<[f64]>::to_vec).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows, Scaling, answer};
+    use veilsum_cluster::{Centres, Domain, OutOfBox, Prepared, Rows, Scaling, answer};
 
     fn batch(m: f64) -> Batch {
         let centres = Centres::from_rows(&[vec![-0.6, 0.1], vec![0.5, 0.7], vec![0.2, -0.8]]).unwrap();

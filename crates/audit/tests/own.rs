@@ -3,14 +3,14 @@
 use std::process::Command;
 
 use veilsum_audit::own::{self, Answer, Knows, Scene, Site};
-use veilsum_cluster::{Centres, Rows, method::Seeding, privacy::Noise};
+use veilsum_cluster::{Centres, Rows, method::Seeding, privacy::Noise, random::Stream};
 use veilsum_node::{
     documents::{self, RowsFrom},
     loopback::{LoopbackSite, default_terms, fresh, roster_of},
 };
 use veilsum_proto::plan::Terms;
 
-use crate::made::{SEED, answer, audited, fcm, kmeans, plan, sites};
+use crate::made::{LABEL, SEED, answer, audited, fcm, kmeans, plan, plan_of, sites, units};
 
 #[test]
 fn an_exact_plan_that_publishes_a_record_is_refused() {
@@ -79,6 +79,15 @@ fn a_plan_is_audited_from_files() {
     assert!(String::from_utf8_lossy(&quiet.stderr).contains("presence: is a person there?"), "progress");
     let text = String::from_utf8_lossy(&quiet.stdout).into_owned();
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("; advantage ") && text.contains("draw"), "{text}");
+    let json: serde_json::Value = serde_json::to_value(&found).unwrap();
+    for tried in json["tried"].as_array().unwrap().iter().filter(|tried| tried["answer"] != "not-applicable") {
+        let [low, mean, high] =
+            [&tried["advantage"]["interval"][0], &tried["advantage"]["mean"], &tried["advantage"]["interval"][1]]
+                .map(|x| x.as_f64().unwrap());
+        assert!(low <= mean + 1e-9 && mean <= high + 1e-9 && high <= 1.0, "{tried}");
+        assert_eq!(tried["advantage"]["succeeds"][1], 6);
+    }
     let exact = plan(fcm(2.0, 12), 3, None);
     let terms =
         Terms { roster: roster.hash(), ..default_terms(&sites.iter().map(loopback).collect::<Vec<_>>(), &exact) };
@@ -86,4 +95,23 @@ fn a_plan_is_audited_from_files() {
     assert_eq!(run("exact.toml").status.code(), Some(1));
     assert!(std::fs::read_to_string(folder.join("audit.html")).unwrap().contains("Rows are at risk"));
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// 1,000 rows of 16 columns, ten clusters and twelve rounds.
+#[test]
+#[ignore = "minutes"]
+fn a_thousand_rows_are_audited_in_five_minutes() {
+    println!("seed {SEED}");
+    let mut stream = Stream::new(SEED, LABEL);
+    let names: Vec<String> = (0..16).map(|at| format!("f{at}")).collect();
+    let columns = units(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut site =
+        || Site { values: (0..1_000).map(|_| (0..16).map(|_| stream.unit()).collect()).collect(), labels: None };
+    let sites: Vec<Site> = (0..3).map(|_| site()).collect();
+    for noise in [None, Some(Noise::usual(0.25, 3_000).from_anywhere())] {
+        let began = std::time::Instant::now();
+        let found = audited(plan_of(columns.clone(), fcm(2.0, 12), 10, noise), sites.clone());
+        println!("{noise:?}: {:.0} s", began.elapsed().as_secs_f64());
+        assert!(began.elapsed().as_secs() < 300 && found.attacked == 32);
+    }
 }

@@ -25,12 +25,15 @@ use veilsum_node::{
 };
 use veilsum_proto::{plan::Terms, policy::Policy};
 
-use crate::made::{LABEL, SEED, answer, audited, fcm, kmeans, noisy, plan, plan_of, sites, units};
+use crate::{
+    made::{LABEL, SEED, answer, audited, fcm, kmeans, noisy, plan, plan_of, sites, units},
+    review::proposals_tell_nothing,
+};
 
 /// A plan that says too much.
-struct Case {
+pub(crate) struct Case {
     /// What it is an example of.
-    what: &'static str,
+    pub(crate) what: &'static str,
     work: PlanSpec,
     sites: Vec<Site>,
     /// The attack that succeeds, and what it knows.
@@ -87,10 +90,11 @@ fn rare(rows: usize) -> Vec<Site> {
     all
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let clumps = || sites(40, SEED);
     let case = |what, work, sites, attack, knows, refused| Case { what, work, sites, attack, knows, refused };
     let beside = [vec![0.7, 0.5], vec![0.700_001, 0.5], vec![0.1, 0.1]];
+    let near_corner = [[0.6, 0.4], [0.8, 0.6], [0.65, 0.65], [0.8, 0.35], [0.1, 0.1]].map(|c| c.to_vec());
     let sweep = |work: PlanSpec, max: u32| {
         let recipe = Recipe { clusters: veilsum_cluster::Clusters { min: 2, max }, ..work.recipe.clone() };
         PlanSpec { recipe, ..work }
@@ -238,6 +242,62 @@ fn cases() -> Vec<Case> {
             Some(Knows::NoRow),
             None,
         ),
+        case(
+            "several centres near a lone row",
+            given(plan(fcm(1.2, 1), 5, None), &near_corner),
+            clumps(),
+            "value",
+            Some(Knows::MostRows),
+            Some("names its first centres"),
+        ),
+        case(
+            "a group of one row, whatever a site adds to it",
+            given(plan(kmeans(1), 3, None), &beside[1..].iter().chain([&vec![0.1, 0.1]]).cloned().collect::<Vec<_>>()),
+            clumps(),
+            "few in a cell",
+            None,
+            Some("names its first centres"),
+        ),
+        case(
+            "sums over all rows beside a far one",
+            plan(fcm(1.05, 25), 3, None),
+            clumps(),
+            "presence",
+            Some(Knows::NoRow),
+            Some("below 1.1"),
+        ),
+        case(
+            "weights of many questions that single out a row",
+            sweep(plan(fcm(1.2, 10), 2, None), 5),
+            anywhere(40, 2),
+            "presence",
+            Some(Knows::OtherSites),
+            None,
+        ),
+        case(
+            "shells between windows",
+            plan(Algorithm::Pcm { m: 1.001, epsilon: 0.0, max_rounds: 12, distance: 0.3 }, 4, None),
+            anywhere(40, 2),
+            "presence",
+            Some(Knows::NoRow),
+            Some("below 1.1"),
+        ),
+        case(
+            "rows that nobody declared, seen by other columns",
+            sweep(plan_of(units(&["p", "q", "r", "s"]), fcm(2.0, 2), 2, None), 4),
+            anywhere(40, 4),
+            "records",
+            Some(Knows::AllButFew),
+            None,
+        ),
+        case(
+            "a description of few rows",
+            plan(Algorithm::Describe { bins: 16 }, 1, None),
+            sites(12, SEED),
+            "few in a cell",
+            None,
+            None,
+        ),
     ]
 }
 
@@ -281,6 +341,9 @@ fn every_attack_succeeds_on_an_exact_plan_and_keeps_to_the_account_with_noise() 
         }
         let found = audited(case.work.clone(), case.sites.clone());
         take(&mut exact, &found);
+        if !proposals_tell_nothing(&found) {
+            failed.push(format!("{}: proposals", case.what));
+        }
         if answer(&found, case.attack, case.knows) != Answer::Yes || !found.at_risk {
             failed.push(format!("{}: {} is no yes", case.what, case.attack));
         }

@@ -2,9 +2,8 @@
 
 use anyhow::Result;
 use rayon::prelude::*;
-use serde::Serialize;
 use veilsum_cluster::{
-    Algorithm, Centres, Prepared,
+    Algorithm, Centres,
     method::{Clusters, Seeding},
     random::Stream,
 };
@@ -12,66 +11,14 @@ use veilsum_node::plan::{PlanSpec, Recipe};
 
 use super::{
     knows::Knows,
-    likelihood::{Unknown, area},
+    likelihood::{Split, Unknown, Usual, area},
     play::{Played, play},
     scene::Scene,
+    tried::{Answer, Tried, not_applicable},
 };
 use crate::finding::short;
 
 const LABEL: &[u8; 24] = b"veilsum audit own     v1";
-
-/// What an attack came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Answer {
-    /// The plan has nothing that it could be tried on.
-    NotApplicable,
-    /// It is not sure of any of the rows that were looked at.
-    No,
-    /// It succeeds on one row at least.
-    Yes,
-    /// It does better than the account of rho allows anybody: a defect of the program.
-    Defect,
-}
-
-impl Answer {
-    /// For people.
-    pub fn word(self) -> &'static str {
-        match self {
-            Answer::NotApplicable => "not applicable",
-            Answer::No => "no",
-            Answer::Yes => "YES",
-            Answer::Defect => "DEFECT",
-        }
-    }
-}
-
-/// One line of the table.
-#[derive(Debug, Clone, Serialize)]
-pub struct Tried {
-    /// The name of the attack.
-    pub attack: &'static str,
-    /// What somebody would try.
-    pub tries: &'static str,
-    /// What it knows before; nothing where no more than the result is needed.
-    pub knows: Option<Knows>,
-    /// What it would get of these rows.
-    pub gets: String,
-    /// The same of somebody who guesses without looking at a total.
-    pub blind: String,
-    /// Whether it succeeds.
-    pub answer: Answer,
-    /// Whether it is about single rows, and not about a site as a whole.
-    pub of_rows: bool,
-}
-
-impl Tried {
-    /// Whether the plan is no good by this line.
-    pub fn at_risk(&self) -> bool {
-        let succeeds = self.answer == Answer::Yes && self.of_rows && self.knows.is_none_or(Knows::counts);
-        self.answer == Answer::Defect || succeeds
-    }
-}
 
 /// An adversary is sure of a row from this area under the curve on, and of a category from this chance on.
 const SURE: f64 = 0.9;
@@ -85,6 +32,7 @@ pub(super) struct Told {
     pub(super) played: Played,
     pub(super) targets: Vec<Vec<f64>>,
     pub(super) sample: Vec<Vec<f64>>,
+    usual: Usual,
 }
 
 impl Told {
@@ -100,28 +48,30 @@ impl Told {
         };
         let own: Vec<(usize, usize)> = scene.targets.iter().map(|at| (0, *at)).collect();
         let targets = own.par_iter().map(of).collect::<Result<_>>()?;
-        let sample = scene.sample.par_iter().map(of).collect::<Result<_>>()?;
-        Ok(Told { played, targets, sample })
+        let sample: Vec<Vec<f64>> = scene.sample.par_iter().map(of).collect::<Result<_>>()?;
+        let usual = Usual::of(&sample);
+        Ok(Told { played, targets, sample, usual })
     }
 
     /// Two runs over the same rows as one.
     fn and(self, other: Told) -> Told {
         let join = |a: Vec<Vec<f64>>, b: Vec<Vec<f64>>| a.into_iter().zip(b).map(|(a, b)| [a, b].concat()).collect();
-        Told { targets: join(self.targets, other.targets), sample: join(self.sample, other.sample), ..self }
+        let sample = join(self.sample, other.sample);
+        Told { targets: join(self.targets, other.targets), usual: Usual::of(&sample), sample, ..self }
     }
 
-    pub(super) fn unknown(&self, scene: &Scene, knows: Knows) -> Unknown {
-        Unknown::rows(knows.unknown(scene.sites[0].values.len(), scene.rows()), &self.sample)
+    pub(super) fn unknown(&self, scene: &Scene, knows: Knows) -> Unknown<'_> {
+        self.usual.unknown(knows.unknown(scene.sites[0].values.len(), scene.rows()))
     }
 
     /// By target, how many deviations apart totals with and without it are.
     fn presence(&self, scene: &Scene, knows: Knows) -> Vec<f64> {
         let unknown = self.unknown(scene, knows);
         // Beside unknown rows another one of their kind would stand in its place.
-        let instead = if knows == Knows::AllOthers { vec![0.0; unknown.mean.len()] } else { unknown.mean.clone() };
+        let instead = (knows != Knows::AllOthers).then(|| self.usual.split(&self.usual.mean));
         let of = |row: &Vec<f64>| {
-            let change: Vec<f64> = row.iter().zip(&instead).map(|(x, m)| x - m).collect();
-            unknown.apart(&change)
+            let split = self.usual.split(row);
+            unknown.apart(&instead.as_ref().map_or_else(|| split.clone(), |mean| split.less(mean)))
         };
         self.targets.par_iter().map(of).collect()
     }
@@ -145,25 +95,19 @@ fn membership(
         let times = if *knows == Knows::AllOthers { 1.0 } else { 4.0 };
         let over = scene.rho().is_some_and(|rho| most * most / 2.0 > times * plans * rho * BEYOND);
         let line = scene.targets.get(worst).map_or(0, |at| at + 1);
-        Tried {
-            attack,
-            tries,
-            knows: Some(*knows),
-            gets: format!(
-                "is right about row {line} with an area under the curve of {}; sure of {sure} of {} rows",
-                short(area(most)),
-                areas.len()
-            ),
-            blind: "0.5".into(),
-            answer: if over {
-                Answer::Defect
-            } else if sure > 0 {
-                Answer::Yes
-            } else {
-                Answer::No
-            },
-            of_rows: true,
-        }
+        let answer = if over {
+            Answer::Defect
+        } else if sure > 0 {
+            Answer::Yes
+        } else {
+            Answer::No
+        };
+        let gets = format!(
+            "is right about row {line} with an area under the curve of {}; sure of {sure} of {} rows",
+            short(area(most)),
+            areas.len()
+        );
+        Tried::new((attack, tries), Some(*knows), [gets, "0.5".into()], answer, 2.0 * area(most) - 1.0)
     };
     of.iter().map(line).collect()
 }
@@ -204,11 +148,6 @@ pub(super) fn two_plans(scene: &Scene, told: Told, second: Option<Told>) -> Vec<
     // Nobody has to look at the second one.
     let first = of(&told);
     worse(first, of(&told.and(second)))
-}
-
-pub(super) fn not_applicable(attack: &'static str, tries: &'static str, why: &str) -> Tried {
-    let (gets, blind) = (why.to_owned(), "-".to_owned());
-    Tried { attack, tries, knows: None, gets, blind, answer: Answer::NotApplicable, of_rows: true }
 }
 
 /// Rows whose first centres somebody chooses.
@@ -261,11 +200,12 @@ fn worse(a: Vec<Tried>, b: Vec<Tried>) -> Vec<Tried> {
     a.into_iter().zip(b).map(|(a, b)| if b.answer > a.answer { b } else { a }).collect()
 }
 
-/// Rows whose values are guessed, and values that are tried for each.
+/// Rows whose values are guessed at most, values of them in a draw at most, and values that are tried for each.
 const GUESSED: usize = 6;
+const CELLS: usize = 48;
 const TRIED: usize = 10;
 /// Values of a column that are tried, the true one first, and what each adds to the totals.
-type Guesses = (Vec<Vec<f64>>, Vec<Vec<f64>>);
+type Guesses = (Vec<Vec<f64>>, Vec<Split>);
 /// Runs of the noise for each value.
 const DRAWS: usize = 100;
 
@@ -276,10 +216,10 @@ const DRAWS: usize = 100;
 pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>> {
     let tries =
         "somebody knows a person's other columns, and takes for the last one the value that fits all totals best";
-    let columns = scene.columns();
+    let columns = scene.some_columns(CELLS, seed);
     let mut lines = Vec::new();
     // Guesses and what they add to the totals are the same for everybody who looks.
-    let rows = scene.targets.len().min(GUESSED);
+    let rows = scene.targets.len().min(GUESSED).min(CELLS / columns.len().max(1));
     let jobs: Vec<(usize, usize)> =
         (0..rows).flat_map(|row| (0..columns.len()).map(move |column| (row, column))).collect();
     let prior: Vec<Vec<Vec<f64>>> = columns.iter().map(|column| scene.values_of(column, TRIED)).collect();
@@ -297,21 +237,19 @@ pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>>
         let of = |guess: &Vec<f64>| {
             let mut changed = own.clone();
             changed[places.clone()].copy_from_slice(guess);
-            told.played.influence(&scene.work, &scene.sites[0], at, &changed)
+            let adds = told.played.influence(&scene.work, &scene.sites[0], at, &changed)?;
+            Ok(told.usual.split(&adds))
         };
-        let influences = guesses.iter().map(of).collect::<Result<_>>()?;
-        Ok((guesses, influences))
+        let adds = guesses.iter().map(of).collect::<Result<_>>()?;
+        Ok((guesses, adds))
     };
     let guesses = jobs.par_iter().map(change).collect::<Result<Vec<_>>>()?;
     for knows in Knows::EACH {
         let unknown = told.unknown(scene, knows);
-        let outcome = |((row, column), (guesses, influences)): (&(usize, usize), &Guesses)| {
-            let left: Vec<Vec<f64>> = influences.iter().map(|x| unknown.unexplained(x)).collect();
+        let outcome = |((row, column), (guesses, adds)): (&(usize, usize), &Guesses)| {
+            let left: Vec<Vec<f64>> = adds.iter().map(|x| unknown.unexplained(x)).collect();
             let mut stream = Stream::new(seed ^ (*row as u64) << 32 ^ *column as u64, LABEL);
-            let far = |a: usize, b: usize| {
-                let change: Vec<f64> = influences[a].iter().zip(&influences[b]).map(|(a, b)| a - b).collect();
-                unknown.apart(&change)
-            };
+            let far = |a: usize, b: usize| unknown.apart(&adds[a].less(&adds[b]));
             (*column, super::guess::guessed(&columns[*column], guesses, &left, far, DRAWS, &mut stream))
         };
         let found: Vec<_> = jobs.par_iter().zip(&guesses).map(outcome).collect();
@@ -333,21 +271,16 @@ pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>>
         };
         let exact = column.step.is_some() && best.wrong <= 1.0 - SURE && best.error <= best.blind / 2.0;
         let known = exact || !column.is_category && ratio(best) <= KNOWN;
-        lines.push(Tried {
-            attack: "value",
-            tries,
-            knows: Some(knows),
-            gets: if exact { column.exactly(1.0 - best.wrong) } else { column.about(best.error, best.give) },
-            blind: column.error(best.blind),
-            answer: if over {
-                Answer::Defect
-            } else if known {
-                Answer::Yes
-            } else {
-                Answer::No
-            },
-            of_rows: true,
-        });
+        let answer = if over {
+            Answer::Defect
+        } else if known {
+            Answer::Yes
+        } else {
+            Answer::No
+        };
+        let gets = if exact { column.exactly(1.0 - best.wrong) } else { column.error(best.error) };
+        let said = [gets, column.error(best.blind)];
+        lines.push(Tried::new(("value", tries), Some(knows), said, answer, 1.0 - ratio(best)));
     }
     Ok(lines)
 }
@@ -356,8 +289,6 @@ pub(super) fn value(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>>
 const LEFT_OUT: usize = 4;
 /// A centre is a record where no column is off by more than this part of its range, and by much less than without the record.
 const AT: f64 = 0.02;
-/// Runs with other noise, of which the median counts: a noisy centre may lie beside a record by chance.
-const RUNS: u64 = 9;
 
 /// Whether a published centre is a record.
 ///
@@ -376,43 +307,22 @@ pub(super) fn published(scene: &Scene, told: &Told, draw: u64) -> Result<Vec<Tri
     };
     let (work, form) = (&scene.work, scene.form_of(&scene.work)?);
     let whole = scene.prepared(work)?;
-    let again: Vec<u64> = (1..if scene.rho().is_some() { RUNS } else { 1 }).map(|run| draw.wrapping_add(run)).collect();
-    let run = |sites: &[Prepared], draw| -> Result<Centres> { Ok(play(work, form, sites, draw)?.outcome.centres) };
-    let mut with_all = vec![told.played.outcome.centres.clone()];
-    with_all.extend(again.par_iter().map(|draw| run(&whole, *draw)).collect::<Result<Vec<_>>>()?);
-    let median = |all: &[Centres], row: &[f64]| -> Result<f64> {
-        let mut far = all.iter().map(|centres| far(centres, row)).collect::<Result<Vec<_>>>()?;
-        far.sort_by(f64::total_cmp);
-        Ok(far[far.len() / 2])
-    };
     let of = |at: &usize| -> Result<(usize, f64, f64)> {
         let row = scene.boxed(&scene.sites[0].values[*at]);
         let mut sites = whole.clone();
         sites[0] = scene.sites[0].prepared(work, (0..scene.sites[0].values.len()).filter(|i| i != at))?;
-        let without =
-            std::iter::once(&draw).chain(&again).map(|draw| run(&sites, *draw)).collect::<Result<Vec<_>>>()?;
-        Ok((*at, median(&with_all, &row)?, median(&without, &row)?))
+        let without = play(work, form, &sites, draw)?.outcome.centres;
+        Ok((*at, far(&told.played.outcome.centres, &row)?, far(&without, &row)?))
     };
     let targets: Vec<usize> = scene.targets.iter().copied().take(LEFT_OUT).collect();
     let found = targets.par_iter().map(of).collect::<Result<Vec<_>>>()?;
-    let (at, with, without) = found
-        .into_iter()
-        .min_by(|a, b| (a.1 / a.2.max(1e-12)).total_cmp(&(b.1 / b.2.max(1e-12))))
-        .unwrap_or((0, 1.0, 1.0));
-    Ok(vec![Tried {
-        attack: "published record",
-        tries,
-        knows: None,
-        gets: format!(
-            "row {} is at most {} % of a column's range from a centre{}",
-            at + 1,
-            short(100.0 * with),
-            if again.is_empty() { "" } else { ", in the median of runs" }
-        ),
-        blind: format!("{} % (a run without the row)", short(100.0 * without)),
-        answer: if with <= AT && with < 0.2 * without { Answer::Yes } else { Answer::No },
-        of_rows: true,
-    }])
+    let ratio = |of: &(usize, f64, f64)| of.1 / of.2.max(1e-12);
+    let best = found.into_iter().min_by(|a, b| ratio(a).total_cmp(&ratio(b))).unwrap_or((0, 1.0, 1.0));
+    let (at, with, without) = best;
+    let gets = format!("row {} is at most {} % of a column's range from a centre", at + 1, short(100.0 * with));
+    let blind = format!("{} % (a run without the row)", short(100.0 * without));
+    let answer = if with <= AT && with < 0.2 * without { Answer::Yes } else { Answer::No };
+    Ok(vec![Tried::new(("published record", tries), None, [gets, blind], answer, 1.0 - ratio(&best))])
 }
 
 /// Counts in exact totals that are as small as this tell of single persons.
@@ -446,13 +356,8 @@ pub(super) fn few_in_a_cell(scene: &Scene, told: &Told) -> Result<Vec<Tried>> {
     if cells.is_empty() {
         return Ok(vec![not_applicable("few in a cell", tries, "no total counts rows")]);
     }
-    Ok(vec![Tried {
-        attack: "few in a cell",
-        tries,
-        knows: None,
-        gets: format!("{few} of {} counts are of 1 to {} rows", cells.len(), FEW - 1.0),
-        blind: "0".into(),
-        answer: if few > 0 { Answer::Yes } else { Answer::No },
-        of_rows: true,
-    }])
+    let gets = format!("{few} of {} counts are of 1 to {} rows", cells.len(), FEW - 1.0);
+    let answer = if few > 0 { Answer::Yes } else { Answer::No };
+    let share = few as f64 / cells.len() as f64;
+    Ok(vec![Tried::new(("few in a cell", tries), None, [gets, "0".into()], answer, share)])
 }

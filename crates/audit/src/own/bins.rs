@@ -3,8 +3,9 @@
 use veilsum_cluster::{Algorithm, Query};
 
 use super::{
-    attacks::{Answer, Told, Tried, not_applicable},
+    attacks::Told,
     scene::Scene,
+    tried::{Answer, Tried, not_applicable},
 };
 use crate::finding::short;
 
@@ -58,17 +59,9 @@ pub(super) fn between(scene: &Scene, first: &Told, second: Option<&Told>) -> Vec
             }
         }
     }
-    let (answer, gets) = match narrow {
-        Some((_, what)) => (Answer::Yes, what),
-        None => (Answer::No, "no piece holds one row".into()),
+    let (answer, gets, width) = match narrow {
+        Some((width, what)) => (Answer::Yes, what, width),
+        None => (Answer::No, "no piece holds one row".into(), 1.0),
     };
-    vec![Tried {
-        attack: "other bins",
-        tries,
-        knows: None,
-        gets,
-        blind: "the whole range".into(),
-        answer,
-        of_rows: true,
-    }]
+    vec![Tried::new(("other bins", tries), None, [gets, "the whole range".into()], answer, 1.0 - width)]
 }

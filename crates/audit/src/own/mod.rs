@@ -15,15 +15,17 @@ mod play;
 mod rounds;
 mod scene;
 mod solve;
+mod tried;
 mod whole;
 
 use anyhow::Result;
 use serde::Serialize;
 
-pub use attacks::{Answer, Tried};
 pub use knows::Knows;
 pub use play::Site;
 pub use scene::{Scene, federation};
+use tried::DRAWS;
+pub use tried::{Advantage, Answer, Tried};
 
 /// What the attacks came to.
 #[derive(Debug, Clone, Serialize)]
@@ -46,11 +48,38 @@ pub struct Audited {
     pub at_risk: bool,
 }
 
-/// Lets every attack at a plan; `tell` hears of each before it begins.
+/// Lets every attack at a plan, in several draws; `tell` hears of each before it begins.
 ///
 /// # Errors
 /// Where the plan cannot be played over these rows.
 pub fn audit(scene: &Scene, seed: u64, tell: impl Fn(&str)) -> Result<Audited> {
+    let mut lines: Vec<Vec<Tried>> = Vec::new();
+    for draw in 0..DRAWS {
+        // A second plan takes the next seed.
+        let seed = seed.wrapping_add(2 * draw as u64);
+        for line in once(&scene.again(seed), seed, |step| tell(&format!("draw {} of {DRAWS}: {step}", draw + 1)))? {
+            match lines.iter_mut().find(|all| (all[0].attack, all[0].knows) == (line.attack, line.knows)) {
+                Some(all) => all.push(line),
+                None => lines.push(vec![line]),
+            }
+        }
+    }
+    let tried: Vec<Tried> = lines.into_iter().filter_map(Tried::over).collect();
+    let at_risk = tried.iter().any(Tried::at_risk);
+    Ok(Audited {
+        seed,
+        rho: scene.rho(),
+        sites: scene.sites.len(),
+        own_rows: scene.sites[0].values.len(),
+        attacked: scene.targets.len(),
+        drawn: scene.drawn,
+        tried,
+        at_risk,
+    })
+}
+
+/// Every attack in one draw.
+fn once(scene: &Scene, seed: u64, tell: impl Fn(&str)) -> Result<Vec<Tried>> {
     tell("playing the plan over the rows of all sites");
     let told = attacks::Told::of(scene, &scene.work, seed)?;
     let mut tried = Vec::new();
@@ -71,7 +100,7 @@ pub fn audit(scene: &Scene, seed: u64, tell: impl Fn(&str)) -> Result<Audited> {
     tell("possible rows: how often does each occur?");
     tried.extend(whole::cells(scene, &told)?);
     tell("share of a site: what do all others together learn?");
-    tried.extend(whole::share(scene, &told)?);
+    tried.extend(whole::share(scene, &told, seed)?);
     tell("proposals: what do your answers to plans tell?");
     tried.extend(oracle::proposals(scene, seed)?);
     tell("chosen start: what do first centres beside a person tell?");
@@ -80,15 +109,5 @@ pub fn audit(scene: &Scene, seed: u64, tell: impl Fn(&str)) -> Result<Audited> {
     let second = attacks::second(scene, seed.wrapping_add(1))?;
     tried.extend(bins::between(scene, &told, second.as_ref()));
     tried.extend(attacks::two_plans(scene, told, second));
-    let at_risk = tried.iter().any(Tried::at_risk);
-    Ok(Audited {
-        seed,
-        rho: scene.rho(),
-        sites: scene.sites.len(),
-        own_rows: scene.sites[0].values.len(),
-        attacked: scene.targets.len(),
-        drawn: scene.drawn,
-        tried,
-        at_risk,
-    })
+    Ok(tried)
 }

@@ -16,8 +16,8 @@ use veilsum_proto::{
 };
 
 use super::{
-    attacks::{Answer, Tried},
     scene::Scene,
+    tried::{Answer, Tried},
 };
 
 const LABEL: &[u8; 24] = b"veilsum audit proposals1";
@@ -101,15 +101,11 @@ fn differ(scene: &Scene, seed: u64, says: Says<'_>) -> Result<(usize, usize, usi
 /// Where the rows do not fit the plan.
 pub(super) fn proposals(scene: &Scene, seed: u64) -> Result<Vec<Tried>> {
     let (asked, yes, others) = differ(scene, seed, &says)?;
-    Ok(vec![Tried {
-        attack: "proposals",
-        tries: "the coordinator proposes many plans, and learns from what your site says of each",
-        knows: None,
-        gets: format!("{others} of {asked} answers are others without one of your rows; {yes} were a yes"),
-        blind: "0".into(),
-        answer: if others > 0 { Answer::Defect } else { Answer::No },
-        of_rows: true,
-    }])
+    let tries = "the coordinator proposes many plans, and learns from what your site says of each";
+    let gets = format!("{others} of {asked} answers are others without one of your rows; {yes} were a yes");
+    let answer = if others > 0 { Answer::Defect } else { Answer::No };
+    let share = others as f64 / asked.max(1) as f64;
+    Ok(vec![Tried::new(("proposals", tries), None, [gets, "0".into()], answer, share)])
 }
 
 #[cfg(test)]

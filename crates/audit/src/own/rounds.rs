@@ -5,9 +5,10 @@ use anyhow::Result;
 use veilsum_cluster::{Centres, Query, random::Stream};
 
 use super::{
-    attacks::{Answer, Told, Tried, not_applicable},
+    attacks::Told,
     scene::Scene,
     solve::tail,
+    tried::{Answer, Tried, not_applicable},
 };
 use crate::finding::short;
 
@@ -100,14 +101,10 @@ pub(super) fn moving(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried>
         blind += usize::from(hit(&drawn));
     }
     let chance = (blind as f64 + 1.0) / GUESSES as f64;
-    let succeeds = hits > 0 && tail(hits, guesses.len(), chance) < RARE;
-    Ok(vec![Tried {
-        attack: "moving rows",
-        tries,
-        knows: None,
-        gets: format!("{hits} rows, in {} tries over {} rounds", guesses.len(), seen.len()),
-        blind: format!("{} % of guesses are rows", short(100.0 * blind as f64 / GUESSES as f64)),
-        answer: if succeeds { Answer::Yes } else { Answer::No },
-        of_rows: true,
-    }])
+    let answer = if hits > 0 && tail(hits, guesses.len(), chance) < RARE { Answer::Yes } else { Answer::No };
+    let gets = format!("{hits} rows, in {} tries over {} rounds", guesses.len(), seen.len());
+    let blindly = blind as f64 / GUESSES as f64;
+    let more = hits as f64 / guesses.len().max(1) as f64 - blindly;
+    let said = [gets, format!("{} % of guesses are rows", short(100.0 * blindly))];
+    Ok(vec![Tried::new(("moving rows", tries), None, said, answer, more)])
 }

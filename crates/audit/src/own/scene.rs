@@ -55,12 +55,10 @@ impl Scene {
     pub fn new(federation: &Federation, own: &RowsFrom, others: &[std::path::PathBuf], seed: u64) -> Result<Scene> {
         let work = playable(&federation.work);
         let n = federation.roster.sites.len();
-        let mut stream = Stream::new(seed, LABEL);
         let mut sites = vec![read(federation, own)?];
         ensure!(sites[0].values.len() >= 3, "{}: an audit needs three rows", own.data.display());
         if others.is_empty() {
-            let drawn: Vec<Site> = (1..n).map(|_| strangers(&work, &sites[0], &mut stream)).collect();
-            sites.extend(drawn);
+            sites.resize(n, sites[0].clone());
         } else {
             ensure!(
                 others.len() == n - 1,
@@ -75,11 +73,16 @@ impl Scene {
         Ok(Scene::over(work, federation.terms.clone(), sites, others.is_empty(), seed))
     }
 
-    /// The rows of these sites under this plan; the first site is one's own.
+    /// The rows of these sites under this plan; the first site is one's own, and in the place of all others strangers are `drawn`.
     pub fn over(work: PlanSpec, terms: Arc<Terms>, sites: Vec<Site>, drawn: bool, seed: u64) -> Scene {
         let work = playable(&work);
-        let mut scene = Scene { work, terms, sites, targets: Vec::new(), sample: Vec::new(), drawn };
-        scene.look(&mut Stream::new(seed, LABEL));
+        Scene { work, terms, sites, targets: Vec::new(), sample: Vec::new(), drawn }.again(seed)
+    }
+
+    /// The same with other strangers, where they are drawn, and other rows that are looked at; those far from all others stay.
+    pub(super) fn again(&self, seed: u64) -> Scene {
+        let (mut scene, mut stream) = (self.clone(), Stream::new(seed, LABEL));
+        scene.look(&mut stream);
         scene
     }
 
@@ -97,6 +100,13 @@ impl Scene {
         // At least a third of small sites stays to say what rows usually are.
         let most = TARGETS.min(own.len() - own.len() / 3);
         let mut targets: Vec<usize> = far.iter().take(OUTLIERS.min(most)).map(|(_, i)| *i).collect();
+        if self.drawn {
+            // Nobody elsewhere is like a person who is far from all others.
+            let usual: Vec<usize> = own.iter().copied().filter(|i| !targets.contains(i)).collect();
+            for site in 1..self.sites.len() {
+                self.sites[site] = strangers(&self.work, &self.sites[0], &usual, stream);
+            }
+        }
         let rest: Vec<usize> =
             own.iter().copied().filter(|i| !targets.contains(i)).take(most - targets.len()).collect();
         targets.extend(rest);
@@ -174,6 +184,16 @@ impl Scene {
         self.work.headers().zip(self.work.widths()).enumerate().map(of).collect()
     }
 
+    /// So many of them at most, others in each draw.
+    pub(super) fn some_columns(&self, most: usize, draw: u64) -> Vec<Column> {
+        let mut all = self.columns();
+        if all.len() > most {
+            Stream::new(draw, LABEL).shuffle(&mut all);
+            all.truncate(most);
+        }
+        all
+    }
+
     /// Values that the column has in the sample, spread over all of them.
     pub(super) fn values_of(&self, column: &Column, most: usize) -> Vec<Vec<f64>> {
         let cells = self.sample.iter().map(|(site, at)| self.sites[*site].values[*at][column.places.clone()].to_vec());
@@ -203,13 +223,14 @@ fn read(federation: &Federation, from: &RowsFrom) -> Result<Site> {
     Ok(Site { values, labels: labels.transpose()? })
 }
 
-/// As many rows like a site's own: each is one of them, moved by less than such rows usually differ.
-fn strangers(work: &PlanSpec, own: &Site, stream: &mut Stream) -> Site {
+/// As many rows like a site's own: each is one of its `usual` ones, moved by less than such rows usually differ.
+fn strangers(work: &PlanSpec, own: &Site, usual: &[usize], stream: &mut Stream) -> Site {
     let n = own.values.len();
     let numbers = work.columns.len();
     let spread = |column: usize| {
-        let mean = own.values.iter().map(|row| row[column]).sum::<f64>() / n as f64;
-        (own.values.iter().map(|row| (row[column] - mean).powi(2)).sum::<f64>() / n as f64).sqrt()
+        let all = || usual.iter().map(|at| own.values[*at][column]);
+        let mean = all().sum::<f64>() / usual.len() as f64;
+        (all().map(|x| (x - mean).powi(2)).sum::<f64>() / usual.len() as f64).sqrt()
     };
     // Silverman's rule for so many numbers of a row.
     let width = (n as f64).powf(-1.0 / (numbers as f64 + 4.0));
@@ -217,7 +238,7 @@ fn strangers(work: &PlanSpec, own: &Site, stream: &mut Stream) -> Site {
     let whole: Vec<bool> = (0..numbers).map(|c| own.values.iter().all(|row| row[c].fract() == 0.0)).collect();
     let mut labels = own.labels.as_ref().map(|_| Vec::with_capacity(n));
     let mut draw = || {
-        let at = stream.below(n as u64) as usize;
+        let at = usual[stream.below(usual.len() as u64) as usize];
         if let (Some(labels), Some(own)) = (&mut labels, &own.labels) {
             labels.push(own[at]);
         }
@@ -258,5 +279,5 @@ pub(super) fn made_up() -> Scene {
     let sites: Vec<Site> = (0..3).map(|_| site()).collect();
     let rows = |site: &Site| LoopbackSite::new("site", Rows::new(site.values.concat(), 2).expect("rows"));
     let terms = default_terms(&sites.iter().map(rows).collect::<Vec<_>>(), &work);
-    Scene::over(work, Arc::new(terms), sites, true, 1)
+    Scene::over(work, Arc::new(terms), sites, false, 1)
 }

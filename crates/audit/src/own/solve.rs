@@ -8,10 +8,11 @@ use rayon::prelude::*;
 use veilsum_cluster::random::Stream;
 
 use super::{
-    attacks::{Answer, Told, Tried, not_applicable},
+    attacks::Told,
     guess::Column,
     knows::Knows,
     scene::Scene,
+    tried::{Answer, Tried, not_applicable},
 };
 use crate::{
     finding::short,
@@ -213,16 +214,12 @@ pub(super) fn records(scene: &Scene, told: &Told, seed: u64) -> Result<Vec<Tried
         .take(SHOWN)
         .map(|(column, x)| format!("{} off by {}", column.name, short(*x)))
         .collect();
-    let share = 100.0 * blind.0 as f64 / (GUESSES * count) as f64;
-    Ok(vec![Tried {
-        attack: "records",
-        tries,
-        knows: Some(Knows::AllButFew),
-        gets: format!("{found} of {count} rows come out; nearest is row {}: {}{more}", at + 1, named.join(", ")),
-        blind: format!("{} % of rows; {}{more}", short(share), blindly.join(", ")),
-        answer: if found > 0 && tail(found, count, chance) < RARE { Answer::Yes } else { Answer::No },
-        of_rows: true,
-    }])
+    let share = blind.0 as f64 / (GUESSES * count) as f64;
+    let gets = format!("{found} of {count} rows come out; nearest is row {}: {}{more}", at + 1, named.join(", "));
+    let said = [gets, format!("{} % of rows; {}{more}", short(100.0 * share), blindly.join(", "))];
+    let answer = if found > 0 && tail(found, count, chance) < RARE { Answer::Yes } else { Answer::No };
+    let more = found as f64 / count as f64 - share;
+    Ok(vec![Tried::new(("records", tries), Some(Knows::AllButFew), said, answer, more)])
 }
 
 /// Columns that a line has room for.
