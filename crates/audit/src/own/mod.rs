@@ -64,7 +64,7 @@ pub fn audit(scene: &Scene, seed: u64, tell: impl Fn(&str)) -> Result<Audited> {
             }
         }
     }
-    let tried: Vec<Tried> = lines.into_iter().filter_map(Tried::over).collect();
+    let tried: Vec<Tried> = lines.into_iter().filter_map(|of| Tried::over(of, scene.rho().is_none())).collect();
     let at_risk = tried.iter().any(Tried::at_risk);
     Ok(Audited {
         seed,

@@ -32,11 +32,15 @@ impl Audited {
         } else {
             "the other sites' rows were given"
         };
+        let succeeds = match self.rho {
+            None => "in one draw: totals without noise make no lucky guess",
+            Some(_) => "in half of the draws, and that interval is above 0",
+        };
         let Audited { sites, own_rows, attacked, seed, .. } = self;
         format!(
             "This is {noise}, for {sites} sites. {own_rows} rows were read, and {attacked} of them were attacked, those far from all others \
              first; {others} (seed {seed}). An advantage is 0 for guessing and 1 for certainty: the mean of {DRAWS} draws of what is not known, and \
-             where it is 95 times in a hundred. An attack succeeds where it does in half of the draws, and that interval is above 0."
+             where it is 95 times in a hundred. An attack succeeds where it does {succeeds}."
         )
     }
 

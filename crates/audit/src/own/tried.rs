@@ -101,9 +101,10 @@ impl Tried {
         Tried { attack, tries, knows, gets, blind, advantage, answer, of_rows: true }
     }
 
-    /// One line of those of all draws. It succeeds where it does in half of them, and the lower end of the interval is above guessing: one lucky
-    /// draw is no success. It says what the middle one says.
-    pub(super) fn over(draws: Vec<Tried>) -> Option<Tried> {
+    /// One line of those of all draws. With noise it succeeds where it does in half of them, and the lower end of the interval is above
+    /// guessing: one lucky draw is no success, and the line says what the middle one says. Exact totals have no luck in them, but strangers
+    /// that lay a row open or do not: one draw in which they do is enough, and the line says what comes of it at worst.
+    pub(super) fn over(draws: Vec<Tried>, exact: bool) -> Option<Tried> {
         let (mut tried, mut not): (Vec<Tried>, Vec<Tried>) =
             draws.into_iter().partition(|line| line.advantage.is_some());
         if tried.is_empty() {
@@ -117,13 +118,15 @@ impl Tried {
         let times = tried.iter().filter(|line| line.answer >= Answer::Yes).count();
         let advantage = Advantage::of(&all, times);
         let defect = tried.iter().position(|line| line.answer == Answer::Defect);
-        let middle = tried.swap_remove(defect.unwrap_or(tried.len() / 2));
-        let answer = match defect {
-            Some(_) => Answer::Defect,
-            None if 2 * times >= DRAWS && advantage.interval[0] > 0.0 => Answer::Yes,
-            None => Answer::No,
+        let worst = tried.iter().rposition(|line| line.answer == Answer::Yes).filter(|_| exact);
+        let said = tried.swap_remove(defect.or(worst).unwrap_or(tried.len() / 2));
+        let answer = match (defect, worst) {
+            (Some(_), _) => Answer::Defect,
+            (None, Some(_)) => Answer::Yes,
+            _ if !exact && 2 * times >= DRAWS && advantage.interval[0] > 0.0 => Answer::Yes,
+            _ => Answer::No,
         };
-        Some(Tried { answer, advantage: Some(advantage), ..middle })
+        Some(Tried { answer, advantage: Some(advantage), ..said })
     }
 
     /// Whether the plan is no good by this line.
@@ -151,7 +154,8 @@ mod tests {
             No => Tried::new(("an attack", "somebody tries"), None, ["no".into(), "no".into()], No, 0.0),
             _ => Tried::new(("an attack", "somebody tries"), None, ["yes".into(), "no".into()], answer, 1.0),
         };
-        let over = |answers: [Answer; DRAWS]| Tried::over(answers.into_iter().map(line).collect()).unwrap();
+        let all = |answers: [Answer; DRAWS], exact| Tried::over(answers.map(line).to_vec(), exact).unwrap();
+        let over = |answers| all(answers, false);
         let lucky = over([No, No, No, No, No, Yes]);
         let found = lucky.advantage.unwrap();
         assert!(lucky.answer == No && !lucky.at_risk() && lucky.gets == "no" && found.interval[0] < 0.0, "{lucky:?}");
@@ -160,7 +164,7 @@ mod tests {
         assert_eq!(over([No; DRAWS]).advantage.unwrap().words(), "0.00 (0.00 to 0.00), in 0 of 6 draws");
         // Half of them, where all are far above guessing.
         let near = |answer| Tried::new(("an attack", "somebody tries"), None, ["so".into(), "no".into()], answer, 0.9);
-        let half = Tried::over([No, No, No, Yes, Yes, Yes].map(near).to_vec()).unwrap();
+        let half = Tried::over([No, No, No, Yes, Yes, Yes].map(near).to_vec(), false).unwrap();
         assert!(half.at_risk(), "{half:?}");
         let most = over([No, Yes, Yes, Yes, Yes, Yes]);
         assert!(most.at_risk() && most.gets == "yes", "{most:?}");
@@ -168,6 +172,10 @@ mod tests {
         assert_eq!(over([NotApplicable, NotApplicable, NotApplicable, NotApplicable, Yes, Yes]).answer, No);
         let none = over([NotApplicable; DRAWS]);
         assert!(none.answer == NotApplicable && none.advantage.is_none());
+        // Without noise one of them is enough.
+        let exact = all([No, No, Yes, No, No, NotApplicable], true);
+        assert!(exact.at_risk() && exact.gets == "yes", "{exact:?}");
+        assert!(!all([No; DRAWS], true).at_risk());
         // More than the account allows is a defect, however often.
         assert_eq!(over([No, No, Defect, No, No, No]).answer, Defect);
     }
