@@ -104,7 +104,7 @@ pub(crate) enum OnLoss {
 /// Settings that a method may read, with the beginning of what they are called among its parameters.
 const OF_METHODS: [(&str, &str); 14] = [
     ("epsilon", "epsilon"),
-    ("stop", "epsilon"),
+    ("stop", "stop"),
     ("max_rounds", "max_rounds"),
     ("local_steps", "local"),
     ("powers", "powers"),
@@ -192,8 +192,11 @@ pub(crate) fn unread(
     Ok(())
 }
 
-/// Whether an algorithm has a parameter whose name begins like this.
+/// Whether an algorithm has a parameter whose name begins like this, or ends by how far centres move.
 fn reads(algorithm: &Algorithm, parameter: &str) -> bool {
+    if parameter == "stop" {
+        return algorithm.traits().epsilon.is_some();
+    }
     serde_json::to_string(algorithm).unwrap_or_default().contains(&format!("\"{parameter}"))
 }
 

@@ -295,7 +295,7 @@ impl Recipe {
         validity.davies_bouldin.check()?;
         if validity.davies_bouldin.q == 2.0 && (!validity.vectors || self.noise.is_some()) {
             return Err(Error::parameter(
-                "q = 2 of Davies-Bouldin is computed from sums of coordinates: ask for all indices (vectors), in a plan without noise",
+                "q = 2 of Davies-Bouldin needs sums of coordinates (indices=all) and a plan without noise",
             ));
         }
         if self.clusters.min < self.clusters.max {
