@@ -22,23 +22,22 @@ use crate::{
 const SHORT: [&str; 3] = ["--set=max_rounds=4", "--set=init=uniform", "--set=dp_useless=true"];
 const LONG: [&str; 4] = ["--set=max_rounds=100", "--set=init=uniform", "--set=slots=64", "--set=dp_useless=true"];
 
-/// Everything in a folder, as it is now.
+/// Everything in a folder, as it is now. A file that is being replaced may be gone when it is its turn; one copies again then.
 pub(crate) fn copy_of(folder: &Path) -> Folder {
-    let backup = Folder::fresh();
-    copy(folder, &backup.0);
-    backup
+    (0..20).map(|_| Folder::fresh()).find(|backup| copy(folder, &backup.0)).expect("a whole copy")
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Whether all of it was copied.
+fn copy(from: &Path, to: &Path) -> bool {
     let copied = Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status();
-    assert!(copied.expect("cp").success());
+    copied.expect("cp").success()
 }
 
 /// What is in the folder is lost, and the backup takes its place.
 pub(crate) fn put_back(backup: &Folder, folder: &Path) {
     fs::remove_dir_all(folder).expect("the folder is lost");
     fs::create_dir(folder).expect("a folder");
-    copy(&backup.0, folder);
+    assert!(copy(&backup.0, folder), "it is put back");
 }
 
 impl Standing {

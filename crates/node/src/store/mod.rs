@@ -38,29 +38,29 @@ static TURNS: LazyLock<Semaphore> =
 /// # Errors
 /// A [`Failure`] where the work panicked.
 pub(crate) async fn computed<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
-    let _turn = TURNS.acquire().await;
-    match Handle::current().runtime_flavor() {
-        RuntimeFlavor::MultiThread => tokio::task::spawn_blocking(work)
-            .await
-            .map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it")),
-        _ => Ok(work()),
+    if is_alone() {
+        return Ok(work());
     }
+    let _turn = TURNS.acquire().await;
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))
 }
 
 /// Runs work that waits for a disk or computes for long. Where other threads can take over this thread's network work, they do so
 /// meanwhile: a link of which nothing is heard for half a minute is lost.
 pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
-        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        // No other thread could take over.
-        _ => work(),
-    }
+    if is_alone() { work() } else { tokio::task::block_in_place(work) }
+}
+
+/// Whether there is no other thread that could take over.
+fn is_alone() -> bool {
+    !Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread)
 }
 
 /// Computes on a frame of so many bytes: [`aside`] where they are many. For few, handing the network over to another thread would
 /// cost more than it waits.
 pub(crate) async fn aside_from<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
-    if bytes <= SHORT {
+    if bytes <= SHORT || is_alone() {
         return work();
     }
     let _turn = TURNS.acquire().await;
