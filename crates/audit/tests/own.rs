@@ -99,7 +99,7 @@ fn a_plan_is_audited_from_files() {
 
 /// 1,000 rows of 16 columns, ten clusters and twelve rounds.
 #[test]
-#[ignore = "minutes"]
+#[ignore = "it takes minutes, and fewer rows are audited always"]
 fn a_thousand_rows_are_audited_in_five_minutes() {
     println!("seed {SEED}");
     let mut stream = Stream::new(SEED, LABEL);

@@ -122,7 +122,7 @@ mod tests {
         let flat = Rows::new(rows.concat(), 2).unwrap();
         let site = Prepared::new(&flat, &domain, OutOfBox::Refuse).unwrap();
         let totals = pooled::totals(&Batch::from(query.clone()), &[site]).unwrap();
-        let verdict = query.verdict(Geometry::Centres(&centres), &totals.values, totals.rows).unwrap();
+        let verdict = query.verdict(Geometry::of(&centres), &totals.values, totals.rows).unwrap();
         let found = Profile::of(&centres, &verdict).unwrap();
         let mean =
             |rows: &[[f64; 2]], column: usize| rows.iter().map(|row| row[column]).sum::<f64>() / rows.len() as f64;
@@ -146,14 +146,14 @@ mod tests {
         let query = Query::fuzzy_validation(centres.clone(), 2.0);
         let site = Prepared::new(&flat, &domain, OutOfBox::Refuse).unwrap();
         let totals = pooled::totals(&Batch::from(query.clone()), &[site]).unwrap();
-        let verdict = query.verdict(Geometry::Centres(&centres), &totals.values, totals.rows).unwrap();
+        let verdict = query.verdict(Geometry::of(&centres), &totals.values, totals.rows).unwrap();
         let found = Profile::of(&centres, &verdict).unwrap();
         assert!((found.between[0] - 0.49 / 0.53).abs() < 1e-12 && found.total.is_empty() && found.means.is_empty());
         let one = Centres::from_rows(&[vec![0.5, 0.5]]).unwrap();
         let query = Query::fuzzy_validation(one.clone(), 2.0);
         let totals =
             pooled::totals(&Batch::from(query.clone()), &[Prepared::new(&flat, &domain, OutOfBox::Refuse).unwrap()]);
-        let verdict = query.verdict(Geometry::Centres(&one), &totals.unwrap().values, None).unwrap();
+        let verdict = query.verdict(Geometry::of(&one), &totals.unwrap().values, None).unwrap();
         assert!(Profile::of(&one, &verdict).unwrap().between.is_empty(), "one cluster has nothing between");
     }
 

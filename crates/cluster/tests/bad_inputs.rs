@@ -417,8 +417,8 @@ fn options_of_the_papers_are_refused_where_they_mean_nothing() {
         (sum(noisy(fcm.clone())), "the number of rounds is fixed"),
         (by(0.9, 1.0, basic), "a finite p of 1 or above"),
         (by(2.0, 3.0, all), "no site is asked for sums of such powers"),
-        (by(2.0, 2.0, basic), "needs sums of coordinates (indices=all)"),
-        (noisy(by(2.0, 2.0, Validity { full: true, ..basic })), "a plan without noise"),
+        (by(2.0, 2.0, basic), "needs sums of coordinates: indices=all"),
+        (noisy(by(2.0, 2.0, Validity { full: true, ..basic })), "under noise q of Davies-Bouldin is 1"),
         (Recipe { validity: by(1.0, 1.0, basic).validity, ..described }, "a description has no clusters"),
     ] {
         let found = recipe.check(&domain(2, Scaling::Box)).err().map(|error| error.to_string()).unwrap_or_default();

@@ -34,7 +34,7 @@ fn verdict(sites: &[Prepared], centres: &Centres, m: f64) -> Verdict {
     let ask = |query: Query| pooled::totals(&Batch::from(query), sites).unwrap();
     let round_a = Query::Validation(Validation { centres: centres.clone(), m, vectors: true });
     let totals = ask(round_a.clone());
-    let mut verdict = round_a.verdict(Geometry::Centres(centres), &totals.values, totals.rows).unwrap();
+    let mut verdict = round_a.verdict(Geometry::of(centres), &totals.values, totals.rows).unwrap();
     let clusters = verdict.clusters.clone().unwrap();
     let round_b = Query::Silhouette(Silhouette {
         centres: centres.clone(),

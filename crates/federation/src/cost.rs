@@ -104,7 +104,7 @@ pub struct BlockCost {
 const COUNT_SLOTS: u16 = 4;
 
 /// Slots of a deck if the plan's author names no number. What a site is sent for a deck grows with slots times sites, so that many sites have
-/// fewer slots: with 500, a delivery has 0.5 MB in place of 2.
+/// fewer slots: with 500, a delivery has 0.7 MB in place of 2.
 pub fn usual_slots(sites: usize) -> u16 {
     (10_000 / sites.max(1)).clamp(20, 64) as u16
 }
@@ -452,6 +452,12 @@ mod tests {
 
     use super::*;
     use crate::tests::{kit, terms, work};
+
+    /// `plan new --help-all` says it.
+    #[test]
+    fn there_are_fewer_slots_from_157_sites_on() {
+        assert_eq!([3, 156, 157, 500, 1_000].map(usual_slots), [64, 64, 63, 20, 20]);
+    }
 
     #[test]
     fn many_names_are_a_short_line() {

@@ -108,7 +108,8 @@ mod tests {
     }
 
     fn until(stop: Stop, epsilon: f64) -> Rounds {
-        let at = Beginning { domain: &domain(), start: &start(), anchors: None, seed: 0, noisy: false, stop };
+        let (domain, start) = (domain(), start());
+        let at = Beginning { stop, ..Beginning::at(&domain, &start) };
         Rounds::new(at, Weights::Rows, epsilon, 5).unwrap()
     }
 

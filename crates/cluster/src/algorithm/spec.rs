@@ -168,6 +168,13 @@ pub struct Beginning<'a> {
     pub stop: Stop,
 }
 
+impl<'a> Beginning<'a> {
+    /// From these centres, without what only some plans have.
+    pub fn at(domain: &'a Domain, start: &'a Centres) -> Self {
+        Self { domain, start, anchors: None, seed: 0, noisy: false, stop: Stop::default() }
+    }
+}
+
 /// One algorithm's iteration from given first centres for one K: what it asks in each round and how it takes the answer.
 /// What comes before and after (standardisation, seeding, validity) is the [`Run`](crate::Run)'s.
 pub trait Iteration: Copied + Send {

@@ -249,7 +249,7 @@ impl<'a> Mechanism<'a> {
         let query = Query::fuzzy_validation(centres.clone(), self.judge_m);
         let settled = settled(&query, &values, self.domain);
         let by = self.recipe.validity.davies_bouldin;
-        Ok((query.verdict_by(by, Geometry::Centres(centres), &settled, None)?, values))
+        Ok((query.verdict(Geometry::Centres(centres, by), &settled, None)?, values))
     }
 
     /// Deviations of distances, memberships and objective in the plan's own validation, whose full form has an objective of each cluster.

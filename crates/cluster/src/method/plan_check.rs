@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::prepare::{Preparing, Scale};
 use super::recipe::{Recipe, Seeding};
 use super::seed::{Candidates, MARGINS, ROUNDS};
-use crate::algorithm::{Beginning, Stop, describe};
+use crate::algorithm::{Beginning, describe};
 use crate::query::{
     Contingency, FuzzyValidation, Histogram, LocalMeans, ShapedShifts, Shifts, Silhouette, Stage, Validation,
 };
@@ -417,14 +417,7 @@ impl Recipe {
             let query = match self.noisy(start.clone(), domain)? {
                 Some(iteration) => iteration.ask(),
                 None => {
-                    let at = Beginning {
-                        domain,
-                        start: &start,
-                        anchors: Some(&anchors),
-                        seed: 0,
-                        noisy: false,
-                        stop: Stop::default(),
-                    };
+                    let at = Beginning { anchors: Some(&anchors), ..Beginning::at(domain, &start) };
                     self.algorithm.begin(at)?.ask()
                 }
             };

@@ -203,14 +203,7 @@ impl Recipe {
         let largest = self.algorithm.traits().has_covariances().then_some(max);
         for k in std::iter::once(min.min(8)).chain(largest) {
             let start = probe(k)?;
-            let _ = self.algorithm.begin(Beginning {
-                domain,
-                start: &start,
-                anchors: None,
-                seed: 0,
-                noisy: false,
-                stop: self.stop,
-            })?;
+            let _ = self.algorithm.begin(Beginning { stop: self.stop, ..Beginning::at(domain, &start) })?;
         }
         // The memberships of one row to the power of m add up to K^(1 - m) at least, and to little more where it is far off.
         if (self.judge_m() - 1.0) * f64::from(max).ln() > MAX_FUZZINESS {
@@ -293,10 +286,15 @@ impl Recipe {
             return Err(Error::parameter("the silhouettes need the sums of coordinates (vectors)"));
         }
         validity.davies_bouldin.check()?;
-        if validity.davies_bouldin.q == 2.0 && (!validity.vectors || self.noise.is_some()) {
-            return Err(Error::parameter(
-                "q = 2 of Davies-Bouldin needs sums of coordinates (indices=all) and a plan without noise",
-            ));
+        if validity.davies_bouldin.q == 2.0 {
+            if self.noise.is_some() {
+                return Err(Error::parameter("under noise q of Davies-Bouldin is 1"));
+            }
+            if !validity.vectors {
+                return Err(Error::parameter(
+                    "q = 2 of Davies-Bouldin needs sums of coordinates: indices=all asks for them",
+                ));
+            }
         }
         if self.clusters.min < self.clusters.max {
             let by = self.choice.by;

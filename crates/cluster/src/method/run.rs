@@ -409,9 +409,9 @@ impl Run {
                         let centres = member.iteration.fit().centres;
                         if self.is_noisy() {
                             let settled = settled(query, values, &self.domain);
-                            return query.verdict_by(by, Geometry::Centres(&centres), &settled, None);
+                            return query.verdict(Geometry::Centres(&centres, by), &settled, None);
                         }
-                        query.verdict_by(by, Geometry::Centres(&centres), values, rows)
+                        query.verdict(Geometry::Centres(&centres, by), values, rows)
                     })
                     .collect::<Result<Vec<_>, _>>()?;
                 next.take_verdicts(&verdicts)?;

@@ -65,7 +65,7 @@ mod tests {
                 Validation { centres: centres.clone(), m: 2.0, vectors }.into(),
             ] {
                 let len: usize = query.layout(&domain).iter().map(|block| block.len).sum();
-                let found = query.verdict(Geometry::Centres(&centres), &settled(&query, &values[..len], &domain), None);
+                let found = query.verdict(Geometry::of(&centres), &settled(&query, &values[..len], &domain), None);
                 let verdict = match found {
                     Ok(verdict) => verdict,
                     // A total that no noise of a plan gives: nothing beyond 2^64 steps has a meaning.

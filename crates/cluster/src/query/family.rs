@@ -6,7 +6,7 @@ use std::any::Any;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::{Form, Sums};
-use crate::validity::{DaviesBouldin, Geometry, Verdict};
+use crate::validity::{Geometry, Verdict};
 use crate::{Centres, Domain, Error, Prepared};
 
 /// Entries that one question's answer may have: 128 MiB of `f64`.
@@ -53,14 +53,8 @@ pub(crate) trait Family: Any {
     }
 
     /// The validity indices that its totals give.
-    fn verdict(
-        &self,
-        by: DaviesBouldin,
-        geometry: Geometry<'_>,
-        values: &[f64],
-        rows: Option<u64>,
-    ) -> Result<Verdict, Error> {
-        let _ = (by, geometry, values, rows);
+    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
+        let _ = (geometry, values, rows);
         Err(Error::implausible("the question is none that indices are computed from"))
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::family::{Block, Family, Sensitivity, ShowsRows, fuzzy_centres};
 use crate::kernel::{Form, Sums};
 use crate::scale::{farthest, reach};
-use crate::validity::{self, DaviesBouldin, Geometry, Verdict};
+use crate::validity::{self, Geometry, Verdict};
 use crate::{Centres, Domain, Error, Prepared, kernel};
 
 /// `WS_k = sum_j u_jk^m x_j` (K x d) and `U_k = sum_j u_jk^m` (K): one round of federated FCM (Bárcena et al. 2021,
@@ -98,13 +98,7 @@ impl Family for FuzzyValidation {
         Some(Sensitivity::Blocks(vec![k.sqrt() * far, 1.0, far * far * k.powf(1.0 - self.m)]))
     }
 
-    fn verdict(
-        &self,
-        by: DaviesBouldin,
-        geometry: Geometry<'_>,
-        values: &[f64],
-        rows: Option<u64>,
-    ) -> Result<Verdict, Error> {
-        validity::basic(&self.centres, by, geometry, values, rows)
+    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
+        validity::basic(&self.centres, geometry, values, rows)
     }
 }

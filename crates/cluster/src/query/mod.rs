@@ -43,7 +43,7 @@ pub use validation::{Contingency, Silhouette, Validation};
 
 use crate::kernel::{Form, Sums};
 pub use crate::offline::features::FeatureParams;
-use crate::validity::{DaviesBouldin, Geometry, Verdict};
+use crate::validity::{Geometry, Verdict};
 use crate::{Centres, Domain, Error, Prepared};
 
 /// How the answers of parts of a site's rows make the answer of all.
@@ -264,23 +264,9 @@ impl Query {
     /// Where only the distances between centres are known ([`Geometry::Apart`]), the indices that need coordinates are `None`.
     ///
     /// # Errors
-    /// [`Error::Implausible`].
+    /// [`Error::Implausible`], or [`Error::Parameter`] where the totals do not give an index with the exponents that are asked for.
     pub fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
-        self.verdict_by(DaviesBouldin::default(), geometry, values, rows)
-    }
-
-    /// The same with these exponents of Davies-Bouldin.
-    ///
-    /// # Errors
-    /// [`Error::Implausible`], or [`Error::Parameter`] where the totals do not give an index with them.
-    pub fn verdict_by(
-        &self,
-        by: DaviesBouldin,
-        geometry: Geometry<'_>,
-        values: &[f64],
-        rows: Option<u64>,
-    ) -> Result<Verdict, Error> {
-        self.family().verdict(by, geometry, values, rows)
+        self.family().verdict(geometry, values, rows)
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::family::{Block, Family, MAX_WORDS, Sensitivity, fuzzy_centres, same_columns};
 use crate::kernel::{Form, Sums};
 use crate::scale::{MARGIN, farthest, reach};
-use crate::validity::{self, DaviesBouldin, Geometry, Verdict};
+use crate::validity::{self, Geometry, Verdict};
 use crate::{Centres, Domain, Error, Prepared, distance, kernel};
 
 /// Labels that rows are counted by at most.
@@ -114,14 +114,8 @@ impl Family for Validation {
         Some(Sensitivity::Blocks(blocks))
     }
 
-    fn verdict(
-        &self,
-        by: DaviesBouldin,
-        geometry: Geometry<'_>,
-        values: &[f64],
-        rows: Option<u64>,
-    ) -> Result<Verdict, Error> {
-        validity::full(&self.centres, self.vectors, by, geometry, values, rows)
+    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, Error> {
+        validity::full(&self.centres, self.vectors, geometry, values, rows)
     }
 }
 

@@ -12,7 +12,6 @@ const COLLAPSED: f64 = 0.01;
 /// is known; otherwise the sum of memberships counts.
 pub(crate) fn basic(
     centres: &Centres,
-    by: DaviesBouldin,
     geometry: Geometry<'_>,
     values: &[f64],
     rows: Option<u64>,
@@ -20,25 +19,24 @@ pub(crate) fn basic(
     check_values(values, 2 * centres.k() + 1)?;
     let (distances, rest) = values.split_at(centres.k());
     let (memberships, objective) = rest.split_at(centres.k());
-    if by.q == 2.0 {
+    let shape = Shape::new(centres, geometry)?;
+    if shape.q == 2.0 {
         return Err(without_coordinates());
     }
-    Basic { distances, powers: distances, memberships, objective: objective[0] }
-        .verdict(&Shape::new(centres, by, geometry)?, rows)
+    Basic { distances, powers: distances, memberships, objective: objective[0] }.verdict(&shape, rows)
 }
 
 /// The verdict from the totals of round A, with sums of coordinates and of squared deviations where `vectors` says so.
 pub(crate) fn full(
     centres: &Centres,
     vectors: bool,
-    by: DaviesBouldin,
     geometry: Geometry<'_>,
     values: &[f64],
     rows: Option<u64>,
 ) -> Result<Verdict, Error> {
     let (k, d) = (centres.k(), centres.columns());
     check_values(values, 7 * k + SCALARS + if vectors { 2 * k * d } else { 0 })?;
-    Full::new(values, k).verdict(&Shape::new(centres, by, geometry)?, rows)
+    Full::new(values, k).verdict(&Shape::new(centres, geometry)?, rows)
 }
 
 fn without_coordinates() -> Error {
@@ -76,24 +74,22 @@ struct Shape<'a> {
 }
 
 impl<'a> Shape<'a> {
-    fn new(asked: &Centres, by: DaviesBouldin, geometry: Geometry<'a>) -> Result<Self, Error> {
-        by.check()?;
-        let (k, q) = (asked.k(), by.q);
+    fn new(asked: &Centres, geometry: Geometry<'a>) -> Result<Self, Error> {
+        let k = asked.k();
         let shape = match geometry {
-            Geometry::Centres(centres) => Self {
-                apart: formulas::apart(centres, 2.0),
-                norms: (by.p != 2.0).then(|| formulas::apart(centres, by.p)),
-                q,
-                centres: Some(centres),
-                k: centres.k(),
-                columns: centres.columns(),
-            },
-            Geometry::Apart(..) if by != DaviesBouldin::default() => {
-                return Err(Error::parameter(
-                    "exponents of Davies-Bouldin need the centres, not the distances between them",
-                ));
+            Geometry::Centres(centres, by) => {
+                by.check()?;
+                Self {
+                    apart: formulas::apart(centres, 2.0),
+                    norms: (by.p != 2.0).then(|| formulas::apart(centres, by.p)),
+                    q: by.q,
+                    centres: Some(centres),
+                    k: centres.k(),
+                    columns: centres.columns(),
+                }
             }
             Geometry::Apart(apart, columns) => {
+                let DaviesBouldin { q, .. } = DaviesBouldin::default();
                 Self { apart: apart.to_vec(), norms: None, q, centres: None, k, columns }
             }
         };
@@ -339,17 +335,15 @@ mod tests {
         let rows = [0.0, 0.2, 0.4, 0.5, 0.95, 1.0];
         for query in [query(&centres, false), Query::fuzzy_validation(centres.clone(), 2.0)] {
             let (values, n) = totals(&rows, &query);
-            let known = query.verdict(Geometry::Centres(&centres), &values, n).unwrap();
+            let known = query.verdict(Geometry::of(&centres), &values, n).unwrap();
             let apart = formulas::apart(&centres, 2.0);
             assert_eq!(query.verdict(Geometry::Apart(&apart, 1), &values, n).unwrap(), known);
             assert!(query.verdict(Geometry::Apart(&apart[1..], 1), &values, n).is_err());
-            let by = DaviesBouldin { p: 1.0, ..DaviesBouldin::default() };
-            assert!(query.verdict_by(by, Geometry::Apart(&apart, 1), &values, n).is_err());
             assert!(query.verdict(Geometry::Apart(&[f64::NAN; 9], 1), &values, n).is_err());
         }
         let query = query(&centres, true);
         let (values, n) = totals(&rows, &query);
-        let known = query.verdict(Geometry::Centres(&centres), &values, n).unwrap();
+        let known = query.verdict(Geometry::of(&centres), &values, n).unwrap();
         assert!(known.indices.calinski_harabasz.is_some() && known.indices.fukuyama_sugeno.is_some());
         let blind = query.verdict(Geometry::Apart(&formulas::apart(&centres, 2.0), 1), &values, n).unwrap();
         assert!(blind.indices.calinski_harabasz.is_none() && blind.clusters.is_none());
@@ -366,7 +360,7 @@ mod tests {
         let asked = |vectors| Query::Validation(Validation { centres: centres.clone(), m: 2.0, vectors });
         let judged = |query: &Query, p: f64, q: f64| {
             let totals = pooled::totals(&Batch::from(query.clone()), std::slice::from_ref(&site)).unwrap();
-            query.verdict_by(DaviesBouldin { p, q }, Geometry::Centres(&centres), &totals.values, totals.rows)
+            query.verdict(Geometry::Centres(&centres, DaviesBouldin { p, q }), &totals.values, totals.rows)
         };
         let third = 91f64.cbrt();
         // Sums over all rows of the distances to each centre, and of their squares.
@@ -400,7 +394,7 @@ mod tests {
         let three = centres(&[0.1, 0.6, 5.0]);
         let query_three = query(&three, true);
         let (values, n) = totals(&[0.1, 0.2, 0.7], &query_three);
-        let verdict = query_three.verdict(Geometry::Centres(&three), &values, n).unwrap();
+        let verdict = query_three.verdict(Geometry::of(&three), &values, n).unwrap();
         let clusters = verdict.clusters.unwrap();
         assert_eq!((clusters.rows.as_slice(), clusters.means.row(2)), ([2.0, 1.0, 0.0].as_slice(), [5.0].as_slice()));
         assert_eq!((clusters.scatter[1], clusters.scatter[2]), (0.0, 0.0));
@@ -410,7 +404,7 @@ mod tests {
         let one = centres(&[0.3]);
         let query = query(&one, true);
         let (values, n) = totals(&[0.1, 0.2, 0.7], &query);
-        let verdict = query.verdict(Geometry::Centres(&one), &values, n).unwrap();
+        let verdict = query.verdict(Geometry::of(&one), &values, n).unwrap();
         let indices = &verdict.indices;
         assert_eq!((indices.partition_coefficient, indices.partition_entropy), (Some(1.0), Some(0.0)));
         assert_eq!((indices.fuzzy_davies_bouldin, indices.osse), (f64::INFINITY, Some(0.0)));
@@ -427,7 +421,7 @@ mod tests {
             let centres = centres(&[0.5, at]);
             let query = query(&centres, false);
             let (values, n) = totals(&[0.0, 0.3, 0.7, 1.0], &query);
-            let verdict = query.verdict(Geometry::Centres(&centres), &values, n).unwrap();
+            let verdict = query.verdict(Geometry::of(&centres), &values, n).unwrap();
             assert_eq!(verdict.collapsed, collapsed);
         }
     }
@@ -437,19 +431,19 @@ mod tests {
         let centres = centres(&[0.1, 0.9]);
         let query = query(&centres, true);
         let (good, n) = totals(&[0.0, 0.2, 0.8, 1.0], &query);
-        assert!(query.verdict(Geometry::Centres(&centres), &good, n).is_ok());
-        assert!(query.verdict(Geometry::Centres(&centres), &good, None).is_ok());
+        assert!(query.verdict(Geometry::of(&centres), &good, n).is_ok());
+        assert!(query.verdict(Geometry::of(&centres), &good, None).is_ok());
         for (at, value) in [(0, -1.0), (0, 3.0), (2, -1.0), (5, -0.1), (6, -0.1), (8, 0.1), (9, 9.0), (11, -0.1)] {
             let mut values = good.clone();
             values[at] = value;
-            assert!(query.verdict(Geometry::Centres(&centres), &values, n).is_err(), "{at}");
+            assert!(query.verdict(Geometry::of(&centres), &values, n).is_err(), "{at}");
         }
         for (at, value) in [(12, -0.1), (14, 5.0), (15, 4.0), (16, -1.0), (17, -1.0), (18, 4.5)] {
             let mut values = good.clone();
             values[at] = value;
-            assert!(query.verdict(Geometry::Centres(&centres), &values, n).is_err(), "{at}");
+            assert!(query.verdict(Geometry::of(&centres), &values, n).is_err(), "{at}");
         }
-        let mut verdict = query.verdict(Geometry::Centres(&centres), &good, n).unwrap();
+        let mut verdict = query.verdict(Geometry::of(&centres), &good, n).unwrap();
         for bad in [vec![5.0, 0.0], vec![0.0, -5.0], vec![f64::NAN, 0.0], vec![0.0]] {
             assert!(silhouettes(&bad, &mut verdict).is_err());
         }
@@ -464,7 +458,7 @@ mod tests {
                 values.iter().map(|v| if positive && !(*v >= 0.0 && *v < 2.0) { 0.5 } else { *v }).collect();
             let centres = centres(&[0.1, 0.9]);
             let query = query(&centres, true);
-            if let Ok(verdict) = query.verdict(Geometry::Centres(&centres), &values, rows) {
+            if let Ok(verdict) = query.verdict(Geometry::of(&centres), &values, rows) {
                 let text = serde_json::to_string(&verdict).unwrap();
                 prop_assert!(!text.contains("NaN"));
                 prop_assert!(!verdict.indices.fuzzy_davies_bouldin.is_nan() && verdict.objective.is_finite());

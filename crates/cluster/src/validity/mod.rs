@@ -164,10 +164,17 @@ pub struct HardClusters {
 /// What is known of the centres: their coordinates, or only the distances between them.
 #[derive(Debug, Clone, Copy)]
 pub enum Geometry<'a> {
-    /// The centres, K x d.
-    Centres(&'a Centres),
-    /// Euclidean distances between them, K x K row-major, and the number of columns.
+    /// The centres, K x d, and the exponents of Davies-Bouldin.
+    Centres(&'a Centres, DaviesBouldin),
+    /// Euclidean distances between them, K x K row-major, and the number of columns. Davies-Bouldin has its usual exponents.
     Apart(&'a [f64], usize),
+}
+
+impl<'a> Geometry<'a> {
+    /// These centres, with the usual exponents of Davies-Bouldin.
+    pub fn of(centres: &'a Centres) -> Self {
+        Self::Centres(centres, DaviesBouldin::default())
+    }
 }
 
 /// JSON has no infinity: `+inf` travels as `None`.

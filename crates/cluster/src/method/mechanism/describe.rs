@@ -1,7 +1,7 @@
 //! The noise of a description, repeated over totals that are those of the released one.
 
 use super::{Mechanism, REPETITIONS};
-use crate::algorithm::{Beginning, Stop, Walls};
+use crate::algorithm::{Beginning, Walls};
 use crate::method::{Description, Recipe};
 use crate::random::Stream;
 use crate::shape::{add_square, extents, stretched};
@@ -28,14 +28,7 @@ pub fn descriptions(
 impl Mechanism<'_> {
     fn describe(&self, found: &Description, start: &Centres, noise: &mut Stream) -> Result<Description, Error> {
         let domain = self.domain;
-        let mut run = self.recipe.algorithm.begin(Beginning {
-            domain,
-            start,
-            anchors: None,
-            seed: 0,
-            noisy: true,
-            stop: Stop::default(),
-        })?;
+        let mut run = self.recipe.algorithm.begin(Beginning { noisy: true, ..Beginning::at(domain, start) })?;
         loop {
             let query = run.ask();
             let mut values =
