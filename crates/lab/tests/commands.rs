@@ -41,7 +41,8 @@ fn experiments_say_what_they_lack() {
 
 fn a_run_writes_its_page_and_its_results() {
     let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("lab-out");
-    let said = ok(&format!("experiments ffcf --quick --data ../../../shared/data --out {}", out.display()));
+    let data = veilsum_testkit::data::shared().join("data");
+    let said = ok(&format!("experiments ffcf --quick --data {} --out {}", data.display(), out.display()));
     assert!(said.contains("1 experiments run, 0 targets missed"), "{said}");
     let read = |name: &str| fs::read_to_string(out.join(name)).expect("a file");
     let (page, rows) = (read("experiments.html"), papers::read(&read("results.tsv")).expect("rows"));

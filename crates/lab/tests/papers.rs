@@ -47,7 +47,7 @@ fn every_item_has_an_answer() {
 }
 
 fn shared(name: &str) -> String {
-    text(&format!("../../../shared/{name}"))
+    std::fs::read_to_string(veilsum_testkit::data::shared().join(name)).expect("a shared file")
 }
 
 /// Whether these digits stand in the text as a number of their own, with or without a leading zero and sign.

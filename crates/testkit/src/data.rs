@@ -1,35 +1,24 @@
-//! Reads the shared data sets and known answers, where a checkout has them beside it. A test that needs them is no `#[test]`, but one of
-//! [`with_data`](crate::with_data): without them it is ignored.
+//! Reads the shared data sets and known answers, which are not part of the repository. A test that needs them is no `#[test]`, but one of
+//! [`with_data`](crate::with_data). They are run by `cargo test --workspace -- --ignored with_data`.
 
 use std::path::PathBuf;
 
 use veilsum_cluster::{Centres, Domain, OutOfBox, Prepared, Rows, Scaling};
 
-/// Makes tests of these functions of a module, which need the shared data: they are ignored where it is not there.
-#[cfg(shared_data)]
+/// Makes tests of these functions of a module, which need the shared data. They are ignored unless they are asked for.
 #[macro_export]
 macro_rules! with_data {
     ($($name:ident),* $(,)?) => {
         mod with_data {
-            $(#[test] fn $name() { super::$name(); })*
+            $(#[test] #[ignore = "needs the shared data: see CONTRIBUTING.md"] fn $name() { super::$name(); })*
         }
     };
 }
 
-/// Makes tests of these functions of a module, which need the shared data: they are ignored where it is not there.
-#[cfg(not(shared_data))]
-#[macro_export]
-macro_rules! with_data {
-    ($($name:ident),* $(,)?) => {
-        mod with_data {
-            $(#[test] #[ignore = "needs ../shared"] fn $name() { super::$name(); })*
-        }
-    };
-}
-
-/// The shared folder.
+/// The shared folder: `VEILSUM_SHARED`, or else `../shared` beside the checkout.
 pub fn shared() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared")
+    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    std::env::var_os("VEILSUM_SHARED").map_or_else(beside, PathBuf::from)
 }
 
 /// Table 1 of Bárcena et al. (2021) at gamma = 1: the data set, and its adjusted Rand index as printed.
