@@ -367,7 +367,7 @@ fn blocks_are_marked_as_run_or_as_text() {
             let mark = block.lines().next().unwrap_or_default();
             // What is neither run here nor plain text is named by its language; other tests run it, or nobody.
             assert!(
-                ["sh", "text", "toml", "json", "sql", "python"].contains(&mark),
+                ["sh", "text", "toml", "json", "python"].contains(&mark),
                 "{path}: block {} is marked {mark:?}",
                 number + 1
             );

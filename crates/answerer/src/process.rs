@@ -15,9 +15,8 @@ use std::{
 
 use crate::{contract::tame, fault::Fault};
 
-/// What an answerer may know of this process's environment. Nothing of Veilsum's own is among it; the passwords are those of the
-/// answerer's database.
-const ENVIRONMENT: [&str; 32] = [
+/// What an answerer may know of this process's environment. Nothing of Veilsum's own is among it.
+const ENVIRONMENT: [&str; 20] = [
     "PATH",
     "HOME",
     "USER",
@@ -27,19 +26,7 @@ const ENVIRONMENT: [&str; 32] = [
     "TZ",
     "TMPDIR",
     "SSL_CERT_FILE",
-    "PGHOST",
-    "PGHOSTADDR",
-    "PGPORT",
-    "PGUSER",
-    "PGDATABASE",
-    "PGPASSWORD",
-    "PGPASSFILE",
-    "PGSERVICE",
-    "PGSERVICEFILE",
-    "PGSSLMODE",
-    "PGSSLROOTCERT",
     "PGCONNECT_TIMEOUT",
-    "PGAPPNAME",
     "JAVA_HOME",
     "SPARK_HOME",
     "SPARK_LOCAL_IP",

@@ -5,7 +5,7 @@
 //! 3. [`secrets`]: what a site's journal gives away; [`recording`], [`lies`]: an honest run written down, and what may be said
 //!    in place of each of its messages; [`crashes`]: federations whose processes die.
 //! 4. [`cost`]: what a round costs each party; with `node`, `measure` and `distance` for the benches.
-//! 5. [`postgres`]: a real database server; [`vectors`]: the test vectors of `protocol/vectors`, and how its sessions are played.
+//! 5. [`vectors`]: the test vectors of `protocol/vectors`, and how its sessions are played.
 //! 6. With the feature `cluster`: `data`, the shared data sets and known answers. With `node`, the whole product: `cast`, a
 //!    federation in which the test plays the coordinator or the intermediary, `in_process` and `program`, federations in one
 //!    process and in many, `network`, a network that delays and loses between them, and `targets`, what the fuzzer feeds.
@@ -34,7 +34,6 @@ pub mod measure;
 pub mod memory;
 #[cfg(all(feature = "node", target_os = "linux"))]
 pub mod network;
-pub mod postgres;
 #[cfg(feature = "node")]
 pub mod program;
 pub mod recording;

@@ -322,12 +322,12 @@ mod tests {
 
     #[test]
     fn an_answerer_stands_in_the_place_of_a_file() {
-        let own = policy("[rows]\nanswerer = [\"veilsum-sql\", \"--view\", \"a b\"]\nanswerer_seconds = 9\n").unwrap();
+        let own = policy("[rows]\nanswerer = [\"python3\", \"rows.py\", \"a b\"]\nanswerer_seconds = 9\n").unwrap();
         assert_eq!(policy(&toml::to_string(&own).unwrap()).unwrap(), own);
         let from = own.rows_from(None, None, None).unwrap();
         let command = from.answerer.clone().unwrap();
         assert_eq!((command.words[2].as_str(), command.limit.as_secs()), ("a b", 9));
-        assert_eq!(from.place(), "the answerer \"veilsum-sql\"");
+        assert_eq!(from.place(), "the answerer \"python3\"");
         // A file that is named for one command takes its place.
         assert_eq!(own.rows_from(Some(Path::new("x.csv")), None, None).unwrap().answerer, None);
         for (text, why) in [

@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -55,42 +53,3 @@ def spark():
     )  # fmt: skip
     yield session
     session.stop()
-
-
-def _free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory, files):
-    """A PostgreSQL with the data set as the table ``rows``: its port."""
-    programs = {name: shutil.which(name) for name in ("initdb", "pg_ctl", "psql")}
-    for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin")):
-        programs = {name: str(folder / name) if (folder / name).exists() else at for name, at in programs.items()}
-    missing = [name for name, at in programs.items() if at is None]
-    if missing:
-        pytest.skip(f"SKIPPED: there is no PostgreSQL server here ({', '.join(missing)})")
-    # The server does not run as root.
-    person = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"] if os.geteuid() == 0 else []
-    home = Path(subprocess.run(["mktemp", "-d"], check=True, capture_output=True, text=True).stdout.strip())
-    data, port = home / "data", _free_port()
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/", "check": True}
-    if person:
-        shutil.chown(home, "postgres")
-    subprocess.run([*person, programs["initdb"], "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"], **quiet)
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
-    subprocess.run([*person, programs["pg_ctl"], "-D", data, "-w", "-l", home / "log", "-o", options, "start"], **quiet)
-    try:
-        import world
-
-        columns = ", ".join('"' + name.replace('"', '""') + '" float8' for name in world.COLUMNS)
-        script = f"CREATE TABLE rows ({columns});\nCOPY rows FROM STDIN WITH (FORMAT csv, HEADER);\n"
-        text = script + (files / "rows.csv").read_text() + "\\.\nANALYZE rows;\n"
-        psql = [programs["psql"], "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres", "-f", "-"]
-        subprocess.run(psql, input=text, text=True, check=True)
-        yield port
-    finally:
-        subprocess.run([*person, programs["pg_ctl"], "-D", data, "-m", "immediate", "-w", "stop"], cwd="/", stdout=subprocess.DEVNULL)
-        shutil.rmtree(home, ignore_errors=True)

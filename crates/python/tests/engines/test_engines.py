@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 
@@ -129,16 +128,6 @@ def answerer_of_dask(get):
         yield "threads", words
 
 
-def answerer_of_postgresql(get):
-    program = os.environ.get("VEILSUM_SQL") or shutil.which("veilsum-sql")
-    if program is None:
-        pytest.skip("SKIPPED: veilsum-sql is not there: build it, and say where it is in VEILSUM_SQL")
-    url = f"postgresql://postgres@127.0.0.1:{get('postgres')}/postgres"
-    for mode, name in (("stream", "rows streamed by COPY"), ("push", "SQL push-down")):
-        for words in conversation([program, "--url", url, "--view", "rows", "--mode", mode]):
-            yield name, words
-
-
 def files_of_a_site(get):
     if not hasattr(questions, "of_file"):
         pytest.skip("SKIPPED: this package reads no file as a site does")
@@ -148,7 +137,7 @@ def files_of_a_site(get):
         yield f"{form}, streamed", lambda q, layout: questions.of_file(world.FEDERATION, q, path, memory=0)
 
 
-PLACES = [python, threads, files_of_a_site, spark, dask, answerer_of_duckdb, answerer_of_dask, answerer_of_postgresql]
+PLACES = [python, threads, files_of_a_site, spark, dask, answerer_of_duckdb, answerer_of_dask]
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
