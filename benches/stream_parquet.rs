@@ -75,7 +75,7 @@ fn main() {
 
     let reader = Arc::new(Reader::new(&folder, spec.clone(), COLUMNS, MEMORY).expect("random numbers"));
     let begun = now();
-    let checked = Checked::begin(reader, &domain, OutOfBox::Refuse, None).expect("rows");
+    let checked = Checked::begin(reader, &domain, OutOfBox::Refuse).expect("rows");
     let streamed = checked.streamed().expect("rows");
     took("first two passes: checks, fingerprint, digest", rows, begun);
     let begun = now();

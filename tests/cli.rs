@@ -414,8 +414,7 @@ fn every_method_makes_a_plan_that_says_what_it_asks() {
             "fcm",
             vec!["scale = \"standard\"", "column = 1\nlower = 0.0\nupper = 0.99"],
         ),
-        ("--k 3 --set labels={column='outcome',classes=['no','yes']}", "fcm", vec!["column = \"outcome\""]),
-        ("--k 3 --set indices=all", "fcm", vec!["silhouette = true"]),
+        ("--k 3 --set indices=all", "fcm", vec!["vectors = true"]),
     ] {
         w.ok(&format!("{MAKE_PLAN} {options}"));
         let shown = fs::read_to_string(w.0.join("plan.toml")).unwrap();
@@ -432,10 +431,6 @@ fn every_method_makes_a_plan_that_says_what_it_asks() {
     for part in ["histogram", "margins", "local_means", "validation"] {
         assert!(seen.contains(part), "{part}\n{seen}");
     }
-    w.ok(&format!("{MAKE_PLAN} --k 3 --set labels.column=label --set labels.classes=['a','b']"));
-    w.own();
-    w.ok(&format!("{MAKE_PLAN} --k 3 --set labels.column=label --set labels.classes=['a','c']"));
-    w.fails(OWN, 3, &["rows.csv, line 3", "label"]);
 }
 
 #[test]
@@ -453,19 +448,18 @@ fn methods_that_cannot_be_planned_are_named() {
     make("--k 3 --set winsorise.z=[0,0.9]", 2, &["z: ", "no such column"]);
     make("--k 3 --set winsorise.x=[0.9,0.1]", 2, &["quantile"]);
     make("--k 2..5 --set choose=davies-bouldin --method ffcm-avg1", 2, &["index"]);
-    make("--k 2..5 --set choose=silhouette-squared --set indices=scalars", 2, &["index"]);
+    make("--k 2..5 --set choose=calinski-harabasz --set indices=scalars", 2, &["index"]);
     make("--k 3 --set judge=intermediary --set indices=all", 2, &["intermediary", "where the centres are"]);
     make("--k 3 --set sample=0.5", 2, &["whole blocks", "REL-4", "block_size"]);
     make("--k 3 --set sample=0.5 --set block_size=1", 2, &["drawn", "sample"]);
     make("--k 3 --set sample=2", 2, &["share"]);
     make("--k 1..3 --set local_k=5", 2, &["from 2"]);
-    make("--k 3 --set labels=outcome", 2, &["labels.classes"]);
+    make("--k 3 --set labels=outcome", 2, &["no such setting", "set max_rounds, "]);
     make("--k 3 --set max_round=3", 2, &["no such setting", "set max_rounds, "]);
     make("--k 3 --set bins=3", 2, &["--set bins: fcm does not read it", "reads it: describe"]);
     make("--k 3 --method gmm --set finish=10", 2, &["--set finish: gmm does not read it", "reads it: fkm"]);
     make("--k 3 --set elbow=true", 2, &["--set elbow", "LOW..HIGH"]);
     make("--method describe --set restarts=3", 2, &["--set restarts: describe does not read it"]);
-    make("--k 3 --set labels.column=x --set labels.classes=['no','yes']", 2, &["\"x\"", "clustered"]);
     make("--k 3 --column mass=0:1e200", 2, &["\"mass\"", "beyond 10^150", "in another unit"]);
     // A plan with a parameter of another method, by hand.
     w.change("plan.toml", "max_rounds = ", "finish = 10\nmax_rounds = ");

@@ -93,7 +93,7 @@ impl Cast {
                 party: party(i + 2, role.carrier()),
                 site: loopback::toy_policy(),
                 rows: Arc::new(site.prepare(&domain, work.out_of_box).expect("rows")),
-                origin: Arc::new(Origin::new(work.names(), site.rows.clone(), None)),
+                origin: Arc::new(Origin::new(work.names(), site.rows.clone())),
                 coordinator: nowhere(),
                 intermediary: nowhere(),
                 state: None,

@@ -80,10 +80,6 @@ impl Walk {
             let middle: Vec<f64> = domain.lower().iter().zip(domain.upper()).map(|(a, b)| (a + b) / 2.0).collect();
             let rows = Rows::new(middle, domain.columns()).expect("a row");
             let rows = Prepared::new(&rows, &domain, OutOfBox::Clip).expect("a row in its box");
-            let rows = match work.labels {
-                Some(_) => rows.with_labels(vec![0]).expect("a label"),
-                None => rows,
-            };
             let conversation = MethodSession::of(&work, form).expect("a run");
             let retries = work.recipe.noise.map_or(2, |noise| noise.retries);
             return Walk { cast, rows, conversation, retries, counted: false, asked: 0, slot: 0, over: false };

@@ -19,7 +19,7 @@ random = np.random.default_rng(1)
 centres = random.random((k, d))
 rows = np.clip(centres[random.integers(k, size=n)] + random.normal(0, 0.15, (n, d)), 0, 1)
 start = rows[random.choice(n, k, replace=False)]
-VALIDITY = json.dumps({"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0})
+VALIDITY = json.dumps({"full": False, "vectors": False, "judge_m": 2.0})
 ROUNDS = 30
 
 

@@ -25,7 +25,7 @@ use veilsum_node::{
     error::{Code, Failure},
     files,
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
-    plan::{Categorical, Clusters, Judge, Labels, OutOfBox, PlanSpec, Unit},
+    plan::{Categorical, Clusters, Judge, OutOfBox, PlanSpec, Unit},
     question::SumBounds,
     release, report,
     result::RunResult,
@@ -96,7 +96,6 @@ impl DemoArgs {
         veilsum_node::columns::check(&[], &categorical).map_err(wrong)?;
         let clips = set.out_of_box.map_or(!self.what.exact, |of| of == OutOfBox::Clip);
         let source = self.source(&self.what.columns, categorical, clips, None)?;
-        no_labels(set.labels.as_ref())?;
         // Here everybody's rows are known, so the plan can promise what is true.
         let rows: Vec<u64> = source.rows();
         let max_rows = set.max_rows.unwrap_or(rows.iter().copied().max().unwrap_or(1));
@@ -151,7 +150,6 @@ impl DemoArgs {
         let by_column = self.split != "iid" && !self.split.contains(':');
         let usual = (self.data.is_some() && !by_column).then_some(needed);
         let source = self.source(&columns, work.categorical.clone(), work.out_of_box == OutOfBox::Clip, usual)?;
-        no_labels(work.labels.as_ref())?;
         let roster = roster_of_nobody(&source.names())?;
         let largest = source.rows().into_iter().max().unwrap_or(1);
         let terms = Terms { roster: roster.hash(), max_rows: plan.max_rows.max(largest), ..plan };
@@ -300,12 +298,6 @@ fn write_documents(out: &Path, writer: &Writer) -> Result<[PathBuf; 2], Failure>
 /// Exit code 9 where the run ended early.
 fn early(result: &RunResult) -> Result<(), Failure> {
     result.ended_early.as_ref().map_or(Ok(()), |early| Err(early.failure()))
-}
-
-fn no_labels(labels: Option<&Labels>) -> Result<(), Failure> {
-    let Some(labels) = labels else { return Ok(()) };
-    let what = format!("the demonstration releases no counts by label ({})", labels.column);
-    Err(Failure::new(Code::Usage, what, "leave labels out here; `veilsum plan new` takes them"))
 }
 
 /// Runs a federation on loopback, under keys made for the occasion.

@@ -87,11 +87,6 @@ fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
 }
 
 fn in_memory(federation: &Federation, values: Vec<f64>, rules: &Arc<RowRules>) -> Result<Loaded, Failure> {
-    let work = &federation.work;
-    if let Some(labels) = &work.labels {
-        let what = format!("the plan counts by the labels of {:?}, which rows in memory do not have", labels.column);
-        return Err(Failure::input(what, "give the rows as a file"));
-    }
     documents::rows_in_memory(federation, &values, &RowsFrom { rules: rules.clone(), ..RowsFrom::default() })
 }
 

@@ -193,22 +193,9 @@ fn declare(args: &LedgerArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<
     let asked = names.iter().map(|name| name.rsplit_once('=').map_or(name.as_str(), |(column, _)| column));
     let (_, header) = header_of(&from, spec.schema.as_deref(), asked)?;
     let (columns, categorical) = from_indicators(&names, &header);
-    // One pass for each column of labels that was counted by.
-    let mut labels: Vec<Option<String>> = together.iter().filter_map(|set| set.label.clone()).map(Some).collect();
-    labels.sort_unstable();
-    labels.dedup();
-    if labels.is_empty() {
-        labels.push(None);
-    }
-    let (mut noted, mut same) = (Vec::<Column>::new(), true);
-    for label in labels {
-        let (columns, categorical) = (columns.clone(), categorical.clone());
-        let origin = origin_of(&from, TableSpec { columns, categorical, label, ..spec.clone() })?;
-        same &= matches!(account.recognises(&origin, &identity)?, Known::Same(_));
-        noted.extend(origin.columns(&identity, &together)?);
-    }
-    noted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    noted.dedup();
+    let origin = origin_of(&from, TableSpec { columns, categorical, ..spec })?;
+    let same = matches!(account.recognises(&origin, &identity)?, Known::Same(_));
+    let noted = origin.columns(&identity, &together)?;
     let place = same.then(|| from.place());
     write((state.as_path(), head.as_path()), identity, site.data, note(noted), place)
 }
@@ -221,7 +208,7 @@ fn elsewhere(
     identity: &Identity,
     names: &[String],
 ) -> Result<(Vec<Column>, bool), Failure> {
-    let mut sets: Vec<Vec<String>> = account.together().into_iter().map(|set| set.columns).collect();
+    let mut sets: Vec<Vec<String>> = account.together().into_iter().map(|set| set.0).collect();
     if names.iter().any(|name| !sets.iter().any(|set| set.contains(name))) {
         sets.push(names.to_vec());
     }

@@ -220,7 +220,6 @@ impl Choices<'_> {
         // Under noise the references would have none; an elbow, or a K that sites vote on, goes with an index.
         let by_rule = !noisy && clusters.min < clusters.max && !set.elbow && set.local_k.is_none();
         let usual_gap = set.choose.is_none() && by_rule && set.indices != Some(IndexSet::Basic);
-        let classes = set.labels.as_ref().map_or(0, |labels| labels.classes.len());
         let preparation = self.preparation()?;
         // Half of what 64 bits hold says nothing that a result needs, and counts against every site's release rule. A step of 2^-20 of
         // one row's largest value moves no centre by more than a millionth of its column's range, and noise is a whole number of steps.
@@ -242,8 +241,6 @@ impl Choices<'_> {
                 validity: Validity {
                     full: hard || indices != IndexSet::Basic,
                     vectors: indices == IndexSet::All,
-                    silhouette: indices == IndexSet::All,
-                    classes: u32::try_from(classes).unwrap_or(u32::MAX),
                     judge_m: set.m.unwrap_or(2.0),
                     davies_bouldin: DaviesBouldin { p: set.db_p.unwrap_or(2.0), q: set.db_q.unwrap_or(1.0) },
                 },
@@ -251,7 +248,6 @@ impl Choices<'_> {
             },
             sampling: self.sampling(),
             judge: set.judge,
-            labels: set.labels.clone(),
             step_bits: set.step_bits.or(usual_step),
             categorical: self.columns.1.clone(),
         };

@@ -142,15 +142,11 @@ impl Report {
             .categorical
             .iter()
             .map(|c| [c.column.clone(), unit(&c.column), format!("one of {}", c.categories.join(", ")), blank.clone()]);
-        let labels = work.labels.iter().map(|l| {
-            let values = format!("one of {}; counts by cluster are released", l.classes.join(", "));
-            [l.column.clone(), unit(&l.column), values, blank.clone()]
-        });
-        page.table(&["column", "unit", "possible values", "what it is needed for"], numbers.chain(named).chain(labels));
+        page.table(&["column", "unit", "possible values", "what it is needed for"], numbers.chain(named));
         match (&self.reading, schema.and_then(|schema| schema.label.as_ref())) {
             (Some(reading), _) => drop(page.table(&["in this site's file", "columns"], columns_of(reading).map(|(a, b)| [a.to_owned(), b]))),
             (None, Some(label)) => drop(page.paragraph(&format!(
-                "Nothing of any other column of a site's file leaves it. The column {label} stays at the sites: no plan may use it or count by it."
+                "Nothing of any other column of a site's file leaves it. The column {label} stays at the sites: no plan may use it."
             ))),
             (None, None) => drop(page.paragraph("Nothing of any other column of a site's file leaves it.")),
         }
@@ -349,7 +345,6 @@ fn kinds_asked(work: &PlanSpec, questions: impl Iterator<Item = &'static str>) -
         (recipe.range.is_some(), "range of K"),
         (recipe.choice.by.name() == "gap", "gap statistic"),
         (!work.categorical.is_empty(), "categorical columns"),
-        (recipe.validity.classes > 0, "counts by label"),
         (recipe.preparation.scale == Scale::Robust || !recipe.preparation.winsorise.is_empty(), "quantiles"),
     ];
     kinds.extend(more.into_iter().filter(|(asked, _)| *asked).map(|(_, kind)| kind.to_owned()));
@@ -363,8 +358,7 @@ fn of_kind(question: &str) -> Option<&'static str> {
         "moments" => "mean and deviation",
         "margins" => "first centres",
         "local_choice" => "range of K",
-        "fuzzy_validation" | "validation" | "silhouette" | "judged_validation" => "validity",
-        "contingency" => "counts by label",
+        "fuzzy_validation" | "validation" | "judged_validation" => "validity",
         _ => return None,
     })
 }
@@ -422,7 +416,7 @@ mod tests {
         }
         let rows = rows_of(section(MODEL, "What each kind of question gives away"));
         let starts = |kind: &str| rows.iter().any(|row| row[0].starts_with(kind));
-        let questions = ["histogram", "moments", "margins", "local_choice", "validation", "contingency"];
+        let questions = ["histogram", "moments", "margins", "local_choice", "validation"];
         assert!(questions.iter().all(|name| of_kind(name).is_some_and(starts)));
         assert!(["gap statistic", "categorical columns"].into_iter().all(starts));
         let methods = ["fcm", "ffcm-avg1", "ffcm-avg2", "fcm-noise", "pcm", "kmeans", "fkm", "gmm", "gk", "ffcf"];

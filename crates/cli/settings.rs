@@ -11,7 +11,7 @@ use veilsum_cluster::{
 use veilsum_node::{
     documents::PLAN_KEYS,
     error::{Code, Failure},
-    plan::{Judge, Labels},
+    plan::Judge,
     table::nearest,
 };
 
@@ -42,7 +42,6 @@ pub(crate) struct Settings {
     pub winsorise: BTreeMap<String, (f64, f64)>,
     pub category_weight: Option<f64>,
     pub category_weights: BTreeMap<String, f64>,
-    pub labels: Option<Labels>,
     pub indices: Option<IndexSet>,
     pub local_k: Option<u32>,
     pub choose: Option<Pick>,
@@ -120,8 +119,8 @@ const OF_METHODS: [(&str, &str); 14] = [
 ];
 
 /// Settings about clusters, which a description has none of.
-const OF_CLUSTERS: [&str; 11] =
-    ["m", "restarts", "init", "indices", "local_k", "choose", "elbow", "judge", "labels", "db_p", "db_q"];
+const OF_CLUSTERS: [&str; 10] =
+    ["m", "restarts", "init", "indices", "local_k", "choose", "elbow", "judge", "db_p", "db_q"];
 /// Settings that choose among several K.
 const OF_RANGES: [&str; 3] = ["choose", "elbow", "local_k"];
 
@@ -267,19 +266,9 @@ mod tests {
 
     #[test]
     fn values_are_toml_and_bare_words_are_texts() {
-        let set = read(&[
-            "m=2",
-            "init=totals",
-            "winsorise.a=[0, 0.99]",
-            "labels.column=outcome",
-            "labels.classes=[\"no\", \"yes\"]",
-            "choose=xie-beni",
-            "elbow=true",
-        ])
-        .unwrap();
+        let set = read(&["m=2", "init=totals", "winsorise.a=[0, 0.99]", "choose=xie-beni", "elbow=true"]).unwrap();
         assert_eq!((set.m, set.init.as_deref(), set.elbow), (Some(2.0), Some("totals"), true));
         assert_eq!(set.winsorise["a"], (0.0, 0.99));
-        assert_eq!(set.labels.unwrap().classes, ["no", "yes"]);
         assert_eq!(set.choose, Some(Pick::XieBeni));
     }
 
@@ -291,7 +280,7 @@ mod tests {
             (&["standardise=whole"], "`whiten`"),
             (&["m"], "--set m: "),
             (&["m=1", "m=2"], "--set m=2: duplicate key"),
-            (&["choose=silhouette"], "`silhouette-squared`"),
+            (&["choose=silhouette"], "`calinski-harabasz`"),
             (&["rows_per_person=3"], "say --set dp_unit=person"),
             (&["on_loss=block", "threshold=3"], "on_loss=block sets"),
             (&["bins=-1"], "--set bins=-1: "),

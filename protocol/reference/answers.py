@@ -11,7 +11,7 @@ from distances import add_to, check_fuzzy, columns_fit, fuzzifier_fits, general_
 from features import FEATURES
 from local_answers import LOCAL_CHOICE, LOCAL_FUZZY, LOCAL_MEANS
 from shaped_answers import SHAPED_SHIFTS, SHAPED_SUMS
-from validity_answers import CONTINGENCY, SILHOUETTE, VALIDATION
+from validity_answers import VALIDATION
 
 MAX_BATCH, MAX_ENTRIES, MAX_BINS = 4096, 1 << 24, 1024
 
@@ -21,7 +21,7 @@ def fuzzy_sums_blocks(q, domain):
     return [("weighted_sums", k * domain.columns, domain.largest_of_all(), "row"), ("weights", k, 1.0, "row")]
 
 
-def fuzzy_sums(q, domain, rows, labels):
+def fuzzy_sums(q, domain, rows):
     k, d = len(q["centres"]), domain.columns
     sums, weights = [[] for _ in range(k * d)], [[] for _ in range(k)]
     for x in rows:
@@ -41,7 +41,7 @@ def fuzzy_validation_blocks(q, domain):
     return [("distances", k, max(reaches), "row"), ("memberships", k, 1.0, "row"), ("objective", 1, near * near, "row")]
 
 
-def fuzzy_validation(q, domain, rows, labels):
+def fuzzy_validation(q, domain, rows):
     k = len(q["centres"])
     entries = [[] for _ in range(2 * k + 1)]
     for x in rows:
@@ -71,7 +71,7 @@ def moments_blocks(q, domain):
     return blocks
 
 
-def moments(q, domain, rows, labels):
+def moments(q, domain, rows):
     columns = [[x[j] for x in rows] for j in range(domain.columns)]
     if q["around"] is not None:
         columns = [[(x - a) * (x - a) for x in column] for column, a in zip(columns, q["around"])]
@@ -94,7 +94,7 @@ def edge(b, i, bins):
     return b["upper"] if i >= bins else min(b["lower"] + (b["upper"] - b["lower"]) * (i / bins), b["upper"])
 
 
-def histogram(q, domain, rows, labels):
+def histogram(q, domain, rows):
     counts = []
     for b in q["brackets"]:
         edges, own = [edge(b, i, q["bins"]) for i in range(q["bins"] + 1)], [0.0] * (q["bins"] + 1)
@@ -118,8 +118,8 @@ def check_margins(q, domain):
     check_histogram(whole(q, domain), domain)
 
 
-def margins(q, domain, rows, labels):
-    return histogram(whole(q, domain), domain, rows, labels)
+def margins(q, domain, rows):
+    return histogram(whole(q, domain), domain, rows)
 
 
 def check_shifts(q, domain):
@@ -149,7 +149,7 @@ def typical_memberships(x, centres, m, typicality, distance):
     return [p / math.fsum(parts) for p in parts[1:]]
 
 
-def shifts(q, domain, rows, labels):
+def shifts(q, domain, rows):
     k, d, m = len(q["centres"]), domain.columns, q["m"]
     middle = [low + (high - low) / 2 for low, high in map(domain.interval, range(d))]
     entries = [[] for _ in range(k + k * d + 1)]
@@ -181,7 +181,7 @@ def check_typical(q, domain):
     check_fuzzy(q, domain)
 
 
-def typical_sums(q, domain, rows, labels):
+def typical_sums(q, domain, rows):
     k, d, m = len(q["centres"]), domain.columns, q["m"]
     sums, weights = [[] for _ in range(k * d)], [[] for _ in range(k)]
     for x in rows:
@@ -207,8 +207,6 @@ FAMILIES = {
     "local_choice": LOCAL_CHOICE,
     "margins": (check_margins, lambda q, domain: [("rows", domain.columns * (q["bins"] + 1), 1.0, "row")], margins),
     "validation": VALIDATION,
-    "silhouette": SILHOUETTE,
-    "contingency": CONTINGENCY,
     "shifts": (check_shifts, shifts_blocks, shifts),
     "shaped_sums": SHAPED_SUMS,
     "typical_sums": (check_typical, fuzzy_sums_blocks, typical_sums),
@@ -217,7 +215,7 @@ FAMILIES = {
         lambda q, domain: None,
         lambda q, domain: [("missing", domain.columns, 1.0, "row")],
         # The rows of the vectors lack nothing.
-        lambda q, domain, rows, labels: [[] for _ in range(domain.columns)],
+        lambda q, domain, rows: [[] for _ in range(domain.columns)],
     ),
 }
 
@@ -252,7 +250,7 @@ def judged_layout(batch, domain):
     return layout(("Cluster", {**batch, "queries": queries}), domain)
 
 
-def answer(question, domain, rows, labels=None):
+def answer(question, domain, rows):
     """The entries of one site's answer, rows in working units: what the site adds as a whole, or the list of what its rows add."""
     name, q = question
     if name == "CountRows":
@@ -260,5 +258,5 @@ def answer(question, domain, rows, labels=None):
     batch = q["batch"] if name == "Drawn" else q
     inner, moved, values = check_batch(batch, domain), moved_rows(rows, batch["transform"]), []
     for kind, query in batch["queries"]:
-        values += FAMILIES[kind][2](query, inner, moved, labels)
+        values += FAMILIES[kind][2](query, inner, moved)
     return values

@@ -29,8 +29,8 @@ class Course:
         prepared = recipe["preparation"]
         validity = recipe["validity"]
         others = [
-            work["sampling"], work["labels"], recipe["noise"], recipe["range"], prepared["winsorise"], prepared["scale"][0] != "none",
-            recipe["clusters"]["min"] != self.k, recipe["restarts"] != 1, validity["silhouette"], validity["classes"],
+            work["sampling"], recipe["noise"], recipe["range"], prepared["winsorise"], prepared["scale"][0] != "none",
+            recipe["clusters"]["min"] != self.k, recipe["restarts"] != 1,
             work["judge"][0] != "coordinator",
             self.method not in ("fcm", "kmeans"), seeding not in ("given", "uniform"),
         ]  # fmt: skip

@@ -91,7 +91,7 @@ def blocks(q, domain):
     return [("LS", b * d, domain.largest_of_all(), "row"), ("M", b, 1.0, "row"), ("Q", b, square_bound, "row")]
 
 
-def answer(q, domain, rows, labels):
+def answer(q, domain, rows):
     b, d = len(q["anchors"]), domain.columns
     ls, m, quad = [[0.0] * d for _ in range(b)], [0.0] * b, [0.0] * b
     for f in feature_vectors(rows, q["params"]):

@@ -73,7 +73,7 @@ def local_fuzzy_steps(q, rows):
     return centres, weights, sums
 
 
-def local_fuzzy(q, domain, rows, labels):
+def local_fuzzy(q, domain, rows):
     k, d, pull = len(q["centres"]), domain.columns, q["pull"][0]
     weights, sums, distance = [0.0] * k, [[0.0] * d for _ in range(k)], 0.0
     if len(rows) >= (k if q["local"]["most"] > 1 else 1):
@@ -145,7 +145,7 @@ def lloyd(q, domain, rows):
     return joined(counts, sums, apart)
 
 
-def local_means(q, domain, rows, labels):
+def local_means(q, domain, rows):
     if q["local"]["most"] == 1 and q["min_rows"] == 1 and not q["nearest"]:
         return lloyd(q, domain, rows)
     k, d = len(q["centres"]), domain.columns
@@ -200,7 +200,7 @@ def davies_bouldin(centres, spread):
     return math.fsum(worst) / len(worst)
 
 
-def local_choice(q, domain, rows, labels):
+def local_choice(q, domain, rows):
     votes, tried = [0.0] * (q["most"] - q["min"] + 1), []
     for k in range(q["min"], q["most"] + 1):
         if k < len(rows):

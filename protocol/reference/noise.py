@@ -181,7 +181,7 @@ def answer_cases(secret):
             "clusters": {"min": 2, "max": 2}, "algorithm": ("fcm", {"m": 2.0, "epsilon": 0.0, "max_rounds": 4}),
             "stop": ("frobenius", {}), "range": None, "seeding": ("given", {"centres": centres}), "restarts": 1,
             "preparation": {"winsorise": [], "scale": ("none", {}), "min_rows": 10, "bins": 64},
-            "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0, "davies_bouldin": {"p": 2.0, "q": 1.0}},
+            "validity": {"full": False, "vectors": False, "judge_m": 2.0, "davies_bouldin": {"p": 2.0, "q": 1.0}},
             "choice": {"by": ("fuzzy-davies-bouldin", {}), "elbow": False},
             "noise": {
                 "nano_rho": 311_000_000, "unit": ("record", {}), "count_share": 0.02, "seeding_share": 0.1,
@@ -189,7 +189,7 @@ def answer_cases(secret):
                 "expected_rows": 500, "retries": 2,
             },
         },
-        "sampling": None, "judge": ("coordinator", {}), "labels": None, "step_bits": 20, "categorical": [],
+        "sampling": None, "judge": ("coordinator", {}), "step_bits": 20, "categorical": [],
     }  # fmt: skip
     first = {"centres": centres, "m": 2.0, "typical": None, "middle": True, "clip": math.sqrt(0.5) * (1 + 1e-5), "round": 0}
     queries = {"first round": ("shifts", first), "validation": ("fuzzy_validation", {"centres": centres, "m": 2.0})}

@@ -9,8 +9,8 @@ from codec import F64, Refused, decode, encode
 from documents import MAX_APPLICATION
 from draws import Stream, drawn, uniform_centres
 from question_samples import (
-    BOUNDS, BOXES, GOOD, LABELS, ROWS, STANDARD, THREE, UNITS, contingency, features, fuzzy, histogram,
-    local_choice, local_fuzzy, local_means, margins, moments, question_of, shaped, shaped_shifts, shifts, silhouette, steps, typical, validation,
+    BOUNDS, BOXES, GOOD, ROWS, STANDARD, THREE, UNITS, features, fuzzy, histogram,
+    local_choice, local_fuzzy, local_means, margins, moments, question_of, shaped, shaped_shifts, shifts, steps, typical, validation,
 )  # fmt: skip
 from questions import QUESTION, WORK, shown
 from suite import H, le32, le64
@@ -28,7 +28,6 @@ def is_exact(question):
     lloyd = {"most": 1, "epsilon": 0.0}
     exact = {
         "fuzzy_sums": lambda q: True, "moments": lambda q: True, "margins": lambda q: True, "histogram": lambda q: True,
-        "contingency": lambda q: True,
         "local_means": lambda q: q["local"] == lloyd and q["min_rows"] == 1 and not q["nearest"],
     }  # fmt: skip
     queries = question[1].get("queries", [])
@@ -57,7 +56,7 @@ def question_case(name, domain, question, rows, step_bits=None):
     queries = question[1].get("queries", [])
     unstable = any(kind == "local_fuzzy" and q["local"]["most"] > 1 for kind, q in queries)
     for site in (site for site in rows if site != "one row" or not unstable):
-        values = answers.answer(question, BOXES[domain], BOXES[domain].working(ROWS[site]), LABELS[site])
+        values = answers.answer(question, BOXES[domain], BOXES[domain].working(ROWS[site]))
         case["answers"][site] = carried(values, scales)
     return case
 
@@ -92,8 +91,6 @@ def bad_questions():
         "17 starts": [local_choice(2, 3, starts=17)],
         "one bin of margins": [margins(1)], "1025 bins of margins": [margins(1025)],
         "hard groups with a noise cluster": [shifts(0.3, None, typical="noise")],
-        "two sizes for three clusters": [silhouette((1.0, 2.0))],
-        "a scatter below 0": [silhouette(scatter=(1.0, -1.0, 0.0))],
         "a covariance that is not positive definite": [shaped(covariances=[0.02, 0.0245, 0.03] * 3)],
         "a covariance below the floor": [shaped(covariances=[0.02, 0.0, 1e-7] * 3)],
         "a covariance wider than the box": [shaped(covariances=[5.0, 0.0, 1.0] * 3)],
@@ -108,7 +105,6 @@ def bad_questions():
         "noise at no distance": [typical("noise", distance=0.0)],
         "typical at an infinite distance": [typical("possibilistic", distance=float("inf"))],
         "a noise cluster, m = 1": [typical("noise", m=1.0)],
-        "no labels": [contingency(classes=0)], "4097 labels": [contingency(classes=4097)],
     }  # fmt: skip
     for name, queries in bad.items():
         yield name, question_of(queries)
@@ -142,10 +138,10 @@ def works():
                 "clusters": {"min": 2, "max": 4}, "algorithm": algorithm, "stop": ("frobenius", {}), "range": None,
                 "seeding": seeding, "restarts": 1,
                 "preparation": {"winsorise": [], "scale": ("none", {}), "min_rows": 10, "bins": 64},
-                "validity": {"full": True, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0, "davies_bouldin": by},
+                "validity": {"full": True, "vectors": False, "judge_m": 2.0, "davies_bouldin": by},
                 "choice": {"by": ("xie-beni", {}), "elbow": False}, "noise": None,
             },
-            "sampling": None, "judge": ("coordinator", {}), "labels": None, "step_bits": None, "categorical": [], **change,
+            "sampling": None, "judge": ("coordinator", {}), "step_bits": None, "categorical": [], **change,
         }  # fmt: skip
 
     m, stop = {"m": 2.0}, {"epsilon": 0.001, "max_rounds": 50}
@@ -157,22 +153,20 @@ def works():
     coarse = {"scaling": ("none", {}), "step_bits": 20}
     yield work(("ffcm-avg2", {**m, **stop, "local": steps(5, 0.01)}), uniform, **coarse)
     yield work(("fkm", {**stop, "min_rows": 5, "local_steps": 3, "finish": 10}), uniform, out_of_box=("clip", {}))
-    labelled = work(("kmeans", stop), uniform, labels={"column": "kind", "classes": ["a", "é"]})
-    labelled["recipe"]["validity"]["classes"] = 2
-    yield labelled
+    yield work(("kmeans", stop), uniform)
     yield work(("ffcf", {**m, "features": params, "anchors": 0, "merge": True}), candidates, judge=("intermediary", {}))
     rich = work(("ffcm-avg1", {**m, **stop, "local": steps(9), "powers": False}), ("given", {"centres": [[0.5, 0.25], [0.125, 1.0]]}))
     rich["recipe"]["range"] = {"most": 8, "starts": 2, "seed": 3}
     rich["recipe"]["preparation"]["winsorise"] = [{"column": 1, "lower": 0.01, "upper": 0.99}]
     rich["recipe"]["preparation"]["scale"] = ("robust", {})
     rich["recipe"]["clusters"] = {"min": 2, "max": 2}
-    rich["recipe"]["validity"] = {"full": True, "vectors": True, "silhouette": True, "classes": 0, "judge_m": 1.5, "davies_bouldin": {"p": 1.5, "q": 2.0}}
+    rich["recipe"]["validity"] = {"full": True, "vectors": True, "judge_m": 1.5, "davies_bouldin": {"p": 1.5, "q": 2.0}}
     rich["recipe"]["stop"] = ("sum", {})
-    rich["recipe"]["choice"] = {"by": ("silhouette-squared", {}), "elbow": True}
+    rich["recipe"]["choice"] = {"by": ("calinski-harabasz", {}), "elbow": True}
     yield rich
     noisy = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform, step_bits=20, out_of_box=("clip", {}))
     noisy["recipe"] |= {
-        "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0, "davies_bouldin": {"p": 1.0, "q": 1.0}},
+        "validity": {"full": False, "vectors": False, "judge_m": 2.0, "davies_bouldin": {"p": 1.0, "q": 1.0}},
         "choice": {"by": ("fuzzy-davies-bouldin", {}), "elbow": False},
         "noise": {
             "nano_rho": 250_000_000, "unit": ("site", {"rows": 128}), "count_share": 0.02, "seeding_share": 0.1,
@@ -201,7 +195,7 @@ def works():
     described = work(("describe", {"bins": 20}), uniform, step_bits=40, categorical=[sex])
     described["recipe"] |= {
         "clusters": {"min": 1, "max": 1},
-        "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0, "davies_bouldin": by},
+        "validity": {"full": False, "vectors": False, "judge_m": 2.0, "davies_bouldin": by},
     }
     yield described
 
@@ -254,7 +248,6 @@ def question_cases():
     about = {
         "boxes": {name: {"lower": b.lower, "upper": b.upper, "scaling": b.scaling, "indicators": b.indicators} for name, b in BOXES.items()},
         "rows": ROWS,
-        "labels": LABELS,
     }
     text = "Questions (section 13). Rows are in original units. `within`: units by which words of a block may differ."
     return text, cases, about

@@ -33,7 +33,6 @@ ROWS = {
     "one row": [[0.5, 17.25]],
     "none": [],
 }
-LABELS = {name: [(3 * i + i // 4) % 3 for i in range(len(rows))] for name, rows in ROWS.items()}
 THREE = [[0.25, 0.25], [0.75, 0.25], [0.5, 0.75]]
 RAW = [[0.0, 15.0], [2.0, 15.0], [1.0, 25.0]]
 TIED = [[0.25, 0.25], [0.25, 0.25], [0.75, 0.75], [2.0, -1.0]]
@@ -76,14 +75,6 @@ def margins(bins):
 
 def validation(centres=THREE, m=2.0, vectors=True):
     return "validation", {"centres": centres, "m": m, "vectors": vectors}
-
-
-def silhouette(rows=(15.0, 15.0, 15.0), scatter=(0.3, 0.25, 0.4), means=([0.2, 0.2], [0.8, 0.3], [0.4, 0.8])):
-    return "silhouette", {"centres": THREE, "means": list(means), "rows": list(rows), "scatter": list(scatter)}
-
-
-def contingency(centres=THREE, classes=3):
-    return "contingency", {"centres": centres, "classes": classes}
 
 
 def shifts(clip, m=2.0, middle=True, centres=THREE, round=0, typical=None):
@@ -142,10 +133,6 @@ GOOD = {
     "validation without vectors, m below 2": [validation(m=1.5, vectors=False)],
     "validation, centres twice": [validation(TIED)],
     "validation, one cluster": [validation([[0.5, 0.5]])],
-    "silhouette": [silhouette()],
-    "silhouette, a cluster of one and an empty one": [silhouette((15.0, 1.0, 0.0), (0.3, 0.0, 0.0))],
-    "contingency": [contingency()],
-    "contingency, ties": [contingency(TIED)],
     "shifts around the middle": [shifts(0.75)],
     "shifts around the centres": [shifts(0.2, 1.5, False, TIED, 7)],
     "shifts of hard groups": [shifts(0.3, None, False)],

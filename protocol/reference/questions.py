@@ -46,8 +46,6 @@ QUERY = Enum(
     local_choice=Struct(min=U32, most=U32, m=F64, local=STEPS, seed=U64, starts=U32),
     margins=Struct(bins=U32),
     validation=Struct(centres=POINTS, m=F64, vectors=BOOL),
-    silhouette=Struct(centres=POINTS, means=POINTS, rows=DOUBLES, scatter=DOUBLES),
-    contingency=Struct(centres=POINTS, classes=U32),
     shifts=Struct(
         centres=POINTS,
         m=Option(F64),
@@ -93,8 +91,7 @@ SEEDING = Enum(
 PICK = Enum(
     **dict.fromkeys(
         "fuzzy-davies-bouldin davies-bouldin xie-beni partition-coefficient partition-entropy "
-        "modified-partition-coefficient fukuyama-sugeno calinski-harabasz simplified-silhouette "
-        "silhouette-squared bic gap".split(),
+        "modified-partition-coefficient fukuyama-sugeno calinski-harabasz bic gap".split(),
         NOTHING,
     )
 )
@@ -126,8 +123,6 @@ RECIPE = Struct(
     validity=Struct(
         full=BOOL,
         vectors=BOOL,
-        silhouette=BOOL,
-        classes=U32,
         judge_m=F64,
         davies_bouldin=Struct(p=F64, q=F64),
     ),
@@ -141,7 +136,6 @@ WORK = Struct(
     recipe=RECIPE,
     sampling=Option(Struct(share=F64, seed=U64)),
     judge=Enum(coordinator=NOTHING, intermediary=NOTHING),
-    labels=Option(Struct(column=TEXT, classes=List(TEXT))),
     step_bits=Option(U8),
     categorical=List(Struct(column=TEXT, categories=List(TEXT), weight=F64)),
 )

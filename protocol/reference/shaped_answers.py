@@ -118,7 +118,7 @@ def weights_of(q, factors, zs):
     return powers, math.fsum(p * s for p, s in zip(powers, squares))
 
 
-def answer(q, domain, rows, labels):
+def answer(q, domain, rows):
     k, d = len(q["centres"]), domain.columns
     factors, extents = [Factor(m, d) for m in matrices(q)], [b - a for a, b in map(domain.interval, range(d))]
     weights, fit = [[] for _ in range(k)], []
@@ -151,7 +151,7 @@ def shifts_blocks(q, domain):
     ]
 
 
-def shifts(q, domain, rows, labels):
+def shifts(q, domain, rows):
     clusters, clip, d = q["clusters"], q["clip"], domain.columns
     k, factors = len(clusters["centres"]), [Factor(m, d) for m in matrices(clusters)]
     extents = [b - a for a, b in map(domain.interval, range(d))]

@@ -13,7 +13,7 @@ use veilsum_cluster::{
 };
 use veilsum_node::{
     loopback::toy_policy,
-    plan::{Categorical, Column, Judge, Labels, PlanSpec},
+    plan::{Categorical, Column, Judge, PlanSpec},
     schema::Missing,
 };
 use veilsum_proto::{
@@ -156,11 +156,7 @@ pub(crate) fn work(dice: &mut Dice, noisy: bool) -> PlanSpec {
     }
     if dice.one_in(3) {
         let vectors = dice.one_in(2);
-        work.recipe.validity = Validity { full: true, vectors, silhouette: vectors, ..Validity::basic() };
-    }
-    if dice.one_in(8) {
-        work.recipe.validity.classes = 2;
-        work.labels = Some(Labels { column: "label".into(), classes: names(&["yes", "no"]) });
+        work.recipe.validity = Validity { full: true, vectors, ..Validity::basic() };
     }
     if dice.one_in(10) {
         work.recipe.range = Some(LocalRange { most: 2, starts: 1, seed: 1 });
@@ -273,8 +269,7 @@ pub(crate) enum Look {
 
 /// A table under a plan's header, with so many rows, as the text of a file.
 pub(crate) fn table(dice: &mut Dice, work: &PlanSpec, rows: u64, look: Look) -> String {
-    let mut header: Vec<&str> = work.headers().collect();
-    header.extend(work.labels.iter().map(|labels| labels.column.as_str()));
+    let header: Vec<&str> = work.headers().collect();
     let mut text = header.join(",") + "\n";
     for _ in 0..rows {
         let odd = look != Look::Usual && dice.one_in(3);
@@ -285,7 +280,6 @@ pub(crate) fn table(dice: &mut Dice, work: &PlanSpec, rows: u64, look: Look) -> 
             _ => dice.of(list),
         };
         cells.extend(work.categorical.iter().map(|column| word(dice, &column.categories)));
-        cells.extend(work.labels.iter().map(|labels| word(dice, &labels.classes)));
         text += &(cells.join(",") + "\n");
     }
     text

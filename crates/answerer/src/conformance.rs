@@ -5,7 +5,7 @@ use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform,
     query::{
         Bracket, FuzzySums, FuzzyValidation, Histogram, LocalFuzzy, LocalMeans, LocalSteps, Margins, Moments, Pull,
-        ShapeModel, ShapedShifts, ShapedSums, Shifts, Silhouette, TypicalSums, Typicality, Validation,
+        ShapeModel, ShapedShifts, ShapedSums, Shifts, TypicalSums, Typicality, Validation,
     },
     random::Stream,
 };
@@ -349,19 +349,11 @@ fn at(of: &Centres, m: f64) -> Batch {
 
 /// The questions of hard groups.
 fn hard(of: &Centres) -> Vec<Query> {
-    let k = of.k();
     let step = LocalMeans { centres: of.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false };
     vec![
         step.clone().into(),
         LocalMeans { local: LocalSteps { most: 3, epsilon: 0.0 }, ..step.clone() }.into(),
         LocalMeans { min_rows: 5, nearest: true, ..step }.into(),
-        Silhouette {
-            centres: of.clone(),
-            means: of.clone(),
-            rows: (0..k).map(|c| if c == 1 { 1.0 } else { 20.0 + c as f64 }).collect(),
-            scatter: (0..k).map(|c| 0.5 * c as f64).collect(),
-        }
-        .into(),
     ]
 }
 

@@ -22,7 +22,7 @@ pub const MAX_TEXT: usize = 2_000;
 pub const OTHER: &str = "other";
 
 /// Every kind of question ([`kind_of`]).
-pub const KINDS: [&str; 17] = [
+pub const KINDS: [&str; 15] = [
     "fuzzy_sums",
     "fuzzy_validation",
     "local_fuzzy",
@@ -34,8 +34,6 @@ pub const KINDS: [&str; 17] = [
     "local_choice",
     "margins",
     "validation",
-    "silhouette",
-    "contingency",
     "shifts",
     "shaped_sums",
     "typical_sums",

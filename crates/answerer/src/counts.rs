@@ -29,7 +29,6 @@ fn sums_of(query: &Query, blocks: &[AskedBlock]) -> Vec<(usize, Sum)> {
         }
         Query::Moments(_) => all("rows", Sum::Rows),
         Query::Histogram(q) => vec![(0, Sum::AtMost(q.bins as usize + 1))],
-        Query::Contingency(_) => vec![(0, Sum::Rows(blocks.first().map_or(1, |block| block.len)))],
         _ => Vec::new(),
     }
 }

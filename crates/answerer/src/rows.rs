@@ -6,7 +6,7 @@ use crate::contract::{AskedBlock, KINDS, Refusal, RefusalCode};
 
 /// Kinds whose answers for parts of the rows make the answer for all of them, so that rows need not be held.
 pub fn additive() -> impl Iterator<Item = &'static str> {
-    const WHOLE: [&str; 5] = ["local_fuzzy", "local_means_steps", "features", "local_choice", "contingency"];
+    const WHOLE: [&str; 4] = ["local_fuzzy", "local_means_steps", "features", "local_choice"];
     KINDS.into_iter().filter(|kind| !WHOLE.contains(kind))
 }
 

@@ -82,17 +82,6 @@ impl Honest {
         Ok(Honest { parts: (0..HONEST).map(part).collect::<Result<_>>()?, domain })
     }
 
-    /// The same with a label for every row.
-    ///
-    /// # Errors
-    /// As [`Honest::new`], and where there are more or fewer labels than rows.
-    pub fn labelled(rows: &[Vec<f64>], labels: &[u32]) -> Result<Honest> {
-        let Honest { parts, domain } = Honest::new(rows)?;
-        let own = |site: usize| labels.iter().skip(site).step_by(HONEST).copied().collect();
-        let with = |(site, part): (usize, Prepared)| Ok(part.with_labels(own(site))?);
-        Ok(Honest { parts: parts.into_iter().enumerate().map(with).collect::<Result<_>>()?, domain })
-    }
-
     /// The total of a question: exact where nothing is spent (`rho` is none), else with the noise for which the account is charged
     /// `rho`. `draw` names the noise: the same draw is the same noise.
     ///
@@ -142,7 +131,7 @@ impl Release {
         // Products of columns are asked to prepare them.
         let products = matches!(only(asked), Some(Query::ShapedSums(_)));
         let preparing = at(&[Stage::Preparing]).max(u32::from(products));
-        let (seeding, judging) = (at(&[Stage::Seeding]), at(&[Stage::Validating, Stage::Silhouettes, Stage::Counting]));
+        let (seeding, judging) = (at(&[Stage::Seeding]), at(&[Stage::Validating]));
         let noise = Noise {
             retries: 0,
             seeding_share: f64::from(seeding),
@@ -152,8 +141,8 @@ impl Release {
             ..Noise::usual(rho, MAX_ROWS)
         };
         let most_clusters = only(asked).and_then(|q| q.points().first().map(|c| c.k())).unwrap_or(1) as u32;
-        let (rounds, members, clusters, questions) = (1, 1, 1, 1);
-        let extent = Extent { preparing, seeding, rounds, members, judging, clusters, questions, most_clusters };
+        let (rounds, members, questions) = (1, 1, 1);
+        let extent = Extent { preparing, seeding, rounds, members, judges: judging > 0, questions, most_clusters };
         let levels = Levels::new(&noise, extent, domain);
         let form = SumBounds { step_bits: Some(STEP_BITS), noise: Some(Shared { levels, honest }), ..plain };
         let layout = asked.layout(domain, &form)?;

@@ -6,10 +6,7 @@
 use anyhow::Result;
 use veilsum_cluster::{
     Centres, Query,
-    query::{
-        Bracket, Contingency, Histogram, Margins, Moments, ShapeModel, ShapedShifts, ShapedSums, Shifts, Typical,
-        Typicality,
-    },
+    query::{Bracket, Histogram, Margins, Moments, ShapeModel, ShapedShifts, ShapedSums, Shifts, Typical, Typicality},
 };
 use veilsum_node::question::Question;
 
@@ -60,7 +57,6 @@ fn canaries() -> Result<Vec<(&'static str, Question)>> {
         ("description", Moments { around: None }.into()),
         ("histogram", Histogram { brackets: (0..2).map(side).collect(), bins: 4 }.into()),
         ("gmm", mixture(vec![-EDGE, EDGE])?),
-        ("labels", Contingency { centres: at()?, classes: 2 }.into()),
     ];
     let count = [("row count", Question::CountRows)];
     Ok(count.into_iter().chain(queries.map(|(family, query)| (family, asked(query)))).collect())
@@ -76,8 +72,8 @@ fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
     let (mut measures, mut details, mut low) = (Vec::new(), Vec::new(), Vec::new());
     // One row for each site that stays, and the canary as the first site's second.
     let rest = [vec![-EDGE; 2], vec![-EDGE; 2]];
-    let without = Honest::labelled(&rest, &[0, 0])?;
-    let with = Honest::labelled(&[rest.to_vec(), vec![vec![EDGE; 2]]].concat(), &[0, 0, 1])?;
+    let without = Honest::new(&rest)?;
+    let with = Honest::new(&[rest.to_vec(), vec![vec![EDGE; 2]]].concat())?;
     for (draws_of, (family, question)) in (0..).zip(canaries()?) {
         let seed = seed.wrapping_add(draws_of);
         for rho in account::ACCOUNTS {

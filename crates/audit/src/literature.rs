@@ -65,12 +65,12 @@ pub const KNOWN: &[Known] = &[
     },
     Known {
         paper: "Dinur & Nissim 2003; Cohen & Nissim 2020",
-        does: "Reconstruction by whole numbers: a column of two values, or labels, for all rows at once, beside fine columns",
+        does: "Reconstruction by whole numbers: a column of two values, for all rows at once, beside fine columns",
         by: "whole numbers",
         also: None,
         exact: Succeeds,
         noisy: Bounded,
-        advice: "noise; fewer clusters and labels",
+        advice: "noise; fewer clusters",
     },
     Known {
         paper: "Lenstra, Lenstra & Lovász 1982, as a tool",

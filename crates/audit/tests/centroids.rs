@@ -12,7 +12,7 @@ use crate::made::{LABEL, SEED, answer, audited, kmeans, noisy, plan_of};
 
 /// Deals rows to three sites in turn.
 fn dealt(rows: &[Vec<f64>]) -> Vec<Site> {
-    let of = |site| Site { values: rows.iter().skip(site).step_by(3).cloned().collect(), labels: None };
+    let of = |site| Site { values: rows.iter().skip(site).step_by(3).cloned().collect() };
     (0..3).map(of).collect()
 }
 

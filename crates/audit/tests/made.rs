@@ -20,8 +20,7 @@ pub(crate) fn sites(rows: usize, seed: u64) -> Vec<Site> {
         let (at, spread) = if stream.unit() < 0.5 { (0.05, 0.01) } else { (0.15, 0.02) };
         vec![at + spread * x, at + spread * y]
     };
-    let mut all: Vec<Site> =
-        (0..3).map(|_| Site { values: (0..rows).map(|_| row()).collect(), labels: None }).collect();
+    let mut all: Vec<Site> = (0..3).map(|_| Site { values: (0..rows).map(|_| row()).collect() }).collect();
     all[0].values[0] = vec![0.7, 0.5];
     all
 }

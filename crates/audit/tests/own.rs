@@ -105,8 +105,7 @@ fn a_thousand_rows_are_audited_in_five_minutes() {
     let mut stream = Stream::new(SEED, LABEL);
     let names: Vec<String> = (0..16).map(|at| format!("f{at}")).collect();
     let columns = units(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    let mut site =
-        || Site { values: (0..1_000).map(|_| (0..16).map(|_| stream.unit()).collect()).collect(), labels: None };
+    let mut site = || Site { values: (0..1_000).map(|_| (0..16).map(|_| stream.unit()).collect()).collect() };
     let sites: Vec<Site> = (0..3).map(|_| site()).collect();
     for noise in [None, Some(Noise::usual(0.25, 3_000).from_anywhere())] {
         let began = std::time::Instant::now();

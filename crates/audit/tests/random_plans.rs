@@ -30,7 +30,7 @@ fn drawn(name: &str, rows: usize, seed: u64, of: impl Fn(&[f64]) -> Vec<f64>) ->
     let mut order: Vec<usize> = (0..data.rows.len()).collect();
     Stream::new(seed, LABEL).shuffle(&mut order);
     let each = order.chunks(rows.min(order.len() / 3)).take(3);
-    each.map(|part| Site { values: part.iter().map(|at| of(data.rows.row(*at))).collect(), labels: None }).collect()
+    each.map(|part| Site { values: part.iter().map(|at| of(data.rows.row(*at))).collect() }).collect()
 }
 
 /// Whole years, an amount, and one of three kinds of education.
@@ -214,10 +214,7 @@ fn exact(set: &Set) {
             .collect();
         work.recipe.seeding = Seeding::Given { centres: Centres::from_rows(&centres).unwrap() };
         let found_alone = comes_out(&all, sites[0].values.len(), &centres, m, rounds);
-        let numbers = |site: Site| Site {
-            values: site.values.into_iter().map(|row| row[..width].to_vec()).collect(),
-            labels: None,
-        };
+        let numbers = |site: Site| Site { values: site.values.into_iter().map(|row| row[..width].to_vec()).collect() };
         println!("seed {seed}: K {k}, m {m:?}, {rounds} rounds, {rows} rows: {found_alone} come out by themselves");
         let found = audited(work, sites.into_iter().map(numbers).collect());
         out += u32::from(found_alone > 0);

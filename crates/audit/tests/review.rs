@@ -95,7 +95,7 @@ const PROGRAMS: &[(&str, &[Now])] = &[
             ),
         ],
     ),
-    ("rule/dn.py", &[Case("labels counted in small groups"), Case("a column of two values beside a fine one")]),
+    ("rule/dn.py", &[Case("a column of two values beside a fine one")]),
     ("rule/far.py", &[Case(WIDE)]),
     ("rule/fnoise.py", &[NoAttack]),
     ("rule/fnoise2.py", &[NoAttack]),

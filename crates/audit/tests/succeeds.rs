@@ -20,7 +20,7 @@ use veilsum_cluster::{
 use veilsum_node::{
     agreed::Federation,
     loopback::{fresh, roster_of},
-    plan::{Categorical, Labels, PlanSpec},
+    plan::{Categorical, PlanSpec},
     release::{Account, may_agree},
 };
 use veilsum_proto::{plan::Terms, policy::Policy};
@@ -53,14 +53,14 @@ fn given(work: PlanSpec, centres: &[Vec<f64>]) -> PlanSpec {
 fn anywhere(rows: usize, columns: usize) -> Vec<Site> {
     let mut stream = Stream::new(SEED, LABEL);
     let mut row = || (0..columns).map(|_| stream.unit()).collect::<Vec<f64>>();
-    (0..3).map(|_| Site { values: (0..rows).map(|_| row()).collect(), labels: None }).collect()
+    (0..3).map(|_| Site { values: (0..rows).map(|_| row()).collect() }).collect()
 }
 
 /// Four columns of two values, of which some are rare.
 fn yes_and_no(rows: usize) -> Vec<Site> {
     let mut stream = Stream::new(SEED, LABEL);
     let mut row = || [0.5, 0.4, 0.2, 0.1].map(|p| f64::from(u8::from(stream.unit() < p))).to_vec();
-    (0..3).map(|_| Site { values: (0..rows).map(|_| row()).collect(), labels: None }).collect()
+    (0..3).map(|_| Site { values: (0..rows).map(|_| row()).collect() }).collect()
 }
 
 /// A fine column beside one of two values.
@@ -68,14 +68,6 @@ fn fine_and_coarse(rows: usize) -> Vec<Site> {
     let mut all = anywhere(rows, 2);
     all.iter_mut().flat_map(|site| &mut site.values).for_each(|row| row[1] = row[1].round());
     all
-}
-
-fn labelled(mut sites: Vec<Site>) -> Vec<Site> {
-    let mut stream = Stream::new(SEED, LABEL);
-    for site in &mut sites {
-        site.labels = Some(site.values.iter().map(|_| u32::from(stream.unit() < 0.4)).collect());
-    }
-    sites
 }
 
 /// A category that one row has.
@@ -105,11 +97,6 @@ pub(crate) fn cases() -> Vec<Case> {
             ..work.recipe.clone()
         };
         PlanSpec { recipe, ..work }
-    };
-    let with_labels = |mut work: PlanSpec| {
-        work.labels = Some(Labels { column: "ill".into(), classes: vec!["no".into(), "yes".into()] });
-        work.recipe.validity.classes = 2;
-        work
     };
     let colour = Categorical {
         column: "colour".into(),
@@ -199,14 +186,6 @@ pub(crate) fn cases() -> Vec<Case> {
             "whole numbers",
             Some(Knows::OtherSites),
             None,
-        ),
-        case(
-            "labels counted in small groups",
-            with_labels(plan(kmeans(2), 100, None)),
-            labelled(anywhere(30, 2)),
-            "whole numbers",
-            Some(Knows::OtherSites),
-            Some("twentieth of the rows"),
         ),
         case("a category that one row has", with_colour, rare(80), "few in a cell", None, None),
         case("rounds with hard groups", plan(kmeans(20), 5, None), anywhere(40, 2), "moving rows", None, None),

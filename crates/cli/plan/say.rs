@@ -65,11 +65,8 @@ pub(super) fn to_text(federation: &Federation, cost: &Cost, privacy: Option<&Pri
     let (terms, work) = (&federation.terms, &federation.work);
     let numbers = work.columns.iter().map(|c| format!("{} {} to {}", c.name, c.lower, c.upper));
     let named = work.categorical.iter().map(|c| format!("{} one of {}", c.column, c.categories.join(", ")));
-    let labels = work.labels.as_ref().map_or(String::new(), |labels| {
-        format!("labels      counts by cluster and {:?} are released\n", labels.column)
-    });
     format!(
-        "fingerprint {}\nmethod      {}, {}, {}, {} at most\ncolumns     {}. {}\n{labels}rows        at most {} a site, at least {} in all\n",
+        "fingerprint {}\nmethod      {}, {}, {}, {} at most\ncolumns     {}. {}\nrows        at most {} a site, at least {} in all\n",
         roster_fingerprint(&terms.hash()),
         work.method_name(),
         parameters(work),
@@ -95,9 +92,6 @@ fn page_of(federation: &Federation, cost: &Cost, privacy: Option<&Privacy>, says
     let numbers = work.columns.iter().map(|c| [c.name.clone(), unit(&c.name), format!("{} to {}", c.lower, c.upper)]);
     let named = work.categorical.iter().map(|c| [c.column.clone(), unit(&c.column), c.categories.join(", ")]);
     page.table(&["column that is used", "unit", "possible values"], numbers.chain(named));
-    if let Some(labels) = &work.labels {
-        page.paragraph(&format!("Of the column {} counts by cluster are released.", labels.column));
-    }
     page.paragraph(&format!("{}.", words::unread(federation)));
     page.part("What totals can tell").list(words::totals_tell(federation, cost));
     if !cost.warnings.is_empty() {

@@ -142,9 +142,6 @@ pub enum Error {
         /// The block.
         block: &'static str,
     },
-    /// Rows without labels.
-    #[error("the question asks about labels that these rows do not have")]
-    NoLabels,
     /// K is 0.
     #[error("the number of clusters K must be at least 1")]
     NoClusters,

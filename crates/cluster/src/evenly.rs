@@ -45,17 +45,20 @@ mod tests {
     /// The halves of a line are summed up by hand.
     #[test]
     fn the_scale_depends_on_columns_and_clusters() {
-        let silhouette = |k, d| indices(k, &vec![1.0; d], 2.0, true).unwrap().simplified_silhouette.unwrap();
+        let sure = |k, d| indices(k, &vec![1.0; d], 2.0, true).unwrap().modified_partition_coefficient.unwrap();
         let by_hand = {
             let each = (0..10_000).map(|i| (f64::from(i) + 0.5) / 10_000.0);
-            let one = |x: f64| 1.0 - (x - 0.25).abs().min((x - 0.75).abs()) / (x - 0.25).abs().max((x - 0.75).abs());
-            each.map(one).sum::<f64>() / 10_000.0
+            let one = |x: f64| {
+                let (a, b) = ((x - 0.25).powi(2), (x - 0.75).powi(2));
+                (a * a + b * b) / ((a + b) * (a + b))
+            };
+            2.0 * each.map(one).sum::<f64>() / 10_000.0 - 1.0
         };
-        let (line, four, thirty) = (silhouette(2, 1), silhouette(3, 4), silhouette(3, 30));
+        let (line, four, thirty) = (sure(2, 1), sure(3, 4), sure(3, 30));
         assert!((line - by_hand).abs() < 0.03, "{line} {by_hand}");
-        assert!((0.2..0.4).contains(&four) && (0.02..0.1).contains(&thirty), "{four} {thirty}");
+        assert!(four < line && thirty < four, "{four} {thirty}");
         // A column without extent is none; units do not count.
-        let flat = indices(2, &[5.0, 0.0], 2.0, true).unwrap().simplified_silhouette.unwrap();
+        let flat = indices(2, &[5.0, 0.0], 2.0, true).unwrap().modified_partition_coefficient.unwrap();
         assert!((flat - line).abs() < 1e-6, "{flat} {line}");
         let sure = |m| indices(3, &[1.0; 4], m, false).unwrap().modified_partition_coefficient.unwrap();
         assert!(sure(1.2) > sure(2.0) + 0.2, "{} {}", sure(1.2), sure(2.0));

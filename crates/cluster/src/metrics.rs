@@ -31,29 +31,14 @@ pub fn adjusted_rand_index(a: &[usize], b: &[usize]) -> Result<f64, Error> {
         *in_a.entry(x).or_insert(0u64) += 1;
         *in_b.entry(y).or_insert(0u64) += 1;
     }
-    Ok(rand(cells.into_values(), in_a.into_values(), in_b.into_values()))
-}
-
-/// Adjusted Rand index from rows by cluster and label (K x `classes`, row-major; counts up to rounding).
-pub fn adjusted_rand_from(counts: &[f64], classes: usize) -> f64 {
-    let cell = |value: f64| value.round().max(0.0) as u64;
-    let classes = classes.max(1);
-    let by_cluster = counts.chunks(classes).map(|row| row.iter().map(|value| cell(*value)).sum());
-    let by_label = (0..classes).map(|label| counts.iter().skip(label).step_by(classes).map(|v| cell(*v)).sum());
-    rand(counts.iter().map(|value| cell(*value)), by_cluster, by_label)
-}
-
-/// The index from the sizes of the cells and of both sides' groups.
-fn rand(cells: impl Iterator<Item = u64>, in_a: impl Iterator<Item = u64>, in_b: impl Iterator<Item = u64>) -> f64 {
     let pairs = |n: u64| n as f64 * (n as f64 - 1.0) / 2.0;
-    let mut n = 0;
-    let both: f64 = cells.inspect(|size| n += size).map(pairs).sum();
-    let (pairs_a, pairs_b): (f64, f64) = (in_a.map(pairs).sum(), in_b.map(pairs).sum());
-    let all = pairs(n);
+    let both: f64 = cells.into_values().map(pairs).sum();
+    let (pairs_a, pairs_b): (f64, f64) = (in_a.into_values().map(pairs).sum(), in_b.into_values().map(pairs).sum());
+    let all = pairs(a.len() as u64);
     let expected = if all > 0.0 { pairs_a * pairs_b / all } else { 0.0 };
     let largest = (pairs_a + pairs_b) / 2.0;
     // Equal only if both partitions are trivial in the same way.
-    if largest == expected { 1.0 } else { (both - expected) / (largest - expected) }
+    Ok(if largest == expected { 1.0 } else { (both - expected) / (largest - expected) })
 }
 
 /// Two sets of K centres compared after the permutation with the smallest sum of squared distances.

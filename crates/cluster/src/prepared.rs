@@ -13,8 +13,6 @@ type Moved = (Transform, Arc<Prepared>);
 pub struct Prepared {
     packed: Packed,
     domain: Domain,
-    /// One label a row, where the plan wants them compared.
-    labels: Option<Arc<Vec<u32>>>,
     /// Rows that were read beside these and lack a value, by column, d; empty where nobody counted any.
     missing: Vec<u64>,
     /// The rows under the transform that was asked for last: a run asks for one only.
@@ -59,7 +57,7 @@ fn locked<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Prepared {
     /// Rows in working units, inside the box.
     fn of(packed: Packed, domain: Domain) -> Self {
-        Self { packed, domain, labels: None, missing: Vec::new(), moved: Arc::default(), kept: Arc::default() }
+        Self { packed, domain, missing: Vec::new(), moved: Arc::default(), kept: Arc::default() }
     }
 
     /// Takes rows in ORIGINAL units (n x d) through the public box.
@@ -146,7 +144,7 @@ impl Prepared {
         Ok(Self::of(Packed::room(domain.columns(), rows, precision), domain.clone()))
     }
 
-    /// Appends rows of the same box, without labels.
+    /// Appends rows of the same box.
     ///
     /// # Errors
     /// [`Error::ColumnMismatch`].
@@ -189,20 +187,7 @@ impl Prepared {
         }
         let mut all = Self::room(self.len(), &self.domain, precision)?;
         all.append(&self)?;
-        Ok(Self { labels: self.labels, ..all })
-    }
-
-    /// With one label for each row, in the order of the rows.
-    ///
-    /// # Errors
-    /// [`Error::LabelCount`] where there are more or fewer labels than rows.
-    pub fn with_labels(mut self, labels: Vec<u32>) -> Result<Self, Error> {
-        if labels.len() != self.len() {
-            return Err(Error::LabelCount);
-        }
-        self.labels = Some(Arc::new(labels));
-        self.moved = Arc::default();
-        Ok(self)
+        Ok(all)
     }
 
     /// All rows in one place, in the order of the sites: the yardstick of tests and demonstrations. All sites share a box.
@@ -213,9 +198,7 @@ impl Prepared {
         let domain = sites.first().ok_or(Error::NoRows)?.domain.clone();
         let rows: Vec<Rows> = sites.iter().map(|site| site.packed.to_rows()).collect();
         let packed = Packed::new(&Rows::pooled(&rows)?);
-        let labels: Option<Vec<u32>> =
-            sites.iter().map(|site| site.labels()).collect::<Option<Vec<_>>>().map(|labels| labels.concat());
-        let mut all = Self { labels: labels.map(Arc::new), ..Self::of(packed, domain) };
+        let mut all = Self::of(packed, domain);
         sites.iter().for_each(|site| all.add_missing(&site.missing));
         Ok(all)
     }
@@ -240,11 +223,6 @@ impl Prepared {
         &self.packed
     }
 
-    /// The labels, if there are any.
-    pub fn labels(&self) -> Option<&[u32]> {
-        self.labels.as_ref().map(|labels| labels.as_slice())
-    }
-
     /// The rows under a transform, with the transformed box; kept for the next question of the same run.
     ///
     /// # Errors
@@ -267,8 +245,7 @@ impl Prepared {
         for part in self.packed.parts() {
             packed.append(&transform.rows(&part)?, &domain);
         }
-        let (labels, missing) = (self.labels.clone(), self.missing.clone());
-        let rows = Self { labels, missing, ..Self::of(packed, domain) };
+        let rows = Self { missing: self.missing.clone(), ..Self::of(packed, domain) };
         let rows = Arc::new(rows.with_room(room));
         *moved = Some((transform.clone(), rows.clone()));
         Ok(rows)

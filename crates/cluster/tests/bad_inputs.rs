@@ -107,17 +107,8 @@ fn sensible(outcome: &Outcome, domain: &Domain) {
 fn walk(name: &str, value: &Value) {
     match value {
         Value::Null => {
-            let may_be = [
-                "fuzzy_davies_bouldin",
-                "transform",
-                "contingency",
-                "sizes",
-                "mass",
-                "weight",
-                "factor",
-                "deviations",
-                "worst",
-            ];
+            let may_be =
+                ["fuzzy_davies_bouldin", "transform", "sizes", "mass", "weight", "factor", "deviations", "worst"];
             assert!(may_be.contains(&name), "{name} is not a number");
         }
         Value::Array(list) => list.iter().for_each(|value| walk(name, value)),
@@ -325,8 +316,6 @@ proptest! {
                     let off = max_difference(&one.centres, &many.centres);
                     prop_assert!(off < 1e-7, "{sums:?}: off by {off:e}");
                     prop_assert!((one.objective - many.objective).abs() <= 1e-7 * one.objective);
-                    let silhouettes = (one.indices.silhouette_squared, many.indices.silhouette_squared);
-                    prop_assert!((silhouettes.0.unwrap_or(0.0) - silhouettes.1.unwrap_or(0.0)).abs() < 1e-6);
                 }
                 (one, many) => prop_assert_eq!(one.as_ref().err(), many.as_ref().err()),
             }
@@ -504,30 +493,20 @@ fn ties_of_seeding_are_not_broken_by_rounding() {
 }
 
 #[test]
-fn the_range_of_k_and_counts_by_label() {
-    for (name, d, rows) in data_sets() {
+fn the_range_of_k_from_sites() {
+    for (_, d, rows) in data_sets() {
         let domain = domain(d, Scaling::Box);
-        let labelled = |site: Prepared| {
-            let labels = (0..site.len() as u32).map(|row| row % 3).collect();
-            site.with_labels(labels).expect("labels")
-        };
-        let sites: Vec<Prepared> = prepare_all(&rows, &domain).into_iter().map(labelled).collect();
+        let sites = prepare_all(&rows, &domain);
         for algorithm in algorithms(2.0) {
             for scale in [Scale::None, Scale::Robust] {
                 let range = Some(LocalRange { most: 4, starts: 2, seed: 1 });
-                let validity = Validity { classes: 3, ..Validity::everything() };
+                let validity = Validity::everything();
                 let preparation = Preparation { scale, ..Preparation::none() };
                 let plain = Recipe::plain(algorithm.clone(), 1, seedings()[1].clone());
                 let clusters = Clusters { min: 2, max: 6 };
                 let recipe = Recipe { clusters, range, validity, preparation, ..plain };
                 match drive(&recipe, &domain, &sites, Sums::FixedPoint) {
-                    Ok(outcome) => {
-                        sensible(&outcome, &domain);
-                        let counts = outcome.contingency.expect("counts");
-                        let n: usize = sites.iter().map(Prepared::len).sum();
-                        assert_eq!(counts.iter().sum::<f64>(), n as f64, "{name}");
-                        assert!(outcome.indices.adjusted_rand.is_some_and(|rand| (-1.0..=1.0).contains(&rand)));
-                    }
+                    Ok(outcome) => sensible(&outcome, &domain),
                     Err(error) => explained(&error),
                 }
             }

@@ -235,7 +235,7 @@ fn what_is_there_for_clusters_goes_with_no_description() {
         Recipe { restarts: 2, ..good.clone() },
         Recipe { preparation: standard, ..good.clone() },
         Recipe { validity: Validity::everything(), ..good.clone() },
-        Recipe { validity: Validity { classes: 2, ..Validity::basic() }, ..good.clone() },
+        Recipe { validity: Validity { vectors: true, ..Validity::basic() }, ..good.clone() },
         Recipe { algorithm: Algorithm::Describe { bins: 1 }, ..good.clone() },
         Recipe { algorithm: Algorithm::Describe { bins: 2000 }, ..good.clone() },
     ];

@@ -37,7 +37,6 @@ fn additive(stream: &mut Stream, m: f64) -> Batch {
         Moments { around: Some(vec![0.3; D]) }.into(),
         Histogram { brackets: vec![bracket(0, 0.0, 1.0), bracket(2, 0.25, 0.5)], bins: 7 }.into(),
         Margins { bins: 5 }.into(),
-        Silhouette { centres: c.clone(), means: c.clone(), rows: vec![9.0; 4], scatter: vec![0.5; 4] }.into(),
     ];
     Batch { transform: None, queries }
 }

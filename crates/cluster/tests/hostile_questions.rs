@@ -26,9 +26,8 @@ fn sites() -> Vec<Prepared> {
                 let centre = [[0.2, -2.0], [0.8, -1.0], [0.5, 2.5]][i % 3];
                 values.extend([centre[0] + 0.2 * (stream.unit() - 0.5), centre[1] + 1.6 * (stream.unit() - 0.5)]);
             }
-            let labels = (0..60).map(|i| i % 3).collect();
             let rows = Rows::new(values, 2).unwrap();
-            Prepared::new(&rows, &domain(), OutOfBox::Refuse).unwrap().with_labels(labels).unwrap()
+            Prepared::new(&rows, &domain(), OutOfBox::Refuse).unwrap()
         })
         .collect()
 }
@@ -59,8 +58,7 @@ fn algorithms() -> Vec<Algorithm> {
 }
 
 fn recipe(algorithm: Algorithm) -> Recipe {
-    let validity = Validity { classes: 3, ..Validity::everything() };
-    Recipe { validity, ..Recipe::plain(algorithm, 3, from_totals()) }
+    Recipe { validity: Validity::everything(), ..Recipe::plain(algorithm, 3, from_totals()) }
 }
 
 /// Every question of an honest run, in order.
@@ -272,31 +270,6 @@ fn seeding_asks_about_as_many_candidates_as_the_plan_says() {
 }
 
 #[test]
-fn silhouettes_and_labels_belong_to_centres_that_were_judged() {
-    let recipe = recipe(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 20 });
-    let asked = honest(&recipe);
-    let domain = domain();
-    let (judged, last) = asked.split_at(asked.len() - 2);
-    let validation = judged.last().unwrap();
-    assert_eq!((validation.kind(), last[0].kind(), last[1].kind()), ("validation", "silhouette", "contingency"));
-    for honest in last {
-        let mut moved = honest.clone();
-        match &mut moved.queries[0] {
-            Query::Silhouette(q) => q.centres = Centres::from_rows(&HERE.map(|c| c.to_vec())).unwrap(),
-            Query::Contingency(q) => q.centres = Centres::from_rows(&HERE.map(|c| c.to_vec())).unwrap(),
-            _ => unreachable!(),
-        }
-        assert!(recipe.follows(validation, honest, &domain).is_ok());
-        assert!(recipe.follows(validation, &moved, &domain).is_err());
-        assert!(recipe.follows(&judged[judged.len() - 2], honest, &domain).is_err(), "nothing was judged yet");
-    }
-    let mut broken = last[0].clone();
-    let Query::Silhouette(q) = &mut broken.queries[0] else { unreachable!() };
-    q.rows[0] = 1.4;
-    assert!(recipe.admits(&broken, &domain).is_err(), "rows are whole");
-}
-
-#[test]
 fn whatever_units_a_coordinator_invents_answers_are_finite_and_inside_their_bounds() {
     let domain = domain();
     let site = &sites()[0];
@@ -325,7 +298,7 @@ fn whatever_units_a_coordinator_invents_answers_are_finite_and_inside_their_boun
         let centres = Centres::from_rows(&centres).unwrap();
         let local = LocalSteps { most: 3, epsilon: 0.0 };
         let features = FeatureParams { min: 2, max: 5, tau: 1.0, m: 2.0 };
-        use veilsum_cluster::query::{Features, LocalFuzzy, Pull, Silhouette, Validation};
+        use veilsum_cluster::query::{Features, LocalFuzzy, Pull, Validation};
         let fuzzy = |pull| LocalFuzzy { centres: centres.clone(), m: 2.0, local, pull };
         let queries = vec![
             Query::fuzzy_sums(centres.clone(), 1.1),
@@ -335,12 +308,6 @@ fn whatever_units_a_coordinator_invents_answers_are_finite_and_inside_their_boun
             Query::LocalMeans(LocalMeans { centres: centres.clone(), local, min_rows: 1, nearest: true }),
             Query::Features(Features { anchors: centres.clone(), params: features }),
             Query::Validation(Validation { centres: centres.clone(), m: 2.0, vectors: true }),
-            Query::Silhouette(Silhouette {
-                centres: centres.clone(),
-                means: centres.clone(),
-                rows: vec![0.0, 2.0, 1e300],
-                scatter: vec![1e300, 0.0, 1.0],
-            }),
         ];
         for query in queries {
             let batch = Batch { transform: Some(transform.clone()), queries: vec![query] };

@@ -2,11 +2,9 @@
 
 use proptest::prelude::*;
 use veilsum_cluster::method::{Preparation, Preparing, Scale, Winsor};
-use veilsum_cluster::query::{Contingency, Margins, Moments, Silhouette, Validation};
-use veilsum_cluster::validity::{Geometry, Verdict, silhouettes};
-use veilsum_cluster::{
-    Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform, answer, metrics, pooled,
-};
+use veilsum_cluster::query::{Margins, Moments, Validation};
+use veilsum_cluster::validity::{Geometry, Verdict};
+use veilsum_cluster::{Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform, answer, pooled};
 use veilsum_testkit::data::{json, prepare, prepare_all};
 
 fn numbers(value: &serde_json::Value) -> Vec<f64> {
@@ -29,21 +27,10 @@ fn close(name: &str, found: f64, expected: f64, tolerance: f64) {
     assert!(off <= tolerance, "{name}: {found} instead of {expected}, off by {off:e}");
 }
 
-/// Both rounds of validation.
 fn verdict(sites: &[Prepared], centres: &Centres, m: f64) -> Verdict {
-    let ask = |query: Query| pooled::totals(&Batch::from(query), sites).unwrap();
-    let round_a = Query::Validation(Validation { centres: centres.clone(), m, vectors: true });
-    let totals = ask(round_a.clone());
-    let mut verdict = round_a.verdict(Geometry::of(centres), &totals.values, totals.rows).unwrap();
-    let clusters = verdict.clusters.clone().unwrap();
-    let round_b = Query::Silhouette(Silhouette {
-        centres: centres.clone(),
-        means: clusters.means,
-        rows: clusters.rows,
-        scatter: clusters.scatter,
-    });
-    silhouettes(&ask(round_b).values, &mut verdict).unwrap();
-    verdict
+    let query = Query::Validation(Validation { centres: centres.clone(), m, vectors: true });
+    let totals = pooled::totals(&Batch::from(query.clone()), sites).unwrap();
+    query.verdict(Geometry::of(centres), &totals.values, totals.rows).unwrap()
 }
 
 fn every_index_equals_the_reference() {
@@ -67,7 +54,6 @@ fn every_index_equals_the_reference() {
         ("osse", indices.osse),
         ("wsse_sq", indices.wsse_squared),
         ("osse_sq", indices.osse_squared),
-        ("simpl_sil", indices.simplified_silhouette),
         ("inertia", indices.inertia),
     ] {
         close(name, found.unwrap(), reference[name].as_f64().unwrap(), 1e-12);
@@ -80,10 +66,6 @@ fn every_index_equals_the_reference() {
         for (found, expected) in found.iter().zip(numbers(&round_b[name])) {
             close(name, *found, expected, 1e-11);
         }
-    }
-    let found = [indices.simplified_silhouette_means, indices.silhouette_squared];
-    for (name, found) in ["simplified_silhouette_mu", "silhouette_sqeuclidean"].iter().zip(found) {
-        close(name, found.unwrap(), round_b[*name].as_f64().unwrap(), 1e-11);
     }
     assert!(!verdict.collapsed);
 }
@@ -209,7 +191,6 @@ fn many_chunks_are_one_sum() {
         let (one, many) = (verdict(&all, &centres, m).indices, verdict(&sites, &centres, m).indices);
         close("pe", one.partition_entropy.unwrap(), many.partition_entropy.unwrap(), 1e-12);
         close("ch", one.calinski_harabasz.unwrap(), many.calinski_harabasz.unwrap(), 1e-12);
-        close("silhouette", one.silhouette_squared.unwrap(), many.silhouette_squared.unwrap(), 1e-12);
         assert_eq!(one, verdict(&all, &centres, m).indices);
     }
     let moments = |sites: &[Prepared]| pooled::totals(&Query::Moments(Moments { around: None }).into(), sites).unwrap();
@@ -322,10 +303,8 @@ fn some_rows() -> impl Strategy<Value = (Vec<[f64; 2]>, Vec<usize>)> {
 fn dealt(rows: &[[f64; 2]], holders: &[usize], domain: &Domain) -> (Prepared, Vec<Prepared>) {
     let site = |of: &dyn Fn(usize) -> bool| {
         let values = rows.iter().zip(holders).filter(|(_, holder)| of(**holder)).flat_map(|(row, _)| *row).collect();
-        let labels =
-            rows.iter().zip(holders).filter(|(_, h)| of(**h)).map(|(row, _)| u32::from(row[0] > 0.0)).collect();
         let rows = Rows::new(values, 2).unwrap();
-        Prepared::new(&rows, domain, OutOfBox::Refuse).unwrap().with_labels(labels).unwrap()
+        Prepared::new(&rows, domain, OutOfBox::Refuse).unwrap()
     };
     (site(&|_| true), (0..4).map(|s| site(&|holder| holder == s)).collect())
 }
@@ -361,9 +340,8 @@ proptest! {
             let i = v.indices.clone();
             [
                 Some(i.fuzzy_davies_bouldin), i.davies_bouldin, i.xie_beni, i.partition_coefficient,
-                i.partition_entropy, i.modified_partition_coefficient, i.fukuyama_sugeno, i.simplified_silhouette,
-                i.simplified_silhouette_means, i.silhouette_squared, i.wsse, i.osse, i.wsse_squared, i.osse_squared,
-                i.inertia, Some(v.objective),
+                i.partition_entropy, i.modified_partition_coefficient, i.fukuyama_sugeno, i.wsse, i.osse, i.wsse_squared,
+                i.osse_squared, i.inertia, Some(v.objective),
             ]
         };
         for (at, (a, b)) in list(&one).into_iter().zip(list(&many)).enumerate() {
@@ -378,29 +356,12 @@ proptest! {
         }
 
         // Against the definitions, row by row.
-        let clusters = one.clusters.as_ref().unwrap();
         let plain = all.packed().to_rows();
-        let nearest = |row: &[f64]| {
-            let square = |c: &[f64]| (row[0] - c[0]).powi(2) + (row[1] - c[1]).powi(2);
-            let all: Vec<f64> = centres.rows().map(square).collect();
-            (0..all.len()).fold(0, |best, k| if all[k] < all[best] { k } else { best })
-        };
-        let labels: Vec<usize> = plain.iter().map(nearest).collect();
         let u = veilsum_cluster::assign::memberships(&plain, &centres, m).unwrap();
         let n = rows.len() as f64;
         same("pc", one.indices.partition_coefficient, Some(u.iter().map(|u| u * u).sum::<f64>() / n))?;
         let ln = |u: &f64| if *u > 0.0 { -u * u.ln() } else { 0.0 };
         same("pe", one.indices.partition_entropy, Some(u.iter().map(ln).sum::<f64>() / n))?;
-        if let Some(found) = one.indices.silhouette_squared {
-            same("silhouette", Some(found), Some(silhouette(&plain, &labels, clusters.rows.len())))?;
-        }
-
-        // Counts by label give the adjusted Rand index of the pooled labels.
-        let query = Query::Contingency(Contingency { centres: centres.clone(), classes: 2 });
-        let counts = pooled::totals(&Batch::from(query), &sites).unwrap().values;
-        let truth: Vec<usize> = rows.iter().map(|row| usize::from(row[0] > 0.0)).collect();
-        let expected = metrics::adjusted_rand_index(&labels, &truth).unwrap();
-        prop_assert!((metrics::adjusted_rand_from(&counts, 2) - expected).abs() < 1e-12);
     }
 
     #[test]
@@ -414,15 +375,8 @@ proptest! {
         let domain = Domain::new(vec![-1.0, -1.0], vec![1.0, 1.0], Scaling::None).unwrap();
         let site = prepare(&Rows::new(row.to_vec(), 2).unwrap(), &domain);
         let centres = Centres::from_rows(&centres).unwrap();
-        let k = centres.k();
         for query in [
             Query::Validation(Validation { centres: centres.clone(), m, vectors }),
-            Query::Silhouette(Silhouette {
-                means: centres.clone(),
-                rows: vec![3.0; k],
-                scatter: vec![around[0].abs(); k],
-                centres: centres.clone(),
-            }),
             Query::Moments(Moments { around: None }),
             Query::Moments(Moments { around: Some(around.to_vec()) }),
             Query::Margins(Margins { bins: 7 }),
@@ -491,26 +445,6 @@ proptest! {
         }
         prop_assert!((found.shift[1] - median).abs() < 3e-10);
     }
-}
-
-/// Mean silhouette with squared Euclidean distances, pair by pair.
-fn silhouette(rows: &Rows, labels: &[usize], k: usize) -> f64 {
-    let mut sum = 0.0;
-    for (i, x) in rows.iter().enumerate() {
-        let mean = |cluster: usize| {
-            let others: Vec<f64> = (0..rows.len())
-                .filter(|j| *j != i && labels[*j] == cluster)
-                .map(|j| rows.row(j).iter().zip(x).map(|(a, b)| (a - b) * (a - b)).sum())
-                .collect();
-            (!others.is_empty()).then(|| others.iter().sum::<f64>() / others.len() as f64)
-        };
-        let Some(a) = mean(labels[i]) else { continue };
-        let b = (0..k).filter(|c| *c != labels[i]).filter_map(mean).fold(f64::INFINITY, f64::min);
-        if a.max(b) > 0.0 {
-            sum += (b - a) / a.max(b);
-        }
-    }
-    sum / rows.len() as f64
 }
 
 veilsum_testkit::with_data!(every_index_equals_the_reference, quantiles_equal_the_reference);

@@ -16,7 +16,7 @@ use veilsum_proto::{
 use crate::{
     dp,
     error::Failure,
-    plan::{Judge, Labels, PlanSpec},
+    plan::{Judge, PlanSpec},
     question::{Question, SumBounds},
     schema::Schema,
 };
@@ -103,15 +103,6 @@ pub fn whoami(roster: &Roster, identity: &Identity) -> Result<PartyId, Failure> 
             ),
         )
     })
-}
-
-/// Labels as their places in the plan's list.
-///
-/// # Errors
-/// The first row, counted from 0, whose label is not in the list.
-pub fn numbered(found: &[String], wanted: &Labels) -> Result<Vec<u32>, usize> {
-    let place = |label| wanted.classes.iter().position(|class| class == label).map(|at| at as u32);
-    found.iter().enumerate().map(|(row, label)| place(label).ok_or(row)).collect()
 }
 
 /// One question of every part of a run: the row count, then as the recipe would ask them.

@@ -21,11 +21,6 @@ pub trait Answerer: Send + Sync {
     /// the rows could test the guess against it.
     fn digest(&self) -> Hash;
 
-    /// One label a row, where the plan wants them compared.
-    fn labels(&self) -> Option<&[u32]> {
-        None
-    }
-
     /// The words of an answer: for every entry of the batch's layout the rows' contributions in whole steps ([SUM-1]). `steps` are
     /// those of the layout's blocks.
     ///
@@ -52,10 +47,6 @@ impl Answerer for Prepared {
         let mut digest = RowsDigest::new(self.rows(), self.domain());
         self.packed().parts().for_each(|part| digest.add(&part));
         digest.finish()
-    }
-
-    fn labels(&self) -> Option<&[u32]> {
-        self.labels()
     }
 
     fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure> {

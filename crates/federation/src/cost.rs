@@ -421,9 +421,6 @@ fn warn_method(federation: &Federation) -> Vec<String> {
             _ => "rounds cover different blocks: their differences show the sums of single blocks, and of no site in them".into(),
         });
     }
-    if let Some(labels) = &work.labels {
-        out.push(format!("counts by cluster and {:?} are released", labels.column));
-    }
     let operations = recipe.most_operations(federation.terms.max_rows, work.names().len());
     if operations > 1e12 {
         out.push(format!(

@@ -78,6 +78,6 @@ fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u
         Stage::Seeding if question.name() == "margins" => (1, one),
         Stage::Seeding => (most(stage) - 1, times(most(stage) - 1, 1)),
         Stage::Iterating => (most(stage).div_ceil(forms), times(most(stage), forms)),
-        Stage::Ranging | Stage::Validating | Stage::Silhouettes | Stage::Counting => (1, one),
+        Stage::Ranging | Stage::Validating => (1, one),
     }
 }

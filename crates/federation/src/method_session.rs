@@ -233,8 +233,6 @@ impl MethodSession {
             Some(Stage::Seeding) => "first centres are sought where rows are",
             Some(Stage::Iterating) => "the centres have not come to rest",
             Some(Stage::Validating) => "no more rounds follow, and indices say how well the centres fit",
-            Some(Stage::Silhouettes) => "the plan asks for silhouettes, which need the means of the clusters",
-            Some(Stage::Counting) => "the plan asks for counts by label",
             None => "the run has its result",
         }
     }

@@ -39,8 +39,6 @@ pub struct PlanSpec {
     pub sampling: Option<Sampling>,
     /// Who opens the totals that the validity indices need.
     pub judge: Judge,
-    /// The column of labels whose counts by cluster are released, where the recipe asks them.
-    pub labels: Option<Labels>,
     /// Totals have steps of at least 2^-`step_bits` of the block's bound for one row: the coarser, the less one says of a
     /// row. Where there is none, they are as fine as 64 bits allow ([FIX-4]).
     #[serde(default)]
@@ -60,16 +58,6 @@ pub enum Judge {
     /// The intermediary, which learns no centre: a site hands it the distances between centres. The coordinator learns the
     /// indices and no total that they came from (the framework's second option, Stallmann & Wilbik 2022).
     Intermediary,
-}
-
-/// A column of labels.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Labels {
-    /// Its name in every site's header.
-    pub column: String,
-    /// Every label that may occur.
-    pub classes: Vec<String>,
 }
 
 /// K rows of d numbers.
@@ -121,7 +109,6 @@ impl PlanSpec {
             recipe: Recipe::plain(algorithm, k, seeding),
             sampling: None,
             judge: Judge::Coordinator,
-            labels: None,
             step_bits: None,
             categorical: Vec::new(),
         }
@@ -159,7 +146,6 @@ impl PlanSpec {
             )));
         }
         let domain = self.domain()?;
-        self.check_labels()?;
         self.check_noise()?;
         self.check_metric()?;
         if self.recipe.algorithm.traits().describes.is_some()
@@ -180,12 +166,9 @@ impl PlanSpec {
                 "where the intermediary judges, step_bits is {COARSEST_JUDGED} or more: it compares totals with the row count"
             )));
         }
-        if self.judge == Judge::Intermediary
-            && (self.recipe.validity.vectors || self.recipe.validity.silhouette || self.recipe.validity.classes > 0)
-        {
+        if self.judge == Judge::Intermediary && self.recipe.validity.vectors {
             return Err(invalid(
-                "where the intermediary judges, no sums of coordinates, silhouettes or labels are asked: it must not \
-                 learn where the centres are",
+                "where the intermediary judges, no sums of coordinates are asked: it must not learn where the centres are",
             ));
         }
         if self.judge == Judge::Intermediary && self.recipe.validity.davies_bouldin.p != 2.0 {
@@ -222,25 +205,6 @@ impl PlanSpec {
         }
         if direction && !self.recipe.preparation.is_none() {
             return refuse("leaves rows where they are: nothing is standardised or clipped at quantiles beside it");
-        }
-        Ok(())
-    }
-
-    fn check_labels(&self) -> Result<(), Failure> {
-        let asked = self.recipe.validity.classes as usize;
-        let Some(labels) = &self.labels else {
-            return if asked == 0 { Ok(()) } else { Err(invalid("counts by label need a label column")) };
-        };
-        if labels.classes.len() != asked {
-            return Err(invalid(format!("{} labels are listed, counts of {asked} are asked", labels.classes.len())));
-        }
-        if self.headers().any(|name| name == labels.column) {
-            return Err(invalid(format!("the label column {:?} is also clustered", labels.column)));
-        }
-        for (i, class) in labels.classes.iter().enumerate() {
-            if class.len() > 256 || labels.classes[..i].contains(class) {
-                return Err(invalid(format!("label {} is too long or stands twice", i + 1)));
-            }
         }
         Ok(())
     }
@@ -481,11 +445,6 @@ mod tests {
         };
         assert!(change(&|w| w.recipe = given(&[vec![0.5]])).contains("coordinates"));
         assert!(change(&|w| w.recipe = given(&[vec![0.5, 0.5], vec![0.1, 0.1]])).contains('2'));
-        let labels = |classes: &[&str]| {
-            Some(Labels { column: "z".into(), classes: classes.iter().map(|c| (*c).to_owned()).collect() })
-        };
-        assert!(change(&|w| w.labels = labels(&["a", "b"])).contains("counts of 0"));
-        assert!(change(&|w| w.recipe.validity.classes = 2).contains("label column"));
         assert!(change(&|w| w.sampling = Some(Sampling { share: 1.5, seed: 0 })).contains("share"));
         assert!(change(&|w| w.step_bits = Some(7)).contains("8 to 62"));
         assert!(change(&|w| w.step_bits = Some(63)).contains("8 to 62"));

@@ -158,12 +158,9 @@ pub struct RunResult {
     /// How far medians and interquartile ranges of a robust standardisation may be from those of the rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standardisation_error: Option<RobustError>,
-    /// Rows by cluster and label, K x classes row-major, where the plan releases them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub contingency: Option<Vec<f64>>,
     /// Sites that the centres are over: those of the last total that moved them.
     pub cohort: Vec<String>,
-    /// Sites that objective, indices, `n_total` and `contingency` are over, where a site was lost in between and these are not
+    /// Sites that objective, indices and `n_total` are over, where a site was lost in between and these are not
     /// those of `cohort`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indices_cohort: Option<Vec<String>>,
@@ -316,7 +313,6 @@ impl RunResult {
             questions: outcome.questions,
             standardisation: outcome.transform.clone(),
             standardisation_error: outcome.transform_error.clone(),
-            contingency: outcome.contingency.clone(),
             cohort: names(cohort),
             indices_cohort,
             missing: names(&missing),

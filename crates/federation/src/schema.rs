@@ -185,19 +185,18 @@ impl Schema {
                 }
             }
         }
-        let named = |column: &str, list: &[String], what: &str| match &find(column)?.kind {
+        let named = |column: &str, list: &[String]| match &find(column)?.kind {
             Kind::Category { categories, .. } if categories == list => Ok(()),
             Kind::Category { categories, .. } => Err(format!(
-                "the plan's {what} {column:?} has the values {}, and in the schema they are {}",
+                "the plan's column {column:?} has the values {}, and in the schema they are {}",
                 list.join(", "),
                 categories.join(", ")
             )),
             Kind::Number { .. } => {
-                Err(format!("the plan's {what} {column:?} has categories, and in the schema numbers"))
+                Err(format!("the plan's column {column:?} has categories, and in the schema numbers"))
             }
         };
-        plan.categorical.iter().try_for_each(|of| named(&of.column, &of.categories, "column"))?;
-        plan.labels.iter().try_for_each(|of| named(&of.column, &of.classes, "label column"))
+        plan.categorical.iter().try_for_each(|of| named(&of.column, &of.categories))
     }
 }
 
@@ -299,7 +298,6 @@ fn words<'a>(what: &str, all: impl IntoIterator<Item = &'a String>) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Labels;
     use veilsum_cluster::{Algorithm, method::Seeding};
 
     fn texts(all: &[&str]) -> Vec<String> {
@@ -382,7 +380,5 @@ mod tests {
         assert!(refused(&|p| p.columns[0].name = "smoker".into()).contains("in the schema categories"));
         assert!(refused(&|p| p.categorical[0].categories.swap(0, 1)).contains("former, never"));
         assert!(refused(&|p| p.categorical[0].column = "age".into()).contains("in the schema numbers"));
-        let labels = |column: &str| Some(Labels { column: column.into(), classes: texts(&["a", "b"]) });
-        assert!(refused(&|p| p.labels = labels("outcome")).contains("keeps at the sites"));
     }
 }

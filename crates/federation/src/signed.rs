@@ -31,13 +31,12 @@ pub const OWN: [&str; 8] =
     ["departures", "errors", "n_total", "n_total_from", "pooled", "software", "traffic", "warnings"];
 
 /// All members of a result; what is there in which run, `protocol/schemas/result.schema.json` says.
-pub const MEMBERS: [&str; 51] = [
+pub const MEMBERS: [&str; 50] = [
     "categories",
     "centres",
     "centres_box",
     "cohort",
     "columns",
-    "contingency",
     "converged",
     "curve",
     "departures",

@@ -34,7 +34,6 @@ pub(crate) fn work(k: u32) -> PlanSpec {
         recipe: fcm(k, 2.0, 0.005, 30, Seeding::Uniform { seed: 1 }),
         sampling: None,
         judge: Judge::Coordinator,
-        labels: None,
         step_bits: None,
         categorical: Vec::new(),
     }

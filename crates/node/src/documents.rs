@@ -51,13 +51,10 @@ pub use schema::{
 };
 pub use site::{SitePolicy, keep_policy, load_policy, policy_of};
 
+use veilsum_federation::{agreed::questions, error::Failure};
 pub use veilsum_federation::{
     agreed::{Federation, fingerprint, whoami},
     spoken::{Fingerprint, WORDS, roster_fingerprint},
-};
-use veilsum_federation::{
-    agreed::{numbered, questions},
-    error::Failure,
 };
 
 use crate::{
@@ -183,7 +180,6 @@ fn read_rows(federation: &Federation, from: &RowsFrom) -> Result<(Arc<dyn Answer
     let domain = work.domain()?;
     read_often(from)?;
     let spec = spec_of(federation, from)?;
-    let label = work.labels.as_ref().map(|labels| labels.column.clone());
     let number = per_number(federation, from.rules.precision)?;
     if from.rules.precision == Precision::Double
         && let Some((table, tally)) = held(from, &spec, number)?
@@ -193,9 +189,9 @@ fn read_rows(federation: &Federation, from: &RowsFrom) -> Result<(Arc<dyn Answer
         return Ok((Arc::new(rows), origin, tally));
     }
     let reading = Arc::new(Reader::new(&from.data, spec, domain.columns(), from.memory())?);
-    let rows = Checked::begin(reading.clone(), &domain, work.out_of_box, work.labels.clone())?;
-    let own = OwnRows::new(reading, label.clone(), Some(&rows));
-    let origin = Origin::read(work.names(), label, Arc::new(own));
+    let rows = Checked::begin(reading.clone(), &domain, work.out_of_box)?;
+    let own = OwnRows::new(reading, Some(&rows));
+    let origin = Origin::read(work.names(), Arc::new(own));
     let (numbers, tally) = (rows.rows() * domain.columns() as u64, rows.tally());
     let rows = rows.with_missing(tally.missing(&work.categorical));
     if from.rules.precision == Precision::Single && numbers * number <= from.memory() {
@@ -236,19 +232,12 @@ fn ready(
 ) -> Result<(Prepared, Origin), Failure> {
     let work = &federation.work;
     let domain = work.domain()?;
-    let (values, labels) = table.drain();
-    let named = work.labels.as_ref().zip(labels);
+    let (values, _) = table.drain();
     let fault = |e: ClusterError| in_file(&from.data, e.into());
     let rows = Rows::new(values, domain.columns()).map_err(fault)?;
     let room = room(from, rows.as_slice().len() as u64, number);
-    let mut prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?.with_room(room);
-    if let Some((wanted, found)) = &named {
-        // Every label was looked at when its row was read.
-        let labels = numbered(found, wanted).unwrap_or_default();
-        prepared = prepared.with_labels(labels).map_err(fault)?;
-    }
-    let origin = Origin::new(work.names(), rows, named.map(|(of, labels)| (of.column.clone(), labels)));
-    Ok((prepared, origin))
+    let prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?.with_room(room);
+    Ok((prepared, Origin::new(work.names(), rows)))
 }
 
 /// Rows for a ledger alone, whatever their number.
@@ -258,9 +247,8 @@ fn ready(
 pub fn origin_of(from: &RowsFrom, spec: TableSpec) -> Result<Origin, Failure> {
     let mut batches = Batches::new(table::open(&from.data, spec.rules.dialect())?, &spec)?;
     let names = batches.table().columns.clone();
-    let label = spec.label.clone();
     let reading = Arc::new(Reader::new(&from.data, spec, names.len(), from.memory())?);
-    Ok(Origin::read(names, label.clone(), Arc::new(OwnRows::new(reading, label, None))))
+    Ok(Origin::read(names, Arc::new(OwnRows::new(reading, None))))
 }
 
 /// Bytes that a number takes in memory: as the kernel reads it, for the ledger as it was read where it is a double, and once more where a
@@ -322,8 +310,7 @@ pub fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Fa
     Ok(TableSpec {
         columns: work.columns.iter().map(|c| c.name.clone()).collect(),
         categorical: work.categorical.clone(),
-        label: work.labels.as_ref().map(|labels| labels.column.clone()),
-        classes: work.labels.as_ref().map_or(Vec::new(), |labels| labels.classes.clone()),
+        label: None,
         schema: federation.schema.clone(),
         ranges: false,
         within: domain.lower().iter().copied().zip(domain.upper().iter().copied()).collect(),

@@ -140,9 +140,6 @@ fn kinds(federation: &Federation) -> Result<Vec<&'static str>, Failure> {
             kinds.extend(batch.queries.iter().filter(|query| !is_missing(query)).map(kind_of));
         }
     }
-    if work.labels.is_some() {
-        kinds.push("contingency");
-    }
     Ok(kinds)
 }
 

@@ -48,16 +48,14 @@ pub struct LoopbackSite {
     pub name: String,
     /// Its rows, original units.
     pub rows: Rows,
-    /// One label a row, as places in the plan's list, where the plan releases them.
-    pub labels: Option<Vec<u32>>,
     /// Rows without a value by column of the box, of those that are not among its rows too; none where nobody counted them.
     pub missing: Vec<u64>,
 }
 
 impl LoopbackSite {
-    /// A site without labels.
+    /// A site that counted no missing values.
     pub fn new(name: impl Into<String>, rows: Rows) -> Self {
-        Self { name: name.into(), rows, labels: None, missing: Vec::new() }
+        Self { name: name.into(), rows, missing: Vec::new() }
     }
 
     /// Its rows ready to answer.
@@ -65,22 +63,13 @@ impl LoopbackSite {
     /// # Errors
     /// A [`Failure`] where they do not fit the box.
     pub fn prepare(&self, domain: &Domain, out_of_box: OutOfBox) -> Result<Prepared, Failure> {
-        let mut prepared = Prepared::new(&self.rows, domain, out_of_box)?;
-        if !self.missing.is_empty() {
-            prepared = prepared.with_missing(self.missing.clone())?;
-        }
-        Ok(match &self.labels {
-            Some(labels) => prepared.with_labels(labels.clone())?,
-            None => prepared,
-        })
+        let prepared = Prepared::new(&self.rows, domain, out_of_box)?;
+        Ok(if self.missing.is_empty() { prepared } else { prepared.with_missing(self.missing.clone())? })
     }
 
     /// The same in original units, by which a ledger knows them again.
     fn origin(&self, work: &PlanSpec) -> Origin {
-        let class = |label: &u32| label.to_string();
-        let labels = work.labels.as_ref().zip(self.labels.as_ref());
-        let labels = labels.map(|(of, labels)| (of.column.clone(), labels.iter().map(class).collect()));
-        Origin::new(work.names(), self.rows.clone(), labels)
+        Origin::new(work.names(), self.rows.clone())
     }
 }
 

@@ -142,7 +142,7 @@ pub struct Column {
 pub struct Answer {
     /// Name of the question's kind.
     pub kind: String,
-    /// Digest of the question's bytes, and of what else but rows the answer is made of: labels.
+    /// Digest of the question's bytes.
     pub question: Hash,
     /// What it gives away.
     pub cost: Cost,

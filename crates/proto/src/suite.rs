@@ -23,7 +23,7 @@ const SALT: &[u8] = b"veilsum/4";
 /// keeps its name as long, and a roster is compared by telephone once.
 const LASTING_SALT: &[u8] = b"veilsum/1";
 /// Labels with that salt. None of them names a key.
-const LASTING: [&str; 23] = [
+const LASTING: [&str; 22] = [
     "roster",
     "roster change",
     "rekey",
@@ -37,7 +37,6 @@ const LASTING: [&str; 23] = [
     "answers given",
     "ledger frame",
     "question in a ledger",
-    "labels in a ledger",
     "rows in a ledger",
     "rows of a site",
     "values of a column",

@@ -158,7 +158,7 @@ impl Cast {
             party: self.party(i + 2),
             site: toy_policy(),
             rows: Arc::new(prepared),
-            origin: Arc::new(Origin::new(names, rows.clone(), None)),
+            origin: Arc::new(Origin::new(names, rows.clone())),
             coordinator: coordinator.into(),
             intermediary: intermediary.into(),
             state: None,

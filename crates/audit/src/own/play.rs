@@ -131,8 +131,6 @@ impl Asked {
 pub struct Site {
     /// n x d numbers and indicators, original units.
     pub values: Vec<Vec<f64>>,
-    /// One label a row, where the plan compares labels.
-    pub labels: Option<Vec<u32>>,
 }
 
 impl Site {
@@ -140,14 +138,10 @@ impl Site {
     ///
     /// # Errors
     /// Where they lie outside a box that refuses them.
-    pub(super) fn prepared(&self, work: &PlanSpec, at: impl Iterator<Item = usize> + Clone) -> Result<Prepared> {
+    pub(super) fn prepared(&self, work: &PlanSpec, at: impl Iterator<Item = usize>) -> Result<Prepared> {
         let domain = work.domain()?;
-        let values = at.clone().flat_map(|i| self.values[i].iter().copied()).collect();
-        let prepared = Prepared::new(&Rows::new(values, domain.columns())?, &domain, work.out_of_box)?;
-        Ok(match &self.labels {
-            Some(labels) => prepared.with_labels(at.map(|i| labels[i]).collect())?,
-            None => prepared,
-        })
+        let values = at.flat_map(|i| self.values[i].iter().copied()).collect();
+        Ok(Prepared::new(&Rows::new(values, domain.columns())?, &domain, work.out_of_box)?)
     }
 
     /// All of them.
@@ -162,7 +156,7 @@ impl Site {
     fn with(&self, at: usize, row: &[f64]) -> Site {
         let mut values = self.values.clone();
         values[at] = row.to_vec();
-        Site { values, labels: self.labels.clone() }
+        Site { values }
     }
 }
 
@@ -207,8 +201,7 @@ impl Played {
     /// # Errors
     /// Where the row cannot answer.
     pub(super) fn influence(&self, work: &PlanSpec, site: &Site, at: usize, values: &[f64]) -> Result<Vec<f64>> {
-        let alone = Site { values: vec![values.to_vec()], labels: site.labels.as_ref().map(|all| vec![all[at]]) };
-        let alone = alone.all(work)?;
+        let alone = Site { values: vec![values.to_vec()] }.all(work)?;
         let mut all = Vec::with_capacity(self.entries());
         // What is no sum over rows is told by the site with the row and without it.
         let mut both: Option<(Prepared, Prepared)> = None;

@@ -2,10 +2,9 @@
 
 use std::{path::Path, sync::Arc};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use veilsum_cluster::{Prepared, random::Stream};
 use veilsum_node::{
-    agreed::numbered,
     documents::{self, Federation, RowsFrom},
     plan::PlanSpec,
     question::SumBounds,
@@ -214,13 +213,9 @@ impl Scene {
 /// A site's rows as the plan reads them.
 fn read(federation: &Federation, from: &RowsFrom) -> Result<Site> {
     let mut table = table::read(&from.data, &documents::spec_of(federation, from)?)?;
-    let (values, labels) = table.drain();
+    let (values, _) = table.drain();
     let width = federation.work.names().len().max(1);
-    let values: Vec<Vec<f64>> = values.chunks_exact(width).map(<[f64]>::to_vec).collect();
-    let named = federation.work.labels.as_ref().zip(labels);
-    let labels =
-        named.map(|(wanted, found)| numbered(&found, wanted).ok().context("a label that the plan does not list"));
-    Ok(Site { values, labels: labels.transpose()? })
+    Ok(Site { values: values.chunks_exact(width).map(<[f64]>::to_vec).collect() })
 }
 
 /// As many rows like a site's own: each is one of its `usual` ones, moved by less than such rows usually differ.
@@ -236,12 +231,8 @@ fn strangers(work: &PlanSpec, own: &Site, usual: &[usize], stream: &mut Stream) 
     let width = (n as f64).powf(-1.0 / (numbers as f64 + 4.0));
     let spreads: Vec<f64> = (0..numbers).map(|column| width * spread(column)).collect();
     let whole: Vec<bool> = (0..numbers).map(|c| own.values.iter().all(|row| row[c].fract() == 0.0)).collect();
-    let mut labels = own.labels.as_ref().map(|_| Vec::with_capacity(n));
     let mut draw = || {
         let at = usual[stream.below(usual.len() as u64) as usize];
-        if let (Some(labels), Some(own)) = (&mut labels, &own.labels) {
-            labels.push(own[at]);
-        }
         let mut row = own.values[at].clone();
         for (column, bounds) in work.columns.iter().enumerate() {
             let moved = row[column] + spreads[column] * stream.normal_pair()[0];
@@ -250,8 +241,7 @@ fn strangers(work: &PlanSpec, own: &Site, usual: &[usize], stream: &mut Stream) 
         }
         row
     };
-    let values = (0..n).map(|_| draw()).collect();
-    Site { values, labels }
+    Site { values: (0..n).map(|_| draw()).collect() }
 }
 
 /// The federation of a plan file and of the roster beside it, or at `roster`.
@@ -275,7 +265,7 @@ pub(super) fn made_up() -> Scene {
     let column = |name: &str| plan::Column { name: name.into(), lower: 0.0, upper: 1.0 };
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 };
     let work = PlanSpec::plain(vec![column("x"), column("y")], fcm, 3, Seeding::Uniform { seed: 1 });
-    let mut site = || Site { values: (0..40).map(|_| vec![stream.unit(), stream.unit()]).collect(), labels: None };
+    let mut site = || Site { values: (0..40).map(|_| vec![stream.unit(), stream.unit()]).collect() };
     let sites: Vec<Site> = (0..3).map(|_| site()).collect();
     let rows = |site: &Site| LoopbackSite::new("site", Rows::new(site.values.concat(), 2).expect("rows"));
     let terms = default_terms(&sites.iter().map(rows).collect::<Vec<_>>(), &work);

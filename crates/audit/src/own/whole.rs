@@ -56,7 +56,7 @@ impl Two {
         Some(Two { name, rows, truth, sites: [with(most), with(next)] })
     }
 
-    /// Every column of two values, and the labels.
+    /// Every column of two values.
     fn all(scene: &Scene) -> Vec<Two> {
         let own = &scene.sites[0];
         let column = |column: Column| {
@@ -69,11 +69,7 @@ impl Two {
             };
             Two::of(column.name.clone(), &values, column.is_category, with)
         };
-        let labels = own.labels.as_ref().and_then(|labels| {
-            let with = |label: &u32| Site { labels: Some(vec![*label; labels.len()]), ..own.clone() };
-            Two::of("label".into(), labels, true, with)
-        });
-        scene.columns().into_iter().filter_map(column).chain(labels).collect()
+        scene.columns().into_iter().filter_map(column).collect()
     }
 }
 
@@ -188,7 +184,7 @@ const FEW: f64 = 4.0;
 pub(super) fn cells(scene: &Scene, told: &Told) -> Result<Vec<Tried>> {
     let tries = "columns have few values, and somebody looks for the whole numbers of each possible row that add up to the totals";
     let no = |why| Ok(vec![not_applicable("possible rows", tries, why)]);
-    if !told.played.adds_up() || scene.sites[0].labels.is_some() {
+    if !told.played.adds_up() {
         return no("not all totals are sums over rows alone");
     }
     // Which values a column may have is known: everybody reads the schema.

@@ -241,7 +241,7 @@ fn root_mean_square(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::finish::GATE;
-    use crate::query::{Contingency, LocalMeans, LocalSteps, Moments};
+    use crate::query::{LocalMeans, LocalSteps, Moments};
     use crate::{OutOfBox, pooled, synthetic};
 
     fn sites() -> (Domain, Vec<Prepared>) {
@@ -303,7 +303,6 @@ mod tests {
         let refused =
             |query: Query| matches!(estimator.estimate(&query.into()), Err(why) if why.contains("is no sum over rows"));
         assert!(refused(lloyd(2)), "a site leaves out groups");
-        assert!(refused(Query::Contingency(Contingency { centres, classes: 2 })));
     }
 
     #[test]

@@ -14,14 +14,14 @@ use crate::{Centres, Error, Packed};
 /// Entries of partial sums that are held at once, beside those of one chunk: 32 MiB.
 const HELD: usize = 1 << 22;
 
-/// Adds up what `add(x, row, sums)` adds for every row, `x` being its d coordinates: in parallel, but in a fixed order.
+/// Adds up what `add(x, sums)` adds for every row, `x` being its d coordinates: in parallel, but in a fixed order.
 pub(crate) fn over_rows<'f>(
     rows: &Packed,
     form: &'f Form,
     width: usize,
-    add: impl Fn(&[f64], usize, &mut Sums<'f>) + Sync,
+    add: impl Fn(&[f64], &mut Sums<'f>) + Sync,
 ) -> Sums<'f> {
-    over_parts(rows, form, width, |first, last, sums| each_of(rows, first..last, |x, row| add(x, row, sums)))
+    over_parts(rows, form, width, |first, last, sums| each_of(rows, first..last, |x| add(x, sums)))
 }
 
 /// The same where a row contributes to most entries: `add(x, own)` adds to entries that are 0, and what it made of them is the
@@ -34,7 +34,7 @@ pub(crate) fn each_row<'f>(
 ) -> Sums<'f> {
     over_parts(rows, form, width, |first, last, sums| {
         let mut own = vec![0.0; width];
-        each_of(rows, first..last, |x, _| {
+        each_of(rows, first..last, |x| {
             own.fill(0.0);
             add(x, &mut own);
             sums.add_all(0, own.iter().copied());
@@ -42,12 +42,12 @@ pub(crate) fn each_row<'f>(
     })
 }
 
-/// Gives the coordinates of each of these rows and its number to `take`.
-fn each_of(rows: &Packed, which: std::ops::Range<usize>, mut take: impl FnMut(&[f64], usize)) {
+/// Gives the coordinates of each of these rows to `take`.
+fn each_of(rows: &Packed, which: std::ops::Range<usize>, mut take: impl FnMut(&[f64])) {
     let mut x = vec![0.0; rows.columns()];
     for row in which {
         rows.lanes().read(row, &mut x);
-        take(&x, row);
+        take(&x);
     }
 }
 
@@ -75,10 +75,9 @@ fn over_parts<'f>(
 }
 
 /// The blocks of a validation round, one after the other: rows, own squared distances, own distances, all distances,
-/// `u`, `u^m`, `u^m d^2` (K each); `u^2`, `-u ln u`, other distances, other squared distances, simplified silhouette (1
-/// each); with vectors the coordinates of own rows (K x d) and their squared deviations from the centre (d x K). Every row
+/// `u`, `u^m`, `u^m d^2` (K each); `u^2`, `-u ln u`, other distances, other squared distances (1 each); with vectors the coordinates of own rows (K x d) and their squared deviations from the centre (d x K). Every row
 /// belongs to its nearest centre, the first among equals. Ungrouped: all distances, `u` (K each); `u^m d^2`, own squared
-/// distances, own distances, and the same five (1 each).
+/// distances, own distances, and the same four (1 each).
 ///
 /// # Errors
 /// [`Error::ColumnMismatch`], [`Error::Fuzzifier`].
@@ -99,7 +98,7 @@ pub(crate) fn validity_sums<'f>(
 }
 
 /// Entries after the K-vectors.
-const SCALARS: usize = 5;
+const SCALARS: usize = 4;
 
 #[inline(always)]
 fn chunk_validity<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, vectors: bool, sums: &mut Sums<'_>) {
@@ -132,7 +131,7 @@ struct Scratch {
 /// What a row contributes to the sums over all clusters, and its own cluster.
 struct Scalars {
     own: usize,
-    /// `u^2`, `-u ln u`, other distances, other squared distances, simplified silhouette.
+    /// `u^2`, `-u ln u`, other distances, other squared distances.
     values: [f64; SCALARS],
 }
 
@@ -193,7 +192,6 @@ fn validate_point(plan: &Plan<'_>, block: Chunk<'_>, point: usize, scratch: &mut
     // Squares are compared as long as they are finite, because their roots may be equal where squares differ.
     let key: &[f64] = if safe { squares } else { distances };
     let own = (1..k).fold(0, |best, c| if key[c] < key[best] { c } else { best });
-    let (nearest, mut second) = (distances[own], f64::INFINITY);
     let (mut every, mut every_square) = (0.0, 0.0);
     let (mut partition, mut entropy) = (0.0, 0.0);
     for c in 0..k {
@@ -202,10 +200,8 @@ fn validate_point(plan: &Plan<'_>, block: Chunk<'_>, point: usize, scratch: &mut
         entropy -= if u > 0.0 { u * u.ln() } else { 0.0 };
     }
     for c in (0..k).filter(|c| *c != own) {
-        second = second.min(distances[c]);
         every += distances[c];
         every_square += squares[c];
     }
-    let silhouette = if second > 0.0 && second.is_finite() { (second - nearest) / second } else { 0.0 };
-    Scalars { own, values: [partition, entropy, every, every_square, silhouette] }
+    Scalars { own, values: [partition, entropy, every, every_square] }
 }

@@ -37,10 +37,6 @@ pub enum Pick {
     FukuyamaSugeno,
     /// Calinski-Harabasz, largest.
     CalinskiHarabasz,
-    /// Simplified silhouette around the centres, largest.
-    SimplifiedSilhouette,
-    /// Silhouette with squared distances, largest.
-    SilhouetteSquared,
     /// Bayesian information criterion of a Gaussian mixture, smallest.
     Bic,
     /// Gap statistic (Tibshirani, Walther & Hastie 2001): the smallest K whose gap is at least that of the next K less its `s`.
@@ -49,7 +45,7 @@ pub enum Pick {
 
 impl Pick {
     /// Every index.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 10] = [
         Self::FuzzyDaviesBouldin,
         Self::DaviesBouldin,
         Self::XieBeni,
@@ -58,8 +54,6 @@ impl Pick {
         Self::ModifiedPartitionCoefficient,
         Self::FukuyamaSugeno,
         Self::CalinskiHarabasz,
-        Self::SimplifiedSilhouette,
-        Self::SilhouetteSquared,
         Self::Bic,
         Self::Gap,
     ];
@@ -75,8 +69,6 @@ impl Pick {
             Self::ModifiedPartitionCoefficient => "modified-partition-coefficient",
             Self::FukuyamaSugeno => "fukuyama-sugeno",
             Self::CalinskiHarabasz => "calinski-harabasz",
-            Self::SimplifiedSilhouette => "simplified-silhouette",
-            Self::SilhouetteSquared => "silhouette-squared",
             Self::Bic => "bic",
             Self::Gap => "gap",
         }
@@ -96,8 +88,6 @@ impl Pick {
             Self::ModifiedPartitionCoefficient => (indices.modified_partition_coefficient, -1.0),
             Self::FukuyamaSugeno => (indices.fukuyama_sugeno, 1.0),
             Self::CalinskiHarabasz => (indices.calinski_harabasz, -1.0),
-            Self::SimplifiedSilhouette => (indices.simplified_silhouette, -1.0),
-            Self::SilhouetteSquared => (indices.silhouette_squared, -1.0),
             Self::Bic => (indices.bic, 1.0),
             Self::Gap => (indices.gap, -1.0),
         };
@@ -111,7 +101,7 @@ impl Pick {
 
     /// Whether it needs sums of coordinates.
     pub fn needs_vectors(self) -> bool {
-        matches!(self, Self::FukuyamaSugeno | Self::CalinskiHarabasz | Self::SilhouetteSquared)
+        matches!(self, Self::FukuyamaSugeno | Self::CalinskiHarabasz)
     }
 }
 

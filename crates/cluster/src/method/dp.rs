@@ -117,14 +117,12 @@ impl Recipe {
             false if self.prepares() => self.preparation.max_questions(true),
             false => 0,
         };
-        let after = 1 + u32::from(self.validity.silhouette) + u32::from(self.validity.classes > 0);
         let extent = Extent {
             preparing,
             seeding: self.seeding.questions(),
             rounds: if describes { 0 } else { traits.rounds },
             members: self.members() as u32,
-            judging: if describes { 0 } else { after },
-            clusters: self.clusters.count() as u32,
+            judges: !describes,
             questions: self.max_questions(),
             most_clusters: self.clusters.max,
         };

@@ -105,13 +105,11 @@ pub struct Outcome {
     pub questions: u32,
     /// What the reader of the result has to know: fall-backs that were taken, runs that collapsed.
     pub notes: Vec<String>,
-    /// Rows by cluster and label, K x classes row-major, where the plan releases them.
-    pub contingency: Option<Vec<f64>>,
     /// The cohort of the last totals that moved these centres, by the caller's number of it ([`Run::over`]); the
     /// history ends with it.
     #[serde(default)]
     pub centres_over: u32,
-    /// The cohort of the objective, of every index, of N and of the counts by label; `None` where none was asked for.
+    /// The cohort of the objective, of every index and of N; `None` where none was asked for.
     #[serde(default)]
     pub judged_over: Option<u32>,
     /// Standard deviation of every column over all rows, d, units of the questions, where first centres came from totals, as far as

@@ -10,9 +10,7 @@ use super::prepare::{Preparing, Scale};
 use super::recipe::{Recipe, Seeding};
 use super::seed::{Candidates, MARGINS, ROUNDS};
 use crate::algorithm::{Beginning, describe};
-use crate::query::{
-    Contingency, FuzzyValidation, Histogram, LocalMeans, ShapedShifts, Shifts, Silhouette, Stage, Validation,
-};
+use crate::query::{FuzzyValidation, Histogram, LocalMeans, ShapedShifts, Shifts, Stage, Validation};
 use crate::scale::inside;
 use crate::{Batch, Centres, Domain, Error, Query, Transform};
 
@@ -31,17 +29,12 @@ impl Recipe {
         let stage = self.stage_of(first, domain)?;
         self.admits_transform(batch.transform.as_ref(), stage, domain)?;
         let inner = batch.domain(domain)?;
-        let one = matches!(stage, Stage::Preparing | Stage::Ranging | Stage::Seeding | Stage::Counting)
+        let one = matches!(stage, Stage::Preparing | Stage::Ranging | Stage::Seeding)
             || (stage == Stage::Iterating && self.algorithm.traits().anchors(self.clusters.max).is_some()); // The same ones for all.
-        let most = match stage {
-            _ if one => 1,
-            Stage::Silhouettes => self.clusters.count(),
-            _ => self.members(),
-        };
+        let most = if one { 1 } else { self.members() };
         if batch.queries.len() > most {
             return Err(format!("{} questions at once where the plan has {most}", batch.queries.len()));
         }
-        let each = if stage == Stage::Silhouettes { 1 } else { self.restarts };
         let mut of_k = BTreeMap::new();
         for query in &batch.queries {
             if self.stage_of(query, domain)? != stage {
@@ -54,8 +47,8 @@ impl Recipe {
             // Two partitions into the same K differ in a few rows only: the plan says how often a K is tried.
             let asked = of_k.entry(query.points().first().map_or(0, |points| points.k())).or_insert(0);
             *asked += 1;
-            if *asked > each {
-                return Err(format!("it asks more than {each} times about one K"));
+            if *asked > self.restarts {
+                return Err(format!("it asks more than {} times about one K", self.restarts));
             }
         }
         Ok(stage)
@@ -63,8 +56,7 @@ impl Recipe {
 
     /// Whether a question can come after another one of the same run; both are admitted, and they are not the same. A site
     /// sees no totals, but much of what follows from them has a shape: quantiles are searched inside the bins of the search
-    /// before, silhouettes and labels are asked of centres that were judged, and all in the units that were
-    /// found once.
+    /// before, and all in the units that were found once.
     ///
     /// # Errors
     /// A sentence for the site's operator.
@@ -82,8 +74,6 @@ impl Recipe {
             && match is {
                 // Margins come first, and once.
                 Stage::Seeding => margins == (was < is),
-                Stage::Silhouettes => was == Stage::Validating && asked_about(before, batch),
-                Stage::Counting => was >= Stage::Validating && asked_about(before, batch),
                 Stage::Preparing | Stage::Ranging | Stage::Iterating | Stage::Validating => true,
             };
         if fits { Ok(()) } else { Err(format!("{} does not follow {}", batch.kind(), before.kind())) }
@@ -148,8 +138,6 @@ impl Recipe {
             // A description has nothing to judge.
             Stage::Validating if self.algorithm.traits().describes.is_some() => false,
             Stage::Validating => self.alike(query).iter().any(|one| one.kind() == query.kind()),
-            Stage::Silhouettes => self.validity.silhouette,
-            Stage::Counting => self.validity.classes > 0,
         };
         if open { Ok(stage) } else { Err(format!("the plan's method never asks {}", query.kind())) }
     }
@@ -188,10 +176,9 @@ impl Recipe {
         }
         let Some(centres) = query.points().first().copied().cloned() else { return Vec::new() };
         match stage {
-            Stage::Preparing | Stage::Ranging | Stage::Seeding | Stage::Silhouettes => Vec::new(),
+            Stage::Preparing | Stage::Ranging | Stage::Seeding => Vec::new(),
             Stage::Iterating => self.algorithm.asks(&centres),
             Stage::Validating => vec![self.validation_of(centres)],
-            Stage::Counting => vec![Contingency { centres, classes: self.validity.classes }.into()],
         }
     }
 
@@ -277,7 +264,6 @@ impl Recipe {
                 Query::ShapedSums(q) => {
                     self.alike(query).iter().any(|own| matches!(own, Query::ShapedSums(own) if q.like(own)))
                 }
-                Query::Silhouette(q) => q.rows.iter().all(|rows| rows.fract() == 0.0),
                 // All others follow from the plan and their points, to the last parameter.
                 other => self.alike(other).contains(other),
             };
@@ -347,13 +333,12 @@ impl Recipe {
         // Beside the numbers of every cluster, one of the fit.
         let rounds = asked.saturating_mul(d + 2 + covariance).saturating_add(members);
         let vectors = if self.validity.vectors { 2 * d } else { 0 };
-        // Of each cluster, and five sums over all of them.
+        // Of each cluster, and four sums over all of them.
         let judging =
-            all_k.saturating_mul(restarts).saturating_mul(7 + vectors).saturating_add(members.saturating_mul(5));
+            all_k.saturating_mul(restarts).saturating_mul(7 + vectors).saturating_add(members.saturating_mul(4));
         let bins = u64::from(self.preparation.bins) + 1;
         let quantiles = 2 * self.preparation.winsorise.len() as u64
             + if self.preparation.scale == Scale::Robust { 3 * d } else { 0 };
-        let labels = max.saturating_mul(u64::from(self.validity.classes));
         let ranging = self.range.map_or(0, |range| u64::from(range.most) + 1);
         // Means, products and what a mixture's question has beside them.
         let describing = self.algorithm.traits().describes.map_or(0, |bins| {
@@ -361,7 +346,7 @@ impl Recipe {
             d.saturating_mul(u64::from(bins) + 1).max(d + products + 2)
         });
         let whitening = if self.whitens() { d + d.saturating_mul(d + 1) / 2 + 2 } else { 0 };
-        [whitening, describing, seeding, rounds, judging, quantiles.saturating_mul(bins), labels, ranging, d + 1]
+        [whitening, describing, seeding, rounds, judging, quantiles.saturating_mul(bins), ranging, d + 1]
             .into_iter()
             .max()
             .unwrap_or(0)
@@ -429,16 +414,7 @@ impl Recipe {
         let later = self.later_rounds(&queries, domain)?;
         all.push(Batch { transform: None, queries });
         all.extend(later);
-        let silhouettes = judging.iter().flat_map(Query::points).map(|centres| {
-            let (k, centres) = (centres.k(), centres.clone());
-            Query::Silhouette(Silhouette { means: centres.clone(), centres, rows: vec![1.0; k], scatter: vec![0.0; k] })
-        });
-        // Of every K one restart.
-        let silhouettes: Vec<Query> = silhouettes.step_by(self.restarts as usize).collect();
         all.push(Batch { transform: None, queries: judging });
-        if self.validity.silhouette {
-            all.push(Batch { transform: None, queries: silhouettes });
-        }
         Ok(all)
     }
 
@@ -468,11 +444,4 @@ impl Recipe {
             FuzzyValidation { centres, m }.into()
         }
     }
-}
-
-/// Whether all first points of a batch (the centres) are among those of the batch before.
-fn asked_about(before: &Batch, batch: &Batch) -> bool {
-    let centres = |batch: &Batch| batch.queries.iter().filter_map(|q| q.points().first().copied().cloned()).collect();
-    let known: Vec<Centres> = centres(before);
-    batch.queries.iter().all(|q| q.points().first().is_some_and(|centres| known.contains(centres)))
 }

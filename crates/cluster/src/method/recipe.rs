@@ -124,14 +124,10 @@ impl Seeding {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Validity {
-    /// All indices of round A, not only fuzzy Davies-Bouldin and the objective. Methods with hard groups always ask them.
+    /// All indices, not only fuzzy Davies-Bouldin and the objective. Methods with hard groups always ask them.
     pub full: bool,
     /// Sums of coordinates too (cluster means, Calinski-Harabasz, Fukuyama-Sugeno); never where the intermediary judges.
     pub vectors: bool,
-    /// A second round for the silhouettes around cluster means; needs `vectors`.
-    pub silhouette: bool,
-    /// Number of labels whose counts by cluster are released; 0 for none.
-    pub classes: u32,
     /// Fuzzifier that hard methods are judged with, > 1.
     pub judge_m: f64,
     /// The exponents of both Davies-Bouldin indices.
@@ -217,19 +213,19 @@ impl Recipe {
 
     /// A description has one centre, the mean, and nothing that is there for clusters.
     fn check_description(&self) -> Result<(), Error> {
-        let Validity { full, vectors, silhouette, classes, davies_bouldin, .. } = self.validity;
+        let Validity { full, vectors, davies_bouldin, .. } = self.validity;
         let plain = (self.clusters, self.restarts) == (Clusters::exactly(1), 1)
             && matches!(self.seeding, Seeding::Uniform { .. })
             && self.range.is_none()
             && self.preparation.is_none();
         if self.algorithm.traits().describes.is_none()
-            || (plain && !full && !vectors && !silhouette && classes == 0 && davies_bouldin == DaviesBouldin::default())
+            || (plain && !full && !vectors && davies_bouldin == DaviesBouldin::default())
         {
             return Ok(());
         }
         Err(Error::parameter(
             "a description has no clusters: K is 1, with one uniform start, and no rows are standardised or clipped at quantiles, no \
-             first centres sought, no indices asked and no labels counted",
+             first centres sought and no indices asked",
         ))
     }
 
@@ -282,9 +278,6 @@ impl Recipe {
         if !usable_fuzzifier(validity.judge_m) {
             return Err(Error::Fuzzifier);
         }
-        if validity.silhouette && !validity.vectors {
-            return Err(Error::parameter("the silhouettes need the sums of coordinates (vectors)"));
-        }
         validity.davies_bouldin.check()?;
         if validity.davies_bouldin.q == 2.0 {
             if self.noise.is_some() {
@@ -299,9 +292,8 @@ impl Recipe {
         if self.clusters.min < self.clusters.max {
             let by = self.choice.by;
             let full = self.judges_fully();
-            let silhouette = by != Pick::SilhouetteSquared || validity.silhouette;
             let likelihood = by != Pick::Bic || self.algorithm.traits().has_likelihood;
-            if !likelihood || (by.needs_full() && !full) || (by.needs_vectors() && !validity.vectors) || !silhouette {
+            if !likelihood || (by.needs_full() && !full) || (by.needs_vectors() && !validity.vectors) {
                 return Err(Error::parameter("the index that chooses K is not among those that are asked"));
             }
         }
@@ -359,10 +351,7 @@ impl Recipe {
         if self.algorithm.traits().describes.is_some() {
             return self.most_describing();
         }
-        let after = 1
-            + u32::from(self.range.is_some())
-            + u32::from(self.validity.silhouette)
-            + u32::from(self.validity.classes > 0);
+        let after = 1 + u32::from(self.range.is_some());
         let prepare = if self.preparation.is_none() { 0 } else { self.preparation.max_questions(self.noise.is_some()) };
         prepare
             .saturating_add(self.seeding.questions())
@@ -384,18 +373,11 @@ impl Recipe {
 impl Validity {
     /// Fuzzy Davies-Bouldin and the objective.
     pub fn basic() -> Self {
-        Self {
-            full: false,
-            vectors: false,
-            silhouette: false,
-            classes: 0,
-            judge_m: 2.0,
-            davies_bouldin: DaviesBouldin::default(),
-        }
+        Self { full: false, vectors: false, judge_m: 2.0, davies_bouldin: DaviesBouldin::default() }
     }
 
     /// Every index that totals give.
     pub fn everything() -> Self {
-        Self { full: true, vectors: true, silhouette: true, ..Self::basic() }
+        Self { full: true, vectors: true, ..Self::basic() }
     }
 }

@@ -11,9 +11,9 @@ use super::{Method, Step};
 use crate::algorithm::{Beginning, Fit, Iteration, Walls, confined};
 use crate::offline::earliest_best;
 use crate::privacy::settled;
-use crate::query::{Contingency, LocalChoice, Silhouette, Stage};
+use crate::query::{LocalChoice, Stage};
 use crate::totals_check::check_values;
-use crate::validity::{self, DaviesBouldin, Geometry, Verdict};
+use crate::validity::{DaviesBouldin, Geometry, Verdict};
 use crate::{Batch, Centres, Domain, Error, Query, Totals, Transform};
 
 /// One K and restart.
@@ -41,8 +41,6 @@ enum State {
     Seeding(Box<CandidateSearch>),
     Iterating,
     Validating,
-    Silhouettes,
-    Counting,
     Finished,
 }
 
@@ -71,7 +69,6 @@ pub struct Run {
     asked: bool,
     questions: u32,
     notes: Vec<String>,
-    contingency: Option<Vec<f64>>,
     /// The cohort of the totals that come now, of those that standardised, and of the verdicts.
     cohort: u32,
     prepared_over: u32,
@@ -108,7 +105,6 @@ impl Run {
             asked: false,
             questions: 0,
             notes,
-            contingency: None,
             cohort: 0,
             prepared_over: 0,
             judged_over: None,
@@ -177,8 +173,6 @@ impl Run {
             State::Seeding(_) => Stage::Seeding,
             State::Iterating => Stage::Iterating,
             State::Validating => Stage::Validating,
-            State::Silhouettes => Stage::Silhouettes,
-            State::Counting => Stage::Counting,
             State::Finished => return None,
         })
     }
@@ -307,11 +301,6 @@ impl Run {
                 let ask = |member: &Member| self.recipe.validation_of(member.iteration.fit().centres);
                 self.members.iter().map(ask).collect()
             }
-            State::Silhouettes => self.best.iter().filter_map(|at| silhouette(&self.members[*at])).collect(),
-            State::Counting => {
-                let centres = self.chosen().iteration.fit().centres;
-                vec![Query::Contingency(Contingency { centres, classes: self.recipe.validity.classes })]
-            }
             State::Finished => return Err(Error::Finished),
         };
         Ok(Batch { transform: self.transform.clone(), queries })
@@ -416,33 +405,6 @@ impl Run {
                     .collect::<Result<Vec<_>, _>>()?;
                 next.take_verdicts(&verdicts)?;
             }
-            // They are of the clusters that were judged, and are divided by their rows.
-            State::Silhouettes if self.judged_over != Some(self.cohort) => {
-                next.left_out("the silhouettes");
-                next.after_silhouettes();
-            }
-            State::Silhouettes => {
-                let best = next.best.clone();
-                let judged: Vec<usize> =
-                    best.into_iter().filter(|at| silhouette(&next.members[*at]).is_some()).collect();
-                for (at, values) in judged.into_iter().zip(&parts) {
-                    if let Some(verdict) = &mut next.members[at].verdict {
-                        let most = if self.recipe.noise.is_some() { verdict.rows as f64 } else { f64::INFINITY };
-                        let values: Vec<f64> = values.iter().map(|sum| sum.clamp(-most, most)).collect();
-                        validity::silhouettes(&values, verdict)?;
-                    }
-                }
-                next.after_silhouettes();
-            }
-            State::Counting if self.judged_over != Some(self.cohort) => {
-                next.left_out("the counts by label");
-                next.state = State::Finished;
-            }
-            State::Counting => {
-                let least = if self.is_noisy() { 0.0 } else { f64::NEG_INFINITY };
-                next.contingency = Some(totals.values.iter().map(|count| count.max(least)).collect());
-                next.state = State::Finished;
-            }
             State::Finished => return Err(Error::Finished),
         }
         next.questions += 1;
@@ -474,19 +436,8 @@ impl Run {
         self.best = self.recipe.clusters.each().filter_map(best).collect();
         self.compare_with_references()?;
         self.judged_over = Some(self.cohort);
-        self.state = State::Silhouettes;
-        if !self.recipe.validity.silhouette || self.best.iter().all(|at| silhouette(&self.members[*at]).is_none()) {
-            self.after_silhouettes();
-        }
+        self.state = State::Finished;
         Ok(())
-    }
-
-    fn left_out(&mut self, what: &str) {
-        self.notes.push(format!("{what} are left out: a site was lost after the other indices, which its rows are in"));
-    }
-
-    fn after_silhouettes(&mut self) {
-        self.state = if self.recipe.validity.classes > 0 { State::Counting } else { State::Finished };
     }
 }
 
@@ -526,16 +477,4 @@ impl Method for Run {
         *self = next;
         self.go_on()
     }
-}
-
-/// Round B of one member; `None` where its clusters are not known.
-fn silhouette(member: &Member) -> Option<Query> {
-    let clusters = member.verdict.as_ref()?.clusters.clone()?;
-    let centres = member.iteration.fit().centres;
-    Some(Query::Silhouette(Silhouette {
-        centres,
-        means: clusters.means,
-        rows: clusters.rows,
-        scatter: clusters.scatter,
-    }))
 }

@@ -41,10 +41,8 @@ pub struct Extent {
     pub rounds: u32,
     /// Every K and restart.
     pub members: u32,
-    /// Questions after the rounds: validation, silhouettes, labels.
-    pub judging: u32,
-    /// Every K, each of which has silhouettes.
-    pub clusters: u32,
+    /// Whether the clusters are judged after the rounds.
+    pub judges: bool,
     /// Questions in all at most.
     pub questions: u32,
     /// The largest K: questions about more points are about candidates for first centres.
@@ -59,15 +57,14 @@ pub struct Levels {
     rho: f64,
     /// The dearest question, every K and restart in it.
     dearest: f64,
-    /// Budgets of one question of the preparation, of one of the first centres, of one round of one K and restart, of one question after
-    /// the rounds, and of the row count.
+    /// Budgets of one question of the preparation, of one of the first centres, of one round of one K and restart, of the
+    /// validation, and of the row count.
     preparing: f64,
     seeding: f64,
     round: f64,
     judging: f64,
     count: f64,
     members: f64,
-    clusters: f64,
     /// Half diagonal of the box: no row is farther from its middle.
     reach: f64,
     columns: usize,
@@ -80,15 +77,15 @@ impl Levels {
     /// The levels of a run of this extent with this noise, over a box in the units of the rounds. Shares of parts that the run does
     /// not have go to the rounds, or to the preparation if there are none.
     pub fn new(noise: &Noise, extent: Extent, domain: &Domain) -> Levels {
-        let Extent { preparing, seeding, rounds, members, judging, clusters, questions, most_clusters } = extent;
+        let Extent { preparing, seeding, rounds, members, judges, questions, most_clusters } = extent;
         let each = |share: f64, questions: u32| if questions == 0 { 0.0 } else { share / f64::from(questions) };
         let prepare = match rounds {
             0 => each(1.0 - noise.count_share, preparing),
             _ => each(noise.standardising_share, preparing),
         };
         let seed = each(noise.seeding_share, seeding);
-        let judge = each(noise.validation_share, judging);
-        let taken = f64::from(preparing) * prepare + f64::from(seeding) * seed + f64::from(judging) * judge;
+        let judge = each(noise.validation_share, u32::from(judges));
+        let taken = f64::from(preparing) * prepare + f64::from(seeding) * seed + judge;
         let round = each(1.0 - taken - noise.count_share, rounds);
         let dearest = [prepare, seed, round, judge, noise.count_share].into_iter().fold(0.0, f64::max);
         // The whole pays for the questions that are asked again, too.
@@ -104,7 +101,6 @@ impl Levels {
             judging: rho * judge,
             count: rho * noise.count_share,
             members,
-            clusters: f64::from(clusters),
             reach: reach(domain),
             columns: domain.columns(),
             rounds,
@@ -217,8 +213,6 @@ impl Levels {
             Stage::Iterating if seeds => self.seeding,
             Stage::Iterating => self.round,
             Stage::Validating => self.judging / self.members,
-            Stage::Silhouettes => self.judging / self.clusters,
-            Stage::Counting => self.judging,
             Stage::Ranging => return None,
         };
         Some(match query.sensitivity(domain)? {

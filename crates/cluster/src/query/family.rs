@@ -70,12 +70,8 @@ pub enum Stage {
     Seeding,
     /// The algorithm's rounds.
     Iterating,
-    /// Round A of the indices.
+    /// The totals of the indices.
     Validating,
-    /// Round B.
-    Silhouettes,
-    /// Counts by label.
-    Counting,
 }
 
 /// Where a total shows how many rows there are at least.

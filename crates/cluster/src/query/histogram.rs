@@ -111,7 +111,7 @@ impl Family for Histogram {
     }
 
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
-        Ok(kernel::over_rows(rows.packed(), form, self.width(), |x, _, sums| self.add_row(x, |at| sums.add(at, 1.0))))
+        Ok(kernel::over_rows(rows.packed(), form, self.width(), |x, sums| self.add_row(x, |at| sums.add(at, 1.0))))
     }
 
     /// A row counts once at most in every bracket.

@@ -39,7 +39,7 @@ pub use shaped_shifts::ShapedShifts;
 pub(crate) use shifts::SHARES_OF_CANDIDATES;
 pub use shifts::Shifts;
 pub use typical::{Typical, TypicalSums, Typicality};
-pub use validation::{Contingency, Silhouette, Validation};
+pub use validation::Validation;
 
 use crate::kernel::{Form, Sums};
 pub use crate::offline::features::FeatureParams;
@@ -49,7 +49,7 @@ use crate::{Centres, Domain, Error, Prepared};
 /// How the answers of parts of a site's rows make the answer of all.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Adding {
-    /// What each row would add if it were alone adds up: no local steps, no groups that a site leaves out, no labels.
+    /// What each row would add if it were alone adds up: no local steps, no groups that a site leaves out.
     Rows,
     /// The words of parts add up; every block is then one of [`Per::Row`].
     Parts,
@@ -132,10 +132,6 @@ families! {
     Margins "margins" Seeding Rows [],
     /// Everything that the validity indices need.
     Validation "validation" Validating Rows [centres],
-    /// Silhouettes with respect to cluster means.
-    Silhouette "silhouette" Silhouettes Rows [centres, means],
-    /// Row counts by cluster and label.
-    Contingency "contingency" Counting Parts [centres],
     /// Sums of clipped distances to a point of reference: rounds under noise.
     Shifts "shifts" Iterating Parts [centres],
     /// Second moments of clusters with covariances (Gaussian mixture, Gustafson-Kessel).
@@ -219,7 +215,7 @@ impl Query {
     }
 
     /// Whether what a site adds to the entries that count rows ([`Per::Row`]) is the sum of what each of its rows would add
-    /// if it were alone: no local steps, no groups that a site leaves out, no labels.
+    /// if it were alone: no local steps, no groups that a site leaves out.
     pub(crate) fn adds_up_over_rows(&self) -> bool {
         self.adding() == Adding::Rows && !matches!(self, Self::LocalMeans(means) if !means.is_exact())
     }
@@ -242,11 +238,6 @@ impl Query {
     /// How far one row added or removed moves the total over this box; none for a question that no run under noise asks.
     pub fn sensitivity(&self, domain: &Domain) -> Option<Sensitivity> {
         self.family().sensitivity(domain)
-    }
-
-    /// Whether the answer counts labels.
-    pub fn reads_labels(&self) -> bool {
-        matches!(self, Self::Contingency(_))
     }
 
     /// The centres that indices are computed at, where somebody else than the coordinator may judge the totals.

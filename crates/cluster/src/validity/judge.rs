@@ -26,7 +26,7 @@ pub(crate) fn basic(
     Basic { distances, powers: distances, memberships, objective: objective[0] }.verdict(&shape, rows)
 }
 
-/// The verdict from the totals of round A, with sums of coordinates and of squared deviations where `vectors` says so.
+/// The verdict from all totals, with sums of coordinates and of squared deviations where `vectors` says so.
 pub(crate) fn full(
     centres: &Centres,
     vectors: bool,
@@ -41,24 +41,6 @@ pub(crate) fn full(
 
 fn without_coordinates() -> Error {
     Error::parameter("Davies-Bouldin with q = 2 needs sums of coordinates, which were not asked")
-}
-
-/// Adds what round B says (the totals of a [`Silhouette`](crate::query::Silhouette)) to the verdict of round A.
-///
-/// # Errors
-/// [`Error::Implausible`].
-pub fn silhouettes(values: &[f64], verdict: &mut Verdict) -> Result<(), Error> {
-    check_values(values, 2)?;
-    let n = verdict.rows as f64;
-    if values.iter().any(|sum| sum.abs() > n * (1.0 + SLACK)) {
-        return Err(Error::implausible("a silhouette lies outside -1 to 1"));
-    }
-    let clusters = verdict.clusters.as_ref().map_or(0, |c| c.rows.iter().filter(|rows| **rows > 0.5).count());
-    if clusters > 1 && n > 0.0 {
-        verdict.indices.simplified_silhouette_means = finite(values[0] / n);
-        verdict.indices.silhouette_squared = finite(values[1] / n);
-    }
-    Ok(())
 }
 
 /// What is known of the centres.
@@ -149,7 +131,7 @@ impl Basic<'_> {
 }
 
 /// Sums over memberships and distances that every full validation has.
-const SCALARS: usize = 5;
+const SCALARS: usize = 4;
 
 /// What needs no totals of single clusters.
 struct Whole<'a> {
@@ -157,7 +139,7 @@ struct Whole<'a> {
     inertia: f64,
     /// `sum ||x - c||` to the own centre.
     own: f64,
-    /// `u^2`, `-u ln u`, other distances, other squares, simplified silhouette.
+    /// `u^2`, `-u ln u`, other distances, other squares.
     scalars: &'a [f64],
 }
 
@@ -166,16 +148,15 @@ impl Whole<'_> {
     fn indices(&self, shape: &Shape<'_>, n: f64, basic: Indices) -> Result<Indices, Error> {
         let (k, columns) = (shape.k, shape.columns as f64);
         let most = n * (1.0 + SLACK) + 1e-3;
-        let bounds = [most, most * (k as f64).ln().max(0.0) + 1e-3, f64::MAX, f64::MAX, most];
+        let bounds = [most, most * (k as f64).ln().max(0.0) + 1e-3, f64::MAX, f64::MAX];
         if self.scalars.iter().zip(bounds).any(|(sum, bound)| *sum < -1e-3 || *sum > bound) {
             return Err(Error::implausible("a sum over memberships or distances is not one of so many rows"));
         }
-        let [partition, entropy, others, other_squares, silhouette] = [0, 1, 2, 3, 4].map(|i| self.scalars[i].max(0.0));
+        let [partition, entropy, others, other_squares] = [0, 1, 2, 3].map(|i| self.scalars[i].max(0.0));
         Ok(Indices {
             partition_coefficient: finite(partition / n),
             partition_entropy: finite(entropy / n),
             modified_partition_coefficient: formulas::modified_partition_coefficient(partition / n, k),
-            simplified_silhouette: if k > 1 { finite(silhouette / n) } else { None },
             wsse: finite(self.own / (n * columns)),
             osse: finite(others / (n * columns)),
             wsse_squared: finite(self.inertia / (n * columns)),
@@ -186,7 +167,7 @@ impl Whole<'_> {
     }
 }
 
-/// The totals of round A, block by block.
+/// All totals, block by block.
 struct Full<'a> {
     rows: &'a [f64],
     squares: &'a [f64],
@@ -195,7 +176,7 @@ struct Full<'a> {
     memberships: &'a [f64],
     powers: &'a [f64],
     objectives: &'a [f64],
-    /// `u^2`, `-u ln u`, other distances, other squares, simplified silhouette.
+    /// `u^2`, `-u ln u`, other distances, other squares.
     scalars: &'a [f64],
     /// Sums of coordinates of own rows, K x d; empty where they were not asked.
     vectors: &'a [f64],
@@ -409,10 +390,7 @@ mod tests {
         assert_eq!((indices.partition_coefficient, indices.partition_entropy), (Some(1.0), Some(0.0)));
         assert_eq!((indices.fuzzy_davies_bouldin, indices.osse), (f64::INFINITY, Some(0.0)));
         assert_eq!((indices.xie_beni, indices.davies_bouldin, indices.calinski_harabasz), (None, None, None));
-        assert_eq!((indices.simplified_silhouette, indices.modified_partition_coefficient), (None, None));
-        let mut with = verdict.clone();
-        silhouettes(&[0.0, 0.0], &mut with).unwrap();
-        assert_eq!(with, verdict);
+        assert_eq!(indices.modified_partition_coefficient, None);
     }
 
     #[test]
@@ -438,14 +416,10 @@ mod tests {
             values[at] = value;
             assert!(query.verdict(Geometry::of(&centres), &values, n).is_err(), "{at}");
         }
-        for (at, value) in [(12, -0.1), (14, 5.0), (15, 4.0), (16, -1.0), (17, -1.0), (18, 4.5)] {
+        for (at, value) in [(12, -0.1), (14, 5.0), (15, 4.0), (16, -1.0), (17, -1.0)] {
             let mut values = good.clone();
             values[at] = value;
             assert!(query.verdict(Geometry::of(&centres), &values, n).is_err(), "{at}");
-        }
-        let mut verdict = query.verdict(Geometry::of(&centres), &good, n).unwrap();
-        for bad in [vec![5.0, 0.0], vec![0.0, -5.0], vec![f64::NAN, 0.0], vec![0.0]] {
-            assert!(silhouettes(&bad, &mut verdict).is_err());
         }
     }
 
@@ -453,7 +427,7 @@ mod tests {
         #[test]
         fn no_totals_make_it_panic_or_give_nan(values in prop::collection::vec(prop_oneof![
             0.0f64..3.0, Just(0.0), Just(1.0), Just(1e308), Just(1e-308), Just(-1.0), Just(f64::NAN), Just(f64::INFINITY)
-        ], 23), positive: bool, rows in prop_oneof![Just(None), (0u64..5).prop_map(Some)]) {
+        ], 22), positive: bool, rows in prop_oneof![Just(None), (0u64..5).prop_map(Some)]) {
             let values: Vec<f64> =
                 values.iter().map(|v| if positive && !(*v >= 0.0 && *v < 2.0) { 0.5 } else { *v }).collect();
             let centres = centres(&[0.1, 0.9]);

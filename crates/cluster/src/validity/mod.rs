@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::{Centres, Error};
 
 pub use formulas::fuzzy_davies_bouldin;
-pub use judge::silhouettes;
 pub(crate) use judge::{basic, full};
 
 /// Validity indices of a result; `None` where the totals that an index needs were not asked or it is not defined.
@@ -43,15 +42,6 @@ pub struct Indices {
     /// Calinski-Harabasz index (1974), larger is better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calinski_harabasz: Option<f64>,
-    /// Simplified silhouette with respect to the centres, larger is better.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub simplified_silhouette: Option<f64>,
-    /// Simplified silhouette with respect to the cluster means, larger is better.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub simplified_silhouette_means: Option<f64>,
-    /// Silhouette with squared Euclidean distances, larger is better.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub silhouette_squared: Option<f64>,
     /// `sum ||x - own centre|| / (N d)`: the number that FFCM and FFCF print as WSSE.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wsse: Option<f64>,
@@ -77,9 +67,6 @@ pub struct Indices {
     /// Its `s`: the standard deviation over the references of the logarithm of their inertia, times `sqrt(1 + 1/B)`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gap_error: Option<f64>,
-    /// Adjusted Rand index against the released labels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub adjusted_rand: Option<f64>,
 }
 
 /// The exponents of both Davies-Bouldin indices, as the papers print them: `M_ij` is the p-norm of the difference of two centres, and
@@ -130,7 +117,7 @@ pub struct Verdict {
     /// Two centres lie closer together than a hundredth of the mean distance between rows and centres: the run collapsed
     /// and its indices mean nothing.
     pub collapsed: bool,
-    /// Rows and means of the hard clusters and their scatter around them, for the silhouettes.
+    /// Rows and means of the hard clusters and their scatter around them.
     pub clusters: Option<HardClusters>,
     /// What each cluster holds; not sent by an intermediary, which judges alone.
     #[serde(skip)]

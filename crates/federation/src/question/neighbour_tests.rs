@@ -10,8 +10,8 @@ use veilsum_cluster::{
     kernel::Vectors,
     privacy::{Extent, Levels, Noise, Unit},
     query::{
-        Bracket, Contingency, Histogram, LocalMeans, LocalSteps, Margins, Moments, ShapeModel, ShapedShifts,
-        ShapedSums, Shifts, Silhouette, Typical, TypicalSums, Typicality, Validation,
+        Bracket, Histogram, LocalMeans, LocalSteps, Margins, Moments, ShapeModel, ShapedShifts, ShapedSums, Shifts,
+        Typical, TypicalSums, Typicality, Validation,
     },
     random::Stream,
 };
@@ -21,7 +21,6 @@ use super::*;
 
 /// Neighbours of each family by default.
 const USUAL: u64 = 2_000;
-const CLASSES: u32 = 3;
 /// Rows that the plan allows a site.
 const MAX_ROWS: u64 = 1 << 14;
 
@@ -137,7 +136,6 @@ impl Case {
         Self { domain, transform, inner, rows, more, place, centres: Centres::from_rows(&centres).unwrap(), m }
     }
 
-    /// Rows with labels that belong to them.
     fn prepared(&self, rows: &[&Vec<f64>], way: &Way) -> Prepared {
         let back = |x: &f64, column: usize| {
             let (low, high) = self.domain.working_interval(column);
@@ -147,9 +145,7 @@ impl Case {
         let values: Vec<f64> =
             rows.iter().flat_map(|row| row.iter().enumerate().map(|(column, x)| back(x, column))).collect();
         let (rows, _) = Prepared::usable(&values, self.domain.columns(), &self.domain, OutOfBox::Clip).unwrap();
-        let label = |row: &[f64]| (row[0].to_bits() % u64::from(CLASSES)) as u32;
-        let labels = rows.packed().to_rows().iter().map(label).collect();
-        rows.with_labels(labels).unwrap().held_in(way.precision).unwrap().with_room(way.room)
+        rows.held_in(way.precision).unwrap().with_room(way.room)
     }
 
     fn batch(&self, queries: Vec<Query>) -> Batch {
@@ -192,8 +188,6 @@ impl Case {
             Histogram { brackets, bins: 5 }.into(),
             Margins { bins: 16 }.into(),
             Validation { centres: c.clone(), m, vectors: stream.below(2) == 0 }.into(),
-            Silhouette { centres: c.clone(), means: c.clone(), rows: vec![9.0; k], scatter: vec![0.5; k] }.into(),
-            Contingency { centres: c.clone(), classes: CLASSES }.into(),
             shifts(Some(m), None).into(),
             shifts(None, None).into(),
             shifts(Some(m), Some(Typical { distance: delta, typicality })).into(),
@@ -248,16 +242,8 @@ fn less(a: &[i64], b: &[i64]) -> Vec<i64> {
 /// The form of a plan with noise whose shares are possible for most questions.
 fn noisy_form(stream: &mut Stream, domain: &Domain, unit: Unit) -> SumBounds {
     let noise = Noise { retries: 0, unit, ..Noise::usual(pick(stream, &[0.25, 1.0]), 3_000) };
-    let extent = Extent {
-        preparing: 2,
-        seeding: 2,
-        rounds: 4,
-        members: 1,
-        judging: 3,
-        clusters: 1,
-        questions: 11,
-        most_clusters: 6,
-    };
+    let extent =
+        Extent { preparing: 2, seeding: 2, rounds: 4, members: 1, judges: true, questions: 11, most_clusters: 6 };
     let levels = Levels::new(&noise, extent, domain);
     let step_bits = Some(pick(stream, &[8, 20, 32]));
     SumBounds { step_bits, noise: Some(Shared { levels, honest: 2 }), ..SumBounds::new(3, MAX_ROWS) }

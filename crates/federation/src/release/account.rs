@@ -138,9 +138,7 @@ impl Known {
     pub fn refusal(&self) -> Failure {
         let what = match self {
             Known::OtherRows(rows) => {
-                let names =
-                    rows.first().map(|rows| rows.columns.iter().chain(&rows.label).cloned().collect::<Vec<_>>());
-                let names = names.unwrap_or_default().join(", ");
+                let names = rows.first().map_or(String::new(), |rows| rows.0.join(", "));
                 format!("the values of {names} are those of before, and stand together in other rows")
             }
             Known::Other(columns) => format!("other values in {}", columns.join(", ")),

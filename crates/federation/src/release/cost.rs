@@ -50,12 +50,11 @@ pub fn promise((terms, form, sites): (&Terms, &SumBounds, usize), policy: &Polic
 
 /// Describes a plan to a policy.
 pub fn facts(work: &PlanSpec) -> PlanFacts<'_> {
-    let columns = work.headers().chain(work.labels.iter().map(|l| l.column.as_str()));
     let rows_per_person = match work.recipe.noise.map(|noise| noise.unit) {
         Some(Unit::Person { rows }) => Some(rows),
         _ => None,
     };
-    PlanFacts { method: work.method_name(), columns: columns.collect(), rows_per_person }
+    PlanFacts { method: work.method_name(), columns: work.headers().collect(), rows_per_person }
 }
 
 /// The most that the total of an answer can say.

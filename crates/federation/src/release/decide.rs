@@ -1,6 +1,5 @@
 //! May this answer leave? A site's consent to one question ([POL-4], [POL-8], [POL-9], [LED-7]).
 
-use veilsum_cluster::Query;
 use veilsum_proto::{
     Error, Rule,
     identity::Identity,
@@ -78,7 +77,7 @@ pub fn decide(
     let sites = site.roster.sites.len();
     let answer = Answer {
         kind: offer.question.name().to_owned(),
-        question: question_digest(site, offer.question, &asked.query),
+        question: question_digest(&asked.query),
         cost: cost(offer.layout, site.terms, site.policy, sites),
         drawn: drawn.as_ref().map(|sites| cohort_digest(site.roster, sites)),
         probed: None,
@@ -105,23 +104,9 @@ pub fn decide(
     Ok(consent)
 }
 
-/// Digest of everything but rows that an answer is made of: the question's bytes `query`, and labels if they are counted.
-pub fn question_digest(site: &Answering<'_>, question: &Question, query: &[u8]) -> Hash {
-    suite::hash("question in a ledger", &[query, &labels(question, site.identity, site.work, site.rows)])
-}
-
-/// Digest of what an answer is made of besides the rows' values, under a key of this site, so that nobody else can test
-/// labels against a ledger.
-fn labels(question: &Question, identity: &Identity, work: &PlanSpec, rows: &dyn Answerer) -> Vec<u8> {
-    let (Question::Cluster(batch) | Question::Drawn { batch, .. }) = question else { return Vec::new() };
-    let counts = batch.queries.iter().any(Query::reads_labels);
-    match (rows.labels(), &work.labels) {
-        (Some(labels), Some(of)) if counts => {
-            let labels: Vec<u8> = labels.iter().flat_map(|label| label.to_le_bytes()).collect();
-            suite::hash("labels in a ledger", &[&*identity.digest_secret(), of.column.as_bytes(), &labels]).0.to_vec()
-        }
-        _ => Vec::new(),
-    }
+/// Digest of a question's bytes.
+pub fn question_digest(query: &[u8]) -> Hash {
+    suite::hash("question in a ledger", &[query])
 }
 
 /// Sites of the cohort whose rows drawn question `number` is about, where the plan draws any ([APP-6]): whole blocks.
@@ -184,31 +169,6 @@ mod tests {
             assert_eq!(honest.len(), 3, "one block of three");
             for order in [[0, 6, 3], [3, 0, 6], [3, 6, 0], [6, 0, 3], [6, 3, 0]] {
                 assert_eq!(drawn_of(order, number), honest, "question {number}, {order:?}");
-            }
-        }
-    }
-
-    /// [LED-7]: counts by another label are another answer, though the question has the same bytes.
-    #[test]
-    fn labels_belong_to_what_is_asked() {
-        use veilsum_cluster::{Batch, Centres, Domain, OutOfBox, Prepared, Rows, Scaling, query::Contingency};
-        let mut work = crate::tests::work(2);
-        let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
-        let rows = |of: [u32; 2]| {
-            let rows = Rows::new(vec![0.1, 0.2, 0.7, 0.9], 2).unwrap();
-            Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap().with_labels(of.to_vec()).unwrap()
-        };
-        let ask = |query| Question::Cluster(Batch { transform: None, queries: vec![query] });
-        let centres = Centres::new(2, 2, vec![0.2, 0.2, 0.8, 0.8]).unwrap();
-        let counts = ask(Query::Contingency(Contingency { centres: centres.clone(), classes: 2 }));
-        let sums = ask(Query::fuzzy_sums(centres, 2.0));
-        let mut seen = std::collections::BTreeSet::new();
-        for column in ["sex", "diagnosis"] {
-            work.labels = Some(crate::plan::Labels { column: column.into(), classes: vec!["a".into(), "b".into()] });
-            for (seed, of) in [(1, [0, 1]), (1, [1, 0]), (2, [0, 1])] {
-                let identity = Identity::from_seed(&[seed; 32]);
-                assert!(seen.insert(labels(&counts, &identity, &work, &rows(of))), "{column}, {of:?}");
-                assert!(labels(&sums, &identity, &work, &rows(of)).is_empty());
             }
         }
     }

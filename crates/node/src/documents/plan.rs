@@ -21,7 +21,7 @@ use super::{
 use crate::{
     error::Failure,
     files,
-    plan::{Categorical, Column, Judge, Labels, OutOfBox, PlanSpec, Recipe, Sampling, Scaling},
+    plan::{Categorical, Column, Judge, OutOfBox, PlanSpec, Recipe, Sampling, Scaling},
 };
 use veilsum_federation::agreed::fingerprint;
 
@@ -46,8 +46,6 @@ struct PlanFile {
     method: Recipe,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sampling: Option<Sampling>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    labels: Option<Labels>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     step_bits: Option<u8>,
     #[serde(default)]
@@ -92,7 +90,6 @@ pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Fa
         judge: work.judge,
         method: work.recipe,
         sampling: work.sampling,
-        labels: work.labels,
         step_bits: work.step_bits,
         column: work.columns,
         categorical: work.categorical,
@@ -163,7 +160,6 @@ fn parse(path: &Path, text: &str) -> Result<SignedTerms, Failure> {
         recipe: file.method,
         sampling: file.sampling,
         judge: file.judge,
-        labels: file.labels,
         step_bits: file.step_bits,
         categorical: file.categorical,
     };

@@ -27,7 +27,6 @@ pub const PLAN_KEYS: &[(&str, &str, &str)] = &[
     ("winsorise", "winsorise", "Clip a column at quantiles of the cohort: winsorise.balance=[0,0.99]"),
     ("category_weight", "", "Squared distance of two rows that differ in a category [0.5]"),
     ("category_weights", "weight", "The same for one column: category_weights.smoker=2"),
-    ("labels", "", "Release counts by cluster and label: labels.column, and all labels.classes"),
     ("indices", "", "Validity indices: basic, scalars or all [basic; for hard methods all]"),
     ("local_k", "range.most", "Narrow the range of K to what sites would choose alone, of so many at most"),
     ("choose", "choice.by", "The index that chooses K from a range [fuzzy-davies-bouldin]"),

@@ -302,7 +302,7 @@ pub fn header_of<'a>(
 /// What a plan does with the columns of a site's file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Reading {
-    /// Those that it reads, by the plan's names: numbers, categories, then the label whose counts it releases.
+    /// Those that it reads, by the plan's names: numbers, then categories.
     pub used: Vec<String>,
     /// Those of the file that nobody reads.
     pub ignored: Vec<String>,
@@ -322,8 +322,7 @@ pub fn reading_of(federation: &Federation, from: &RowsFrom) -> Result<Reading, F
     }
     let schema = federation.schema.as_deref();
     let (own, header) = header_of(from, schema, federation.work.headers())?;
-    let label = federation.work.labels.as_ref().map(|labels| labels.column.as_str());
-    let used: Vec<String> = federation.work.headers().chain(label).map(str::to_owned).collect();
+    let used: Vec<String> = federation.work.headers().map(str::to_owned).collect();
     Ok(reading((&own, &header), used, schema))
 }
 

@@ -29,7 +29,7 @@ impl Better {
 }
 
 /// Key, name, which way, range.
-const ALL: [(&str, &str, Better, &str); 19] = [
+const ALL: [(&str, &str, Better, &str); 15] = [
     ("fuzzy_davies_bouldin", "fuzzy Davies–Bouldin", Better::Smaller, "0 or more"),
     ("davies_bouldin", "Davies–Bouldin", Better::Smaller, "0 or more"),
     ("xie_beni", "Xie–Beni", Better::Smaller, "0 or more"),
@@ -38,9 +38,6 @@ const ALL: [(&str, &str, Better, &str); 19] = [
     ("partition_entropy", "partition entropy", Better::Smaller, "0 to ln K"),
     ("fukuyama_sugeno", "Fukuyama–Sugeno", Better::Smaller, ""),
     ("calinski_harabasz", "Calinski–Harabasz", Better::Larger, "0 or more"),
-    ("simplified_silhouette", "simplified silhouette", Better::Larger, "0 to 1"),
-    ("simplified_silhouette_means", "simplified silhouette (cluster means)", Better::Larger, "−1 to 1"),
-    ("silhouette_squared", "silhouette (squared distances)", Better::Larger, "−1 to 1"),
     ("bic", "BIC of the mixture", Better::Smaller, ""),
     ("gap", "gap statistic", Better::Larger, ""),
     ("wsse", "WSSE", Better::Bend, "0 or more"),
@@ -48,7 +45,6 @@ const ALL: [(&str, &str, Better, &str); 19] = [
     ("osse", "OSSE", Better::Neither, "0 or more"),
     ("osse_squared", "OSSE (squared distances)", Better::Neither, "0 or more"),
     ("inertia", "inertia", Better::Bend, "0 or more"),
-    ("adjusted_rand", "adjusted Rand index against the labels", Better::Neither, "−0.5 to 1; 1 is the same groups"),
 ];
 
 /// The name of an index by the name that plans have for it.
@@ -85,52 +81,30 @@ pub(super) fn has_fuzzifier(method: &str) -> bool {
 /// An index is better than that of rows without groups if it is by more than this.
 const MORE: f64 = 0.05;
 
-/// What the indices of the result mean, for people who know none of them. Under noise nobody knows how far these are off.
-pub(super) fn meaning(told: &Told) -> Vec<String> {
+/// What the modified partition coefficient of the result means, for people who do not know it. Under noise nobody knows how far it is off.
+pub(super) fn meaning(told: &Told) -> Option<String> {
     let of = |key: &str| told.indices.get(key).copied().flatten().filter(|value| value.is_finite());
-    if told.privacy.is_some() {
-        return Vec::new();
-    }
-    let asked = [
-        (
-            "simplified_silhouette",
-            "how near rows are to their own centre, on a scale from 0 (as near to the next one) to 1 (in its place)",
-        ),
-        (
-            "modified_partition_coefficient",
-            "how clearly rows belong to one group, on a scale from 0 (to all alike) to 1 (to one alone)",
-        ),
-    ];
-    let asked: Vec<(&str, &str, f64)> =
-        asked.into_iter().filter_map(|(key, what)| Some((key, what, of(key)?))).collect();
-    if asked.is_empty() {
-        return Vec::new();
-    }
+    let value = of("modified_partition_coefficient").filter(|_| told.privacy.is_none())?;
     // Rows that spread as these do, as far as that is known, in a box without groups.
     let spread = |column: &String| told.part(column).and_then(|part| part.total).map_or(1.0, f64::sqrt);
     let sides: Vec<f64> = told.columns.iter().map(spread).collect();
-    let hard = !has_fuzzifier(&told.method);
-    let even = told.m.filter(|m| *m > 1.0).and_then(|m| evenly::indices(told.k, &sides, m, hard));
-    let of_even = |key: &str| match key {
-        "simplified_silhouette" => even.as_ref()?.simplified_silhouette,
-        _ => even.as_ref()?.modified_partition_coefficient,
-    };
-    let one = |(key, what, value): &(&str, &str, f64)| {
-        let beside = of_even(key).map_or(String::new(), |even| {
-            let verdict = match value - even {
-                more if more > MORE => "more",
-                more if more > 0.0 => "hardly more",
-                _ => "no more",
-            };
-            format!(
-                "; rows without groups, spread evenly, reach about {even:.2} with K = {} in {}, and it is {verdict} here",
-                told.k,
-                counted(sides.len(), "column")
-            )
-        });
-        format!("{what}: {value:.2}{beside}")
-    };
-    asked.iter().map(one).collect()
+    let even =
+        told.m.filter(|m| *m > 1.0).and_then(|m| evenly::indices(told.k, &sides, m, !has_fuzzifier(&told.method)));
+    let beside = even.and_then(|even| even.modified_partition_coefficient).map_or(String::new(), |even| {
+        let verdict = match value - even {
+            more if more > MORE => "more",
+            more if more > 0.0 => "hardly more",
+            _ => "no more",
+        };
+        format!(
+            "; rows without groups, spread evenly, reach about {even:.2} with K = {} in {}, and it is {verdict} here",
+            told.k,
+            counted(sides.len(), "column")
+        )
+    });
+    Some(format!(
+        "how clearly rows belong to one group, on a scale from 0 (to all alike) to 1 (to one alone): {value:.2}{beside}"
+    ))
 }
 
 /// How many indices are best at the K of the result, by name, and how many have a best value.

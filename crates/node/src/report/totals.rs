@@ -52,12 +52,6 @@ pub fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
             }
         ),
     });
-    if let Some(labels) = &work.labels {
-        all.push(format!(
-            "Counts by cluster and {} are released; they may be small, down to single rows.",
-            labels.column
-        ));
-    }
     if !work.categorical.is_empty() && work.recipe.noise.is_none() {
         let one = match !work.recipe.algorithm.traits().shares_rows {
             true => "; a category of one row in it shows as a count of one",

@@ -206,9 +206,6 @@ pub enum Fault {
     /// A row of zeros alone, under a metric of directions.
     #[error("the row is nothing but zeros, which have no direction")]
     NoDirection,
-    /// A label, in this column, that the plan does not list.
-    #[error("its label is not among those of the plan")]
-    UnknownLabel(String),
     /// A file that does not hold what it says of itself: what does not fit.
     #[error("the file is damaged or was cut short: {0}")]
     Damaged(&'static str),
@@ -311,7 +308,6 @@ impl Fault {
             }
             Self::OutsideBox => OUTSIDE_BOX,
             Self::NoDirection => "leave such rows out, or ask for a plan with another metric",
-            Self::UnknownLabel(_) => "correct the row, or agree on a plan that lists its label",
             Self::Damaged(_) => "export or copy the file again",
             Self::OutsideRange { .. } => "correct the row, or agree on a schema with a wider range",
             Self::NotFinite => NOT_FINITE,
@@ -336,9 +332,6 @@ impl TableError {
             (Spot::Row(place), Fault::Row(what, _)) => ((*what).into(), *place),
             (Spot::Row(place), Fault::NoDirection) => ("nothing but zeros, which have no direction".into(), *place),
             (Spot::Row(place), Fault::NotUtf8) => ("not UTF-8".into(), *place),
-            (Spot::Row(place), Fault::UnknownLabel(column)) => {
-                (format!("a label that the plan does not list in {column:?}"), *place)
-            }
             (Spot::Cell(place, column), fault) => {
                 let what = match fault {
                     Fault::EmptyCell => "no value",

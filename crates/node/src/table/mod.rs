@@ -122,7 +122,7 @@ pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<(Tally, Option<T
 
 pub use streamed::{Checked, OwnRows, Reader, Streamed};
 pub use tally::{ON_PURPOSE, Tally};
-pub use wanted::{Label, Limit, Names, Numbers, TableSpec, Use, Wanted, known_as};
+pub use wanted::{Limit, Names, Numbers, TableSpec, Use, Wanted, known_as};
 
 #[cfg(test)]
 mod tests;

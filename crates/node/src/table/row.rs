@@ -14,7 +14,7 @@ use super::{
     wanted::{Beyond, Limit, Names, Numbers, Wanted, list},
 };
 
-/// The category and label that stands for all that are not listed, where a plan with noise lists it ([NOI-8]).
+/// The category that stands for all that are not listed, where a plan with noise lists it ([NOI-8]).
 const OTHER: &str = "other";
 /// What to do about a word that a filter compares with a number.
 const FILTERED_BY_NUMBER: &str = "the filter of site.toml compares this column with a number: correct the cell, or say in missing_marks that this \
@@ -169,15 +169,8 @@ impl<R: Row> Taken<'_, R> {
             others.extend((!listed).then_some(i));
             table.values.extend((0..names.categories.len()).map(|i| f64::from(u8::from(i == category))));
         }
-        if let (Some(of), Some(labels)) = (&self.wanted.label, &mut table.labels) {
-            let cell = self.row.cell(of.at);
-            let text = self.named(of.at, &of.values, of.any)?;
-            let other = || of.known.iter().position(|of| self.wanted.total && of == OTHER);
-            labels.push(match cell.among(&of.values).or_else(other) {
-                Some(at) => of.known[at].clone(),
-                None if of.any => text,
-                None => return Err(Fault::UnknownLabel(self.header[of.at].clone()).of_row(self.spot)),
-            });
+        if let (Some(at), Some(labels)) = (self.wanted.label, &mut table.labels) {
+            labels.push(self.named(at, None)?);
         }
         if self.wanted.direction && !self.has_direction(table) {
             return Err(Fault::NoDirection.of_row(self.spot));
@@ -186,15 +179,15 @@ impl<R: Row> Taken<'_, R> {
     }
 
     /// A text that has to be there. Where any will do, a usual word for nothing is one, such as `none`.
-    fn named(&self, at: usize, words: &Spellings<usize>, any: bool) -> Result<String, TableError> {
+    fn named(&self, at: usize, words: Option<&Spellings<usize>>) -> Result<String, TableError> {
         let cell = self.row.cell(at);
         if matches!(cell, Cell::Text(text) if std::str::from_utf8(text).is_err()) {
             return Err(Fault::NotUtf8.of_row(self.spot));
         }
         let text = cell.common().into_owned();
-        let is_missing = match any {
-            true => text.is_empty() || text.eq_ignore_ascii_case("nan"),
-            false => self.wanted.is_missing(&cell, words),
+        let is_missing = match words {
+            None => text.is_empty() || text.eq_ignore_ascii_case("nan"),
+            Some(words) => self.wanted.is_missing(&cell, words),
         };
         if is_missing { Err(self.wrong(at, Fault::EmptyCell)) } else { Ok(text) }
     }
@@ -202,7 +195,7 @@ impl<R: Row> Taken<'_, R> {
     /// Which of a column's categories it is, and whether it is one of those that are listed.
     fn category(&self, names: &Names) -> Result<(usize, bool), TableError> {
         let (categories, cell) = (&names.categories, self.row.cell(names.at));
-        let text = self.named(names.at, &names.values, false)?;
+        let text = self.named(names.at, Some(&names.values))?;
         let other = || categories.iter().position(|of| self.wanted.total && of == OTHER);
         let found = cell.among(&names.values).map(|at| (at, true)).or_else(|| Some((other()?, false)));
         found.ok_or_else(|| {

@@ -15,12 +15,11 @@ use super::{
     counting, error::TableError, open, person::Counting, print::Print, source::Batches, tally::Tally, wanted::TableSpec,
 };
 use crate::{
-    agreed::numbered,
     answerer::{Answerer, RowsDigest, misfit},
     error::{Code, Failure},
-    plan::{Labels, OutOfBox},
+    plan::OutOfBox,
     question::Batch,
-    release::{ClusterError, Domain, Hash, Passes, Precision, Prepared, RowLabels, Rows},
+    release::{ClusterError, Domain, Hash, Passes, Precision, Prepared, Rows},
 };
 
 /// Bytes of a batch at most. More would not stay in the processor's caches, and of less there is not a part for every core.
@@ -45,9 +44,6 @@ pub struct Reader {
     seed: u64,
 }
 
-/// A batch as it was read.
-type Part = (Vec<f64>, Option<Vec<String>>);
-
 impl Reader {
     /// `columns` numbers a row, as `spec` wants them of `data`, in so many bytes of memory.
     ///
@@ -68,7 +64,7 @@ impl Reader {
     }
 
     /// One pass: a thread reads batches, and here each is looked at, on all cores, and given to `each`.
-    fn pass<E: From<Failure>>(&self, mut each: impl FnMut(Part) -> Result<(), E>) -> Result<Print, E> {
+    fn pass<E: From<Failure>>(&self, mut each: impl FnMut(Vec<f64>) -> Result<(), E>) -> Result<Print, E> {
         let (out, input) = sync_channel(1);
         std::thread::scope(|scope| {
             let reader = scope.spawn(move || self.read(&|part| out.send(part).is_ok()));
@@ -92,12 +88,12 @@ impl Reader {
     }
 
     /// Reads all rows, as long as `take` wants more.
-    fn read(&self, take: &dyn Fn(Part) -> bool) -> Result<(), Failure> {
+    fn read(&self, take: &dyn Fn(Vec<f64>) -> bool) -> Result<(), Failure> {
         let mut batches = Batches::of(open(&self.data, self.spec.rules.dialect())?, &self.spec, &self.counting)?;
         loop {
             let more = batches.more(self.rows).map_err(|e| self.fault(e))?;
-            let part = batches.table().drain();
-            if !part.0.is_empty() && !take(part) || !more {
+            let (part, _) = batches.table().drain();
+            if !part.is_empty() && !take(part) || !more {
                 if !more {
                     self.tally.get_or_init(|| batches.tally());
                 }
@@ -121,11 +117,9 @@ impl Reader {
         }
     }
 
-    fn look(&self, (values, labels): &Part) -> Print {
-        let some = |(at, values): (usize, &[f64])| {
-            Print::of(self.seed, values, self.columns, labels.as_ref().map(|labels| &labels[at * AT_ONCE..]))
-        };
-        values.par_chunks(AT_ONCE * self.columns).enumerate().map(some).reduce(Print::default, Print::and)
+    fn look(&self, values: &[f64]) -> Print {
+        let some = |values| Print::of(self.seed, values, self.columns, None);
+        values.par_chunks(AT_ONCE * self.columns).map(some).reduce(Print::default, Print::and)
     }
 }
 
@@ -143,12 +137,10 @@ pub struct Streamed {
     reading: Arc<Reader>,
     domain: Domain,
     out_of_box: OutOfBox,
-    wanted: Option<Labels>,
     /// Rows that were read beside these and lack a value, by column of the box.
     missing: Vec<u64>,
     print: Print,
     digest: Hash,
-    labels: Option<Vec<u32>>,
 }
 
 /// Rows that were looked at once, and are streamed or held from now on.
@@ -159,31 +151,16 @@ impl Checked {
     ///
     /// # Errors
     /// A [`Failure`] that names file, row and column.
-    pub fn begin(
-        reading: Arc<Reader>,
-        domain: &Domain,
-        out_of_box: OutOfBox,
-        wanted: Option<Labels>,
-    ) -> Result<Checked, Failure> {
+    pub fn begin(reading: Arc<Reader>, domain: &Domain, out_of_box: OutOfBox) -> Result<Checked, Failure> {
         let mut rows = Streamed {
             reading,
             domain: domain.clone(),
             out_of_box,
-            labels: wanted.is_some().then(Vec::new),
-            wanted,
             missing: vec![0; domain.columns()],
             print: Print::default(),
             digest: Hash::default(),
         };
-        let mut labels = rows.labels.take();
-        rows.print = rows.reading.pass(|part| {
-            let part = rows.prepared(part)?;
-            if let (Some(all), Some(of)) = (&mut labels, part.labels()) {
-                all.extend(of);
-            }
-            Ok::<(), Failure>(())
-        })?;
-        rows.labels = labels;
+        rows.print = rows.reading.pass(|part| rows.prepared(part).map(drop))?;
         Ok(Checked(rows))
     }
 
@@ -237,11 +214,7 @@ impl Checked {
             }
         })?;
         rows.same(print)?;
-        let all = all.with_missing(rows.missing)?;
-        match rows.labels {
-            Some(labels) => Ok(all.with_labels(labels)?),
-            None => Ok(all),
-        }
+        Ok(all.with_missing(rows.missing)?)
     }
 }
 
@@ -250,21 +223,14 @@ impl Streamed {
         self.reading.spec.rules.precision
     }
 
-    fn prepared(&self, (values, labels): Part) -> Result<Prepared, Failure> {
+    fn prepared(&self, values: Vec<f64>) -> Result<Prepared, Failure> {
         let of = |e: ClusterError| changed(&self.reading.data, &format!("has rows that cannot be used ({e})"));
         let (prepared, bad) =
             Prepared::usable(&values, self.domain.columns(), &self.domain, self.out_of_box).map_err(of)?;
         if bad > 0 {
             return Err(changed(&self.reading.data, &format!("has {bad} rows that cannot be used")));
         }
-        let prepared = prepared.held_in(self.precision())?;
-        match (&self.wanted, labels) {
-            (Some(wanted), Some(labels)) => {
-                let labels = numbered(&labels, wanted).unwrap_or_default();
-                prepared.with_labels(labels).map_err(of)
-            }
-            _ => Ok(prepared),
-        }
+        Ok(prepared.held_in(self.precision())?)
     }
 
     fn same(&self, print: Print) -> Result<(), Failure> {
@@ -283,10 +249,6 @@ impl Answerer for Streamed {
 
     fn digest(&self) -> Hash {
         self.digest
-    }
-
-    fn labels(&self) -> Option<&[u32]> {
-        self.labels.as_deref()
     }
 
     fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure> {
@@ -315,22 +277,20 @@ impl Answerer for Streamed {
 /// The same rows in their own units, for the ledger.
 pub struct OwnRows {
     reading: Arc<Reader>,
-    label: Option<String>,
     print: Option<Print>,
 }
 
 impl OwnRows {
-    /// `label` is the column of labels that is read; `of` are the rows that these must be.
-    pub fn new(reading: Arc<Reader>, label: Option<String>, of: Option<&Checked>) -> OwnRows {
-        OwnRows { reading, label, print: of.map(|rows| rows.0.print) }
+    /// `of` are the rows that these must be.
+    pub fn new(reading: Arc<Reader>, of: Option<&Checked>) -> OwnRows {
+        OwnRows { reading, print: of.map(|rows| rows.0.print) }
     }
 }
 
 impl Passes for OwnRows {
-    fn pass(&self, each: &mut dyn FnMut(&Rows, &RowLabels)) -> Result<(), Failure> {
-        let print = self.reading.pass(|(values, labels)| {
-            let rows = Rows::new(values, self.reading.columns)?;
-            each(&rows, &self.label.clone().into_iter().zip(labels).collect());
+    fn pass(&self, each: &mut dyn FnMut(&Rows)) -> Result<(), Failure> {
+        let print = self.reading.pass(|values| {
+            each(&Rows::new(values, self.reading.columns)?);
             Ok::<(), Failure>(())
         })?;
         self.reading.same(self.print.unwrap_or(print), print)

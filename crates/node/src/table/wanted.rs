@@ -34,7 +34,7 @@ pub struct TableSpec {
     pub columns: Vec<String>,
     /// The columns of categories, whose indicators follow the numbers in this order.
     pub categorical: Vec<Categorical>,
-    /// A column of names to keep beside the numbers, to compare a clustering with. It is never clustered.
+    /// A column of names to keep beside the numbers. It is never clustered.
     pub label: Option<String>,
     /// The federation's schema: other names of columns, other words for values, and what is done about a missing one.
     pub schema: Option<Arc<Schema>>,
@@ -46,8 +46,6 @@ pub struct TableSpec {
     pub clips: bool,
     /// Whether rows are directions: one of zeros alone cannot be used.
     pub direction: bool,
-    /// The labels that the plan lists; empty where any will do.
-    pub classes: Vec<String>,
     /// What the site says of its rows.
     pub rules: Arc<RowRules>,
     /// Where every row that cannot be used is listed.
@@ -68,8 +66,8 @@ pub struct Wanted {
     pub columns: Vec<Numbers>,
     /// Those of categories, in the order wanted.
     pub categorical: Vec<Names>,
-    /// The label's.
-    pub label: Option<Label>,
+    /// Where the column of names stands that is kept beside the numbers.
+    pub label: Option<usize>,
     /// Columns in which a missing value leaves the row out, with the words that are values there.
     pub complete: Vec<(usize, Spellings<()>)>,
     /// Words that stand for a missing value, beside the usual ones.
@@ -97,7 +95,7 @@ impl Wanted {
         let only = self.filter.iter().map(|(at, ..)| (*at, Use::Words));
         let complete = self.complete.iter().map(|(at, _)| (*at, Use::There));
         let numbers = self.columns.iter().map(|c| (c.at, if c.values.is_empty() { Use::Number } else { Use::Words }));
-        let names = self.categorical.iter().map(|c| c.at).chain(self.label.iter().map(|label| label.at));
+        let names = self.categorical.iter().map(|c| c.at).chain(self.label);
         // All columns say which of a person's rows come first.
         let all = self.cut.iter().flat_map(|cut| cut.order.iter().map(|at| (*at, Use::There)));
         // A column may be clustered and compared: then it has to be readable for both.
@@ -111,7 +109,7 @@ impl Wanted {
     /// The columns of the file that nobody takes, by the plan's names.
     pub(super) fn unused(&self, own: &[String]) -> Vec<String> {
         let numbers = self.columns.iter().map(|c| c.at).chain(self.categorical.iter().map(|c| c.at));
-        let used: HashSet<usize> = numbers.chain(self.label.iter().map(|label| label.at)).collect();
+        let used: HashSet<usize> = numbers.chain(self.label).collect();
         let named = self.known.iter().zip(own).map(|(known, own)| if known.is_empty() { own } else { known });
         named.enumerate().filter(|(at, _)| !used.contains(at)).map(|(_, name)| name.clone()).collect()
     }
@@ -176,18 +174,6 @@ pub enum Beyond {
     Box,
     /// It is moved to the edge of that box.
     Moves,
-}
-
-/// A column of labels.
-pub struct Label {
-    /// Where it stands.
-    pub at: usize,
-    /// Whether anything may stand there.
-    pub any: bool,
-    /// What may stand there, or has other words.
-    pub known: Vec<String>,
-    /// Which of them a word stands for.
-    pub values: Spellings<usize>,
 }
 
 /// A column of categories.
@@ -379,23 +365,10 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
             Fault::said(what, format!("the file has {}", list(own))).of(file)
         })
     });
-    let labels = |at: usize| -> Result<Label, TableError> {
-        let any = spec.classes.is_empty();
-        let word = |(word, meaning): (&String, &Meaning)| match meaning {
-            Meaning::Word(of) => Some((word.clone(), of.clone())),
-            Meaning::Number(_) => None,
-        };
-        let own = match any {
-            true => own_rules.words(at).filter_map(word).collect(),
-            false => own_rules.names(at, &spec.classes, None)?,
-        };
-        let known = if any { own.values().cloned().collect() } else { spec.classes.clone() };
-        Ok(Label { at, any, values: places(&own, &known), known })
-    };
     Ok(Wanted {
         columns: columns.into_iter().enumerate().map(numbers).collect::<Result<_, _>>()?,
         categorical: categorical.into_iter().map(names).collect::<Result<_, _>>()?,
-        label: label.map(labels).transpose()?,
+        label,
         complete,
         mark_numbers: marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
         marks: listed(&marks),

@@ -25,10 +25,10 @@ from .errors import VeilsumError
 __all__ = ["Answerer", "serve"]
 
 PROTOCOL = 1
-#: Every kind of question but counts by label: labels are no column of a plan.
+#: Every kind of question.
 KINDS = [
     "fuzzy_sums", "fuzzy_validation", "local_fuzzy", "local_means", "local_means_steps", "features", "moments", "histogram",
-    "local_choice", "margins", "validation", "silhouette", "shifts", "shaped_sums", "typical_sums",
+    "local_choice", "margins", "validation", "shifts", "shaped_sums", "typical_sums",
     "shaped_shifts",
 ]  # fmt: skip
 #: Different values of a column are counted up to this number.

@@ -286,7 +286,7 @@ class _Centres(_Estimator):
         algorithm = json.dumps(self._algorithm(tol))
         validity = json.dumps(
             {"full": bool(self.compute_indices), "vectors": bool(self.compute_indices),
-             "silhouette": False, "classes": 0, "judge_m": max(self._fuzzifier(), 1.0) if self._fuzzifier() > 1 else 2.0}
+             "judge_m": max(self._fuzzifier(), 1.0) if self._fuzzifier() > 1 else 2.0}
         )  # fmt: skip
         try:
             told, self.labels_ = _core.fit(rows, algorithm, validity, starts)

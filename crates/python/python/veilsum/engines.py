@@ -26,7 +26,7 @@ __all__ = ["Engine", "InParts", "Opened", "Part", "Refused"]
 Refused = _Refusal
 #: Questions whose answers for parts of the rows make the answer for all of them.
 IN_PARTS = [
-    "fuzzy_sums", "fuzzy_validation", "local_means", "moments", "histogram", "margins", "validation", "silhouette", "shifts",
+    "fuzzy_sums", "fuzzy_validation", "local_means", "moments", "histogram", "margins", "validation", "shifts",
     "shaped_sums", "typical_sums", "shaped_shifts",
 ]  # fmt: skip
 

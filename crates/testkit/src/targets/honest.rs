@@ -54,7 +54,6 @@ pub fn federation() -> &'static Federation {
         let values = (0..24).map(|i| f64::from((i * 7 + i * i) % 23) / if i % 2 == 0 { 23.0 } else { 3.0 }).collect();
         let rows = Rows::new(values, 2).expect("rows");
         let rows = Prepared::new(&rows, &domain, OutOfBox::Clip).expect("rows in the box");
-        let rows = rows.with_labels((0..12).map(|i| i % 3).collect()).expect("a label a row");
         let kit = Kit::new(4, |t: &mut Terms| t.application = work.to_bytes());
         Federation { kit, work, domain, rows }
     });

@@ -149,13 +149,10 @@ impl Run {
         let fit = member.iteration.fit();
         let verdict = member.verdict.as_ref();
         let centres = self.working(&fit.centres)?;
-        let mut indices = verdict.map_or_else(
+        let indices = verdict.map_or_else(
             || Indices { fuzzy_davies_bouldin: f64::INFINITY, ..Indices::default() },
             |verdict| verdict.indices.clone(),
         );
-        if let Some(counts) = &self.contingency {
-            indices.adjusted_rand = Some(metrics::adjusted_rand_from(counts, self.recipe.validity.classes as usize));
-        }
         let mut notes = self.notes.clone();
         notes.extend(self.recipe.noise.as_ref().map(Noise::promise));
         if self.transform.is_some() && self.prepared_over != member.cohort {
@@ -199,7 +196,6 @@ impl Run {
             curve,
             questions: self.questions,
             notes,
-            contingency: self.contingency.clone(),
             centres_over: member.cohort,
             judged_over: self.judged_over,
             deviations: match &fit.description {

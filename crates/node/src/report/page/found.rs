@@ -142,7 +142,7 @@ fn rule(work: &PlanSpec) -> String {
 
 /// How good it is.
 pub(super) fn how_good(told: &Told) -> Option<String> {
-    let mut all = meaning(told);
+    let mut all = Vec::from_iter(meaning(told));
     if let Some((same, of)) = told.stability.as_ref().and_then(Stability::agreeing) {
         all.push(format!("{same} of {} came to these centres", counted(of, "start")));
     }

@@ -105,7 +105,7 @@ impl SiteSession {
             (Question::CountRows, None) => question.layout(&domain, &form),
             (Question::Judge { digest, words }, None) => {
                 // Over all runs: the count and one judgement, which may be sent again.
-                let name = question_digest(&site, &question, &asked.query);
+                let name = question_digest(&asked.query);
                 if self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &name)) > 2 {
                     return Err("this plan's result was judged before: agree on a new plan".into());
                 }
@@ -119,7 +119,7 @@ impl SiteSession {
                 layout
             }
             (Question::Cluster(_) | Question::Drawn { .. }, Some(run)) => {
-                let digest = question_digest(&site, &question, &asked.query);
+                let digest = question_digest(&asked.query);
                 let of_plan = self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &digest));
                 drawn = run.admission().check(&site, self.site.number(), &question, asked, of_plan)?;
                 question.layout(&domain, &form)

@@ -29,7 +29,7 @@ fn data(name: &str, rows: u8) -> Data {
 
 /// Two rows, of which this is one value.
 fn origin(rows: u8) -> Origin {
-    Origin::new(vec!["x".into()], Rows::new(vec![f64::from(rows), 9.0], 1).unwrap(), None)
+    Origin::new(vec!["x".into()], Rows::new(vec![f64::from(rows), 9.0], 1).unwrap())
 }
 
 /// What a ledger notes of them.

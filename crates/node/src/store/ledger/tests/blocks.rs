@@ -21,15 +21,15 @@ fn rows_do_not_become_new_by_a_new_name() {
     // Another column is no change.
     let wider = |y: [f64; 2]| {
         let rows = Rows::new(vec![5.0, y[0], 9.0, y[1]], 2).unwrap();
-        Origin::new(vec!["x".into(), "y".into()], rows, None)
+        Origin::new(vec!["x".into(), "y".into()], rows)
     };
     let mut ledger = site.open_for(data("ward", 5)).unwrap();
     let Known::Same(new) = ledger.book().known(&wider([1.0, 2.0])).unwrap() else { panic!("a column more") };
-    assert_eq!(new.iter().map(|c| &c.name[..]).collect::<Vec<_>>(), [r#"[["x","y"],null]"#, "y"]);
+    assert_eq!(new.iter().map(|c| &c.name[..]).collect::<Vec<_>>(), [r#"["x","y"]"#, "y"]);
     // From then on they stand in the same rows ([LED-8]).
     ledger.note(Note::Columns(new), &Left::default(), Hash::default()).unwrap();
     assert_eq!(ledger.book().known(&wider([1.0, 2.0])).unwrap(), Known::Same(Vec::new()));
-    let rows = Together::named(r#"[["x","y"],null]"#).unwrap();
+    let rows = Together::named(r#"["x","y"]"#).unwrap();
     assert_eq!(ledger.book().known(&wider([2.0, 1.0])).unwrap(), Known::OtherRows(vec![rows.clone()]));
     assert_eq!(ledger.book().known(&wider([2.0, 3.0])).unwrap(), Known::Other(vec!["y".into()]));
     let names = ["x".to_owned(), "y".to_owned()];
@@ -215,8 +215,7 @@ fn columns_that_were_known_one_by_one_stay_known() {
     let old = [("x", key([1.0, 2.0])), ("y", key([3.0, 4.0]))];
     let old = old.map(|(name, values)| Column { name: name.into(), values }).to_vec();
     site.open().unwrap().note(Note::Columns(old), &Left::default(), Hash::default()).unwrap();
-    let rows =
-        |values: [f64; 4]| Origin::new(vec!["x".into(), "y".into()], Rows::new(values.to_vec(), 2).unwrap(), None);
+    let rows = |values: [f64; 4]| Origin::new(vec!["x".into(), "y".into()], Rows::new(values.to_vec(), 2).unwrap());
     let mut ledger = site.open().unwrap();
     assert_eq!(ledger.book().known(&rows([1.0, 3.0, 2.0, 5.0])).unwrap(), Known::Other(vec!["y".into()]));
     let Ok(Known::Same(new)) = ledger.book().known(&rows([1.0, 3.0, 2.0, 4.0])) else {
