@@ -4,7 +4,11 @@
 //! cargo run --example hospital_rows -- examples/three-hospitals
 //! ```
 
-use std::{fmt::Write, fs, path::PathBuf};
+use std::{
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use veilsum_cluster::random::Stream;
 
@@ -19,7 +23,11 @@ const SHARES: [[f64; 3]; 3] = [[0.7, 0.3, 0.0], [0.0, 0.6, 0.4], [0.4, 0.02, 0.5
 const RANGES: [(f64, f64); 3] = [(0.0, 110.0), (70.0, 220.0), (12.0, 60.0)];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = PathBuf::from(std::env::args_os().nth(1).unwrap_or_else(|| "examples/three-hospitals".into()));
+    write(&PathBuf::from(std::env::args_os().nth(1).unwrap_or_else(|| "examples/three-hospitals".into())))
+}
+
+/// Writes the rows of all three.
+pub(crate) fn write(folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
     for (site, shares) in ["hospital-a", "hospital-b", "hospital-c"].iter().zip(SHARES) {
         let mut random = Stream::new(u64::from(site.as_bytes()[9]), b"veilsum hospital rows v1");
         let mut text = String::from("age,systolic,bmi,label\n");

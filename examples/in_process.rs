@@ -11,7 +11,7 @@ use veilsum_node::{
 };
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Two groups of points in the plane, unevenly spread over four sites.
     let mut random = Stream::new(7, b"veilsum example in proc.");
     let mut sites = Vec::new();

@@ -56,9 +56,8 @@ async fn main() -> Result<(), Failure> {
     let (identity, _) = documents::load_identity(key).map_err(|f| f.message)?;
     let file = roster;
     let (roster, plan) = documents::load_signed(roster, plan).map_err(|f| f.message)?;
-    // A roster's signature does not say whose it is: `veilsum roster accept` does, once.
-    Offered { file: file.as_ref(), roster: &roster.roster, key: key.as_ref(), identity: &identity }
-        .agree(None, None)?;
+    // A roster's signature does not say whose it is: `veilsum agree` does, once.
+    Offered { file: file.as_ref(), roster: &roster.roster, key: key.as_ref(), identity: &identity }.passes()?;
     let address = |party| -> Result<Address, Failure> {
         let member = roster.roster.member(party).ok_or("no such party")?;
         Ok(member.address.parse()?)

@@ -2,11 +2,12 @@
 
 use std::{
     fs,
-    path::Path,
     time::{Duration, Instant},
 };
 
-use veilsum_testkit::program::{Folder, Parties, agree, free_port, start, veilsum};
+use veilsum_node::documents::{load_identity, write_roster};
+use veilsum_proto::roster::{Member, Roster};
+use veilsum_testkit::program::{Parties, agree, free_port, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
 const PLAN: [&str; 2] = ["--set=epsilon=0.005", "--set=max_rounds=12"];
@@ -55,53 +56,18 @@ fn a_site_that_never_came_is_said_to_be_absent_and_not_to_have_left() {
     drop(counter);
 }
 
-/// Its three hospitals have no policy of their own: the strict default answers its plan.
-#[test]
-fn the_example_of_three_hospitals_needs_no_laxer_policy() {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/three-hospitals");
-    let script = std::fs::read_to_string(example.join("run.sh")).expect("the example").replace("\\\n", " ");
-    assert!(!script.contains("--policy"), "{script}");
-    let made = script.lines().find(|line| line.starts_with("\"$veilsum\" plan new")).expect("its plan");
-    let folder = Folder::fresh();
-    let at = |name: &str| folder.path(name);
-    for (name, address) in [("hub", "127.0.0.1:1"), ("counter", "127.0.0.1:2"), ("a", ""), ("b", ""), ("c", "")] {
-        let mut args = vec!["keygen".to_owned(), "--name".into(), name.into(), "--out".into(), at("")];
-        args.extend((!address.is_empty()).then(|| format!("--address={address}")));
-        veilsum(&args).expect(0);
-    }
-    let mut roster = ["roster", "make", "--name", "three", "--coordinator"].map(str::to_owned).to_vec();
-    roster.extend([at("hub.card"), "--intermediary".into(), at("counter.card"), "--key".into(), at("hub.key")]);
-    roster.extend(["a", "b", "c"].map(|site| format!("--site={}", at(&format!("{site}.card")))));
-    roster.extend(["--out".into(), at("roster.toml")]);
-    veilsum(&roster).expect(0);
-    let words = made.split_whitespace().skip(1).map(|word| {
-        match word.contains('.') && !word.starts_with(|c: char| c.is_ascii_digit()) {
-            true => at(word),
-            false => word.to_owned(),
-        }
-    });
-    veilsum(&words.collect::<Vec<_>>()).expect(0);
-    for hospital in ["a", "b", "c"] {
-        let rows = example.join(format!("hospital-{hospital}/rows.csv")).to_string_lossy().into_owned();
-        let [roster, plan] = ["roster.toml", "plan.toml"].map(at);
-        let key = at(&format!("{hospital}.key"));
-        let own = ["check", "--offline", "--roster", &roster, "--plan", &plan, "--key", &key, "--data", &rows];
-        let told = veilsum(&own).expect(0);
-        assert!(told.stdout.contains("PASS  answers: ") && told.stdout.contains("the default"), "{}", told.stdout);
-    }
-}
-
-/// A name server may be down for a while: the name is looked up until the time is over, and nobody is told to make another card.
+/// A name server may be down for a while: the name is looked up until the time is over, and nobody is told to do anything else.
 #[test]
 fn a_name_that_nobody_knows_is_looked_up_until_the_time_is_over() {
     let p = Parties::new(&SIZES, &PLAN);
     // Reserved for names that nobody has (RFC 6761).
-    veilsum(&["keygen", "--name", "lost", "--out", &p.folder.path(""), "--address", "lead.invalid:7000"]).expect(0);
+    p.key("lost");
+    let coordinator = Member { address: "lead.invalid:7000".into(), ..p.member("lost") };
+    let sites = (1..=3).map(|i| p.member(&format!("site-{i}"))).collect();
+    let roster = Roster { name: "test".into(), coordinator, intermediary: p.member("counter"), sites };
+    let (hub, _) = load_identity(p.folder.path("lost.key")).expect("a key");
+    write_roster(p.folder.path("lost.toml"), &roster.sign(&hub).expect("a roster")).expect("a file");
     let at = |name: &str| p.folder.path(name);
-    let mut args = ["roster", "make", "--name", "test", "--coordinator"].map(str::to_owned).to_vec();
-    args.extend([at("lost.card"), "--intermediary".into(), at("counter.card"), "--key".into(), at("lost.key")]);
-    args.extend([1, 2, 3].map(|i| format!("--site={}", at(&format!("site-{i}.card")))));
-    veilsum(&[args, vec!["--out".into(), at("lost.toml")]].concat()).expect(0);
     let [roster, plan, key] = ["lost.toml", "lost-plan.toml", "lost.key"].map(at);
     let make = [
         "plan",
@@ -123,7 +89,6 @@ fn a_name_that_nobody_knows_is_looked_up_until_the_time_is_over() {
     let told = veilsum(&p.client(1, &["--roster", &roster, "--plan", &plan, "--join-timeout", "4"])).expect(4);
     assert!(begun.elapsed() >= Duration::from_secs(4), "{:?}", begun.elapsed());
     assert!(error_of(&told.stderr).contains("lead.invalid:7000"), "{}", told.stderr);
-    assert!(!told.stderr.contains("keygen") && !told.stderr.contains("card"), "{}", told.stderr);
 }
 
 /// Where a result cannot be written, that is said before a port is opened or anybody is dialled.

@@ -4,6 +4,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
 use serde_json::{Value, json};
+use veilsum_proto::roster::{Member, Roster};
 use veilsum_testkit::program::{Ended, Parties, Running, agree, free_port, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
@@ -74,7 +75,7 @@ fn aggregators(p: &Parties, more: &[&str]) -> [Running; 2] {
 fn accept(p: &Parties) {
     let [roster, key] = ["roster.toml", "site-1.key"].map(|file| p.folder.path(file));
     let print = veilsum_testkit::program::fingerprint_of(&roster);
-    veilsum(&["roster", "accept", "--roster", &roster, "--key", &key, "--fingerprint", &print]).expect(0);
+    veilsum(&["agree", &roster, "--key", &key, "--fingerprint", &print]).expect(0);
 }
 
 /// [APP-9]: asked while it is connected itself, a site keeps its place, and the run comes to its end.
@@ -86,7 +87,7 @@ fn everything_well_before_and_in_the_midst_of_a_run_which_goes_on() {
     let shut = ["lead: QUIC", "counter: QUIC", "lead: TCP", "counter: TCP"];
     fails(&dead, "lead: TCP", 4, &["nothing listens", "operator of lead"], &shut);
     assert_eq!((dead.0, check(&dead.1, "agreed")["outcome"].as_str()), (4, Some("warn")));
-    assert!(check(&dead.1, "agreed")["next"].as_str().is_some_and(|next| next.contains("roster accept")));
+    assert!(check(&dead.1, "agreed")["next"].as_str().is_some_and(|next| next.contains("veilsum agree")));
     assert_eq!(check(&dead.1, "lead: let in")["outcome"], "skip");
 
     accept(&p);
@@ -144,9 +145,8 @@ fn a_key_that_others_can_read_and_one_of_nobody() {
     let open = of_site(&p, &[]);
     fails(&open, "key", 3, &["chmod 600", "site-1.key"], &[]);
     assert_eq!(check(&open.1, "network")["outcome"], "skip");
-    p.keygen("stranger", None);
-    fails(&asked(&p, "stranger.key", &[]), "role", 3, &["not on the roster", "veilsum roster change"], &[]);
-    fails(&asked(&p, "site-1.card", &[]), "key", 3, &["public card", "NAME.key"], &[]);
+    p.key("stranger");
+    fails(&asked(&p, "stranger.key", &[]), "role", 3, &["not on the roster"], &[]);
     // Text for people has the same verdict, an error with a next step, and says what was left out.
     let none = p.folder.path("nowhere");
     let told = veilsum(&["check", "--key", &key, "--roster", &none]).expect(3);
@@ -196,7 +196,7 @@ fn a_plan_of_another_roster_rows_without_a_column_and_a_policy_that_refuses() {
     fails(&found, "answers", 7, &["methods"], &shut);
     p.folder.write("wrong.toml", "max_round = 41\n");
     fails(&of_site(&p, &["--policy", &p.folder.path("wrong.toml")]), "policy", 3, &["line 1", "max_round"], &shut);
-    p.keygen("site-4", None);
+    p.key("site-4");
     p.roster("other.toml", &["site-1", "site-2", "site-4"]);
     p.plan("other.toml", "other-plan.toml", &PLAN);
     let other = p.folder.path("other-plan.toml");
@@ -215,34 +215,30 @@ fn a_plan_of_another_roster_rows_without_a_column_and_a_policy_that_refuses() {
     );
 }
 
+/// The roster of three sites with another intermediary.
+fn with_intermediary(p: &Parties, name: &str, address: &str) {
+    p.key(name);
+    let intermediary = Member { address: address.into(), ..p.member(name) };
+    let sites = (1..=3).map(|i| p.member(&format!("site-{i}"))).collect();
+    p.sign("roster.toml", Roster { name: "test".into(), coordinator: p.member("lead"), intermediary, sites });
+}
+
 #[test]
 fn a_name_that_nobody_knows_and_a_machine_with_another_key() {
     let p = federation();
-    let card = |name: &str, address: &str| {
-        veilsum(&["keygen", "--name", name, "--out", &p.folder.path(""), "--address", address]).expect(0);
-    };
-    let roster = |intermediary: &str| {
-        let [lead, other, key, out] =
-            ["lead.card", intermediary, "lead.key", "roster.toml"].map(|file| p.folder.path(file));
-        let mut args = ["roster", "make", "--name", "test", "--coordinator", &lead, "--intermediary", &other].to_vec();
-        let sites: Vec<String> =
-            (1..=3).map(|i| format!("--site={}", p.folder.path(&format!("site-{i}.card")))).collect();
-        args.extend(["--key", &key, "--out", &out]);
-        args.extend(sites.iter().map(String::as_str));
-        veilsum(&args).expect(0);
+    let roster = |name: &str, address: &str| {
+        with_intermediary(&p, name, address);
         p.plan("roster.toml", "plan.toml", &PLAN);
     };
-    card("far", "nowhere.invalid:4433");
-    roster("far.card");
+    roster("far", "nowhere.invalid:4433");
     let lead = start(&p.server(&[]));
     lead.until("port", LIMIT, |text| text.contains("waiting for 3 sites"));
     let found = of_site(&p, &[]);
     fails(&found, "far: name", 4, &["nowhere.invalid", "name service"], &[]);
     assert_eq!(check(&found.1, "lead: let in")["outcome"], "pass", "the other one is well: {:#}", found.1);
     drop(lead);
-    // Its card has the coordinator's port.
-    card("twin", &format!("127.0.0.1:{}", p.ports[0]));
-    roster("twin.card");
+    // It is said to have the coordinator's port.
+    roster("twin", &format!("127.0.0.1:{}", p.ports[0]));
     let lead = start(&p.server(&[]));
     lead.until("port", LIMIT, |text| text.contains("waiting for 3 sites"));
     let found = of_site(&p, &[]);
@@ -316,14 +312,7 @@ fn an_aggregator_sees_its_port_and_what_comes_in() {
 #[test]
 fn a_proxy_that_cannot_be_used_is_named() {
     let p = federation();
-    let card = p.folder.path("");
-    veilsum(&["keygen", "--name", "away", "--out", &card, "--address", "192.0.2.1:4433"]).expect(0);
-    let [lead, away, key, out] = ["lead.card", "away.card", "lead.key", "roster.toml"].map(|file| p.folder.path(file));
-    let mut args = ["roster", "make", "--name", "test", "--coordinator", &lead, "--intermediary", &away].to_vec();
-    let sites: Vec<String> = (1..=3).map(|i| format!("--site={}", p.folder.path(&format!("site-{i}.card")))).collect();
-    args.extend(["--key", &key, "--out", &out]);
-    args.extend(sites.iter().map(String::as_str));
-    veilsum(&args).expect(0);
+    with_intermediary(&p, "away", "192.0.2.1:4433");
     p.plan("roster.toml", "plan.toml", &PLAN);
     let proxy = format!("http://127.0.0.1:{}", free_port());
     let [roster, plan, key, state] =

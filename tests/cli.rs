@@ -8,7 +8,11 @@ use std::{
 };
 
 use serde_json::Value;
-use veilsum_node::documents::{load_identity, write_card};
+use veilsum_node::{
+    documents::{found, load_identity, write_key},
+    files::Existing,
+};
+use veilsum_proto::identity::Identity;
 
 /// Stands in every file of rows; no output may show it, but for `assign`, which shows no values of rows either.
 const SECRET: &str = "7.3313371";
@@ -29,10 +33,9 @@ impl Place {
     /// Five parties, a roster, a plan and rows.
     fn ready() -> Place {
         let w = Place::empty();
-        w.ok("keygen --name hub --address 127.0.0.1:7700");
-        w.ok("keygen --name counter --address 127.0.0.1:7701");
-        (1..=3).for_each(|i| drop(w.ok(&format!("keygen --name site-{i}"))));
-        w.ok(MAKE_ROSTER);
+        let aggregators = [("hub", "127.0.0.1:7700"), ("counter", "127.0.0.1:7701")];
+        let sites = ["site-1", "site-2", "site-3"].map(str::to_owned);
+        found(&w.0, "fed", aggregators, &sites).unwrap();
         w.ok(&format!("{MAKE_PLAN} --k 3"));
         w.write("rows.csv", ROWS);
         w
@@ -111,35 +114,10 @@ impl Drop for Place {
     }
 }
 
-const MAKE_ROSTER: &str = "roster make --name fed --coordinator hub.card --intermediary counter.card \
-    --site site-1.card --site site-2.card --site site-3.card --key hub.key --out roster.toml";
 const MAKE_PLAN: &str = "plan new --roster roster.toml --key hub.key --out plan.toml --column x=0:10 --column y=-5:5 --set min_total_rows=200 \
     --exact";
 const CHECK: &str = "plan check --plan plan.toml --roster roster.toml";
 const OWN: &str = "check --offline --roster roster.toml --plan plan.toml --key site-2.key --data rows.csv";
-
-#[test]
-fn a_key_is_private_and_never_overwritten() {
-    let w = Place::empty();
-    w.ok("keygen --name a --out .");
-    let before = fs::read(w.0.join("a.key")).unwrap();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        assert_eq!(fs::metadata(w.0.join("a.key")).unwrap().permissions().mode() & 0o777, 0o600);
-    }
-    w.fails("keygen --name a", 3, &["a.key", "another --name"]);
-    assert_eq!(fs::read(w.0.join("a.key")).unwrap(), before);
-    let printed = w.ok("keygen --name a --force");
-    let seed = fs::read_to_string(w.0.join("a.key")).unwrap().split('"').nth(5).unwrap().to_owned();
-    assert_eq!(seed.len(), 64);
-    assert!(!printed.contains(&seed) && fs::read(w.0.join("a.key")).unwrap() != before);
-    // What was given away under a key is counted under it.
-    w.write("a.key.head", "a ledger's head");
-    w.fails("keygen --name a --force", 3, &["a key with a past", "a.key.head", "ledger"]);
-    w.fails("keygen --name a/b", 2, &["a/b"]);
-    w.fails("keygen --name b --address nowhere", 2, &["nowhere", "HOST:PORT"]);
-}
 
 #[test]
 fn from_keys_to_memberships() {
@@ -151,7 +129,7 @@ fn from_keys_to_memberships() {
     let members = members.split_once("\n\n").unwrap().1.trim_end();
     assert!(members.starts_with("coordinator") && members.lines().count() == 5, "{members}");
     let heard = shown["fingerprint"].as_str().unwrap();
-    let accepted = w.ok(&format!("roster accept --roster roster.toml --key site-1.key --fingerprint \"{heard}\""));
+    let accepted = w.ok(&format!("agree roster.toml --key site-1.key --fingerprint \"{heard}\""));
     assert!(accepted.trim_end().ends_with(members) && members.contains("127.0.0.1:7701"), "{accepted}");
     let cost = w.json(CHECK);
     assert_eq!((cost["threshold"].as_u64(), cost["may_be_missing"].as_u64()), (Some(3), Some(0)));
@@ -232,21 +210,6 @@ const MODEL: &str = r#"{ "format": "veilsum-model/1", "method": "fcm", "k": 2, "
   "scaling": "box", "centres": [[1, -2], [8, 2]], "centres_working": [[0.1, 0.3], [0.8, 0.7]], "plan": "00" }"#;
 
 #[test]
-fn more_sites_make_another_roster_and_void_the_plan() {
-    let w = Place::ready();
-    let before = w.json("verify roster.toml")["fingerprint"].clone();
-    w.ok("keygen --name site-4");
-    let after = w.json("roster change --roster roster.toml --site site-4.card --key hub.key");
-    assert_ne!(after["fingerprint"], before);
-    assert!(after["note"].as_str().unwrap().contains("new one"));
-    w.fails(CHECK, 3, &["plan.toml", "another roster"]);
-    w.ok(&format!("{MAKE_PLAN} --k 2 --set threshold=4 --set colluders=1"));
-    w.ok(CHECK);
-    assert!(w.ok("plan check").contains("threshold   t = 4 of 4; "));
-    w.fails("roster change --roster roster.toml --site site-4.card --key hub.key", 3, &["site-4"]);
-}
-
-#[test]
 fn changed_documents_are_refused() {
     let w = Place::ready();
     w.change("plan.toml", "max = 3", "max = 4");
@@ -265,8 +228,6 @@ fn changed_documents_are_refused() {
     w.fails("verify roster.toml", 3, &["roster.toml", "signature"]);
     w.fails("verify plan.toml", 3, &["plan.toml", "veilsum plan check"]);
     w.fails("verify nowhere.toml", 3, &["nowhere.toml"]);
-    w.change("site-1.card", "site-1", "site-8");
-    w.fails(MAKE_ROSTER, 3, &["site-1.card", "site-8"]);
 }
 
 /// A plan is a file: its coordinator changes a number, and what `plan new` refuses is refused here, too.
@@ -293,14 +254,11 @@ fn a_plan_that_was_changed_by_hand_is_proved_and_signed_again() {
 #[test]
 fn only_the_coordinator_signs() {
     let w = Place::ready();
-    w.fails(&MAKE_ROSTER.replace("hub.key", "site-1.key"), 3, &["site-1.key", "hub"]);
     w.fails(&format!("{MAKE_PLAN} --k 3").replace("hub.key", "counter.key"), 3, &["counter.key", "hub"]);
     // A roster that another key signed: the signature of one under the other's name.
-    w.ok("keygen --name mallory --address 127.0.0.1:1");
-    let mallory = fs::read_to_string(w.0.join("mallory.card")).unwrap();
-    let key = |card: &str| card.lines().find(|l| l.starts_with("key")).unwrap().to_owned();
-    let hub = fs::read_to_string(w.0.join("hub.card")).unwrap();
-    w.change("roster.toml", &key(&hub), &key(&mallory));
+    let (mallory, _) = load_identity(w.0.join("site-1.key")).unwrap();
+    let (hub, _) = load_identity(w.0.join("hub.key")).unwrap();
+    w.change("roster.toml", &hub.public().to_string(), &mallory.public().to_string());
     w.fails("verify roster.toml", 3, &["roster.toml"]);
 }
 
@@ -309,13 +267,6 @@ fn only_the_coordinator_signs() {
 fn more_than_a_thousand_sites_are_refused_with_the_page_that_says_why() {
     const WHY: [&str; 4] = ["1001 sites", "at most 1000", "docs/src/decisions.md", "ROS-1"];
     let w = Place::ready();
-    // One card many times: the number is looked at before whose cards they are.
-    let add = |times: usize| {
-        format!("roster change --roster roster.toml --key hub.key{}", " --site site-1.card".repeat(times))
-    };
-    w.fails(&add(998), 3, &WHY);
-    w.fails(&add(997), 3, &["same key"]);
-    w.fails(&format!("{MAKE_ROSTER}{}", " --site site-1.card".repeat(998)), 3, &WHY);
     // A file that was made by something else.
     let file = fs::read_to_string(w.0.join("roster.toml")).unwrap();
     let last = file.rfind("[[site]]").expect("a site");
@@ -326,18 +277,9 @@ fn more_than_a_thousand_sites_are_refused_with_the_page_that_says_why() {
 #[test]
 fn keys_must_be_known_single_and_private() {
     let w = Place::ready();
-    w.ok("keygen --name stranger");
+    let stranger = Identity::from_seed(&[5; 32]);
+    write_key(w.0.join("stranger.key"), "stranger", &stranger, Existing::Refuse).unwrap();
     w.fails(&OWN.replace("site-2.key", "stranger.key"), 3, &["not on the roster", "fed", "hub"]);
-    // A card is open to everybody, and that is not what is wrong with it.
-    w.fails(&OWN.replace("site-2.key", "site-2.card"), 3, &["site-2.card: this is a public card", "NAME.key"]);
-    // The other way round a secret has been told.
-    let given_away = ["site-3.key: this is a SECRET key", "others know it now", "make another key", "veilsum keygen"];
-    w.fails(&MAKE_ROSTER.replace("site-3.card", "site-3.key"), 3, &given_away);
-    let (identity, _) = load_identity(w.0.join("site-1.key")).unwrap();
-    write_card(w.0.join("twin.card"), "twin", &identity, "").unwrap();
-    w.fails(&MAKE_ROSTER.replace("site-2.card", "twin.card"), 3, &["site-1", "twin", "same key"]);
-    w.fails(&MAKE_ROSTER.replace("--site site-2.card", ""), 3, &["2 sites", "at least 3"]);
-    w.fails(&MAKE_ROSTER.replace("counter.card", "stranger.card"), 3, &["stranger", "--address"]);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -514,10 +456,10 @@ fn help_documents_the_exit_codes() {
         assert!(help.contains(line), "{line}");
     }
     w.fails("bogus", 2, &["bogus", "next: see `veilsum --help`"]);
-    w.fails("keygen", 2, &["--name", "next: see `veilsum keygen --help`"]);
-    w.fails("roster make --nonsense", 2, &["--nonsense", "next: see `veilsum roster make --help`"]);
+    w.fails("join", 2, &["LINE", "next: see `veilsum join --help`"]);
+    w.fails("federation create --nonsense", 2, &["--nonsense", "next: see `veilsum federation create --help`"]);
     // Only a command is missing: its help is shown, and a program is told.
-    for line in ["", "roster"] {
+    for line in ["", "federation"] {
         let told = w.run(line);
         let text = String::from_utf8(told.stderr).unwrap();
         assert!(told.status.code() == Some(2) && text.contains("Usage: veilsum") && told.stdout.is_empty(), "{text}");

@@ -133,18 +133,18 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
     server.expect(0);
     intermediary.expect(0);
     clients.into_iter().for_each(|c| drop(c.expect(0)));
-    // Whoever holds the card can check the ledger.
-    let (file, card) = (p.ledger(1), p.path("site-1.card"));
+    // Whoever knows the key can check the ledger.
+    let (file, public) = (p.ledger(1), p.0.public("site-1"));
     let file = file.to_str().expect("a path");
-    let told = veilsum(&["verify", file, "--key", &card, "--json"]).expect(0);
+    let told = veilsum(&["verify", file, "--key", &public, "--json"]).expect(0);
     let told: Value = serde_json::from_str(&told.stdout).expect("JSON");
     let link = told["link"].as_str().expect("a link").to_owned();
-    veilsum(&["verify", file, "--key", &card, "--head", &link]).expect(0);
-    let stranger = veilsum(&["verify", file, "--key", &p.path("site-2.card")]).expect(3);
+    veilsum(&["verify", file, "--key", &public, "--head", &link]).expect(0);
+    let stranger = veilsum(&["verify", file, "--key", &p.0.public("site-2")]).expect(3);
     assert!(stranger.stderr.contains("entry 0 is not signed"), "{}", stranger.stderr);
-    // Whoever names somebody else's card has a whole file.
-    assert!(stranger.stderr.contains("next: check first that the card or key is"), "{}", stranger.stderr);
-    let none = veilsum(&["verify", &p.path("none.jsonl"), "--key", &card]).expect(3);
+    // Whoever names somebody else's key has a whole file.
+    assert!(stranger.stderr.contains("next: check first that the key is"), "{}", stranger.stderr);
+    let none = veilsum(&["verify", &p.path("none.jsonl"), "--key", &public]).expect(3);
     assert!(none.stderr.contains("no such file") && none.stderr.contains("before its first answer"), "{}", none.stderr);
     assert!(!none.stderr.contains("free space"), "{}", none.stderr);
     // Every frame of the report is an entry, and the answers are those of the run.
@@ -194,11 +194,11 @@ fn a_site_answers_a_plan_and_knows_what_it_gave_away() {
 fn tampered(p: &Strict) {
     let (file, head) = (p.ledger(1), p.0.folder.0.join("site-1.key.head"));
     let whole = fs::read(&file).expect("the ledger");
-    let card = p.path("site-1.card");
+    let public = p.0.public("site-1");
     let refused = |text: &str| {
         let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(3);
         assert!(told.stderr.contains(text) && !told.stderr.contains("did not answer"), "{text}: {}", told.stderr);
-        let verified = veilsum(&["verify", file.to_str().expect("a path"), "--key", &card]);
+        let verified = veilsum(&["verify", file.to_str().expect("a path"), "--key", &public]);
         (verified.code, verified.stderr)
     };
     let lines: Vec<&[u8]> = whole.split_inclusive(|b| *b == b'\n').collect();
@@ -347,7 +347,7 @@ fn pol_8_all_plans_spend_from_one_account() {
     fs::remove_file(p.0.folder.0.join("site.toml")).expect("the policy");
     for told in [p.check(1, &[]), veilsum(&p.client(1, &["--join-timeout", "1"]))] {
         let told = told.expect(7).stderr;
-        assert!(told.contains("is gone") && told.contains("site-1.key.policy"), "{told}");
+        assert!(told.contains("is gone") && told.contains("write an empty one"), "{told}");
     }
 }
 

@@ -346,7 +346,8 @@ fn joining_through_a_proxy() {
         .iter()
         .enumerate()
         .map(|(at, who)| {
-            let stands = ["run", "--once", "--roster-fingerprint", heard];
+            types(who, &["agree", "--fingerprint", heard]).wait(LIMIT).expect(0);
+            let stands = ["run", "--once"];
             if *who == "counter" {
                 return types(who, &stands);
             }

@@ -307,8 +307,8 @@ fn an_intermediary_that_is_interrupted_says_so() {
 #[test]
 fn who_does_not_belong_is_refused() {
     let p = Parties::new(&SIZES, &["--set=epsilon=0.005"]);
-    p.keygen("stranger", None);
-    p.keygen("site-6", None);
+    p.key("stranger");
+    p.key("site-6");
     p.plan("roster.toml", "other-plan.toml", &["--set=epsilon=0.01"]);
     p.roster("other-roster.toml", &["site-2", "site-1", "site-3", "site-4", "site-5"]);
     p.plan("other-roster.toml", "plan-of-other-roster.toml", &["--set=epsilon=0.005"]);
@@ -329,8 +329,7 @@ fn who_does_not_belong_is_refused() {
     let (roster, of_roster) = (path("other-roster.toml"), path("plan-of-other-roster.toml"));
     let accept = |roster: &str| {
         let (key, fingerprint) = (path("site-5.key"), fingerprint_of(roster));
-        let accept = ["roster", "accept", "--key", &key, "--roster", roster, "--fingerprint", &fingerprint];
-        veilsum(&accept).expect(0);
+        veilsum(&["agree", roster, "--key", &key, "--fingerprint", &fingerprint]).expect(0);
     };
     let other = veilsum(&p.client(5, &["--roster", &roster, "--plan", &of_roster])).expect(3);
     assert!(other.stderr.contains("the sites stand in another order"), "{}", other.stderr);

@@ -250,7 +250,7 @@ fn processes_at_their_most_talkative() {
     let [outside, broken] =
         [("outside.csv", outside), ("broken.csv", broken)].map(|(name, text)| p.folder.write(name, &text));
     let (stranger, roster) = (p.folder.path("stranger.key"), p.folder.path("none.toml"));
-    p.keygen("stranger", None);
+    p.key("stranger");
     for (more, code) in [
         (vec!["--key", &stranger], 3),
         (vec!["--roster", &roster], 3),

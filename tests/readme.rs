@@ -1,16 +1,18 @@
-//! The commands of the README and of the book, executed as they are printed there. Only host names, ports, the fingerprint and the
-//! reader's own files are replaced.
+//! The commands of the README and of the book, executed as they are printed there. Only the fingerprint, a key and the reader's own files are
+//! replaced.
 //!
 //! Every `sh` block is run, page by page, from its first command to its last. A page of one party gets what the others would do
 //! from here. Other blocks (`text`) show output, or commands that take minutes or need what a test does not have.
 
 use std::{
-    collections::BTreeSet,
     fs,
-    net::UdpSocket,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    time::Duration,
 };
+
+use veilsum_node::documents::found;
+use veilsum_testkit::program::{Running, free_port, start_in};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const DEMO: &str = "cargo run --release -- demo";
@@ -90,10 +92,6 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-fn free_port() -> u16 {
-    UdpSocket::bind("127.0.0.1:0").and_then(|s| s.local_addr()).expect("a free port").port()
-}
-
 fn rows(path: &Path, seed: u64, columns: &str, number: u64) {
     let mut text = format!("{columns},group\n");
     let mut x = seed;
@@ -107,15 +105,11 @@ fn rows(path: &Path, seed: u64, columns: &str, number: u64) {
     fs::write(path, text).expect("rows");
 }
 
-/// One page, played from its first command to its last in a folder of its own.
+/// One page, played from its first command to its last in a folder of its own, in which all parties live.
 struct Walk {
     page: String,
     folder: PathBuf,
-    hub: u16,
-    counter: u16,
-    /// Commands of roles that were read and not yet started: they run side by side.
-    roles: Vec<String>,
-    accepted: BTreeSet<String>,
+    ports: [u16; 2],
     runs: usize,
 }
 
@@ -126,15 +120,13 @@ impl Walk {
             rows(&folder.join(format!("{hospital}.csv")), u64::from(hospital.as_bytes()[9]), "age,bmi", ENOUGH);
         }
         rows(&folder.join("FILE.csv"), 1, "x,y", 3_000);
-        let (hub, counter) = (free_port(), free_port());
-        Walk { page: page.to_owned(), folder, hub, counter, roles: Vec::new(), accepted: BTreeSet::new(), runs: 0 }
+        Walk { page: page.to_owned(), folder, ports: [free_port(), free_port()], runs: 0 }
     }
 
     fn play(mut self) {
         for command in commands(&self.page) {
             self.step(&command);
         }
-        self.run_roles();
         fs::remove_dir_all(&self.folder).expect("clean up");
     }
 
@@ -146,41 +138,18 @@ impl Walk {
         self.folder.join(name).exists()
     }
 
-    /// Whoever is not on this page makes a key too.
-    fn key(&self, name: &str) {
-        if !self.has(&format!("{name}.key")) {
-            let address = match name {
-                "hub" => format!(" --address 127.0.0.1:{}", self.hub),
-                "counter" => format!(" --address 127.0.0.1:{}", self.counter),
-                _ => String::new(),
-            };
-            self.here(&format!("keygen --name {name}{address}"));
-        }
-    }
-
-    /// What the coordinator does where the page is somebody else's.
+    /// What was done before by others: everybody joined and agreed to the roster, and there is a plan.
     fn documents(&self) {
-        ["hub", "counter"].iter().chain(&HOSPITALS).for_each(|name| self.key(name));
         if !self.has("roster.toml") {
-            self.here(
-                "roster make --name three-hospitals --coordinator hub.card --intermediary counter.card --site \
-                 hospital-a.card --site hospital-b.card --site hospital-c.card --key hub.key",
-            );
+            let [hub, counter] = self.ports.map(|port| format!("127.0.0.1:{port}"));
+            let sites = HOSPITALS.map(str::to_owned);
+            found(&self.folder, "three-hospitals", [("hub", &hub), ("counter", &counter)], &sites).expect("a roster");
         }
         if !self.has("plan.toml") {
             self.here(
                 "plan new --key hub.key --k 3 --rho 0.25 --expected-rows 12000 --set max_rows=1048576 --column age=0:120 --column bmi=10:80",
             );
         }
-    }
-
-    fn accept(&mut self, name: &str, command: &str) {
-        // In place of the telephone.
-        let shown = self.here("verify roster.toml");
-        let (_, heard) = shown.split_once("fingerprint  ").expect("a fingerprint");
-        let heard: Vec<&str> = heard.split("  (").next().expect("its words").split_whitespace().collect();
-        self.here(&command.replace("'WORDS'", &heard.join("-")));
-        self.accepted.insert(name.to_owned());
     }
 
     fn step(&mut self, command: &str) {
@@ -193,25 +162,16 @@ impl Walk {
         let words = command.strip_prefix("veilsum ").unwrap_or_else(|| {
             panic!("{}: nothing here runs {command:?}; a block that cannot be run is marked `text`", self.page)
         });
-        let words = words
-            .replace("hub.example.org:4433", &format!("127.0.0.1:{}", self.hub))
-            .replace("counter.example.net:4434", &format!("127.0.0.1:{}", self.counter))
-            .replace("rows.csv", "hospital-a.csv");
+        self.documents();
+        let words = words.replace("rows.csv", "hospital-a.csv");
         let kind: Vec<&str> = words.split_whitespace().take(2).collect();
         match kind[..] {
-            ["keygen", ..] => drop(self.here(&words)),
-            ["run", ..] => self.roles.push(words),
-            ["roster", "make"] => {
-                HOSPITALS.iter().for_each(|name| self.key(name));
-                self.here(&words);
-            }
-            ["roster", "accept"] => {
-                self.documents();
-                let name = words.split_whitespace().find_map(|w| w.strip_suffix(".key")).expect("whose key").to_owned();
-                self.accept(&name, &words);
+            ["agree", ..] => {
+                // In place of the telephone.
+                let heard = self.words();
+                self.here(&words.replace("'WORDS'", &heard));
             }
             ["check", ..] => {
-                self.documents();
                 let shown = self.here(&words);
                 assert!(!words.contains("--data") || shown.contains("What would leave"), "{shown}");
             }
@@ -227,53 +187,44 @@ impl Walk {
             }
             ["verify", file, ..] if file.ends_with(".jsonl") => {
                 self.after_a_run(&words);
-                assert!(!self.here(&words).is_empty(), "{words}");
+                let roster: serde_json::Value =
+                    serde_json::from_str(&self.here("verify roster.toml --json")).expect("JSON");
+                let key = roster["roster"]["sites"][0]["key"].as_str().expect("a key");
+                assert!(!self.here(&words.replace("HEX", key)).is_empty(), "{words}");
             }
-            _ => {
-                self.documents();
-                self.here(&words);
-            }
+            _ => drop(self.here(&words)),
         }
+    }
+
+    fn words(&self) -> String {
+        let shown = self.here("verify roster.toml");
+        let (_, heard) = shown.split_once("fingerprint  ").expect("a fingerprint");
+        let heard: Vec<&str> = heard.split("  (").next().expect("its words").split_whitespace().collect();
+        heard.join("-")
     }
 
     /// A ledger or a model is there after a run only.
     fn after_a_run(&mut self, words: &str) {
         let own_model = words.contains("veilsum-out") && self.has("veilsum-out/model.json");
-        if self.runs == 0 && self.roles.is_empty() && !own_model {
-            self.roles.push("run --plan plan.toml --key hospital-a.key --data hospital-a.csv".into());
-        }
-        self.run_roles();
-    }
-
-    /// Runs all roles side by side: those of the page, and what other parties would start. A page shows hospital-a; the other
-    /// two do the same.
-    fn run_roles(&mut self) {
-        let mut roles = std::mem::take(&mut self.roles);
-        if roles.is_empty() {
+        if self.runs > 0 || own_model {
             return;
         }
-        self.documents();
-        for name in HOSPITALS.iter().chain(&["counter"]).map(|name| (*name).to_owned()) {
-            if !self.accepted.contains(&name) {
-                self.accept(&name, &format!("roster accept --key {name}.key --fingerprint 'WORDS'"));
-            }
-        }
-        for key in ["hub", "counter"].into_iter().chain(HOSPITALS) {
-            let own = format!("--key {key}.key");
-            if !roles.iter().any(|words| words.contains(&own)) {
-                let data = if HOSPITALS.contains(&key) { format!(" --data {key}.csv") } else { String::new() };
-                roles.push(format!("run --plan plan.toml {own}{data}"));
-            }
-            // All of them live in one folder here.
-            if let Some(words) = roles.iter_mut().find(|words| words.contains(&own) && key != "hospital-a") {
-                *words += &if key == "hub" { " --out veilsum-out".into() } else { format!(" --out of-{key}") };
-            }
-        }
-        assert_eq!(roles.len(), 5, "{roles:?}");
-        let running: Vec<(String, Child)> = roles.into_iter().map(|w| (w.clone(), start(&w, &self.folder))).collect();
-        for (words, child) in running {
-            ended(&words, child.wait_with_output().expect("it ends"));
-        }
+        let running: Vec<Running> = ["hub", "counter"]
+            .into_iter()
+            .chain(HOSPITALS)
+            .map(|name| {
+                let out = match name {
+                    "hub" => "veilsum-out".to_owned(),
+                    "hospital-a" => "results".to_owned(),
+                    other => format!("of-{other}"),
+                };
+                let (key, data) = (format!("{name}.key"), format!("{name}.csv"));
+                let words = ["run", "--plan", "plan.toml", "--key", &key, "--out", &out];
+                let own: &[&str] = if HOSPITALS.contains(&name) { &["--data", &data] } else { &[] };
+                start_in(&self.folder, &[&words[..], own].concat())
+            })
+            .collect();
+        running.into_iter().for_each(|party| drop(party.wait(Duration::from_secs(400)).expect(0)));
         assert!(self.has("veilsum-out/result.json"));
         self.runs += 1;
     }

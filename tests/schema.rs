@@ -246,7 +246,8 @@ fn a_schema_is_handed_to_whoever_joins_and_its_rows_are_held_to_it() {
     let roster = site.path("roster.toml");
     let print = veilsum_testkit::program::fingerprint_of(&roster);
     site.write("schema.toml", &SCHEMA.replacen("upper = 1", "upper = 2", 1));
-    let member = start_in(&site.0, &["run", "--data", &data, "--roster-fingerprint", &print]);
+    start_in(&site.0, &["agree", "--fingerprint", &print]).wait(LIMIT).expect(0);
+    let member = start_in(&site.0, &["run", "--data", &data]);
     member.until("a refusal", LIMIT, |log| log.contains("SCH-1") && log.contains("schema.toml.new"));
     assert!(fs::read_to_string(site.0.join("schema.toml")).expect("its own").contains("upper = 2"));
     fs::rename(site.0.join("schema.toml.new"), site.0.join("schema.toml")).expect("put in place");

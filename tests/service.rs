@@ -2,7 +2,7 @@
 //! nobody starts anything anew.
 
 use std::{
-    fs, thread,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -51,6 +51,11 @@ impl Member {
         self.process = Some(process);
     }
 
+    /// Its operator agrees to the roster that is there, with the words that were read in the call.
+    pub(crate) fn agrees(&mut self, words: &str) {
+        self.house.run(&["agree", "--fingerprint", words]).expect(0);
+    }
+
     pub(crate) fn running(&self) -> &Running {
         self.process.as_ref().expect("it runs")
     }
@@ -84,7 +89,10 @@ impl Standing {
     pub(crate) fn new(rows: i32) -> Standing {
         let mut standing = Standing::founded(rows);
         let heard = standing.fingerprint();
-        standing.members.iter_mut().for_each(|member| member.start(&["--roster-fingerprint", &heard]));
+        for member in &mut standing.members {
+            member.agrees(&heard);
+            member.start(&[]);
+        }
         standing
     }
 
@@ -204,8 +212,6 @@ fn a_member_is_told_of_as_it_is() {
     let b = &mut all.members[1];
     let told = b.house.run(&["status", "--key", "hospital-b.key"]).expect(0).stdout;
     assert!(told.starts_with("hospital-b, site\nstanding by for "), "{told}");
-    // There is a key, and no card.
-    assert!(!b.house.folder.0.join("hospital-b.card").exists());
     b.house.run(&["ledger", "show", "--key", "hospital-b.key"]).expect(0);
     let process = b.process.take().expect("it runs");
     process.signal("-HUP");
@@ -365,49 +371,4 @@ fn a_run_is_ended_for_everybody_by_a_command() {
     all.hub(&[&PLAN[..], &next].concat()).expect(0);
     all.hub(&["plan", "propose", "--start"]).expect(0);
     all.until("run 2 has ended: 3 clusters");
-}
-
-/// [ROS-13]: coordinator and intermediary move. Who stands by takes it where the coordinator listened before, who was away is given the file,
-/// and nobody calls anybody.
-#[test]
-fn ros_13_the_coordinator_and_the_intermediary_move_and_everybody_follows() {
-    let mut all = Standing::new(400);
-    all.until("counter: ready");
-    let ports = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
-    let away = &mut all.members[2];
-    away.process.take().expect("it runs").kill();
-    let change = ["roster", "change", "--address"];
-    let wrong = all.hub(&[&change[..], &["hospital-a=127.0.0.1:9"]].concat()).expect(3);
-    assert!(wrong.stderr.contains("called by nobody"), "{}", wrong.stderr);
-    all.hub(&[&change[..], &["coordinator=127.0.0.1"]].concat()).expect(2);
-    let [to, counters] = [&ports[0], &ports[1]];
-    let told =
-        all.hub(&[&change[..], &[&format!("coordinator={to}"), &format!("counter={counters}")]].concat()).expect(0);
-    assert!(told.stdout.contains("Members that stand by take it"), "{}", told.stdout);
-    for member in [0, 1, 3] {
-        let running = all.members[member].running();
-        running
-            .until("it is told", LIMIT, |log| log.contains("it needs no call") && log.contains("has another address"));
-    }
-    // The coordinator and the intermediary begin anew, each at its new address.
-    let serve = all.serve.take().expect("it serves");
-    serve.signal("-TERM");
-    serve.wait(LIMIT).expect(143);
-    let intermediary = all.members[3].process.take().expect("it runs");
-    intermediary.signal("-TERM");
-    intermediary.wait(LIMIT).expect(143);
-    all.serve = Some(all.founded.serve());
-    all.members[3].start(&[]);
-    for member in [0, 1] {
-        let running = all.members[member].running();
-        running.until("the new address", LIMIT, |log| log.contains("called at its new address"));
-    }
-    // The one that was away would call where nobody is.
-    let roster = fs::read_to_string(all.founded.hub.folder.0.join("roster.toml")).expect("a roster");
-    let away = &mut all.members[2];
-    away.house.folder.write("roster.toml", &roster);
-    away.start(&[]);
-    all.hub(&[&PLAN[..], &["--seed=2", "--start"]].concat()).expect(0);
-    all.until("run 1 has ended: 3 clusters");
-    all.agrees(1, &SITES);
 }

@@ -1,8 +1,8 @@
 //! The attack "swapped roster": a site is handed another roster with the same names, and a plan that the other hub signed. Two
 //! of the three "sites" are then the attacker's, who subtracts them. And what else stands between a site and a roster that
-//! nobody compared ([ROS-8] to [ROS-10]).
+//! nobody compared ([ROS-8], [ROS-9]).
 
-use std::{fs, net::UdpSocket, os::unix::fs::PermissionsExt, time::Duration};
+use std::{fs, net::UdpSocket, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
 
 use serde_json::Value;
 use veilsum_node::documents::roster_fingerprint;
@@ -18,32 +18,20 @@ fn federation() -> Parties {
     Parties::new(&SIZES, &PLAN)
 }
 
-/// Another federation under this name with the same names in it, and the first one's site-1 in its place.
-fn another_with_site_1_of(p: &Parties, name: &str) -> Parties {
-    let other = federation();
-    fs::copy(p.folder.path("site-1.card"), other.folder.path("site-1.card")).expect("a card is public");
-    other.roster_named(name, "roster.toml", &SITES);
-    other.plan("roster.toml", "plan.toml", &PLAN);
-    other
+/// What the parties of `p` keep, all of them in one folder.
+fn pinned(p: &Parties) -> PathBuf {
+    p.folder.0.join("pinned.toml")
 }
 
-/// Site-1 of `p`, handed the documents of `of`.
-fn handed(p: &Parties, of: &Parties, more: &[&str]) -> Vec<String> {
-    let [roster, plan] = ["roster.toml", "plan.toml"].map(|file| of.folder.path(file));
+/// Site-1 of `p`, handed these documents of `of`.
+fn handed(p: &Parties, of: &Parties, documents: [&str; 2], more: &[&str]) -> Vec<String> {
+    let [roster, plan] = documents.map(|file| of.folder.path(file));
     p.client(1, &[&["--roster", &*roster, "--plan", &*plan][..], more].concat())
 }
 
-/// What somebody says who has not called anybody.
-fn without_fingerprint(mut args: Vec<String>) -> Vec<String> {
-    let at = args.iter().position(|arg| arg == "--roster-fingerprint").expect("a fingerprint");
-    args.drain(at..at + 2);
-    args
-}
-
-fn accept(p: &Parties, name: &str, roster: &str, more: &[&str]) -> Ended {
+fn agree(p: &Parties, name: &str, roster: &str) -> Ended {
     let (key, fingerprint) = (p.folder.path(&format!("{name}.key")), fingerprint_of(roster));
-    let args = ["roster", "accept", "--roster", roster, "--key", &key, "--fingerprint", &fingerprint];
-    veilsum(&[&args[..], more].concat())
+    veilsum(&["agree", roster, "--key", &key, "--fingerprint", &fingerprint])
 }
 
 /// Passed everything on this machine, and knocked where nobody answers.
@@ -81,7 +69,14 @@ fn ros_9_swapped_roster() {
     let p = federation();
     let first = run(&p, [1, 2, 3].map(|i| p.client(i, &[])));
     let honest = account(&p);
-    let attacker = another_with_site_1_of(&p, "test");
+    // Another federation with the same names in it, and the first one's site-1 in its place.
+    let attacker = federation();
+    fs::copy(p.folder.path("site-1.key"), attacker.folder.path("site-1.key")).expect("a key");
+    for (name, roster, plan) in [("test", "roster.toml", "plan.toml"), ("test-2", "renamed.toml", "renamed-plan.toml")]
+    {
+        attacker.roster_named(name, roster, &SITES);
+        attacker.plan(roster, plan, &PLAN);
+    }
     let sockets = attacker.ports.map(|port| {
         let socket = UdpSocket::bind(("127.0.0.1", port)).expect("the attacker's port");
         socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a limit");
@@ -89,36 +84,31 @@ fn ros_9_swapped_roster() {
     });
     let heard = |socket: &UdpSocket| socket.recv(&mut [0; 2048]).is_ok();
     let short = ["--join-timeout", "2"];
-    // Whether or not somebody gives the fingerprint along with the file.
-    for args in [handed(&p, &attacker, &short), without_fingerprint(handed(&p, &attacker, &short))] {
-        let told = veilsum(&args).expect(3);
-        says(&told, &["roster.toml", "[ROS-9]", "lead (coordinator) has another key", "lead has another address"]);
-        says(&told, &["counter (intermediary) has another key", "site-2 (site) has another key", "site-3 (site)"]);
-        says(&told, &["a coordinator's key is never another [ROS-13]", "do not use it"]);
-        assert!(!told.stderr.contains("site-1 (site)"), "its own key is the same: {}", told.stderr);
-        assert!(!sockets.iter().any(heard), "a packet reached the attacker");
-    }
-    // Under another name it is another federation, and these rows went to the first one.
-    attacker.roster_named("test-2", "renamed.toml", &SITES);
-    attacker.plan("renamed.toml", "renamed-plan.toml", &PLAN);
-    let [roster, plan] = ["renamed.toml", "renamed-plan.toml"].map(|file| attacker.folder.path(file));
-    let told = veilsum(&p.client(1, &["--roster", &roster, "--plan", &plan, "--join-timeout", "2"])).expect(3);
-    says(&told, &["the data set \"rows\" was used with the federation test", "test-2 [ROS-10]", "--data-set rows"]);
+    let swapped = ["roster.toml", "plan.toml"];
+    let told = veilsum(&handed(&p, &attacker, swapped, &short)).expect(3);
+    says(&told, &["roster.toml", "[ROS-9]", "lead (coordinator) has another key", "lead has another address"]);
+    says(&told, &["counter (intermediary) has another key", "site-2 (site) has another key", "site-3 (site)"]);
+    says(&told, &["coordinator's key is ever another", "do not use it"]);
+    assert!(!told.stderr.contains("site-1 (site)"), "its own key is the same: {}", told.stderr);
+    assert!(!sockets.iter().any(heard), "a packet reached the attacker");
+    // Under another name it is another federation, which is none of this folder's.
+    let told = veilsum(&handed(&p, &attacker, ["renamed.toml", "renamed-plan.toml"], &short)).expect(3);
+    says(&told, &["this is the roster of test-2, and this folder is of test [ROS-9]", "a folder of its own"]);
     assert!(!sockets.iter().any(heard), "a packet reached the attacker");
     assert_eq!(account(&p), honest);
 
-    // Not even an operator who accepts whatever comes can accept another coordinator.
-    says(&accept(&p, "site-1", &attacker.folder.path("roster.toml"), &[]).expect(3), &["[ROS-13]"]);
+    // Not even an operator who agrees to whatever comes can agree to another coordinator.
+    says(&agree(&p, "site-1", &attacker.folder.path("roster.toml")).expect(3), &["[ROS-9]"]);
     // The rule off: what was agreed to is forgotten. The first packet is that of the next run.
-    fs::remove_file(p.folder.0.join("site-1.key.federations")).expect("what was agreed to");
-    accept(&p, "site-1", &attacker.folder.path("roster.toml"), &[]).expect(0);
-    knocks(&handed(&p, &attacker, &short));
+    fs::remove_file(pinned(&p)).expect("what was agreed to");
+    agree(&p, "site-1", &attacker.folder.path("roster.toml")).expect(0);
+    knocks(&handed(&p, &attacker, swapped, &short));
     assert!(sockets.iter().any(heard), "the test would not see a packet");
     drop(sockets);
     // [REL-5]: even then the site's block is that of its first totals, and no total is over others.
     let hub = start(&attacker.server(&["--phase-timeout", "6", "--grace", "1", "--join-timeout", "6"]));
     let intermediary = start(&attacker.intermediary(&QUICK));
-    let clients = [handed(&p, &attacker, &[]), attacker.client(2, &[]), attacker.client(3, &[])];
+    let clients = [handed(&p, &attacker, swapped, &[]), attacker.client(2, &[]), attacker.client(3, &[])];
     let clients: Vec<Running> = clients.iter().map(|args| start(args)).collect();
     says(&hub.wait(LIMIT).expect(6), &["whole blocks", "[REL-4]"]);
     drop(intermediary.wait(LIMIT));
@@ -127,8 +117,6 @@ fn ros_9_swapped_roster() {
     // Rounds of K (d + 1) numbers, a validation and a count, as in `tests/ledger.rs`.
     let numbers = |result: &Value| (result["questions"].as_u64().expect("a number") - 1) * 9 + 7 + 1;
     assert_eq!((honest, account(&p)), (numbers(&first), numbers(&first)));
-    let listed = veilsum(&["roster", "agreed", "--key", &p.folder.path("site-1.key")]).expect(0).stdout;
-    assert!(listed.contains("in force; data sets: rows"), "{listed}");
     says(&veilsum(&p.client(1, &short)).expect(3), &["[ROS-9]"]);
 }
 
@@ -136,74 +124,65 @@ fn ros_9_swapped_roster() {
 #[test]
 fn ros_8_the_first_use_of_a_roster_needs_its_fingerprint() {
     let p = federation();
-    let roster = p.folder.path("roster.toml");
-    let remembered = p.folder.0.join("site-1.key.federations");
+    let (roster, remembered) = (p.folder.path("roster.toml"), pinned(&p));
     let short = ["--join-timeout", "1"];
-    for args in [without_fingerprint(p.client(1, &short)), without_fingerprint(p.intermediary(&short))] {
+    let parties = [p.client(1, &short), p.intermediary(&short)];
+    fs::remove_file(&remembered).expect("nothing is agreed to");
+    for args in &parties {
         says(
-            &veilsum(&args).expect(3),
-            &["nobody has compared this roster of test", "[ROS-8]", "in a call with all operators", "accept"],
+            &veilsum(args).expect(3),
+            &["nobody has compared this roster of test", "[ROS-8]", "in a call with all operators", "veilsum agree"],
         );
     }
     let whole = fingerprint_of(&roster);
     let other = roster_fingerprint(&veilsum_proto::suite::hash("another", &[]));
-    let given = |digits: &str| {
-        let args = without_fingerprint(p.client(1, &short)).into_iter();
-        args.chain(["--roster-fingerprint".to_owned(), digits.to_owned()]).collect::<Vec<_>>()
-    };
-    says(&veilsum(&given(&other)).expect(3), &["other words than those that were given", "do not use it"]);
-    says(&veilsum(&given(&whole[..19])).expect(2), &["a fingerprint has 15 words"]);
     let key = p.folder.path("site-1.key");
-    let refused = ["roster", "accept", "--roster", &roster, "--key", &key];
-    says(&veilsum(&refused).expect(3), &["[ROS-8]"]);
-    says(&veilsum(&[&refused[..], &["--fingerprint", &other]].concat()).expect(3), &["other words"]);
+    let asked = ["agree", &*roster, "--key", &key];
+    let given = |words: &str| veilsum(&[&asked[..], &["--fingerprint", words]].concat());
+    says(&veilsum(&asked).expect(3), &["[ROS-8]"]);
+    says(&given(&other).expect(3), &["other words than those that were given", "do not use it"]);
+    says(&given(&whole[..19]).expect(2), &["a fingerprint has 15 words"]);
     assert!(!remembered.exists(), "nothing was agreed to");
     // Once, and from then on without.
-    knocks(&given(&whole.replace(' ', "-")));
+    given(&whole.replace(' ', "-")).expect(0);
     assert_eq!(fs::metadata(&remembered).expect("a file").permissions().mode() & 0o777, 0o600);
-    knocks(&without_fingerprint(p.client(1, &short)));
+    parties.iter().for_each(|args| knocks(args));
     // A wrong one is wrong also then.
-    says(&veilsum(&given(&other)).expect(3), &["other words"]);
-    // The command beforehand does the same for the intermediary and for another site.
-    accept(&p, "site-2", &roster, &[]).expect(0);
-    knocks(&without_fingerprint(p.client(2, &short)));
-    accept(&p, "counter", &roster, &[]).expect(0);
-    knocks(&without_fingerprint(p.intermediary(&short)));
+    says(&given(&other).expect(3), &["other words"]);
     // Who is not on the roster agrees to nothing.
-    p.keygen("stranger", None);
-    says(&accept(&p, "stranger", &roster, &[]).expect(3), &["not on the roster"]);
+    p.key("stranger");
+    says(&agree(&p, "stranger", &roster).expect(3), &["not on the roster"]);
 }
 
 /// [ROS-9]: one member's key is another one; the message says whose, at the site and at the intermediary.
 #[test]
-fn ros_9_one_changed_member_is_named_and_the_change_can_be_accepted() {
+fn ros_9_one_changed_member_is_named_and_the_change_can_be_agreed_to() {
     let p = federation();
     let roster = p.folder.path("roster.toml");
     let short = ["--join-timeout", "1"];
     knocks(&p.client(1, &short));
-    accept(&p, "counter", &roster, &[]).expect(0);
-    let keygen = ["keygen", "--name", "site-3", "--force", "--out", &p.folder.path("")];
-    veilsum(&keygen).expect(0);
+    p.key("site-3");
     p.roster("roster.toml", &SITES);
     p.plan("roster.toml", "plan.toml", &PLAN);
     for args in [p.client(1, &short), p.intermediary(&short)] {
         let told = veilsum(&args).expect(3);
-        says(&told, &["[ROS-9]: site-3 (site) has another key"]);
+        says(
+            &told,
+            &["[ROS-9]: site-3 (site) has another key", "another key: site-3. Whoever has it counts as this site"],
+        );
         assert!(!told.stderr.contains("site-2") && !told.stderr.contains("address"), "{}", told.stderr);
     }
-    accept(&p, "site-1", &roster, &[]).expect(0);
-    knocks(&without_fingerprint(p.client(1, &short)));
-    let listed = veilsum(&["roster", "agreed", "--key", &p.folder.path("site-1.key")]).expect(0).stdout;
-    assert!(listed.contains("replaced; data sets: rows") && listed.contains("in force; data sets: rows"), "{listed}");
+    agree(&p, "site-1", &roster).expect(0);
+    knocks(&p.client(1, &short));
     // A site more, and one less.
-    p.keygen("site-4", None);
+    p.key("site-4");
     p.roster("roster.toml", &["site-1", "site-2", "site-4"]);
     p.plan("roster.toml", "plan.toml", &PLAN);
     let told = veilsum(&p.client(1, &short)).expect(3);
     says(&told, &["site-3 (site) is gone", "site-4 (site) is new"]);
 }
 
-/// [ROS-9]: also a roster without this key is held against the one that was agreed to, before anybody is asked for a card.
+/// [ROS-9]: also a roster without this key is held against the one that was agreed to, before anybody is told to join.
 #[test]
 fn ros_9_a_roster_of_this_name_without_this_key() {
     let (p, other) = (federation(), federation());
@@ -211,66 +190,29 @@ fn ros_9_a_roster_of_this_name_without_this_key() {
     knocks(&p.client(1, &short));
     let [roster, plan] = ["roster.toml", "plan.toml"].map(|file| other.folder.path(file));
     let check = ["check", "--key", &p.folder.path("site-1.key"), "--roster", &roster, "--plan", &plan];
-    for told in [veilsum(&handed(&p, &other, &short)), veilsum(&check), accept(&p, "site-1", &roster, &[])] {
-        let told = told.expect(3);
+    let handed = handed(&p, &other, ["roster.toml", "plan.toml"], &short);
+    for told in [veilsum(&handed), veilsum(&check), agree(&p, "site-1", &roster)] {
         says(
-            &told,
+            &told.expect(3),
             &["[ROS-9]", "lead (coordinator) has another key", "site-1 (site) has another key", "by telephone"],
         );
-        assert!(!told.stderr.contains("send your card"), "{}", told.stderr);
     }
 }
 
 /// [ROS-8]: a file that is not as it was written stops the site, and is not written over.
 #[test]
-fn ros_8_a_damaged_memory_of_rosters_stops_the_site() {
+fn ros_8_a_damaged_memory_of_the_roster_stops_the_site() {
     let p = federation();
     let short = ["--join-timeout", "1"];
     knocks(&p.client(1, &short));
-    let file = p.folder.0.join("site-1.key.federations");
+    let file = pinned(&p);
     let good = fs::read_to_string(&file).expect("what was agreed to");
     let bad = good.replacen("name = \"site-2\"", "name = \"site-9\"", 1);
     assert_ne!(good, bad);
     fs::write(&file, &bad).expect("a damaged file");
-    for args in [p.client(1, &short), without_fingerprint(p.client(1, &short))] {
-        says(&veilsum(&args).expect(3), &["site-1.key.federations", "damaged", "put it back"]);
-    }
-    says(&accept(&p, "site-1", &p.folder.path("roster.toml"), &[]).expect(3), &["damaged"]);
+    says(&veilsum(&p.client(1, &short)).expect(3), &["pinned.toml", "damaged", "put it back"]);
+    says(&agree(&p, "site-1", &p.folder.path("roster.toml")).expect(3), &["damaged"]);
     assert_eq!(fs::read_to_string(&file).expect("the file"), bad);
     fs::write(&file, &good).expect("the file as it was");
-    knocks(&without_fingerprint(p.client(1, &short)));
-}
-
-/// [ROS-10]: one key in two federations, with data of their own; the same data in both only where the operator says so.
-#[test]
-fn ros_10_two_federations_side_by_side() {
-    let p = federation();
-    let second = another_with_site_1_of(&p, "second");
-    let short = ["--join-timeout", "1"];
-    knocks(&p.client(1, &short));
-    let told = veilsum(&handed(&p, &second, &short)).expect(3);
-    says(&told, &["[ROS-10]", "used with the federation test", "--data-set rows"]);
-    // Other rows under another name.
-    let toy = fs::read_to_string(p.folder.path("toy.toml")).expect("a policy");
-    let policy = p.folder.write("second.toml", &format!("data = \"wards\"\n{toy}"));
-    let rows = p.folder.path("site-2.csv");
-    let own = [&["--policy", &*policy, "--data", &*rows][..], &short].concat();
-    // The roster may be used; a key has one data set all the same.
-    let other_rows = |args: &[String]| says(&veilsum(args).expect(7), &["[LED-8]"]);
-    other_rows(&handed(&p, &second, &own));
-    knocks(&p.client(1, &short));
-    other_rows(&without_fingerprint(handed(&p, &second, &own)));
-    // The first one's rows under the second one's name, and under a third.
-    let third = p.folder.write("third.toml", &format!("data = \"another name\"\n{toy}"));
-    for policy in [&*policy, &*third] {
-        let told = veilsum(&handed(&p, &second, &[&["--policy", policy][..], &short].concat())).expect(3);
-        says(&told, &["the data set \"rows\" was used with the federation test", "[ROS-10]"]);
-    }
-    says(&veilsum(&handed(&p, &second, &short)).expect(3), &["[ROS-10]"]);
-    // Said in so many words.
-    let roster = second.folder.path("roster.toml");
-    says(&accept(&p, "site-1", &roster, &["--data-set", "row"]).expect(3), &["no data set \"row\""]);
-    accept(&p, "site-1", &roster, &["--data-set", "rows"]).expect(0);
-    knocks(&handed(&p, &second, &short));
     knocks(&p.client(1, &short));
 }

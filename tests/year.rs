@@ -1,7 +1,6 @@
 //! A year of a federation without its makers: what happens to every service in one, end to end, and what everybody has to type for it.
 
 use serde_json::Value;
-use veilsum_testkit::program::free_port;
 
 use crate::{
     backups::copy_of,
@@ -62,8 +61,7 @@ impl Standing {
         for member in &mut self.members {
             let told = member.running();
             told.until(what, LIMIT, |log| log.contains(what));
-            let key = format!("{}.key", member.name);
-            member.house.run(&["roster", "accept", "--key", &key, "--fingerprint", &heard]).expect(0);
+            member.agrees(&heard);
         }
     }
 
@@ -81,39 +79,11 @@ impl Standing {
         joining.wait(LIMIT).expect(0);
         let heard = self.fingerprint();
         self.founded.hub.typed.pop();
-        self.member("hospital-d").start(&["--roster-fingerprint", &heard]);
+        self.member("hospital-d").agrees(&heard);
+        self.member("hospital-d").start(&[]);
         let new = self.members.pop().expect("the new one");
         self.accepted("hospital-d (site) is new");
         self.members.push(new);
-    }
-
-    /// A site gets another key, while it has the old one.
-    fn a_key_is_replaced(&mut self, name: &str) {
-        let key = format!("{name}.key");
-        self.member(name).house.run(&["rekey", "--key", &key]).expect(0);
-        self.until(&format!("{name} states a new key"));
-        let told = self.serves().heard();
-        let file = between(&told, "veilsum roster change --rekey ", "\n").to_owned();
-        assert!(file.starts_with(&format!("{name}-")), "{file}");
-        self.hub(&["roster", "change", "--rekey", &file]).expect(0);
-        let member = self.member(name).running();
-        member.until("the new key", LIMIT, |log| log.contains("acts with its new key from now on"));
-    }
-
-    /// The coordinator moves; whoever stands by takes it where it listened before.
-    fn the_coordinator_moves(&mut self) {
-        let to = format!("coordinator=127.0.0.1:{}", free_port());
-        self.hub(&["roster", "change", "--address", &to]).expect(0);
-        for member in &self.members {
-            member.running().until("it is told", LIMIT, |log| log.contains("has another address"));
-        }
-        let serve = self.serve.take().expect("it serves");
-        serve.signal("-TERM");
-        serve.wait(LIMIT).expect(143);
-        self.again("coordinator");
-        for member in &self.members {
-            self.until(&format!("{} stands by", member.name));
-        }
     }
 
     /// A site is a member no more.
@@ -163,8 +133,6 @@ fn a_year_of_monthly_plans() {
             assert!(told.stderr.contains("was run already, as run 1"), "{told:?}");
         }
         match month {
-            2 => all.a_key_is_lost("hospital-a"),
-            3 => all.the_coordinator_moves(),
             4 => all.a_site_joins(&month_plan),
             5 => {
                 all.comes_back("coordinator", &backup[0]);
@@ -179,7 +147,6 @@ fn a_year_of_monthly_plans() {
                 b.house.folder.write("rows.csv", &many_rows(601, ROWS));
                 b.house.run(&["ledger", "separate", "--key", "hospital-b.key", "--data", "rows.csv"]).expect(0);
             }
-            7 => all.a_key_is_replaced("hospital-b"),
             8 => all.dies("hospital-d"),
             10 => {
                 let d = all.member("hospital-d");

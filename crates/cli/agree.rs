@@ -1,36 +1,86 @@
-//! The question for a roster's fingerprint, at its first use ([ROS-8]).
+//! `veilsum agree`: a party's operator agrees to a roster, the first one of a federation or another than before ([ROS-8], [ROS-9]).
 
-use std::io::{self, BufRead, IsTerminal, Write};
-
-use clap::Args;
-use veilsum_node::{
-    documents::{Fingerprint, Offered, WORDS},
-    error::{Code, Failure},
-    release::Data,
+use std::{
+    io::{self, BufRead, IsTerminal, Write},
+    path::PathBuf,
 };
 
-/// What the first use of a roster needs.
-#[derive(Args, Debug, Clone, Default)]
-pub(crate) struct FirstUse {
-    /// First use of a roster: its 15 words, as they were read to you [default: asked for on a terminal]
-    #[arg(long, value_name = "WORDS", value_parser = Fingerprint::parse, hide_short_help = true)]
-    pub roster_fingerprint: Option<Fingerprint>,
+use clap::Args;
+use serde_json::json;
+use veilsum_node::{
+    cost::some_of,
+    documents::{Changes, Fingerprint, Offered, Standing, WORDS, load_identity, load_roster, roster_fingerprint},
+    error::{Code, Failure},
+};
+
+use crate::{
+    party::key_beside,
+    roster::{few, to_json},
+    verb::Verb,
+    words::fingerprint_line,
+};
+
+/// Agree to a roster: the first one of a federation, or another than before
+///
+/// In a call with the operators of all parties the coordinator's reads the roster's 15 words, and everybody compares them.
+#[derive(Args, Debug)]
+pub(crate) struct AgreeArgs {
+    /// The roster
+    #[arg(value_name = "ROSTER", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// This party's secret key file [default: the only *.key file beside the roster]
+    #[arg(long, value_name = "FILE.key")]
+    pub key: Option<PathBuf>,
+    /// The 15 words of the roster, as they were read to you [default: asked for on a terminal]
+    #[arg(long, value_name = "WORDS", value_parser = Fingerprint::parse)]
+    pub fingerprint: Option<Fingerprint>,
 }
 
-/// [`Offered::agree`], with a question on the terminal where a fingerprint is needed and none was given.
+impl Verb for AgreeArgs {
+    /// Shows what is another than before, asks for the words, and keeps the roster.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the roster cannot be agreed to, or the words are another's.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let roster = load_roster(&self.roster)?;
+        let key = key_beside(self.key.as_ref(), &self.roster)?;
+        let (identity, _) = load_identity(&key)?;
+        let offered = Offered { file: &self.roster, roster: &roster, key: &key, identity: &identity };
+        offered.whoami()?;
+        let (changes, meaning) = match offered.standing()? {
+            Standing::Changed { from } => (Changes::between(&from, &roster).0, Changes::meaning(&from, &roster)),
+            Standing::New | Standing::Agreed => (Vec::new(), Vec::new()),
+        };
+        if !json && !changes.is_empty() {
+            // Before the question: it is about them.
+            crate::tell!(
+                "another than the last roster of {} that was agreed to:\n  {}\nwhat it means:\n  {}",
+                roster.name,
+                some_of(&changes, "\n  "),
+                meaning.join("\n  ")
+            );
+        }
+        let heard = self.fingerprint.clone().map_or_else(|| ask(&offered), Ok)?;
+        offered.agree(&heard)?;
+        let value = json!({ "agreed": roster.name, "hash": roster.hash().to_string(),
+            "fingerprint": roster_fingerprint(&roster.hash()), "changes": changes, "meaning": meaning, "roster": to_json(&roster) });
+        let text = format!(
+            "agreed to {} with {} sites\n{}\n{}",
+            roster.name,
+            roster.sites.len(),
+            fingerprint_line(&roster),
+            few(&roster, &self.roster)
+        );
+        crate::verb::print(json, &value, &text)
+    }
+}
+
+/// Lets this roster pass if it was agreed to, and asks for its words on a terminal if it is a federation's first one.
 ///
 /// # Errors
-/// As there.
-pub(crate) fn agree(offered: &Offered<'_>, given: Option<&Fingerprint>, data: Option<&Data>) -> Result<(), Failure> {
-    let heard = match given {
-        None if offered.is_new()? => Some(ask(offered)?),
-        given => given.cloned(),
-    };
-    let taken = offered.agree(heard.as_ref(), data)?;
-    if !taken.0.is_empty() {
-        crate::tell!("the roster of {} is another than before, and needs no call: {taken}", offered.roster.name);
-    }
-    Ok(())
+/// As [`Offered::passes`] and [`Offered::agree`].
+pub(crate) fn agree(offered: &Offered<'_>) -> Result<(), Failure> {
+    if offered.standing()? == Standing::New { offered.agree(&ask(offered)?) } else { offered.passes() }
 }
 
 /// Whether somebody sits at a terminal who can be asked.
@@ -98,7 +148,7 @@ mod tests {
         let mut shown = Vec::new();
         let typed = roster_fingerprint(&roster.hash()) + "\n";
         let answer = ask_there(&offered, &mut typed.as_bytes(), &mut shown).unwrap();
-        offered.compare(&answer).unwrap();
+        assert!(answer.is_of(&roster.hash()));
         let shown = String::from_utf8(shown).unwrap();
         assert!(shown.contains("3 sites") && shown.contains("hub") && !shown.contains(typed.trim()), "{shown}");
         for bad in ["yes\n", "y\n", "\n", "", &typed[..20]] {
@@ -106,6 +156,6 @@ mod tests {
         }
         let other = roster_fingerprint(&veilsum_proto::suite::Hash([1; 32]));
         let answer = ask_there(&offered, &mut other.as_bytes(), &mut Vec::new()).unwrap();
-        assert!(offered.compare(&answer).unwrap_err().message.contains("[ROS-8]"));
+        assert!(offered.agree(&answer).unwrap_err().message.contains("[ROS-8]"));
     }
 }

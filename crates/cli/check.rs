@@ -21,12 +21,12 @@ use veilsum_node::{
     cost::counted,
     documents::{
         self, Federation, Loaded, Offered, RowsFrom, SitePolicy, fingerprint, fit_of, load_identity, load_plan,
-        load_roster, policy_of, reading_of, roster_fingerprint, whoami,
+        load_roster, policy_of, reading_of, roster_fingerprint,
     },
     error::Failure,
     release::{Account, Known, Origin, verdict},
     schema::Schema,
-    store::{Ledger, next_of},
+    store::Ledger,
     table::{self, Tally},
 };
 use veilsum_proto::{
@@ -159,8 +159,11 @@ impl Check<'_> {
 
     fn identity(&mut self, path: &Path) -> Option<Arc<Identity>> {
         let (identity, name) = self.took("key", load_identity(path))?;
-        let (file, card) = (path.display(), fingerprint(&identity.public().0));
-        self.pass("key", format!("{file}: the secret key of {name}, open to its owner alone; its card has {card}"));
+        let (file, print) = (path.display(), fingerprint(&identity.public().0));
+        self.pass(
+            "key",
+            format!("{file}: the secret key of {name}, open to its owner alone; its fingerprint is {print}"),
+        );
         Some(Arc::new(identity))
     }
 
@@ -180,13 +183,6 @@ impl Check<'_> {
     /// Whose key this is, and whether its owner agreed to the roster.
     fn role(&mut self, identity: Option<&Identity>, roster: Option<&Roster>) -> Option<PartyId> {
         let (identity, roster, key) = (identity?, roster?, self.key?);
-        // It takes up its next key when it is started.
-        let next = load_identity(next_of(key)).ok().and_then(|(next, _)| whoami(roster, &next).ok());
-        if let Some(me) = next {
-            let says = format!("the roster has the next key of {}, which waits beside this one", roster.name_of(me));
-            self.found(Finding::warn("role", says, "start this party once: it takes up that key; then ask again"));
-            return None;
-        }
         let offered = Offered { file: &self.args.roster, roster, key, identity };
         let me = self.took("role", offered.whoami())?;
         let role = match me {
@@ -204,10 +200,8 @@ impl Check<'_> {
     }
 
     fn agreed(&mut self, offered: &Offered<'_>) {
-        match offered.passes(None) {
-            Ok(()) => {
-                self.pass("agreed", "this key's owner accepted this roster, or one of which only keys are others")
-            }
+        match offered.passes() {
+            Ok(()) => self.pass("agreed", "this key's owner agreed to this roster"),
             Err(unheard) if unheard.rule == Some(Rule::Ros8) => {
                 self.found(Finding::warn("agreed", unheard.message, unheard.advice));
             }
@@ -281,9 +275,7 @@ impl Check<'_> {
             self.skip("answers", "whether this site answers a plan needs roster and plan");
             return None;
         };
-        let history = documents::load_roster_document(&self.args.roster).map(|document| document.history);
-        let history = self.took("answers", history)?;
-        let yes = verdict(federation, &policy.policy, &account, &history, seconds_since_1970());
+        let yes = verdict(federation, &policy.policy, &account, seconds_since_1970());
         self.report.answer = self.took("answers", yes);
         self.report.answer.into_iter().for_each(|yes| self.pass("answers", yes));
         Some(())

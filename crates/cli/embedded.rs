@@ -34,6 +34,21 @@ fn parsed<A: Args + FromArgMatches>(name: &'static str, options: Options) -> Res
     })
 }
 
+/// The options of one run of one plan.
+#[derive(Args)]
+struct OneRun {
+    /// The plan.
+    #[arg(long)]
+    plan: PathBuf,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+fn one(options: Options) -> Result<RunArgs, Failure> {
+    let OneRun { plan, run } = parsed("run", options)?;
+    Ok(RunArgs { plan: Some(plan), ..run })
+}
+
 /// What these options of `veilsum plan new` come to for sites of these names, whose keys nobody has. No file is read but those that
 /// options name, none is written, and nothing is signed.
 ///
@@ -44,13 +59,13 @@ pub fn planned(options: Options, sites: &[String]) -> Result<Federation, Failure
     made(&options, roster_of_nobody(sites)?, None)
 }
 
-/// What the site of `veilsum run` with these options is given; `rows` in place of `--data`, n x d in the plan's columns
+/// What the site of `veilsum run` with these options, and the `--plan` at hand, is given; `rows` in place of `--data`, n x d in the plan's columns
 /// and original units, indicators of categories behind the numbers. With it what was read of them, for its operator.
 ///
 /// # Errors
 /// A [`Failure`] that names the file, or the row, at fault.
 pub fn site(options: Options, rows: Option<Vec<f64>>) -> Result<(ClientConfig, Option<Tally>), Failure> {
-    let args: RunArgs = parsed("run", options)?;
+    let args = one(options)?;
     match rows {
         None => run::site::prepare_with(&args, true, |of, site, file| run::site::rows(&args, of, site, file)),
         Some(values) => run::site::prepare_with(&args, true, |of, site, _| {
@@ -95,7 +110,7 @@ fn in_memory(federation: &Federation, values: Vec<f64>, rules: &Arc<RowRules>) -
 /// # Errors
 /// A [`Failure`] that names the file at fault.
 pub fn intermediary(options: Options) -> Result<IntermediaryConfig, Failure> {
-    run::intermediary::prepare(&parsed("run", options)?, true)
+    run::intermediary::prepare(&one(options)?, true)
 }
 
 /// What the coordinator of `veilsum run` with these options is given, and the folder for its result.
@@ -103,8 +118,29 @@ pub fn intermediary(options: Options) -> Result<IntermediaryConfig, Failure> {
 /// # Errors
 /// A [`Failure`] that names the file at fault.
 pub fn coordinator(options: Options) -> Result<(ServerConfig, PathBuf), Failure> {
-    let args: RunArgs = parsed("run", options)?;
+    let args = one(options)?;
     Ok((run::coordinator::prepare(&args, true)?, args.out))
+}
+
+/// A party in the one run of a plan, as its options say, with the screen and the exit code of `veilsum run --once`: for tests that hold all
+/// ends of a run.
+#[doc(hidden)]
+pub fn one_run(options: Options) -> u8 {
+    #[derive(Args)]
+    struct Process {
+        #[command(flatten)]
+        of: OneRun,
+        #[arg(short, long, action = clap::ArgAction::Count)]
+        verbose: u8,
+        #[arg(long)]
+        json: bool,
+    }
+    let json = options.iter().any(|word| word == "--json");
+    let ended = parsed("run", options).and_then(|Process { of: OneRun { plan, run }, verbose, json }| {
+        crate::log_to_stderr(verbose);
+        run::one(&RunArgs { plan: Some(plan), ..run }, json)
+    });
+    ended.map_or_else(|failure| crate::report(&failure, json), |()| 0)
 }
 
 /// Under which policy the sites of a simulation answer.

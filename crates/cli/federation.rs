@@ -11,20 +11,19 @@ use veilsum_node::{
     clock::seconds_since_1970,
     cost::some_of,
     documents::{
-        GuestList, Stage, adopt_schema, check_address, fingerprint, invitation_line, load_identity,
-        load_roster_document, roster_fingerprint, schema_text, sign_next,
+        GuestList, Stage, adopt_schema, check_address, fingerprint, invitation_line, load_identity, load_signed_roster,
+        parse_answer, roster_fingerprint, schema_text, write_roster,
     },
     error::{Code, Failure},
-    role::system_rng,
+    role::{drawn, system_rng},
 };
 use veilsum_proto::{
-    history::{Rekey, newest},
     identity::Identity,
     joining::{self, Invitation, Token},
     roster::{Member, check_name},
 };
 
-use crate::{agree::somebody_is_there, keygen::key_of, roster::party_at, verb::Verb, words::fingerprint_line};
+use crate::{agree::somebody_is_there, key::key_of, roster::party_at, verb::Verb, words::fingerprint_line};
 
 const DAY: u64 = 24 * 60 * 60;
 
@@ -47,7 +46,7 @@ pub(crate) enum FederationCommand {
     Approve(ApproveArgs),
     /// Say no to a party that waits, take an invitation back, or take a member out of the roster
     ///
-    /// A roster without a member is signed again, and every party has to accept it.
+    /// A roster without a member is signed again, and every party has to agree to it.
     Remove(PartyArgs),
     /// Print who was invited, who waits, and who is in
     Show(ShowArgs),
@@ -133,11 +132,12 @@ pub(crate) struct InviteArgs {
 /// `veilsum federation approve`
 #[derive(Args, Debug)]
 pub(crate) struct ApproveArgs {
-    /// A party, and the 12 digits that its operator read to you; without them they are asked for on a terminal
+    /// A party, and the 12 digits that its operator read to you, or the answer of `join --offline`; without them the digits are asked for on
+    /// a terminal
     ///
     /// The digits are not shown before they are typed: what counts is what the other end sees. Whoever stands between the two ends
     /// has the same digits at both with a probability of one in 10^12.
-    #[arg(value_name = "PARTY[=DIGITS]", required = true)]
+    #[arg(value_name = "PARTY[=DIGITS|ANSWER]", required = true)]
     pub parties: Vec<String>,
     /// Where.
     #[command(flatten)]
@@ -227,7 +227,7 @@ fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
         Some(schema) => adopt_schema(folder, schema)?,
         None => drop(schema_text(folder)?),
     }
-    let identity = key_of(&folder.join(format!("{}.key", args.party)), &args.party, true)?;
+    let identity = key_of(&folder.join(format!("{}.key", args.party)), &args.party)?;
     let coordinator = Member { name: args.party.clone(), key: identity.public(), address: args.listen.clone() };
     GuestList::found(folder, &args.name, coordinator)?;
     let sites = args.sites.iter().map(|party| ((party.clone(), None), joining::Role::Site));
@@ -310,48 +310,67 @@ fn approve(args: &ApproveArgs, json: bool) -> Result<(), Failure> {
     let folder = &args.at.folder;
     let mut given = Vec::new();
     for party in &args.parties {
-        let (name, digits) = match party.split_once('=') {
-            Some((name, digits)) => (name, digits.to_owned()),
+        let (name, said) = match party.split_once('=') {
+            Some((name, said)) => (name, said.to_owned()),
             None => (party.as_str(), ask(party)?),
         };
-        let code = joining::Code::parse(&digits);
-        let code = code.map_err(|why| {
-            Failure::new(Code::Usage, format!("{name}: {why}"), "type all digits as they are read to you")
-        })?;
-        given.push((name, code));
+        let said = match parse_answer(&said)? {
+            Some(reply) => Ok(reply),
+            None => Err(joining::Code::parse(&said).map_err(|why| {
+                Failure::new(Code::Usage, format!("{name}: {why}"), "type all digits as they are read to you")
+            })?),
+        };
+        given.push((name, said));
     }
     GuestList::change(folder, |list| {
-        for (name, code) in &given {
-            let guest = list.guests.iter().find(|guest| guest.party == *name).ok_or_else(|| nobody(name))?;
-            let seen = list.code(guest).filter(|_| guest.stage == Stage::Waiting);
-            let Some(seen) = seen else {
-                let what = format!("{name} does not wait: {}", stage_of(guest.stage));
-                return Err(Failure::input(what, "see `veilsum federation show`; who waits has run `veilsum join`"));
-            };
-            if seen != *code {
-                return Err(Failure::input(
-                    format!(
-                        "{name}: these are not the digits of whoever waits here under this name [JOI-5]; nobody was let in"
-                    ),
-                    format!(
-                        "listen to them once more; if they are others again, somebody stands between you: veilsum federation remove \
-                         {name}, and invite it anew on another way"
-                    ),
-                ));
-            }
-            if let Some(guest) = list.guest(name) {
-                guest.stage = Stage::Approved;
+        for (name, said) in &given {
+            match said {
+                Ok(reply) => {
+                    list.answered(name, reply, drawn(), seconds_since_1970()).map_err(|why| {
+                        let next = "see `veilsum federation show`; a new invitation is a new try: veilsum federation remove PARTY, and invite it anew";
+                        Failure::input(format!("{name}: {why}; nobody was let in"), next)
+                    })?;
+                }
+                Err(code) => compared(list, name, code)?,
             }
         }
         Ok(())
     })?;
     let mut text = String::new();
-    for (name, code) in &given {
-        text += &format!("{name} is in: tell its operator that {code} is right\n");
+    for (name, said) in &given {
+        text += &match said {
+            Ok(reply) => format!("{name} is in, with the key {}\n", fingerprint(&reply.key.0)),
+            Err(code) => format!("{name} is in: tell its operator that {code} is right\n"),
+        };
     }
     let names: Vec<_> = given.iter().map(|(name, _)| *name).collect();
     let (roster, more) = roster_of(folder)?;
     crate::verb::print(json, &json!({ "approved": names, "roster": roster }), &(text + &more))
+}
+
+/// Lets a party in whose digits these are.
+fn compared(list: &mut GuestList, name: &str, code: &joining::Code) -> Result<(), Failure> {
+    let guest = list.guests.iter().find(|guest| guest.party == *name).ok_or_else(|| nobody(name))?;
+    let seen = list.code(guest).filter(|_| guest.stage == Stage::Waiting);
+    let Some(seen) = seen else {
+        let what = format!("{name} does not wait: {}", stage_of(guest.stage));
+        return Err(Failure::input(what, "see `veilsum federation show`; who waits has run `veilsum join`"));
+    };
+    if seen != *code {
+        return Err(Failure::input(
+            format!(
+                "{name}: these are not the digits of whoever waits here under this name [JOI-5]; nobody was let in"
+            ),
+            format!(
+                "listen to them once more; if they are others again, somebody stands between you: veilsum federation remove {name}, and invite \
+                 it anew on another way"
+            ),
+        ));
+    }
+    if let Some(guest) = list.guest(name) {
+        guest.stage = Stage::Approved;
+    }
+    Ok(())
 }
 
 /// Asks for the digits, without showing those that are expected.
@@ -379,20 +398,15 @@ fn remove(args: &PartyArgs, json: bool) -> Result<(), Failure> {
         let guest = list.guest(party).ok_or_else(|| nobody(party))?;
         let was_member = guest.stage == Stage::Approved;
         guest.stage = Stage::Rejected;
-        if was_member && let Some(Err(e)) = list.roster().map(|roster| roster.check()) {
-            return Err(Failure::input(
-                format!("{party} cannot be taken out: {e}"),
-                "let another party join first: veilsum federation invite PARTY",
-            ));
-        }
         Ok(was_member)
     })?;
     let (roster, more) = roster_of(folder)?;
     let text = match was_member {
         false => format!("{party} is not let in, and its invitation is void\n{more}"),
         true => format!(
-            "{party} is a member no more. Every party fetches the changed roster with its `veilsum join` and accepts it.\n\
-             Sites that have answered in one block with {party} answer with the same rows only together with it [REL-4].\n{more}"
+            "{party} is a member no more. Every other party gets the changed roster, and agrees to it: veilsum agree roster.toml\n\
+             Sites that have answered in one block with {party} answer with the same rows only together with it [REL-4]. If its key is lost, \
+             invite it anew: its account goes on\n{more}"
         ),
     };
     crate::verb::print(json, &json!({ "removed": party, "was_member": was_member, "roster": roster }), &text)
@@ -420,7 +434,9 @@ fn roster_of(folder: &Path) -> Result<(Value, String), Failure> {
         return Ok((Value::Null, format!("no roster yet: {e}\nnext: veilsum federation invite PARTY")));
     }
     let path = folder.join("roster.toml");
-    let roster = sign_next(&path, roster, Vec::new(), &identity_of(folder, &list)?)?.signed.roster;
+    if !path.exists() || load_signed_roster(&path)?.roster != roster {
+        write_roster(&path, &roster.clone().sign(&identity_of(folder, &list)?)?)?;
+    }
     let short = roster_fingerprint(&roster.hash());
     let text = format!(
         "{}: {} with {} sites\n{}Read these words to all operators in one call. Whoever has other words says so, and nobody goes on.\n\
@@ -448,15 +464,9 @@ fn stage_of(stage: Stage) -> &'static str {
 fn show(args: &ShowArgs, json: bool) -> Result<(), Failure> {
     let folder = &args.at.folder;
     let (list, now) = (GuestList::load(folder)?, seconds_since_1970());
-    let roster = folder.join("roster.toml");
-    // A key that was replaced since its guest came in is followed to the one that took its place.
-    let rekeys: Vec<Rekey> = match roster.exists() {
-        true => load_roster_document(&roster)?.rekeys().cloned().collect(),
-        false => Vec::new(),
-    };
     let (mut values, mut lines) = (Vec::new(), Vec::new());
     for guest in &list.guests {
-        let key = guest.knocked.as_ref().map(|knocked| fingerprint(&newest(knocked.key, &rekeys).0));
+        let key = guest.knocked.as_ref().map(|knocked| fingerprint(&knocked.key.0));
         let expired = guest.stage == Stage::Invited && guest.knocked.is_none() && guest.expires <= now;
         let stage = if expired { "invited, and the invitation has expired" } else { stage_of(guest.stage) };
         values.push(json!({ "party": guest.party, "role": guest.role.name(), "stage": guest.stage, "expired": expired,

@@ -12,20 +12,24 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use veilsum_node::{
     cost::{counted, some_of},
-    documents::{Federations, Offered, Standing, check_address, load_roster, parse_invitation},
+    documents::{Begun, Offered, Standing, answer_line, check_address, fingerprint, load_roster, parse_invitation},
     error::{Code, Failure},
     files::quoted,
     role::{
+        drawn,
         join::{self, JoinConfig, News},
         stop,
     },
 };
-use veilsum_proto::joining::Role;
+use veilsum_proto::{
+    identity::Identity,
+    joining::{Invitation, Reply, Role},
+};
 use zeroize::Zeroizing;
 
 use crate::{
     agree::{agree, somebody_is_there},
-    keygen::key_of,
+    key::key_of,
     party::{Reach, block_on},
     verb::Verb,
 };
@@ -47,9 +51,14 @@ pub(crate) struct JoinArgs {
     pub data: Option<PathBuf>,
     /// Stand by for plans at once, as `run` does
     ///
-    /// If nobody sits at a terminal, it waits until the roster was agreed to: `veilsum roster accept`.
+    /// If nobody sits at a terminal, it waits until the roster was agreed to: `veilsum agree`.
     #[arg(long)]
     pub run: bool,
+    /// Connect to nobody: print an answer, which is brought to the coordinator (`veilsum federation approve PARTY=ANSWER`)
+    ///
+    /// Roster and plan are then brought here as files.
+    #[arg(long, conflicts_with_all = ["run", "data"])]
+    pub offline: bool,
     /// Folder for the key (mode 0600), schema.toml, roster.toml and plan.toml
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
@@ -96,7 +105,7 @@ impl Verb for JoinArgs {
         std::fs::create_dir_all(folder).map_err(|e| {
             Failure::input(format!("{} cannot be made ({e})", folder.display()), "choose another --folder")
         })?;
-        let identity = Arc::new(key_of(&key, &invitation.party, false)?);
+        let identity = Arc::new(key_of(&key, &invitation.party)?);
         let (party, role, federation) = (invitation.party.clone(), invitation.role, invitation.federation.clone());
         crate::tell!(
             "joining {federation} as {party} ({}) with the key {}, which stays here",
@@ -104,6 +113,9 @@ impl Verb for JoinArgs {
             key.display()
         );
         let begun = folder.join(format!("{party}.joining"));
+        if self.offline {
+            return answer(&identity, &invitation, &address, &begun, json);
+        }
         let joined = block_on(join::run(JoinConfig {
             identity: identity.clone(),
             invitation,
@@ -117,19 +129,20 @@ impl Verb for JoinArgs {
         }))
         .inspect_err(|_| made.undo(&begun))?;
         let offered = Offered { file: &roster, roster: &joined, key: &key, identity: &identity };
-        let mut standing = Federations::load(&key, &identity)?.standing(&joined);
+        let mut standing = offered.standing()?;
         if standing == Standing::New && somebody_is_there() {
-            agree(&offered, None, None)?;
+            agree(&offered)?;
             standing = Standing::Agreed;
         }
         if self.run {
             return self.stand_by(&offered, &key, json);
         }
-        let heard = if standing == Standing::New { " --roster-fingerprint 'WORDS'" } else { "" };
         let next = match (&standing, role) {
-            (Standing::Changed { .. }, _) => format!("veilsum roster accept --key {party}.key --fingerprint 'WORDS'"),
-            (_, Role::Site) => format!("veilsum run --data ROWS.csv{heard}"),
-            (_, Role::Intermediary) => format!("veilsum run{heard}"),
+            (Standing::New | Standing::Changed { .. }, _) => {
+                "veilsum agree roster.toml --fingerprint 'WORDS'".to_owned()
+            }
+            (_, Role::Site) => "veilsum run --data ROWS.csv".to_owned(),
+            (_, Role::Intermediary) => "veilsum run".to_owned(),
         };
         let agreed = standing == Standing::Agreed;
         let next = if folder.as_os_str() == "." { next } else { format!("cd {} && {next}", quoted(folder)) };
@@ -141,6 +154,26 @@ impl Verb for JoinArgs {
         }
         crate::verb::print(json, &value, &format!("{text}next: {next}"))
     }
+}
+
+/// Prints what is brought to the coordinator in place of a connection ([JOI-8]). Asked once more, it says the same.
+fn answer(
+    identity: &Identity,
+    invitation: &Invitation,
+    address: &str,
+    begun: &Path,
+    json: bool,
+) -> Result<(), Failure> {
+    let begun = Begun::take_up(begun, invitation.token.hash(), drawn())?;
+    let line = answer_line(&Reply::new(identity, invitation, address, begun.nonce));
+    let (party, key) = (&invitation.party, fingerprint(&identity.public().0));
+    let text = format!(
+        "{}\n\nBring this line to the coordinator alone: veilsum federation approve {party}=ANSWER. Your key is {key}.\nThe roster comes back \
+         as a file. Lay it here as roster.toml, and agree to it in a call with all operators\nnext: veilsum agree roster.toml",
+        *line
+    );
+    let value = json!({ "party": party, "role": invitation.role.name(), "answer": *line, "key": key });
+    crate::verb::print(json, &value, &text)
 }
 
 /// What an attempt to join makes.
@@ -156,9 +189,7 @@ impl Made {
         if begun.exists() || !self.is_new {
             return;
         }
-        for path in [self.key.clone(), self.key.with_extension("recovery")] {
-            let _ = std::fs::remove_file(path);
-        }
+        let _ = std::fs::remove_file(&self.key);
         if let Some(folder) = self.key.parent().filter(|_| self.folder) {
             // Where there is something else in it, it stays.
             let _ = std::fs::remove_dir(folder);
@@ -172,7 +203,7 @@ impl JoinArgs {
         let mut said = String::new();
         block_on(stop::unless_told(
             async {
-                while let Err(failure) = offered.passes(None) {
+                while let Err(failure) = offered.passes() {
                     if failure.message != said {
                         crate::verb::tell(&failure);
                         said.clone_from(&failure.message);

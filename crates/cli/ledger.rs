@@ -301,8 +301,6 @@ fn note_name(note: &Note) -> &'static str {
         Note::Changed(_) => "rows changed",
         Note::Separate(_) => "other rows",
         Note::Undone => "round undone",
-        Note::Rekeyed(_) => "own key replaced",
-        Note::Renamed(_) => "another's new key",
         Note::Agreed => "exact totals agreed",
         Note::Reserved(_) => "account kept",
         Note::Met { .. } => "others' ledgers kept",

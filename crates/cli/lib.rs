@@ -3,8 +3,8 @@
 //! The map of all crates, and the order in which to read them, is the front page of [`veilsum_node`]. What the commands do is in the
 //! book in `docs/`. Here: `verb` says what a command is and how it prints, `method` has the options that `plan new` and `demo` share,
 //! `settings` what `--set` may say and `columns` what `--column` may,
-//! `party` those of the three roles, `watch` who is told how a run goes (with `progress` and `screen` for the terminal), and `agree` the
-//! first use of a roster; every other file is one command and a line in the list below.
+//! `party` those of the three roles, `watch` who is told how a run goes (with `progress` and `screen` for the terminal); every other file is
+//! one command and a line in the list below.
 //!
 //! All of it is a library, so that Python has the same commands: [`run`] is the program, [`call`] one command whose JSON document
 //! comes back, and [`embedded`] what a program
@@ -25,7 +25,7 @@ mod federation;
 mod help;
 mod jackknife;
 mod join;
-mod keygen;
+mod key;
 mod ledger;
 mod method;
 mod page;
@@ -35,7 +35,6 @@ mod privacy;
 mod progress;
 mod proposal;
 mod propose;
-mod rekey;
 mod report;
 mod roster;
 mod rows;
@@ -138,9 +137,7 @@ verbs! {
     Run(run::RunArgs),
     Federation(federation::FederationArgs),
     Join(join::JoinArgs),
-    Keygen(keygen::KeygenArgs),
-    Rekey(rekey::RekeyArgs),
-    Roster(roster::RosterArgs),
+    Agree(agree::AgreeArgs),
     Schema(schema::SchemaArgs),
     Plan(plan::PlanArgs),
     Report(report::ReportArgs),

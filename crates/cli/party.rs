@@ -10,18 +10,15 @@ use std::{
 use clap::{Args, ValueEnum};
 use veilsum_node::{
     carrier::{self, Address, Carrier, Transport},
-    documents::{self, Federation, Offered},
+    documents::{self, Federation, Offered, load_identity},
     error::{Code, Failure},
-    files,
-    release::Data,
-    report,
+    files, report,
     role::{
         config::{Party, WITHOUT_END},
         progress::Watcher,
         server::OnLoss,
         stop,
     },
-    store::{self, Place},
 };
 use veilsum_proto::{
     aggregator::Timing,
@@ -30,7 +27,7 @@ use veilsum_proto::{
     roster::{Member, PartyId},
 };
 
-use crate::agree::{FirstUse, agree};
+use crate::agree::agree;
 
 /// What every role needs to know.
 #[derive(Args, Debug, Clone)]
@@ -183,11 +180,6 @@ pub(super) fn head_of(key: &Path) -> PathBuf {
     beside(key, ".head")
 }
 
-/// Everything that is a party's own.
-pub(super) fn place_of(key: &Path, state: Option<&PathBuf>) -> Place {
-    Place { key: key.to_owned(), state: state_of(key, state), head: head_of(key) }
-}
-
 /// A key file: as told, else the only one in the folder of `document`.
 ///
 /// # Errors
@@ -224,21 +216,16 @@ impl Documents {
         key_beside(self.key.as_ref(), &self.roster)
     }
 
-    /// Reads everything and checks that the key is that of `role`. A party with a ledger in `state` takes up its new key if the roster
-    /// has it.
+    /// Reads everything and checks that the key is that of `role`.
     pub(super) fn load(
         &self,
         role: &str,
         fits: impl Fn(PartyId) -> bool,
-        state: Option<&PathBuf>,
     ) -> Result<(Federation, Arc<Identity>), Failure> {
         let federation = documents::load_federation(&self.roster, &self.plan)?;
-        let place = place_of(&self.key()?, state);
-        let (identity, name, told) = store::identity_for(&place, &self.roster, &federation.roster)?;
-        if !told.0.is_empty() {
-            crate::tell!("the roster of {} is another than before: {told}", federation.roster.name);
-        }
-        let offered = Offered { file: &self.roster, roster: &federation.roster, key: &place.key, identity: &identity };
+        let key = self.key()?;
+        let (identity, name) = load_identity(&key)?;
+        let offered = Offered { file: &self.roster, roster: &federation.roster, key: &key, identity: &identity };
         if !fits(offered.whoami()?) {
             return Err(Failure::input(
                 format!("the key of {name} is not that of {role}"),
@@ -248,17 +235,10 @@ impl Documents {
         Ok((federation, Arc::new(identity)))
     }
 
-    /// Asks whether this party agreed to the roster, for these rows. Nothing is resolved or dialled before.
-    pub(super) fn agree(
-        &self,
-        first: &FirstUse,
-        federation: &Federation,
-        identity: &Identity,
-        data: Option<&Data>,
-    ) -> Result<(), Failure> {
+    /// Asks whether this party agreed to the roster. Nothing is resolved or dialled before.
+    pub(super) fn agree(&self, federation: &Federation, identity: &Identity) -> Result<(), Failure> {
         let key = self.key()?;
-        let offered = Offered { file: &self.roster, roster: &federation.roster, key: &key, identity };
-        agree(&offered, first.roster_fingerprint.as_ref(), data)
+        agree(&Offered { file: &self.roster, roster: &federation.roster, key: &key, identity })
     }
 }
 
@@ -285,7 +265,7 @@ pub(super) fn address_of(member: &Member) -> Result<Address, Failure> {
     member.address.parse().map_err(|why| {
         Failure::input(
             format!("the address {:?} of {} cannot be used: {why}", member.address, member.name),
-            "make its card again with `veilsum keygen --address HOST:PORT`, and the roster from it",
+            "ask the coordinator: the party is taken out of the roster, and invited anew with an address that can be used",
         )
     })
 }

@@ -8,7 +8,7 @@ use std::{
 
 use veilsum_node::{
     clock::seconds_since_1970,
-    documents::{self, Federation, Federations, Loaded, Offered, PlanAnswer, RowsFrom, SitePolicy, policy_of},
+    documents::{self, Federation, Offered, Pinned, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     error::{Code, Failure},
     release::{Account, Data, Known, Yes, verdict},
     role::standby::{Looking, Opinion},
@@ -100,7 +100,7 @@ impl Judge {
         let policy = self.policy.clone().unwrap_or_else(|| self.key.with_file_name("site.toml"));
         let ledger = self.state.join(ledger::FILE);
         let schemas = ["schema.toml", "schema.toml.new"].map(|name| self.roster.with_file_name(name));
-        [Federations::beside(&self.key), policy, ledger].into_iter().chain(schemas).collect()
+        [Pinned::beside(&self.key), policy, ledger].into_iter().chain(schemas).collect()
     }
 
     /// What it says, and why.
@@ -108,7 +108,7 @@ impl Judge {
     /// # Errors
     /// A [`Failure`] of [`Code::Storage`]: while nothing can be written this party is as good as away, and judges later.
     pub(crate) fn judge(&self, federation: &Federation, looking: &Looking) -> Result<Opinion, Failure> {
-        if let Err(failure) = self.offered(&federation.roster).passes(None) {
+        if let Err(failure) = self.offered(&federation.roster).passes() {
             return Ok(no(PlanAnswer::Roster, &failure));
         }
         // [SCH-1].
@@ -145,8 +145,7 @@ impl Judge {
             }
         }
         let account = Ledger::look(&self.state, &head_of(&self.key), &self.identity)?;
-        let history = self.offered(&federation.roster).history()?;
-        let verdict = verdict(federation, &site.policy, &account, &history, seconds_since_1970());
+        let verdict = verdict(federation, &site.policy, &account, seconds_since_1970());
         if verdict.is_err() {
             if let Ok(ledger) = self.ledger(&site, plan) {
                 self.free(ledger, |_| true);
@@ -215,9 +214,7 @@ impl Judge {
     ) -> Result<(), Failure> {
         let loaded = documents::load_rows(federation, from)?;
         site.has_room(loaded.rows_asked(federation))?;
-        let Loaded { rows, origin, .. } = loaded;
-        let these = Data::of(&site.data, &self.identity, &*rows);
-        self.offered(&federation.roster).passes(Some(&these))?;
+        let origin = loaded.origin;
         match account.recognises(&origin, &self.identity)? {
             Known::Same(_) => Ok(()),
             other => Err(other.refusal()),
@@ -250,7 +247,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use veilsum_node::{
-        documents::{Fingerprint, roster_fingerprint, sign_next},
+        documents::write_roster,
         plan::{Column, OutOfBox, PlanSpec, Seeding},
     };
     use veilsum_proto::codec;
@@ -304,9 +301,8 @@ mod tests {
             holds: Mutex::default(),
         };
         let roster = Roster::clone(&of(&works()[0].0, 64).roster);
-        sign_next(&judge.roster, roster.clone(), Vec::new(), &ids[0]).expect("a roster");
-        let heard = Fingerprint::parse(&roster_fingerprint(&roster.hash())).expect("a fingerprint");
-        judge.offered(&roster).agree(Some(&heard), None).expect("agreed");
+        write_roster(&judge.roster, &roster.clone().sign(&ids[0]).expect("signed")).expect("a roster");
+        Pinned::change(&judge.key, |pinned| pinned.roster = Some(roster.clone())).expect("agreed");
         let usual: String = (0..40).map(|i| format!("{},0.5\n", f64::from(i) / 50.0)).collect();
         let tables = ["", "0.1,0.9\n", &usual, "7,-1e300\n0.5,0.5\n", ",\nabc,0.1\n0.3\n", "0,0\n0,0\n"];
         let mut said = BTreeSet::new();

@@ -1,5 +1,4 @@
-//! `veilsum run`: a party of any role, which its key says. It stands by for the runs of its federation, or takes part in the one run
-//! of a plan.
+//! `veilsum run`: a party of any role, which its key says, stands by for the runs of its federation.
 
 mod args;
 pub(crate) mod coordinator;
@@ -11,11 +10,39 @@ mod standby;
 use veilsum_node::{
     documents::GuestList,
     error::{Code, Failure},
+    report,
+    role::{
+        server,
+        status::{self, Window},
+    },
 };
 use veilsum_proto::roster::PartyId;
 
 pub(crate) use self::args::RunArgs;
-use crate::verb::Verb;
+use crate::{party::block_on, verb::Verb};
+
+/// The one run of the plan that is named.
+pub(crate) fn one(args: &RunArgs, json: bool) -> Result<(), Failure> {
+    let (id, state) = (args.role()?, args.state()?);
+    args.fits(id)?;
+    match id {
+        PartyId::Coordinator => {
+            let mut config = coordinator::prepare(args, json)?;
+            let _window = status::show(&mut config.party, id, &state);
+            let (result, written) = block_on(server::run_and_write(config, &args.out))?;
+            crate::say!("{}", report::of_server(&result, &written, json).trim_end());
+            result.ended_early.map_or(Ok(()), |early| Err(early.failure()))
+        }
+        PartyId::Intermediary => {
+            let config = intermediary::prepare(args, json)?;
+            block_on(intermediary::count(config, None, &Window::open(&state, "", ""), json))
+        }
+        PartyId::Site(_) => {
+            let config = site::prepare(args, json)?;
+            block_on(site::take_part(args, config, &Window::open(&state, "", ""), json))
+        }
+    }
+}
 
 impl Verb for RunArgs {
     /// Runs until the run has ended, or until it is told to stop.
@@ -23,22 +50,16 @@ impl Verb for RunArgs {
     /// # Errors
     /// A [`Failure`] with its exit code. If this party stands by, what goes wrong in a run is told and ends that run alone.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        if self.plan.is_none() && GuestList::within(&self.folder).exists() {
+        if GuestList::within(&self.folder).exists() {
             self.fits(PartyId::Coordinator)?;
             return serving::serve(self, json);
         }
         let id = self.role()?;
         self.fits(id)?;
-        match (&self.plan, id) {
-            (None, PartyId::Coordinator) => {
-                let what = format!("{}: this coordinator has invited nobody from here", self.folder.display());
-                let next = "found the federation here (veilsum federation create), or run one plan by its documents: --plan FILE";
-                Err(Failure::new(Code::Usage, what, next))
-            }
-            (None, id) => standby::stand_by(self, matches!(id, PartyId::Site(_)), json),
-            (Some(_), PartyId::Coordinator) => coordinator::run(self, json),
-            (Some(_), PartyId::Intermediary) => intermediary::run(self, json),
-            (Some(_), PartyId::Site(_)) => site::run(self, json),
+        if id == PartyId::Coordinator {
+            let what = format!("{}: this coordinator has invited nobody from here", self.folder.display());
+            return Err(Failure::new(Code::Usage, what, "found the federation here: veilsum federation create"));
         }
+        standby::stand_by(self, matches!(id, PartyId::Site(_)), json)
     }
 }

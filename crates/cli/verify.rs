@@ -1,6 +1,9 @@
 //! `veilsum verify`: what signatures say of a file that a run, a member or a site left, without a network. What the file is, it says itself.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -8,7 +11,7 @@ use veilsum_node::{
     agreed::Federation,
     bundle::{self, Bundle, check_model},
     cost::counted,
-    documents::{self, fingerprint, load_card, roster_fingerprint},
+    documents::{self, fingerprint, roster_fingerprint},
     error::{Code, Failure},
     evidence, files, report,
     signed::{self, About, Checked},
@@ -40,9 +43,9 @@ pub(crate) struct VerifyArgs {
     /// The plan [default: plan.toml beside FILE, else here]
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// The card of a ledger's owner, or its public key as 64 hexadecimal digits
-    #[arg(long, value_name = "CARD|HEX")]
-    pub key: Option<String>,
+    /// The public key of a ledger's owner, 64 hexadecimal digits, as `verify roster.toml --json` prints it
+    #[arg(long, value_name = "HEX", value_parser = PublicKey::from_str)]
+    pub key: Option<PublicKey>,
     /// The link of an entry that must be in the ledger, as this command or `ledger show` printed it before
     #[arg(long, value_name = "HEX", value_parser = parse_link, requires = "key")]
     pub head: Option<Hash>,
@@ -173,18 +176,14 @@ impl VerifyArgs {
     }
 
     /// Whether a ledger is whole, or which entry is at fault.
-    fn ledger(&self, key: &str, json: bool) -> Result<(), Failure> {
-        let key: PublicKey = match key.parse() {
-            Ok(key) => key,
-            Err(_) => load_card(Path::new(key))?.key,
-        };
+    fn ledger(&self, key: PublicKey, json: bool) -> Result<(), Failure> {
         let checked = ledger::check(&self.file, key, self.head)?;
         let value = json!({ "whole": true, "entries": checked.head.entries, "link": checked.head.link.to_string() });
         let mut text = format!(
             "{}: {} entries, each signed by {} and following from the one before\nlink of the last one: {}",
             self.file.display(),
             checked.head.entries,
-            checked.owners.iter().map(|key| fingerprint(&key.0)).collect::<Vec<_>>().join(" and then "),
+            fingerprint(&key.0),
             checked.head.link
         );
         if self.head.is_none() {
@@ -211,7 +210,7 @@ impl Verb for VerifyArgs {
     /// # Errors
     /// A [`Failure`] if anything was changed, proves nothing, or cannot be read.
     fn run(&self, json: bool) -> Result<(), Failure> {
-        if let Some(key) = &self.key {
+        if let Some(key) = self.key {
             return self.ledger(key, json);
         }
         let bytes = files::read_limited(&self.file, bundle::MAX_FILE)?;
@@ -228,7 +227,11 @@ impl Verb for VerifyArgs {
             }
             Kind::Ledger => {
                 let what = format!("{}: a ledger is checked against its owner's public key", self.file.display());
-                return Err(Failure::new(Code::Usage, what, "name the owner's card: --key FILE.card"));
+                return Err(Failure::new(
+                    Code::Usage,
+                    what,
+                    "give it: --key HEX, as `veilsum verify roster.toml --json` prints it",
+                ));
             }
         }
         let found = self.found(&kind, &bytes)?;

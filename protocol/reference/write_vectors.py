@@ -4,7 +4,6 @@ import json
 import pathlib
 import sys
 
-import history
 import joining
 import layers
 import ledger
@@ -25,7 +24,6 @@ LAYERS = {
     "suite": layers.suite_cases,
     "identity": signed_layers.identity_cases,
     "documents": signed_layers.document_cases,
-    "history": history.history_cases,
     "fixed": layers.fixed_cases,
     "shamir": layers.shamir_cases,
     "keys": layers.key_cases,

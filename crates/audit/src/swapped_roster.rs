@@ -1,14 +1,11 @@
 //! A site is handed another roster with the same names in it, and a plan that the other coordinator signed. Its two
-//! fellow sites are the attacker's, who subtracts their parts. A second attack uses the same rows under a roster of
+//! fellow sites are the attacker's, who subtracts their parts. A second attack uses a roster of
 //! another name.
 
-use std::{collections::BTreeSet, path::PathBuf, rc::Rc, sync::Arc};
+use std::{collections::BTreeSet, path::PathBuf, rc::Rc};
 
 use anyhow::{Result, anyhow, ensure};
-use veilsum_node::{
-    documents::{Fingerprint, Offered, roster_fingerprint},
-    release::Data,
-};
+use veilsum_node::documents::{Fingerprint, Offered, roster_fingerprint};
 use veilsum_proto::{Rule, identity::Identity, roster::Roster, suite};
 use veilsum_testkit::{
     federation::{Kit, World},
@@ -28,8 +25,8 @@ pub const ATTACK: Attack = Attack {
     needs: "a way to hand a site two files; no key of anybody else's",
     control: "a client that takes any roster that one of its members signed, as it was before: the attacker's federation runs \
                   with it",
-    protection: "a site remembers the roster that its operator compared, and with which data it was used: any other one of this \
-                     name [ROS-9], and these rows under another [ROS-10], are refused before a byte leaves",
+    protection: "a site keeps the roster that its operator compared: any other one, of this name or of another, is refused before a \
+                     byte leaves [ROS-9]",
     not_shown: "an operator who accepts whatever comes (`tests/swapped_roster.rs` shows that the attack then succeeds)",
     run,
 };
@@ -51,24 +48,20 @@ fn rosters(kit: &Kit, seed: u64) -> (Roster, [Roster; 2]) {
     (agreed, [swapped, renamed])
 }
 
-/// Which of these rosters a client takes that has agreed to `agreed` and answered under it; the rules of the others.
-fn pinned(agreed: &Roster, offered: &[Roster], victim: &Identity, data: &Data) -> Result<(Rate, BTreeSet<Rule>)> {
+/// Which of these rosters a client takes that has agreed to `agreed`; the rules of the others.
+fn pinned(agreed: &Roster, offered: &[Roster], victim: &Identity) -> Result<(Rate, BTreeSet<Rule>)> {
     let folder = Folder::fresh();
     let (key, file) = (folder.0.join("site.key"), PathBuf::from("roster.toml"));
-    let offer = |roster, given: Option<&Fingerprint>| {
-        Offered { file: &file, roster, key: &key, identity: victim }.agree(given, Some(data))
-    };
-    let heard = Fingerprint::parse(&roster_fingerprint(&agreed.hash())).map_err(|e| anyhow!("{e}"))?;
-    offer(agreed, Some(&heard)).map_err(|failure| anyhow!("{}", failure.message))?;
-    ensure!(offer(agreed, None).is_ok(), "the roster that was agreed to is refused");
+    let offer = |roster| Offered { file: &file, roster, key: &key, identity: victim };
+    let words = |roster: &Roster| Fingerprint::parse(&roster_fingerprint(&roster.hash())).map_err(|e| anyhow!("{e}"));
+    offer(agreed).agree(&words(agreed)?).map_err(|failure| anyhow!("{}", failure.message))?;
+    ensure!(offer(agreed).passes().is_ok(), "the roster that was agreed to is refused");
     let (mut taken, mut rules) = (Rate::default(), BTreeSet::new());
     for roster in offered {
         // With or without the fingerprint that came along with the file.
-        let with = Fingerprint::parse(&roster_fingerprint(&roster.hash())).map_err(|e| anyhow!("{e}"))?;
-        for given in [None, Some(&with)] {
-            let told = offer(roster, given).err();
-            taken.add(told.is_none());
-            rules.extend(told.and_then(|failure| failure.rule));
+        for told in [offer(roster).passes(), offer(roster).agree(&words(roster)?)] {
+            taken.add(told.is_ok());
+            rules.extend(told.err().and_then(|failure| failure.rule));
         }
     }
     Ok((taken, rules))
@@ -97,8 +90,7 @@ fn run(&Context { seed, .. }: &Context) -> Result<Found> {
     let error = apart(&left, &field.words(VICTIM, &q)?, 0..left.len());
     let found = Rate { hit: u64::from(matches!(EXACT, crate::finding::Limit::AtMost(most) if error <= most)), of: 1 };
 
-    let data = Data::of("rows", &victim, &field.rows[usize::from(VICTIM)]);
-    let (taken, rules) = pinned(&agreed, &offered, &Arc::clone(&victim), &data)?;
+    let (taken, rules) = pinned(&agreed, &offered, &victim)?;
     Ok(Found::new(
         vec![
             Measure::rates(

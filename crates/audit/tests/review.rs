@@ -41,7 +41,7 @@ const PROGRAMS: &[(&str, &[Now])] = &[
     ("operation/disk.py", &[Refused("tests/damaged_state.rs::the_disk_of_a_site_is_full")]),
     ("operation/hubdisk2.py", &[Refused("tests/storage.rs::whenever_a_disk_is_full_the_run_ends_with_its_result")]),
     ("operation/hubrestore.py", &[Refused("tests/storage.rs::a_coordinator_from_a_backup_begins_the_next_run")]),
-    ("operation/lostkey.py", &[Refused("tests/rekey.rs::led_9_a_lost_key_is_recovered_and_the_member_goes_on")]),
+    ("operation/lostkey.py", &[Refused("tests/year.rs::a_year_of_monthly_plans")]),
     ("operation/member.py", &[Refused("tests/backups.rs::members_from_a_backup_between_two_runs")]),
     ("operation/net.sh", &[NoAttack]),
     ("operation/ops.py", &[NoAttack]),

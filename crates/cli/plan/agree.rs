@@ -13,16 +13,16 @@ use veilsum_proto::{ledger::Note, policy::rho_text, roster::PartyId, suite::Hash
 use super::say::{self, ReadArgs};
 use crate::{
     agree::somebody_is_there,
-    party::{key_beside, place_of},
+    party::{head_of, key_beside, state_of},
     words,
 };
 use veilsum_node::{
     cost::Cost,
-    documents::{self, Federation, Fingerprint, fingerprint, policy_of},
+    documents::{self, Federation, Fingerprint, fingerprint, load_identity, policy_of},
     dp::Privacy,
     error::{Code, Failure},
     release::{Account, Data, Left, may_agree},
-    store::{Ledger, identity_for},
+    store::Ledger,
 };
 
 /// `veilsum plan agree`
@@ -52,11 +52,7 @@ pub(crate) struct AgreeArgs {
 pub(super) fn agree(args: &AgreeArgs, json: bool) -> Result<(), Failure> {
     let federation = documents::load_federation(&args.of.roster, &args.of.plan)?;
     let key = key_beside(args.key.as_ref(), &args.of.roster)?;
-    let place = place_of(&key, args.state.as_ref());
-    let (identity, name, told) = identity_for(&place, &args.of.roster, &federation.roster)?;
-    if !told.0.is_empty() {
-        crate::tell!("the roster of {} is another than before: {told}", federation.roster.name);
-    }
+    let (identity, name) = load_identity(&key)?;
     if !matches!(federation.whoami(&identity)?, PartyId::Site(_)) {
         return Err(Failure::input(
             format!("{name} is no site: only a site's operator agrees to exact totals"),
@@ -64,7 +60,7 @@ pub(super) fn agree(args: &AgreeArgs, json: bool) -> Result<(), Failure> {
         ));
     }
     let (site, _) = policy_of(args.policy.as_deref(), Some(&key))?;
-    let (state, head) = (place.state, place.head);
+    let (state, head) = (state_of(&key, args.state.as_ref()), head_of(&key));
     let account = Ledger::look(&state, &head, &identity)?;
     may_agree(&federation, &site.policy, &account)?;
     let plan = federation.terms.hash();

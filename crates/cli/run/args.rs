@@ -7,19 +7,17 @@ use std::{
 
 use clap::Args;
 use veilsum_node::{
-    documents::{Offered, as_stated, load_roster},
+    documents::{Offered, load_identity, load_roster},
     error::{Code, Failure},
-    store,
 };
 use veilsum_proto::roster::PartyId;
 
 use crate::{
-    agree::FirstUse,
-    party::{Documents, LOSS_WAIT, Loss, Own, Patience, Reach, key_beside, place_of, state_of},
+    party::{Documents, LOSS_WAIT, Loss, Own, Patience, Reach, key_beside, state_of},
     watch::Watch,
 };
 
-/// Run this party in its federation, or in the one run of a plan
+/// Run this party in its federation
 ///
 /// The key says which role it has. The coordinator lets parties join and begins the runs that `plan propose` proposes. A site answers
 /// with masked sums of its rows. The intermediary sums the masked row counts and sees no centre.
@@ -31,15 +29,13 @@ pub(crate) struct RunArgs {
     /// The federation's roster [default: roster.toml in the folder]
     #[arg(long, value_name = "FILE")]
     pub roster: Option<PathBuf>,
-    /// Take part in the one run of this plan, and end
-    ///
-    /// All parties start it with the same roster and plan. Without it this party stands by, and the coordinator's word begins a run.
-    #[arg(long, value_name = "FILE")]
+    /// The plan of the run at hand, where it is known.
+    #[arg(skip)]
     pub plan: Option<PathBuf>,
     /// What is this party's own.
     #[command(flatten)]
     pub own: Own,
-    /// Folder for the results; if this party stands by, a folder in it for each run
+    /// Folder for the results, a folder in it for each run
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
     /// End after one run, with its exit code
@@ -57,9 +53,6 @@ pub(crate) struct RunArgs {
     /// What shows how runs go.
     #[command(flatten)]
     pub watch: Watch,
-    /// What the first use of a roster needs.
-    #[command(flatten)]
-    pub first: FirstUse,
 }
 
 impl RunArgs {
@@ -78,13 +71,14 @@ impl RunArgs {
         Ok(state_of(&self.key()?, self.own.state.as_ref()))
     }
 
-    /// Roster, plan and key of the one run that was named.
-    pub(super) fn documents(&self) -> Result<Documents, Failure> {
-        let plan = self.plan.clone().ok_or_else(|| Failure::new(Code::Usage, "no plan is named", "say --plan FILE"))?;
-        Ok(Documents { roster: self.roster(), plan, key: self.own.key.clone() })
+    /// Roster, plan and key of the run at hand.
+    pub(super) fn documents(&self) -> Documents {
+        let roster = self.roster();
+        let plan = self.plan.clone().unwrap_or_else(|| roster.with_file_name("plan.toml"));
+        Documents { roster, plan, key: self.own.key.clone() }
     }
 
-    /// Which member of the roster this key is; a key that was replaced is taken up.
+    /// Which member of the roster this key is.
     pub(super) fn role(&self) -> Result<PartyId, Failure> {
         let file = self.roster();
         if !file.exists() {
@@ -93,18 +87,13 @@ impl RunArgs {
             return Err(Failure::input(what, next));
         }
         let (roster, key) = (load_roster(&file)?, self.key()?);
-        let (identity, _, told) = store::identity_for(&place_of(&key, self.own.state.as_ref()), &file, &roster)?;
-        if !told.0.is_empty() {
-            crate::tell!("the roster of {} is another than before: {told}", roster.name);
-        }
-        let offered = Offered { file: &file, roster: &roster, key: &key, identity: &identity };
-        // One that came back from its recovery file fetches the roster that has its key.
-        as_stated(roster.clone(), &key, &identity).find(&identity.public()).map_or_else(|| offered.whoami(), Ok)
+        let (identity, _) = load_identity(&key)?;
+        Offered { file: &file, roster: &roster, key: &key, identity: &identity }.whoami()
     }
 
     /// Refuses options that this role does not read.
     pub(super) fn fits(&self, id: PartyId) -> Result<(), Failure> {
-        let (is_site, stands_by) = (matches!(id, PartyId::Site(_)), self.plan.is_none());
+        let is_site = matches!(id, PartyId::Site(_));
         let role = match id {
             PartyId::Coordinator => "the coordinator",
             PartyId::Intermediary => "the intermediary",
@@ -116,7 +105,7 @@ impl RunArgs {
             ("--listen", "only dials out", self.listen.is_some() && is_site),
             ("--loss-wait", "waits for no other site", self.patience.loss_wait != LOSS_WAIT && is_site),
             ("--on-loss", "waits for no other site", self.patience.on_loss == Loss::Stop && is_site),
-            ("--once", "serves until it is stopped", self.once && stands_by && id == PartyId::Coordinator),
+            ("--once", "serves until it is stopped", self.once && id == PartyId::Coordinator),
         ];
         match unread.iter().find(|(_, _, given)| *given) {
             None => Ok(()),

@@ -13,24 +13,17 @@ use veilsum_node::{
 use veilsum_proto::roster::PartyId;
 
 use super::args::RunArgs;
-use crate::party::{address_of, block_on, elsewhere, listen_at};
-
-/// Runs the intermediary in the one run of a plan.
-pub(super) fn run(args: &RunArgs, json: bool) -> Result<(), Failure> {
-    let config = prepare(args, json)?;
-    let window = Window::open(&args.state()?, "", "");
-    block_on(count(config, None, &window, json))
-}
+use crate::party::{address_of, elsewhere, listen_at};
 
 /// Reads all that a run needs, and asks whether this party agreed to the roster. Nothing is dialled.
 ///
 /// # Errors
 /// A [`Failure`] that names the file at fault.
 pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<IntermediaryConfig, Failure> {
-    let documents = args.documents()?;
+    let documents = args.documents();
     let is_intermediary = |id| id == PartyId::Intermediary;
-    let (federation, identity) = documents.load("the intermediary", is_intermediary, args.own.state.as_ref())?;
-    documents.agree(&args.first, &federation, &identity, None)?;
+    let (federation, identity) = documents.load("the intermediary", is_intermediary)?;
+    documents.agree(&federation, &identity)?;
     let listen = listen_at(args.listen, &federation.roster.intermediary)?;
     let coordinator = address_of(&federation.roster.coordinator)?;
     if !json {

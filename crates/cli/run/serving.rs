@@ -65,10 +65,6 @@ fn told(news: &News) {
         ),
         News::Gone { party } => crate::tell!("{party} does not stand by any more"),
         News::Answers { party, answer } => crate::tell!("{party}: {answer}"),
-        News::Stated { party, key, file } => crate::tell!(
-            "{party} states a new key, {key}, signed with its old one: call its operator, on a number that you know, then: veilsum roster \
-             change --rekey {file}"
-        ),
         News::Begins { number, folder } => {
             crate::tell!("run {number} goes on; its result will be in {}", folder.display())
         }

@@ -7,30 +7,21 @@ use veilsum_node::{
     cost,
     documents::{self, Federation, Loaded, SitePolicy, policy_of},
     error::{Code, Failure},
-    release::Data,
     report,
     role::{
         client::{self, ClientConfig},
         status::Window,
         stop,
     },
-    store,
     table::Tally,
 };
 use veilsum_proto::roster::PartyId;
 
 use super::args::{RunArgs, model_in};
 use crate::{
-    party::{address_of, block_on, head_of, place_for, place_of, waiting, warn_of_replacing},
+    party::{address_of, head_of, place_for, waiting, warn_of_replacing},
     screen::folded,
 };
-
-/// Runs a site in the one run of a plan.
-pub(super) fn run(args: &RunArgs, json: bool) -> Result<(), Failure> {
-    let config = prepare(args, json)?;
-    let window = Window::open(&args.state()?, "", "");
-    block_on(take_part(args, config, &window, json))
-}
 
 /// Reads all that a run needs, and asks whether this party agreed to the roster. Nothing is dialled.
 ///
@@ -74,9 +65,8 @@ pub(crate) fn prepare_with(
     json: bool,
     rows: impl FnOnce(&Federation, &SitePolicy, Option<&Path>) -> Result<Loaded, Failure>,
 ) -> Result<(ClientConfig, Option<Tally>), Failure> {
-    let documents = args.documents()?;
-    let (federation, identity) =
-        documents.load("a site", |id| matches!(id, PartyId::Site(_)), args.own.state.as_ref())?;
+    let documents = args.documents();
+    let (federation, identity) = documents.load("a site", |id| matches!(id, PartyId::Site(_)))?;
     warn_of_replacing(&report::beside(&model_in(&args.out)), &federation.terms);
     let key = args.key()?;
     let (site, file) = policy_of(args.own.policy.as_deref(), Some(&key))?;
@@ -85,9 +75,7 @@ pub(crate) fn prepare_with(
     let loaded = rows(&federation, &site, file.as_deref())?;
     site.has_room(loaded.rows_asked(&federation))?;
     let Loaded { rows, origin, tally } = loaded;
-    let data = Data::of(&site.data, &identity, &*rows);
-    documents.agree(&args.first, &federation, &identity, Some(&data))?;
-    store::follow(&place_of(&key, args.own.state.as_ref()), &documents.roster, &federation.roster, &identity)?;
+    documents.agree(&federation, &identity)?;
     let (coordinator, intermediary) =
         (address_of(&federation.roster.coordinator)?, address_of(&federation.roster.intermediary)?);
     let config = ClientConfig {

@@ -9,7 +9,7 @@ use std::{
 
 use veilsum_node::{
     cost::{counted, some_of},
-    documents::{self, Federations, Offered, Standing, load_identity, load_roster},
+    documents::{self, Offered, Pinned, Standing, load_identity, load_roster},
     error::{Code, Failure},
     files,
     role::{
@@ -19,24 +19,21 @@ use veilsum_node::{
         status::Window,
         stop,
     },
-    store::{self, Ledger},
+    store::Ledger,
     table::ON_PURPOSE,
 };
-use veilsum_proto::{history::Rekey, identity::Identity, roster::Roster, suite::Hash};
+use veilsum_proto::{identity::Identity, suite::Hash};
 
 use super::{
     args::{RunArgs, model_in},
     intermediary, site,
 };
 use crate::{
-    agree::{FirstUse, agree},
-    party::{Own, block_on, head_of, listen_at, place_for, place_of, state_of},
+    agree::agree,
+    party::{Own, block_on, head_of, listen_at, place_for, state_of},
     proposal::Judge,
     verb,
 };
-
-/// How often it is looked whether this party has agreed to a roster meanwhile.
-const LOOK: Duration = Duration::from_secs(2);
 
 /// The pause after a run that did not go well, before this party stands by again; it doubles up to the other.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -66,12 +63,10 @@ pub(super) fn stand_by(args: &RunArgs, is_site: bool, json: bool) -> Result<(), 
     }
     place_for(&model_in(&args.out))?;
     let offered = Offered { file: &file, roster: &roster, key: &key, identity: &identity };
-    match Federations::load(&key, &identity)?.standing(&roster) {
-        Standing::New => agree(&offered, args.first.roster_fingerprint.as_ref(), None)?,
-        Standing::Agreed => {}
-        Standing::Rekeyed { .. } => agree(&offered, None, None)?,
+    match offered.standing()? {
+        Standing::New => agree(&offered)?,
         // It stands by with the roster that it agreed to, and says what has to be done about this one.
-        Standing::Changed { .. } => offered.passes(None).err().iter().for_each(verb::tell),
+        Standing::Agreed | Standing::Changed { .. } => offered.passes().err().iter().for_each(verb::tell),
     }
     block_on(args.stand_by(&key, is_site, json))
 }
@@ -94,11 +89,6 @@ impl RunArgs {
                 member.open(&mut door).await?;
             }
             match standby::run(&member.standing_by(done.clone(), last, door.clone())?).await? {
-                Next::Moved => crate::tell!("the coordinator has moved; it is called at its new address"),
-                Next::OwnKey(roster) => {
-                    let taken_up = self.take_up(key, &roster);
-                    stop::unless_told(taken_up, "start it again whenever you like").await?;
-                }
                 Next::Declined { number, id } => {
                     crate::tell!(
                         "run {number} begins without this party, which is not ready for its plan; once it is, start this command again"
@@ -141,25 +131,6 @@ impl RunArgs {
             }
         }
     }
-
-    /// Takes up the key that the roster has; where the roster has more that is new, once this party's operator has agreed to it.
-    async fn take_up(&self, key: &Path, roster: &Roster) -> Result<(), Failure> {
-        let place = place_of(key, self.own.state.as_ref());
-        let mut said = String::new();
-        loop {
-            match store::identity_for(&place, &self.roster(), roster) {
-                Ok((_, _, told)) => {
-                    crate::tell!("the roster of {} is another than before: {told}", roster.name);
-                    return Ok(());
-                }
-                Err(failure) if failure.message != said => {
-                    verb::tell(&failure);
-                    said = failure.message;
-                }
-                Err(_) => tokio::time::sleep(LOOK).await,
-            }
-        }
-    }
 }
 
 /// A folder in which there is no result yet: this one, or one with a number behind its name.
@@ -170,7 +141,7 @@ fn free(folder: &Path) -> PathBuf {
 }
 
 impl Member<'_> {
-    /// An intermediary's port is open between two runs, so that everybody can try the way to it; also with its next key.
+    /// An intermediary's port is open between two runs, so that everybody can try the way to it.
     async fn open(&self, door: &mut Option<Arc<Doorway>>) -> Result<(), Failure> {
         let roster = load_roster(self.args.roster())?;
         if door.as_ref().is_none_or(|door| !door.shows(&self.identity.public())) {
@@ -190,18 +161,7 @@ impl Member<'_> {
     fn standing_by(&self, done: Vec<Hash>, number: u64, door: Option<Arc<Doorway>>) -> Result<StandbyConfig, Failure> {
         let file = self.args.roster();
         let roster = load_roster(&file)?;
-        let agreed = match Federations::load(&self.key, &self.identity)?.standing(&roster) {
-            Standing::Changed { from } | Standing::Rekeyed { from } => *from,
-            Standing::New | Standing::Agreed => roster,
-        };
-        let agreed = documents::as_stated(agreed, &self.key, &self.identity);
-        let (waiting, old) = (store::next_of(&self.key), self.identity.clone());
-        let own = agreed.find(&old.public()).map(|id| (agreed.name.clone(), agreed.name_of(id)));
-        let rekey = move || {
-            let (federation, own) = own.as_ref()?;
-            let (next, _) = waiting.exists().then(|| load_identity(&waiting).ok())??;
-            Some(Rekey::make(federation, own, &old, &next))
-        };
+        let agreed = Pinned::load(&self.key)?.roster.unwrap_or(roster);
         let judge = Judge {
             identity: self.identity.clone(),
             key: self.key.clone(),
@@ -217,14 +177,6 @@ impl Member<'_> {
             // A ledger that does not hold is no reason to take a schema unasked.
             Ledger::look(&state, &head_of(&key), &identity).map_or(true, |account| account.block().is_some())
         };
-        let (roster, key, identity) = (file.clone(), self.key.clone(), self.identity.clone());
-        // Also one that somebody laid there meanwhile: a new address needs no call.
-        let address = move || {
-            let newest = load_roster(&roster).ok()?;
-            let offered = Offered { file: &roster, roster: &newest, key: &key, identity: &identity };
-            offered.agree(None, None).ok()?;
-            Some(newest.coordinator.address)
-        };
         let judge = Arc::new(judge);
         let looked = judge.clone();
         let watcher = judge.clone();
@@ -234,10 +186,8 @@ impl Member<'_> {
             plan: proposed(&file),
             roster: file,
             carrier: self.args.reach.carrier()?,
-            rekey: Arc::new(rekey),
             done,
             number,
-            address: Arc::new(address),
             judge: Arc::new(move |federation, looking| judge.judge(federation, looking)),
             stamp: Arc::new(move || looked.stamps()),
             has_answered: Arc::new(has_answered),
@@ -264,7 +214,6 @@ impl Member<'_> {
             plan: Some(proposed(&roster)),
             own: Own { key: Some(self.key.clone()), ..self.args.own.clone() },
             out: folder.to_owned(),
-            first: FirstUse::default(),
             ..self.args.clone()
         };
         match door {
@@ -296,13 +245,7 @@ fn told(judge: &Judge, news: News) {
                 roster.sites.len(),
                 some_of(&roster.sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>(), ", ")
             );
-            let offered = judge.offered(&roster);
-            // What is new by its members' own word needs no call; everything else is said with what to do about it.
-            match offered.see().and_then(|()| offered.agree(None, None)) {
-                Ok(taken) if taken.0.is_empty() => {}
-                Ok(taken) => crate::tell!("it needs no call: {taken}"),
-                Err(failure) => verb::tell(&failure),
-            }
+            judge.offered(&roster).passes().err().iter().for_each(verb::tell);
         }
         News::Schema { columns } => crate::tell!(
             "another schema is here, of {}; look whether your rows fit: veilsum check",

@@ -22,6 +22,7 @@ use crate::{
     app_messages::{NO_RUN, SOFTWARE, header_check},
     carrier::{Address, CarrierError, Credentials, Network, Proxy, Transport, listen, only},
     cost::some_of,
+    documents::Pinned,
     error::{Code, Failure},
     files::{self, FileError},
     role::{
@@ -148,8 +149,8 @@ pub fn disk(folder: &Path) -> Finding {
 pub fn private(key: &Path, state: &Path) -> Finding {
     let beside = |end: &str| key.with_added_extension(end);
     let within = fs::read_dir(state).into_iter().flatten().flatten().map(|entry| entry.path());
-    let of_key = ["head", "federations", "policy", "persons", "unusable-rows.csv"].map(beside);
-    let all = [state.to_owned()].into_iter().chain(of_key).chain(within);
+    let of_key = ["head", "persons", "unusable-rows.csv"].map(beside);
+    let all = [state.to_owned(), Pinned::beside(key)].into_iter().chain(of_key).chain(within);
     let open: Vec<String> = all
         .filter(|path| path.is_file() || path.is_dir())
         .filter(|path| matches!(files::check_private(path), Err(FileError::NotPrivate { .. })))

@@ -1,13 +1,11 @@
-//! The text files that people exchange or keep: key, card, roster, plan, a site's own policy, and what it agreed to.
+//! The text files that people exchange or keep: key, roster, plan, a site's own policy, and what it agreed to.
 //!
 //! All are TOML with a first line that says what they are. Reading is limited in size, strict about unknown keys, and
 //! ends in a verified type or in an error that names the file, the line and the next step. Signatures cover the meaning
 //! (the protocol's own encoding), not the text: comments may be added, numbers may not be changed.
 
 mod answer;
-mod change;
 pub(crate) mod digits;
-mod federations;
 mod file;
 mod guests;
 mod invitation;
@@ -16,6 +14,7 @@ mod meeting;
 mod methods;
 mod model;
 mod offered;
+mod pinned;
 mod plan;
 mod plan_keys;
 mod roster;
@@ -25,24 +24,25 @@ mod site;
 
 use std::{path::Path, sync::Arc};
 
-use veilsum_proto::{plan::SignedTerms, roster::SignedRoster};
+use veilsum_proto::{
+    identity::Identity,
+    plan::SignedTerms,
+    roster::{Member, Roster, SignedRoster},
+};
 
 use file::in_file;
 
 pub use answer::PlanAnswer;
-pub use federations::{Changes, Federations, Never, Standing, Use};
 pub use guests::{Guest, GuestList, Knocked, Run, Said, Stage};
-pub use invitation::{invitation_line, parse_invitation};
-pub use key::{
-    Card, Recovery, as_stated, check_address, load_card, load_identity, load_recovery, load_rekey, statement_beside,
-    write_card, write_key, write_recovery, write_rekey,
-};
+pub use invitation::{answer_line, invitation_line, parse_answer, parse_invitation};
+pub use key::{check_address, load_identity, write_key};
 pub use meeting::Begun;
 pub use model::{read_model, rows_of, write_model};
 pub use offered::Offered;
+pub use pinned::{Changes, Pinned, Standing};
 pub use plan::{edited_plan, load_plan, write_plan};
 pub use plan_keys::PLAN_KEYS;
-pub use roster::{load_roster, load_roster_document, sign_next, write_roster, write_roster_document};
+pub use roster::{load_roster, load_signed_roster, write_roster};
 pub use rows::{DEFAULT_MEMORY, RowsFrom, rules_said};
 pub use schema::{
     Fit, MAX_SCHEMA, Reading, Taken, adopt_schema, fit_of, header_of, keep_schema, load_schema, other_schema,
@@ -59,10 +59,12 @@ pub use veilsum_federation::{
 
 use crate::{
     answerer::Answerer,
+    files::Existing,
     foreign::Foreign,
     plan::OutOfBox,
     question::Question,
     release::{ClusterError, Origin, Precision, Prepared, Rows, Scaling},
+    role::system_rng,
     table::{self, Batches, Checked, OwnRows, Reader, RowRules, Table, TableSpec, Tally, size},
 };
 
@@ -73,7 +75,7 @@ use crate::{
 pub fn load_signed(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Result<(SignedRoster, SignedTerms), Failure> {
     let (roster, plan) = (roster.as_ref(), plan.as_ref());
     let federation = load_federation(roster, plan)?;
-    Ok((load_roster_document(roster)?.signed, plan::load_signed_plan(plan, &federation.roster)?))
+    Ok((load_signed_roster(roster)?, plan::load_signed_plan(plan, &federation.roster)?))
 }
 
 /// The same from the texts of both; errors call them `roster.toml` and `plan.toml`.
@@ -82,7 +84,7 @@ pub fn load_signed(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Result<(
 /// A [`Failure`] that says which of them is wrong.
 pub fn parse_signed(roster: &str, plan: &str) -> Result<(SignedRoster, SignedTerms, Federation), Failure> {
     let (of_roster, of_plan) = (Path::new("roster.toml"), Path::new("plan.toml"));
-    let roster = roster::parse_roster(of_roster, roster)?.signed;
+    let roster = roster::parse_roster(of_roster, roster)?;
     let terms = plan::parse_signed_plan(of_plan, plan, &roster.roster)?;
     let verified = terms
         .clone()
@@ -102,6 +104,33 @@ pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Resu
     let terms = load_plan(&plan, &roster_of)?;
     let schema = schema_beside(path)?;
     Federation::new(roster_of, terms).and_then(|of| of.under(schema)).map_err(|f| in_file(plan.as_ref(), f))
+}
+
+/// Makes a whole federation in `folder`, whose owner then has everybody's secrets: a key for every party, and the signed roster, to which
+/// everybody has agreed. Coordinator and intermediary are named with their addresses.
+///
+/// # Errors
+/// A [`Failure`] where a name cannot be used, or a file is there already or cannot be written.
+pub fn found(folder: &Path, name: &str, aggregators: [(&str, &str); 2], sites: &[String]) -> Result<Roster, Failure> {
+    let mut keys = Vec::new();
+    let mut member = |name: &str, address: &str| {
+        check_address(address)?;
+        let (identity, path) = (Identity::generate(&mut system_rng()), folder.join(format!("{name}.key")));
+        write_key(&path, name, &identity, Existing::Refuse)?;
+        let member = Member { name: name.into(), key: identity.public(), address: address.into() };
+        keys.push((path, identity));
+        Ok::<_, Failure>(member)
+    };
+    let [coordinator, intermediary] = aggregators;
+    let roster = Roster {
+        name: name.into(),
+        coordinator: member(coordinator.0, coordinator.1)?,
+        intermediary: member(intermediary.0, intermediary.1)?,
+        sites: sites.iter().map(|site| member(site, "")).collect::<Result<_, _>>()?,
+    };
+    write_roster(folder.join("roster.toml"), &roster.clone().sign(&keys[0].1)?)?;
+    Pinned::change(&keys[0].0, |pinned| pinned.roster = Some(roster.clone()))?;
+    Ok(roster)
 }
 
 /// A site's rows, ready to answer.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::{
-    identity::PublicKey,
+    identity::{Identity, PublicKey, Signature},
     limits::MAX_ADDRESS,
     roster::check_name,
     suite::{self, Hash},
@@ -16,6 +16,8 @@ use crate::{
 pub const TOKEN: usize = 16;
 /// Bytes of an invitation's checksum: one damaged line in four thousand million goes unnoticed here, and its token is nobody's.
 const CHECKSUM: usize = 4;
+/// Label under which a [`Reply`] is signed.
+const REPLY: &str = "joining reply";
 /// Codes that there are: 12 decimal digits.
 const CODES: u128 = 1_000_000_000_000;
 
@@ -185,6 +187,71 @@ impl Meeting {
     }
 }
 
+/// What a party sends back where it does not reach the coordinator: everything that a knock says ([JOI-8]). It has no `Debug`, because of
+/// its token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// The right to knock.
+    pub token: Token,
+    /// The key that wants to join.
+    pub key: PublicKey,
+    /// What it drew.
+    pub nonce: Nonce,
+    /// Where it will listen; empty for a site.
+    pub address: String,
+    signature: Signature,
+}
+
+impl Reply {
+    /// The answer of `identity` to an invitation.
+    pub fn new(identity: &Identity, invitation: &Invitation, address: &str, nonce: Nonce) -> Reply {
+        let token = invitation.token.clone();
+        let mut reply = Reply {
+            token,
+            key: identity.public(),
+            nonce,
+            address: address.to_owned(),
+            signature: Signature::from_bytes(&[0; 64]),
+        };
+        let meeting = reply.meeting(invitation.coordinator, &invitation.party, invitation.role);
+        reply.signature = identity.sign(REPLY, &[&meeting.hash().0, &nonce]);
+        reply
+    }
+
+    /// What it says of who joins what.
+    fn meeting(&self, coordinator: PublicKey, party: &str, role: Role) -> Meeting {
+        let (invitation, party, address) = (self.token.hash(), party.to_owned(), self.address.clone());
+        Meeting { coordinator, joiner: self.key, invitation, party, role, address }
+    }
+
+    /// Whether its own key signed it for this party of this coordinator.
+    pub fn is_for(&self, coordinator: PublicKey, party: &str, role: Role) -> bool {
+        let meeting = self.meeting(coordinator, party, role);
+        self.key.is_usable() && self.key.verify(REPLY, &[&meeting.hash().0, &self.nonce], &self.signature)
+    }
+
+    /// Its bytes with their checksum ([JOI-8]).
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = [&self.token.0[..], &self.key.0, &self.nonce, &self.signature.to_bytes()].concat();
+        out.extend_from_slice(self.address.as_bytes());
+        let sum = checksum(&out);
+        out.extend_from_slice(&sum);
+        out
+    }
+
+    /// Reads what [`Reply::to_bytes`] wrote; nothing where they are other bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Reply> {
+        let (all, sum) = bytes.split_last_chunk::<CHECKSUM>()?;
+        let (token, rest) = all.split_first_chunk::<TOKEN>().filter(|_| checksum(all) == *sum)?;
+        let (key, rest) = rest.split_first_chunk::<32>()?;
+        let (nonce, rest) = rest.split_first_chunk::<32>()?;
+        let (signature, address) = rest.split_first_chunk::<64>()?;
+        let address = std::str::from_utf8(address).ok().filter(|address| address.len() <= MAX_ADDRESS)?.to_owned();
+        let (token, key, signature) = (Token(*token), PublicKey(*key), Signature::from_bytes(signature));
+        Some(Reply { token, key, nonce: *nonce, address, signature })
+    }
+}
+
 /// Twelve decimal digits, spoken in three groups of four.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Code(u64);
@@ -268,6 +335,28 @@ mod tests {
         for odd in odd {
             let said = Invitation::from_bytes(&odd.to_bytes()).err().unwrap();
             assert!(said.contains("no coordinator writes"), "{said}");
+        }
+    }
+
+    /// [JOI-8].
+    #[test]
+    fn joi_8_a_reply_is_one_partys_and_every_damage_is_seen() {
+        let (identity, invitation) = (Identity::from_seed(&[2; 32]), invitation());
+        let reply = Reply::new(&identity, &invitation, "counter.example.org:443", [3; 32]);
+        let bytes = reply.to_bytes();
+        let read = Reply::from_bytes(&bytes).unwrap();
+        assert!(read == reply && read.is_for(invitation.coordinator, "hospital-a", Role::Site));
+        assert!(!read.is_for(invitation.coordinator, "hospital-b", Role::Site));
+        assert!(!read.is_for(invitation.coordinator, "hospital-a", Role::Intermediary));
+        assert!(!read.is_for(identity.public(), "hospital-a", Role::Site));
+        let key = Identity::from_seed(&[9; 32]).public();
+        for other in [Reply { key, ..reply.clone() }, Reply { nonce: [4; 32], ..reply.clone() }] {
+            assert!(!other.is_for(invitation.coordinator, "hospital-a", Role::Site));
+        }
+        for at in 0..bytes.len() {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x20;
+            assert!(Reply::from_bytes(&bad).is_none() && Reply::from_bytes(&bytes[..at]).is_none(), "{at}");
         }
     }
 

@@ -1,5 +1,5 @@
 //! The ledger, an account of everything that ever left a site: its entries, their hash chain and their signatures (spec
-//! section 11.2, [LED-1] to [LED-3], [LED-9]). This module opens no file. An entry contains digests, lengths and what is public
+//! section 11.2, [LED-1] to [LED-3]). This module opens no file. An entry contains digests, lengths and what is public
 //! anyway; it contains no value and no row count.
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use crate::{
     codec,
     error::Error,
-    history::Rekey,
     identity::{Identity, PublicKey, Signature},
     limits::MAX_SITES,
     message::Disclosure,
@@ -92,10 +91,6 @@ pub enum Note {
     Separate(Vec<Column>),
     /// The masked words whose frame has the digest of this entry enter no total ([REL-6]).
     Undone,
-    /// The owner of the ledger has a new key: this entry is the last one that the old key signs ([LED-9]).
-    Rekeyed(Box<Rekey>),
-    /// Another site of the block has a new key ([LED-9]).
-    Renamed(Box<Rekey>),
     /// The operator agrees to the exact totals of the plan that the entry names, for the rows as they are ([POL-9]).
     Agreed,
     /// This site said yes to the plan that the entry names, and so much of the account is kept for its run ([POL-8]).
@@ -260,22 +255,16 @@ impl Head {
 
 /// A chain that is checked entry by entry.
 pub struct Chain {
-    /// Whose it was, one key after the other; the last one signs now.
-    owners: Vec<PublicKey>,
+    owner: PublicKey,
     head: Head,
     /// The latest form so far.
     form: Form,
 }
 
 impl Chain {
-    /// Starts the chain that this key began.
+    /// Starts the chain of this key.
     pub fn new(key: PublicKey) -> Chain {
-        Chain { owners: vec![key], head: Head::default(), form: Form::BeforeBlocks }
-    }
-
-    /// The keys of its owner so far, oldest first ([LED-9]).
-    pub fn owners(&self) -> &[PublicKey] {
-        &self.owners
+        Chain { owner: key, head: Head::default(), form: Form::BeforeBlocks }
     }
 
     /// Where it ends so far.
@@ -283,7 +272,7 @@ impl Chain {
         self.head
     }
 
-    /// Takes the next entry ([LED-1] to [LED-3], [LED-9]).
+    /// Takes the next entry ([LED-1] to [LED-3]).
     ///
     /// # Errors
     /// `Error::Invalid` where it is not the next one, or not signed by the party.
@@ -299,23 +288,8 @@ impl Chain {
         if !entry.is_whole() || entry.form < self.form {
             return bad(format!("entry {at} is not of a form that a ledger has"), Rule::Led1);
         }
-        let owner = self.owners.last().copied();
-        // A key that is lost has named beforehand which one signs in its place.
-        let signer = match &entry.note {
-            Some(Note::Rekeyed(rekey)) if rekey.is_recovered() => Some(rekey.new),
-            _ => owner,
-        };
-        if !signer.is_some_and(|signer| signer.verify(SIGNED, &[&entry.encoded()], signature)) {
+        if !self.owner.verify(SIGNED, &[&entry.encoded()], signature) {
             return bad(format!("entry {at} is not signed by the ledger's owner"), Rule::Led3);
-        }
-        if let Some(Note::Rekeyed(rekey) | Note::Renamed(rekey)) = &entry.note {
-            let own = matches!(entry.note, Some(Note::Rekeyed(_)));
-            if rekey.verify().is_err() || own != (owner == Some(rekey.old)) {
-                return bad(format!("entry {at} has a new key that nobody stated, or another party's"), Rule::Led9);
-            }
-            if own {
-                self.owners.push(rekey.new);
-            }
         }
         self.head = Head { entries: at + 1, link: entry.link() };
         self.form = entry.form;
@@ -437,51 +411,6 @@ mod tests {
         assert_ne!(note.link(), before.link());
         let taken = Chain::new(identity.public()).take(&note, &before.sign(&identity));
         assert_eq!(taken.unwrap_err().rule(), Some(Rule::Led3));
-    }
-
-    /// [LED-9]: the note hands the chain over; nobody else's statement does, and the old key signs nothing behind it.
-    #[test]
-    fn led_9_a_chain_goes_on_under_the_key_that_its_owner_named() {
-        let [old, new, other] = [1, 2, 3].map(|seed| Identity::from_seed(&[seed; 32]));
-        let note = |previous, note| Entry {
-            slot: None,
-            cohort: None,
-            discloses: Disclosure::Nothing,
-            answer: None,
-            block: None,
-            note: Some(note),
-            ..entry(1, previous)
-        };
-        let rekey = |from: &Identity| Box::new(Rekey::make("test", "site-1", from, &new));
-        let began = || {
-            let mut chain = Chain::new(old.public());
-            let first = entry(0, Hash::default());
-            chain.take(&first, &first.sign(&old)).unwrap();
-            chain
-        };
-        let mut chain = began();
-        let rekeyed = note(chain.head().link, Note::Rekeyed(rekey(&old)));
-        chain.take(&rekeyed, &rekeyed.sign(&old)).unwrap();
-        assert_eq!(chain.owners(), [old.public(), new.public()]);
-        let next = entry(2, chain.head().link);
-        assert_eq!(chain.take(&next, &next.sign(&old)).unwrap_err().rule().unwrap(), Rule::Led3);
-        chain.take(&next, &next.sign(&new)).unwrap();
-        let mut chain = began();
-        let link = chain.head().link;
-        let forged = Box::new(Rekey { old: old.public(), ..*rekey(&other) });
-        for bad in [Note::Rekeyed(rekey(&other)), Note::Rekeyed(forged), Note::Renamed(rekey(&old))] {
-            let bad = note(link, bad);
-            assert_eq!(chain.take(&bad, &bad.sign(&old)).unwrap_err().rule().unwrap(), Rule::Led9);
-        }
-        let named = (old.public(), Rekey::recovery(&old, &new.public()));
-        let recovered = note(link, Note::Rekeyed(Box::new(Rekey::recovered("test", "site-1", named, &new))));
-        assert_eq!(began().take(&recovered, &recovered.sign(&old)).unwrap_err().rule().unwrap(), Rule::Led3);
-        let mut lost = began();
-        lost.take(&recovered, &recovered.sign(&new)).unwrap();
-        assert_eq!(lost.owners(), [old.public(), new.public()]);
-        let renamed = note(link, Note::Renamed(rekey(&other)));
-        chain.take(&renamed, &renamed.sign(&old)).unwrap();
-        assert_eq!(chain.owners(), [old.public()]);
     }
 
     /// [LED-1] to [LED-3]: whatever is changed, left out or put in is found, and the entry is named.

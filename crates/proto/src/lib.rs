@@ -31,7 +31,6 @@ mod commit;
 mod error;
 pub mod evidence;
 pub mod fixed;
-pub mod history;
 pub mod identity;
 pub mod joining;
 pub mod journal;

@@ -44,14 +44,8 @@ pub const MAX_NAME: usize = 64;
 /// Bytes of an address: a host name has at most 253.
 pub const MAX_ADDRESS: usize = 262;
 
-/// Changes of one roster over the life of a federation: one a week for twenty years. Every party verifies a signature for each.
-pub const MAX_CHANGES: usize = 1_024;
-
-/// New keys of members in all changes of a roster together; two signatures each.
-pub const MAX_REKEYS: usize = 1_024;
-
-/// Bytes of a roster with its history: 1,002 members of at most 374 bytes, changes of 140 and new keys of 336.
-pub const MAX_ROSTER: usize = 1 << 20;
+/// Bytes of a signed roster: 1,002 members of at most 374 bytes.
+pub const MAX_ROSTER: usize = 1 << 19;
 
 /// Bytes of the application's part of a plan (method, columns, boxes).
 pub const MAX_APPLICATION: usize = 1 << 20;

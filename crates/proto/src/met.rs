@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 
 use crate::{
     error::Error,
-    identity::PublicKey,
     ledger::Stated,
     release::{Answered, Member, block_id},
     rule::Rule,
@@ -184,21 +183,6 @@ impl Met {
         {
             (deck.number, deck.last) = (deck.number.saturating_add(1), Some(slot));
         }
-    }
-
-    /// Whether anything is kept of this key.
-    pub fn knows(&self, key: &PublicKey) -> bool {
-        self.others.contains_key(&key.0)
-    }
-
-    /// [LED-9]: somebody goes on under another key.
-    pub fn rename(&mut self, old: &PublicKey, new: &PublicKey) {
-        let Some(mut other) = self.others.remove(&old.0) else { return };
-        if let Some(mut later) = self.others.remove(&new.0) {
-            other.before = other.before.into_iter().chain(later.before).reduce(Past::or);
-            other.stated.append(&mut later.stated);
-        }
-        self.others.insert(new.0, other);
     }
 }
 

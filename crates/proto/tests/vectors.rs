@@ -7,7 +7,6 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use veilsum_proto::{
     Error, Rule, codec, fixed,
-    history::{self, Rekey, RosterDocument, Step},
     identity::{Identity, PublicKey, Signature},
     kem::{Ciphertext, Fixed, KemKey},
     limits::MAX_BODY,
@@ -215,29 +214,6 @@ fn documents() {
                 agrees(&c, found, |t| assert_eq!(t as u64, c["result"]));
             }
         }
-    }
-}
-
-/// [ROS-11], [ROS-12], [ROS-13]: statements of new keys, histories with and without faults, and what may be taken without a call.
-#[test]
-fn ros_12_histories() {
-    for c in of("history", "rekey") {
-        let rekey: Rekey = codec::decode("rekey", &hex(&c["encoded"]), MAX_BODY).unwrap();
-        agrees(&c, rekey.verify(), |()| assert_eq!(hash(&c["value"]["old"]).0, rekey.old.0));
-    }
-    let document = |c: &Value| RosterDocument::decode(&hex(&c["encoded"])).unwrap();
-    for c in of("history", "document") {
-        agrees(&c, document(&c).verify(), |()| assert_eq!(document(&c).encode(), hex(&c["encoded"])));
-    }
-    for c in of("history", "step") {
-        let from: Roster = codec::decode("roster", &hex(&c["from"]), MAX_BODY).unwrap();
-        let to = document(&c);
-        let found = match history::step(&from, &to.signed.roster, &to.history) {
-            Step::Same => "same",
-            Step::Rekeyed(_) => "rekeyed",
-            Step::Other => "other",
-        };
-        assert_eq!(c["result"], found, "{}", c["name"]);
     }
 }
 

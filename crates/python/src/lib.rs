@@ -22,7 +22,7 @@ mod _core {
         answers::{answer, layout, merge, of_file, parts},
         call,
         cells::{coded, name, number, type_of},
-        parties::{Party, Planned, addressed, simulate},
+        parties::{Party, Planned, addressed, found, simulate},
         rows::{distances, fit, memberships, nearest, objective, plus_plus},
         run,
     };

@@ -17,7 +17,7 @@ use veilsum_federation::plan::PlanSpec;
 use veilsum_node::{
     by_hand::ByHand,
     carrier::{Letter, PeerKey, letters},
-    documents::{self, Federation, roster_fingerprint},
+    documents::{self, Federation},
     error::{Code, Failure},
     report,
     role::{client, config::Party as Role, intermediary, server},
@@ -71,12 +71,20 @@ impl Planned {
         let work: &PlanSpec = &self.0.work;
         serde_json::to_string(work).map_err(|e| PyValueError::new_err(e.to_string()))
     }
+}
 
-    /// The roster's fingerprint, as it is read out over another channel.
-    #[getter]
-    fn roster_fingerprint(&self) -> String {
-        roster_fingerprint(&self.0.roster.hash())
-    }
+/// Makes a key for every party and the roster in `folder`, to which everybody has agreed.
+#[pyfunction]
+pub(crate) fn found(
+    py: Python<'_>,
+    folder: PathBuf,
+    name: String,
+    coordinator: (String, String),
+    intermediary: (String, String),
+    sites: Vec<String>,
+) -> PyResult<()> {
+    let aggregators = [&coordinator, &intermediary].map(|(name, address)| (&**name, &**address));
+    py.detach(|| documents::found(&folder, &name, aggregators, &sites)).map(drop).map_err(raised)
 }
 
 /// Runs the whole federation of `planned` in this process on these rows (one n x d array a site): JSON.

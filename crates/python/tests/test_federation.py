@@ -89,7 +89,8 @@ def test_a_whole_federation_by_hand(tmp_path):
     assert np.abs(nearest(result.centres) - CENTRES).max() < 0.03
     # The ledger of a site holds what left it, as on the command line.
     assert veilsum.check(key=tmp_path / "site-0.key")["account"]["answers"]
-    assert ledger.verify(tmp_path / "site-0.key.state" / "ledger.jsonl", key=tmp_path / "site-0.card")
+    keys = {member["name"]: member["key"] for member in roster.verify(tmp_path / "roster.toml")["roster"]["sites"]}
+    assert ledger.verify(tmp_path / "site-0.key.state" / "ledger.jsonl", key=keys["site-0"])
     assert veilsum.FuzzyCMeans(3, init=result.centres, tol=1e-9).fit(np.concatenate(rows)).n_iter_ < 30
 
 
@@ -152,10 +153,10 @@ def test_a_site_answers_nothing_without_its_policy_and_its_roster(tmp_path):
     rows = sites()
     names = ["site-0", "site-1", "site-2"]
     veilsum.Federation.create(tmp_path, COLUMNS, sites=names, **OPTIONS)
-    roster.keygen("stranger", tmp_path)
+    veilsum.Federation.create(tmp_path / "elsewhere", COLUMNS, sites=["stranger", *names], **OPTIONS)
     documents = dict(roster=tmp_path / "roster.toml", plan=tmp_path / "plan.toml")
     with pytest.raises(errors.InputError):
-        veilsum.Site(tmp_path / "stranger.key", rows=rows[0], **documents)
+        veilsum.Site(tmp_path / "elsewhere" / "stranger.key", rows=rows[0], **documents)
     with pytest.raises(errors.VeilsumError):
         veilsum.Site(tmp_path / "site-0.key", rows=np.full((5, 2), 7.0), **documents)
     with pytest.raises(errors.VeilsumError, match="policy|nonsense|format"):

@@ -13,6 +13,15 @@ use std::{
 };
 
 use veilsum_cluster::Rows;
+use veilsum_node::{
+    documents::{Pinned, load_identity, load_roster, write_key, write_roster},
+    files::Existing,
+    role::system_rng,
+};
+use veilsum_proto::{
+    identity::Identity,
+    roster::{Member, Roster},
+};
 
 use crate::in_process::made_up;
 
@@ -112,14 +121,17 @@ impl Heard {
     }
 }
 
-/// Reads a stream line by line, to its end.
-fn listen(from: impl Read + Send + 'static) -> (Arc<Heard>, std::thread::JoinHandle<()>) {
+/// Reads a stream line by line, to its end, but for so many lines that a test prints of itself.
+fn listen(from: impl Read + Send + 'static, mut own: u32) -> (Arc<Heard>, std::thread::JoinHandle<()>) {
     let heard = Arc::new(Heard::default());
     let said = heard.clone();
     let listener = std::thread::spawn(move || {
         let (mut from, mut line) = (BufReader::new(from), Vec::new());
         while from.read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
-            said.text.lock().expect("text").push_str(&String::from_utf8_lossy(&line));
+            if own == 0 {
+                said.text.lock().expect("text").push_str(&String::from_utf8_lossy(&line));
+            }
+            own = own.saturating_sub(1);
             said.more.notify_all();
             line.clear();
         }
@@ -169,12 +181,42 @@ pub fn start_limited<S: AsRef<OsStr>>(args: &[S], bytes: u64) -> Running {
     launch(shell, args)
 }
 
-/// Starts this command with these arguments besides.
+/// The words of a party in one run of one plan, which [`one_run`] takes from here.
+const ONE_RUN: &str = "VEILSUM_ONE_RUN";
+
+/// A process of a test is its party in one run of one plan, where one was started as that ([`launch`]): `run` is given the words of `veilsum
+/// run`, the plan among them, and says the exit code.
+pub fn one_run(run: impl FnOnce(Vec<std::ffi::OsString>) -> u8) {
+    if let Ok(words) = std::env::var(ONE_RUN) {
+        let words = words.split('\n').map(std::ffi::OsString::from).collect();
+        std::process::exit(run(words).into());
+    }
+}
+
+/// Starts this command with these arguments besides. A run of one plan, which the program knows from its federation alone, is a process
+/// of the test that is under way.
 pub fn launch<S: AsRef<OsStr>>(mut command: Command, args: &[S]) -> Running {
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let words: Vec<&str> = args.iter().filter_map(|word| word.as_ref().to_str()).collect();
+    let one = words.first() == Some(&"run") && words.contains(&"--plan");
+    if one {
+        // In the place of the program, wherever in the command it stands.
+        let (program, own) = (binary(), std::env::current_exe().expect("a path"));
+        let put = |word: &OsStr| if word == program { own.clone().into() } else { word.to_owned() };
+        let mut other = Command::new(put(command.get_program()));
+        other.args(command.get_args().map(put)).args(["one_run::one_run", "--exact", "--nocapture"]);
+        other.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        if let Some(folder) = command.get_current_dir() {
+            other.current_dir(folder);
+        }
+        other.env("RUST_TEST_THREADS", "2").env(ONE_RUN, words[1..].join("\n"));
+        command = other;
+    } else {
+        command.args(args);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    let (stdout, out) = listen(child.stdout.take().expect("a pipe"));
-    let (stderr, err) = listen(child.stderr.take().expect("a pipe"));
+    let (stdout, out) = listen(child.stdout.take().expect("a pipe"), if one { 2 } else { 0 });
+    let (stderr, err) = listen(child.stderr.take().expect("a pipe"), 0);
     let name = args.iter().map(|a| a.as_ref().to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
     Running { child, name, stderr, stdout, listeners: vec![out, err] }
 }
@@ -279,7 +321,7 @@ pub fn agree(client: &[String]) {
     veilsum(&args);
 }
 
-/// The documents and rows of a federation of separate processes, made with the program itself.
+/// The documents and rows of a federation of separate processes, made in code.
 pub struct Parties {
     pub folder: Folder,
     pub data: Vec<(String, Rows)>,
@@ -298,16 +340,16 @@ impl Parties {
     pub fn at(hosts: [&str; 2], ports: [u16; 2], sizes: &[usize], plan: &[&str]) -> Parties {
         let (folder, data, hosts) = (Folder::fresh(), made_up(sizes, 1.0, 41), hosts.map(str::to_owned));
         let parties = Parties { folder, data, ports, hosts };
-        for (name, port) in [("lead", Some(ports[0])), ("counter", Some(ports[1]))] {
-            parties.keygen(name, port);
+        for name in ["lead", "counter"] {
+            parties.key(name);
         }
         for (name, rows) in &parties.data {
-            parties.keygen(name, None);
+            parties.key(name);
             let lines = rows.iter().map(|r| format!("{},{},private\n", r[0], r[1]));
             parties.folder.write(&format!("{name}.csv"), &format!("x,y,note\n{}", lines.collect::<String>()));
         }
-        let cards: Vec<&str> = parties.data.iter().map(|(name, _)| name.as_str()).collect();
-        parties.roster("roster.toml", &cards);
+        let sites: Vec<&str> = parties.data.iter().map(|(name, _)| name.as_str()).collect();
+        parties.roster("roster.toml", &sites);
         // Few rows, and what a site that leaves sent may be computed.
         parties.folder.write("toy.toml", "contributors = 1\nmax_rows = 2000\n");
         parties.plan("roster.toml", "plan.toml", plan);
@@ -318,11 +360,24 @@ impl Parties {
         self.folder.path(name)
     }
 
-    pub fn keygen(&self, name: &str, port: Option<u16>) {
-        let mut args = vec!["keygen".into(), "--name".into(), name.to_owned(), "--out".into(), self.path("")];
-        let host = &self.hosts[usize::from(name == "counter")];
-        args.extend(port.map(|p| format!("--address={host}:{p}")));
-        veilsum(&args).expect(0);
+    /// A key for a party, in the place of the one that it had.
+    pub fn key(&self, name: &str) -> Identity {
+        let identity = Identity::generate(&mut system_rng());
+        write_key(self.path(&format!("{name}.key")), name, &identity, Existing::Replace).expect("a key");
+        identity
+    }
+
+    /// A party's public key.
+    pub fn public(&self, name: &str) -> String {
+        self.member(name).key.to_string()
+    }
+
+    /// A party as it stands on a roster, with the key that it has.
+    pub fn member(&self, name: &str) -> Member {
+        let place = ["lead", "counter"].iter().position(|aggregator| *aggregator == name);
+        let address = place.map_or(String::new(), |at| format!("{}:{}", self.hosts[at], self.ports[at]));
+        let (identity, _) = load_identity(self.path(&format!("{name}.key"))).expect("a key");
+        Member { name: name.into(), key: identity.public(), address }
     }
 
     pub fn roster(&self, file: &str, sites: &[&str]) {
@@ -331,12 +386,15 @@ impl Parties {
 
     /// A roster of a federation of this name.
     pub fn roster_named(&self, name: &str, file: &str, sites: &[&str]) {
-        let (lead, counter, key) = (self.path("lead.card"), self.path("counter.card"), self.path("lead.key"));
-        let mut args: Vec<String> =
-            ["roster", "make", "--name", name, "--coordinator", &lead, "--intermediary"].map(str::to_owned).to_vec();
-        args.extend([counter, "--key".into(), key, "--out".into(), self.path(file)]);
-        args.extend(sites.iter().map(|s| format!("--site={}", self.path(&format!("{s}.card")))));
-        veilsum(&args).expect(0);
+        let sites = sites.iter().map(|site| self.member(site)).collect();
+        let (coordinator, intermediary) = (self.member("lead"), self.member("counter"));
+        self.sign(file, Roster { name: name.into(), coordinator, intermediary, sites });
+    }
+
+    /// Signs a roster with the coordinator's key.
+    pub fn sign(&self, file: &str, roster: Roster) {
+        let (hub, _) = load_identity(self.path("lead.key")).expect("a key");
+        write_roster(self.path(file), &roster.sign(&hub).expect("a roster")).expect("a file");
     }
 
     /// A plan without noise, unless it says what it spends.
@@ -364,11 +422,12 @@ impl Parties {
         let given = |option: &str| more.contains(&option);
         let kept = all.into_iter().filter(|(option, _)| !given(option));
         let head = std::iter::once("run".to_owned()).chain(kept.flat_map(|(option, file)| [option.to_owned(), file]));
-        let mut args: Vec<String> = head.chain(more.iter().map(|m| (*m).to_owned())).collect();
-        // What another member's operator would have read out.
+        let args: Vec<String> = head.chain(more.iter().map(|m| (*m).to_owned())).collect();
         let roster = args.iter().position(|arg| arg == "--roster").map(|at| args[at + 1].clone()).expect("a roster");
-        if name != "lead" && Path::new(&roster).exists() {
-            args.extend(["--roster-fingerprint".into(), fingerprint_of(&roster)]);
+        let key = args.iter().position(|arg| arg == "--key").map(|at| args[at + 1].clone()).expect("a key");
+        // After the call of a federation's first roster, which all of these parties keep beside their keys, in one folder.
+        if let (Ok(roster), Ok(Pinned { roster: None, .. })) = (load_roster(&roster), Pinned::load(Path::new(&key))) {
+            Pinned::change(Path::new(&key), |pinned| pinned.roster = Some(roster)).expect("a file");
         }
         if name.starts_with("site-") {
             agree(&args);

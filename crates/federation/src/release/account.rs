@@ -104,18 +104,6 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// [LED-9]: gives a member another key, unless it is a member's already.
-    fn rename(&mut self, old: &PublicKey, new: PublicKey) {
-        if self.members.iter().any(|(key, _)| *key == new) {
-            return;
-        }
-        if let Some(at) = self.members.iter().position(|(key, _)| key == old) {
-            self.members[at].0 = new;
-            self.members.sort_unstable_by_key(|(key, _)| key.0);
-            self.id = release::block_id(self.members.iter().map(|(key, _)| *key));
-        }
-    }
-
     /// Whether only the frames with these digests have left over it.
     pub fn rests_on(&self, digests: &BTreeSet<Hash>) -> bool {
         self.words.is_subset(digests)
@@ -225,13 +213,6 @@ impl Account {
                 if self.block.as_mut().is_some_and(undone) {
                     self.block = None;
                 }
-            }
-            // [LED-9]: the block goes on under the new key. One from before blocks is known by its name alone, and ends here.
-            Note::Rekeyed(rekey) | Note::Renamed(rekey) => {
-                if let Some(block) = &mut self.block {
-                    block.rename(&rekey.old, rekey.new);
-                }
-                self.met.rename(&rekey.old, &rekey.new);
             }
             Note::Met { deck, members } => {
                 let talk = Talk { plan: entry.plan, session: entry.session, run: entry.run };

@@ -7,8 +7,6 @@ use serde::Serialize;
 use veilsum_cluster::method::Seeding;
 use veilsum_proto::{
     Error, Rule,
-    history::SignedChange,
-    identity::PublicKey,
     policy::{self, Exact, Policy, rho_text},
 };
 
@@ -46,24 +44,14 @@ fn refused<T>(what: impl Into<String>, rule: Rule) -> Result<T, Error> {
 }
 
 /// What this site says of a proposed plan, and of one that its operator checks: [`judge`]; and no block of its rows lacks a site on this
-/// roster, of which `history` tells the new keys ([REL-5]).
+/// roster ([REL-5]).
 ///
 /// # Errors
 /// As [`judge`].
-pub fn verdict(
-    federation: &Federation,
-    policy: &Policy,
-    account: &Account,
-    history: &[SignedChange],
-    now: u64,
-) -> Result<Yes, Error> {
+pub fn verdict(federation: &Federation, policy: &Policy, account: &Account, now: u64) -> Result<Yes, Error> {
     let yes = judge(federation, policy, account, now)?;
-    let current = |key: PublicKey| {
-        let rekeys = history.iter().flat_map(|signed| &signed.change.rekeys);
-        rekeys.fold(key, |key, rekey| if rekey.old == key { rekey.new } else { key })
-    };
     let mut members = account.block().into_iter().flat_map(|block| &block.members);
-    if members.any(|(key, _)| federation.roster.find(&current(*key)).is_none()) {
+    if members.any(|(key, _)| federation.roster.find(key).is_none()) {
         return refused(
             "a site with which these rows were answered together is on the roster no more; if other rows take their place, say so: \
              veilsum ledger separate",

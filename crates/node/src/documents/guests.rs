@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{
     identity::PublicKey,
-    joining::{Code, Meeting, Nonce, Role},
+    joining::{Code, Meeting, Nonce, Reply, Role},
     limits::MAX_SITES,
     roster::{Member, Roster, check_name},
     suite::Hash,
@@ -84,9 +84,6 @@ pub struct Guest {
     /// The one who knocked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knocked: Option<Knocked>,
-    /// Where it listens, if no more where it knocked with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub moved: Option<String>,
     /// What it said to which roster and plan, since it stands by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Said>,
@@ -284,18 +281,9 @@ impl GuestList {
             _ => {}
         }
         let (party, stage) = (party.to_owned(), Stage::Invited);
-        let (knocked, moved, has, said) = (None, None, None, None);
-        self.guests.push(Guest { party, role, invitation, expires, stage, knocked, moved, has, said });
+        let (knocked, has, said) = (None, None, None);
+        self.guests.push(Guest { party, role, invitation, expires, stage, knocked, has, said });
         Ok(())
-    }
-
-    /// The party listens there from now on.
-    pub fn moves(&mut self, party: &str, address: &str) {
-        if party == self.coordinator.name {
-            address.clone_into(&mut self.coordinator.address);
-        } else if let Some(guest) = self.guest(party) {
-            guest.moved = Some(address.to_owned());
-        }
     }
 
     /// Proposes the plan in force: whatever was said to it before counts no more.
@@ -395,13 +383,41 @@ impl GuestList {
         Ok(())
     }
 
+    /// The coordinator's operator was brought the answer of `party`: it is in ([JOI-8]). `fresh` is what a knock would have been answered.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn answered(&mut self, party: &str, reply: &Reply, fresh: Nonce, now: u64) -> Result<(), String> {
+        let (coordinator, guest) =
+            (self.coordinator.key, self.guest(party).ok_or("nobody was invited under this name")?);
+        let (role, invitation) = (guest.role, guest.invitation);
+        if reply.token.hash() != invitation || !reply.is_for(coordinator, party, role) {
+            return Err("this is the answer to another invitation, or its own key did not sign it [JOI-8]".into());
+        }
+        let meeting = Meeting {
+            coordinator,
+            joiner: reply.key,
+            invitation,
+            party: party.into(),
+            role,
+            address: reply.address.clone(),
+        };
+        let commitment = meeting.commitment(&reply.nonce);
+        let knocked = Knocked { key: reply.key, address: reply.address.clone(), commitment, nonce: fresh, shown: None };
+        self.knock(&invitation, knocked, (party, role), now)?;
+        self.show(&invitation, reply.nonce)?;
+        if let Some(guest) = self.guest(party) {
+            guest.stage = Stage::Approved;
+        }
+        Ok(())
+    }
+
     /// The roster of everybody who was let in; none as long as somebody is invited or waits ([JOI-6]).
     pub fn roster(&self) -> Option<Roster> {
         let coming = |guest: &&Guest| guest.stage != Stage::Rejected;
         let member = |guest: &Guest| {
             let knocked = guest.knocked.as_ref().filter(|_| guest.stage == Stage::Approved)?;
-            let address = guest.moved.as_ref().unwrap_or(&knocked.address).clone();
-            Some(Member { name: guest.party.clone(), key: knocked.key, address })
+            Some(Member { name: guest.party.clone(), key: knocked.key, address: knocked.address.clone() })
         };
         let of = |role| self.guests.iter().filter(coming).filter(move |guest| guest.role == role).map(member);
         Some(Roster {

@@ -1,13 +1,15 @@
-//! `vs1:…`: an invitation as one line of text ([JOI-2]).
+//! `vs1:…`: an invitation as one line of text ([JOI-2]), and `va1:…`: the answer to it where no network is between the two ([JOI-8]).
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use veilsum_proto::joining::Invitation;
+use veilsum_proto::joining::{Invitation, Reply};
 use zeroize::Zeroizing;
 
 use crate::error::Failure;
 
 /// What the line begins with; the number is the version of what follows.
 const PREFIX: &str = "vs1:";
+/// What an answer begins with.
+const ANSWER: &str = "va1:";
 /// Characters of a line at most: three names and two secrets.
 const MAX_LINE: usize = 1024;
 const NEXT: &str = "copy the whole line from `vs1:` on once more; if it was whole, this program and the coordinator's are not of the same release: \
@@ -49,6 +51,27 @@ pub fn parse_invitation(line: &str) -> Result<Invitation, Failure> {
     let invitation = Invitation::from_bytes(&bytes).map_err(bad)?;
     super::check_address(&invitation.address)?;
     Ok(invitation)
+}
+
+/// The line of an answer. It holds the invitation's secret.
+pub fn answer_line(reply: &Reply) -> Zeroizing<String> {
+    let bytes = Zeroizing::new(reply.to_bytes());
+    Zeroizing::new(format!("{ANSWER}{}", URL_SAFE_NO_PAD.encode(&bytes[..])))
+}
+
+/// The answer of a line; nothing where it is none.
+///
+/// # Errors
+/// A [`Failure`] where it is a damaged one.
+pub fn parse_answer(line: &str) -> Result<Option<Reply>, Failure> {
+    let Some(text) = line.trim().strip_prefix(ANSWER) else { return Ok(None) };
+    let bytes = URL_SAFE_NO_PAD.decode(text).map(Zeroizing::new).ok();
+    let reply = bytes.and_then(|bytes| Reply::from_bytes(&bytes)).ok_or_else(|| {
+        let next = "copy the whole line from `va1:` on once more, as `veilsum join LINE --offline` printed it";
+        Failure::input("the answer is damaged: it was cut, or a character is another", next)
+    })?;
+    super::check_address(&reply.address)?;
+    Ok(Some(reply))
 }
 
 fn unseen(c: char) -> String {

@@ -11,16 +11,17 @@ use serde_json::{Value, json};
 use veilsum_proto::{
     ledger::MAX_NAME,
     policy::{Exact, Floor, Policy},
+    suite,
 };
 
 use super::{
+    Pinned,
     file::{parse_failure, read_text},
     methods::known,
     rows::{RowsFrom, checked},
 };
 use crate::{
     error::{Code, Failure},
-    files::{self, Existing},
     table::{Halt, RowRules},
 };
 
@@ -102,33 +103,25 @@ pub fn policy_of(given: Option<&Path>, key: Option<&Path>) -> Result<(SitePolicy
     if let Some(path) = given.map(Path::to_owned).or_else(beside) {
         return Ok((load_policy(&path)?, Some(path)));
     }
-    if let Some(kept) = key.map(kept_beside).filter(|kept| std::fs::symlink_metadata(kept).is_ok()) {
+    if key.map(Pinned::load).transpose()?.is_some_and(|pinned| pinned.policy.is_some()) {
         return Err(Failure::new(
             Code::Policy,
             format!("{FILE}, under which this party took part before, is gone"),
-            format!("put it back (a copy is {}), or write an empty one if the default is meant", kept.display()),
+            "put it back, or write an empty one if the default is meant",
         ));
     }
     Ok((SitePolicy::default(), None))
 }
 
-/// Where a copy of the policy beside a key is kept.
-fn kept_beside(key: &Path) -> PathBuf {
-    key.with_added_extension("policy")
-}
-
-/// Before this party takes part under the policy in `file`: a copy of it is kept beside its key, if it stands there, so that its loss is
+/// Before this party takes part under the policy in `file`: its digest is kept beside its key, if it stands there, so that its loss is
 /// noticed ([`policy_of`]).
 ///
 /// # Errors
 /// A [`Failure`] where it cannot be written.
 pub fn keep_policy(file: Option<&Path>, key: &Path) -> Result<(), Failure> {
     let Some(file) = file.filter(|file| **file == key.with_file_name(FILE)) else { return Ok(()) };
-    let (text, kept) = (read_text(file, MAX_FILE)?, kept_beside(key));
-    if read_text(&kept, MAX_FILE).is_ok_and(|known| known == text) {
-        return Ok(());
-    }
-    Ok(files::write_private(&kept, text.as_bytes(), Existing::Replace)?)
+    let digest = suite::hash("policy", &[read_text(file, MAX_FILE)?.as_bytes()]);
+    Pinned::change(key, |pinned| pinned.policy = Some(digest))
 }
 
 impl File {
@@ -405,7 +398,7 @@ mod tests {
         assert_eq!(policy_of(None, Some(&key)).unwrap().0.policy.floor.max_rounds, 8);
         std::fs::remove_file(&beside).unwrap();
         let gone = policy_of(None, Some(&key)).unwrap_err();
-        assert!(gone.code == Code::Policy && gone.advice.contains("a.key.policy"), "{gone}");
+        assert!(gone.code == Code::Policy && gone.advice.contains("write an empty one"), "{gone}");
         std::fs::write(&beside, "").unwrap();
         assert_eq!(policy_of(None, Some(&key)).unwrap().0, SitePolicy::default());
     }

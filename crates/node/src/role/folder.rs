@@ -2,12 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use veilsum_proto::{
-    history::{Rekey, RosterDocument, newest, rekeyed},
-    identity::PublicKey,
-    plan::SignedTerms,
-    suite::Hash,
-};
+use veilsum_proto::{identity::PublicKey, plan::SignedTerms, roster::SignedRoster, suite::Hash};
 
 use crate::{
     documents::{self, Guest, GuestList, Run, Stage},
@@ -18,10 +13,8 @@ use crate::{
 #[derive(Clone, Default)]
 pub(super) struct State {
     pub(super) list: Option<GuestList>,
-    pub(super) roster: Option<RosterDocument>,
+    pub(super) roster: Option<SignedRoster>,
     pub(super) plan: Option<SignedTerms>,
-    /// All statements of new keys, oldest first.
-    pub(super) rekeys: Vec<Rekey>,
     /// The text of the schema, where the federation has one.
     pub(super) schema: Option<String>,
     pub(super) unusable: Option<String>,
@@ -53,7 +46,7 @@ impl State {
         if run.is_none() && !roster.exists() {
             return Ok(());
         }
-        let document = documents::load_roster_document(&roster)?;
+        let signed_roster = documents::load_signed_roster(&roster)?;
         if let Some(run) = run {
             let (_, signed) = documents::load_signed(&roster, &plan)?;
             if signed.terms.hash() != run.plan {
@@ -63,13 +56,12 @@ impl State {
             }
             self.plan = Some(signed);
         }
-        self.rekeys = document.rekeys().cloned().collect();
-        // The list has the keys with which its guests came. While somebody is invited, the last roster is in force.
+        // While somebody is invited, the last roster is in force.
         let agreed = list.roster().filter(|_| run.is_none());
-        if agreed.is_some_and(|agreed| document.signed.roster != rekeyed(&agreed, document.rekeys())) {
+        if agreed.is_some_and(|agreed| signed_roster.roster != agreed) {
             return Err(Failure::input("roster.toml is not the roster of those who were let in", "approve it anew"));
         }
-        self.roster = Some(document);
+        self.roster = Some(signed_roster);
         if run.is_none() && plan.exists() {
             self.plan = Some(documents::load_signed(&roster, &plan)?.1);
         }
@@ -78,26 +70,19 @@ impl State {
 
     /// The hashes of what there is to have.
     pub(super) fn documents(&self) -> Option<[Hash; 2]> {
-        Some([self.roster.as_ref()?.signed.roster.hash(), self.plan.as_ref()?.terms.hash()])
+        Some([self.roster.as_ref()?.roster.hash(), self.plan.as_ref()?.terms.hash()])
     }
 
     /// Whether this key has a place in the roster that is handed out. A party that is let in during a run waits for the end of it.
     pub(super) fn lists(&self, key: &PublicKey) -> bool {
-        self.roster.as_ref().is_some_and(|document| document.signed.roster.find(key).is_some())
+        self.roster.as_ref().is_some_and(|signed| signed.roster.find(key).is_some())
     }
 
-    /// The key that has taken this one's place by now; the same one where none has.
-    pub(super) fn now(&self, key: PublicKey) -> PublicKey {
-        newest(key, &self.rekeys)
-    }
-
-    /// The member with this key, or with one that has taken its place ([PRO-1]).
+    /// The member with this key ([PRO-1]).
     pub(super) fn member(&self, key: &PublicKey) -> Option<&Guest> {
-        let key = self.now(*key);
-        let is = |guest: &&Guest| {
-            guest.stage == Stage::Approved && guest.knocked.as_ref().is_some_and(|knocked| self.now(knocked.key) == key)
-        };
-        self.guest(is)
+        self.guest(|guest| {
+            guest.stage == Stage::Approved && guest.knocked.as_ref().is_some_and(|knocked| knocked.key == *key)
+        })
     }
 
     /// The run that is not over.

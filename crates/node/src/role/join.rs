@@ -7,18 +7,18 @@ use std::{
 
 use tokio::time::timeout;
 use veilsum_proto::{
-    history::RosterDocument,
     identity::Identity,
-    joining::{Code as Digits, Invitation, Meeting, Nonce, Role},
+    joining::{Code as Digits, Invitation, Meeting, Role},
     plan::SignedTerms,
-    roster::{PartyId, Roster},
+    roster::{PartyId, Roster, SignedRoster},
 };
 
 use super::{
     dial::Attempt,
+    drawn,
     lobby_frames::{self as frames, Answer, Knock, Message, Noted, Received, SchemaText, Shown},
     lobby_line::{Caller, Errand, LobbyLine, STEP},
-    stop, system_rng,
+    stop,
 };
 use crate::{
     agreed::Federation,
@@ -92,9 +92,7 @@ pub async fn run(config: JoinConfig) -> Result<Roster, Failure> {
 }
 
 async fn join(config: &JoinConfig) -> Result<Roster, Failure> {
-    let mut nonce: Nonce = [0; 32];
-    rand_core::Rng::fill_bytes(&mut system_rng(), &mut nonce);
-    let mut begun = Begun::take_up(&config.begun, config.invitation.token.hash(), nonce)?;
+    let mut begun = Begun::take_up(&config.begun, config.invitation.token.hash(), drawn())?;
     let (coordinator, address) = (config.invitation.coordinator, &config.invitation.address);
     let mut caller = Caller::new((&config.identity, &*config.carrier), (coordinator, address), &JOIN)?;
     let mut compared = false;
@@ -181,11 +179,10 @@ async fn attempt(
                 (config.news)(News::Schema { columns: schema.columns.len() });
             }
             _ => {
-                let document: RosterDocument = line.open(&bytes)?;
-                document.verify().map_err(Failure::from)?;
-                let verified = document.signed.roster.clone();
+                let signed: SignedRoster = line.open(&bytes)?;
+                let verified = signed.clone().verify().map_err(Failure::from)?;
                 mine(config, &verified)?;
-                documents::write_roster_document(&config.roster, &document)?;
+                documents::write_roster(&config.roster, &signed)?;
                 (config.news)(News::Roster(Box::new(verified.clone())));
                 if config.plan.is_none() {
                     line.finish().await;

@@ -17,19 +17,17 @@ use tokio::{
     time::timeout,
 };
 use veilsum_proto::{
-    history::Rekey,
     identity::{Identity, PublicKey},
-    joining::Nonce,
     suite::Hash,
 };
 
 use super::{
     door::{Places, TAKEN, Visit},
+    drawn,
     folder::State,
     lobby_frames::{
         self as frames, Answer, Begin, Knock, Message, Noted, Received, SchemaText, Shown, StandBy, Stands, TurnedAway,
     },
-    system_rng,
 };
 use crate::{
     app_messages::clean,
@@ -53,8 +51,6 @@ const STRANGERS_INSIDE: usize = 32;
 const GUESTS_INSIDE: usize = 64;
 /// Connections of one key on their way in.
 const PLACES_A_KEY: usize = 2;
-/// Statements of new keys that are kept for one party until its operator has looked.
-const STATEMENTS: usize = 4;
 /// Time for each step of a knock.
 const STEP: Duration = Duration::from_secs(10);
 /// From the end of a site's part in a run until the run should be over: the coordinator waits 10 s for signatures, and then writes.
@@ -140,7 +136,7 @@ impl Visitor {
 
     /// Hands over roster and plan, where it has others; before them the schema that they are under ([SCH-3]).
     async fn hand_over(&mut self, state: &State) -> Result<(), Over> {
-        let roster = state.roster.as_ref().map(|document| (document, document.signed.roster.hash()));
+        let roster = state.roster.as_ref().map(|document| (document, document.roster.hash()));
         let roster = roster.filter(|(_, hash)| *hash != self.has[0]);
         let plan = state.plan.as_ref().map(|signed| (signed, signed.terms.hash()));
         let other = roster.is_some() || plan.is_some_and(|(_, hash)| hash != self.has[1]);
@@ -180,7 +176,7 @@ impl Lobby {
     pub(super) fn take(&self, state: State) {
         let knocked =
             state.list.iter().flat_map(|list| &list.guests).filter_map(|g| g.knocked.as_ref()).map(|k| k.key.0);
-        let members = state.roster.iter().flat_map(|document| document.signed.roster.members()).map(|m| m.key.0);
+        let members = state.roster.iter().flat_map(|signed| signed.roster.members()).map(|m| m.key.0);
         *held(&self.known) = knocked.chain(members).collect();
         self.state.send_replace(Arc::new(state));
     }
@@ -290,10 +286,8 @@ impl Lobby {
         let knock: Knock = visitor.open(first)?;
         let (key, token) = (visitor.key, knock.token.hash());
         documents::check_address(&knock.address).map_err(|f| Over::Refused(f.message))?;
-        let mut nonce: Nonce = [0; 32];
-        rand_core::Rng::fill_bytes(&mut system_rng(), &mut nonce);
         let (commitment, address) = (knock.commitment, knock.address.clone());
-        let knocked = Knocked { key, address, commitment, nonce, shown: None };
+        let knocked = Knocked { key, address, commitment, nonce: drawn(), shown: None };
         let named = (knock.party.as_str(), knock.role);
         let answer = self.change(|list| list.knock(&token, knocked, named, seconds_since_1970()))?;
         held(&self.known).insert(key.0);
@@ -371,10 +365,6 @@ impl Lobby {
                 }
                 if state.lists(key) {
                     visitor.hand_over(&state).await?;
-                } else if state.now(*key) != *key {
-                    // It waits for the roster that has its new key.
-                    let roster = State { plan: None, schema: None, ..(*state).clone() };
-                    visitor.hand_over(&roster).await?;
                 }
                 let current = state.lists(key);
                 if let Some(run) = state.run().filter(|_| current)
@@ -397,13 +387,8 @@ impl Lobby {
                     changed = states.changed() => changed.map_err(|_| Over::Gone)?,
                     bytes = visitor.heard() => {
                         let bytes = bytes?;
-                        if !current {
-                            // A key that was replaced, or one that the roster in force does not have, has nothing to say.
-                            continue;
-                        }
-                        if frames::kind_of(&bytes) == Some(Rekey::KIND) {
-                            self.stated(&party, key, &visitor.open(&bytes)?)?;
-                        } else {
+                        // One that the roster in force does not have, has nothing to say.
+                        if current {
                             self.said(&party, visitor.open(&bytes)?)?;
                         }
                     }
@@ -411,9 +396,8 @@ impl Lobby {
             }
         };
         let ended = ended.await;
-        // Of another link of this member, or of the key that took this one's place, nothing is known here.
-        let is_last = self.inside.has(&visitor.handle);
-        if ended.is_err() && is_last && states.borrow().now(*key) == *key {
+        // Of another link of this member nothing is known here.
+        if ended.is_err() && self.inside.has(&visitor.handle) {
             self.change(|list| {
                 list.guest(&party).into_iter().for_each(|guest| guest.said = None);
                 Ok(())
@@ -421,35 +405,6 @@ impl Lobby {
             (self.news)(News::Gone { party });
         }
         ended
-    }
-
-    /// A member's statement of its new key is laid into the folder, for the operator.
-    fn stated(&self, party: &str, key: &PublicKey, rekey: &Rekey) -> Result<(), Over> {
-        rekey.verify().map_err(|e| Over::Refused(e.to_string()))?;
-        let federation = self.state.borrow().list.as_ref().map(|list| list.federation.clone());
-        if rekey.old != *key || rekey.party != party || Some(&rekey.federation) != federation.as_ref() {
-            return Err(Over::Refused("a new key of somebody else [ROS-11]".into()));
-        }
-        // What an operator was told by telephone is in the name: another statement does not take its place.
-        let file = format!("{party}-{}.rekey", fingerprint(&rekey.new.0));
-        let path = self.folder.join(&file);
-        if path.exists() {
-            return Ok(());
-        }
-        let begins = format!("{party}-");
-        let others = std::fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|file| file.file_name());
-        let others = others.filter_map(|name| name.into_string().ok());
-        if others.filter(|name| name.starts_with(&begins) && name.ends_with(".rekey")).count() >= STATEMENTS {
-            return Err(Over::Refused(
-                "this party has stated too many new keys; ask the coordinator's operator".into(),
-            ));
-        }
-        documents::write_rekey(&path, rekey).map_err(|failure| {
-            tracing::warn!("the federation's folder cannot be used: {}", failure.message);
-            Over::Gone
-        })?;
-        (self.news)(News::Stated { party: party.to_owned(), key: fingerprint(&rekey.new.0), file });
-        Ok(())
     }
 
     /// [PRO-2].

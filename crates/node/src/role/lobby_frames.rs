@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use veilsum_proto::{
     codec,
-    history::{Rekey, RosterDocument},
     identity::{Identity, PublicKey, Signature},
     joining::{Nonce, Role, Token},
     limits::MAX_ROSTER,
     message,
     plan::SignedTerms,
+    roster::SignedRoster,
     suite::{self, Hash, VERSION},
 };
 
@@ -48,7 +48,7 @@ messages! {
     Knock = 128, MAX_OUTSIDE;
     Answer = 129, MAX_OUTSIDE;
     Shown = 130, MAX_OUTSIDE;
-    RosterDocument = 131, MAX_ROSTER;
+    SignedRoster = 131, MAX_ROSTER;
     SignedTerms = 132, MAX_PLAN;
     TurnedAway = 133, MAX_OUTSIDE;
     Received = 134, MAX_OUTSIDE;
@@ -57,7 +57,6 @@ messages! {
     Stands = 137, MAX_OUTSIDE;
     Begin = 138, MAX_OUTSIDE;
     SchemaText = 139, MAX_SCHEMA_BODY;
-    Rekey = 140, MAX_OUTSIDE;
 }
 
 /// Joiner: here is my token; this is who I want to be; and I have drawn a number.
@@ -173,7 +172,7 @@ pub(super) fn is_one(bytes: &[u8]) -> bool {
 }
 
 /// What a member or somebody who joins may send: small frames.
-const OUTSIDE: [u16; 6] = [Knock::KIND, Shown::KIND, Received::KIND, StandBy::KIND, Stands::KIND, Rekey::KIND];
+const OUTSIDE: [u16; 5] = [Knock::KIND, Shown::KIND, Received::KIND, StandBy::KIND, Stands::KIND];
 
 /// What the coordinator lets in.
 pub(super) fn from_outside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
@@ -214,9 +213,9 @@ mod tests {
                 from_outside(&header(*kind as u16, 64)).is_err() && from_inside(&header(*kind as u16, 64)).is_err()
             );
         }
-        for kind in 128..=140 {
+        for kind in 128..=139 {
             assert!(message::parse_header(&header(kind, 64)).is_err(), "{kind}");
-            let outside = [128, 130, 134, 136, 137, 140].contains(&kind);
+            let outside = [128, 130, 134, 136, 137].contains(&kind);
             assert_eq!(
                 (from_outside(&header(kind, 64)).is_ok(), from_inside(&header(kind, 64)).is_ok()),
                 (outside, !outside)

@@ -42,3 +42,10 @@ pub fn system_rng() -> UnwrapErr<getrandom::SysRng> {
 pub fn system_rng() -> sown::Sown {
     sown::Sown
 }
+
+/// A number that is drawn once.
+pub fn drawn() -> [u8; 32] {
+    let mut drawn = [0; 32];
+    rand_core::Rng::fill_bytes(&mut system_rng(), &mut drawn);
+    drawn
+}

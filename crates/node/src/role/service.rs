@@ -15,6 +15,7 @@ use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::Par
 
 use super::{
     config::Party,
+    drawn,
     folder::{State, folder_of},
     lobby::{Lobby, News},
     progress::Watcher,
@@ -22,7 +23,6 @@ use super::{
     server::{self, OnLoss, ServerConfig},
     status::Window,
     stop::{self, FIRST_PAUSE, LONGEST_PAUSE},
-    system_rng,
 };
 use crate::{
     carrier::Carrier,
@@ -223,7 +223,7 @@ impl Service {
     /// Begins a run, or takes it up.
     fn begin(&mut self, run: Run, state: &State) -> Result<(), Failure> {
         let (Some(roster), Some(plan)) = (&state.roster, &state.plan) else { return Ok(()) };
-        let roster = roster.signed.roster.clone();
+        let roster = roster.roster.clone();
         let federation = Federation::new(roster.clone(), plan.clone().verify(&roster)?)?;
         let out = folder_of(&self.config.folder, &run);
         let session = message::session(&federation.terms.hash(), &roster.hash(), PartyId::Coordinator);
@@ -325,10 +325,7 @@ pub fn goes_on(run: &Run) -> Failure {
 /// A [`Failure`] where a run goes on already, or nothing can be written.
 pub fn start(folder: &Path, federation: &Federation, without: Vec<String>) -> Result<Run, Failure> {
     let (roster, plan) = documents::load_signed(folder.join("roster.toml"), folder.join("plan.toml"))?;
-    let document = documents::load_roster_document(folder.join("roster.toml"))?;
-    if document.signed != roster
-        || [roster.roster.hash(), plan.terms.hash()] != [federation.roster.hash(), federation.terms.hash()]
-    {
+    if [roster.roster.hash(), plan.terms.hash()] != [federation.roster.hash(), federation.terms.hash()] {
         return Err(Failure::input("roster or plan were replaced meanwhile", "propose the plan anew"));
     }
     GuestList::change(folder, |list| {
@@ -336,15 +333,13 @@ pub fn start(folder: &Path, federation: &Federation, without: Vec<String>) -> Re
             return Err(goes_on(run));
         }
         let number = list.last() + 1;
-        let mut id = [0; 32];
-        rand_core::Rng::fill_bytes(&mut system_rng(), &mut id);
-        let run = Run { number, id: Hash(id), plan: plan.terms.hash(), without, ended: None };
+        let run = Run { number, id: Hash(drawn()), plan: plan.terms.hash(), without, ended: None };
         let kept = folder_of(folder, &run);
         fs::create_dir_all(&kept).map_err(|e| {
             files::unwritten(&e, format!("the folder {} cannot be made: {e}", kept.display()), "make room for it")
         })?;
         // What was read, whatever lies there by now.
-        documents::write_roster_document(kept.join("roster.toml"), &document)?;
+        documents::write_roster(kept.join("roster.toml"), &roster)?;
         documents::write_plan(kept.join("plan.toml"), &plan)?;
         list.run = Some(run.clone());
         Ok(run)

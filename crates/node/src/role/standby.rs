@@ -4,10 +4,9 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use veilsum_proto::{
-    history::{Rekey, RosterDocument, rekeyed},
     identity::{Identity, PublicKey},
     plan::SignedTerms,
-    roster::Roster,
+    roster::{Roster, SignedRoster},
     suite::Hash,
 };
 
@@ -22,7 +21,7 @@ use super::{
 use crate::{
     agreed::Federation,
     carrier::Carrier,
-    documents::{self, PlanAnswer, Taken, fingerprint},
+    documents::{self, PlanAnswer, Taken},
     error::{Code, Failure},
 };
 
@@ -52,14 +51,10 @@ pub struct StandbyConfig {
     pub plan: PathBuf,
     /// What its link runs on.
     pub carrier: Arc<dyn Carrier>,
-    /// The statement of its next key, which waits for a roster that has it.
-    pub rekey: Arc<dyn Fn() -> Option<Rekey> + Send + Sync>,
     /// Runs that this party is done with, [`MOST_DONE`] at most.
     pub done: Vec<Hash>,
     /// The largest number of a run that it knows.
     pub number: u64,
-    /// Where the coordinator of the newest roster that it agreed to listens; nothing where there is a newer one.
-    pub address: Arc<dyn Fn() -> Option<String> + Send + Sync>,
     /// What it makes of what it was handed.
     ///
     /// Where it fails because nothing can be written for now, this party hangs up, and judges anew when it stands by again.
@@ -121,10 +116,6 @@ pub enum Next {
         /// What it is known by.
         id: Hash,
     },
-    /// The coordinator listens somewhere else by now.
-    Moved,
-    /// A roster is on the disk that has the key which this party stated, in place of its own.
-    OwnKey(Box<Roster>),
 }
 
 /// Waits, for ever if need be, until a run begins that this party would answer.
@@ -157,9 +148,6 @@ async fn stand_by(config: &StandbyConfig) -> Result<Next, Failure> {
                 tokio::time::sleep(FULL).await;
             }
             Err(Attempt::Final(failure)) => return Err(failure),
-            Err(Attempt::Again(_)) if (config.address)().is_some_and(|now| now != coordinator.address) => {
-                return Ok(Next::Moved);
-            }
             Err(Attempt::Again(e)) => {
                 caller.rest(&e, |why, advice| (config.news)(News::Again { why, advice })).await;
             }
@@ -236,16 +224,8 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>, look: &mut Opt
     line.send(&StandBy { has: own.has(), done: config.done.clone(), number: config.number }).await?;
     (config.news)(News::Standing { over: line.over });
     own.judge(config, look);
-    let mut stated = None;
     let mut tick = tokio::time::interval(LOOK);
     loop {
-        let rekey = (config.rekey)();
-        if rekey != stated {
-            stated = rekey;
-            if let Some(rekey) = &stated {
-                line.send(rekey).await?;
-            }
-        }
         if let Some(look) = look {
             own.tell(config, look, &mut line).await?;
         }
@@ -263,21 +243,11 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>, look: &mut Opt
             }
         };
         match frames::kind_of(&bytes) {
-            Some(RosterDocument::KIND) => {
-                let document: RosterDocument = line.open(&bytes)?;
-                document.verify().map_err(Failure::from)?;
-                let roster = document.signed.roster.clone();
-                let as_now = mine(&config.agreed, &config.identity.public(), &roster);
-                if as_now.is_err()
-                    && let Some(rekey) = &stated
-                    && mine(&rekeyed(&config.agreed, [rekey]), &rekey.new, &roster).is_ok()
-                {
-                    documents::write_roster_document(&config.roster, &document)?;
-                    line.finish().await;
-                    return Ok(Next::OwnKey(Box::new(roster)));
-                }
-                as_now.map_err(|failure| without_this_key(config, &document).unwrap_or(failure))?;
-                documents::write_roster_document(&config.roster, &document)?;
+            Some(SignedRoster::KIND) => {
+                let signed: SignedRoster = line.open(&bytes)?;
+                let roster = signed.clone().verify().map_err(Failure::from)?;
+                mine(&config.agreed, &config.identity.public(), &roster)?;
+                documents::write_roster(&config.roster, &signed)?;
                 own = Own { roster: Some(roster.clone()), ..Own::default() };
                 (config.news)(News::Roster(Box::new(roster)));
             }
@@ -322,21 +292,6 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>, look: &mut Opt
             }
         }
     }
-}
-
-/// Where another key has this party's place by a statement that its own key has signed, and it has not that key: what to do.
-fn without_this_key(config: &StandbyConfig, document: &RosterDocument) -> Option<Failure> {
-    let own = config.identity.public();
-    let other = document.rekeys().find(|rekey| rekey.old == own)?;
-    Some(Failure::input(
-        format!(
-            "{} has another key on the coordinator's roster, {}, which this party's own key has signed [ROS-11], and which does not wait here",
-            other.party,
-            fingerprint(&other.new.0)
-        ),
-        "find that key, if you made it elsewhere with `veilsum rekey`; if nobody here did, somebody has stolen this one: call the \
-         coordinator and the other members, let the party be taken out, and join anew",
-    ))
 }
 
 /// A roster of this federation, under this coordinator, with this party in the role that it has ([PRO-3]). To take it is not to agree.

@@ -1,5 +1,5 @@
 //! A site's ledger on disk. It records everything that ever left under one identity, over all plans and runs ([LED-1]
-//! to [LED-7], [LED-9]), and what was given away about the rows at hand.
+//! to [LED-7]), and what was given away about the rows at hand.
 //!
 //! The file is in the state folder and its head beside the key. Anybody who cuts the file, or puts an older copy in its
 //! place, would have to change both places.
@@ -8,7 +8,6 @@ mod error;
 mod file;
 mod kept;
 mod look;
-mod rekey;
 
 use std::{
     collections::BTreeSet,
@@ -96,17 +95,6 @@ impl Ledger {
         plan: Hash,
     ) -> Result<Ledger, LedgerError> {
         let key = identity.public();
-        Self::open_of(folder, head, (identity, key), data, plan)
-    }
-
-    /// The same where the ledger is still that of `key`, in whose place this identity writes.
-    fn open_of(
-        folder: &Path,
-        head: Option<&Path>,
-        (identity, key): (Arc<Identity>, PublicKey),
-        data: Data,
-        plan: Hash,
-    ) -> Result<Ledger, LedgerError> {
         let path = folder.join(FILE);
         let io = |source| LedgerError::Io { path: path.clone(), source };
         log::make_private_folder(folder).map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
@@ -125,7 +113,7 @@ impl Ledger {
     fn read(&mut self, mut disk: Disk, key: PublicKey, plan: &Hash) -> Result<(), LedgerError> {
         let path = disk.log.path().to_owned();
         let damaged = |what: String| LedgerError::Damaged { path: path.clone(), what };
-        let known = disk.head_path.as_deref().map(|p| own_head(&path, p, &key)).transpose()?.flatten();
+        let known = disk.head_path.as_deref().map(|p| read_head(p, &key)).transpose()?.flatten();
         // The head's own entry must be there.
         let mut seen = known.is_none_or(|known| known.entries == 0);
         let (book, sent) = (&mut self.book, &mut self.sent);
@@ -139,16 +127,13 @@ impl Ledger {
             book.take(&entry);
         });
         let cut = |head: Head| LedgerError::Cut { path: path.clone(), there: head.entries };
-        let (head, good, owners) = match read {
-            Ok(whole) => (whole.head, whole.good, whole.owners),
+        let (head, good) = match read {
+            Ok(whole) => (whole.head, whole.good),
             // [LED-6]: what the torn line was to protect did not leave, or the head would know it.
-            Err((head, Fault::Torn { good, owners, .. })) if seen => (head, good, owners),
+            Err((head, Fault::Torn { good, .. })) if seen => (head, good),
             Err((head, Fault::Torn { .. })) => return Err(cut(head)),
             Err((_, fault)) => return Err(fault.of(&path)),
         };
-        if owners.last() != Some(&key) {
-            return Err(LedgerError::Rekeyed { path });
-        }
         self.head = head;
         if !seen {
             return Err(match known {
@@ -389,14 +374,6 @@ fn read_head(path: &Path, key: &PublicKey) -> Result<Option<Head>, LedgerError> 
     let head = file::read_head(&text, key);
     head.map(Some)
         .ok_or_else(|| LedgerError::Damaged { path: path.to_owned(), what: "it is not signed by this key".into() })
-}
-
-/// The same for the ledger at `path`, whose owner may have a newer key by now.
-fn own_head(path: &Path, head: &Path, key: &PublicKey) -> Result<Option<Head>, LedgerError> {
-    read_head(head, key).map_err(|e| match check(path, *key, None) {
-        Ok(checked) if checked.owners.last() != Some(key) => LedgerError::Rekeyed { path: path.to_owned() },
-        _ => e,
-    })
 }
 
 /// How long a ledger that another process holds is waited for: who answers a proposal, or declares a change, has it for moments.

@@ -4,7 +4,6 @@ mod hub;
 mod journal;
 pub mod ledger;
 mod log;
-mod new_key;
 mod transcript;
 
 pub(crate) use hub::HubJournal;
@@ -12,7 +11,6 @@ pub use hub::{Counting, HubEntry};
 pub use journal::{Entry, Journal};
 pub use ledger::{Ledger, LedgerError};
 pub(crate) use log::make_private_folder;
-pub use new_key::{Place, follow, identity_for, next_of};
 pub use transcript::{Said, Told, openings_from_bytes, openings_to_bytes};
 
 use std::{

@@ -1,5 +1,5 @@
 use super::*;
-use crate::release::Standing;
+use crate::{identity::PublicKey, release::Standing};
 
 fn hash(n: u8) -> Hash {
     Hash([n; 32])
@@ -90,27 +90,6 @@ fn led_11_totals_count() {
     // Site 2 was not there, so it may still be in the first plan.
     assert_eq!(back(&met, &first, &[9, 8, 5]), None);
     assert_eq!(back(&met, &talk(3, 0, 1), &[9, 8, 7]), Some((2, 8, 7)));
-}
-
-/// [LED-9] [LED-11]: whoever has a new key is still the same.
-#[test]
-fn led_11_a_new_key_is_followed() {
-    let mut met = Met::default();
-    meets(&mut met, &talk(1, 0, 1), 0, &[5, 5]);
-    let (old, new) = (PublicKey([1; 32]), PublicKey([7; 32]));
-    met.rename(&old, &new);
-    met.rename(&old, &new);
-    assert!(met.knows(&new) && !met.knows(&old));
-    let mut renamed = members(&[4, 5]);
-    assert_eq!(back(&met, &talk(2, 0, 1), &[4, 5]), None);
-    renamed[0].key = new;
-    assert_eq!(met.check(&talk(2, 0, 1), &renamed).unwrap_err().site, 0);
-    // Met under both keys before that was known: what says more stays.
-    let mut both = Met::default();
-    meets(&mut both, &talk(1, 0, 1), 0, &[5, 3]);
-    both.rename(&PublicKey([1; 32]), &PublicKey([2; 32]));
-    assert_eq!(back(&both, &talk(2, 0, 1), &[0, 4]), Some((1, 5, 4)));
-    assert_eq!(back(&both, &talk(2, 0, 1), &[0, 5]), None);
 }
 
 /// A deck is noted once.

@@ -8,7 +8,7 @@ from typing import Any, Mapping, NamedTuple, Sequence
 
 import numpy as np
 
-from . import _core, roster as _roster, plan as _plan
+from . import _core, plan as _plan
 from ._commands import options as _options, settings as _settings
 from ._rows import of_plan
 from .errors import UsageError
@@ -160,18 +160,10 @@ class Federation:
         def at(file: str) -> str:
             return os.path.join(folder, file)
 
-        for party, address in [(coordinator, "127.0.0.1:4433"), (intermediary, "127.0.0.1:4434"), *((s, None) for s in sites)]:
-            _roster.keygen(party, folder, address=address)
-        _roster.make(
-            name=name, coordinator=at(f"{coordinator}.card"), intermediary=at(f"{intermediary}.card"),
-            site=[at(f"{site}.card") for site in sites], key=at(f"{coordinator}.key"), out=at("roster.toml"),
-        )  # fmt: skip
+        _core.found(folder, name, (coordinator, "127.0.0.1:4433"), (intermediary, "127.0.0.1:4434"), list(sites))
         _plan.new(
             roster=at("roster.toml"), key=at(f"{coordinator}.key"), out=at("plan.toml"), columns=columns, **options
         )
-        fingerprint = _roster.verify(at("roster.toml"))["fingerprint"]
-        for party in [intermediary, *sites]:
-            _roster.accept(at(f"{party}.key"), fingerprint, at("roster.toml"))
         return cls(at("roster.toml"), at("plan.toml"))
 
     def _for(self, sites: int) -> Any:
@@ -276,8 +268,7 @@ class Site(_Party):
     key : path
         Its secret key. Journal and ledger are beside it, unless ``state`` says where.
     roster, plan : path
-        The signed documents. The site must have agreed to the roster (:func:`veilsum.roster.accept`), or
-        ``roster_fingerprint`` is what another member read out.
+        The signed documents. The site must have agreed to the roster (:func:`veilsum.roster.agree`).
     rows : path, table or array, optional
         Its rows, in original units: a table or array, or what ``veilsum run --data`` reads (CSV, Parquet, Arrow; a file, a folder, a
         pattern). Without any, the ``source`` that the policy names.

@@ -14,9 +14,8 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     codec,
-    history::{self, RosterDocument, Step},
     journal::Record,
-    limits::{MAX_APPLICATION, MAX_BODY, MAX_CHANGES, MAX_DELIVERY_BODY, MAX_OPENING, MAX_QUERY, MAX_ROSTER},
+    limits::{MAX_APPLICATION, MAX_BODY, MAX_DELIVERY_BODY, MAX_OPENING, MAX_QUERY},
     message::{HEADER, Kind, kind_of, parse_header},
     plan::SignedTerms,
     roster::SignedRoster,
@@ -162,13 +161,6 @@ pub(super) fn terms(bytes: &[u8]) {
 }
 
 pub(super) fn roster(bytes: &[u8]) {
-    if let Some(document) = canonical::<RosterDocument>(bytes, MAX_ROSTER)
-        && document.verify().is_ok()
-    {
-        let RosterDocument { signed, history } = &document;
-        assert_eq!(history::step(&signed.roster, &signed.roster, history), Step::Same);
-        assert!(history.len() <= MAX_CHANGES && history::fork(history, history).is_none());
-    }
     let Some(signed) = canonical::<SignedRoster>(bytes, MAX_BODY) else { return };
     if let Ok(roster) = signed.verify() {
         assert!(roster.sites.len() >= 3, "a roster of too few passed");
@@ -190,12 +182,12 @@ pub(super) fn documents(bytes: &[u8]) {
     let Some((which, text)) = bytes.split_first() else { return };
     let f = honest::federation();
     let folder = Kept::folder("document");
-    let path = folder.path().join("document.toml");
+    let path = folder.path().join(if which % 6 == 2 { "pinned.toml" } else { "document.toml" });
     fs::write(&path, text).expect("the temporary folder can be written");
     match which % 6 {
         0 => drop(documents::load_roster(&path)),
         1 => drop(documents::load_plan(&path, &f.kit.roster).map(|t| PlanSpec::from_bytes(&t.application))),
-        2 => drop(documents::load_card(&path)),
+        2 => drop(documents::Pinned::load(&path.with_file_name("a.key"))),
         3 => drop(documents::load_policy(&path)),
         5 => drop(documents::load_schema(&path)),
         // Whatever is no chain of this party's is refused with the entry at fault.

@@ -13,7 +13,7 @@ use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use veilsum_cluster::{Algorithm, Centres, Domain, OutOfBox, Prepared, Rows, method::Seeding};
 use veilsum_node::{
     app_messages,
-    documents::{write_card, write_key, write_plan, write_roster},
+    documents::{Pinned, write_key, write_plan, write_roster},
     files::Existing,
     model::Model,
     plan::{Column, PlanSpec},
@@ -21,7 +21,6 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     codec,
-    history::{self, Rekey, RosterDocument},
     identity::{Identity, PublicKey},
     message::{HEADER, Kind},
     plan::Terms,
@@ -243,22 +242,17 @@ fn texts(all: &mut Corpus) {
     let signed = roster.clone().sign(hub).expect("the coordinator signs");
     let plan = (*f.kit.terms).clone().sign(&roster, hub).expect("the coordinator signs");
     all.push(("roster", "four-sites".into(), codec::encode(&signed)));
-    let site = Identity::generate(&mut ChaCha20Rng::seed_from_u64(2));
-    let rekey = Rekey::make(&roster.name, &roster.sites[0].name, &f.kit.identities[2], &site);
-    let now = history::rekeyed(&roster, [&rekey]);
-    let document =
-        RosterDocument::from(signed.clone()).followed_by(now, vec![rekey], hub).expect("the coordinator signs");
-    all.push(("roster", "with-a-history".into(), document.encode()));
     all.push(("terms", "plan".into(), codec::encode(&plan)));
     let folder = Kept::folder("corpus");
     let at = |name: &str| folder.path().join(name);
     write_roster(at("roster"), &signed).expect("written");
     write_plan(at("plan"), &plan).expect("written");
     let own = Identity::generate(&mut ChaCha20Rng::seed_from_u64(1));
-    write_card(at("card"), "site-a", &own, "").expect("written");
+    Pinned::change(&at("key"), |pinned| pinned.roster = Some(roster.clone())).expect("written");
+    fs::rename(at("pinned.toml"), at("pinned")).expect("moved");
     write_key(at("key"), "site-a", &own, Existing::Replace).expect("written");
     fs::write(at("floor"), "min_cohort = 5\ncolluders = 1\nmax_rounds = 100\n").expect("written");
-    for (which, name) in ["roster", "plan", "card", "floor"].into_iter().enumerate() {
+    for (which, name) in ["roster", "plan", "pinned", "floor"].into_iter().enumerate() {
         let text = fs::read(at(name)).expect("read");
         all.push(("documents", name.into(), [&[which as u8], &text[..]].concat()));
     }

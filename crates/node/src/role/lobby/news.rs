@@ -47,15 +47,6 @@ pub enum News {
         /// The answer.
         answer: PlanAnswer,
     },
-    /// A member stated a new key.
-    Stated {
-        /// Its name.
-        party: String,
-        /// The new key's fingerprint.
-        key: String,
-        /// The file in the folder that says so.
-        file: String,
-    },
     /// A run begins, or goes on after a restart.
     Begins {
         /// Its number.

@@ -72,12 +72,6 @@ pub enum LedgerError {
         /// The file.
         path: PathBuf,
     },
-    /// Its owner has a newer key than the one at hand.
-    #[error("the ledger {} goes on under a newer key than this one [LED-9]", path.display())]
-    Rekeyed {
-        /// The file.
-        path: PathBuf,
-    },
     /// A defect of this software: an answer to which nobody consented.
     #[error("an answer was about to leave without the policy's consent")]
     Unasked,
@@ -100,7 +94,7 @@ impl From<LedgerError> for Failure {
                 "stop the other process or wait until its run is over: one identity takes part in one run at a time"
             }
             LedgerError::Damaged { .. } => {
-                "check first that the card or key is that of the ledger's owner; if it is, put back the file as it was; what was given \
+                "check first that the key is that of the ledger's owner; if it is, put back the file as it was; what was given \
                  away before can no longer be told from this one (`veilsum verify LEDGER` names the entry)"
             }
             LedgerError::Torn { .. } => {
@@ -112,9 +106,6 @@ impl From<LedgerError> for Failure {
             LedgerError::NoHead { .. } => {
                 "put it back from where the key came from; if you are sure that the ledger is the newest, write a head with \
                  `veilsum ledger adopt`"
-            }
-            LedgerError::Rekeyed { .. } => {
-                "start the site with the newest roster: it takes up its new key; if that key is lost, so is the ledger"
             }
             LedgerError::Unasked => return Failure::new(Code::Internal, e, "this is a defect, please report it"),
         };

@@ -2,13 +2,12 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader, Read, Seek},
+    io::{BufRead, BufReader, Read},
     path::Path,
 };
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use veilsum_proto::{
-    history::Rekey,
     identity::{PublicKey, Signature, from_hex, to_hex},
     ledger::{Answer, Chain, Column, Entry, FORM, Form, Head, Note, Probed, Reservation, Stated},
     message::Disclosure,
@@ -21,11 +20,6 @@ use super::LedgerError;
 
 /// Bytes of one line: of earlier forms, a question's coordinates as numbers of at most eleven characters.
 const MAX_LINE: u64 = 32 << 20;
-/// Bytes of a line in which the owner has a new key, at most: 64 characters of a data set's name, each of which may take twelve, and
-/// the fields of fixed size.
-const MAX_REKEYED: usize = 8 << 10;
-/// How such a note begins; within a text the quotes would have a stroke before them.
-const REKEYED: &[u8] = b"\"note\":{\"rekeyed\":{";
 /// Bytes of a head file.
 pub(super) const MAX_HEAD: usize = 1 << 10;
 
@@ -83,8 +77,6 @@ enum NoteLine {
     Changed(Vec<(String, Hex<32>)>),
     Separate(Vec<(String, Hex<32>)>),
     Undone,
-    Rekeyed(RekeyLine),
-    Renamed(RekeyLine),
     Agreed,
     Reserved(Reservation),
     Met(MetLine),
@@ -97,41 +89,6 @@ struct MetLine {
     members: Vec<(Hex<32>, u64, Hex<32>)>,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RekeyLine {
-    federation: String,
-    party: String,
-    old: Hex<32>,
-    new: Hex<32>,
-    by_old: Hex<64>,
-    by_new: Hex<64>,
-}
-
-impl RekeyLine {
-    fn of(rekey: &Rekey) -> RekeyLine {
-        RekeyLine {
-            federation: rekey.federation.clone(),
-            party: rekey.party.clone(),
-            old: Hex(rekey.old.0),
-            new: Hex(rekey.new.0),
-            by_old: Hex(rekey.by_old.to_bytes()),
-            by_new: Hex(rekey.by_new.to_bytes()),
-        }
-    }
-
-    fn into_rekey(self) -> Box<Rekey> {
-        Box::new(Rekey {
-            federation: self.federation,
-            party: self.party,
-            old: PublicKey(self.old.0),
-            new: PublicKey(self.new.0),
-            by_old: Signature::from_bytes(&self.by_old.0),
-            by_new: Signature::from_bytes(&self.by_new.0),
-        })
-    }
-}
-
 impl NoteLine {
     fn of(note: &Note) -> NoteLine {
         let plain = |list: &[Column]| list.iter().map(|c| (c.name.clone(), Hex(c.values.0))).collect();
@@ -140,8 +97,6 @@ impl NoteLine {
             Note::Changed(list) => NoteLine::Changed(plain(list)),
             Note::Separate(list) => NoteLine::Separate(plain(list)),
             Note::Undone => NoteLine::Undone,
-            Note::Rekeyed(rekey) => NoteLine::Rekeyed(RekeyLine::of(rekey)),
-            Note::Renamed(rekey) => NoteLine::Renamed(RekeyLine::of(rekey)),
             Note::Agreed => NoteLine::Agreed,
             Note::Reserved(kept) => NoteLine::Reserved(*kept),
             Note::Met { deck, members } => {
@@ -160,8 +115,6 @@ impl NoteLine {
             NoteLine::Changed(list) => Note::Changed(columns(list)),
             NoteLine::Separate(list) => Note::Separate(columns(list)),
             NoteLine::Undone => Note::Undone,
-            NoteLine::Rekeyed(line) => Note::Rekeyed(line.into_rekey()),
-            NoteLine::Renamed(line) => Note::Renamed(line.into_rekey()),
             NoteLine::Agreed => Note::Agreed,
             NoteLine::Reserved(kept) => Note::Reserved(kept),
             NoteLine::Met(MetLine { deck, members }) => {
@@ -323,8 +276,6 @@ pub(super) enum Fault {
         entry: u64,
         /// Bytes before it.
         good: u64,
-        /// The keys of its owner up to there.
-        owners: Vec<PublicKey>,
     },
     /// A line that is no entry.
     #[error("entry {0} is not in the form in which it was written [LED-1]")]
@@ -345,61 +296,30 @@ impl Fault {
     }
 }
 
-/// The key that began a ledger of `key`: this one, or where its owner has had others before, the one that the first note of a new
-/// key names as the old one ([LED-9]). Nothing is believed of that note here.
-fn first_owner(mut file: &File, key: PublicKey) -> io::Result<PublicKey> {
-    let (mut reader, mut line, mut first) = (BufReader::new(file), Vec::new(), true);
-    let found = loop {
-        line.clear();
-        if (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
-            break key;
-        }
-        let own = |(entry, signature): (Entry, Signature)| Chain::new(key).take(&entry, &signature).is_ok();
-        if std::mem::take(&mut first) && parse(&line).is_some_and(own) {
-            break key;
-        }
-        if line.len() <= MAX_REKEYED && line.windows(REKEYED.len()).any(|part| part == REKEYED) {
-            match parse(&line).and_then(|(entry, _)| entry.note) {
-                Some(Note::Rekeyed(rekey)) => break rekey.old,
-                _ => break key,
-            }
-        }
-    };
-    file.rewind()?;
-    Ok(found)
-}
-
 /// How a whole ledger ends.
 pub(super) struct Whole {
     /// Where.
     pub(super) head: Head,
     /// Its bytes.
     pub(super) good: u64,
-    /// The keys of its owner, oldest first.
-    pub(super) owners: Vec<PublicKey>,
 }
 
-/// Reads a whole ledger of `key`, which may be any of the keys that its owner had, and hands over every valid entry.
+/// Reads a whole ledger of `key`, and hands over every valid entry.
 pub(super) fn read(file: &File, key: PublicKey, mut take: impl FnMut(Entry, Head)) -> Result<Whole, (Head, Fault)> {
-    let began = first_owner(file, key).map_err(|e| (Head::default(), e.into()))?;
     let mut reader = BufReader::new(file);
-    let (mut chain, mut good, mut line) = (Chain::new(began), 0u64, Vec::new());
+    let (mut chain, mut good, mut line) = (Chain::new(key), 0u64, Vec::new());
     loop {
         line.clear();
         let at = chain.head();
         let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).map_err(|e| (at, e.into()))?;
         if read == 0 {
-            if !chain.owners().contains(&key) {
-                let what = "entry 0 is signed by another key, and no entry behind it names this one [LED-3]";
-                return Err((at, Fault::Chain(what.into())));
-            }
-            return Ok(Whole { head: at, good, owners: chain.owners().to_vec() });
+            return Ok(Whole { head: at, good });
         }
         if line.last() != Some(&b'\n') {
             let fault = if line.len() as u64 == MAX_LINE {
                 Fault::SumBounds(at.entries)
             } else {
-                Fault::Torn { entry: at.entries, good, owners: chain.owners().to_vec() }
+                Fault::Torn { entry: at.entries, good }
             };
             return Err((at, fault));
         }

@@ -12,7 +12,7 @@ use veilsum_proto::{
 use super::{
     FILE, Ledger, LedgerError,
     file::{self, Fault},
-    own_head,
+    read_head,
 };
 use crate::{
     files::{self, Existing},
@@ -25,8 +25,6 @@ pub struct Checked {
     pub head: Head,
     /// Every entry.
     pub entries: Vec<Entry>,
-    /// The keys of its owner, oldest first ([LED-9]).
-    pub owners: Vec<PublicKey>,
 }
 
 /// Reads a ledger from its file and its owner's public key alone, and checks that it holds the entry with the link `head`
@@ -51,7 +49,7 @@ pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked,
         entries.push(entry);
     });
     match read {
-        Ok(whole) if seen => Ok(Checked { head: whole.head, entries, owners: whole.owners }),
+        Ok(whole) if seen => Ok(Checked { head: whole.head, entries }),
         Ok(whole) => Err(LedgerError::Cut { path: path.to_owned(), there: whole.head.entries }),
         Err((_, fault @ Fault::Torn { .. })) if seen => {
             Err(LedgerError::Torn { path: path.to_owned(), what: fault.to_string() })
@@ -65,17 +63,14 @@ pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked,
 /// # Errors
 /// As [`check`].
 pub fn all(path: &Path, head: &Path, identity: &Identity) -> Result<Vec<Entry>, LedgerError> {
-    let known = own_head(path, head, &identity.public())?;
+    let known = read_head(head, &identity.public())?;
     if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
         return match known {
             Some(known) if known.entries > 0 => Err(LedgerError::Cut { path: path.to_owned(), there: 0 }),
             _ => Ok(Vec::new()),
         };
     }
-    let Checked { entries, owners, .. } = check(path, identity.public(), known.map(|known| known.link))?;
-    if owners.last() != Some(&identity.public()) {
-        return Err(LedgerError::Rekeyed { path: path.to_owned() });
-    }
+    let Checked { entries, .. } = check(path, identity.public(), known.map(|known| known.link))?;
     if known.is_none() && !entries.is_empty() {
         return Err(LedgerError::NoHead { path: head.to_owned() });
     }
@@ -88,9 +83,6 @@ pub fn all(path: &Path, head: &Path, identity: &Identity) -> Result<Vec<Entry>, 
 /// As [`check`], and where there is a head already.
 pub fn adopt(path: &Path, head: &Path, identity: &Identity) -> Result<Head, LedgerError> {
     let checked = check(path, identity.public(), None)?;
-    if checked.owners.last() != Some(&identity.public()) {
-        return Err(LedgerError::Rekeyed { path: path.to_owned() });
-    }
     let text = file::write_head(&checked.head, &checked.head.sign(identity));
     files::write_private(head, text.as_bytes(), Existing::Refuse).map_err(LedgerError::Head)?;
     Ok(checked.head)

@@ -1,0 +1,293 @@
+//! `pinned.toml`, beside a party's key: the roster that it agreed to, and the digest of the policy under which it took part last ([ROS-8],
+//! [ROS-9]).
+//!
+//! A roster is signed with a key that stands in it, so its signature does not say whose roster it is: anybody can sign one with
+//! everybody's names. The one that a party compared with others is therefore kept, whole, so that every other one can be held against it
+//! member by member.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use veilsum_federation::agreed::fingerprint;
+use veilsum_proto::{
+    roster::{Member, Roster},
+    suite::Hash,
+};
+
+use super::digits;
+use super::file::{read_document, text_of};
+use super::roster::{MemberPart, parts_of, roster_of};
+use crate::{
+    error::Failure,
+    files::{self, Existing},
+};
+
+const FORMAT: &str = "veilsum-pinned/1";
+/// Bytes of the file: a roster of a thousand members.
+const MAX_FILE: usize = 1 << 20;
+/// Changes that one message tells; the rest is counted.
+const TOLD: usize = 12;
+const NEXT: &str =
+    "put it back as it was; if it is lost, move it aside: the roster must then be compared by telephone anew";
+
+/// How a roster stands to what the party agreed to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// It is this very roster.
+    Agreed,
+    /// It has agreed to none.
+    New,
+    /// Another roster of this federation.
+    Changed {
+        /// That roster.
+        from: Box<Roster>,
+    },
+}
+
+/// What a party keeps beside its key.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Pinned {
+    /// The roster that it agreed to.
+    pub roster: Option<Roster>,
+    /// Digest of the policy under which it took part last.
+    pub policy: Option<Hash>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "digits")]
+    policy: Option<Hash>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    roster: Option<RosterPart>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RosterPart {
+    name: String,
+    #[serde(with = "digits")]
+    hash: Hash,
+    coordinator: MemberPart,
+    intermediary: MemberPart,
+    site: Vec<MemberPart>,
+}
+
+impl Pinned {
+    /// Where it is kept.
+    pub fn beside(key: &Path) -> PathBuf {
+        key.with_file_name("pinned.toml")
+    }
+
+    /// What the owner of this key keeps; nothing where there is no file.
+    ///
+    /// # Errors
+    /// A [`Failure`] where there is one that cannot be used. It is left as it is.
+    pub fn load(key: &Path) -> Result<Pinned, Failure> {
+        let path = Self::beside(key);
+        if std::fs::symlink_metadata(&path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+            return Ok(Pinned::default());
+        }
+        let File { policy, roster } = read_document(&path, MAX_FILE, FORMAT, NEXT)?;
+        let roster = roster.map(|part| {
+            let roster = roster_of(part.name, (part.coordinator, part.intermediary, part.site));
+            let damaged = || Failure::input(format!("{}: it is damaged [ROS-8]", path.display()), NEXT);
+            if roster.hash() == part.hash { Ok(roster) } else { Err(damaged()) }
+        });
+        Ok(Pinned { policy, roster: roster.transpose()? })
+    }
+
+    /// Changes the file (mode 0600, on the disk when this returns).
+    ///
+    /// # Errors
+    /// As [`Pinned::load`], and where it cannot be written.
+    pub fn change(key: &Path, change: impl FnOnce(&mut Pinned)) -> Result<(), Failure> {
+        let before = Self::load(key)?;
+        let mut after = before.clone();
+        change(&mut after);
+        if before == after {
+            return Ok(());
+        }
+        let part = |roster: &Roster| {
+            let (coordinator, intermediary, site) = parts_of(roster);
+            RosterPart { name: roster.name.clone(), hash: roster.hash(), coordinator, intermediary, site }
+        };
+        let file = File { policy: after.policy, roster: after.roster.as_ref().map(part) };
+        let comment =
+            "# The roster that this party agreed to, and the digest of the policy under which it took part last.\n";
+        Ok(files::write_private(Self::beside(key), text_of(comment, FORMAT, &file)?.as_bytes(), Existing::Replace)?)
+    }
+}
+
+/// What is another in `new` than in `old`, a sentence each; nothing but for the same roster.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Changes(pub Vec<String>);
+
+impl Changes {
+    /// What a change from `old` to `new` means for whoever has agreed to `old`, a sentence for each kind ([REL-2] to [REL-5]).
+    pub fn meaning(old: &Roster, new: &Roster) -> Vec<String> {
+        let missing = |of: &Roster, from: &Roster| {
+            let gone = of.sites.iter().filter(|site| !from.sites.iter().any(|other| other.key == site.key));
+            gone.map(|site| site.name.clone()).collect::<Vec<_>>()
+        };
+        let (joins, leaves) = (missing(new, old), missing(old, new));
+        let (again, joins): (Vec<_>, Vec<_>) = joins.into_iter().partition(|name| leaves.contains(name));
+        let leaves: Vec<_> = leaves.into_iter().filter(|name| !again.contains(name)).collect();
+        let mut told = Vec::new();
+        if !again.is_empty() {
+            told.push(format!(
+                "another key: {}. Whoever has it counts as this site from now on, and its account goes on where its folder says so: let its \
+                 operator say in the call that the old key is lost",
+                some(&again)
+            ));
+        }
+        if !joins.is_empty() {
+            told.push(format!(
+                "joining: {}. A block of sites that has answered stays as it is, so these rows enter totals only in a block of enough \
+                 sites that have answered in none, or have declared their rows separate [REL-3]",
+                some(&joins)
+            ));
+        }
+        if !leaves.is_empty() {
+            told.push(format!(
+                "leaving: {}. Sites that have answered in one block with a site that left give no totals of these rows without it; they can \
+                 declare other rows altogether (`veilsum ledger separate`), and join as new ones [REL-4]",
+                some(&leaves)
+            ));
+        }
+        if old.intermediary.key != new.intermediary.key {
+            let name = &new.intermediary.name;
+            told.push(format!(
+                "{name} sums the row counts; it must belong to another organisation than the coordinator"
+            ));
+        }
+        told
+    }
+
+    /// Between two rosters of one federation: who is new or gone, and whose key, name, role or address is another.
+    pub fn between(old: &Roster, new: &Roster) -> Changes {
+        let mut told = Vec::new();
+        for (role, was) in with_roles(old) {
+            let by_name = with_roles(new).find(|(_, m)| m.name == was.name);
+            let by_key = || with_roles(new).find(|(_, m)| m.key == was.key);
+            let Some((now_role, now)) = by_name.or_else(by_key) else {
+                told.push(format!("{} ({role}) is gone", was.name));
+                continue;
+            };
+            if now.name != was.name {
+                told.push(format!("{} ({role}) is called {} now", was.name, now.name));
+            }
+            if now_role != role {
+                told.push(format!("{} was {role} and is {now_role}", now.name));
+            }
+            if now.key != was.key {
+                let (was, is) = (fingerprint(&was.key.0), fingerprint(&now.key.0));
+                told.push(format!("{} ({now_role}) has another key: {is}, which was {was}", now.name));
+            }
+            if now.address != was.address {
+                // An address may hold any character.
+                told.push(format!("{} has another address: {:?}, which was {:?}", now.name, now.address, was.address));
+            }
+        }
+        for (role, now) in with_roles(new) {
+            if !old.members().any(|was| was.name == now.name || was.key == now.key) {
+                told.push(format!("{} ({role}) is new, with the key {}", now.name, fingerprint(&now.key.0)));
+            }
+        }
+        if told.is_empty() && old != new {
+            told.push("the sites stand in another order".into());
+        }
+        Changes(told)
+    }
+}
+
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = &self.0[..self.0.len().min(TOLD)];
+        f.write_str(&shown.join("; "))?;
+        match self.0.len() - shown.len() {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+/// A few names, and how many more there are.
+fn some(names: &[String]) -> String {
+    let shown = &names[..names.len().min(TOLD)];
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+fn with_roles(roster: &Roster) -> impl Iterator<Item = (&'static str, &Member)> {
+    ["coordinator", "intermediary"].into_iter().chain(std::iter::repeat("site")).zip(roster.members())
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_proto::identity::Identity;
+
+    use super::*;
+
+    fn roster(sites: u8) -> Roster {
+        let member = |seed: u8, name: String| Member {
+            name,
+            key: Identity::from_seed(&[seed; 32]).public(),
+            address: String::new(),
+        };
+        Roster {
+            name: "test".into(),
+            coordinator: member(1, "hub".into()),
+            intermediary: member(2, "counter".into()),
+            sites: (3..3 + sites).map(|seed| member(seed, format!("site-{seed}"))).collect(),
+        }
+    }
+
+    /// [ROS-8]: a file that is not as it was written is none, and stays.
+    #[test]
+    fn ros_8_what_is_written_is_read_and_damage_is_seen() {
+        let folder = std::env::temp_dir().join(format!("veilsum-pinned-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let key = folder.join("a.key");
+        assert!(Pinned::load(&key).unwrap() == Pinned::default());
+        let whole = Pinned { roster: Some(roster(3)), policy: Some(Hash([7; 32])) };
+        Pinned::change(&key, |pinned| *pinned = whole.clone()).unwrap();
+        assert!(Pinned::load(&key).unwrap() == whole);
+        let (path, good) = (Pinned::beside(&key), std::fs::read_to_string(Pinned::beside(&key)).unwrap());
+        for bad in [good.replacen("site-4", "site-9", 1), good.replace("hash", "hush"), good[..200].to_owned()] {
+            std::fs::write(&path, &bad).unwrap();
+            assert!(Pinned::load(&key).is_err() && Pinned::change(&key, |pinned| pinned.policy = None).is_err());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), bad);
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn changes_name_everybody_whom_they_are_about() {
+        let (old, fresh) = (roster(3), Identity::from_seed(&[9; 32]).public());
+        let told = |change: &dyn Fn(&mut Roster)| {
+            let mut new = old.clone();
+            change(&mut new);
+            (Changes::between(&old, &new).to_string(), Changes::meaning(&old, &new).join("; "))
+        };
+        let (said, means) = told(&|new| new.sites[0].key = fresh);
+        assert!(said.starts_with("site-3 (site) has another key"), "{said}");
+        assert!(means.starts_with("another key: site-3.") && !means.contains("leaving"), "{means}");
+        let (said, means) = told(&|new| drop(new.sites.remove(1)));
+        assert!(said == "site-4 (site) is gone" && means.starts_with("leaving: site-4"), "{said}; {means}");
+        let (said, means) = told(&|new| new.sites = roster(4).sites);
+        assert!(said.starts_with("site-6 (site) is new") && means.starts_with("joining: site-6"), "{said}; {means}");
+        let (said, means) = told(&|new| new.intermediary.key = fresh);
+        assert!(said.contains("(intermediary) has another key") && means.contains("another organisation"), "{means}");
+        assert!(told(&|new| new.coordinator.address = "a:1".into()).0.starts_with("hub has another address"));
+        assert_eq!(told(&|new| new.sites.reverse()).0, "the sites stand in another order");
+        assert_eq!(told(&|_| {}), (String::new(), String::new()));
+        let many = Changes::between(&old, &roster(60)).to_string();
+        assert!(many.ends_with("; and 45 more"), "{many}");
+    }
+}

@@ -1,0 +1,62 @@
+//! The examples, each run as its first lines say.
+
+use std::{path::Path, process::Command};
+
+use veilsum_testkit::program::{Folder, binary, free_port};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Three hospitals found a federation, on paper and over the network, and verify what came of it.
+#[test]
+fn three_hospitals() {
+    let folder = Folder::fresh();
+    let script = Path::new(ROOT).join("examples/three-hospitals/run.sh");
+    let mut run = Command::new("bash");
+    run.arg(script).arg(&folder.0).env("VEILSUM", binary());
+    run.env("HUB_PORT", free_port().to_string()).env("COUNTER_PORT", free_port().to_string());
+    let ended = run.output().expect("it runs");
+    let told = format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.status.success(), "{told}");
+    assert!(told.contains("no byte was changed") && told.contains("recomputed and signed by"), "{told}");
+    assert!(told.contains("membership_0"), "{told}");
+}
+
+#[path = "../examples/in_process.rs"]
+mod in_process;
+
+#[test]
+fn a_federation_in_one_process() {
+    in_process::main().expect("it runs");
+}
+
+#[allow(dead_code)]
+#[path = "../examples/hospital_rows.rs"]
+mod hospital_rows;
+
+/// The rows that lie there are those that the program beside them makes.
+#[test]
+fn the_rows_of_the_hospitals() {
+    let (folder, there) = (Folder::fresh(), Path::new(ROOT).join("examples/three-hospitals"));
+    hospital_rows::write(&folder.0).expect("rows");
+    for hospital in ["hospital-a", "hospital-b", "hospital-c"] {
+        let [made, kept] =
+            [&folder.0, &there].map(|of| std::fs::read(of.join(hospital).join("rows.csv")).expect("rows"));
+        assert!(made == kept, "{hospital}");
+    }
+}
+
+/// What a page beside an example shows is no command: it is read, and other tests run the programs.
+#[test]
+fn pages_of_examples_carry_no_commands() {
+    let mut folders = vec![Path::new(ROOT).join("examples")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else if entry.extension().is_some_and(|end| end == "md") {
+                let text = std::fs::read_to_string(&entry).expect("a page");
+                assert!(!text.contains("```sh") && !text.contains("\n    $ "), "{}", entry.display());
+            }
+        }
+    }
+}
