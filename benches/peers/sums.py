@@ -20,7 +20,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMB
 import numpy as np  # noqa: E402
 
 import veilsum  # noqa: E402
-from veilsum import questions  # noqa: E402
+from veilsum import _core, questions  # noqa: E402
 
 N, D, K, TURNS = (int(word) for word in (sys.argv[1:5] + ["1000000", "16", "10", "5"][len(sys.argv[1:5]) :]))
 ONLY = sys.argv[5:]
@@ -37,12 +37,12 @@ federation = veilsum.Federation.of(
 
 
 QUESTION = questions.fuzzy_sums(centres, m=M)
-LAYOUT = questions.layout(federation, QUESTION)
+ASKED = json.dumps(QUESTION), json.dumps(questions.layout(federation, QUESTION))
 
 
 def answer():
     """A whole answer of a site from an array: rows are checked, packed and summed up in whole steps."""
-    return questions.computed(QUESTION, LAYOUT, x)[0]
+    return _core.answer(*ASKED, x)[0]
 
 
 def fcm(m):

@@ -6,6 +6,7 @@ k-means. MLlib's time an iteration is that of a fit with many iterations minus t
 not count.
 """
 
+import json
 import os
 import sys
 import time
@@ -39,12 +40,12 @@ def main(rows=1_000_000, d=16, k=10, master="local-cluster[2,1,2048]", times=5):
     centres = np.array(df.limit(k).collect(), float)
     question = questions.fuzzy_sums(centres)
     layout = questions.layout(federation, question)
-    packed = veilsum.spark.packed(df, layout).cache()
-    packed.count()
+    frame, asked = veilsum.spark.Frame(df, federation._planned), (json.dumps(question), json.dumps(layout))
+    frame.open()
 
     def kernel():
         began = time.perf_counter()
-        words = veilsum.spark.words(packed, question, layout)
+        words = frame.words(*asked)
         return time.perf_counter() - began, words.tolist()
 
     def fit(iterations):

@@ -6,7 +6,7 @@ use std::{ffi::OsString, path::PathBuf, sync::Arc};
 use clap::{Args, Command, FromArgMatches};
 use serde_json::{Value, json};
 use veilsum_node::{
-    documents::{self, Federation, Loaded, RowsFrom, SitePolicy, policy_of},
+    documents::{Federation, Handed, SitePolicy, policy_of},
     error::{Code, Failure},
     loopback::{LoopbackRun, LoopbackSite},
     release::{Precision, Rows},
@@ -14,6 +14,7 @@ use veilsum_node::{
     role::{client::ClientConfig, intermediary::IntermediaryConfig, server::OnLoss, server::ServerConfig},
     table::{RowRules, Tally},
 };
+use veilsum_proto::roster::PartyId;
 
 use crate::{
     demo::{in_this_process, policy_for},
@@ -59,24 +60,35 @@ pub fn planned(options: Options, sites: &[String]) -> Result<Federation, Failure
     made(&options, roster_of_nobody(sites)?, None)
 }
 
-/// What the site of `veilsum run` with these options, and the `--plan` at hand, is given; `rows` in place of `--data`, n x d in the plan's columns
-/// and original units, indicators of categories behind the numbers. With it what was read of them, for its operator.
+/// What the site of `veilsum run` with these options, and the `--plan` at hand, is given; `rows` are in place of `--data`. With it what was read
+/// of them, for its operator.
 ///
 /// # Errors
 /// A [`Failure`] that names the file, or the row, at fault.
-pub fn site(options: Options, rows: Option<Vec<f64>>) -> Result<(ClientConfig, Option<Tally>), Failure> {
-    let args = one(options)?;
-    match rows {
-        None => run::site::prepare_with(&args, true, |of, site, file| run::site::rows(&args, of, site, file)),
-        Some(values) => run::site::prepare_with(&args, true, |of, site, _| {
-            as_they_are(&site.rows)?;
-            in_memory(of, values, &site.rows)
-        }),
-    }
+pub fn site(options: Options, rows: Option<Handed>) -> Result<(ClientConfig, Option<Tally>), Failure> {
+    let mut args = one(options)?;
+    args.own.handed = rows;
+    run::site::read(&args, true)
 }
 
-/// What `site.toml` says of a file's names, words, units and rows cannot be done to numbers that were handed over.
-fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
+/// Stands by as the site of `veilsum run` with these options does, until it is dropped; `rows` are in place of `--data`.
+///
+/// # Errors
+/// A [`Failure`] that names the file at fault; what goes wrong in a run is told, and ends that run alone.
+pub async fn stand_by(options: Options, rows: Option<Handed>) -> Result<(), Failure> {
+    let mut args: RunArgs = parsed("run", options)?;
+    args.own.handed = rows;
+    let id = args.role()?;
+    if !matches!(id, PartyId::Site(_)) {
+        return Err(Failure::input("this key is not that of a site", "run this party with `veilsum run`"));
+    }
+    args.fits(id)?;
+    let key = run::standby::begin(&args, true)?;
+    args.stand_by(&key, true, false).await
+}
+
+/// What `site.toml` says of a file's names, words, units and rows cannot be done to rows that were handed over.
+pub(crate) fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
     let said = [
         ("columns", !rules.columns.is_empty()),
         ("values", !rules.values.is_empty()),
@@ -99,10 +111,6 @@ fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
     let next = "name the file of rows in place of them; or do it in the program, hand over rows as they are to be answered from, and take \
                 these keys out of [rows]";
     Err(Failure::new(Code::Usage, what, next))
-}
-
-fn in_memory(federation: &Federation, values: Vec<f64>, rules: &Arc<RowRules>) -> Result<Loaded, Failure> {
-    documents::rows_in_memory(federation, &values, &RowsFrom { rules: rules.clone(), ..RowsFrom::default() })
 }
 
 /// What the intermediary of `veilsum run` with these options is given.

@@ -10,7 +10,7 @@ use std::{
 use clap::{Args, ValueEnum};
 use veilsum_node::{
     carrier::{self, Address, Carrier, Transport},
-    documents::{self, Federation, Offered, load_identity},
+    documents::{self, Federation, Handed, Offered, RowsFrom, SitePolicy, load_identity},
     error::{Code, Failure},
     files, report,
     role::{
@@ -27,7 +27,7 @@ use veilsum_proto::{
     roster::{Member, PartyId},
 };
 
-use crate::agree::agree;
+use crate::{agree::agree, embedded::as_they_are};
 
 /// What every role needs to know.
 #[derive(Args, Debug, Clone)]
@@ -44,7 +44,7 @@ pub(crate) struct Documents {
 }
 
 /// A party's key and, of a site, what it may answer from.
-#[derive(Args, Debug, Clone)]
+#[derive(Args, Debug, Clone, Default)]
 pub(crate) struct Own {
     /// This party's secret key file [default: the only *.key file beside the roster]
     ///
@@ -64,6 +64,23 @@ pub(crate) struct Own {
     /// Folder for journal and ledger (mode 0700) [default: beside the key]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// The rows of a program that runs a site in its own process, in place of `data`.
+    #[arg(skip)]
+    pub handed: Option<Handed>,
+}
+
+impl Own {
+    /// Where this site's rows are, of which its policy says more, that `file` has.
+    ///
+    /// # Errors
+    /// A [`Failure`] where nobody says it, or the policy says what cannot be done to rows that are handed over.
+    pub(super) fn rows(&self, site: &SitePolicy, file: Option<&Path>, key: Option<&Path>) -> Result<RowsFrom, Failure> {
+        if self.handed.is_none() {
+            return site.rows_from(self.data.as_deref(), file, key);
+        }
+        as_they_are(&site.rows)?;
+        Ok(RowsFrom { rules: site.rows.clone(), handed: self.handed.clone(), ..RowsFrom::default() })
+    }
 }
 
 /// Which way links take.

@@ -25,7 +25,7 @@ use veilsum_proto::{
     suite::{Hash, hash},
 };
 
-use crate::party::head_of;
+use crate::party::{Own, head_of};
 
 /// Whether a file is another: its length and age, as text.
 pub(crate) fn stamp(file: &Path) -> String {
@@ -36,6 +36,9 @@ pub(crate) fn stamp(file: &Path) -> String {
 fn stamp_of_rows(rows: &RowsFrom) -> String {
     if let Some(answerer) = &rows.answerer {
         return hash("answerer of rows", &[format!("{:?}", answerer.words).as_bytes()]).to_string();
+    }
+    if rows.handed.is_some() {
+        return rows.place();
     }
     let files = table::files_of(&rows.data).unwrap_or_default();
     let stamps: Vec<u8> =
@@ -56,10 +59,8 @@ pub(crate) struct Judge {
     pub roster: PathBuf,
     /// Whether it is a site.
     pub is_site: bool,
-    /// A site's rows, where they are not as its policy says.
-    pub data: Option<PathBuf>,
-    /// Its policy.
-    pub policy: Option<PathBuf>,
+    /// Its rows, where they are not as its policy says, and its policy.
+    pub own: Own,
     /// Folder of its ledger.
     pub state: PathBuf,
     /// What it holds of the account for what is proposed.
@@ -80,8 +81,8 @@ pub(crate) struct Holds {
 impl Judge {
     /// Where this site's rows are.
     fn rows(&self) -> Result<(SitePolicy, RowsFrom), Failure> {
-        let (site, file) = policy_of(self.policy.as_deref(), Some(&self.key))?;
-        let rows = site.rows_from(self.data.as_deref(), file.as_deref(), Some(&self.key))?;
+        let (site, file) = policy_of(self.own.policy.as_deref(), Some(&self.key))?;
+        let rows = self.own.rows(&site, file.as_deref(), Some(&self.key))?;
         Ok((site, rows))
     }
 
@@ -97,7 +98,7 @@ impl Judge {
     }
 
     fn watched(&self) -> Vec<PathBuf> {
-        let policy = self.policy.clone().unwrap_or_else(|| self.key.with_file_name("site.toml"));
+        let policy = self.own.policy.clone().unwrap_or_else(|| self.key.with_file_name("site.toml"));
         let ledger = self.state.join(ledger::FILE);
         let schemas = ["schema.toml", "schema.toml.new"].map(|name| self.roster.with_file_name(name));
         [Pinned::beside(&self.key), policy, ledger].into_iter().chain(schemas).collect()
@@ -152,7 +153,7 @@ impl Judge {
             }
             return Ok(said(verdict));
         }
-        documents::keep_policy(policy_of(self.policy.as_deref(), Some(&self.key))?.1.as_deref(), &self.key)?;
+        documents::keep_policy(policy_of(self.own.policy.as_deref(), Some(&self.key))?.1.as_deref(), &self.key)?;
         documents::keep_schema(&self.roster)?;
         looking.reads();
         self.ready(federation, &site, &from, &account)?;
@@ -295,8 +296,7 @@ mod tests {
             key: folder.0.join("one.key"),
             roster: folder.0.join("roster.toml"),
             is_site: true,
-            data: Some(data.clone()),
-            policy: None,
+            own: Own { data: Some(data.clone()), ..Own::default() },
             state: folder.0.join("state"),
             holds: Mutex::default(),
         };

@@ -5,7 +5,7 @@ pub(crate) mod coordinator;
 pub(crate) mod intermediary;
 mod serving;
 pub(crate) mod site;
-mod standby;
+pub(crate) mod standby;
 
 use veilsum_node::{
     documents::GuestList,

@@ -79,7 +79,7 @@ impl RunArgs {
     }
 
     /// Which member of the roster this key is.
-    pub(super) fn role(&self) -> Result<PartyId, Failure> {
+    pub(crate) fn role(&self) -> Result<PartyId, Failure> {
         let file = self.roster();
         if !file.exists() {
             let what = format!("{}: there is no roster here yet", file.display());
@@ -92,7 +92,7 @@ impl RunArgs {
     }
 
     /// Refuses options that this role does not read.
-    pub(super) fn fits(&self, id: PartyId) -> Result<(), Failure> {
+    pub(crate) fn fits(&self, id: PartyId) -> Result<(), Failure> {
         let is_site = matches!(id, PartyId::Site(_));
         let role = match id {
             PartyId::Coordinator => "the coordinator",

@@ -1,11 +1,11 @@
 //! A site in one run.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::json;
 use veilsum_node::{
     cost,
-    documents::{self, Federation, Loaded, SitePolicy, policy_of},
+    documents::{self, Loaded, policy_of},
     error::{Code, Failure},
     report,
     role::{
@@ -29,22 +29,11 @@ use crate::{
 /// A [`Failure`] that names the file at fault.
 pub(crate) fn prepare(args: &RunArgs, json: bool) -> Result<ClientConfig, Failure> {
     place_for(&model_in(&args.out))?;
-    let (config, tally) = prepare_with(args, json, |federation, site, file| rows(args, federation, site, file))?;
+    let (config, tally) = read(args, json)?;
     if let Some(tally) = tally.filter(|_| !json) {
         told(&tally)?;
     }
     Ok(config)
-}
-
-/// The rows of `--data`, or those that the policy names.
-pub(crate) fn rows(
-    args: &RunArgs,
-    federation: &Federation,
-    site: &SitePolicy,
-    file: Option<&Path>,
-) -> Result<Loaded, Failure> {
-    let from = site.rows_from(args.own.data.as_deref(), file, Some(&args.key()?))?;
-    documents::load_rows(federation, &from)?.in_range(&from)
 }
 
 /// What was read, for this site's operator: on standard output, because a log has no row count.
@@ -59,12 +48,8 @@ fn told(tally: &Tally) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same with rows from elsewhere.
-pub(crate) fn prepare_with(
-    args: &RunArgs,
-    json: bool,
-    rows: impl FnOnce(&Federation, &SitePolicy, Option<&Path>) -> Result<Loaded, Failure>,
-) -> Result<(ClientConfig, Option<Tally>), Failure> {
+/// The same with what was read, which is not told.
+pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<Tally>), Failure> {
     let documents = args.documents();
     let (federation, identity) = documents.load("a site", |id| matches!(id, PartyId::Site(_)))?;
     warn_of_replacing(&report::beside(&model_in(&args.out)), &federation.terms);
@@ -72,7 +57,8 @@ pub(crate) fn prepare_with(
     let (site, file) = policy_of(args.own.policy.as_deref(), Some(&key))?;
     documents::keep_policy(file.as_deref(), &key)?;
     documents::keep_schema(&documents.roster)?;
-    let loaded = rows(&federation, &site, file.as_deref())?;
+    let from = args.own.rows(&site, file.as_deref(), Some(&key))?;
+    let loaded = documents::load_rows(&federation, &from)?.in_range(&from)?;
     site.has_room(loaded.rows_asked(&federation))?;
     let Loaded { rows, origin, tally } = loaded;
     documents.agree(&federation, &identity)?;

@@ -53,12 +53,21 @@ struct Member<'a> {
 /// # Errors
 /// A [`Failure`] with its exit code. What goes wrong in a run is told, and ends that run alone.
 pub(super) fn stand_by(args: &RunArgs, is_site: bool, json: bool) -> Result<(), Failure> {
+    let key = begin(args, is_site)?;
+    block_on(args.stand_by(&key, is_site, json))
+}
+
+/// Looks whether this party can stand by, and asks whether it agreed to the roster. Its key.
+///
+/// # Errors
+/// A [`Failure`] that names the file at fault.
+pub(crate) fn begin(args: &RunArgs, is_site: bool) -> Result<PathBuf, Failure> {
     let (file, key) = (args.roster(), args.key()?);
     let roster = load_roster(&file)?;
     let (identity, name) = load_identity(&key)?;
     if is_site {
         let (site, policy) = documents::policy_of(args.own.policy.as_deref(), Some(&key))?;
-        let rows = site.rows_from(args.own.data.as_deref(), policy.as_deref(), None);
+        let rows = args.own.rows(&site, policy.as_deref(), None);
         rows.map_err(|failure| Failure { message: format!("{name} is a site: {}", failure.message), ..failure })?;
     }
     place_for(&model_in(&args.out))?;
@@ -68,11 +77,11 @@ pub(super) fn stand_by(args: &RunArgs, is_site: bool, json: bool) -> Result<(), 
         // It stands by with the roster that it agreed to, and says what has to be done about this one.
         Standing::Agreed | Standing::Changed { .. } => offered.passes().err().iter().for_each(verb::tell),
     }
-    block_on(args.stand_by(&key, is_site, json))
+    Ok(key)
 }
 
 impl RunArgs {
-    async fn stand_by(&self, key: &Path, is_site: bool, json: bool) -> Result<(), Failure> {
+    pub(crate) async fn stand_by(&self, key: &Path, is_site: bool, json: bool) -> Result<(), Failure> {
         let (mut done, mut last, mut pause) = (Vec::new(), 0, PAUSE);
         let over = |done: &mut Vec<Hash>, id| {
             done.push(id);
@@ -167,8 +176,7 @@ impl Member<'_> {
             key: self.key.clone(),
             roster: file.clone(),
             is_site: self.is_site,
-            data: self.args.own.data.clone(),
-            policy: self.args.own.policy.clone(),
+            own: self.args.own.clone(),
             state: state_of(&self.key, self.args.own.state.as_ref()),
             holds: Mutex::default(),
         };

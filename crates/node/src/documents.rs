@@ -43,7 +43,7 @@ pub use pinned::{Changes, Pinned, Standing};
 pub use plan::{edited_plan, load_plan, write_plan};
 pub use plan_keys::PLAN_KEYS;
 pub use roster::{load_roster, load_signed_roster, write_roster};
-pub use rows::{DEFAULT_MEMORY, RowsFrom, rules_said};
+pub use rows::{DEFAULT_MEMORY, HandOver, Handed, RowsFrom, rules_said};
 pub use schema::{
     Fit, MAX_SCHEMA, Reading, Taken, adopt_schema, fit_of, header_of, keep_schema, load_schema, other_schema,
     parse_schema, proposed_schema, reading_of, schema_beside, schema_differs, schema_file_beside, schema_text,
@@ -171,6 +171,9 @@ impl Loaded {
 /// with the memory that they need.
 pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Loaded, Failure> {
     let from = from.into();
+    if let Some(Handed(hand_over)) = &from.handed {
+        return hand_over(federation, &from);
+    }
     if let Some(command) = &from.answerer {
         let (rows, origin) = Foreign::open(federation, command)?;
         return Ok(Loaded { rows: Arc::new(rows), origin, tally: None });
@@ -186,11 +189,14 @@ pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<L
 /// A [`Failure`] that names the row; as [`load_rows`].
 pub fn rows_in_memory(federation: &Federation, values: &[f64], from: &RowsFrom) -> Result<Loaded, Failure> {
     let work = &federation.work;
+    if let Some(labels) = &work.labels {
+        let what = format!("the plan counts by the labels of {:?}, which rows in memory do not have", labels.column);
+        return Err(Failure::input(what, "give the rows as a file"));
+    }
     let (columns, categorical, schema) = (work.names(), Vec::new(), None);
     let rules = Arc::new(RowRules { clipped_on_purpose: from.rules.clipped_on_purpose.clone(), ..RowRules::default() });
     let of_file = spec_of(federation, &RowsFrom { rules, ..RowsFrom::default() })?;
     let (table, tally) = table::read_given(values, &TableSpec { columns, categorical, schema, ..of_file })?;
-    tally.in_range("the rows that were handed over", &from.rules)?;
     let (rows, origin) = ready(federation, from, table, per_number(federation, Precision::Double)?)?;
     Ok(Loaded { rows: Arc::new(rows), origin, tally: Some(tally) })
 }

@@ -2,11 +2,12 @@
 //! takes time runs without the interpreter's lock, and documents come and go as JSON.
 //!
 //! Read it in this order: `failure` (errors as exceptions), `rows` (estimators), `parties` (federations, and roles without I/O),
-//! `answers` (parts of a site's answer), `cells` (what stands in frames).
+//! `handed` (a site's rows), `answers` (parts of its answer), `cells` (what stands in frames).
 
 mod answers;
 mod cells;
 mod failure;
+mod handed;
 mod parties;
 mod rows;
 
@@ -19,10 +20,10 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::{
-        answers::{answer, layout, merge, of_file, parts},
+        answers::{answer, layout, of_file},
         call,
         cells::{coded, name, number, type_of},
-        parties::{Party, Planned, addressed, found, simulate},
+        parties::{Party, Planned, addressed, found, simulate, stand_by},
         rows::{distances, fit, memberships, nearest, objective, plus_plus},
         run,
     };

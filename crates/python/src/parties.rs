@@ -24,7 +24,7 @@ use veilsum_node::{
     table::Tally,
 };
 
-use crate::{failure::raised, rows::slice};
+use crate::{failure::raised, handed::handed, rows::slice};
 
 /// How often a long call looks whether it was interrupted.
 const LOOK: Duration = Duration::from_millis(100);
@@ -63,6 +63,12 @@ impl Planned {
     #[getter]
     fn categorical(&self) -> Vec<(String, Vec<String>)> {
         self.0.work.categorical.iter().map(|c| (c.column.clone(), c.categories.clone())).collect()
+    }
+
+    /// Whether the plan has noise: rows that cannot be used are left out then ([NOI-8]).
+    #[getter]
+    fn noise(&self) -> bool {
+        self.0.work.recipe.noise.is_some()
     }
 
     /// The method part as JSON.
@@ -105,16 +111,32 @@ pub(crate) fn simulate(
     let rows = rows.iter().map(|one| Ok(slice(one)?.to_vec())).collect::<PyResult<Vec<_>>>()?;
     let consent = policy.map_or(Consent::AsNeeded, Consent::File);
     let federation = &planned.0;
+    Ok(until_interrupted(py, || embedded::simulate(federation, rows, &consent))?.to_string())
+}
+
+/// Stands by for the runs of a federation as `veilsum run` does with these options; what `rows(planned)` hands over is in place of the file.
+#[pyfunction]
+#[pyo3(signature = (options, rows=None))]
+pub(crate) fn stand_by(py: Python<'_>, options: Vec<OsString>, rows: Option<Py<PyAny>>) -> PyResult<()> {
+    let rows = rows.map(handed);
+    until_interrupted(py, || embedded::stand_by(options, rows))
+}
+
+/// Does it without the interpreter's lock, until it is done or Python has a signal to raise.
+fn until_interrupted<T: Send, F: Future<Output = Result<T, Failure>>>(
+    py: Python<'_>,
+    what: impl FnOnce() -> F + Send,
+) -> PyResult<T> {
     py.detach(|| {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let result = runtime.block_on(async {
             tokio::select! {
-                done = embedded::simulate(federation, rows, &consent) => done.map_err(raised),
+                done = what() => done.map_err(raised),
                 interrupted = interrupted() => Err(interrupted),
             }
         });
         runtime.shutdown_timeout(Duration::from_secs(1));
-        result.map(|value| value.to_string())
+        result
     })
 }
 
@@ -196,11 +218,11 @@ impl Party {
 
 #[pymethods]
 impl Party {
-    /// A site with the options of `veilsum run`; rows (n x d) in place of the file.
+    /// A site with the options of `veilsum run`; what `rows(planned)` hands over is in place of the file.
     #[staticmethod]
     #[pyo3(signature = (options, rows=None))]
-    fn site(py: Python<'_>, options: Vec<OsString>, rows: Option<PyReadonlyArray2<'_, f64>>) -> PyResult<Party> {
-        let rows = rows.as_ref().map(|rows| slice(rows).map(<[f64]>::to_vec)).transpose()?;
+    fn site(py: Python<'_>, options: Vec<OsString>, rows: Option<Py<PyAny>>) -> PyResult<Party> {
+        let rows = rows.map(handed);
         let made = py.detach(|| -> Result<Party, Failure> {
             let (config, tally) = embedded::site(options, rows)?;
             let role = |party| -> Running {

@@ -218,7 +218,7 @@ def test_no_number_is_read_otherwise_in_silence(tmp_path):
             came["no two alike"] += 1
         elif words is None:
             came["refused"] += 1
-        elif not np.isnan(known).any() and len(known) and (veilsum.answer(question, layout, known) == words).all():
+        elif not np.isnan(known).any() and len(known) and (questions.answer(question, layout, known) == words).all():
             came["the same"] += 1
         else:
             wrong.append(f"seed {seed}: {len(known)} rows; {data[:400]!r}")

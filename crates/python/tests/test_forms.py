@@ -155,7 +155,7 @@ def test_one_data_set_is_the_same_table_in_every_form(asked, tmp_path):
     for name, form in all_forms.items():
         is_file = hasattr(form, "read_bytes")
         try:
-            words = questions.of_file(federation, question, form) if is_file else veilsum.answer(question, layout, form)
+            words = questions.of_file(federation, question, form) if is_file else questions.answer(question, layout, form)
         except Exception as error:
             raise AssertionError(f"{name}: {error}") from error
         expected = words if expected is None else expected
@@ -187,7 +187,7 @@ def test_no_value_is_no_value_in_every_form(asked, tmp_path):
         rows = of_plan(form, list(COLUMNS), list(CATEGORIES.items()), finite=False)
         assert np.isnan(rows[:, 1]).tolist() == [False, True, False, True]
         with pytest.raises(InputError, match="2 rows have a value"):
-            veilsum.answer(question, layout, form)
+            questions.answer(question, layout, form)
 
 
 def test_masked_entries_are_missing_wherever_they_are():

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -10,6 +11,7 @@ use toml::{Table, Value};
 use veilsum_answerer::spelling::{normal, yes_or_no};
 use veilsum_cluster::privacy::MOST_ROWS_OF_A_PERSON;
 
+use super::{Federation, Loaded};
 use crate::{
     error::{Code, Failure},
     foreign::Command,
@@ -24,6 +26,19 @@ const MAX_ANSWER_SECONDS: u64 = 86_400;
 /// Bytes of a source's name at most.
 const MAX_SOURCE: usize = 4096;
 
+/// Rows that a program has in place of a file, and hands over for a plan.
+#[derive(Clone)]
+pub struct Handed(pub Arc<HandOver>);
+
+/// What the rows are under a plan.
+pub type HandOver = dyn Fn(&Federation, &RowsFrom) -> Result<Loaded, Failure> + Send + Sync;
+
+impl fmt::Debug for Handed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("rows that were handed over")
+    }
+}
+
 /// Where a site's rows are, and what the site says of them.
 #[derive(Clone, Debug, Default)]
 pub struct RowsFrom {
@@ -37,6 +52,8 @@ pub struct RowsFrom {
     pub persons: Option<PathBuf>,
     /// The process that answers in their place; `data` is empty then.
     pub answerer: Option<Command>,
+    /// The program that hands them over; `data` is empty then.
+    pub handed: Option<Handed>,
     /// Stops whoever reads them.
     pub halt: Halt,
 }
@@ -44,6 +61,9 @@ pub struct RowsFrom {
 impl RowsFrom {
     /// Where they are, for people.
     pub fn place(&self) -> String {
+        if self.handed.is_some() {
+            return "the rows that were handed over".into();
+        }
         let program = |of: &Command| of.words.first().cloned().unwrap_or_default();
         self.answerer
             .as_ref()

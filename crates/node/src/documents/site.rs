@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     error::{Code, Failure},
-    table::{Halt, RowRules},
+    table::RowRules,
 };
 
 /// The file's usual name, beside the key.
@@ -182,14 +182,14 @@ impl SitePolicy {
         let [list, persons] = [UNUSABLE, PERSONS].map(|ending| beside.map(|of| of.with_added_extension(ending)));
         if let (None, Some(command)) = (data, self.rows.command()) {
             let (data, answerer) = (PathBuf::new(), Some(command));
-            return Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer, halt: Halt::default() });
+            return Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer, ..RowsFrom::default() });
         }
         let Some(data) = data.map(Path::to_owned).or_else(stated) else {
             let what = "nobody says where this site's rows are";
             let next = "say --data FILE, or name them in site.toml: source = \"FILE\" under [rows], or answerer = [\"PROGRAM\"]";
             return Err(Failure::new(Code::Usage, what, next));
         };
-        Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer: None, halt: Halt::default() })
+        Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, ..RowsFrom::default() })
     }
 
     /// Whether this site's rows are no more than it holds at most: its own number, which no plan chooses.

@@ -14,7 +14,6 @@ from ._commands import check
 from .cluster import FuzzyCMeans, KMeans
 from .errors import VeilsumError
 from .federation import Coordinator, Federation, Frame, Intermediary, Result, Site
-from .questions import answer
 
 __all__ = [
     "Coordinator",
@@ -26,18 +25,17 @@ __all__ = [
     "Result",
     "Site",
     "VeilsumError",
-    "answer",
     "check",
     "errors",
 ]
 
 __version__ = "0.1.0"
 
-_MODULES = ("answerer", "dask", "engines", "ledger", "plan", "questions", "report", "roster", "spark")
+_MODULES = ("ledger", "plan", "questions", "report", "roster", "spark")
 
 
 def __getattr__(name: str):
-    """The other modules, when they are wanted: ``veilsum.spark.partial`` needs no import of its own."""
+    """The other modules, when they are wanted: ``veilsum.plan.check`` needs no import of its own."""
     if name in _MODULES:
         import importlib
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable
+from typing import Any, Callable, Iterable
 
 import numpy as np
 
 from . import _arrow, _core
 from .errors import InputError
 
-__all__ = ["matrix", "of_plan"]
+__all__ = ["handed", "matrix", "of_plan"]
 
 #: Kinds of NumPy that hold no numbers, as formats of the Arrow C interface.
 _FORMATS = {"M": "tsn:", "m": "tDn", "S": "z", "V": "z", "c": "z"}
@@ -38,6 +38,7 @@ def matrix(x: Any) -> tuple[np.ndarray, list[str] | None]:
     (``__arrow_c_stream__``: polars, pyarrow, DuckDB, ...). A missing value becomes NaN.
     """
     names = None
+    x = _here(x)
     if hasattr(x, "toarray") and hasattr(x, "nnz"):
         raise TypeError(
             "Sparse data was passed for X, but dense data is required. Use '.toarray()' to convert to a dense numpy array."
@@ -76,8 +77,15 @@ def matrix(x: Any) -> tuple[np.ndarray, list[str] | None]:
     return np.ascontiguousarray(array, dtype=np.float64), names
 
 
-def _plain(column: Any) -> np.ndarray:
+def _here(x: Any) -> Any:
+    """A Dask frame or array as what its parts make; everything else as it is."""
+    return x.compute() if hasattr(x, "dask") and hasattr(x, "compute") else x
+
+
+def _plain(column: Any) -> Any:
     """A column without a mask: nothing stands where an entry is masked."""
+    if isinstance(column, _arrow.Unread):
+        return column
     if not np.ma.isMaskedArray(column) or column.dtype.kind in "Mm":
         return np.asarray(column)
     plain = column.data.astype(object)
@@ -165,6 +173,7 @@ def _coded(column: _arrow.Column, categories: list[str], name: str, refuse: bool
 
 def _columns(x: Any) -> dict[str, _arrow.Column] | None:
     """Columns by name, as they are, or ``None`` for rows without names."""
+    x = _here(x)
     if isinstance(x, dict):
         columns = [(name, _plain(column)) for name, column in x.items()]
     elif hasattr(x, "iloc") and hasattr(x, "columns"):
@@ -179,10 +188,15 @@ def _columns(x: Any) -> dict[str, _arrow.Column] | None:
     return named
 
 
-def has_direction(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Which rows (n x d, numbers first) are not all zeros in the box: the others have no direction, and no part in a plan about directions."""
-    d = len(low)
-    return (x[:, :d].clip(low, high) != 0).any(axis=1) | (x[:, d:] != 0).any(axis=1)
+def handed(x: Any) -> Callable[[Any], Any]:
+    """What a site's rows are under a plan (``_core.Planned``), for as many plans as come."""
+    if hasattr(x, "mapInArrow"):
+        from . import spark
+
+        return lambda planned: spark.Frame(x, planned)
+    # A stream may be read once.
+    rows = _columns(x) if hasattr(x, "__arrow_c_stream__") and not hasattr(x, "iloc") else _here(x)
+    return lambda planned: of_plan(rows, planned.columns, planned.categorical, finite=not planned.noise, noise=planned.noise)
 
 
 def of_plan(

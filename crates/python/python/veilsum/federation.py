@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core, plan as _plan
 from ._commands import options as _options, settings as _settings
-from ._rows import of_plan
+from ._rows import handed, of_plan
 from .errors import UsageError
 
 __all__ = ["Coordinator", "Federation", "Frame", "Intermediary", "Result", "Site", "carry"]
@@ -261,38 +261,62 @@ class _Party:
 
 
 class Site(_Party):
-    """A site without I/O: the whole protocol, with its policy, its journal and its ledger, and frames that somebody else carries.
+    """A site: the whole protocol, with its policy, its journal and its ledger. :meth:`run` stands by on the network; ``start``, ``handle``
+    and ``wait`` are one run of ``plan`` without I/O, whose frames somebody else carries.
 
     Parameters
     ----------
     key : path
         Its secret key. Journal and ledger are beside it, unless ``state`` says where.
-    roster, plan : path
-        The signed documents. The site must have agreed to the roster (:func:`veilsum.roster.agree`).
-    rows : path, table or array, optional
-        Its rows, in original units: a table or array, or what ``veilsum run --data`` reads (CSV, Parquet, Arrow; a file, a folder, a
-        pattern). Without any, the ``source`` that the policy names.
+    roster : path
+        The signed document. The site must have agreed to it (:func:`veilsum.roster.agree`).
+    plan : path, optional
+        The signed document that ``start`` and ``handle`` go by; :meth:`run` takes those that the coordinator proposes.
+    rows : table, array, Spark DataFrame or path, optional
+        Its rows, in original units. A Spark ``DataFrame`` stays in Spark: this process is the driver, and executors sum their rows. A pandas
+        or Dask frame, an array, and what has an Arrow stream (polars, pyarrow, DuckDB, ADBC) is held in memory. A path is what ``veilsum run
+        --data`` reads. Without any, the ``source`` that the policy names.
     policy : path, optional
         Its own policy; else ``site.toml`` beside the key, else the strict default.
     **options
         Others of ``veilsum run``.
     """
 
-    def __init__(self, key: Any, roster: Any, plan: Any, rows: Any = None, **options: Any) -> None:
-        named = {"key": key, "roster": roster, "plan": plan, **options}
-        if rows is None or isinstance(rows, (str, os.PathLike)):
-            super().__init__(_core.Party.site(_options({**named, "data": rows})))
-        else:
-            planned = _core.Planned.load(os.fspath(roster), os.fspath(plan))
-            array = of_plan(rows, planned.columns, planned.categorical)
-            super().__init__(_core.Party.site(_options(named), array))
+    def __init__(self, key: Any, roster: Any, plan: Any = None, rows: Any = None, **options: Any) -> None:
+        of_file = rows is None or isinstance(rows, (str, os.PathLike))
+        self._options = {"key": key, "roster": roster, **({"data": rows} if of_file else {}), **options}
+        self._handed = None if of_file else handed(rows)
+        self._by_hand = None if plan is None else _core.Party.site(_options({**self._options, "plan": plan}), self._handed)
+
+    @property
+    def _party(self) -> Any:
+        if self._by_hand is None:
+            raise UsageError("this site was made without a plan", "say plan=FILE for frames that you carry; run() stands by on the network")
+        return self._by_hand
+
+    def run(self, *, once: bool = False, **options: Any) -> None:
+        """Stands by on the network as ``veilsum run`` does, for every run that the coordinator begins, until it is interrupted.
+
+        Parameters
+        ----------
+        once : bool
+            Return after one run.
+        **options
+            Others of ``veilsum run``: ``out`` is the folder for results.
+
+        Raises
+        ------
+        VeilsumError
+            Where the site cannot stand by; with ``once`` also where its run failed.
+        """
+        _core.stand_by(_options({**self._options, "once": once, **options}), self._handed)
 
     @property
     def read(self) -> dict[str, Any] | None:
         """What was read of the rows, for this site's operator alone; no value of a row is in it.
 
         ``rows``, ``used``, ``left_out`` and the like count rows, and ``columns`` what became of values, by column. ``text`` is what
-        ``veilsum run`` prints. ``None`` where an answerer reads its own rows.
+        ``veilsum run`` prints. ``None`` of rows in Spark.
         """
         told = self._party.read
         return None if told is None else {**json.loads(told[0]), "text": told[1]}

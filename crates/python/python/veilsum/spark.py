@@ -1,185 +1,161 @@
-"""Spark: the kernel in the executors, by ``mapInArrow``. Executors need this package and nothing else beside Spark's own.
+"""Rows in Spark: the site is the driver, each executor sums its own rows by this package's compiled code, and the driver adds integers.
 
->>> sums = df.mapInArrow(veilsum.spark.partial(question, layout), veilsum.spark.SCHEMA).groupBy("i").sum("v")
->>> words = veilsum.spark.words(df, question, layout)
+>>> veilsum.Site("a.key", "roster.toml", rows=df).run()
+
+Executors need this package and nothing else beside Spark's own.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import pickle
+import re
 import sys
-from typing import Any, Callable, Iterator
+import warnings
+from typing import Any, Iterator
 
 import numpy as np
 
-from . import questions
+from . import _core
 from ._rows import of_plan
 from .errors import InputError, UsageError
-
-__all__ = ["ROWS", "BAD", "SCHEMA", "Parts", "packed", "partial", "words"]
-
-#: Of what ``partial`` yields: the place of a word in the answer, and the word.
-SCHEMA = "i long, v long"
-#: The place of the number of rows that the words are of.
-ROWS = -1
-#: The place of the number of rows that could not be used.
-BAD = -2
-
 
 #: Bytes of rows that are packed together. Spark copies them more than once on their way, and larger ones not from cache to cache.
 _TOGETHER = 1 << 18
 
 
 class _Pack:
-    """Rows as bytes, many in one: what the executors call."""
+    """Rows of a plan's columns as bytes, many in one: what the executors call first. Spark hands bytes to Python six times as fast as numbers.
 
-    def __init__(self, names: list[str], categorical: list[tuple[str, list[str]]], noise: bool) -> None:
-        self.names, self.categorical, self.noise = names, categorical, noise
+    A class of this module, so that it is sent by its name; as is the other.
+    """
+
+    def __init__(self, columns: list[str], categorical: list[tuple[str, list[str]]], noise: bool) -> None:
+        self.columns, self.categorical, self.noise = columns, categorical, noise
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
         for batch in batches:
-            rows = of_plan(batch, self.names, self.categorical, finite=False, noise=self.noise)
-            step = max(1, _TOGETHER // max(1, rows.itemsize * rows.shape[1]))
+            rows = of_plan(batch, self.columns, self.categorical, finite=False, noise=self.noise)
+            step = max(1, _TOGETHER // (8 * rows.shape[1]))
             parts = [rows[at : at + step].tobytes() for at in range(0, len(rows), step)]
             yield pyarrow.RecordBatch.from_arrays([pyarrow.array(parts, pyarrow.binary())], names=["rows"])
 
 
-def _bytes(row: Any) -> bytes:
-    return bytes(row[0])
+class _Sum:
+    """Of packed rows the words of a question, if there is one; how many rows they are, how many have holes, by column, and their digest."""
 
+    schema = "rows long, bad long, digest binary, holes binary, words binary"
 
-def packed(df: Any, layout: Any) -> Any:
-    """The same rows as an RDD of bytes, for :func:`words` with layouts of the same columns.
-
-    Spark hands rows of numbers to Python one by one and plans every question about a frame anew, which takes longer than all sums; bytes
-    it hands over as they are. Cache what this returns (``veilsum.spark.packed(df, layout).cache()``) where a run asks many questions.
-    """
-    of = json.loads(layout) if isinstance(layout, str) else layout
-    names = [column["name"] for column in of["columns"]]
-    categorical = [(column["column"], column["categories"]) for column in of.get("categorical", [])]
-    wanted = names + [name for name, _ in categorical]
-    return _chosen(df, wanted).mapInArrow(_Pack(names, categorical, questions.noise(of)), "rows binary").rdd.map(_bytes)
-
-
-def _of_partition(question: str, layout: str, batches: Iterator[Any]) -> tuple[np.ndarray, int, int]:
-    """The words of a partition, the rows that they are of, and those that could not be used."""
-    of = json.loads(layout)
-    length = sum(block["len"] for block in of["blocks"])
-    columns = len(of["columns"]) + sum(len(column["categories"]) for column in of.get("categorical", []))
-    total, rows, bad = None, 0, 0
-    for batch in batches:
-        if isinstance(batch, bytes):
-            words, used, left = questions.computed(question, layout, np.frombuffer(batch, np.float64).reshape(-1, columns))
-        else:
-            words, used, left = questions.counted(question, layout, batch)
-        rows, bad = rows + used, bad + left
-        total = words if total is None else questions.merge(question, layout, total, words)
-    return (np.zeros(length, np.int64) if total is None else total), rows, bad
-
-
-def _one_task() -> None:
-    """As many threads as the task was given cores: Spark runs other tasks on the others. Counts where the kernel was not used before."""
-    pyspark = sys.modules.get("pyspark")  # Every executor has it loaded.
-    task = pyspark.TaskContext.get() if pyspark is not None else None
-    os.environ.setdefault("RAYON_NUM_THREADS", str(task.cpus() if task is not None else 1))
-
-
-class _Partial:
-    """What the executors call. A class of this module, so that it is sent by its name."""
-
-    def __init__(self, question: str, layout: str, form: str) -> None:
-        self.question, self.layout, self.form = question, layout, form
+    def __init__(self, question: str | None, layout: str, width: int) -> None:
+        self.question, self.layout, self.width = question, layout, width
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        _one_task()
-        words, rows, bad = _of_partition(self.question, self.layout, batches)
-        if self.form == "row":
-            yield {"n": rows, "bad": bad, "words": words.tobytes()}
-            return
         import pyarrow
 
-        if self.form == "whole":
-            yield pyarrow.RecordBatch.from_arrays(
-                [pyarrow.array([rows]), pyarrow.array([bad]), pyarrow.array([words.tobytes()], pyarrow.binary())],
-                names=["n", "bad", "words"],
+        # As many threads as the task was given cores: Spark runs other tasks on the others. Counts where the kernel was not used before.
+        pyspark = sys.modules.get("pyspark")
+        task = pyspark.TaskContext.get() if pyspark is not None else None
+        os.environ.setdefault("RAYON_NUM_THREADS", str(task.cpus() if task is not None else 1))
+        rows, bad, digest, holes = 0, 0, 0, np.zeros(self.width, np.int64)
+        words = np.zeros(sum(block["len"] for block in json.loads(self.layout)["blocks"]), np.int64)
+        for batch in batches:
+            for part in batch.column(0):
+                x = np.frombuffer(part.as_buffer(), np.float64).reshape(-1, self.width)
+                more, used, left, print_ = _core.answer(self.question, self.layout, x)
+                rows, bad, digest, words = rows + used, bad + left, _added(digest, print_), words + more
+                if left:
+                    holes += (~np.isfinite(x)).sum(axis=0)
+        binary = [pyarrow.array([of], pyarrow.binary()) for of in (digest.to_bytes(16, "little"), holes.tobytes(), words.tobytes())]
+        found = [pyarrow.array([rows]), pyarrow.array([bad]), *binary]
+        yield pyarrow.RecordBatch.from_arrays(found, names=["rows", "bad", "digest", "holes", "words"])
+
+
+def _added(digest: int, more: int) -> int:
+    return (digest + more) % 2**128
+
+
+class Frame:
+    """The rows of a Spark ``DataFrame`` under a plan, packed in the executors' memory, or on their disks, as long as this object is there."""
+
+    def __init__(self, df: Any, planned: Any) -> None:
+        self._df, self._planned, self._rows = df, planned, None
+
+    def __del__(self) -> None:
+        if self._rows is not None:
+            try:
+                self._rows.unpersist()
+            except Exception:  # Spark is gone already.
+                pass
+
+    def open(self) -> tuple[int, int]:
+        """How many rows can be used, and their digest.
+
+        Raises
+        ------
+        InputError
+            Where the frame lacks a column of the plan, or a row has no value and the plan no noise.
+        """
+        of = self._planned
+        names = [*of.columns, *(name for name, _ in of.categorical)]
+        have = {_core.normal(name): name for name in self._df.columns}
+        lacking = [name for name in names if _core.normal(name) not in have]
+        if lacking:
+            raise InputError(
+                f"the Spark frame that this site hands over has no column {', '.join(map(repr, lacking))}, which the plan has",
+                "rename its columns as the plan has them (df.withColumnRenamed), and start this site again",
             )
-            return
-        places = np.concatenate([[BAD, ROWS], np.arange(len(words))])
-        values = np.concatenate([[bad, rows], words])
-        yield pyarrow.RecordBatch.from_arrays([pyarrow.array(places), pyarrow.array(values)], names=["i", "v"])
+        chosen = self._df.select(*["`" + have[_core.normal(name)].replace("`", "``") + "`" for name in names])
+        self._width = len(of.columns) + sum(len(categories) for _, categories in of.categorical)
+        self._rows = chosen.mapInArrow(_Pack(of.columns, of.categorical, of.noise), "rows binary").persist()
+        found, holes, _ = self._summed(None, json.dumps({"work": json.loads(of.work), "blocks": []}))
+        self._opened = found
+        rows, bad, digest = found
+        if bad:
+            starts = np.cumsum([len(of.columns), *(len(categories) for _, categories in of.categorical)])[:-1]
+            by_column = dict(zip(names, [*holes[: len(of.columns)], *holes[starts]]))
+            where = ", ".join(f"{name!r} ({count})" for name, count in by_column.items() if count)
+            what = f"{bad} of {rows + bad} rows of the Spark frame that this site hands over cannot be used: "
+            what += f"NULL, no finite number or no category of the plan in {where}" if where else "outside the plan's public box"
+            if not of.noise:
+                raise InputError(what, "leave these rows out (df.dropna(), df.filter()), or correct them, and start this site again; the plan is not at fault")
+            warnings.warn(f"{what}; they count for nothing", stacklevel=2)
+        return rows, digest
 
+    def words(self, question: str, layout: str) -> np.ndarray:
+        """The words of all rows: the sum of those of the parts, in whatever parts and order they come.
 
-def _texts(question: Any, layout: Any) -> tuple[str, str]:
-    question, layout = questions._texts(question, layout)
-    if questions.parts(question, layout) == "whole":
-        raise UsageError(
-            "this question is about all rows together: its answer cannot be computed in parts",
-            "agree on a plan whose questions come in parts, such as fcm, kmeans or describe",
-        )
-    return question, layout
+        Raises
+        ------
+        InputError
+            Where the rows are others than when they were opened.
+        """
+        found, _, words = self._summed(question, layout)
+        if found != self._opened:
+            raise InputError(
+                "the rows in Spark are others than when this site opened them, so that totals would not be of one set of rows",
+                "hand over rows that stay as they are in a run, such as a version of the table or a copy of it, and start this site again",
+            )
+        return words
 
-
-def partial(question: Any, layout: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """The function for ``DataFrame.mapInArrow`` with the schema :data:`SCHEMA`: of every partition its words, to be summed by place.
-
-    The sum at the place :data:`ROWS` is the number of rows, at :data:`BAD` that of rows that could not be used: where it is not 0 and
-    the plan has no noise the answer is none. The integers are the same for any number of partitions, any order and any retry.
-
-    Raises
-    ------
-    UsageError
-        Where parts of the answer do not simply add up: use :func:`words`.
-    """
-    question, layout = _texts(question, layout)
-    if questions.parts(question, layout) != "sum":
-        raise UsageError("not all words of this question add up", "use veilsum.spark.words, which puts parts together as they need it")
-    return _Partial(question, layout, "places")
-
-
-def words(df: Any, question: Any, layout: Any) -> np.ndarray:
-    """The words of all rows of a Spark ``DataFrame``, or of what :func:`packed` made of one, for every question whose answer comes in parts.
-
-    Raises
-    ------
-    InputError
-        Where a row cannot be used and the plan has no noise.
-    UsageError
-        Where the question needs all rows together.
-    """
-    question, layout = _texts(question, layout)
-    if hasattr(df, "mapInArrow"):
-        wanted = [column["name"] for column in json.loads(layout)["columns"]]
-        wanted += [column["column"] for column in json.loads(layout).get("categorical", [])]
-        rows = _chosen(df, wanted).mapInArrow(_Partial(question, layout, "whole"), "n long, bad long, words binary")
-    else:
-        rows = df.mapPartitions(_Partial(question, layout, "row"))
-    total, bad = None, 0
-    for row in _collected(rows):
-        bad += row["bad"]
-        part = np.frombuffer(row["words"], np.int64)
-        total = part if total is None else questions.merge(question, layout, total, part)
-    questions.refuse(layout, bad)
-    if total is None:
-        total = np.zeros(sum(block["len"] for block in json.loads(layout)["blocks"]), np.int64)
-    return total
-
-
-def _chosen(df: Any, columns: list[str]) -> Any:
-    """These columns, and no others: the engine then reads no others."""
-    lacking = [name for name in columns if name not in df.columns]
-    if lacking:
-        raise InputError(f"the table has no column {', '.join(map(repr, lacking))}", "rename its columns as the plan has them")
-    return df.select(*["`" + name.replace("`", "``") + "`" for name in columns])
+    def _summed(self, question: str | None, layout: str) -> tuple[tuple[int, int, int], np.ndarray, np.ndarray]:
+        rows = bad = digest = 0
+        holes, words = np.zeros(self._width, np.int64), np.zeros(sum(block["len"] for block in json.loads(layout)["blocks"]), np.int64)
+        for part in _collected(self._rows.mapInArrow(_Sum(question, layout, self._width), _Sum.schema)):
+            rows, bad, digest = rows + part["rows"], bad + part["bad"], _added(digest, int.from_bytes(part["digest"], "little"))
+            holes, words = holes + np.frombuffer(part["holes"], np.int64), words + np.frombuffer(part["words"], np.int64)
+        return (rows, bad, digest), holes, words
 
 
 def _collected(df: Any) -> list[Any]:
     try:
         return df.collect()
     except Exception as e:
+        # An error of this package in an executor comes as a text about it.
+        said = re.search(r"veilsum\.errors\.InputError: (.*)\n(?:.*?)next: (.*)", str(e))
+        if said:
+            raise InputError(said[1], said[2]) from None
         if "No module named 'veilsum'" not in str(e):
             raise
     raise UsageError(
@@ -187,28 +163,3 @@ def _collected(df: Any) -> list[Any]:
         "install the same wheel, with NumPy and pyarrow, into the Python of every executor (spark.pyspark.python), or send an environment along: "
         "venv-pack -o env.tar.gz; spark-submit --archives env.tar.gz#env --conf spark.pyspark.python=./env/bin/python",
     )
-
-
-class Parts:
-    """The partitions of a Spark ``DataFrame`` for :class:`veilsum.engines.InParts`: an answerer whose kernel runs in the executors."""
-
-    def __init__(self, df: Any) -> None:
-        self._df = df
-
-    def __call__(self, columns: list[str], function: Callable[[Iterator[Any]], Any]) -> list[Any]:
-        found = _chosen(self._df, columns).mapInArrow(_Pickled(function), "part binary")
-        return [pickle.loads(bytes(row["part"])) for row in _collected(found)]
-
-
-class _Pickled:
-    """What a function makes of a partition, as bytes of one row."""
-
-    def __init__(self, function: Callable[[Iterator[Any]], Any]) -> None:
-        self.function = function
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow
-
-        _one_task()
-        part = pyarrow.array([pickle.dumps(self.function(batches))], pyarrow.binary())
-        yield pyarrow.RecordBatch.from_arrays([part], names=["part"])

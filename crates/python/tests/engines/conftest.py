@@ -11,14 +11,6 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 sys.path[:0] = [str(Path(__file__).parents[at]) for at in (0, 1)]
 
-EXAMPLES = Path(__file__).parents[4] / "examples" / "answerers"
-
-
-@pytest.fixture(scope="session")
-def examples():
-    return EXAMPLES
-
-
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
     """The data set as files: ``rows.csv``, ``rows.parquet`` in groups of rows, ``rows.arrow`` in batches."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -12,9 +13,10 @@ from world import LAYOUTS, QUESTIONS, X
 
 import veilsum
 from veilsum import questions
-from veilsum.engines import InParts
+from veilsum._rows import handed
+from veilsum.spark import Frame
 
-EXPECTED = {name: veilsum.answer(question, LAYOUTS[name], X) for name, question in QUESTIONS.items()}
+EXPECTED = {name: questions.answer(question, LAYOUTS[name], X) for name, question in QUESTIONS.items()}
 
 
 def test_the_words_in_memory_are_those_of_the_definition():
@@ -35,15 +37,15 @@ def test_the_words_in_memory_are_those_of_the_definition():
 
 
 def python(get):
-    yield "a table of Arrow", lambda q, layout: veilsum.answer(q, layout, get("table"))
+    yield "a table of Arrow", lambda q, layout: questions.answer(q, layout, get("table"))
     mixed = np.random.default_rng(4).permutation(X)
-    yield "another order", lambda q, layout: veilsum.answer(q, layout, mixed)
+    yield "another order", lambda q, layout: questions.answer(q, layout, mixed)
 
     def in_parts(question, layout):
         total = None
         for part in np.array_split(mixed, [1, 2, 2, 999, 20_000]):
-            words = veilsum.answer(question, layout, part)
-            total = words if total is None else questions.merge(question, layout, total, words)
+            words = questions.answer(question, layout, part)
+            total = words if total is None else total + words
         return total
 
     yield "parts of 0 to 19,001 rows", in_parts
@@ -53,7 +55,7 @@ def threads(get):
     program = """
 import json, sys
 import world, veilsum
-print(json.dumps({name: veilsum.answer(q, world.LAYOUTS[name], world.X).tolist() for name, q in world.QUESTIONS.items()}))
+print(json.dumps({name: questions.answer(q, world.LAYOUTS[name], world.X).tolist() for name, q in world.QUESTIONS.items()}))
 """
     for number in (1, 2, 4):
         env = {**os.environ, "RAYON_NUM_THREADS": str(number), "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -62,82 +64,57 @@ print(json.dumps({name: veilsum.answer(q, world.LAYOUTS[name], world.X).tolist()
         yield f"{number} threads", lambda q, layout: np.array(found[json.dumps(q)])
 
 
-def spark(get):
-    import veilsum.spark as of
+def words_of(frame):
+    """What a site asks of rows in Spark."""
+    assert frame.open()[0] == len(X)
+    return lambda q, layout: frame.words(json.dumps(q), json.dumps(layout))
 
+
+def spark(get):
     df = get("spark").read.parquet(str(get("files") / "rows.parquet"))
     for number in (1, 3, 8):
-        own = df.repartition(number).cache()
+        own = df.repartition(number)
         assert own.rdd.getNumPartitions() == number
-        yield f"{number} partitions", lambda q, layout: of.words(own, q, layout)
-        if number == 3:
-
-            def by_hand(question, layout):
-                if questions.parts(question, layout) != "sum":
-                    return None
-                sums = own.mapInArrow(of.partial(question, layout), of.SCHEMA).groupBy("i").sum("v").collect()
-                sums = {row[0]: row[1] for row in sums}
-                assert sums.pop(of.ROWS) == len(X) and sums.pop(of.BAD) == 0
-                return np.array([sums[place] for place in range(len(sums))])
-
-            yield "3 partitions, summed by Spark", by_hand
-            yield "3 partitions, packed", lambda q, layout: of.words(of.packed(own, layout), q, layout)
-        own.unpersist()
+        yield f"{number} partitions", words_of(Frame(own, world.FEDERATION._planned))
 
 
-def dask(get):
-    frame = pytest.importorskip("dask.dataframe", reason="SKIPPED: dask is not installed")
-    import pandas
+def in_memory(get):
+    """Frames and streams that a site takes into memory, as often as a plan comes."""
 
-    import veilsum.dask as of
+    def of(rows):
+        under = handed(rows)
+        assert np.array_equal(under(world.FEDERATION._planned), under(world.FEDERATION._planned))
+        return lambda q, layout: questions.answer(q, layout, under(world.FEDERATION._planned))
 
-    rows = pandas.DataFrame(X, columns=list(world.COLUMNS))
-    for number in (1, 5):
-        own = frame.from_pandas(rows, npartitions=number)
-        assert own.npartitions == number
-        yield f"{number} partitions", lambda q, layout: of.words(own, q, layout)
-
-
-def conversation(command):
-    answerer = world.Answerer(command, {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
-    try:
-        assert answerer.ready["type"] == "ready" and answerer.ready["rows"] == len(X), answerer.ready
-        kinds = set(answerer.ready["kinds"])
-
-        def words(question, layout):
-            asked = {kind for query in question["queries"] for kind in query}
-            return answerer.words(question, layout) if asked <= kinds else None
-
-        yield words
-        assert answerer.end() == 0
-    finally:
-        answerer.process.kill()
+    for name, make in STREAMS.items():
+        library = pytest.importorskip(name, reason=f"SKIPPED: {name} is not installed")
+        yield name, of(make(library, get("table"), str(get("files") / "rows.parquet")))
 
 
-def answerer_of_duckdb(get):
-    pytest.importorskip("duckdb", reason="SKIPPED: duckdb is not installed")
-    program = str(get("examples") / "duckdb_answerer.py")
-    for words in conversation([sys.executable, program, ":memory:", f"'{get('files') / 'rows.parquet'}'"]):
-        yield "SQL", words
+def _adbc(dbapi, table, file):
+    cursor = dbapi.connect().cursor()
+    cursor.adbc_ingest("own", table)
+    return cursor.execute("SELECT * FROM own").fetch_record_batch()
 
 
-def answerer_of_dask(get):
-    pytest.importorskip("dask.dataframe", reason="SKIPPED: dask is not installed")
-    program = str(get("examples") / "dask_answerer.py")
-    for words in conversation([sys.executable, program, str(get("files") / "rows.parquet")]):
-        yield "threads", words
+STREAMS = {
+    "pandas": lambda pandas, table, file: pandas.read_parquet(file),
+    "polars": lambda polars, table, file: polars.read_parquet(file),
+    "pyarrow": lambda pyarrow, table, file: table.to_reader(),
+    "duckdb": lambda duckdb, table, file: duckdb.sql(f"SELECT * FROM '{file}'"),
+    "dask.dataframe": lambda dask, table, file: dask.read_parquet(file),
+    "adbc_driver_sqlite.dbapi": _adbc,
+}
 
 
 def files_of_a_site(get):
-    if not hasattr(questions, "of_file"):
-        pytest.skip("SKIPPED: this package reads no file as a site does")
     for form in ("csv", "parquet", "arrow"):
         path = str(get("files") / f"rows.{form}")
         yield form, lambda q, layout: questions.of_file(world.FEDERATION, q, path)
         yield f"{form}, streamed", lambda q, layout: questions.of_file(world.FEDERATION, q, path, memory=0)
 
 
-PLACES = [python, threads, files_of_a_site, spark, dask, answerer_of_duckdb, answerer_of_dask]
+PLACES = [python, threads, files_of_a_site, in_memory, spark]
 
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
@@ -153,11 +130,8 @@ def test_one_data_set_gives_the_same_integers_everywhere(place, request, capsys)
         compared = 0
         for asked, question in QUESTIONS.items():
             words = words_of(question, LAYOUTS[asked])
-            if words is None:
-                continue
             assert words.tolist() == EXPECTED[asked].tolist(), (name, asked)
             compared += len(words)
-        assert compared >= 70, name
         with capsys.disabled():
             print(f"\n  {place.__name__}, {name}: {compared} words, all the same", end="")
 
@@ -165,40 +139,46 @@ def test_one_data_set_gives_the_same_integers_everywhere(place, request, capsys)
 # ---- Trouble -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_spark_executor_that_is_killed_in_mid_stage_changes_no_word(spark, files, tmp_path):
-    import veilsum.spark as of
+def killed(spark):
+    """The process of one executor, which is killed: the rows that it held are gone with it."""
+    for folder in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{folder}/cmdline", "rb") as file:
+                words = file.read()
+            if b"CoarseGrainedExecutorBackend" in words and spark.sparkContext.applicationId.encode() in words:
+                os.kill(int(folder), signal.SIGKILL)
+                return int(folder)
+        except (OSError, ValueError):
+            continue
+    raise AssertionError("Spark has no executor")
 
+
+def test_a_worker_that_is_killed_as_rows_are_packed_changes_no_word(spark, files, tmp_path):
     mark = str(tmp_path / "killed")
-    partial = of.partial(QUESTIONS["fuzzy"], LAYOUTS["fuzzy"])
 
     def once(batches):
-        """The kernel, and after the second batch of one task the end of the process that the task runs in."""
-        import os
-        import signal
-
-        def seen():
-            for number, batch in enumerate(batches):
-                yield batch
-                if number == 1:
-                    try:
-                        out = os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-                    except FileExistsError:
-                        continue
-                    # This worker's parent is Spark's daemon of workers, whose parent is the executor.
-                    with open(f"/proc/{os.getppid()}/stat") as stat:
-                        executor = int(stat.read().rsplit(")", 1)[1].split()[1])
-                    os.write(out, str(executor).encode())
-                    os.close(out)
-                    os.kill(executor, signal.SIGKILL)
-
-        yield from partial(seen())
+        """The rows, and after the second batch of one task the end of the process that the task runs in."""
+        for number, batch in enumerate(batches):
+            yield batch
+            if number == 1:
+                try:
+                    os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+                except FileExistsError:
+                    continue
+                os.kill(os.getpid(), signal.SIGKILL)
 
     df = spark.read.parquet(str(files / "rows.parquet")).repartition(4)
-    sums = {row[0]: row[1] for row in df.mapInArrow(once, of.SCHEMA).groupBy("i").sum("v").collect()}
-    executor = int(open(mark).read())
-    assert not os.path.exists(f"/proc/{executor}"), "the executor was not killed"
-    assert sums.pop(of.ROWS) == len(X) and sums.pop(of.BAD) == 0
-    assert [sums[place] for place in range(len(sums))] == EXPECTED["fuzzy"].tolist()
+    words = words_of(Frame(df.mapInArrow(once, df.schema), world.FEDERATION._planned))
+    assert os.path.exists(mark), "no worker was killed"
+    assert words(QUESTIONS["fuzzy"], LAYOUTS["fuzzy"]).tolist() == EXPECTED["fuzzy"].tolist()
+
+
+def test_an_executor_that_is_killed_between_two_questions_changes_no_word(spark, files):
+    words = words_of(Frame(spark.read.parquet(str(files / "rows.parquet")).repartition(4), world.FEDERATION._planned))
+    for name in QUESTIONS:
+        if name in ("fuzzy", "hard"):
+            killed(spark)
+        assert words(QUESTIONS[name], LAYOUTS[name]).tolist() == EXPECTED[name].tolist(), name
 
 
 def test_a_spark_without_the_wheel_on_its_executors_says_what_to_install(files):
@@ -213,7 +193,7 @@ import world, veilsum.spark
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.master("local-cluster[1,1,1024]").config("spark.ui.enabled", "false").config("spark.task.maxFailures", "1").getOrCreate()
 try:
-    veilsum.spark.words(spark.read.parquet({str(files / "rows.parquet")!r}), world.QUESTIONS["fuzzy"], world.LAYOUTS["fuzzy"])
+    veilsum.spark.Frame(spark.read.parquet({str(files / "rows.parquet")!r}), world.FEDERATION._planned).open()
 except veilsum.errors.UsageError as e:
     print("SAID", e.message, "/", e.next_step)
 finally:
@@ -225,37 +205,52 @@ finally:
     assert "SAID Spark's executors do not have the Python package veilsum / install the same wheel" in said.stdout, said.stderr[-2000:]
 
 
-def test_rows_that_cannot_be_used_are_counted_wherever_they_are(spark):
+def frame_of(spark, rows, **options):
+    federation = veilsum.Federation.of({**world.COLUMNS}, sites=world.SITES, k=2, **options)
+    columns = [name for name in world.COLUMNS if name in rows]
+    schema = ", ".join(f"`{name}` {'string' if rows[name].dtype == object else 'double'}" for name in columns)
+    cells = [[None if value != value else value for value in row] for row in zip(*(rows[name].tolist() for name in columns))]
+    return Frame(spark.createDataFrame(cells, schema).repartition(3), federation._planned)
+
+
+def test_a_frame_that_does_not_fit_says_whose_fault_it_is_and_what_to_do(spark):
+    good = {name: X[:100, j].copy() for j, name in enumerate(world.COLUMNS)}
+    exact = {"exact": True, "max_rows": 100, "min_total_rows": 100}
+
+    def said(rows, **options):
+        with pytest.raises(veilsum.errors.InputError) as error:
+            frame_of(spark, rows, **{**exact, **options}).open()
+        assert error.value.culprit == "caller" and error.value.next_step
+        return error.value.message
+
+    assert frame_of(spark, good, **exact).open()[0] == 100
+    lacks = {name: column for name, column in good.items() if name not in ("age", "bmi")}
+    assert "that this site hands over has no column 'age', 'bmi', which the plan has" in said(lacks)
+    bad = {**good, "age": good["age"].copy(), "bmi": good["bmi"].copy()}
+    bad["age"][3], bad["age"][4], bad["bmi"][90] = np.nan, np.inf, np.nan
+    assert "3 of 100 rows" in said(bad) and "'age' (2), 'bmi' (1)" in said(bad)
+    assert "3 of 100 rows" in said(bad, out_of_box="clip")
+    far = {**good, "bmi": good["bmi"] + 60}
+    assert "100 of 100 rows" in said(far) and "outside the plan's public box" in said(far)
+    assert "column 'bmi'" in said({**good, "bmi": np.array(["much"] * 100, object)})
+    # [NOI-8]: under noise they count for nothing, and this site alone is told.
+    with pytest.warns(UserWarning, match="3 of 100 rows.*they count for nothing"):
+        assert frame_of(spark, bad, rho=1.0, expected_rows=6_000).open()[0] == 97
+
+
+def test_rows_that_change_between_two_questions_are_an_error(spark, tmp_path):
     import pandas
 
-    import veilsum.spark as of
-
-    bad = X[:100].copy()
-    bad[3, 0], bad[4, 1], bad[90, 2] = np.nan, 61.0, np.inf
-    rows = pandas.DataFrame(bad, columns=list(world.COLUMNS))
-    question, layout = QUESTIONS["fuzzy"], LAYOUTS["fuzzy"]
-    with pytest.raises(veilsum.errors.InputError, match="3 rows"):
-        of.words(spark.createDataFrame(rows).repartition(3), question, layout)
-    hello = {"type": "hello", "protocol": 1, **{key: layout[key] for key in layout if key != "blocks"}}
-    ready = InParts(of.Parts(spark.createDataFrame(rows).repartition(3))).line(json.dumps(hello))
-    assert ready["rows"] == 97 and sum(ready["bad"].values()) == 3
-    with pytest.raises(veilsum.errors.InputError, match="no column 'age'"):
-        of.words(spark.createDataFrame(rows.drop(columns="age")), question, layout)
-
-
-def test_rows_that_change_between_two_questions_are_an_error():
-    question, layout = QUESTIONS["fuzzy"], LAYOUTS["fuzzy"]
-    held = [X[:50].copy(), X[50:100].copy()]
-    answerer = InParts(lambda columns, function: [function([part]) for part in held])
-    hello = {"type": "hello", "protocol": 1, **{key: layout[key] for key in layout if key != "blocks"}}
-    ready = answerer.line(json.dumps(hello))
-    ask = json.dumps({"type": "ask", "id": 1, "question": question, "blocks": layout["blocks"]})
-    first = answerer.line(ask)
-    assert first["words"] == veilsum.answer(question, layout, X[:100]).tolist()
-    # Another order and other parts are the same rows.
-    held[:] = [np.ascontiguousarray(X[:100][::-1])]
-    assert answerer.line(ask) == first and first["fingerprint"] == ready["fingerprint"]["rows"]
-    # A value that two rows exchange: every column is as before.
-    held[0][[0, 1], 2] = held[0][[1, 0], 2]
-    said = answerer.line(ask)
-    assert (said["type"], said["code"]) == ("error", "changed") and said["next"]
+    where, kept = str(tmp_path / "rows.parquet"), pandas.DataFrame(X[:100], columns=list(world.COLUMNS))
+    kept.to_parquet(where)
+    frame = Frame(spark.read.parquet(where), world.FEDERATION._planned)
+    frame.open()
+    asked = json.dumps(QUESTIONS["fuzzy"]), json.dumps(LAYOUTS["fuzzy"])
+    expected = questions.answer(QUESTIONS["fuzzy"], LAYOUTS["fuzzy"], X[:100]).tolist()
+    assert frame.words(*asked).tolist() == expected
+    # The copy in Spark is gone, and the file is another: two rows exchange a value, so that every column is as before.
+    frame._rows.unpersist(True)
+    kept.loc[[0, 1], "sugar"] = kept.loc[[1, 0], "sugar"].to_numpy()
+    kept.to_parquet(where)
+    with pytest.raises(veilsum.errors.InputError, match="others than when this site opened them"):
+        frame.words(*asked)

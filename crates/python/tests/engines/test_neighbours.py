@@ -1,18 +1,20 @@
 """One row moves the words by no more than its sensitivity (specification, section 17.4), wherever the rows are, and no row stops them under
-noise ([NOI-8]). ``VEILSUM_NEIGHBOURS=100000`` tries as many neighbours in memory, and a part of that in every engine."""
+noise ([NOI-8]). ``VEILSUM_NEIGHBOURS=100000`` tries as many neighbours in memory, and a part of that in Spark."""
 
-import importlib.util
 import json
 import math
 import os
+import warnings
 
 import numpy as np
 import pytest
 import world
 from world import COLUMNS, FEDERATION, held
 
-from veilsum import answerer, questions
-from veilsum.engines import InParts
+import veilsum
+from veilsum import questions
+from veilsum._rows import of_plan
+from veilsum.spark import Frame
 
 TRIES = int(os.environ.get("VEILSUM_NEIGHBOURS", "200"))
 D = len(COLUMNS)
@@ -20,6 +22,8 @@ D = len(COLUMNS)
 FAR = math.sqrt(D)
 HAIR = 1 + 1e-9
 LOW, HIGH = np.array(list(COLUMNS.values())).T
+NOISY = veilsum.Federation.of(COLUMNS, sites=world.SITES, k=2, rho=1.0, expected_rows=6_000)
+NOISE = NOISY.plan["recipe"]["noise"]
 
 
 def asked(source):
@@ -67,14 +71,14 @@ def rows(source, centres, n):
     return x
 
 
-def check(words_of, source, tries, only=None):
+def check(words_of, source, tries):
     """``words_of(question, layout, rows)`` of so many neighbours."""
     largest = {}
     for _ in range(tries):
-        centres, all_asked = asked(source)
-        wanted = [(query, bounds) for query, bounds in all_asked if only is None or set(query) <= only]
+        centres, wanted = asked(source)
         question = {"transform": None, "queries": [query for query, _ in wanted]}
-        layout = {**questions.layout(FEDERATION, question), "out_of_box": "clip", "noise": True}
+        layout = questions.layout(FEDERATION, question)
+        layout["work"] = {**layout["work"], "out_of_box": "clip", "recipe": {**layout["work"]["recipe"], "noise": NOISE}}
         before, more = rows(source, centres, int(source.integers(5))), rows(source, centres, 1)
         after = np.insert(before, source.integers(len(before) + 1), more, axis=0)
         of = [np.array(words_of(question, layout, x)) for x in (before, after, more)]
@@ -101,18 +105,6 @@ def table(x):
     return {name: x[:, j] for j, name in enumerate(COLUMNS)}
 
 
-def said(lines, question, layout):
-    """The words of an answerer."""
-    hello = {"type": "hello", "protocol": 1, **{key: layout[key] for key in layout if key != "blocks"}}
-    ready = lines(json.dumps(hello))
-    assert ready["type"] == "ready", ready
-    blocks = [{**block, "limit": 2**63 - 1} for block in layout["blocks"]]
-    answer = lines(json.dumps({"type": "ask", "id": 1, "question": question, "blocks": blocks}))
-    assert answer["type"] == "answer", answer
-    assert (answer["rows"], answer["bad"]) == (ready["rows"], sum(ready["bad"].values()))
-    return [int(word) for word in answer["words"]]
-
-
 def test_in_memory():
     largest = check(lambda q, layout, x: questions.answer(q, layout, table(x)), np.random.default_rng(41), TRIES)
     # A halved sensitivity would be found in every block but those whose parts are not largest together.
@@ -126,77 +118,24 @@ def test_of_a_frame():
     check(lambda q, layout, x: questions.answer(q, layout, pandas.DataFrame(table(x))), source, TRIES // 4)
 
 
-def test_of_an_answerer():
-    check(lambda q, layout, x: said(answerer.Answerer(table(x)).line, q, layout), np.random.default_rng(43), TRIES)
-
-
-def test_of_an_answerer_in_parts():
-    source = np.random.default_rng(44)
-
-    def words(question, layout, x):
-        parts = [table(part) for part in np.array_split(x, source.integers(1, 4))]
-        return said(InParts(lambda columns, function: [function([part]) for part in parts]).line, question, layout)
-
-    check(words, source, TRIES)
-
-
-def test_in_duckdb(examples):
-    duckdb = pytest.importorskip("duckdb", reason="SKIPPED: duckdb is not installed")
-    spec = importlib.util.spec_from_file_location("duckdb_answerer", examples / "duckdb_answerer.py")
-    of = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(of)
-    columns = ", ".join(f"{of.quoted(name)} DOUBLE" for name in COLUMNS)
-
-    def words(question, layout, x):
-        engine = of.DuckDB(":memory:", "own")
-        engine.db.execute(f"CREATE TABLE own ({columns})")
-        for row in x.tolist():
-            # No value is no number.
-            engine.db.execute(f"INSERT INTO own VALUES ({', '.join('?' * D)})", [None if value != value else value for value in row])
-        return said(engine.line, question, layout)
-
-    assert duckdb.__version__
-    check(words, np.random.default_rng(45), TRIES // 4, set(of.DuckDB.kinds))
-
-
 def test_in_spark(spark):
-    pandas = pytest.importorskip("pandas", reason="SKIPPED: pandas is not installed")
-    import veilsum.spark as of
-
     source = np.random.default_rng(46)
     schema = ", ".join(f"`{name}` double" for name in COLUMNS)
 
     def words(question, layout, x):
-        frame = pandas.DataFrame(table(x)).to_numpy().tolist()
-        df = spark.createDataFrame(frame, schema).repartition(int(source.integers(1, 4)))
-        return of.words(of.packed(df, layout) if source.integers(2) else df, question, layout)
+        df = spark.createDataFrame(x.tolist(), schema).repartition(int(source.integers(1, 4)))
+        frame = Frame(df, NOISY._planned)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            frame.open()
+        return frame.words(json.dumps(question), json.dumps(layout))
 
     check(words, source, max(4, TRIES // 20))
-
-
-def test_in_dask():
-    dask = pytest.importorskip("dask.dataframe", reason="SKIPPED: dask is not installed")
-    import pandas
-
-    import veilsum.dask as of
-
-    source = np.random.default_rng(47)
-
-    def words(question, layout, x):
-        if len(x) == 0:
-            return questions.answer(question, layout, table(x))
-        frame = dask.from_pandas(pandas.DataFrame(table(x)), npartitions=int(source.integers(1, 4)))
-        return of.words(frame, question, layout)
-
-    check(words, source, TRIES // 10)
 
 
 @pytest.mark.parametrize("noise", [False, True])
 def test_a_word_that_is_not_listed_is_other_under_noise_alone(noise):
     words = np.array(["a", "b", "c", "", "b"], object)
-    layout = {
-        "columns": [], "categorical": [{"column": "w", "categories": ["a", "other"], "one": 0.5}], "scaling": "box", "out_of_box": "clip",
-        "noise": noise, "blocks": [{"len": 1, "fraction_bits": 4}] * 3,
-    }  # fmt: skip
-    found, rows, bad = questions.counted({"transform": None, "queries": [{"moments": {"around": None}}]}, layout, {"w": words})
-    assert (found.tolist(), rows, bad) == (([64, 8, 24], 4, 1) if noise else ([16, 8, 0], 1, 4))
+    rows = of_plan({"w": words}, [], [("w", ["a", "other"])], finite=False, noise=noise)
+    assert np.nansum(rows, axis=0).tolist() == ([1, 3] if noise else [1, 0])
+    assert np.isnan(rows).all(axis=1).sum() == (1 if noise else 4)

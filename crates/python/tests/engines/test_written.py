@@ -33,7 +33,7 @@ def test_what_spark_writes_is_the_same_table(spark, tmp_path):
 
     federation = veilsum.Federation.of(COLUMNS, categories=CATEGORIES, sites=["a", "b", "c"], k=3, exact=True)
     question = questions.fuzzy_sums(np.random.default_rng(1).random((3, 9)), 2.0)
-    expected = veilsum.answer(question, questions.layout(federation, question), own)
+    expected = questions.answer(question, questions.layout(federation, question), own)
     quoted = {"header": True, "escape": '"'}
     forms = {
         "csv": quoted,

@@ -1,8 +1,6 @@
 """One data set, its plan, the questions asked of it, and the definition of a sum (specification, section 21) once more, in NumPy."""
 
-import json
 import math
-import subprocess
 
 import numpy as np
 
@@ -163,37 +161,3 @@ def definition(name):
         step = 2.0 ** block["fraction_bits"]
         words.append(np.rint(g * step).astype(np.int64).sum(0))
     return np.concatenate(words)
-
-
-class Answerer:
-    """A conversation with a process that keeps to the contract of answerers."""
-
-    def __init__(self, command, env=None):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
-        layout = LAYOUTS["fuzzy"]
-        hello = {key: layout[key] for key in ("columns", "categorical", "scaling", "out_of_box")}
-        self.ready = self.say({"type": "hello", "protocol": 1, **hello})
-        self.number = 0
-
-    def say(self, line):
-        self.process.stdin.write(json.dumps(line).encode() + b"\n")
-        self.process.stdin.flush()
-        heard = self.process.stdout.readline()
-        assert heard, f"the answerer ended with {self.process.wait()}"
-        return json.loads(heard)
-
-    def words(self, question, layout):
-        self.number += 1
-        blocks = [{**block, "limit": 2**63 - 1} for block in layout["blocks"]]
-        answer = self.say({"type": "ask", "id": self.number, "question": question, "blocks": blocks})
-        assert answer["type"] == "answer" and answer["id"] == self.number, answer
-        assert answer["rows"] == self.ready["rows"] and answer["bad"] == 0
-        assert answer["fingerprint"] == self.ready["fingerprint"]["rows"]
-        return np.array([int(word) for word in answer["words"]])
-
-    def end(self):
-        self.process.stdin.write(b'{"type":"end"}\n')
-        self.process.stdin.close()
-        code = self.process.wait(60)
-        self.process.stdout.close()
-        return code

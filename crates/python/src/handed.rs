@@ -1,0 +1,121 @@
+//! Rows that Python hands over in place of a file: an array in memory, or a frame of Spark, whose executors answer from its parts.
+
+use std::sync::Arc;
+
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use veilsum_cluster::{Batch, Domain, SumStep, privacy::Unit};
+use veilsum_federation::{
+    agreed,
+    answerer::{Answerer, Hash, digest_of},
+    question::Question,
+    release::Origin,
+};
+use veilsum_node::{
+    documents::{self, Federation, Handed, Loaded},
+    error::{Code, Failure},
+};
+
+use crate::{
+    answers::{Block, Layout},
+    parties::Planned,
+    rows::slice,
+};
+
+/// What `rows(planned)` hands over: an array, n x d, or an object that has rows elsewhere (`veilsum.spark.Frame`).
+pub(crate) fn handed(rows: Py<PyAny>) -> Handed {
+    Handed(Arc::new(move |federation, from| {
+        let found = Python::attach(|py| -> PyResult<Result<Vec<f64>, Py<PyAny>>> {
+            let found = rows.bind(py).call1((Planned(federation.clone()),))?;
+            Ok(match found.extract::<PyReadonlyArray2<'_, f64>>() {
+                Ok(values) => Ok(slice(&values)?.to_vec()),
+                Err(_) => Err(found.unbind()),
+            })
+        });
+        match found.map_err(|e| failed(&e))? {
+            Ok(values) => documents::rows_in_memory(federation, &values, from),
+            Err(frame) => Elsewhere::open(federation, frame),
+        }
+    }))
+}
+
+/// An exception of the package as what it was made of, and another as an error of whoever handed the rows over.
+fn failed(e: &PyErr) -> Failure {
+    Python::attach(|py| {
+        let text = |name: &str| e.value(py).getattr(name).and_then(|of| of.extract::<String>());
+        let code = e.value(py).getattr("exit_code").and_then(|of| of.extract::<u8>());
+        match (code, text("message"), text("next_step")) {
+            (Ok(code), Ok(message), Ok(next)) => Failure::new(Code::from_number(code), message, next),
+            _ => Failure::input(
+                format!("the rows that were handed over cannot be read: {e}"),
+                "look at where they come from",
+            ),
+        }
+    })
+}
+
+/// Rows of which another process has each part. It computes the words of its part; here they are added.
+struct Elsewhere {
+    frame: Py<PyAny>,
+    federation: Federation,
+    domain: Domain,
+    rows: u64,
+    digest: Hash,
+}
+
+impl Elsewhere {
+    fn open(federation: &Federation, frame: Py<PyAny>) -> Result<Loaded, Failure> {
+        let work = &federation.work;
+        let whole = agreed::questions(work)?.into_iter().find_map(|question| match question {
+            Question::Cluster(batch) | Question::Drawn { batch, .. } if !batch.comes_in_parts() => Some(batch.kind()),
+            _ => None,
+        });
+        let persons = work.recipe.noise.is_some_and(|noise| matches!(noise.unit, Unit::Person { .. }));
+        if let Some(what) = whole.or(persons.then_some("persons")).or(work.labels.as_ref().map(|_| "labels")) {
+            return Err(Failure::input(
+                format!(
+                    "this plan asks what is no sum over parts of the rows ({what}), and rows in Spark are answered from in parts"
+                ),
+                "hand over the same rows in memory (df.toPandas()) or as a file, or ask for a plan of fcm, kmeans or describe",
+            ));
+        }
+        let (rows, seen) = Python::attach(|py| -> PyResult<(u64, u128)> {
+            let opened = frame.bind(py).call_method0("open")?;
+            opened.extract()
+        })
+        .map_err(|e| failed(&e))?;
+        let digest = digest_of(&[&rows.to_le_bytes(), &seen.to_le_bytes()]);
+        let origin = Origin::elsewhere(work.names(), Vec::new(), digest);
+        let framing = format!("{:?} {:?} {:?} {:?}", work.columns, work.categorical, work.scaling, work.out_of_box);
+        let digest = digest_of(&[&digest.0, framing.as_bytes()]);
+        let domain = work.domain()?;
+        let rows = Elsewhere { frame, federation: federation.clone(), domain, rows, digest };
+        Ok(Loaded { rows: Arc::new(rows), origin, tally: None })
+    }
+}
+
+impl Answerer for Elsewhere {
+    fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn digest(&self) -> Hash {
+        self.digest
+    }
+
+    fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure> {
+        let of = |step: &SumStep| Block { name: String::new(), len: step.len, fraction_bits: step.fraction_bits };
+        let layout = Layout { work: self.federation.work.clone(), blocks: steps.iter().map(of).collect() };
+        let text = |e: serde_json::Error| Failure::new(Code::Internal, e, "this is a defect, please report it");
+        let asked = (serde_json::to_string(batch).map_err(text)?, serde_json::to_string(&layout).map_err(text)?);
+        Python::attach(|py| -> PyResult<Vec<i64>> {
+            let words = self.frame.bind(py).call_method1("words", asked)?;
+            Ok(words.extract::<PyReadonlyArray1<'_, i64>>()?.as_slice()?.to_vec())
+        })
+        .map_err(|e| failed(&e))
+    }
+}
