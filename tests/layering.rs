@@ -115,15 +115,6 @@ fn attacks_never_ship() {
     }
 }
 
-/// Whoever has rows elsewhere has no key.
-#[test]
-fn answerers_know_no_key() {
-    without(
-        "veilsum-answerer",
-        &["veilsum-proto", "veilsum-federation", "veilsum-node", "veilsum", "ed25519-dalek", "quinn"],
-    );
-}
-
 /// Pages and charts are made of text alone: whoever shows something shows it so, and nobody of them is known here.
 #[test]
 fn charts_know_nobody() {

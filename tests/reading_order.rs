@@ -11,12 +11,11 @@ use syn::visit::Visit;
 pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// The roots of the crates whose modules are read in the order of a list.
-const ORDERED: [&str; 6] = [
+const ORDERED: [&str; 5] = [
     "crates/charts/src/lib.rs",
     "crates/proto/src/lib.rs",
     "crates/cluster/src/lib.rs",
     "crates/federation/src/lib.rs",
-    "crates/answerer/src/lib.rs",
     "crates/node/src/lib.rs",
 ];
 

@@ -2,6 +2,8 @@
 //! nobody starts anything anew.
 
 use std::{
+    io::Write,
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
@@ -241,7 +243,14 @@ fn a_member_is_told_of_as_it_is() {
     // Rows that take their time.
     let a = &mut all.members[0];
     a.process.take().expect("it runs").kill();
-    a.house.folder.write("site.toml", "[rows]\nanswerer = [\"sleep\", \"8\"]\n");
+    let pipe = a.house.folder.0.join("slow.csv");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    a.house.folder.write("site.toml", "[rows]\nsource = \"slow.csv\"\n");
+    thread::spawn(move || {
+        let mut pipe = std::fs::OpenOptions::new().write(true).open(pipe).expect("a reader");
+        pipe.write_all(b"x,y\n").expect("a reader");
+        thread::sleep(Duration::from_secs(8));
+    });
     let slow = a.house.start(&["run"]);
     slow.until("standing by", LIMIT, |log| log.contains("standing by"));
     a.process = Some(slow);

@@ -290,7 +290,7 @@ impl Check<'_> {
         schema: Option<&Schema>,
     ) -> Option<(Arc<dyn Answerer>, Origin)> {
         let place = from.place();
-        if let Some(schema) = schema.filter(|_| from.answerer.is_none()) {
+        if let Some(schema) = schema {
             // A number outside its range is the plan's to refuse or to move, and is looked at under the plan.
             let mut fit = self.took("fits", fit_of(schema, from, federation.is_none()))?;
             match fit.failure(&from.data) {
@@ -302,7 +302,7 @@ impl Check<'_> {
             self.report.read = fit.tally;
         }
         let Some(federation) = federation else {
-            if from.answerer.is_none() && schema.is_none() {
+            if schema.is_none() {
                 let columns = self.took("rows", table::read_header(&from.data, from.rules.dialect(), []))?.len();
                 self.skip("rows", format!("{place}: {}; which are needed, the plan says", counted(columns, "column")));
             }
@@ -313,10 +313,8 @@ impl Check<'_> {
             Ok(loaded) => loaded,
             Err(failure) => {
                 self.found(Finding::fail("rows", self.worded(failure)));
-                if from.answerer.is_none() {
-                    let looked = documents::look_at_rows(federation, from);
-                    self.report.read = looked.ok().map(|(tally, _)| tally).or(self.report.read.take());
-                }
+                let looked = documents::look_at_rows(federation, from);
+                self.report.read = looked.ok().map(|(tally, _)| tally).or(self.report.read.take());
                 return None;
             }
         };

@@ -1,10 +1,10 @@
 //! The columns that options name, and what may stand in them.
 
-use veilsum_answerer::spelling::normal;
 use veilsum_node::{
     error::{Code, Failure},
     plan::{Categorical, Column},
     schema::Schema,
+    table::spelling::normal,
 };
 
 use crate::settings::Settings;

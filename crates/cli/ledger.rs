@@ -8,7 +8,6 @@ use std::{
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use veilsum_proto::{
-    identity::Identity,
     journal::Record,
     ledger::{Column, Entry, Note},
     message::session,
@@ -26,9 +25,8 @@ use veilsum_node::{
     cost::counted,
     documents::{fingerprint, header_of, load_federation, load_identity, origin_of, policy_of, schema_beside},
     error::{Code, Failure},
-    foreign::{self, Command},
     plan::Categorical,
-    release::{Account, Data, Known, Left},
+    release::{Data, Known, Left},
     store::{
         Journal, Ledger, Told,
         ledger::{self, FILE},
@@ -173,20 +171,9 @@ fn declare(args: &LedgerArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<
             "start the site with the rows as they are",
         ));
     }
-    let together = account.together();
     // As the rows were read that were answered from: the schema lies beside the key.
     let (site, file) = policy_of(args.policy.as_deref(), Some(&args.key))?;
     let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&args.key))?;
-    if let Some(command) = &from.answerer {
-        let (columns, same) = elsewhere(command, &account, &identity, &names)?;
-        return write(
-            (state.as_path(), head.as_path()),
-            identity,
-            site.data,
-            note(columns),
-            same.then(|| from.place()),
-        );
-    }
     let (schema, rules) = (schema_beside(&args.key)?.map(Arc::new), from.rules.clone());
     let person_key = from.person_key()?;
     let spec = TableSpec { schema, rules, list: from.list.clone(), person_key, ..TableSpec::default() };
@@ -194,53 +181,17 @@ fn declare(args: &LedgerArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<
     let (_, header) = header_of(&from, spec.schema.as_deref(), asked)?;
     let (columns, categorical) = from_indicators(&names, &header);
     let origin = origin_of(&from, TableSpec { columns, categorical, ..spec })?;
-    let same = matches!(account.recognises(&origin, &identity)?, Known::Same(_));
-    let noted = origin.columns(&identity, &together)?;
-    let place = same.then(|| from.place());
-    write((state.as_path(), head.as_path()), identity, site.data, note(noted), place)
-}
-
-/// The columns of rows that another process has, as they are now, and whether they are those of before: of all columns, and of each set that
-/// was answered from together.
-fn elsewhere(
-    command: &Command,
-    account: &Account,
-    identity: &Identity,
-    names: &[String],
-) -> Result<(Vec<Column>, bool), Failure> {
-    let mut sets: Vec<Vec<String>> = account.together().into_iter().map(|set| set.0).collect();
-    if names.iter().any(|name| !sets.iter().any(|set| set.contains(name))) {
-        sets.push(names.to_vec());
-    }
-    let (mut columns, mut same) = (Vec::<Column>::new(), true);
-    for set in sets {
-        let origin = foreign::origin_of(command, &set)?;
-        same &= matches!(account.recognises(&origin, identity)?, Known::Same(_));
-        columns.extend(origin.columns(identity, &[])?);
-    }
-    columns.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    columns.dedup();
-    Ok((columns, same))
-}
-
-/// Writes a declaration, unless the rows at this place are the `same` as before. The version from now on.
-fn write(
-    (state, head): (&Path, &Path),
-    identity: Identity,
-    data: String,
-    note: Note,
-    same: Option<String>,
-) -> Result<u32, Failure> {
-    if let Some(place) = same {
+    let noted = origin.columns(&identity, &account.together())?;
+    if matches!(account.recognises(&origin, &identity)?, Known::Same(_)) {
         return Err(Failure::input(
-            format!("{place}: these are the rows that this site answered from: nothing has changed [REL-7]"),
+            format!("{}: these are the rows that this site answered from: nothing has changed [REL-7]", from.place()),
             "declare a change where this site's own rows have changed; a site whose rows are as they were does not help another one \
              with a declaration: who subtracts the totals of then and now would have that one's new rows",
         ));
     }
-    let data = Data { name: data, rows: Hash::default() };
-    let mut ledger = Ledger::open(state, Some(head), Arc::new(identity), data, Hash::default())?;
-    ledger.note(note, &Left::default(), Hash::default())?;
+    let data = Data { name: site.data, rows: Hash::default() };
+    let mut ledger = Ledger::open(&state, Some(&head), Arc::new(identity), data, Hash::default())?;
+    ledger.note(note(noted), &Left::default(), Hash::default())?;
     Ok(ledger.book().standing().version)
 }
 

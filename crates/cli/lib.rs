@@ -11,7 +11,6 @@
 //! needs that runs parties itself.
 
 mod agree;
-mod answerer;
 mod assign;
 mod bundle;
 mod check;
@@ -148,7 +147,6 @@ verbs! {
     Status(status::StatusArgs),
     Ledger(ledger::LedgerArgs),
     Jackknife(jackknife::JackknifeArgs),
-    Answerer(answerer::AnswererArgs),
 }
 
 /// The program with these arguments, the first of which is its own name: prints, and says with which exit code to end.

@@ -1,5 +1,4 @@
-//! Where a site's answers come from: rows in memory, rows that are read anew for every question, or another process that has the
-//! rows.
+//! Where a site's answers come from: rows in memory, rows that are read anew for every question, or rows in Spark.
 
 use veilsum_cluster::{Batch, Domain, Prepared, Rows, SumStep, words};
 pub use veilsum_proto::suite::Hash;
@@ -80,7 +79,7 @@ impl RowsDigest {
     }
 }
 
-/// Digest of what is known of rows that another process has.
+/// Digest of what is known of rows that are elsewhere.
 pub fn digest_of(parts: &[&[u8]]) -> Hash {
     suite::hash("rows elsewhere", parts)
 }

@@ -60,7 +60,6 @@ pub use veilsum_federation::{
 use crate::{
     answerer::Answerer,
     files::Existing,
-    foreign::Foreign,
     plan::OutOfBox,
     question::Question,
     release::{ClusterError, Origin, Precision, Prepared, Rows, Scaling},
@@ -135,11 +134,11 @@ pub fn found(folder: &Path, name: &str, aggregators: [(&str, &str); 2], sites: &
 
 /// A site's rows, ready to answer.
 pub struct Loaded {
-    /// Whoever answers: the rows, or the process in their place.
+    /// Whoever answers: the rows, or a program that has them elsewhere.
     pub rows: Arc<dyn Answerer>,
     /// The rows as they stand where they are, by which a ledger knows them again.
     pub origin: Origin,
-    /// What was read; nothing where a process answers, which reads its own.
+    /// What was read; nothing of rows that are elsewhere.
     pub tally: Option<Tally>,
 }
 
@@ -174,10 +173,6 @@ pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<L
     if let Some(Handed(hand_over)) = &from.handed {
         return hand_over(federation, &from);
     }
-    if let Some(command) = &from.answerer {
-        let (rows, origin) = Foreign::open(federation, command)?;
-        return Ok(Loaded { rows: Arc::new(rows), origin, tally: None });
-    }
     let (rows, origin, tally) = read_rows(federation, &from)?;
     Ok(Loaded { rows, origin, tally: Some(tally) })
 }
@@ -189,10 +184,6 @@ pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<L
 /// A [`Failure`] that names the row; as [`load_rows`].
 pub fn rows_in_memory(federation: &Federation, values: &[f64], from: &RowsFrom) -> Result<Loaded, Failure> {
     let work = &federation.work;
-    if let Some(labels) = &work.labels {
-        let what = format!("the plan counts by the labels of {:?}, which rows in memory do not have", labels.column);
-        return Err(Failure::input(what, "give the rows as a file"));
-    }
     let (columns, categorical, schema) = (work.names(), Vec::new(), None);
     let rules = Arc::new(RowRules { clipped_on_purpose: from.rules.clipped_on_purpose.clone(), ..RowRules::default() });
     let of_file = spec_of(federation, &RowsFrom { rules, ..RowsFrom::default() })?;

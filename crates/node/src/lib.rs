@@ -21,8 +21,7 @@
 //!
 //! # How to read this crate
 //!
-//! 1. [`files`], [`foreign`], [`table`], [`assigned`], [`clock`]: files, rows that another process has, rows, their memberships, the
-//!    processor's time.
+//! 1. [`files`], [`table`], [`assigned`], [`clock`]: files, rows, their memberships, the processor's time.
 //! 2. [`documents`]: key, card, roster, plan, policy and model as text files.
 //! 3. [`egress`], [`carrier`], [`store`]: what may leave; QUIC links; journal, ledger and transcript.
 //! 4. [`evidence`], [`signing`], [`report`], [`bundle`]: what a run leaves behind.
@@ -43,7 +42,6 @@ pub mod documents;
 pub mod egress;
 pub mod evidence;
 pub mod files;
-pub mod foreign;
 pub mod loopback;
 pub mod rehearsal;
 pub mod report;

@@ -48,7 +48,7 @@ fn refused(e: impl std::fmt::Display) -> Failure {
 #[pyfunction]
 pub(crate) fn layout(planned: &Planned, question: &str) -> PyResult<String> {
     let (federation, batch): (_, Batch) = (&planned.0, read("question", question)?);
-    let work = federation.work.clone();
+    let work = PlanSpec::clone(&federation.work);
     let steps = || -> Result<Steps, Failure> { Ok(Steps::of_batch(&batch, &work.domain()?, &federation.form()?)?) };
     let of = |b: veilsum_federation::question::ScaledBlock| Block {
         name: b.block.name.to_owned(),

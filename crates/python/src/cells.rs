@@ -1,8 +1,11 @@
 //! Cells of frames, read as those of files are.
 
 use pyo3::prelude::*;
-use veilsum_answerer::spelling::{Spellings, normal};
-use veilsum_node::table::{Cell, types};
+use veilsum_node::table::{
+    Cell,
+    spelling::{Spellings, normal},
+    types,
+};
 
 /// A value of a column.
 #[derive(FromPyObject)]

@@ -8,6 +8,7 @@ use veilsum_cluster::{Batch, Domain, SumStep, privacy::Unit};
 use veilsum_federation::{
     agreed,
     answerer::{Answerer, Hash, digest_of},
+    plan::PlanSpec,
     question::Question,
     release::Origin,
 };
@@ -71,7 +72,7 @@ impl Elsewhere {
             _ => None,
         });
         let persons = work.recipe.noise.is_some_and(|noise| matches!(noise.unit, Unit::Person { .. }));
-        if let Some(what) = whole.or(persons.then_some("persons")).or(work.labels.as_ref().map(|_| "labels")) {
+        if let Some(what) = whole.or(persons.then_some("persons")) {
             return Err(Failure::input(
                 format!(
                     "this plan asks what is no sum over parts of the rows ({what}), and rows in Spark are answered from in parts"
@@ -85,7 +86,7 @@ impl Elsewhere {
         })
         .map_err(|e| failed(&e))?;
         let digest = digest_of(&[&rows.to_le_bytes(), &seen.to_le_bytes()]);
-        let origin = Origin::elsewhere(work.names(), Vec::new(), digest);
+        let origin = Origin::elsewhere(work.names(), digest);
         let framing = format!("{:?} {:?} {:?} {:?}", work.columns, work.categorical, work.scaling, work.out_of_box);
         let digest = digest_of(&[&digest.0, framing.as_bytes()]);
         let domain = work.domain()?;
@@ -109,7 +110,7 @@ impl Answerer for Elsewhere {
 
     fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure> {
         let of = |step: &SumStep| Block { name: String::new(), len: step.len, fraction_bits: step.fraction_bits };
-        let layout = Layout { work: self.federation.work.clone(), blocks: steps.iter().map(of).collect() };
+        let layout = Layout { work: PlanSpec::clone(&self.federation.work), blocks: steps.iter().map(of).collect() };
         let text = |e: serde_json::Error| Failure::new(Code::Internal, e, "this is a defect, please report it");
         let asked = (serde_json::to_string(batch).map_err(text)?, serde_json::to_string(&layout).map_err(text)?);
         Python::attach(|py| -> PyResult<Vec<i64>> {

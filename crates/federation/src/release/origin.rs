@@ -26,8 +26,8 @@ pub struct Origin {
 enum From {
     /// They can be looked at.
     Here(Arc<dyn Passes>),
-    /// Digests of another process that has them: of every column by itself, and of all together.
-    Elsewhere { columns: Vec<Hash>, whole: Hash },
+    /// A digest of all of them, which are elsewhere.
+    Elsewhere(Hash),
 }
 
 /// Rows batch by batch, as often as somebody asks.
@@ -83,10 +83,10 @@ impl Origin {
         Origin { names, rows: From::Here(rows) }
     }
 
-    /// Rows that another process has: a digest of each of these columns, and one of all together, none of which depends on the order
-    /// of the rows. Such rows are not those of any file, and nothing is known of some of their columns together.
-    pub fn elsewhere(names: Vec<String>, columns: Vec<Hash>, whole: Hash) -> Origin {
-        Origin { names, rows: From::Elsewhere { columns, whole } }
+    /// Rows that are elsewhere: a digest of all of them, which does not depend on their order. Such rows are not those of any file, and
+    /// nothing is known of some of their columns.
+    pub fn elsewhere(names: Vec<String>, digest: Hash) -> Origin {
+        Origin { names, rows: From::Elsewhere(digest) }
     }
 
     /// All columns: what the plan at hand answers from together.
@@ -104,7 +104,10 @@ impl Origin {
     pub fn columns(&self, identity: &Identity, known: &[Together]) -> Result<Vec<Column>, Failure> {
         let rows = match &self.rows {
             From::Here(rows) => rows,
-            From::Elsewhere { columns, whole } => return Ok(self.told(identity, columns, whole)),
+            From::Elsewhere(digest) => {
+                let values = [b"elsewhere", &digest.0[..]].concat();
+                return Ok(vec![keyed(identity, self.whole().name(), &values)]);
+            }
         };
         let key = suite::hash("values of a column", &[&*identity.digest_secret()]);
         let mut alone: Vec<Multiset> = self.names.iter().map(|_| Multiset::new(&key)).collect();
@@ -149,18 +152,6 @@ impl Origin {
             Some(keyed(identity, name.clone(), &values.0))
         };
         names.iter().filter_map(of).collect()
-    }
-
-    /// The digests that another process told.
-    fn told(&self, identity: &Identity, columns: &[Hash], whole: &Hash) -> Vec<Column> {
-        let of = |name: String, values: &Hash| keyed(identity, name, &[b"elsewhere", &values.0[..]].concat());
-        let mut all: Vec<Column> =
-            self.names.iter().zip(columns).map(|(name, values)| of(name.clone(), values)).collect();
-        if self.names.len() > 1 {
-            all.push(of(self.whole().name(), whole));
-        }
-        all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        all
     }
 
     fn places(&self, set: &Together) -> Option<Vec<usize>> {
@@ -234,15 +225,17 @@ mod tests {
         assert_eq!(Together::named("x"), None);
     }
 
-    /// [LED-8]: what another process says of its rows is one data set as well, and never that of a file.
+    /// [LED-8]: rows that are elsewhere are one data set as well, and never that of a file.
     #[test]
-    fn rows_elsewhere_are_known_by_what_is_told_of_them() {
-        let names = || vec!["x".to_owned(), "y".to_owned()];
-        let told = |y: u8, whole: u8| Origin::elsewhere(names(), vec![Hash([1; 32]), Hash([y; 32])], Hash([whole; 32]));
-        assert_eq!(differs(&told(2, 3), &told(2, 3), &[]), [""; 0]);
-        assert_eq!(differs(&told(2, 3), &told(2, 4), &[]), [r#"["x","y"]"#]);
-        assert_eq!(differs(&told(2, 3), &told(5, 4), &[]), [r#"["x","y"]"#, "y"]);
-        let file = origin(&["x", "y"], &[&[1.0, 2.0]]);
-        assert_eq!(differs(&told(2, 3), &file, &[]).len(), 3);
+    fn rows_elsewhere_are_known_by_their_digest() {
+        let of = |names: &[&str], digest: u8| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            Origin::elsewhere(names, Hash([digest; 32])).columns(&Identity::from_seed(&[1; 32]), &[]).unwrap()
+        };
+        assert_eq!(of(&["x", "y"], 3), of(&["y", "x"], 3));
+        assert_eq!(of(&["x", "y"], 3)[0].name, r#"["x","y"]"#);
+        assert_ne!(of(&["x", "y"], 3), of(&["x", "y"], 4));
+        let file = origin(&["x", "y"], &[&[1.0, 2.0]]).columns(&Identity::from_seed(&[1; 32]), &[]).unwrap();
+        assert!(!file.contains(&of(&["x", "y"], 3)[0]));
     }
 }

@@ -8,21 +8,17 @@ use std::{
 };
 
 use toml::{Table, Value};
-use veilsum_answerer::spelling::{normal, yes_or_no};
 use veilsum_cluster::privacy::MOST_ROWS_OF_A_PERSON;
 
 use super::{Federation, Loaded};
+use crate::table::spelling::{normal, yes_or_no};
 use crate::{
     error::{Code, Failure},
-    foreign::Command,
-    release::Precision,
     table::{Halt, Meaning, PersonKey, RowRules},
 };
 
 /// Bytes that rows may take in memory where a site does not say it: some five million rows of sixteen columns.
 pub const DEFAULT_MEMORY: u64 = 2 << 30;
-/// Seconds that an answerer may be given at most: a day.
-const MAX_ANSWER_SECONDS: u64 = 86_400;
 /// Bytes of a source's name at most.
 const MAX_SOURCE: usize = 4096;
 
@@ -50,8 +46,6 @@ pub struct RowsFrom {
     pub list: Option<PathBuf>,
     /// Where the site keeps the secret by which rows of a person are put in order (mode 0600).
     pub persons: Option<PathBuf>,
-    /// The process that answers in their place; `data` is empty then.
-    pub answerer: Option<Command>,
     /// The program that hands them over; `data` is empty then.
     pub handed: Option<Handed>,
     /// Stops whoever reads them.
@@ -61,13 +55,10 @@ pub struct RowsFrom {
 impl RowsFrom {
     /// Where they are, for people.
     pub fn place(&self) -> String {
-        if self.handed.is_some() {
-            return "the rows that were handed over".into();
+        match self.handed {
+            Some(_) => "the rows that were handed over".into(),
+            None => self.data.display().to_string(),
         }
-        let program = |of: &Command| of.words.first().cloned().unwrap_or_default();
-        self.answerer
-            .as_ref()
-            .map_or_else(|| self.data.display().to_string(), |of| format!("the answerer {:?}", program(of)))
     }
 
     /// The secret by which rows of a person are put in order, where they are cut to so many. It is made where there is none.
@@ -200,24 +191,9 @@ fn merge(all: &mut Table, more: Table) {
 /// # Errors
 /// A sentence that names the key at fault.
 pub(super) fn checked(rules: RowRules) -> Result<RowRules, String> {
-    let RowRules { source, answerer, answerer_seconds, person, rows_per_person, .. } = &rules;
+    let RowRules { source, person, rows_per_person, .. } = &rules;
     if source.as_ref().is_some_and(|source| source.is_empty() || source.len() > MAX_SOURCE) {
         return Err("rows.source is no name of a file, a folder or a pattern".into());
-    }
-    if answerer_seconds.is_some_and(|seconds| answerer.is_empty() || !(1..=MAX_ANSWER_SECONDS).contains(&seconds)) {
-        return Err(format!("rows.answerer_seconds is 1 to {MAX_ANSWER_SECONDS}, beside an answerer"));
-    }
-    if answerer.first().is_some_and(String::is_empty) {
-        return Err("rows.answerer begins with the name of a program".into());
-    }
-    if rules.precision != Precision::Double && !answerer.is_empty() {
-        let why = "rows.precision says how this program holds rows in its memory, and an answerer holds its own: leave rows.precision out";
-        return Err(why.into());
-    }
-    if person.is_some() && !answerer.is_empty() {
-        let why = "rows.person cuts rows that this program reads, and an answerer reads its own, so that this site cannot answer plans that hide \
-                   persons: leave rows.person out, or name files as source";
-        return Err(why.into());
     }
     if person.as_ref().is_some_and(|column| column.is_empty() || column.len() > MAX_SOURCE) {
         return Err("rows.person is no name of a column".into());
@@ -226,11 +202,6 @@ pub(super) fn checked(rules: RowRules) -> Result<RowRules, String> {
         return Err(format!(
             "rows.rows_per_person is 1 to {MOST_ROWS_OF_A_PERSON}, beside person, the name of a column"
         ));
-    }
-    let alone = RowRules { answerer: answerer.clone(), answerer_seconds: *answerer_seconds, ..RowRules::default() };
-    if !answerer.is_empty() && rules != alone {
-        let why = "rows.answerer stands alone under [rows]: which rows and columns it reads is said to the answerer, or in its view";
-        return Err(why.into());
     }
     for (i, (column, own)) in rules.columns.iter().enumerate() {
         if let Some((other, _)) = rules.columns.iter().take(i).find(|(_, of)| *of == own) {

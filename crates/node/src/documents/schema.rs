@@ -9,7 +9,6 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use veilsum_answerer::spelling::normal;
 use veilsum_federation::agreed::Federation;
 use veilsum_federation::schema::{Described, Kind, Missing, Schema, UNKNOWN};
 
@@ -17,6 +16,7 @@ use super::{
     file::{parse_document, read_text, text_of},
     rows::RowsFrom,
 };
+use crate::table::spelling::normal;
 use crate::{
     error::{Code, Failure},
     files,
@@ -289,10 +289,6 @@ pub fn header_of<'a>(
     schema: Option<&Schema>,
     asked: impl IntoIterator<Item = &'a str>,
 ) -> Result<(Vec<String>, Vec<String>), Failure> {
-    if from.answerer.is_some() {
-        let what = "this site's rows are with an answerer, which has no header and no file";
-        return Err(Failure::input(what, "look at its view in the database, or name a file: --data FILE"));
-    }
     let own = |name: &'a str| from.rules.columns.get(name).map_or(name, String::as_str);
     let header = table::read_header(&from.data, from.rules.dialect(), asked.into_iter().map(own))?;
     let known = table::known_as(&from.data.display().to_string(), &header, schema, &from.rules)?;
@@ -315,11 +311,6 @@ pub struct Reading {
 /// # Errors
 /// As [`header_of`].
 pub fn reading_of(federation: &Federation, from: &RowsFrom) -> Result<Reading, Failure> {
-    if from.answerer.is_some() {
-        // It is told these names, and reads no others.
-        let used = federation.work.headers().map(str::to_owned).collect();
-        return Ok(Reading { used, ignored: Vec::new(), kept: None });
-    }
     let schema = federation.schema.as_deref();
     let (own, header) = header_of(from, schema, federation.work.headers())?;
     let used: Vec<String> = federation.work.headers().map(str::to_owned).collect();

@@ -80,7 +80,7 @@ struct File {
 const MOST_RHO: f64 = 1_000.0;
 
 const KEYS: &str = "the keys are rho, exact, max_rows, min_cohort, colluders, contributors, max_rounds, methods, columns, data and \
-    [rows] source, answerer, answerer_seconds, memory, precision, person, rows_per_person, delimiter, decimal, multiline, filter, missing, missing_marks, columns, values, units; `veilsum check` prints them with their meaning";
+    [rows] source, memory, precision, person, rows_per_person, delimiter, decimal, multiline, filter, missing, missing_marks, columns, values, units; `veilsum check` prints them with their meaning";
 
 /// The policy in `path`.
 ///
@@ -180,13 +180,9 @@ impl SitePolicy {
             Some(folder.filter(|_| source.as_os_str() != "-").map_or(source.to_owned(), |folder| folder.join(source)))
         };
         let [list, persons] = [UNUSABLE, PERSONS].map(|ending| beside.map(|of| of.with_added_extension(ending)));
-        if let (None, Some(command)) = (data, self.rows.command()) {
-            let (data, answerer) = (PathBuf::new(), Some(command));
-            return Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, answerer, ..RowsFrom::default() });
-        }
         let Some(data) = data.map(Path::to_owned).or_else(stated) else {
             let what = "nobody says where this site's rows are";
-            let next = "say --data FILE, or name them in site.toml: source = \"FILE\" under [rows], or answerer = [\"PROGRAM\"]";
+            let next = "say --data FILE, or name them in site.toml: source = \"FILE\" under [rows]";
             return Err(Failure::new(Code::Usage, what, next));
         };
         Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, ..RowsFrom::default() })
@@ -314,37 +310,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answerer_stands_in_the_place_of_a_file() {
-        let own = policy("[rows]\nanswerer = [\"python3\", \"rows.py\", \"a b\"]\nanswerer_seconds = 9\n").unwrap();
-        assert_eq!(policy(&toml::to_string(&own).unwrap()).unwrap(), own);
-        let from = own.rows_from(None, None, None).unwrap();
-        let command = from.answerer.clone().unwrap();
-        assert_eq!((command.words[2].as_str(), command.limit.as_secs()), ("a b", 9));
-        assert_eq!(from.place(), "the answerer \"python3\"");
-        // A file that is named for one command takes its place.
-        assert_eq!(own.rows_from(Some(Path::new("x.csv")), None, None).unwrap().answerer, None);
-        for (text, why) in [
-            ("answerer = [\"x\"]\nsource = \"y\"", "stands alone"),
-            ("answerer = [\"x\"]\nunits = { w = { factor = 2.0 } }", "stands alone"),
-            ("answerer = [\"x\"]\nperson = \"id\"", "cannot answer plans that hide persons"),
-            ("answerer = [\"x\"]\nprecision = \"single\"", "an answerer holds its own: leave rows.precision out"),
-            ("answerer = [\"\"]", "name of a program"),
-            ("answerer = \"x\"", "line 2"),
-            ("answerer_seconds = 5", "beside an answerer"),
-            ("answerer = [\"x\"]\nanswerer_seconds = 0", "answerer_seconds"),
-        ] {
-            let failure = policy(&format!("[rows]\n{text}")).unwrap_err();
-            assert!(failure.message.contains(why), "{text}: {failure}");
-        }
-    }
-
-    #[test]
     fn what_a_file_may_not_say() {
         for (text, why) in [
             ("data = \"\"", "data is not a name"),
             ("data = \"a\\nb\"", "data is not a name"),
             ("max_round = 3", "line 1: unknown field `max_round`"),
             ("max_round = 3", "do you mean \"max_rounds\"?"),
+            ("[rows]\nanswerer = [\"x\"]", "unknown field `answerer`"),
             ("max_rounds = -1", "line 1"),
             ("exact = \"always\"", "line 1: unknown variant"),
             ("rho = -1.0", "rho, the cap"),

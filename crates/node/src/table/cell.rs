@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use veilsum_answerer::spelling::{NOTHING, Spellings, common, normal, yes_or_no};
+use super::spelling::{NOTHING, Spellings, common, normal, yes_or_no};
 
 /// Letters of other alphabets, and what they are taken for on a screen.
 const ALIKE: [(&str, &str); 2] =

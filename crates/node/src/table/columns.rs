@@ -17,8 +17,8 @@ use arrow_array::{
 };
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Schema};
-use veilsum_answerer::spelling::normal;
 
+use super::spelling::normal;
 use super::{
     cell::Cell,
     dialect::Decimal,

@@ -8,8 +8,8 @@ use std::{
 };
 
 use csv::ByteRecord;
-use veilsum_answerer::spelling::normal;
 
+use super::spelling::normal;
 use super::{
     cell::{Cell, Parsed, parse},
     dialect::{Decimal, Dialect},

@@ -11,8 +11,6 @@
 
 use std::path::Path;
 
-use veilsum_answerer::spelling::normal;
-
 mod advice;
 #[cfg(feature = "columnar")]
 mod arrow;
@@ -44,6 +42,7 @@ mod rules;
 mod signs;
 pub(crate) mod size;
 mod source;
+pub mod spelling;
 mod streamed;
 mod tally;
 #[cfg(feature = "columnar")]
@@ -63,6 +62,7 @@ pub use person::PersonKey;
 pub use row::{Row, take};
 pub use rules::{Filter, Meaning, RowRules, Unit, nearest};
 pub use source::{Batches, RowReader, Table};
+use spelling::normal;
 
 /// The names of all columns of a table, of which `asked` are those that somebody asks for.
 ///

@@ -1,8 +1,7 @@
 //! One row of a source: its cells, and what is taken of them. Every form of file goes through here, so that one data set is the same
 //! table whatever it is written in.
 
-use veilsum_answerer::spelling::Spellings;
-
+use super::spelling::Spellings;
 use super::{
     advice,
     cell::{Cell, Parsed, alike, parse},

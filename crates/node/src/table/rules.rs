@@ -3,21 +3,17 @@
 //! It maps a site's own names, words and units to those that were agreed on. What was agreed on stays: a word of the schema keeps its
 //! meaning, and its rule about missing values holds.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
-use veilsum_answerer::spelling::{Spellings, normal};
 
+use super::spelling::{Spellings, normal};
 use super::{
     cell::Cell,
     dialect::{Decimal, Delimiter, Dialect},
     size,
 };
-use crate::{
-    foreign::{ANSWER_SECONDS, Command},
-    release::Precision,
-    schema::Missing,
-};
+use crate::{release::Precision, schema::Missing};
 
 /// Comparisons of a filter at most.
 const MAX_CONDITIONS: usize = 64;
@@ -29,12 +25,6 @@ pub struct RowRules {
     /// Where they are: a file, a folder, a pattern, or `-`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The process that answers in their place: program and arguments.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub answerer: Vec<String>,
-    /// Seconds that one answer of it may take.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answerer_seconds: Option<u64>,
     /// Bytes that rows may take in memory; more are streamed.
     #[serde(skip_serializing_if = "Option::is_none", with = "size")]
     pub memory: Option<u64>,
@@ -111,12 +101,6 @@ impl RowRules {
             condition.words = Spellings::new(condition.texts().map(|text| (text.as_str(), ())).collect::<Vec<_>>());
         }
         Cow::Owned(rules)
-    }
-
-    /// How the process is asked that answers in the place of the rows, if there is one.
-    pub fn command(&self) -> Option<Command> {
-        let limit = Duration::from_secs(self.answerer_seconds.unwrap_or(ANSWER_SECONDS));
-        (!self.answerer.is_empty()).then(|| Command { words: self.answerer.clone(), limit })
     }
 }
 

@@ -7,8 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use veilsum_answerer::spelling::{Spellings, normal};
-
+use super::spelling::{Spellings, normal};
 use super::{
     cell::{Cell, alike},
     dialect::Decimal,

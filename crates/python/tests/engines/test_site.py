@@ -82,14 +82,16 @@ def test_a_run_with_rows_in_spark_finds_what_one_with_rows_in_memory_finds(spark
     try:
         parties = set_up(tmp_path, running, **OPTIONS)
         words = re.search(r"fingerprint  (.*?)  \(", done(parties["north"], "verify", "roster.toml"))[1]
+        for name in ["counter", *SITES]:
+            done(parties[name], "agree", "--fingerprint", words)
         for name in SITES:
             read = json.loads(done(parties[name], "plan", "check", "--json"))["fingerprint"]
             done(parties[name], "plan", "agree", "--fingerprint", read)
-        running.append(program(parties["counter"], "run", "--once", "--roster-fingerprint", words))
+        running.append(program(parties["counter"], "run", "--once"))
         header = ",".join('"' + name.replace('"', '""') + '"' for name in world.COLUMNS)
         for name, own in list(zip(SITES, rows))[1:]:
             (parties[name] / "rows.csv").write_text("\n".join([header, *(",".join(map(repr, row)) for row in own.tolist())]) + "\n")
-            running.append(program(parties[name], "run", "--data", "rows.csv", "--once", "--roster-fingerprint", words))
+            running.append(program(parties[name], "run", "--data", "rows.csv", "--once"))
         # An executor is killed before the fourth question of the run.
         asked, ask = [], Frame.words
 
@@ -103,7 +105,7 @@ def test_a_run_with_rows_in_spark_finds_what_one_with_rows_in_memory_finds(spark
         schema = ", ".join(f"`{name}` double" for name in world.COLUMNS)
         df = spark.createDataFrame(rows[0].tolist(), schema).repartition(4)
         own = parties["north"]
-        site = veilsum.Site(own / "north.key", own / "roster.toml", rows=df, out=own / "results", roster_fingerprint=words)
+        site = veilsum.Site(own / "north.key", own / "roster.toml", rows=df, out=own / "results")
         with pytest.raises(errors.UsageError, match="without a plan"):
             site.start()
         failed = []

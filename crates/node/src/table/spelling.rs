@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 /// How R, pandas, SQL and spreadsheets write that nothing is there, beside NaN, in small letters.
-pub const NOTHING: [&str; 15] = [
+pub(super) const NOTHING: [&str; 15] = [
     "na", "n/a", "<na>", "#na", "#n/a", "#n/a n/a", "null", "none", "nat", "?", ".", "1.#ind", "-1.#ind", "1.#qnan",
     "-1.#qnan",
 ];
@@ -23,7 +23,7 @@ pub fn normal(text: &str) -> Cow<'_, str> {
 
 /// A text in normal form in the digits and letters in which every form has it: `1` for `1.0` and `1.5` for `1.50`, `true` for `True`.
 /// `01` is no number that a program writes, and stays what it is.
-pub fn common(text: &str) -> Cow<'_, str> {
+pub(super) fn common(text: &str) -> Cow<'_, str> {
     if let Some(yes) = yes_or_no(text) {
         return Cow::Borrowed(if yes { "true" } else { "false" });
     }
@@ -40,7 +40,7 @@ pub fn common(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether it is a yes or a no, in large or small letters.
-pub fn yes_or_no(text: &str) -> Option<bool> {
+pub(crate) fn yes_or_no(text: &str) -> Option<bool> {
     let is = |word: &str| text.eq_ignore_ascii_case(word);
     if is("true") { Some(true) } else { is("false").then_some(false) }
 }
@@ -90,11 +90,6 @@ impl<T: Copy> Spellings<T> {
     }
 }
 
-/// A text in the letters of which composed ones are made (NFD), as some programs write it.
-pub fn decomposed(text: &str) -> String {
-    text.nfd().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +116,5 @@ mod tests {
         }
         assert_eq!(Spellings::new([("1", 1), ("0", 0)]).of("TRUE"), Some(1));
         assert_eq!(Spellings::new([("true", 1), ("false", 0)]).of("1"), None);
-        assert_eq!(decomposed("caf\u{e9}"), "cafe\u{301}");
     }
 }
