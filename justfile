@@ -18,7 +18,7 @@ ci:
 
 # Measure a masked round against an unmasked one, the cost of a round, and policy and ledger
 bench:
-    cargo bench --bench masked_ratio && cargo bench --bench round_cost && cargo bench --bench policy_overhead && cargo bench --bench networks
+    cargo bench --bench masked_ratio --bench round_cost --bench policy_overhead --bench networks
 
 # Build the program as it is shipped: without a path of this machine, and within its limit of bytes
 release *folder:

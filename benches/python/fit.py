@@ -2,7 +2,7 @@
 
     python benches/python/fit.py [rows] [columns] [clusters]
 
-Needs a wheel of the profile `release` (`VEILSUM_WHEEL=release .ci/python` builds one), and scikit-fuzzy for the second ratio.
+Needs a wheel of the profile `dist` (`VEILSUM_WHEEL=dist .ci/python` builds one), and scikit-fuzzy for the second ratio.
 """
 
 import json
