@@ -27,10 +27,6 @@ def table(head, rows):
     return "\n".join([line(head), line(["---"] * len(head)), *map(line, rows)])
 
 
-def spread(cell):
-    return "–" if cell is None else f"{cell['median']:.3f} ({cell['low']:.3f}–{cell['high']:.3f})"
-
-
 def verdict(results, other, wanted=lambda name, found: True):
     """Cells, cells ahead, cells where ours is more than 5 % worse, and the median ratio of excess objectives."""
     both = [found for name, _, found in cells(results) if other in found and wanted(name, found)]
@@ -45,19 +41,18 @@ def verdict(results, other, wanted=lambda name, found: True):
 
 def verdicts(results):
     kinds = [
-        ("all cells", lambda name, found: True),
-        ("cells that `plan check` calls useful", lambda name, found: found["ours"]["useful"]),
+        ("all", lambda name, found: True),
+        ("useful", lambda name, found: found["ours"]["useful"]),
         ("FastLloyd's suite", lambda name, found: name in SUITE),
         ("FastLloyd's suite, useful", lambda name, found: name in SUITE and found["ours"]["useful"]),
     ]
     rows = []
     for kind, wanted in kinds:
-        for other in OTHERS:
-            found = verdict(results, other, wanted)
-            if found:
-                count, ahead, worse, nearer = found
-                rows.append([other, kind, str(count), f"{100 * ahead / count:.0f} %", str(worse), f"{nearer:.2f}"])
-    return table(["against", "where", "cells", "ours ahead or equal", "ours over 5 % worse", "their excess / ours, median"], rows)
+        found = [verdict(results, other, wanted) for other in OTHERS]
+        told = [f"{100 * one[1] / one[0]:.0f} %, {one[2]}, {one[3]:.2f}" if one else "–" for one in found]
+        rows.append([f"{kind} ({max((one[0] for one in found if one), default=0)})", *told])
+    about = "Share of cells where ours is ahead or equal, number of cells where it is over 5 % worse, median of their excess over ours."
+    return f"{about}\n\n{table(['cells', *OTHERS], rows)}"
 
 
 def targets(results):
@@ -81,35 +76,36 @@ def targets(results):
 
 
 def losses(results):
-    rows = []
+    """For each set and other: epsilons where ours is more than 5 % worse, with the ratio of medians; in bold where `plan check` calls ours useful."""
+    found_in = {}
     for name, epsilon, found in cells(results):
         for other in OTHERS:
             if other in found and found["ours"]["median"] > LOSS * found[other]["median"]:
-                ours, theirs = found["ours"], found[other]
-                ratio = ours["median"] / theirs["median"]
-                rows.append([name, f"{epsilon:g}", other, spread(ours), spread(theirs), f"{ratio:.2f}", "yes" if ours["useful"] else "no"])
-    return table(["set", "ε", "against", "ours", "theirs", "ours / theirs", "useful"], rows) if rows else "None."
+                told = f"{epsilon:g} ({found['ours']['median'] / found[other]['median']:.2f})"
+                found_in.setdefault(name, {}).setdefault(other, []).append(f"**{told}**" if found["ours"]["useful"] else told)
+    rows = [[name, *(", ".join(by.get(other, ["–"])) for other in OTHERS)] for name, by in found_in.items()]
+    return table(["set", *OTHERS], rows) if rows else "None."
 
 
 def sets(results):
-    rows = [[name, *(str(results["sets"][name][part]) for part in ["rows", "columns", "k"])] for name in ordered(results)]
-    rows += [[name, "SKIPPED", why, ""] for name, why in results["skipped"].items()]
-    return table(["set", "rows", "columns", "K"], rows)
+    of = results["sets"]
+    said = "; ".join(f"{name} {of[name]['rows']} × {of[name]['columns']}, {of[name]['k']}" for name in ordered(results))
+    skipped = "".join(f" Skipped: {name}, {why}." for name, why in results["skipped"].items())
+    return f"Sets (rows × columns, K): {said}.{skipped}"
 
 
 def tables(results):
     seeds = sorted({cell["seeds"] for _, _, found in cells(results) for cell in found.values()})
     about = (
-        f"Objective over the best without privacy: median and, in brackets, 90 % range of {' or '.join(map(str, seeds))} seeds. "
-        "*useful* is what `plan check` says of our plan before a run. results.json has every cell."
+        f"Epsilon and, in brackets, our objective over theirs (medians of {' or '.join(map(str, seeds))} seeds). "
+        "**Bold**: `plan check` calls ours useful. results.json has every cell with its 90 % range."
     )
     parts = [
-        ("Sets", sets(results)),
         ("Targets", targets(results)),
         ("Against each", verdicts(results)),
         ("Where ours is more than 5 % worse", f"{about}\n\n{losses(results)}"),
     ]
-    return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts)
+    return sets(results) + "\n\n" + "\n\n".join(f"### {title}\n\n{text}" for title, text in parts)
 
 
 def charts(results, folder):
