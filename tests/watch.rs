@@ -1,16 +1,13 @@
-//! What shows how a run goes, beside real parties: the file of events against its schema, metrics, the page; and what a full disk, a
-//! port that is taken and a reader that reads nothing do.
+//! What shows how a run goes, beside real parties: the file of events against its schema, metrics; and what a full disk does.
 
 use std::{
     fs,
-    io::{Read, Write},
-    net::TcpStream,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use serde_json::Value;
-use veilsum_testkit::program::{Parties, Running, free_port, start, veilsum};
+use veilsum_testkit::program::{Parties, Running, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
 const PLAN: [&str; 4] = ["--set=init=uniform", "--set=epsilon=0", "--set=max_rounds=60", "--set=slots=64"];
@@ -111,14 +108,6 @@ fn events(file: &str) -> Vec<Value> {
     text.lines().map(read).collect()
 }
 
-fn get(port: u16, path: &str, host: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a port that is open");
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n").expect("a request");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer
-}
-
 fn until(what: &str, mut enough: impl FnMut() -> bool) {
     let end = Instant::now() + LIMIT;
     while !enough() {
@@ -136,49 +125,18 @@ fn every_party_shows_its_run() {
     let p = Parties::new(&SIZES, &PLAN);
     let file = |name: &str| p.folder.path(&format!("{name}.jsonl"));
     let [lead, counter, site] = ["lead", "counter", "site-1"].map(file);
-    let ports = [free_port(), free_port(), free_port()];
-    let [page, metrics, of_site] = ports.map(|port| port.to_string());
-    let status = |state: &str, more: &[&str]| start(&[&["status", "--state", &p.folder.path(state)], more].concat());
-    // Who shows a party may come before it, and stays when it ends.
-    let shown = [
-        status("lead.key.state", &["--page", &page, "--metrics", &metrics]),
-        status("site-1.state", &["--page", &of_site]),
-    ];
-    until("a page without a party", || {
-        TcpStream::connect(("127.0.0.1", ports[0])).is_ok() && get(ports[0], "/", "localhost").contains("No party runs")
+    let metrics = || veilsum(&["status", "--metrics", "--state", &p.folder.path("lead.key.state")]).expect(0).stdout;
+    assert!(metrics().ends_with("veilsum_running 0\n"), "{}", metrics());
+    let mut running = vec![start(&p.server(&["--events", &lead])), start(&p.client(1, &["--events", &site]))];
+    running.push(start(&p.intermediary(&["--events", &counter])));
+    running.extend([start(&p.client(2, &[])), start(&p.client(3, &[]))]);
+    let mut text = String::new();
+    until("metrics of a run", || {
+        text = metrics();
+        text.contains("veilsum_running 1\n") && text.contains("\nveilsum_centres_moved ")
     });
-    let server = start(&p.server(&["--events", &lead]));
-    let client = start(&p.client(1, &["--events", &site]));
-    until("the page of a party that waits", || get(ports[0], "/", "localhost").contains("site-1"));
-    let waits = get(ports[0], "/", "127.0.0.1");
-    for told in
-        ["HTTP/1.1 200 OK", "<h1>lead, coordinator</h1>", "Waiting for the others.", "never connected", "<noscript>"]
-    {
-        assert!(waits.contains(told), "{told}: {waits}");
-    }
-    assert!(get(ports[0], "/", "evil.example").starts_with("HTTP/1.1 421"));
-    // A reader that never reads, for as long as the run lasts.
-    let mut deaf = TcpStream::connect(("127.0.0.1", ports[0])).expect("a port that is open");
-    write!(deaf, "GET / HTTP/1.1\r\nHost: localhost:{}\r\n\r\n", ports[0]).expect("a request");
-
-    let others =
-        vec![start(&p.intermediary(&["--events", &counter])), start(&p.client(2, &[])), start(&p.client(3, &[]))];
-    // Both aggregators and a site, while the run goes on: rounds, and how the centres move where totals are opened.
-    until("a page with the course of the centres", || {
-        get(ports[0], "/main", "localhost").contains("How far the centres moved")
-    });
-    until("a site's page with it", || get(ports[2], "/main", "localhost").contains("How far the centres moved"));
-    let now: Value =
-        serde_json::from_str(get(ports[0], "/status.json", "localhost").split("\r\n\r\n").nth(1).expect("a body"))
-            .expect("JSON");
-    assert!(now["round"]["number"].as_u64() >= Some(1) && now["bytes"][0].as_u64() > Some(1000), "{now:#}");
-    let text = get(ports[1], "/metrics", "localhost");
-    assert!(text.contains("application/openmetrics-text") && text.ends_with("# EOF\n"), "{text}");
     assert!(text.contains("veilsum_connected{other=\"site-2\",over=\"QUIC\"} 1\n"), "{text}");
-    assert!(get(ports[1], "/", "localhost").starts_with("HTTP/1.1 404"));
-    end(others.into_iter().chain([server, client]).collect());
-    until("a page after the run", || get(ports[0], "/main", "localhost").contains("No party runs"));
-    drop((deaf, shown));
+    end(running);
 
     let [lead, counter, site] = [lead, counter, site].map(|file| events(&file));
     let count = |all: &[Value], name: &str| all.iter().filter(|event| event["event"] == name).count();
@@ -213,32 +171,6 @@ fn a_full_disk_is_said_once_and_costs_no_run() {
     // A place that cannot be written is said before anything is sent.
     let refused = veilsum(&p.server(&["--events", "/nowhere/events.jsonl"])).expect(3);
     assert!(refused.stderr.contains("--events") && refused.stderr.contains("next: "), "{}", refused.stderr);
-}
-
-#[test]
-fn two_pages_on_one_port_and_a_page_for_others_are_refused() {
-    let p = Parties::new(&SIZES, &PLAN);
-    let (port, state) = (free_port().to_string(), p.folder.path("lead.key.state"));
-    let status = |at: &str| ["status", "--state", &state, "--page", at].map(str::to_owned);
-    let first = start(&status(&port));
-    first.until("its page", LIMIT, |log| log.contains("the page is at http://127.0.0.1:"));
-    let second = veilsum(&status(&port)).expect(4);
-    assert!(second.stderr.contains("--page 127.0.0.1:0"), "{}", second.stderr);
-    let open = veilsum(&status("0.0.0.0:8080")).expect(2);
-    assert!(open.stderr.contains("ssh -L"), "{}", open.stderr);
-    let odd = veilsum(&status("hub.example.org:80")).expect(2);
-    assert!(odd.stderr.contains("IP:PORT"), "{}", odd.stderr);
-    drop(first);
-}
-
-/// A process that holds keys serves nobody but the others of its federation.
-#[test]
-fn no_process_with_keys_serves_a_page() {
-    let p = Parties::new(&SIZES, &PLAN);
-    for party in [p.server(&["--page"]), p.client(1, &["--metrics"]), p.intermediary(&["--page"])] {
-        let refused = veilsum(&party).expect(2);
-        assert!(refused.stderr.contains("unexpected argument"), "{}", refused.stderr);
-    }
 }
 
 /// A site that is not at a terminal says at its end how the run was.

@@ -1,9 +1,6 @@
 //! `veilsum status`: how a party that runs on this machine stands, and where none runs, what it left.
 
-mod http;
-mod live;
 mod metrics;
-mod served;
 
 use std::{
     path::{Path, PathBuf},
@@ -32,7 +29,6 @@ use veilsum_proto::{
     roster::PartyId,
 };
 
-use self::served::{Served, told_in_json};
 use crate::{
     party::{Documents, head_of, state_of},
     screen::{ago, folded},
@@ -51,9 +47,9 @@ pub(crate) struct StatusArgs {
     /// The party's state folder [default: beside the key]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// What is shown for longer.
-    #[command(flatten)]
-    served: Served,
+    /// Print metrics in the text format of Prometheus, as node_exporter's textfile collector reads them
+    #[arg(long)]
+    metrics: bool,
 }
 
 impl Verb for StatusArgs {
@@ -67,13 +63,15 @@ impl Verb for StatusArgs {
             None => state_of(&self.documents.key()?, None),
         };
         let found = status::ask(&folder)?;
-        let servers = self.served.open(folder.clone())?;
-        while !servers.is_empty() {
-            // Until the process is stopped.
-            std::thread::park();
+        if self.metrics {
+            return crate::verb::print(false, &json!(null), metrics::text(found.as_ref()).trim_end());
         }
         let (value, lines) = match found {
-            Some(status) => (told_in_json(Some(&status)), told(&status)),
+            Some(status) => {
+                let mut value = json!(status);
+                value["running"] = json!(true);
+                (value, told(&status))
+            }
             None => {
                 let last = self.last(&folder);
                 let mut lines = vec!["not running".to_owned()];
@@ -224,7 +222,7 @@ fn told(status: &Status) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use veilsum_node::role::status::{Course, Round};
+    use veilsum_node::{method_session::Moved, role::status::Round};
 
     use super::*;
 
@@ -251,7 +249,7 @@ mod tests {
         status.now = status.since + 18;
         let at = status.since;
         status.round = Some(Round { number: 7, of: 31, what: None, sites: None, at });
-        status.courses = vec![Course { k: 3, rests: true, shifts: vec![(7, 1e-9)] }];
+        status.moved = vec![Moved { k: 3, round: 7, shift: 1e-9, rests: true }];
         let lines = told(&status);
         assert!(lines.contains(&"standing by for 18 s".to_owned()), "{lines:?}");
         assert!(lines.contains(&"the last run ended after question 7, 18 s ago".to_owned()), "{lines:?}");

@@ -47,11 +47,6 @@ const FIT: usize = 4;
 /// No request can leave the page, even if an escape were forgotten.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
-/// The style of a page and of the charts in it.
-pub fn style() -> String {
-    format!("{}{STYLE}", drawing::STYLE)
-}
-
 /// A page that grows from top to bottom.
 pub struct Page {
     title: String,
@@ -282,19 +277,14 @@ impl Page {
         self
     }
 
-    /// What stands in the page, for one that is written anew while it is shown.
-    pub fn body(&self) -> &str {
-        &self.body
-    }
-
     /// The whole page.
     pub fn html(&self) -> String {
         format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
-             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"><title>{}</title>\n<style>{}</style></head>\n<body{}>\n<main>\n{}</main>\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"><title>{}</title>\n<style>{}{STYLE}</style></head>\n<body{}>\n<main>\n{}</main>\n\
              <footer>Made by veilsum {} on this party's own machine. The page holds no script and fetches nothing.</footer>\n</body></html>\n",
             escaped(&self.title),
-            style(),
+            drawing::STYLE,
             if self.wide { " class=\"wide\"" } else { "" },
             self.body,
             env!("CARGO_PKG_VERSION")

@@ -1,81 +1,73 @@
-//! How a party stands as OpenMetrics, made anew for every scrape.
+//! How a party stands in the text format of Prometheus, which node_exporter's textfile collector reads.
 
-use std::sync::atomic::AtomicU64;
+use std::fmt::Write;
 
-use prometheus_client::{
-    encoding::text,
-    metrics::{counter::Counter, family::Family, gauge::Gauge, info::Info},
-    registry::{Registry, Unit},
-};
 use veilsum_node::role::status::{Phase, Status};
-
-/// The type of the text.
-pub(super) const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-type Labels = Vec<(&'static str, String)>;
 
 /// The text for how a party stands now.
 pub(super) fn text(status: Option<&Status>) -> String {
-    let mut all = Registry::with_prefix("veilsum");
-    match status {
-        Some(status) => register(&mut all, status),
-        None => set(&mut all, "running", RUNNING, Some(0.0)),
-    }
-    let mut told = String::new();
-    // Writing to a string does not fail.
-    let _ = text::encode(&mut told, &all);
-    told
-}
-
-const RUNNING: &str = "1 while a run has keys, and 0 before and after";
-
-fn set(all: &mut Registry, name: &str, help: &str, value: Option<f64>) {
-    if let Some(value) = value {
-        let gauge = Gauge::<f64, AtomicU64>::default();
-        gauge.set(value);
-        all.register(name, help, gauge);
-    }
-}
-
-fn register(all: &mut Registry, status: &Status) {
-    let party = vec![
-        ("party", status.party.clone()),
-        ("role", status.role.clone()),
-        ("federation", status.federation.clone().unwrap_or_default()),
-        ("plan", status.plan.clone().unwrap_or_default()),
-        ("software", status.software.clone()),
+    let mut all = Text::default();
+    let running = status.is_some_and(|status| matches!(status.phase, Phase::Running | Phase::Ended));
+    all.gauge("running", "1 while a run has keys, and 0 before and after", Some(u64::from(running)));
+    let Some(status) = status else { return all.0 };
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let party = [
+        ("party", &status.party),
+        ("role", &status.role),
+        ("federation", &text(&status.federation)),
+        ("plan", &text(&status.plan)),
+        ("software", &status.software),
     ];
-    all.register("party", "Who this is", Info::new(party));
-    let mut gauge = |name: &str, help: &str, value: Option<f64>| set(all, name, help, value);
-    let running = matches!(status.phase, Phase::Running | Phase::Ended);
-    gauge("running", RUNNING, Some(f64::from(u8::from(running))));
+    all.family("party_info", "gauge", "Who this is").sample("party_info", &party, 1);
     let round = status.round.as_ref();
-    gauge("question", "Questions answered in this run", Some(round.map_or(0.0, |round| f64::from(round.number))));
-    gauge("questions_at_most", "Questions of the plan at most", round.map(|round| f64::from(round.of)));
-    gauge("sites_in_total", "Sites in the last total", round.and_then(|round| round.sites).map(|sites| sites as f64));
+    all.gauge("question", "Questions answered in this run", Some(round.map_or(0, |round| round.number)));
+    all.gauge("questions_at_most", "Questions of the plan at most", round.map(|round| round.of));
+    all.gauge("sites_in_total", "Sites in the last total", round.and_then(|round| round.sites));
     let answers = status.open.as_ref().and_then(|open| open.answers);
-    gauge("sites_answered", "Sites that have answered this step of the open question", answers.map(|(n, _)| n as f64));
-    gauge("sites_asked", "Sites that are asked the open question", answers.map(|(_, of)| of as f64));
-    gauge("centres_moved", "How far the centres moved in the last round", status.shift());
-    gauge("left_at_most_seconds", "The rest of the questions, at the pace so far", status.left.map(|left| left as f64));
-    gauge("status_since_timestamp_seconds", "When the status changed last", Some(status.since as f64));
-    let connected = Family::<Labels, Gauge>::default();
-    for peer in &status.parties {
-        let labels = vec![("other", peer.party.clone()), ("over", peer.over.clone().unwrap_or_default())];
-        connected.get_or_create(&labels).set(i64::from(peer.over.is_some()));
+    all.gauge("sites_answered", "Sites that have answered this step of the open question", answers.map(|(n, _)| n));
+    all.gauge("sites_asked", "Sites that are asked the open question", answers.map(|(_, of)| of));
+    all.gauge("centres_moved", "How far the centres moved in the last round", status.shift());
+    all.gauge("left_at_most_seconds", "The rest of the questions, at the pace so far", status.left);
+    all.gauge("status_since_timestamp_seconds", "When the status changed last", Some(status.since));
+    if !status.parties.is_empty() {
+        all.family("connected", "gauge", "Whether another party is connected, and over what");
     }
-    all.register("connected", "Whether another party is connected, and over what", connected);
-    let mut counter = |name: &str, help: &str, unit: Option<Unit>, value: u64| {
-        let counter = Counter::<u64>::default();
-        counter.inc_by(value);
-        match unit {
-            Some(unit) => all.register_with_unit(name, help, unit, counter),
-            None => all.register(name, help, counter),
+    for peer in &status.parties {
+        let labels = [("other", &peer.party), ("over", &text(&peer.over))];
+        all.sample("connected", &labels, u8::from(peer.over.is_some()));
+    }
+    for (name, help, value) in [
+        ("sent_bytes_total", "Frames that this party sent in this run", status.bytes.0),
+        ("received_bytes_total", "Frames that it received", status.bytes.1),
+        ("troubles_total", "Links and sites that were lost in this run", status.troubles.into()),
+    ] {
+        all.family(name, "counter", help).sample(name, &[], value);
+    }
+    all.0
+}
+
+/// Writing to a string does not fail.
+#[derive(Default)]
+struct Text(String);
+
+impl Text {
+    fn family(&mut self, name: &str, kind: &str, help: &str) -> &mut Text {
+        let _ = write!(self.0, "# HELP veilsum_{name} {help}\n# TYPE veilsum_{name} {kind}\n");
+        self
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &String)], value: impl std::fmt::Display) {
+        let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let labels: Vec<String> = labels.iter().map(|(key, text)| format!("{key}=\"{}\"", escaped(text))).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _ = writeln!(self.0, "veilsum_{name}{labels} {value}");
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: Option<impl std::fmt::Display>) {
+        if let Some(value) = value {
+            self.family(name, "gauge", help).sample(name, &[], value);
         }
-    };
-    counter("sent", "Frames that this party sent in this run", Some(Unit::Bytes), status.bytes.0);
-    counter("received", "Frames that it received", Some(Unit::Bytes), status.bytes.1);
-    counter("troubles", "Links and sites that were lost in this run", None, u64::from(status.troubles));
+    }
 }
 
 #[cfg(test)]
@@ -122,43 +114,29 @@ mod tests {
         (name.to_owned(), found, value.parse().expect(line))
     }
 
-    /// The rules of the text format: every sample is of a family that was described before it, families are not mixed, counters and
-    /// infos have their suffixes, the last line says that it is the last.
+    /// The rules of the text format: every sample is of a family that was described just before it, and no family comes twice.
     fn checked(text: &str) -> Vec<(String, BTreeMap<String, String>, f64)> {
-        let (mut family, mut kind, mut seen, mut samples) = (String::new(), String::new(), Vec::new(), Vec::new());
-        let body = text.strip_suffix("# EOF\n").expect("the end is marked");
-        for line in body.lines() {
-            if let Some(rest) = line.strip_prefix("# ") {
-                let (what, rest) = rest.split_once(' ').expect(line);
-                let (name, rest) = rest.split_once(' ').expect(line);
-                assert!(["HELP", "TYPE", "UNIT"].contains(&what), "{line}");
-                if name != family {
-                    assert!(!seen.contains(&name.to_owned()), "{name} comes twice");
-                    (family, kind) = (name.to_owned(), String::new());
-                    seen.push(name.to_owned());
-                }
-                if what == "TYPE" {
-                    kind = rest.to_owned();
-                }
-                assert!(what != "UNIT" || family.ends_with(&format!("_{rest}")), "{line}");
-                continue;
+        let (mut family, mut seen, mut samples) = (String::new(), Vec::new(), Vec::new());
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# HELP ") {
+                family = rest.split_once(' ').expect(line).0.to_owned();
+                assert!(!seen.contains(&family), "{family} comes twice");
+                seen.push(family.clone());
+            } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let kind = if family.ends_with("_total") { "counter" } else { "gauge" };
+                assert_eq!(rest, format!("{family} {kind}"));
+            } else {
+                samples.push(sample(line));
+                assert_eq!(samples[samples.len() - 1].0, family);
             }
-            let (name, labels, value) = sample(line);
-            let suffix = match &*kind {
-                "gauge" => "",
-                "counter" => "_total",
-                "info" => "_info",
-                _ => panic!("{line} is of no type: {kind:?}"),
-            };
-            assert_eq!(name, format!("{family}{suffix}"));
-            samples.push((name, labels, value));
         }
         samples
     }
 
     #[test]
-    fn the_text_is_openmetrics_whatever_names_hold() {
+    fn the_text_can_be_read_whatever_names_hold() {
         let nasty = "a\"b\\c\nd{e=\"f\"} 1";
+        assert!(text(None).ends_with("\nveilsum_running 0\n"));
         let mut status = Status::new("lead", "coordinator");
         let first = checked(&text(Some(&status)));
         assert!(first.iter().any(|(name, _, value)| name == "veilsum_running" && *value == 0.0), "{first:?}");

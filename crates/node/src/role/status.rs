@@ -81,9 +81,9 @@ pub struct Status {
     /// Bytes of the frames that went over its links in this run: sent, and received.
     #[serde(default)]
     pub bytes: (u64, u64),
-    /// How the centres of every K moved, where totals are opened to this party.
+    /// How the centres of every K moved last, where totals are opened to this party.
     #[serde(default)]
-    pub courses: Vec<Course>,
+    pub moved: Vec<Moved>,
     /// How every K was judged, where totals are opened to this party.
     #[serde(default)]
     pub curve: Vec<Judged>,
@@ -114,20 +114,6 @@ pub struct Open {
     /// Sites that have answered this step of it, and sites that are asked; nothing where it was over before anybody could look.
     pub answers: Option<(usize, usize)>,
 }
-
-/// How the centres of one K moved.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
-pub struct Course {
-    /// Clusters.
-    pub k: u32,
-    /// Whether they rest.
-    pub rests: bool,
-    /// The round and the shift, of the last [`COURSE`] rounds.
-    pub shifts: Vec<(u32, f64)>,
-}
-
-/// Rounds of a course that are kept: more than a screen has columns, and little enough for a status of a thousand sites.
-pub const COURSE: usize = 1_000;
 
 /// A round that was answered.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
@@ -234,17 +220,9 @@ impl Status {
     }
 
     fn moved(&mut self, moved: &Moved) {
-        let at = self.courses.iter().position(|course| course.k == moved.k).unwrap_or_else(|| {
-            self.courses.push(Course { k: moved.k, rests: false, shifts: Vec::new() });
-            self.courses.len() - 1
-        });
-        let course = &mut self.courses[at];
-        course.rests = moved.rests;
-        if course.shifts.last().is_none_or(|(round, _)| *round < moved.round) {
-            if course.shifts.len() == COURSE {
-                course.shifts.remove(0);
-            }
-            course.shifts.push((moved.round, moved.shift));
+        match self.moved.iter_mut().find(|last| last.k == moved.k) {
+            Some(last) => last.clone_from(moved),
+            None => self.moved.push(moved.clone()),
         }
     }
 
@@ -269,8 +247,8 @@ impl Status {
     /// How far the centres moved last: of those that do not rest the farthest.
     pub fn shift(&self) -> Option<f64> {
         let last = |resting: bool| {
-            let some = self.courses.iter().filter(move |course| resting || !course.rests);
-            some.filter_map(|course| course.shifts.last()).map(|(_, shift)| *shift).max_by(f64::total_cmp)
+            let some = self.moved.iter().filter(|moved| resting || !moved.rests);
+            some.map(|moved| moved.shift).max_by(f64::total_cmp)
         };
         last(false).or_else(|| last(true))
     }
