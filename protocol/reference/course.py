@@ -18,6 +18,10 @@ def no(why):
     raise Refused("POL-3", why)
 
 
+def other(why):
+    raise Refused("OPN-9", why)
+
+
 class Course:
     def __init__(self, env):
         self.env, self.work = env, decode(WORK, env.terms["application"], 1 << 20)
@@ -46,7 +50,7 @@ class Course:
         return self.of_method.get("m", self.work["recipe"]["validity"]["judge_m"])
 
     def take(self, asked, role):
-        """[POL-2], [POL-3], [APP-4]: the question, where it may be answered."""
+        """[POL-2], [POL-3], [APP-4], [OPN-9]: the question, where it may be answered."""
         if asked["rounds"] > self.env.floor["max_rounds"]:
             raise Refused("POL-2", "more questions than this site allows")
         question = decode(QUESTION, asked["query"], MAX_QUERY)
@@ -62,7 +66,7 @@ class Course:
 
     def admit(self, batch, asked):
         if batch["transform"] is not None or len(batch["queries"]) != 1:
-            no("a transform, or more than one query")
+            other("a transform, or more than one query")
         ((kind, q),) = batch["queries"]
         validity = self.work["recipe"]["validity"]
         full = validity["full"] or self.method == "kmeans"
@@ -73,17 +77,17 @@ class Course:
             "validation": full and (q.get("m"), q.get("vectors")) == (self.judge_m(), validity["vectors"]),
         }
         if not wanted.get(kind):
-            no(f"{kind}, or its parameters, are not the plan's")
+            other(f"{kind}, or its parameters, are not the plan's")
         if len(q["centres"]) != self.k or any(len(c) != self.domain.columns for c in q["centres"]):
-            no("another K than the plan's")
+            other("another K than the plan's")
         if self.validated or asked["rounds"] > self.of_method["max_rounds"] + 1:
-            no("a question after the validation, or more than the method can ask")
+            other("a question after the validation, or more than the method can ask")
         self.validated = kind.endswith("validation")
         # [OPN-9]: with the first centres the plan's, all others follow from totals that this site recomputed.
         pairs = (each for x, y in zip(q["centres"], self.centres) for each in zip(x, y, self.domain.units()))
         apart = max(abs(a - b) / unit for a, b, unit in pairs)
         if apart > CLOSE:
-            raise Refused("OPN-9", "centres that do not follow from the totals")
+            other("centres that do not follow from the totals")
         self.asked = kind, q
 
     def opened(self, words):

@@ -52,7 +52,7 @@ fn drive(recipe: &Recipe, domain: &Domain, sites: &[Prepared], sums: Sums) -> Re
     for batch in recipe.sample(domain)? {
         assert!(words(&batch) <= most_words, "a sample of {} words, said were {most_words}", words(&batch));
     }
-    let (mut asked, mut last, mut questions, mut before) = (HashSet::new(), None, 0, None::<Batch>);
+    let (mut asked, mut last, mut questions) = (HashSet::new(), None, 0);
     let mut step = run.next(None)?;
     loop {
         match step {
@@ -66,16 +66,12 @@ fn drive(recipe: &Recipe, domain: &Domain, sites: &[Prepared], sums: Sums) -> Re
                 let name = batch.queries[0].kind();
                 let text = serde_json::to_string(&batch).expect("JSON");
                 assert!(asked.insert(text.clone()), "question {questions} ({name}) was put before: {text}");
-                let stage = recipe.admits(&batch, domain).unwrap_or_else(|why| panic!("{name}: {why}"));
-                assert_eq!(Some(stage), run.stage());
-                assert!(last <= Some(stage), "from {last:?} back to {stage:?}");
-                if let Some(before) = &before {
-                    recipe.follows(before, &batch, domain).unwrap_or_else(|why| panic!("{why}"));
-                }
-                last = Some(stage);
+                batch.check(domain).unwrap_or_else(|why| panic!("{name}: {why}"));
+                let stage = run.stage();
+                assert!(last <= stage, "from {last:?} back to {stage:?}");
+                last = stage;
                 assert!(words(&batch) <= most_words, "{name}: {} words, said were {most_words}", words(&batch));
                 step = run.next(Some(&totals(&batch, sites, sums)))?;
-                before = Some(batch);
             }
         }
     }

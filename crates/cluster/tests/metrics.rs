@@ -1,8 +1,7 @@
 //! Distances of Mahalanobis and of cosine against plain loops over the pooled rows, and what a site does not do under them.
 
 use veilsum_cluster::{
-    Algorithm, Batch, Centres, Domain, Error, Method, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Step,
-    Transform,
+    Algorithm, Centres, Domain, Error, Method, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, Step,
     method::{Preparation, Scale, Seeding},
     pooled,
     random::Stream,
@@ -33,17 +32,12 @@ fn whiten(recipe: Recipe) -> Recipe {
 
 fn run(recipe: &Recipe, domain: &Domain, sites: &[Prepared]) -> Outcome {
     let mut run = recipe.run(domain, sites.len() as u32).unwrap();
-    let (mut step, mut last): (_, Option<Batch>) = (run.next(None).unwrap(), None);
+    let mut step = run.next(None).unwrap();
     loop {
         match step {
             Step::Done(outcome) => return *outcome,
             Step::Ask(batch) => {
-                recipe.admits(&batch, domain).unwrap_or_else(|why| panic!("{why}: {batch:?}"));
-                if let Some(last) = &last {
-                    recipe.follows(last, &batch, domain).unwrap();
-                }
                 step = run.next(Some(&pooled::totals(&batch, sites).unwrap())).unwrap();
-                last = Some(batch);
             }
         }
     }
@@ -134,25 +128,6 @@ fn columns_that_follow_from_each_other_are_named_as_such() {
     }
     let error = step.unwrap_err();
     assert!(matches!(&error, Error::Parameter { .. }) && error.to_string().contains("leave it out"), "{error}");
-}
-
-/// [QRY-2], [QRY-10]: no plan mixes columns but one that whitens them.
-#[test]
-fn a_site_mixes_columns_only_where_the_plan_whitens() {
-    let domain = Domain::new(vec![-5.0, -0.5], vec![15.0, 1.5], Scaling::Box).unwrap();
-    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 };
-    let plain = Recipe::plain(fcm, 2, Seeding::Uniform { seed: 2 });
-    let standard =
-        Recipe { preparation: Preparation { scale: Scale::Standard, ..Preparation::none() }, ..plain.clone() };
-    let mixed = Transform { shift: vec![0.5; 2], factor: vec![3.0, 1.0, 4.0], ..Transform::identity(&domain) };
-    let inner = mixed.domain(&domain).unwrap();
-    let centres = mixed.centres(&Centres::from_rows(&[vec![0.4, 0.5], vec![0.6, 0.5]]).unwrap()).unwrap();
-    let batch = Batch { transform: Some(mixed), queries: vec![veilsum_cluster::Query::fuzzy_sums(centres, 2.0)] };
-    assert_eq!(inner.columns(), 2);
-    assert!(whiten(plain.clone()).admits(&batch, &domain).is_ok());
-    for other in [&plain, &standard] {
-        assert!(other.admits(&batch, &domain).is_err());
-    }
 }
 
 #[test]

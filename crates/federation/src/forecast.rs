@@ -58,7 +58,6 @@ impl Forecast {
 fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u64, Cost) {
     let Question::Cluster(batch) = question else { return (1, one) };
     let recipe = &work.recipe;
-    let most = |stage| u64::from(recipe.most_in(stage));
     let times = |numerator: u64, denominator: u64| Cost {
         scalars: (one.scalars * numerator).div_ceil(denominator),
         nano_rho: one.nano_rho.map(|rho| rho.saturating_mul(numerator).div_ceil(denominator)),
@@ -73,11 +72,20 @@ fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u
         {
             (1, one)
         }
-        Stage::Preparing => (most(stage), times(most(stage), 1)),
+        Stage::Preparing => {
+            let most = recipe.preparation.max_questions(recipe.noise.is_some()).into();
+            (most, times(most, 1))
+        }
         // Margins once, then every round of sums.
         Stage::Seeding if question.name() == "margins" => (1, one),
-        Stage::Seeding => (most(stage) - 1, times(most(stage) - 1, 1)),
-        Stage::Iterating => (most(stage).div_ceil(forms), times(most(stage), forms)),
+        Stage::Seeding => {
+            let most = u64::from(recipe.seeding.questions()) - 1;
+            (most, times(most, 1))
+        }
+        Stage::Iterating => {
+            let most = u64::from(recipe.algorithm.traits().max_questions());
+            (most.div_ceil(forms), times(most, forms))
+        }
         Stage::Ranging | Stage::Validating => (1, one),
     }
 }

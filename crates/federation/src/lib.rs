@@ -12,15 +12,14 @@
 //! 5. [`model`], [`description`], [`errors`], [`traffic`], [`signed`], [`result`]: what a site keeps, what is said of columns, how far noise
 //!    moves them, what was sent, what parties sign of a result, and what a run comes to; [`spoken`]: the words in which people compare
 //!    documents;
-//! 6. [`release`], [`replay`], [`admission`]: the one door through which a site's answer leaves, from the inside out: may the answer
-//!    leave, does the site's own copy of the method ask it, does the question belong to the plan and come in its turn;
+//! 6. [`release`], [`replay`]: the one door through which a site's answer leaves, from the inside out: may the answer leave, and does the
+//!    site's own copy of the method ask it;
 //! 7. [`cost`], [`forecast`]: what a whole plan costs in bytes, and what it gives away;
 //!
 //! # In short
 //!
 #![doc = include_str!("../README.md")]
 
-pub mod admission;
 pub mod agreed;
 pub mod answerer;
 pub mod app_messages;

@@ -1,22 +1,24 @@
 //! The plan's method as a conversation in totals: which question comes next, and what follows its total. The coordinator
 //! holds it to ask; a site holds a copy to see that it is asked nothing else ([OPN-9]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
-    Batch, Domain, Method, Outcome, Run, Step,
+    Batch, Domain, Method, Outcome, Query, Run, Step,
     finish::{Released, finish},
     method::Stage,
     sampling::Sampling,
     validity::Verdict,
 };
 
+use veilsum_proto::{codec, suite::Hash};
+
 use crate::{
     error::{Code, Failure},
     near::Units,
     plan::{Judge, PlanSpec},
-    question::{Layout, Question, ScaledBlock, SumBounds},
+    question::{self, Layout, Question, ScaledBlock, SumBounds},
 };
 
 /// Where a conversation stands.
@@ -25,7 +27,8 @@ pub struct MethodSession {
     terms: Terms,
     turn: Turn,
     questions: u32,
-    draws: u32,
+    /// Digests of all drawn questions.
+    drawn: BTreeSet<Hash>,
     /// The cohorts of the totals, by the number that the run knows them under, in the order of their first totals.
     cohorts: Vec<Cohort>,
     /// The cohort of the last total.
@@ -108,11 +111,11 @@ impl MethodSession {
     /// As [`MethodSession::of`].
     pub fn begin(mut method: Run, terms: Terms) -> Result<MethodSession, Failure> {
         let step = method.next(None)?;
-        let (questions, draws) = (0, 0);
+        let (questions, drawn) = (0, BTreeSet::new());
         let placeholder = Turn::Judge(Box::new(Batch { transform: None, queries: Vec::new() }));
         let (cohorts, cohort, released, counted) = (Vec::new(), None, Vec::new(), Vec::new());
         let mut conversation =
-            MethodSession { method, terms, turn: placeholder, questions, draws, cohorts, cohort, released, counted };
+            MethodSession { method, terms, turn: placeholder, questions, drawn, cohorts, cohort, released, counted };
         conversation.go_on(step)?;
         Ok(conversation)
     }
@@ -132,8 +135,14 @@ impl MethodSession {
             return Ok(());
         }
         let question = if self.terms.sampling.is_some() && stage == Some(Stage::Iterating) {
-            self.draws += 1;
-            Question::Drawn { number: self.draws, batch }
+            // [APP-6]: totals of one question over two draws would differ in the sites that one of them has.
+            if !self.drawn.insert(question::digest(&batch)) {
+                return Err(Failure::input(
+                    "the method asks one question of two draws of sites",
+                    "run a plan with another sampling seed, or without sampling",
+                ));
+            }
+            Question::Drawn { number: u32::try_from(self.drawn.len()).unwrap_or(u32::MAX), batch }
         } else {
             Question::Cluster(batch)
         };
@@ -288,13 +297,29 @@ impl MethodSession {
 
     /// Whether it is this question's turn.
     pub fn expects(&self, question: &Question) -> bool {
-        let Turn::Ask(expected, _) = &self.turn else { return false };
-        **expected == *question || self.units().same(&**expected, question)
+        let same = |expected: &Question| match (expected, question) {
+            (Question::Cluster(own), Question::Cluster(other)) => self.same(own, other),
+            (Question::Drawn { number, batch: own }, Question::Drawn { number: other_number, batch: other }) => {
+                number == other_number && self.same(own, other)
+            }
+            _ => false,
+        };
+        matches!(&self.turn, Turn::Ask(expected, _) if same(expected))
     }
 
     /// Whether the intermediary is to judge this now.
     pub fn expects_judged(&self, batch: &Batch) -> bool {
-        matches!(&self.turn, Turn::Judge(expected) if **expected == *batch || self.units().same(&**expected, batch))
+        matches!(&self.turn, Turn::Judge(expected) if self.same(expected, batch))
+    }
+
+    /// Whether two questions are the same but for the last digits of their numbers, and to the last bit where rows are counted in bins: both
+    /// sides compute edges by one expression.
+    fn same(&self, own: &Batch, other: &Batch) -> bool {
+        let bins = |batch: &Batch| {
+            let counts = |query: &&Query| matches!(query, Query::Histogram(_) | Query::Margins(_));
+            codec::encode(&batch.queries.iter().filter(counts).collect::<Vec<_>>())
+        };
+        own == other || (bins(own) == bins(other) && self.units().same(own, other))
     }
 
     fn units(&self) -> Units {
@@ -473,5 +498,47 @@ mod tests {
         let Question::Cluster(batch) = &**question else { panic!("not drawn") };
         assert!(!conversation.expects(&Question::Drawn { number: 1, batch: batch.clone() }));
         assert!(!conversation.expects_judged(batch));
+    }
+
+    /// [APP-6]: a coordinator that could choose would compare draws that differ in one site.
+    #[test]
+    fn app_6_draws_begin_at_one_and_no_question_is_put_to_two_draws() {
+        use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
+        let columns = vec![crate::plan::Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
+        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 9 };
+        let mut work = PlanSpec::plain(columns, fcm, 1, Seeding::Uniform { seed: 3 });
+        (work.scaling, work.sampling) = (Scaling::None, Some(Sampling { share: 0.5, seed: 1 }));
+        let (domain, form) = (work.domain().unwrap(), SumBounds::new(3, 100));
+        let mut session = MethodSession::of(&work, form).unwrap();
+        let mut take = |number: u32, x: f64| {
+            let Turn::Ask(question, _) = session.turn() else { panic!("a question") };
+            let Question::Drawn { number: own, batch } = &**question else { panic!("of drawn sites") };
+            let of_draw = |number| Question::Drawn { number, batch: batch.clone() };
+            assert!(*own == number && session.expects(question));
+            assert!(!session.expects(&of_draw(number - 1)) && !session.expects(&of_draw(number + 1)));
+            assert!(!session.expects(&Question::Cluster(batch.clone())));
+            let rows = Rows::new(vec![x], 1).unwrap();
+            let site = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
+            let words = question::contribute(question, &site, &question::Terms::everybody(form)).unwrap();
+            session.take(&words, &[0, 1, 2])
+        };
+        take(1, 0.25).unwrap();
+        take(2, 0.5).unwrap();
+        assert!(take(3, 0.25).unwrap_err().message.contains("two draws"));
+    }
+
+    /// Where rows are counted in bins no digit may differ: two counts apart by a hair show the rows between.
+    #[test]
+    fn bins_are_the_same_to_the_last_bit() {
+        use veilsum_cluster::query::{Bracket, Histogram, Margins};
+        let conversation = MethodSession::of(&work(2), SumBounds::new(3, 100)).unwrap();
+        let histogram = |upper: f64| {
+            let brackets = vec![Bracket { column: 0, lower: 0.25, upper }];
+            Batch::from(Query::from(Histogram { brackets, bins: 64 }))
+        };
+        let margins = |bins| Batch::from(Query::from(Margins { bins }));
+        assert!(conversation.same(&histogram(0.5), &histogram(0.5)) && conversation.same(&margins(17), &margins(17)));
+        assert!(!conversation.same(&histogram(0.5), &histogram(0.5f64.next_up())));
+        assert!(!conversation.same(&margins(17), &margins(16)));
     }
 }

@@ -8,7 +8,7 @@ pub use crate::columns::{Categorical, Column, Shares};
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Domain, Method, Run, Step,
-    method::{Scale, Shapes, Stage},
+    method::{Scale, Shapes},
 };
 /// What a [`PlanSpec`] consists of.
 pub use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding, privacy::Unit, sampling::Sampling};
@@ -319,15 +319,6 @@ impl PlanSpec {
         self.recipe.max_questions()
     }
 
-    /// In which part of a run `batch` belongs, if this plan asks it at all.
-    ///
-    /// # Errors
-    /// A sentence for the site's operator.
-    pub fn admits(&self, batch: &Batch) -> Result<Stage, String> {
-        let domain = self.domain().map_err(|e| e.message)?;
-        self.recipe.admits(batch, &domain)
-    }
-
     /// Whether final centres (working units) may be this plan's: their number, and that they lie in the box.
     ///
     /// # Errors
@@ -399,7 +390,7 @@ impl PlanSpec {
 
 #[cfg(test)]
 mod tests {
-    use veilsum_cluster::{Query, method::Validity};
+    use veilsum_cluster::method::Validity;
 
     use super::*;
 
@@ -463,20 +454,6 @@ mod tests {
             })
             .contains("Euclidean distances between centres and no others")
         );
-    }
-
-    #[test]
-    fn questions_outside_the_plan_are_not_admitted() {
-        let w = sample();
-        let first = w.first_question(3).unwrap();
-        assert_eq!(w.admits(&first), Ok(Stage::Iterating));
-        let with = |rows: &[Vec<f64>], m| Query::fuzzy_sums(Centres::from_rows(rows).unwrap(), m).into();
-        let inside = vec![vec![0.1, 0.2]; 3];
-        assert!(w.admits(&with(&inside, 2.0)).is_ok());
-        assert!(w.admits(&with(&inside, 2.5)).is_err());
-        assert!(w.admits(&with(&inside[..2], 2.0)).is_err());
-        let far = vec![vec![0.1, 0.2], vec![0.1, 0.2], vec![5.0, 0.2]];
-        assert!(w.admits(&with(&far, 2.0)).unwrap_err().contains("column 0"));
     }
 
     #[test]

@@ -52,6 +52,6 @@ pub mod store;
 pub mod table;
 
 pub use veilsum_federation::{
-    admission, agreed, answerer, app_messages, columns, cost, description, dp, error, errors, forecast, method_session,
-    model, oracle, plan, question, release, replay, result, schema, signed, traffic,
+    agreed, answerer, app_messages, columns, cost, description, dp, error, errors, forecast, method_session, model,
+    oracle, plan, question, release, replay, result, schema, signed, traffic,
 };

@@ -153,7 +153,7 @@ const WITHOUT: &[(&str, &[Guarded])] = &[
             (Rule::App5, "crates/node/src/role/hand.rs", "app_5_what_is_judged_was_laid_down_in_this_run"),
             (
                 Rule::App6,
-                "crates/federation/src/admission.rs",
+                "crates/federation/src/method_session.rs",
                 "app_6_draws_begin_at_one_and_no_question_is_put_to_two_draws",
             ),
             (Rule::App8, "tests/losses.rs", "app_8_an_early_result_of_too_few_rows_is_none"),

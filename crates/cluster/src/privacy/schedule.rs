@@ -3,7 +3,7 @@
 
 use super::Noise;
 use crate::query::{SHARES_OF_CANDIDATES, Sensitivity, Shifts, Stage};
-use crate::scale::{HAIR, reach};
+use crate::scale::reach;
 use crate::{Domain, Query};
 
 /// Noise of the centres over the rows' own sampling error, by the plan's noise and expected rows: the clip that it allows is taken.
@@ -169,14 +169,6 @@ impl Levels {
         half_diagonal * if self.is_around_middle(round) { 1.0 } else { self.noise.tau }
     }
 
-    /// Whether a question of this round may ask for pulls so far: those of the plan or, once a total has said how far rows lie, all that
-    /// may follow, because the noise follows the question.
-    pub(crate) fn may_pull(&self, round: u32, middle: bool, clip: f64) -> bool {
-        let plan = self.pull(round, 1, None);
-        let (least, most) = if self.follows_radius(round) { self.pulls() } else { (plan, plan) };
-        self.is_around_middle(round) == middle && (least * (1.0 - HAIR)..=most * (1.0 + 1e-9)).contains(&clip)
-    }
-
     fn follows_radius(&self, round: u32) -> bool {
         !self.is_around_middle(round) && round > self.noise.absolute_rounds
     }
@@ -330,29 +322,6 @@ mod tests {
         }
         let one = Query::fuzzy_validation(Centres::from_rows(&[vec![0.0, 0.0]]).unwrap(), 2.0);
         assert_eq!(influence(&one, &[1.0, 1.0])[1], wanted[1].sensitivity);
-    }
-
-    /// [NOI-5]: a site answers the plan's own pulls, and later only such as may follow from totals: none so small that it is no number.
-    #[test]
-    fn pulls_that_a_site_allows() {
-        let (levels, _) = levels(2, 3, 1, 2.0);
-        let first = levels.pull(3, 3, None);
-        for (round, middle, clip, good) in [
-            (0, true, levels.reach, true),
-            (0, true, 2.0 * levels.reach, false),
-            (0, false, first, false),
-            (3, false, first, true),
-            (3, false, 1.01 * first, false),
-            (4, true, levels.reach, false),
-            (4, false, levels.pull(4, 3, Some(0.0)), true),
-            (4, false, levels.pull(4, 3, Some(1e9)), true),
-            (4, false, 2.01 * levels.reach, false),
-            (4, false, levels.reach / 130.0, false),
-            (4, false, 1e-200, false),
-            (4, false, f64::NAN, false),
-        ] {
-            assert_eq!(levels.may_pull(round, middle, clip), good, "round {round}, {middle}, {clip}");
-        }
     }
 
     /// [NOI-6]: what all questions of a run cost adds up to the budget.

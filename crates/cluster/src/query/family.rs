@@ -1,7 +1,5 @@
 //! What every family of questions says of itself. One file implements it for each family, and nobody else needs to know
-//! the family: what a site checks, sends and counts, and what a coordinator may ask next, follows from these answers.
-
-use std::any::Any;
+//! the family: what a site checks, sends and counts follows from these answers.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,24 +11,13 @@ use crate::{Centres, Domain, Error, Prepared};
 pub(crate) const MAX_WORDS: usize = 1 << 24;
 
 /// One family of questions.
-pub(crate) trait Family: Any {
+pub(crate) trait Family {
     /// Whether a site may answer; it bounds every number that the answer's size or time depends on.
     fn check(&self, domain: &Domain) -> Result<(), Error>;
     /// The blocks of the answer; for a question that passes `check`.
     fn layout(&self, domain: &Domain) -> Vec<Block>;
     /// One site's statistic in a form that has an entry for each of the layout's; for a question that passes `check`.
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error>;
-
-    /// Its round, where rounds are counted.
-    fn round(&self) -> Option<u32> {
-        None
-    }
-
-    /// Whether it may come after `before` in its own part of a run, as far as both say themselves.
-    fn follows(&self, before: &dyn Family) -> bool {
-        let _ = before;
-        true
-    }
 
     /// Which block tells how many rows there are at least.
     fn shows_rows(&self) -> Option<ShowsRows> {

@@ -1,11 +1,8 @@
 //! Row counts in bins of brackets: one round of the refinement that finds quantiles.
 
-use std::any::Any;
-
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, MAX_WORDS, Sensitivity};
-use super::missing::Missing;
 use crate::kernel::{Form, Sums};
 use crate::{Domain, Error, Prepared, kernel};
 
@@ -117,27 +114,6 @@ impl Family for Histogram {
     /// A row counts once at most in every bracket.
     fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {
         Some(Sensitivity::Blocks(vec![(self.brackets.len() as f64).sqrt()]))
-    }
-
-    /// Quantiles are searched inside the bins of the search before; missing values say nothing of bins.
-    fn follows(&self, before: &dyn Family) -> bool {
-        let before = before as &dyn Any;
-        let last = before.downcast_ref::<Self>();
-        before.is::<Missing>() || last.is_some_and(|last| self.brackets.iter().all(|bracket| last.has_bin(bracket)))
-    }
-}
-
-impl Histogram {
-    /// Whether a bracket is one of its bins, to the last bit: both sides compute edges by one expression.
-    fn has_bin(&self, bracket: &Bracket) -> bool {
-        let cuts = |old: &Bracket| {
-            let width = (old.upper - old.lower) / f64::from(self.bins);
-            let guess = ((bracket.lower - old.lower) / width).round() as u32;
-            let (bins, lower, upper) = (self.bins, bracket.lower, bracket.upper);
-            let bin = |bin: u32| bin < bins && old.edge(bin, bins) == lower && old.edge(bin + 1, bins) == upper;
-            (guess.saturating_sub(1)..=guess.saturating_add(1)).any(bin)
-        };
-        self.brackets.iter().filter(|old| old.column == bracket.column).any(cuts)
     }
 }
 

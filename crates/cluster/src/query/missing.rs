@@ -27,11 +27,6 @@ impl Family for Missing {
         let counts: Vec<f64> = counts.chain(std::iter::repeat(0.0)).take(rows.domain().columns()).collect();
         Ok(form.whole(counts))
     }
-
-    fn follows(&self, before: &dyn Family) -> bool {
-        let _ = before;
-        false
-    }
 }
 
 #[cfg(test)]

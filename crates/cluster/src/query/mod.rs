@@ -209,11 +209,6 @@ impl Query {
         }
     }
 
-    /// Whether it may come after `before` in its own part of a run, as far as both say themselves.
-    pub(crate) fn follows(&self, before: &Self) -> bool {
-        self.family().follows(before.family())
-    }
-
     /// Whether what a site adds to the entries that count rows ([`Per::Row`]) is the sum of what each of its rows would add
     /// if it were alone: no local steps, no groups that a site leaves out.
     pub(crate) fn adds_up_over_rows(&self) -> bool {
@@ -223,11 +218,6 @@ impl Query {
     /// Whether the words of parts of a site's rows make the words of all ([`Batch::merge`](crate::Batch::merge)).
     pub fn comes_in_parts(&self) -> bool {
         self.adding() == Adding::Parts || self.adds_up_over_rows()
-    }
-
-    /// Its round, counted from 0, where the question says it.
-    pub fn round(&self) -> Option<u32> {
-        self.family().round()
     }
 
     /// Which block of the answer shows how many rows there are at least.

@@ -3,8 +3,6 @@
 //! Squares are taken around the mean of the first round: the difference of raw second moments would lose in fixed point
 //! what it is meant to find.
 
-use std::any::Any;
-
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, Sensitivity};
@@ -52,12 +50,6 @@ impl Family for Moments {
     fn answer<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, Error> {
         let d = rows.domain().columns();
         Ok(kernel::each_row(rows.packed(), form, 1 + d, |x, own| self.add_row(x, own)))
-    }
-
-    /// Squares come once, after the means.
-    fn follows(&self, before: &dyn Family) -> bool {
-        let means = (before as &dyn Any).downcast_ref::<Self>().map(|before| before.around.is_none());
-        means.map_or(self.around.is_none(), |means| means && self.around.is_some())
     }
 
     /// Every column is a block of its own, and its bound is that of a row's value.

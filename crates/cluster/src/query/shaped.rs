@@ -192,16 +192,6 @@ impl ShapedSums {
     fn matrices(&self) -> impl Iterator<Item = &[f64]> {
         self.covariances.chunks_exact(triangle(self.centres.columns()).max(1))
     }
-
-    /// Whether another question of the same plan differs in nothing but what follows from totals.
-    pub(crate) fn like(&self, other: &Self) -> bool {
-        let model = match (&self.model, &other.model) {
-            (ShapeModel::Mixture { .. }, ShapeModel::Mixture { .. }) => true,
-            (ShapeModel::GustafsonKessel { m }, ShapeModel::GustafsonKessel { m: other }) => m == other,
-            _ => false,
-        };
-        model && self.floor == other.floor
-    }
 }
 
 /// Whether a matrix is positive definite with no variance far below the floor: the trace of the inverse is at least one over

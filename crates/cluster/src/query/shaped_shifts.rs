@@ -3,8 +3,6 @@
 //! row moves the weights by at most 1, the sums by `clip` and the products by its square, in the Euclidean norm (specification,
 //! section 17.4).
 
-use std::any::Any;
-
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, Sensitivity};
@@ -92,15 +90,6 @@ impl Family for ShapedShifts {
         let adding = self.adding(rows.domain()).ok_or(NOT_DEFINITE)?;
         let width = Self::width(self.clusters.centres.k(), self.clusters.centres.columns());
         Ok(kernel::each_row(rows.packed(), form, width, |x, own| adding.add_row(x, own)))
-    }
-
-    fn round(&self) -> Option<u32> {
-        Some(self.round)
-    }
-
-    fn follows(&self, before: &dyn Family) -> bool {
-        let before = (before as &dyn Any).downcast_ref::<Self>();
-        before.is_none_or(|before| before.round.checked_add(1) == Some(self.round))
     }
 
     fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {

@@ -3,8 +3,6 @@
 //! Euclidean norm, because its memberships to the power of m add up to at most 1; by sqrt(K), sqrt(K) and K times that with
 //! possibilistic memberships, each of which may be 1 (specification, section 17.4).
 
-use std::any::Any;
-
 use serde::{Deserialize, Serialize};
 
 use super::Typical;
@@ -123,15 +121,6 @@ impl Family for Shifts {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let references = self.references(rows.domain());
         Ok(kernel::each_row(rows.packed(), form, Self::width(k, d), |x, own| self.add_row(x, &references, own)))
-    }
-
-    fn round(&self) -> Option<u32> {
-        Some(self.round)
-    }
-
-    fn follows(&self, before: &dyn Family) -> bool {
-        let before = (before as &dyn Any).downcast_ref::<Self>();
-        before.is_none_or(|before| before.round.checked_add(1) == Some(self.round))
     }
 
     fn sensitivity(&self, _: &Domain) -> Option<Sensitivity> {

@@ -1,4 +1,5 @@
-//! May this answer leave? A site's consent to one question ([POL-4], [POL-8], [POL-9], [LED-7]).
+//! May this answer leave? A site's consent to one question ([POL-3], [POL-4], [POL-8], [POL-9], [LED-7]). Which question may come its own
+//! copy of the method says ([`crate::replay`]).
 
 use veilsum_proto::{
     Error, Rule,
@@ -16,6 +17,7 @@ use super::{
     cost::{check_promise, cohort_digest, cost, facts},
 };
 use crate::{
+    agreed,
     answerer::Answerer,
     error::Failure,
     plan::PlanSpec,
@@ -109,8 +111,37 @@ pub fn question_digest(query: &[u8]) -> Hash {
     suite::hash("question in a ledger", &[query])
 }
 
+/// [POL-3]: whether this site, number `me`, was drawn for a question, which is number `of_plan` of its plan over all runs. A question whose
+/// slot was burned comes again, and counts once.
+///
+/// # Errors
+/// A sentence for the site's operator.
+pub fn is_drawn(
+    site: &Answering<'_>,
+    me: u16,
+    question: &Question,
+    asked: &Asked,
+    of_plan: u64,
+) -> Result<bool, String> {
+    let planned = u64::from(site.work.max_questions());
+    if of_plan > planned {
+        return Err(format!(
+            "this would be question {of_plan} under a plan of {planned}, over all its runs: agree on a new plan"
+        ));
+    }
+    let Question::Drawn { number, .. } = question else { return Ok(true) };
+    let drawn = drawn(site, asked, *number).unwrap_or_default();
+    let sites = site.roster.sites.len();
+    let (live, needed) =
+        (drawn.len(), agreed::drawn_at_least(site.terms, &site.policy.floor, asked.cohort.len(), sites)?);
+    if live < needed {
+        return Err(format!("{live} sites that are left were drawn, {needed} must be"));
+    }
+    Ok(drawn.contains(&me))
+}
+
 /// Sites of the cohort whose rows drawn question `number` is about, where the plan draws any ([APP-6]): whole blocks.
-pub fn drawn(site: &Answering<'_>, asked: &Asked, number: u32) -> Option<Vec<u16>> {
+fn drawn(site: &Answering<'_>, asked: &Asked, number: u32) -> Option<Vec<u16>> {
     let sampling = site.work.sampling?;
     // Where every site is a block by itself, the draw is among the sites of the roster.
     let mut among: Vec<Vec<u16>> = match site.terms.block_size {

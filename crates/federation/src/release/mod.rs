@@ -12,7 +12,7 @@ mod origin;
 pub use account::{Account, Data, Known, Membership};
 pub use book::{Book, Due, Left, Unpromised};
 pub use cost::{check_promise, cohort_digest, cost, facts, promise};
-pub use decide::{Answering, Offer, decide, drawn, question_digest};
+pub use decide::{Answering, Offer, decide, is_drawn, question_digest};
 pub use judge::{Yes, judge, judge_rest, may_agree, verdict};
 pub use origin::{Origin, Passes, Together};
 /// What a site's rows are before they are an [`Origin`], and once they are ready to answer.

@@ -1,4 +1,4 @@
-//! The state of a run at a site: over whom the floor is reached, how far the coordinator's questions have come, and the site's own
+//! The state of a run at a site: over whom the floor is reached, and the site's own
 //! copy of the method with what it was fed with. All of it follows from what was said, which stands in one file ([`Told`]) and is
 //! taken in one place, when it comes and when a restarted process reads it. What the copy does not ask is refused, and what the
 //! coordinator signed is kept for others to judge.
@@ -13,7 +13,6 @@ use veilsum_proto::{
 
 use super::config::ClientConfig;
 use crate::{
-    admission::Admission,
     error::{Code, Failure},
     evidence::{self, Case},
     question::{self, Batch, Question},
@@ -27,7 +26,6 @@ pub(super) struct RunState {
     session: Hash,
     /// Over whom the floor is reached.
     counted: Option<Vec<u16>>,
-    admission: Admission,
     replay: Replay,
     /// The last question that was answered, and the opening behind it.
     asked: Option<Said>,
@@ -68,12 +66,10 @@ impl RunState {
     fn begun(config: ClientConfig, session: Hash, transcript: Option<Journal<Told>>) -> Result<RunState, Failure> {
         let agreed = &config.party.federation;
         let replay = Replay::new(agreed.roster.clone(), agreed.terms.clone(), agreed.work.clone())?;
-        let admission = Admission::default();
         Ok(RunState {
             config,
             session,
             counted: None,
-            admission,
             replay,
             asked: None,
             opened: None,
@@ -84,17 +80,16 @@ impl RunState {
     }
 
     fn take_up(&mut self, told: Told) -> Result<(), Failure> {
-        let work = self.config.party.federation.work.clone();
         match told {
             Told::Counted(sites) => self.is_counted(sites),
             Told::Judged(batch) => {
-                self.admission.take_judged(&work, &batch).map_err(lost)?;
+                self.replay.judges(&batch).map_err(lost)?;
                 self.judged = Some(question::digest(&batch));
             }
             Told::Said(said) if is_ask(&said) => {
                 let query = self.documents().asked(&said.directory, &said.frame).map_err(lost)?.query;
                 let question = Question::from_bytes(&query).map_err(lost)?;
-                self.admission.take(&work, self.config.party.federation.roster.sites.len(), &question).map_err(lost)?;
+                self.replay.ask(&question).map_err(lost)?;
                 self.asked = Some(said);
             }
             Told::Said(said) => {
@@ -181,11 +176,6 @@ impl RunState {
         self.transcript.as_mut().map_or(Ok(()), |transcript| transcript.write(&told))
     }
 
-    /// How far the coordinator's questions have come.
-    pub(super) fn admission(&mut self) -> &mut Admission {
-        &mut self.admission
-    }
-
     /// Takes a question before it is answered. A sentence for the operator if it is not the copy's ([OPN-9]).
     ///
     /// # Errors
@@ -246,7 +236,6 @@ impl RunState {
             // A coordinator says it again while the intermediary is away. It is on disk, and stands there once.
             return Ok(());
         }
-        self.admission.take_judged(&self.config.party.federation.work, batch)?;
         self.replay.judges(batch)?;
         self.keep(Told::Judged(batch.clone())).and_then(|()| self.sync()).map_err(|failure| failure.message)?;
         self.judged = Some(digest);

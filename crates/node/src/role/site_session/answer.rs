@@ -1,5 +1,5 @@
-//! One question, from its frame to the state machine: does it belong to the plan and come in its turn, does this site's own copy
-//! of the method ask it, may the answer leave, and what is it.
+//! One question, from its frame to the state machine: is it one of so many and of the right length, does this site's own copy of
+//! the method ask it, may the answer leave, and what is it.
 
 use veilsum_proto::{
     Error, Rule,
@@ -13,7 +13,7 @@ use crate::{
     error::Failure,
     oracle,
     question::{self, Batch, Layout, Question},
-    release::{Offer, question_digest},
+    release::{self, Offer, question_digest},
     role::{dial::Line, hand, system_rng},
     store::{aside_from, computed},
 };
@@ -90,7 +90,8 @@ impl SiteSession {
     fn follows(&mut self, question: &Question, frame: &[u8]) -> Result<Result<(), String>, Failure> {
         match (&mut self.run, self.site.round_directory()) {
             (Some(run), Some(directory)) => run.ask(frame, directory, question),
-            _ => Ok(Ok(())),
+            (Some(_), None) => Ok(Err("no round is open".into())),
+            (None, _) => Ok(Ok(())),
         }
     }
 
@@ -101,7 +102,7 @@ impl SiteSession {
         let (mut drawn, mut judged) = (true, None);
         self.is_counted(&asked.cohort).await?;
         let site = self.keeper.answering(&self.config);
-        let layout = match (&question, &mut self.run) {
+        let layout = match (&question, &self.run) {
             (Question::CountRows, None) => question.layout(&domain, &form),
             (Question::Judge { digest, words }, None) => {
                 // Over all runs: the count and one judgement, which may be sent again.
@@ -118,10 +119,10 @@ impl SiteSession {
                 judged = Some(batch);
                 layout
             }
-            (Question::Cluster(_) | Question::Drawn { .. }, Some(run)) => {
+            (Question::Cluster(_) | Question::Drawn { .. }, Some(_)) => {
                 let digest = question_digest(&asked.query);
                 let of_plan = self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &digest));
-                drawn = run.admission().check(&site, self.site.number(), &question, asked, of_plan)?;
+                drawn = release::is_drawn(&site, self.site.number(), &question, asked, of_plan)?;
                 question.layout(&domain, &form)
             }
             _ => return Err(format!("{} is not this aggregator's to ask", question.name())),
