@@ -152,8 +152,8 @@ def secure_sums():
     else:
         say(f"| SecAgg+ of Flower 1.41, a round, keys included | {spread(theirs['client'])} | {spread(theirs['server'])} |")
         say(f"\nFlower makes keys for every round, and its clients share with {theirs['shares'] - 1} others; ours make them for a deck of {found['slots']} rounds")
-        say(f"({found['opened']['deck of a site'] * 1e3:.1f} ms of a site) and share with all. Its masks are of 32 bits, ours of 64. Most of its time is that of Python. Its messages are")
-        say("handed over as objects; ours are encoded, signed and checked.\n")
+        say(f"({found['opened']['deck of a site'] * 1e3:.1f} ms of a site) and share with all. Its masks are of 32 bits, ours of 64. Most of its time is Python's. Its messages are objects; ours")
+        say("are encoded, signed and checked.\n")
 
 
 def proofs():
@@ -175,7 +175,7 @@ def scaling():
     found = FOUND["scaling"]
     if why_not(found):
         return
-    say("One size changes at a time; the exponent is that of a fitted power law, with its standard error. Local sums: 250,000 rows, 16 columns, 10")
+    say("One size changes at a time: exponent of a fitted power law, and its standard error. Local sums: 250,000 rows, 16 columns, 10")
     say("clusters, one thread. Rounds: 100 numbers or 20 sites, in processor time like keys; over QUIC on the wall.\n")
     say("| time of | against | exponent | ± | at the largest, ms |\n|---|---|---|---|---|")
     for name, points in found.items():
