@@ -1,4 +1,4 @@
-//! `veilsum demo` as a stranger types it: the generated example, real rows, sites that vanish, and every way to get it
+//! `veilsum demo` as a stranger types it: the generated example, real rows, and every way to get it
 //! wrong. An error has its code and its next step, and never shows a cell.
 
 use serde_json::Value;
@@ -260,79 +260,6 @@ fn a_site_for_every_value_of_a_column() {
     assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a number") <= 1e-9);
 }
 
-fn iris(out: &Folder, more: &[&str]) -> Ended {
-    let data = shared().join("data/iris.csv").display().to_string();
-    let mut args = vec!["--data", &data, "--k", "3", "--seed", "1", "--set", "init=uniform"];
-    args.extend(more);
-    demo(out, &args)
-}
-
-fn sites_that_vanish() {
-    for drop in ["3@5", "site-3@5"] {
-        let out = Folder::fresh();
-        let ended =
-            iris(&out, &["--sites", "7", "--set", "epsilon=0", "--set", "max_rounds=8", "--drop", drop]).expect(0);
-        let result = out.json("out/result.json");
-        contract(&result);
-        assert_eq!(result["missing"], serde_json::json!(["site-3"]), "{drop}");
-        assert_eq!((&result["rounds"], &result["n_total_from"]), (&8.into(), &"sum of memberships".into()), "{drop}");
-        let phases = &result["traffic"]["site-3"];
-        // Questions 1 to 5, and the intermediary's.
-        assert_eq!(phases["masked_input"]["messages"], 6, "{drop}");
-        assert_eq!(result["traffic"]["site-1"]["masked_input"]["messages"], 10, "{drop}");
-        assert!(result["traffic"]["site-1"]["consistency_check"]["messages"].as_u64().expect("a count") >= 1);
-        assert!(ended.stdout.contains("missing at the end: site-3"), "{}", ended.stdout);
-    }
-    let out = Folder::fresh();
-    let two = ["--sites", "7", "--set", "epsilon=0", "--set", "max_rounds=6", "--drop", "1@2", "--drop", "7@4"];
-    iris(&out, &two).expect(0);
-    assert_eq!(out.json("out/result.json")["missing"], serde_json::json!(["site-1", "site-7"]));
-}
-
-/// A drop in a round that never comes is no silent one.
-#[test]
-fn a_site_that_was_never_dropped_is_named() {
-    let out = Folder::fresh();
-    let ended = demo(&out, &["--drop", "3@99", "--set", "init=uniform", "--set", "max_rounds=5"]).expect(0);
-    let result = out.json("out/result.json");
-    let said = format!("site-3 was never dropped in round 99: the run ended after round {}", result["questions"]);
-    let warnings = result["warnings"].as_array().expect("warnings");
-    assert!(warnings.contains(&said.as_str().into()) && ended.stdout.contains(&said), "{}", ended.stdout);
-    assert_eq!(result["missing"], serde_json::json!([]));
-}
-
-#[test]
-fn too_few_sites_have_a_code_of_their_own() {
-    // Three sites have threshold three: none may be missing.
-    let out = Folder::fresh();
-    let ended = demo(&out, &["--drop", "2@1"]).expect(6);
-    assert!(ended.stderr.contains("nothing was revealed"), "{}", ended.stderr);
-    assert!(!out.0.join("out/result.json").exists());
-    let out = Folder::fresh();
-    let ended = demo(&out, &["--json", "--drop", "2@1"]).expect(6);
-    let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
-    assert_eq!(value["error"]["code"], 6);
-}
-
-/// Once a total is out there is a result, under a code of its own; also where all sites are one block.
-#[test]
-fn a_run_that_ends_early_has_a_code_of_its_own() {
-    for more in [&["--drop", "2@3"][..], &["--drop", "2@3", "--on-loss", "stop"]] {
-        let out = Folder::fresh();
-        let ended = demo(&out, &[&["--set", "init=uniform"][..], more].concat()).expect(9);
-        assert!(ended.stderr.contains("ended early"), "{more:?}: {}", ended.stderr);
-        let result = out.json("out/result.json");
-        assert_eq!(
-            (&result["converged"], &result["ended_early"]["lost"][0]),
-            (&false.into(), &"site-2".into()),
-            "{more:?}"
-        );
-    }
-    let ended = demo(&Folder::fresh(), &["--json", "--set", "init=uniform", "--drop", "2@3"]).expect(9);
-    let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
-    assert_eq!(value["ended_early"]["round"], 2);
-}
-
 /// A cell that no message may show.
 const SECRET: &str = "8765309";
 
@@ -428,18 +355,11 @@ fn wrong_arguments() {
     says(demo(&out, &["--set", "sample=2"]).expect(2), &["share of sites", "--help-all"]);
     let whole_site = ["--rho", "0.0244", "--set", "dp_unit=site"];
     says(demo(&out, &whole_site).expect(2), &["hides a whole site", "3 sites", "--set dp_unit=record"]);
-    let label = ["--sites", "3", "--k", "2", "--column", "x", "label", "--split"];
-    says(
-        on_rows(&[&label[..], &["seen:1"]].concat()).expect(2),
-        &["--column label", "holds the labels", "--split iid"],
-    );
-    says(on_rows(&[&label[..], &["label"]].concat()).expect(2), &["--column label", "split by it"]);
-    for bad in ["3", "3@", "@3", "3@0", "4@1", "0@1", "nobody@1", "3@5:after", "3@-1", "3@5:", "3@99999999999"] {
-        says(demo(&out, &["--drop", bad]).expect(2), &["--drop", "SITE@ROUND"]);
-    }
+    let label = ["--k", "2", "--column", "x", "label", "--split", "label"];
+    says(on_rows(&label).expect(2), &["--column label", "split by it", "--split iid"]);
 }
 
-/// The last column is a label only where it is called so, or told to be one; a constant column is left out with a note.
+/// The last column is a label only where it is called so; a constant column is left out with a note.
 #[test]
 fn the_last_column_is_clustered_unless_it_is_a_label() {
     let out = Folder::fresh();
@@ -454,12 +374,10 @@ fn the_last_column_is_clustered_unless_it_is_a_label() {
     let noted = demo(&out, &["--data", &constant, "--sites", "3", "--k", "2"]).expect(0);
     assert!(noted.stdout.contains("constant and say nothing about clusters: same"), "{}", noted.stdout);
     assert_eq!(out.json("out/result.json")["columns"], serde_json::json!(["x", "y"]));
-    demo(&out, &["--data", &data, "--label", "z", "--sites", "3", "--k", "2"]).expect(2);
-    demo(&out, &["--data", &data, "--split", "seen:1", "--sites", "3", "--k", "2"]).expect(2);
     assert!(ended.stdout.contains("30 rows, 2 columns, 3 sites"), "{}", ended.stdout);
     // One of a thing is not several; and clusters have the numbers that they have in the lists of the result.
-    let label = ["--data", &data, "--label", "y", "--sites", "3", "--k", "2", "--set", "max_rounds=1"];
-    let ended = demo(&out, &label).expect(0);
+    let one = ["--data", &data, "--column", "x", "--sites", "3", "--k", "2", "--set", "max_rounds=1"];
+    let ended = demo(&out, &one).expect(0);
     assert!(ended.stdout.contains(", 1 column,") && ended.stdout.contains("(1 round):"), "{}", ended.stdout);
     let clusters = |line: &&str| line.split_whitespace().next().is_some_and(|word| ["0", "1", "2"].contains(&word));
     assert_eq!(ended.stdout.lines().filter(clusters).count(), 2, "{}", ended.stdout);
@@ -472,13 +390,11 @@ fn a_column_of_huge_numbers_is_named() {
     let out = Folder::fresh();
     let rows: String = (0..30).map(|i| format!("{},{}e307\n", i % 7, i % 5)).collect();
     let data = out.write("huge.csv", &format!("x,mass\n{rows}"));
-    for split in ["iid", "observers:1"] {
-        let told = demo(&out, &["--data", &data, "--sites", "3", "--k", "2", "--split", split]).expect(3).stderr;
-        for said in ["huge.csv", "the column \"mass\"", "next: give the column in another unit"] {
-            assert!(told.contains(said), "{split}: {said}:\n{told}");
-        }
-        assert!(!told.contains("e307"), "{told}");
+    let told = demo(&out, &["--data", &data, "--sites", "3", "--k", "2"]).expect(3).stderr;
+    for said in ["huge.csv", "the column \"mass\"", "next: give the column in another unit"] {
+        assert!(told.contains(said), "{said}:\n{told}");
     }
+    assert!(!told.contains("e307"), "{told}");
 }
 
 /// Three normal clusters of so many rows in all, with a header.
@@ -586,8 +502,4 @@ fn a_place_where_nothing_can_be_written_is_said_first() {
     assert!(told.stderr.contains("nothing has been sent yet") && told.stdout.is_empty(), "{}", told.text());
 }
 
-veilsum_testkit::with_data!(
-    a_reference_run_from_the_command_line,
-    a_site_for_every_value_of_a_column,
-    sites_that_vanish
-);
+veilsum_testkit::with_data!(a_reference_run_from_the_command_line, a_site_for_every_value_of_a_column);

@@ -168,7 +168,6 @@ fn what_is_wrong_with_categories_is_said() {
     says(2, &with(&["--set", "category_weight=0"]), &["weight"]);
     says(2, &with(&["--set", "category_weights.age=1"]), &["age: ", "no such column of its kind"]);
     says(2, &with(&["--set", "winsorise.smoker=[0,0.9]"]), &["smoker: ", "no such column of its kind"]);
-    says(2, &with(&["--label", "smoker", "--split", "seen:1"]), &["--column smoker", "holds the labels"]);
     says(2, &with(&["--method", "gmm"]), &["is for numbers"]);
     says(2, &["--column", "age", "smoker=never,never"], &["category 2", "stands twice"]);
 }

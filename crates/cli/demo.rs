@@ -12,7 +12,7 @@ use self::source::{DEFAULT_START_SEED, Source, Wish};
 use crate::{
     columns::Wanted,
     method::{Choices, What, useful},
-    party::{LOSS_WAIT, Loss, block_on},
+    party::block_on,
     rows::RowsSaid,
     settings::Settings,
     terms::{self, roster_of_nobody},
@@ -29,7 +29,7 @@ use veilsum_node::{
     question::SumBounds,
     release, report,
     result::RunResult,
-    role::{progress::Watcher, server::OnLoss},
+    role::progress::Watcher,
     signed,
     signing::Writer,
     table::RowRules,
@@ -40,38 +40,19 @@ use veilsum_node::{
 pub(crate) struct DemoArgs {
     /// Cluster these rows instead of the generated example
     ///
-    /// Every column is clustered but a last one named `label` (or the one that --label names), which is neither used nor sent.
+    /// Every column is clustered but a last one named `label`, which is neither used nor sent.
     /// Constant columns are left out with a note.
     #[arg(long, value_name = "FILE.csv")]
     pub data: Option<PathBuf>,
     /// What is to be known of the rows of --data
     #[command(flatten)]
     pub rows: RowsSaid,
-    /// The column that holds a label [default: the last one, where its name is label]
-    ///
-    /// It is used only to spread rows (--split dirichlet or seen).
-    #[arg(long, value_name = "COLUMN", requires = "data")]
-    pub label: Option<String>,
     /// Sites to spread the rows of --data over [default: 20; the example has 3]
     #[arg(long, value_name = "N", requires = "data")]
     pub sites: Option<usize>,
-    /// How rows are spread: iid, a column, dirichlet:ALPHA, observers:BETA or seen:N
-    ///
-    /// Of a column every value is a site. `observers:BETA` spreads rows by place. With `seen:N` every site sees N of the labels
-    /// and lacks the others.
+    /// How rows are spread: iid, or a column of which every value is a site
     #[arg(long, value_name = "WAY", default_value = "iid", requires = "data")]
     pub split: String,
-    /// A site leaves in a round; may be repeated
-    ///
-    /// It is gone as in a crash, once its masked input of that round has arrived.
-    #[arg(long, value_name = "SITE@ROUND", hide_short_help = true)]
-    pub drop: Vec<String>,
-    /// Make all sites one block, and say what a loss does
-    ///
-    /// The parts of a block are released together. A run that loses a site of the block waits for it, or stops, and is then finished from what is out [default: every site is
-    /// a block by itself, so that a run goes on without those that leave, and what they sent can be computed].
-    #[arg(long, value_name = "WHAT", value_enum, hide_short_help = true)]
-    pub on_loss: Option<Loss>,
     /// Run what this plan says, and its terms as far as they fit the sites, in place of the options below
     #[arg(long, value_name = "FILE", conflicts_with_all = ["method", "k", "exact", "rho", "columns", "set"])]
     pub plan: Option<PathBuf>,
@@ -116,14 +97,12 @@ impl DemoArgs {
                 format!("K = {} clusters from {all} rows: there must be at least as many rows as clusters", k.min);
             return Err(Failure::new(Code::Usage, what, "choose a smaller --k"));
         }
-        let gone = self.drops(&source)?;
-        let stay = rows.iter().enumerate().filter(|(site, _)| !gone.iter().any(|(gone, _)| gone == site));
         let exact = self.what.exact;
         let set = &mut choices.set;
         // Shares of noise are sized for the sites that every total covers.
         set.min_sites.get_or_insert(if exact && drawn.is_none() { 3 } else { sites as u16 });
         // A count with noise may fall below any number of rows.
-        let least = if exact { stay.map(|(_, rows)| rows).sum() } else { 0 };
+        let least = if exact { all } else { 0 };
         set.min_total_rows.get_or_insert(u64::from(k.max).max(least));
         if exact {
             // As fine as 64 bits allow, so that what masks cost is seen beside pooled rows.
@@ -133,8 +112,6 @@ impl DemoArgs {
             // The papers draw single sites.
             set.block_size.get_or_insert(1);
             set.colluders.get_or_insert(drawn.saturating_sub(2).min(sites.saturating_sub(1) / 3).max(1) as u16);
-        } else if !gone.is_empty() && self.on_loss.is_none() {
-            set.block_size.get_or_insert(1);
         }
         let federation = terms::federation(&choices, roster_of_nobody(&source.names())?, None)?;
         useful(&federation, false)?;
@@ -147,8 +124,7 @@ impl DemoArgs {
         let columns: Vec<Wanted> = work.columns.iter().cloned().map(Wanted::Number).collect();
         // As many as the plan needs, unless every value of a column is a site.
         let needed = usize::from(plan.min_cohort.max(3));
-        let by_column = self.split != "iid" && !self.split.contains(':');
-        let usual = (self.data.is_some() && !by_column).then_some(needed);
+        let usual = (self.data.is_some() && self.split == "iid").then_some(needed);
         let source = self.source(&columns, work.categorical.clone(), work.out_of_box == OutOfBox::Clip, usual)?;
         let roster = roster_of_nobody(&source.names())?;
         let largest = source.rows().into_iter().max().unwrap_or(1);
@@ -175,7 +151,6 @@ impl DemoArgs {
         let wish = Wish {
             columns,
             categorical,
-            label: self.label.as_deref(),
             split: &self.split,
             sites: self.sites.or(usual_sites),
             seed: self.what.seed,
@@ -189,11 +164,6 @@ impl DemoArgs {
             None => source::example(&wish),
         }
     }
-
-    fn drops(&self, source: &Source) -> Result<Vec<(usize, u32)>, Failure> {
-        let names = source.names();
-        self.drop.iter().map(|drop| parse_drop(drop, &names)).collect()
-    }
 }
 
 impl Verb for DemoArgs {
@@ -205,7 +175,6 @@ impl Verb for DemoArgs {
         let args = self;
         let (source, federation) = args.federation()?;
         let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
-        let drops = args.drops(&source)?;
         let work = federation.work.as_ref();
         if work.recipe.noise.is_some_and(|noise| matches!(noise.unit, Unit::Person { .. })) {
             let what = "the demonstration does not know which rows are of one person (dp_unit=person)";
@@ -219,26 +188,15 @@ impl Verb for DemoArgs {
         if !json {
             crate::say!("{}\n{told}\n{}", source.note, first_centres(&work.recipe));
         }
-        let on_loss = args.on_loss.unwrap_or(Loss::Stop).within(LOSS_WAIT);
         let progress = Watch::default().watcher(json)?;
-        let run = block_on(in_this_process(&federation, source.sites, site, drops.clone(), on_loss, progress))?;
+        let run = block_on(in_this_process(&federation, source.sites, site, progress))?;
         let LoopbackRun { result, counted, sites, federation: ran, coordinator, .. } = run;
         let mut result = result?;
         for (name, outcome) in names.iter().zip(&sites) {
             if let Err(failure) = outcome
-                && failure.code != Code::Interrupted
                 && !result.missing.contains(name)
             {
                 result.warnings.push(format!("{name}: {}", failure.message));
-            }
-        }
-        for (site, round) in drops {
-            let gone = sites[site].as_ref().is_err_and(|failure| failure.code == Code::Interrupted);
-            if !gone && !result.missing.contains(&names[site]) {
-                let (name, last) = (&names[site], result.questions);
-                result
-                    .warnings
-                    .push(format!("{name} was never dropped in round {round}: the run ended after round {last}"));
             }
         }
         let pooled = pooled::compare(work, &prepared, &result)?;
@@ -308,16 +266,12 @@ pub(crate) async fn in_this_process(
     federation: &Federation,
     sites: Vec<LoopbackSite>,
     site: SitePolicy,
-    drops: Vec<(usize, u32)>,
-    on_loss: OnLoss,
     progress: Watcher,
 ) -> Result<LoopbackRun, Failure> {
     let terms = Terms::clone(&federation.terms);
     let mut run = loopback::run(LoopbackConfig {
         site,
         terms: Box::new(move |t| *t = terms),
-        drops,
-        on_loss,
         progress,
         ..LoopbackConfig::new(sites, federation.work.as_ref().clone())
     })
@@ -358,19 +312,4 @@ pub(crate) fn policy_for(federation: &Federation) -> Result<(SitePolicy, String)
         format!("the sites' policy is relaxed for this demonstration (veilsum check): {}", told.join(", "))
     };
     Ok((site, text))
-}
-
-/// `SITE@ROUND`, SITE a name or a number from 1.
-fn parse_drop(text: &str, names: &[String]) -> Result<(usize, u32), Failure> {
-    let bad = |why: String| {
-        Failure::new(Code::Usage, format!("--drop {text}: {why}"), "write it as SITE@ROUND, for example 3@5")
-    };
-    let (site, round) = text.split_once('@').ok_or_else(|| bad("there is no @ in it".into()))?;
-    let round: u32 =
-        round.parse().ok().filter(|r| *r > 0).ok_or_else(|| bad("the round is not a number from 1".into()))?;
-    let by_name = names.iter().position(|n| n == site);
-    let by_number = site.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|i| *i < names.len());
-    let site =
-        by_name.or(by_number).ok_or_else(|| bad(format!("there is no site {site:?}; there are {}", names.len())))?;
-    Ok((site, round))
 }

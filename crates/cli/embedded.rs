@@ -11,7 +11,7 @@ use veilsum_node::{
     loopback::{LoopbackRun, LoopbackSite},
     release::{Precision, Rows},
     report,
-    role::{client::ClientConfig, intermediary::IntermediaryConfig, server::OnLoss, server::ServerConfig},
+    role::{client::ClientConfig, intermediary::IntermediaryConfig, server::ServerConfig},
     table::{RowRules, Tally},
 };
 use veilsum_proto::roster::PartyId;
@@ -195,7 +195,7 @@ pub async fn simulate(federation: &Federation, rows: Vec<Vec<f64>>, consent: &Co
     let sites = names.iter().zip(rows).map(site).collect::<Result<Vec<_>, Failure>>()?;
     let (site, told) = consent.policy(federation)?;
     let quiet = Arc::new(|_| {});
-    let run = in_this_process(federation, sites, site, Vec::new(), OnLoss::Stop, quiet).await?;
+    let run = in_this_process(federation, sites, site, quiet).await?;
     let LoopbackRun { result, sites, .. } = run;
     let refused = sites.iter().zip(&names).find_map(|(site, name)| {
         let failure = site.as_ref().err().filter(|failure| failure.code == Code::Policy)?;

@@ -2,8 +2,8 @@
 
 use std::{path::Path, sync::Arc};
 
+use veilsum_cluster::synthetic;
 pub(super) use veilsum_cluster::synthetic::DEFAULT_START_SEED;
-use veilsum_cluster::{Centres, synthetic};
 use veilsum_node::{
     agreed::check_sites,
     cost::counted,
@@ -44,7 +44,6 @@ pub(super) struct Wish<'a> {
     pub columns: &'a [Wanted],
     /// Those that hold categories.
     pub categorical: Vec<Categorical>,
-    pub label: Option<&'a str>,
     pub split: &'a str,
     pub sites: Option<usize>,
     pub seed: Option<u64>,
@@ -97,32 +96,18 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
     let asked = asked.chain(rules.columns.values().map(String::as_str));
     let own = table::read_header(path, rules.dialect(), asked)?;
     let header = table::known_as(&path.display().to_string(), &own, None, &rules)?;
-    let named = match wish.label {
-        Some(name) if !header.iter().any(|column| column == name) => {
+    let named = header.last().filter(|last| *last == "label").cloned();
+    let label = match wish.split {
+        "iid" => None,
+        column if header.iter().any(|of| of == column) => Some(column.to_owned()),
+        other => {
             return Err(Failure::new(
                 Code::Usage,
-                format!("--label {name:?}: {} has no such column", path.display()),
-                format!("the file has {}", header.join(", ")),
+                format!("--split {other:?}: the file has no such column"),
+                format!("write iid, or one of {}", header.join(", ")),
             ));
         }
-        Some(name) => Some(name.to_owned()),
-        None => header.last().filter(|last| *last == "label").cloned(),
     };
-    let way = Way::parse(wish.split, &header)?;
-    let by_column = match &way {
-        Way::Column(column) => Some(column.clone()),
-        _ => None,
-    };
-    // Labels are read only where they are needed: their column may else be named as one to use.
-    let by_label = matches!(way, Way::Dirichlet(_) | Way::Seen(_));
-    if by_label && named.is_none() {
-        return Err(Failure::new(
-            Code::Usage,
-            format!("labels are needed, and {} has no last column called label", path.display()),
-            "say which column holds them with --label COLUMN",
-        ));
-    }
-    let label = by_column.clone().or_else(|| named.clone().filter(|_| by_label));
     if let Some(column) = wish.columns.iter().map(Wanted::name).find(|column| !header.iter().any(|h| h == column)) {
         return Err(Failure::new(
             Code::Usage,
@@ -133,18 +118,14 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
     let category = |column: &&String| wish.categorical.iter().any(|of| of.column == **column);
     let is_named = |column: &&String| category(column) || wish.numbers().any(|name| name == column.as_str());
     if let Some(label) = label.as_ref().filter(is_named) {
-        let why = match by_column {
-            Some(_) => "the rows are split by it",
-            None => "it holds the labels",
-        };
         return Err(Failure::new(
             Code::Usage,
-            format!("--column {label}: this column is not clustered, because {why}"),
+            format!("--column {label}: this column is not clustered, because the rows are split by it"),
             "name others, or split the rows another way (--split iid)",
         ));
     }
     let any = wish.columns.is_empty() && wish.categorical.is_empty();
-    let clustered = |column: &&String| Some(*column) != by_column.as_ref() && Some(*column) != named.as_ref();
+    let clustered = |column: &&String| Some(*column) != label.as_ref() && Some(*column) != named.as_ref();
     let wanted: Vec<String> = match any {
         true => header.iter().filter(clustered).cloned().collect(),
         false => wish.numbers().map(str::to_owned).collect(),
@@ -166,7 +147,8 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
     };
     let within = wanted.iter().map(range).collect();
     let clips = wish.clips;
-    let spec = TableSpec { columns: wanted, categorical, label, rules, within, clips, ..TableSpec::default() };
+    let by = label.clone();
+    let spec = TableSpec { columns: wanted, categorical, label: by, rules, within, clips, ..TableSpec::default() };
     let mut table = table::read(path, &spec)?;
     let ones: usize = wish.categorical.iter().map(|of| of.categories.len()).sum();
     let all = table.columns.clone();
@@ -189,28 +171,16 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
         ),
         other => other.into(),
     };
-    let wanted = wish.sites.unwrap_or(20);
-    let seed = wish.seed.unwrap_or(0);
-    let found = table.labels.clone().unwrap_or_default();
-    let parts = match &way {
-        Way::Column(column) => {
-            if wish.sites.is_some() {
-                return Err(Failure::new(
-                    Code::Usage,
-                    "--sites and --split by a column contradict each other",
-                    format!("leave --sites out: every value of {column:?} is a site"),
-                ));
-            }
-            split::by_label(&found)
+    let parts = match &label {
+        Some(column) if wish.sites.is_some() => {
+            return Err(Failure::new(
+                Code::Usage,
+                "--sites and --split by a column contradict each other",
+                format!("leave --sites out: every value of {column:?} is a site"),
+            ));
         }
-        Way::Iid => split::iid(table.rows, wanted, seed),
-        Way::Dirichlet(alpha) => split::dirichlet(&found, wanted, *alpha, seed),
-        Way::Observers(beta) => {
-            let around = Domain::around(&rows, Scaling::None).map_err(|e| unusable(e, 0))?;
-            let places = Centres::uniform(&around, wanted.max(1), seed)?;
-            split::observers(&rows, &Rows::new(places.as_slice().to_vec(), d)?, *beta, seed)
-        }
-        Way::Seen(labels) => split::lacking(&found, wanted, *labels, seed),
+        Some(_) => split::by_label(&table.labels.clone().unwrap_or_default()),
+        None => split::iid(table.rows, wish.sites.unwrap_or(20), wish.seed.unwrap_or(0)),
     };
     let next = "split into other --sites, or by another column";
     check_sites(parts.len()).map_err(|e| Failure::new(Code::Usage, e, next))?;
@@ -262,7 +232,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
         counted(rows.len(), "row"),
         counted(d - ones + wish.categorical.len(), "column"),
         sites.len(),
-        by_column.map_or_else(|| format!("rows dealt by {}", wish.split), |c| format!("one for every value of {c:?}"))
+        label.map_or_else(|| "rows dealt by iid".into(), |c| format!("one for every value of {c:?}"))
     );
     Ok(Source { sites, columns, categorical: wish.categorical.clone(), note })
 }
@@ -281,36 +251,4 @@ fn leave_out_constant(table: &mut Table, ones: usize) -> Vec<String> {
     table.values = table.values.chunks(d).flat_map(|row| kept.iter().map(|column| row[*column])).collect();
     table.columns = kept.iter().map(|column| table.columns[*column].clone()).collect();
     names
-}
-
-/// How rows are spread over sites.
-enum Way {
-    Iid,
-    Column(String),
-    Dirichlet(f64),
-    Observers(f64),
-    Seen(usize),
-}
-
-impl Way {
-    /// `iid`, `dirichlet:ALPHA`, `observers:BETA`, `seen:LABELS`, or a column of the file.
-    fn parse(text: &str, header: &[String]) -> Result<Way, Failure> {
-        if text == "iid" {
-            return Ok(Way::Iid);
-        }
-        if header.iter().any(|column| column == text) {
-            return Ok(Way::Column(text.to_owned()));
-        }
-        let number = |text: &str| text.parse::<f64>().ok().filter(|x| x.is_finite() && *x > 0.0);
-        match text.split_once(':').map(|(name, value)| (name, number(value))) {
-            Some(("dirichlet", Some(alpha))) => Ok(Way::Dirichlet(alpha)),
-            Some(("observers", Some(beta))) => Ok(Way::Observers(beta)),
-            Some(("seen", Some(labels))) if labels >= 1.0 => Ok(Way::Seen(labels as usize)),
-            _ => Err(Failure::new(
-                Code::Usage,
-                format!("--split {text:?}: the file has no such column, and it is no way to spread rows"),
-                "write iid, dirichlet:0.5, observers:1, seen:2 or the name of a column",
-            )),
-        }
-    }
 }

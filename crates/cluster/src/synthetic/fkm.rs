@@ -36,7 +36,7 @@ pub fn grid(per_cluster: usize, noise: f64, beta: f64, seed: u64) -> Example {
 
 /// The observer that gets a row: each of the n `positions` (n x d, n >= 1) at distance d sees it with probability
 /// `1 - exp(-beta / d)`; among several one is drawn, and what nobody sees goes to the nearest.
-pub fn observed(row: &[f64], positions: &Rows, beta: f64, stream: &mut Stream) -> usize {
+fn observed(row: &[f64], positions: &Rows, beta: f64, stream: &mut Stream) -> usize {
     let apart: Vec<f64> = positions.iter().map(|position| distance::euclidean(row, position)).collect();
     // At distance 0 the exponent is -inf: seen for certain. 0/0 (beta 0) compares as not seen.
     let hits: Vec<usize> = (0..apart.len()).filter(|i| stream.unit() < 1.0 - (-beta / apart[*i]).exp()).collect();
