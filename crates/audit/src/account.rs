@@ -53,14 +53,6 @@ pub fn sums(centres: &[Vec<f64>], m: Option<f64>) -> Result<Query> {
     Ok(Shifts { centres, m, typical: None, middle: true, clip, round: 0 }.into())
 }
 
-/// By cluster its weight and its mean, from a total of [`sums`].
-pub fn groups(total: &[f64], clusters: usize) -> Vec<(f64, Vec<f64>)> {
-    let (weights, sums) = total.split_at(clusters);
-    let columns = (sums.len() - 1) / clusters.max(1);
-    let mean = |(w, s): (&f64, &[f64])| (*w, s.iter().map(|x| (x / w).clamp(-EDGE, EDGE)).collect());
-    weights.iter().zip(sums.chunks_exact(columns.max(1))).map(mean).collect()
-}
-
 /// The honest sites and their rows.
 pub struct Honest {
     parts: Vec<Prepared>,
@@ -244,5 +236,3 @@ pub fn times(quick: bool, usual: usize) -> usize {
 /// What stops the attacks on totals.
 pub const PROTECTION: &str =
     "noise on every answer, and one account of rho for the life of the rows [NOI-1], [NOI-3], [NOI-6]";
-/// Where they succeed.
-pub const CONTROL: &str = "the same questions to the same rows under an exact plan, behind the same masks";

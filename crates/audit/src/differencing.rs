@@ -1,9 +1,8 @@
 //! Totals over cohorts that differ are equations about single sites (So et al., AAAI 2023, on why a secure sum of many rounds needs
 //! more than secure rounds). Nobody lies: a site leaves in the middle of a run, comes back, joins a second run, or sites are drawn.
 //!
-//! The control solves the totals of changing cohorts for every site's sums. Real sites are asked for such totals: the protocol core's
-//! own state machines, each with the product's rule before its answer. As blocks of single sites they answer, as if there were no
-//! blocks; in whole blocks they refuse.
+//! Real sites are asked for such totals: the protocol core's own state machines, each with the product's rule before its answer. As blocks
+//! of single sites they answer, as if there were no blocks; in whole blocks they refuse.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,34 +10,30 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use veilsum_cluster::{random::Stream, sampling::Sampling};
+use veilsum_cluster::sampling::Sampling;
 use veilsum_node::question::Question;
 use veilsum_proto::{Rule, plan::Terms, suite::Hash};
-use veilsum_testkit::federation::{Kit, World};
+use veilsum_testkit::federation::Kit;
 
 use crate::{
     finding::{Attack, Context, Found, Measure, Rate, listed},
     inconsistency::{Field, about},
-    least_squares::solve_symmetric,
     lying_hub::{self, Deck, Hub, SLOTS, Sent, arrange, asked, question, survivors, told},
     scene::CLUMPS,
-    view::read_as_plain,
 };
 
 /// What it is.
 pub const ATTACK: Attack = Attack {
     name: "differencing",
-    shows: "totals over cohorts that change by single sites are solved for single sites",
+    shows: "totals over cohorts that change by single sites are equations about single sites",
     needs: "totals over cohorts that differ by single sites; nobody lies, no two questions are alike",
-    control: "masked sums over a random half of the sites, each in a federation begun anew that knows nothing of the others; and the \
-                  same sites, each a block by itself: whoever is there is in the total",
+    control: "the same sites, each a block by itself: whoever is there is in the total",
     protection: "every total is over whole blocks of at least three sites [REL-3], [REL-4], for the life of a data set [REL-2], \
                      [REL-5]; where a site is a block by itself, who missed a round stays out [RND-5]",
     not_shown: "what a block's total says of a site that dominates it; rows, which noise protects and blocks do not; policies \
                     under which a site is a block by itself",
     run,
 };
-const LABEL: &[u8; 24] = b"veilsum audit cohorts v1";
 /// Sites that real sites' answers are tried with, in blocks of [`BLOCK`].
 const SITES: usize = 9;
 /// Two contributors and one that may collude.
@@ -85,79 +80,12 @@ fn moved(shift: f64) -> Result<Question> {
     about(CLUMPS.map(|[x, y]| [x + shift, y]))
 }
 
-/// The masked sum over these sites, in a federation that begins anew, so that no site knows the sums before.
-fn total(field: &Rc<Field>, cohort: &[u16], q: &Question, seed: u64) -> Result<Vec<f64>> {
-    let layout = field.layout(q)?;
-    let mut world = World::new(Kit::new(cohort.len(), |terms| terms.max_rows = field.max_rows), seed);
-    let (own, asked, places) = (field.clone(), q.clone(), cohort.to_vec());
-    world.answer = Box::new(move |place, asked_for| {
-        own.words(places[usize::from(place)], &asked).unwrap_or_else(|_| vec![0; asked_for.words])
-    });
-    let (words, _, _) = world.ask(&q.to_bytes(), layout.words())?;
-    Ok(read_as_plain(&layout, &words))
-}
-
-/// Every site's vector from totals over cohorts, by least squares (the smallest solution where it is not determined).
-fn solve(cohorts: &[Vec<u16>], totals: &[Vec<f64>], sites: usize) -> Vec<Vec<f64>> {
-    let part = |t: usize, s: usize| f64::from(u8::from(cohorts[t].contains(&(s as u16))));
-    let words = totals.first().map_or(0, Vec::len);
-    let mut normal = vec![0.0; sites * sites];
-    for t in 0..cohorts.len() {
-        (0..sites * sites).for_each(|ij| normal[ij] += part(t, ij / sites) * part(t, ij % sites));
-    }
-    // Hardly any damping: it only chooses among solutions where there are several.
-    (0..sites).for_each(|i| normal[i * sites + i] += 1e-12);
-    let mut found = vec![vec![0.0; words]; sites];
-    for w in 0..words {
-        let against = (0..sites).map(|s| (0..cohorts.len()).map(|t| part(t, s) * totals[t][w]).sum()).collect();
-        if let Some(x) = solve_symmetric(normal.clone(), against) {
-            found.iter_mut().zip(x).for_each(|(f, x)| f[w] = x);
-        }
-    }
-    found
-}
-
-/// How many of these vectors are within 1 % of the truth, and the median relative error.
-fn within(found: &[Vec<f64>], truth: &[Vec<f64>]) -> (Rate, f64) {
-    let size = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
-    let off = |(f, t): (&Vec<f64>, &Vec<f64>)| size(&f.iter().zip(t).map(|(a, b)| a - b).collect::<Vec<_>>()) / size(t);
-    let errors: Vec<f64> = found.iter().zip(truth).map(off).collect();
-    let mut rate = Rate::default();
-    errors.iter().for_each(|error| rate.add(*error < 0.01));
-    (rate, crate::chance::median(errors))
-}
-
-/// Solves the totals of changing cohorts and of one cohort, and lets a coordinator cause every event, with blocks of three and with
-/// blocks of single sites.
+/// Lets a coordinator cause every event, with blocks of three and with blocks of single sites.
 ///
 /// # Errors
 /// Where an honest part of the conversation fails.
-fn run(&Context { seed, quick, .. }: &Context) -> Result<Found> {
-    let (sites, rounds) = if quick { (8, 24) } else { (20, 30) };
-    let field = Rc::new(Field::new(seed, sites, ROWS)?);
-    let q = moved(0.0)?;
-    let layout = field.layout(&q)?;
-    let everybody: Vec<u16> = (0..sites as u16).collect();
-    let truth: Vec<Vec<f64>> =
-        everybody.iter().map(|s| Ok(read_as_plain(&layout, &field.words(*s, &q)?))).collect::<Result<_>>()?;
-    let mut stream = Stream::new(seed, LABEL);
-    let halves = (0..rounds).map(|_| {
-        let mut cohort = everybody.clone();
-        stream.shuffle(&mut cohort);
-        cohort.truncate(sites / 2);
-        cohort
-    });
-    let halves: Vec<Vec<u16>> = halves.collect();
-    let of = |cohorts: &[Vec<u16>]| -> Result<(Rate, f64)> {
-        let totals = (0..).zip(cohorts).map(|(round, cohort)| total(&field, cohort, &q, seed + round));
-        Ok(within(&solve(cohorts, &totals.collect::<Result<Vec<_>>>()?, sites), &truth))
-    };
-    let ((with, error), (without, guess)) = (of(&halves)?, of(&[everybody])?);
-    let mut measures = vec![Measure::rates("sites' sums within 1 %", with, without, 0.0)];
-    let mut details = vec![format!(
-        "control: median error {error:.1e} after {rounds} rounds; with one cohort the best guess is the average site, off by {:.0} %",
-        100.0 * guess
-    )];
+fn run(&Context { seed, .. }: &Context) -> Result<Found> {
+    let (mut measures, mut details) = (Vec::new(), Vec::new());
     for (event, what) in EVENTS {
         let (before, now) = (answered(event, seed, false)?, answered(event, seed, true)?);
         ensure!(before.rules.is_empty(), "{what}: sites without the rule refuse under {:?}", before.rules);
@@ -318,21 +246,4 @@ fn answered(event: Event, seed: u64, rule: bool) -> Result<Answered> {
         }
     }
     Ok(all)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn changing_cohorts_are_equations_and_one_cohort_is_one() {
-        let truth = [vec![1.0, 2.0], vec![3.0, -1.0], vec![0.5, 0.25]];
-        let total = |c: &[u16]| (0..2).map(|w| c.iter().map(|s| truth[usize::from(*s)][w]).sum()).collect::<Vec<f64>>();
-        let solved = |cohorts: &[Vec<u16>]| {
-            let totals: Vec<Vec<f64>> = cohorts.iter().map(|c| total(c)).collect();
-            within(&solve(cohorts, &totals, 3), &truth).0
-        };
-        assert_eq!(solved(&[vec![0, 1], vec![1, 2], vec![0, 2]]), Rate { hit: 3, of: 3 });
-        assert_eq!(solved(&vec![vec![0, 1, 2]; 3]).hit, 0);
-    }
 }

@@ -13,15 +13,14 @@
 //! 1. [`scene`], [`view`], [`finding`], [`table`]: made-up federations, what a party saw, what an attack found, and all of
 //!    them side by side.
 //! 2. [`lying_hub`], [`textbook`]: coordinators that lie, and the protocol as printed, without its check.
-//! 3. [`chance`], [`account`]: people as they usually are, and totals exactly and with noise.
+//! 3. [`account`]: totals exactly and with noise.
 //! 4. [`least_squares`], [`nnls`], [`releases`], [`lattice`]: solvers.
 //! 5. [`own`]: an audit of one's own plan on one's own rows.
 //! 6. [`literature`]: which paper's attack is which of these, and what comes of it.
-//! 7. The attacks, one file each. [`sweep_records`] is on what one site sends, [`two_questions`] on totals.
+//! 7. The attacks, one file each.
 
 pub mod account;
 pub mod canary;
-pub mod chance;
 pub mod collusion;
 pub mod differencing;
 pub mod dropout_lie;
@@ -41,5 +40,4 @@ pub mod swapped_roster;
 pub mod sweep_records;
 pub mod table;
 pub mod textbook;
-pub mod two_questions;
 pub mod view;

@@ -148,7 +148,7 @@ pub const KNOWN: &[Known] = &[
         paper: "Ganta, Kasiviswanathan & Smith 2008",
         does: "A second plan over the same rows",
         by: "two plans",
-        also: Some("records-in-two-questions"),
+        also: None,
         exact: Succeeds,
         noisy: Bounded,
         advice: "noise: the account counts both",

@@ -8,10 +8,9 @@
 
 use anyhow::{Context, Result};
 use rayon::prelude::*;
-use veilsum_cluster::{Query, Rows, random::Stream};
+use veilsum_cluster::{Query, Rows, distance::euclidean as distance, random::Stream};
 
 use crate::{
-    chance::distance,
     finding::{Attack, Found, Measure, Rate},
     least_squares::{Patience, Solution, descend},
     nnls::Columns,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     canary, collusion, differencing, dropout_lie,
     finding::{Attack, Context, Finding, Verdict},
-    inconsistency, pinhole, poison, swapped_roster, sweep_records, two_questions,
+    inconsistency, pinhole, poison, swapped_roster, sweep_records,
 };
 
 /// All attacks.
@@ -19,7 +19,6 @@ pub const ATTACKS: &[Attack] = &[
     swapped_roster::ATTACK,
     pinhole::ATTACK,
     poison::ATTACK,
-    two_questions::ATTACK,
     canary::ATTACK,
 ];
 
