@@ -14,6 +14,7 @@ mod demo_cli;
 mod describe;
 mod examples;
 mod federation;
+mod help;
 mod hostile_bytes;
 mod hostile_plans;
 mod jackknife;

@@ -20,8 +20,6 @@ mod demo;
 pub mod embedded;
 mod events;
 mod federation;
-#[cfg(test)]
-mod help;
 mod jackknife;
 mod join;
 mod key;

@@ -58,6 +58,7 @@ extern crate self as veilsum_proto;
 pub mod testing;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
+#[path = "../tests/vectors_api.rs"]
 pub mod vectors_api;
 
 pub use error::Error;

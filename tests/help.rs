@@ -1,8 +1,6 @@
 //! How long `--help` may be, and that `--help-all` has the rest.
 
-use clap::{Command, CommandFactory};
-
-use crate::Cli;
+use clap::Command;
 
 /// Lines of `--help`: a terminal of ordinary size shows them without scrolling.
 const SCREEN_LINES: usize = 42;
@@ -11,7 +9,7 @@ const SCREEN_COLUMNS: usize = 80;
 
 /// The command line with everything filled in that clap derives late, such as usage lines and inherited options.
 fn built() -> Command {
-    let mut command = Cli::command();
+    let mut command = veilsum_cli::commands();
     command.build();
     command
 }
