@@ -53,7 +53,6 @@ mod spec_round;
 mod state_files;
 mod status;
 mod storage;
-mod streamed;
 mod swapped_roster;
 mod taken_up;
 mod views;

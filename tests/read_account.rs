@@ -155,3 +155,40 @@ fn a_description_counts_missing_values_over_the_cohort() {
     let page = std::fs::read_to_string(p.folder.path("out/report.html")).expect("a report");
     assert!(page.contains("note, missing 1"), "the page has it too");
 }
+
+/// What a site says of its rows holds for every command, and rows that cannot be used are listed beside its key.
+#[test]
+fn a_site_says_once_where_its_rows_are_and_what_they_mean() {
+    let p = Parties::new(&[40, 50, 60], &[]);
+    let toy = std::fs::read_to_string(p.folder.path("toy.toml")).expect("a policy");
+    std::fs::create_dir(p.folder.path("rows")).expect("a folder");
+    let write = |wrong: &str| {
+        for (i, part) in p.data[0].1.as_slice().chunks(30).enumerate() {
+            let lines: String = part.chunks(2).map(|row| format!("{:?},{:?},a\n", row[0] * 1e3, row[1])).collect();
+            p.folder.write(&format!("rows/part-{i}"), &format!("ex,y,ward\n{lines}1e9,7,b\n{wrong}"));
+        }
+    };
+    let rows = "[rows]\nsource = \"rows\"\nfilter = \"ward = 'a'\"\ncolumns = { x = \"ex\" }\nunits = { x = { factor = 0.001 } }\n";
+    p.folder.write("site.toml", &format!("{toy}{rows}"));
+    let [roster, plan, key] = ["roster.toml", "plan.toml", "site-1.key"].map(|name| p.folder.path(name));
+    let check = || veilsum(&["check", "--offline", "--roster", &roster, "--plan", &plan, "--key", &key]);
+    write("");
+    agree(&["--roster", &roster, "--plan", &plan, "--key", &key].map(str::to_owned));
+    let told = check().expect(0);
+    assert!(told.stdout.contains("x, y") && told.stdout.contains("ward"), "{}", told.text());
+    write("0.5,,a\n99999,0.5,a\n");
+    let told = check().expect(3);
+    assert!(
+        told.unfolded().contains("in all 6 rows cannot be used") && !told.text().contains("99999"),
+        "{}",
+        told.text()
+    );
+    let list = std::fs::read_to_string(p.folder.path("site-1.key.unusable-rows.csv")).expect("a list");
+    assert_eq!(list.lines().filter(|line| line.contains("no value in")).count(), 3, "{list}");
+    p.folder.write("site.toml", &format!("{toy}{rows}sorce = \"x\"\n"));
+    let told = check().expect(3);
+    assert!(told.text().contains("do you mean \"source\"?"), "{}", told.text());
+    p.folder.write("site.toml", &toy);
+    let told = check().expect(0);
+    assert!(told.stdout.contains("SKIP  rows: give --data"), "{}", told.stdout);
+}

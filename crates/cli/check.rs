@@ -363,7 +363,7 @@ impl Check<'_> {
         let looked = Ledger::look(&state_of(key, self.args.own.state.as_ref()), &head_of(key), identity);
         let account = self.took("ledger", looked)?;
         if let Some(origin) = origin {
-            let known = self.took("ledger", account.recognises(&origin, identity))?;
+            let known = account.recognises(&origin, identity);
             if !matches!(known, Known::Same(_)) {
                 self.found(Finding::fail("ledger", known.refusal()));
                 return Some(account);

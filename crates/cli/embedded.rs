@@ -9,7 +9,7 @@ use veilsum_node::{
     documents::{Federation, Handed, SitePolicy, policy_of},
     error::{Code, Failure},
     loopback::{LoopbackRun, LoopbackSite},
-    release::{Precision, Rows},
+    release::Rows,
     report,
     role::{client::ClientConfig, intermediary::IntermediaryConfig, server::ServerConfig},
     table::{RowRules, Tally},
@@ -96,7 +96,6 @@ pub(crate) fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
         ("missing", rules.missing.is_some()),
         ("missing_marks", !rules.marks.is_empty()),
         ("filter", !rules.filter.conditions().is_empty()),
-        ("precision", rules.precision == Precision::Single),
         ("person", rules.person.is_some()),
     ];
     let said: Vec<&str> = said.into_iter().filter(|(_, said)| *said).map(|(key, _)| key).collect();
@@ -223,11 +222,10 @@ mod tests {
 
     #[test]
     fn rows_in_memory_are_refused_where_site_toml_says_what_is_done_to_rows() {
-        let of_files = RowRules { source: Some("rows.csv".into()), memory: Some(1 << 30), ..RowRules::default() };
+        let of_files = RowRules { source: Some("rows.csv".into()), ..RowRules::default() };
         assert!(as_they_are(&of_files).is_ok(), "what says where a file is does nothing to rows");
         for (key, rules) in [
             ("filter", RowRules { filter: Filter::parse("age >= 18").unwrap(), ..of_files.clone() }),
-            ("precision", RowRules { precision: Precision::Single, ..of_files.clone() }),
             ("person", RowRules { person: Some("id".into()), ..of_files.clone() }),
             ("missing_marks", RowRules { marks: vec!["-99".into()], ..of_files.clone() }),
             ("columns", RowRules { columns: [("age".into(), "Alter".into())].into(), ..of_files.clone() }),

@@ -181,8 +181,8 @@ fn declare(args: &LedgerArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<
     let (_, header) = header_of(&from, spec.schema.as_deref(), asked)?;
     let (columns, categorical) = from_indicators(&names, &header);
     let origin = origin_of(&from, TableSpec { columns, categorical, ..spec })?;
-    let noted = origin.columns(&identity, &account.together())?;
-    if matches!(account.recognises(&origin, &identity)?, Known::Same(_)) {
+    let noted = origin.columns(&identity, &account.together());
+    if matches!(account.recognises(&origin, &identity), Known::Same(_)) {
         return Err(Failure::input(
             format!("{}: these are the rows that this site answered from: nothing has changed [REL-7]", from.place()),
             "declare a change where this site's own rows have changed; a site whose rows are as they were does not help another one \

@@ -213,7 +213,7 @@ impl Judge {
         let loaded = documents::load_rows(federation, from)?;
         site.has_room(loaded.rows_asked(federation))?;
         let origin = loaded.origin;
-        match account.recognises(&origin, &self.identity)? {
+        match account.recognises(&origin, &self.identity) {
             Known::Same(_) => Ok(()),
             other => Err(other.refusal()),
         }

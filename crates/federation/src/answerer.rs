@@ -1,6 +1,6 @@
-//! Where a site's answers come from: rows in memory, rows that are read anew for every question, or rows in Spark.
+//! Where a site's answers come from: rows in memory, or rows in Spark.
 
-use veilsum_cluster::{Batch, Domain, Prepared, Rows, SumStep, words};
+use veilsum_cluster::{Batch, Domain, Prepared, SumStep, words};
 pub use veilsum_proto::suite::Hash;
 use veilsum_proto::suite::{self, LongHash};
 
@@ -43,39 +43,16 @@ impl Answerer for Prepared {
     }
 
     fn digest(&self) -> Hash {
-        let mut digest = RowsDigest::new(self.rows(), self.domain());
-        self.packed().parts().for_each(|part| digest.add(&part));
+        let mut digest = LongHash::new("rows of a site", self.rows() * 8 * self.domain().columns() as u64);
+        for part in self.packed().parts() {
+            let bytes: Vec<u8> = part.as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
+            digest.add(&bytes);
+        }
         digest.finish()
     }
 
     fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure> {
         words(batch, self, steps).map_err(misfit)
-    }
-}
-
-/// The digest of rows in working units ([`Answerer::digest`]), a stretch of them after the other.
-pub struct RowsDigest {
-    digest: LongHash,
-    bytes: Vec<u8>,
-}
-
-impl RowsDigest {
-    /// Of so many rows of this box.
-    pub fn new(rows: u64, domain: &Domain) -> Self {
-        let bytes = rows * 8 * domain.columns() as u64;
-        Self { digest: LongHash::new("rows of a site", bytes), bytes: Vec::new() }
-    }
-
-    /// The next rows, working units.
-    pub fn add(&mut self, rows: &Rows) {
-        self.bytes.clear();
-        self.bytes.extend(rows.as_slice().iter().flat_map(|x| x.to_le_bytes()));
-        self.digest.add(&self.bytes);
-    }
-
-    /// After the last row.
-    pub fn finish(self) -> Hash {
-        self.digest.finish()
     }
 }
 

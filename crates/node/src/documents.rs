@@ -43,7 +43,7 @@ pub use pinned::{Changes, Pinned, Standing};
 pub use plan::{edited_plan, load_plan, write_plan};
 pub use plan_keys::PLAN_KEYS;
 pub use roster::{load_roster, load_signed_roster, write_roster};
-pub use rows::{DEFAULT_MEMORY, HandOver, Handed, RowsFrom, rules_said};
+pub use rows::{HandOver, Handed, RowsFrom, rules_said};
 pub use schema::{
     Fit, MAX_SCHEMA, Reading, Taken, adopt_schema, fit_of, header_of, keep_schema, load_schema, other_schema,
     parse_schema, proposed_schema, reading_of, schema_beside, schema_differs, schema_file_beside, schema_text,
@@ -51,20 +51,19 @@ pub use schema::{
 };
 pub use site::{SitePolicy, keep_policy, load_policy, policy_of};
 
-use veilsum_federation::{agreed::questions, error::Failure};
 pub use veilsum_federation::{
     agreed::{Federation, fingerprint, whoami},
     spoken::{Fingerprint, WORDS, roster_fingerprint},
 };
+use veilsum_federation::error::Failure;
 
 use crate::{
     answerer::Answerer,
     files::Existing,
     plan::OutOfBox,
-    question::Question,
-    release::{ClusterError, Origin, Precision, Prepared, Rows, Scaling},
+    release::{ClusterError, Origin, Prepared, Rows, Scaling},
     role::system_rng,
-    table::{self, Batches, Checked, OwnRows, Reader, RowRules, Table, TableSpec, Tally, size},
+    table::{self, RowRules, Table, TableSpec, Tally},
 };
 
 /// Both documents with their signatures, verified: for a client in another language, which verifies them itself.
@@ -162,19 +161,22 @@ impl Loaded {
     }
 }
 
-/// A site's rows from where they are, or whoever answers in their place. In memory where they fit into the site's budget, else read anew
-/// for every question.
+/// A site's rows from where they are, or whoever answers in their place.
 ///
 /// # Errors
-/// A [`Failure`] that names file, row and column and never a value; where rows do not fit and the plan asks what cannot be streamed, one
-/// with the memory that they need.
+/// A [`Failure`] that names file, row and column and never a value.
 pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Loaded, Failure> {
     let from = from.into();
     if let Some(Handed(hand_over)) = &from.handed {
         return hand_over(federation, &from);
     }
-    let (rows, origin, tally) = read_rows(federation, &from)?;
-    Ok(Loaded { rows, origin, tally: Some(tally) })
+    read_often(&from)?;
+    let mut batches = table::batches(&from.data, &spec_of(federation, &from)?)?;
+    while batches.more(usize::MAX)? {}
+    let tally = batches.tally();
+    let (rows, origin) = ready(federation, &from, batches.into_table())?;
+    let rows = rows.with_missing(tally.missing(&federation.work.categorical))?;
+    Ok(Loaded { rows: Arc::new(rows), origin, tally: Some(tally) })
 }
 
 /// Rows that a program hands over in place of a file: n x d numbers in the plan's columns and original units, indicators of categories
@@ -188,7 +190,8 @@ pub fn rows_in_memory(federation: &Federation, values: &[f64], from: &RowsFrom) 
     let rules = Arc::new(RowRules { clipped_on_purpose: from.rules.clipped_on_purpose.clone(), ..RowRules::default() });
     let of_file = spec_of(federation, &RowsFrom { rules, ..RowsFrom::default() })?;
     let (table, tally) = table::read_given(values, &TableSpec { columns, categorical, schema, ..of_file })?;
-    let (rows, origin) = ready(federation, from, table, per_number(federation, Precision::Double)?)?;
+    tally.in_range("the rows that were handed over", &from.rules)?;
+    let (rows, origin) = ready(federation, from, table)?;
     Ok(Loaded { rows: Arc::new(rows), origin, tally: Some(tally) })
 }
 
@@ -201,130 +204,41 @@ pub fn look_at_rows(federation: &Federation, from: &RowsFrom) -> Result<(Tally, 
     Ok((tally, fault.map(Failure::from)))
 }
 
-fn read_rows(federation: &Federation, from: &RowsFrom) -> Result<(Arc<dyn Answerer>, Origin, Tally), Failure> {
-    let work = &federation.work;
-    let domain = work.domain()?;
-    read_often(from)?;
-    let spec = spec_of(federation, from)?;
-    let number = per_number(federation, from.rules.precision)?;
-    if from.rules.precision == Precision::Double
-        && let Some((table, tally)) = held(from, &spec, number)?
-    {
-        let (rows, origin) = ready(federation, from, table, number)?;
-        let rows = rows.with_missing(tally.missing(&work.categorical))?;
-        return Ok((Arc::new(rows), origin, tally));
-    }
-    let reading = Arc::new(Reader::new(&from.data, spec, domain.columns(), from.memory())?);
-    let rows = Checked::begin(reading.clone(), &domain, work.out_of_box)?;
-    let own = OwnRows::new(reading, Some(&rows));
-    let origin = Origin::read(work.names(), Arc::new(own));
-    let (numbers, tally) = (rows.rows() * domain.columns() as u64, rows.tally());
-    let rows = rows.with_missing(tally.missing(&work.categorical));
-    if from.rules.precision == Precision::Single && numbers * number <= from.memory() {
-        return Ok((Arc::new(rows.held()?.with_room(room(from, numbers, number))), origin, tally));
-    }
-    streams(federation, from, numbers * number)?;
-    Ok((Arc::new(rows.streamed()?), origin, tally))
-}
-
-/// What the rows leave of the memory may be taken by what is kept between questions, and no more than the rows themselves take as doubles.
-fn room(from: &RowsFrom, numbers: u64, number: u64) -> u64 {
-    from.memory().saturating_sub(numbers * number).min(8 * numbers)
-}
-
 /// Whether the rows are where they can be read more than once.
 fn read_often(from: &RowsFrom) -> Result<(), Failure> {
     let pipe = std::fs::metadata(&from.data).is_ok_and(|of| !of.is_file() && !of.is_dir());
-    let (which, key) = match (&from.rules.person, from.rules.precision) {
-        (Some(_), _) => ("cut to so many of a person are read twice", "person"),
-        (None, Precision::Single) => ("that are held in single precision are read three times", "precision"),
-        (None, Precision::Double) => return Ok(()),
-    };
-    if !pipe {
+    if !pipe || from.rules.person.is_none() {
         return Ok(());
     }
-    let what = format!("{}: it is a pipe, which can be read once, and rows {which}", from.data.display());
-    let next = format!(
-        "give the rows as a file, a folder, or on standard input (--data -); or take {key} out of [rows] in site.toml"
+    let what = format!(
+        "{}: it is a pipe, which can be read once, and rows cut to so many of a person are read twice",
+        from.data.display()
     );
+    let next = "give the rows as a file, a folder, or on standard input (--data -); or take person out of [rows] in site.toml";
     Err(Failure::input(what, next))
 }
 
-fn ready(
-    federation: &Federation,
-    from: &RowsFrom,
-    mut table: Table,
-    number: u64,
-) -> Result<(Prepared, Origin), Failure> {
+fn ready(federation: &Federation, from: &RowsFrom, mut table: Table) -> Result<(Prepared, Origin), Failure> {
     let work = &federation.work;
     let domain = work.domain()?;
     let (values, _) = table.drain();
     let fault = |e: ClusterError| in_file(&from.data, e.into());
     let rows = Rows::new(values, domain.columns()).map_err(fault)?;
-    let room = room(from, rows.as_slice().len() as u64, number);
+    // What is kept between questions takes no more than the rows themselves.
+    let room = 8 * rows.as_slice().len() as u64;
     let prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?.with_room(room);
     Ok((prepared, Origin::new(work.names(), rows)))
 }
 
-/// Rows for a ledger alone, whatever their number.
+/// Rows for a ledger alone.
 ///
 /// # Errors
 /// As [`load_rows`].
 pub fn origin_of(from: &RowsFrom, spec: TableSpec) -> Result<Origin, Failure> {
-    let mut batches = Batches::new(table::open(&from.data, spec.rules.dialect())?, &spec)?;
-    let names = batches.table().columns.clone();
-    let reading = Arc::new(Reader::new(&from.data, spec, names.len(), from.memory())?);
-    Ok(Origin::read(names, Arc::new(OwnRows::new(reading, None))))
-}
-
-/// Bytes that a number takes in memory: as the kernel reads it, for the ledger as it was read where it is a double, and once more where a
-/// plan standardises rows or asks about all of them at once.
-fn per_number(federation: &Federation, precision: Precision) -> Result<u64, Failure> {
-    let held = match precision {
-        Precision::Double => 16,
-        Precision::Single => 4,
-    };
-    let again = !federation.work.recipe.preparation.is_none() || of_all_rows(federation)?.is_some();
-    Ok(held + if again { 8 } else { 0 })
-}
-
-/// Rows that are read before it is looked whether they still fit.
-const SOME: usize = 1 << 16;
-
-/// All rows, where they fit into the site's budget.
-fn held(from: &RowsFrom, spec: &TableSpec, number: u64) -> Result<Option<(Table, Tally)>, Failure> {
-    let mut batches = table::batches(&from.data, spec)?;
-    while batches.more(SOME)? {
-        if batches.table().values.len() as u64 * number > from.memory() {
-            return Ok(None);
-        }
-    }
-    let (tally, table) = (batches.tally(), batches.into_table());
-    Ok(Some((table, tally)).filter(|(table, _)| table.values.len() as u64 * number <= from.memory()))
-}
-
-/// The kind of a question about all rows at once, where this plan asks one.
-fn of_all_rows(federation: &Federation) -> Result<Option<&'static str>, Failure> {
-    let all = questions(&federation.work)?;
-    Ok(all.into_iter().find_map(|question| match question {
-        Question::Cluster(batch) | Question::Drawn { batch, .. } if !batch.comes_in_parts() => Some(batch.kind()),
-        _ => None,
-    }))
-}
-
-/// Whether this plan can be answered from rows that are streamed; in memory they would take so many bytes.
-fn streams(federation: &Federation, from: &RowsFrom, needed: u64) -> Result<(), Failure> {
-    let Some(kind) = of_all_rows(federation)? else { return Ok(()) };
-    let needed = needed.next_multiple_of(1 << 20);
-    let (needed, given) = (size::shown(needed), size::shown(from.memory()));
-    let what = format!(
-        "{}: the plan asks a question about all rows at once ({kind}), and they take {needed} of memory where {given} are allowed",
-        from.data.display()
-    );
-    let next = format!(
-        "say memory = \"{needed}\" under [rows] in site.toml, or ask for a plan whose questions add up over rows"
-    );
-    Err(Failure::input(what, next))
+    let mut table = table::read(&from.data, &spec)?;
+    let (values, _) = table.drain();
+    let rows = Rows::new(values, table.columns.len()).map_err(|e| in_file(&from.data, e.into()))?;
+    Ok(Origin::new(table.columns, rows))
 }
 
 /// What a plan wants of a site's rows.

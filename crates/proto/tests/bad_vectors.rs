@@ -179,7 +179,7 @@ const WITHOUT: &[(&str, &[Guarded])] = &[
             ),
             (Rule::Noi7, "tests/noisy_methods.rs", "noi_7_a_description_with_noise_is_near_the_exact_one"),
             (Rule::Noi8, "crates/node/src/documents/tests.rs", "noi_8_ready_is_whether_rows_can_be_read"),
-            (Rule::Noi9, "crates/node/src/documents/tests.rs", "noi_9_rows_of_persons_are_cut_in_memory_and_streamed"),
+            (Rule::Noi9, "crates/node/src/documents/tests.rs", "noi_9_rows_of_persons_are_cut"),
             (
                 Rule::Evd1,
                 "crates/proto/tests/false_openings.rs",

@@ -118,21 +118,17 @@ fn digest(values: &[f64], names: &[String]) -> u128 {
     whole.map(of_row).fold(0, u128::wrapping_add)
 }
 
-/// The words of a site whose rows are in this file, folder or pattern, as `veilsum run --data` reads them: in memory where they fit into
-/// so many bytes, else streamed.
+/// The words of a site whose rows are in this file, folder or pattern, as `veilsum run --data` reads them.
 #[pyfunction]
-#[pyo3(signature = (planned, question, data, memory=None))]
 pub(crate) fn of_file<'py>(
     py: Python<'py>,
     planned: &Planned,
     question: &str,
     data: PathBuf,
-    memory: Option<u64>,
 ) -> PyResult<Bound<'py, PyArray1<i64>>> {
     let (federation, batch): (_, Batch) = (&planned.0, read("question", question)?);
     let done = py.detach(|| -> Result<_, Failure> {
-        let rules = Arc::new(RowRules { memory, ..RowRules::default() });
-        let rows = documents::load_rows(federation, RowsFrom { data, rules, ..RowsFrom::default() })?.rows;
+        let rows = documents::load_rows(federation, &data)?.rows;
         let steps = Steps::of_batch(&batch, &federation.work.domain()?, &federation.form()?)?.steps();
         rows.words(&batch, &steps).map_err(refused)
     });

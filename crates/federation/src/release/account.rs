@@ -271,23 +271,9 @@ impl Account {
         self.version
     }
 
-    /// What these rows are to this ledger ([LED-8]). Digests of before rows could be streamed are still known, and noted anew.
-    ///
-    /// # Errors
-    /// A [`Failure`] where the rows cannot be read.
-    pub fn recognises(&self, origin: &Origin, identity: &Identity) -> Result<Known, Failure> {
-        let mut columns = origin.columns(identity, &self.together())?;
-        let other = |c: &Column| self.columns.get(&c.name).is_some_and(|values| *values != c.values);
-        let others: Vec<String> = columns.iter().filter(|c| other(c)).map(|c| c.name.clone()).collect();
-        let before = origin.columns_before(identity, &others);
-        let (same, others): (Vec<Column>, Vec<Column>) = columns.drain(..).partition(|c| {
-            !other(c) || before.iter().any(|b| b.name == c.name && self.columns.get(&b.name) == Some(&b.values))
-        });
-        if !others.is_empty() {
-            return Ok(self.known(&others));
-        }
-        let unknown = |c: &Column| self.columns.get(&c.name) != Some(&c.values);
-        Ok(Known::Same(same.into_iter().filter(unknown).collect()))
+    /// What these rows are to this ledger ([LED-8]).
+    pub fn recognises(&self, origin: &Origin, identity: &Identity) -> Known {
+        self.known(&origin.columns(identity, &self.together()))
     }
 
     /// What rows with these columns are to this ledger ([LED-8]).

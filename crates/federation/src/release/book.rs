@@ -19,7 +19,6 @@ use super::{
     account::{Account, Data, Known},
     origin::Origin,
 };
-use crate::error::Failure;
 
 /// To which plan, conversation and round a frame belongs.
 #[derive(Clone, Copy, Default)]
@@ -136,10 +135,7 @@ impl Book {
 
     /// [LED-8]: how the rows at hand, which came from `origin`, relate to this ledger, where something was answered
     /// before.
-    ///
-    /// # Errors
-    /// A [`Failure`] where the rows cannot be read.
-    pub fn known(&self, origin: &Origin) -> Result<Known, Failure> {
+    pub fn known(&self, origin: &Origin) -> Known {
         self.account.recognises(origin, &self.identity)
     }
 

@@ -1,7 +1,7 @@
 //! The rows as they came from their file, by which a ledger knows them again ([LED-8]): every column by itself, and the columns
 //! that were answered from together, row by row.
 
-use std::{cmp::Ordering, sync::Arc};
+use std::sync::Arc;
 
 use veilsum_cluster::Rows;
 use veilsum_proto::{
@@ -9,8 +9,6 @@ use veilsum_proto::{
     ledger::Column,
     suite::{self, Hash, Multiset},
 };
-
-use crate::error::Failure;
 
 /// Rows in their own units with the names of their columns.
 ///
@@ -25,34 +23,9 @@ pub struct Origin {
 #[derive(Clone)]
 enum From {
     /// They can be looked at.
-    Here(Arc<dyn Passes>),
+    Here(Arc<Rows>),
     /// A digest of all of them, which are elsewhere.
     Elsewhere(Hash),
-}
-
-/// Rows batch by batch, as often as somebody asks.
-pub trait Passes: Send + Sync {
-    /// Shows all rows once, in their own units.
-    ///
-    /// # Errors
-    /// A [`Failure`] where they cannot be read, or are others than before.
-    fn pass(&self, each: &mut dyn FnMut(&Rows)) -> Result<(), Failure>;
-
-    /// All of them, where they are in memory.
-    fn held(&self) -> Option<&Rows> {
-        None
-    }
-}
-
-impl Passes for Rows {
-    fn pass(&self, each: &mut dyn FnMut(&Rows)) -> Result<(), Failure> {
-        each(self);
-        Ok(())
-    }
-
-    fn held(&self) -> Option<&Rows> {
-        Some(self)
-    }
 }
 
 /// The names of columns that were answered from together, ascending.
@@ -78,11 +51,6 @@ impl Origin {
         Origin { names, rows: From::Here(Arc::new(rows)) }
     }
 
-    /// Rows that are read anew whenever they are asked for.
-    pub fn read(names: Vec<String>, rows: Arc<dyn Passes>) -> Origin {
-        Origin { names, rows: From::Here(rows) }
-    }
-
     /// Rows that are elsewhere: a digest of all of them, which does not depend on their order. Such rows are not those of any file, and
     /// nothing is known of some of their columns.
     pub fn elsewhere(names: Vec<String>, digest: Hash) -> Origin {
@@ -98,15 +66,12 @@ impl Origin {
 
     /// Digests under a key of this site's, so that nobody can try values against a ledger: of every column by itself, of all
     /// together, and of those of `known` that are among them. Ascending by name.
-    ///
-    /// # Errors
-    /// Those of [`Passes::pass`].
-    pub fn columns(&self, identity: &Identity, known: &[Together]) -> Result<Vec<Column>, Failure> {
+    pub fn columns(&self, identity: &Identity, known: &[Together]) -> Vec<Column> {
         let rows = match &self.rows {
             From::Here(rows) => rows,
             From::Elsewhere(digest) => {
                 let values = [b"elsewhere", &digest.0[..]].concat();
-                return Ok(vec![keyed(identity, self.whole().name(), &values)]);
+                return vec![keyed(identity, self.whole().name(), &values)];
             }
         };
         let key = suite::hash("values of a column", &[&*identity.digest_secret()]);
@@ -120,66 +85,30 @@ impl Origin {
                 sets.push((set, places, Multiset::new(&key)));
             }
         }
-        rows.pass(&mut |rows| {
-            for (at, values) in alone.iter_mut().enumerate() {
-                values.add_values(rows.iter().map(|row| row[at].to_bits()));
+        for (at, values) in alone.iter_mut().enumerate() {
+            values.add_values(rows.iter().map(|row| row[at].to_bits()));
+        }
+        for (_, places, sum) in &mut sets {
+            for row in rows.iter() {
+                let bytes: Vec<u8> = places.iter().flat_map(|place| row[*place].to_le_bytes()).collect();
+                sum.add_hash(&suite::hash("rows of columns", &[&bytes]));
             }
-            for (_, places, sum) in &mut sets {
-                for row in rows.iter() {
-                    let bytes: Vec<u8> = places.iter().flat_map(|place| row[*place].to_le_bytes()).collect();
-                    sum.add_hash(&suite::hash("rows of columns", &[&bytes]));
-                }
-            }
-        })?;
+        }
         let of = |name: &String, sum: &Multiset| keyed(identity, name.clone(), &sum.finish());
         let together = sets.iter().map(|(set, _, sum)| of(&set.name(), sum));
         let mut columns: Vec<Column> = self.names.iter().zip(&alone).map(|(name, sum)| of(name, sum)).collect();
         columns.extend(together);
         columns.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        Ok(columns)
-    }
-
-    /// The digests of these, by name, as ledgers had them before rows could be streamed: of sorted values, for which all of them have to
-    /// be in memory.
-    pub(super) fn columns_before(&self, identity: &Identity, names: &[String]) -> Vec<Column> {
-        let From::Here(here) = &self.rows else { return Vec::new() };
-        let Some(rows) = here.held() else { return Vec::new() };
-        let of = |name: &String| {
-            let values = match Together::named(name) {
-                Some(set) => self.together(rows, &set)?,
-                None => alone(rows, self.names.iter().position(|known| known == name)?),
-            };
-            Some(keyed(identity, name.clone(), &values.0))
-        };
-        names.iter().filter_map(of).collect()
+        columns
     }
 
     fn places(&self, set: &Together) -> Option<Vec<usize>> {
         set.0.iter().map(|name| self.names.iter().position(|n| n == name)).collect()
     }
-
-    fn together(&self, rows: &Rows, set: &Together) -> Option<Hash> {
-        let places = self.places(set)?;
-        let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_unstable_by(|a, b| {
-            let values = places.iter().map(|p| rows.row(*a)[*p].total_cmp(&rows.row(*b)[*p]));
-            values.fold(Ordering::Equal, Ordering::then)
-        });
-        let of_row = |row: usize| places.iter().flat_map(move |place| rows.row(row)[*place].to_le_bytes());
-        let bytes: Vec<u8> = order.into_iter().flat_map(of_row).collect();
-        Some(suite::hash("rows of columns", &[&bytes]))
-    }
 }
 
 fn keyed(identity: &Identity, name: String, values: &[u8]) -> Column {
     Column { name, values: suite::hash("column in a ledger", &[&*identity.digest_secret(), values]) }
-}
-
-fn alone(rows: &Rows, at: usize) -> Hash {
-    let mut values: Vec<f64> = rows.iter().map(|row| row[at]).collect();
-    values.sort_unstable_by(f64::total_cmp);
-    let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
-    suite::hash("values of a column", &[&bytes])
 }
 
 #[cfg(test)]
@@ -194,7 +123,7 @@ mod tests {
     /// Names of what differs.
     fn differs(a: &Origin, b: &Origin, known: &[Together]) -> Vec<String> {
         let identity = Identity::from_seed(&[1; 32]);
-        let (a, b) = (a.columns(&identity, known).unwrap(), b.columns(&identity, known).unwrap());
+        let (a, b) = (a.columns(&identity, known), b.columns(&identity, known));
         assert_eq!(a.len(), b.len());
         a.iter()
             .zip(&b)
@@ -221,7 +150,7 @@ mod tests {
         assert_eq!(differs(&a, &swapped, &known), [r#"["x","y","z"]"#, r#"["x","y"]"#]);
         // A column by itself is one list, as before rows were bound.
         let one = origin(&["x"], &[&[1.0], &[2.0]]);
-        assert_eq!(one.columns(&Identity::from_seed(&[1; 32]), &[]).unwrap().len(), 1);
+        assert_eq!(one.columns(&Identity::from_seed(&[1; 32]), &[]).len(), 1);
         assert_eq!(Together::named("x"), None);
     }
 

@@ -17,8 +17,6 @@ use crate::{
     table::{Halt, Meaning, PersonKey, RowRules},
 };
 
-/// Bytes that rows may take in memory where a site does not say it: some five million rows of sixteen columns.
-pub const DEFAULT_MEMORY: u64 = 2 << 30;
 /// Bytes of a source's name at most.
 const MAX_SOURCE: usize = 4096;
 
@@ -74,11 +72,6 @@ impl RowsFrom {
             return Err(Failure::new(Code::Usage, what, "name the site's key: --key FILE"));
         };
         Ok(Some(PersonKey::of(path)?))
-    }
-
-    /// Bytes that they may take in memory.
-    pub fn memory(&self) -> u64 {
-        self.rules.memory.unwrap_or(DEFAULT_MEMORY)
     }
 }
 

@@ -80,7 +80,7 @@ struct File {
 const MOST_RHO: f64 = 1_000.0;
 
 const KEYS: &str = "the keys are rho, exact, max_rows, min_cohort, colluders, contributors, max_rounds, methods, columns, data and \
-    [rows] source, memory, precision, person, rows_per_person, delimiter, decimal, multiline, filter, missing, missing_marks, columns, values, units; `veilsum check` prints them with their meaning";
+    [rows] source, person, rows_per_person, delimiter, decimal, multiline, filter, missing, missing_marks, columns, values, units; `veilsum check` prints them with their meaning";
 
 /// The policy in `path`.
 ///
@@ -292,16 +292,15 @@ mod tests {
 
     #[test]
     fn what_a_site_says_of_its_rows_is_read_and_shown() {
-        let text = "[rows]\nsource = \"lake/*.parquet\"\nmemory = \"512 MiB\"\nfilter = \"age >= 18 and 'x' != 'y'\"\n";
+        let text = "[rows]\nsource = \"lake/*.parquet\"\nfilter = \"age >= 18 and 'x' != 'y'\"\n";
         assert!(policy(text).unwrap_err().message.contains("rows.filter"));
-        let text = "[rows]\nsource = \"lake/*.parquet\"\nmemory = \"512 MiB\"\nprecision = \"single\"\nperson = \"Fall\"\nfilter = \"age >= 18\"\nmissing = \"leave-out\"\n\
+        let text = "[rows]\nsource = \"lake/*.parquet\"\nperson = \"Fall\"\nfilter = \"age >= 18\"\nmissing = \"leave-out\"\n\
             missing_marks = [\"-99\"]\ncolumns = { age = \"Alter in Jahren\" }\n\
             [rows.values]\neducation = { primary = 1, secondary = \"high\" }\n[rows.units]\nweight = { factor = 0.45359237 }\n";
         let own = policy(text).unwrap();
         assert_eq!(policy(&toml::to_string(&own).unwrap()).unwrap(), own);
-        assert_eq!(own.rows.precision, crate::release::Precision::Single);
         assert_eq!((own.rows.rows_per_person, own.policy.rows_per_person), (Some(1), Some(1)));
-        assert_eq!((own.rows.memory, own.rows.columns["age"].as_str()), (Some(512 << 20), "Alter in Jahren"));
+        assert_eq!(own.rows.columns["age"], "Alter in Jahren");
         assert_eq!(json!(own)["rows"]["units"]["weight"]["factor"], 0.453_592_37);
         let from = own.rows_from(None, Some(Path::new("a/site.toml")), Some(Path::new("a/b.key"))).unwrap();
         assert_eq!((from.data, from.list), ("a/lake/*.parquet".into(), Some("a/b.key.unusable-rows.csv".into())));
@@ -326,13 +325,10 @@ mod tests {
             ("[release]\nrule = \"off\"", "unknown field `release`"),
             ("[rows]\ncolums = {}", "do you mean \"columns\"?"),
             ("[rows]\nsource = \"\"", "rows.source"),
-            ("[rows]\nmemory = \"1 MiB\"", "rows.memory"),
-            ("[rows]\nmemory = \"much\"", "rows.memory"),
             ("[rows]\nperson = \"\"", "rows.person"),
             ("[rows]\nrows_per_person = 2", "beside person"),
             ("[rows]\nperson = \"id\"\nrows_per_person = 0", "1 to 1000"),
             ("[rows]\nperson = \"id\"\nrows_per_person = 1001", "1 to 1000"),
-            ("[rows]\nprecision = \"half\"", "unknown variant `half`, expected `double` or `single`"),
             ("[rows]\nfilter = \"a > 1 or b > 1\"", "`or` is not offered"),
             ("[rows]\nmissing = \"guess\"", "unknown variant"),
             ("[rows]\nmissing_marks = [\"\"]", "rows.missing_marks"),

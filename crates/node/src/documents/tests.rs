@@ -46,7 +46,7 @@ fn given(centre: Vec<f64>) -> Seeding {
     Seeding::Given { centres: Centres::from_rows(&[centre]).unwrap() }
 }
 
-/// [NOI-8]: a site is ready whatever its cells hold, in memory and streamed; under an exact plan the same rows are refused.
+/// [NOI-8]: a site is ready whatever its cells hold; under an exact plan the same rows are refused.
 #[test]
 fn noi_8_ready_is_whether_rows_can_be_read() {
     let mut work = work(2);
@@ -68,20 +68,15 @@ fn noi_8_ready_is_whether_rows_can_be_read() {
         let path = folder.at("rows.csv");
         let text: Vec<String> = [names.join(",")].into_iter().chain(cells.iter().map(|cell| row(cell))).collect();
         std::fs::write(&path, text.join("\n") + "\n").unwrap();
-        for precision in [Precision::Double, Precision::Single] {
-            let rules = crate::table::RowRules { precision, ..Default::default() };
-            let from = RowsFrom { data: path.clone(), rules: Arc::new(rules), ..RowsFrom::default() };
-            let rows = load_rows(&noisy, &from).unwrap_or_else(|e| panic!("{cells:?}: {e}")).rows;
-            assert_eq!(rows.rows(), used, "{cells:?}");
-            assert!(load_rows(&exact, &from).is_err(), "{cells:?}");
-        }
+        let rows = load_rows(&noisy, &path).unwrap_or_else(|e| panic!("{cells:?}: {e}")).rows;
+        assert_eq!(rows.rows(), used, "{cells:?}");
+        assert!(load_rows(&exact, &path).is_err(), "{cells:?}");
     }
 }
 
-/// Values that are missing are counted in rows that are left out, and the answer is the same in memory, streamed and in single precision;
-/// a row that the filter leaves out is none of the site's.
+/// Values that are missing are counted in rows that are left out; a row that the filter leaves out is none of the site's.
 #[test]
-fn missing_values_are_counted_however_rows_are_held() {
+fn missing_values_are_counted_in_rows_that_are_left_out() {
     let mut work = work(2);
     work.columns[1].name = "y".into();
     work.recipe = fcm(2, 2.0, 0.0, 3, Seeding::Uniform { seed: 1 });
@@ -96,32 +91,23 @@ fn missing_values_are_counted_however_rows_are_held() {
     }
     std::fs::write(folder.at("rows.csv"), text).unwrap();
     let asked = veilsum_cluster::Batch::from(veilsum_cluster::Query::from(veilsum_cluster::query::Missing {}));
-    for (precision, memory) in [
-        (Precision::Double, None),
-        (Precision::Double, Some(10)),
-        (Precision::Single, None),
-        (Precision::Single, Some(1)),
-    ] {
-        let rules = crate::table::RowRules {
-            precision,
-            memory,
-            missing: Some(veilsum_federation::schema::Missing::LeaveOut),
-            columns: names.iter().map(|name| (name.clone(), name.clone())).collect(),
-            filter: crate::table::Filter::parse("use = 1").unwrap(),
-            ..Default::default()
-        };
-        let from = RowsFrom { data: folder.at("rows.csv"), rules: Arc::new(rules), ..RowsFrom::default() };
-        let loaded = load_rows(&federation, &from).unwrap();
-        let steps = [veilsum_cluster::SumStep { len: 2, fraction_bits: 3 }];
-        assert_eq!(loaded.rows.words(&asked, &steps).unwrap(), [2 << 3, 2 << 3], "{precision:?} {memory:?}");
-        let tally = loaded.tally.unwrap();
-        assert_eq!((tally.rows, tally.used, tally.filtered), (6, 2, 1), "{precision:?} {memory:?}");
-    }
+    let rules = crate::table::RowRules {
+        missing: Some(veilsum_federation::schema::Missing::LeaveOut),
+        columns: names.iter().map(|name| (name.clone(), name.clone())).collect(),
+        filter: crate::table::Filter::parse("use = 1").unwrap(),
+        ..Default::default()
+    };
+    let from = RowsFrom { data: folder.at("rows.csv"), rules: Arc::new(rules), ..RowsFrom::default() };
+    let loaded = load_rows(&federation, &from).unwrap();
+    let steps = [veilsum_cluster::SumStep { len: 2, fraction_bits: 3 }];
+    assert_eq!(loaded.rows.words(&asked, &steps).unwrap(), [2 << 3, 2 << 3]);
+    let tally = loaded.tally.unwrap();
+    assert_eq!((tally.rows, tally.used, tally.filtered), (6, 2, 1));
 }
 
-/// [NOI-9]: at most so many rows of a person count, the same in memory and streamed; and rows are not cut by a secret that nobody keeps.
+/// [NOI-9]: at most so many rows of a person count; and rows are not cut by a secret that nobody keeps.
 #[test]
-fn noi_9_rows_of_persons_are_cut_in_memory_and_streamed() {
+fn noi_9_rows_of_persons_are_cut() {
     let mut work = work(2);
     work.columns[1].name = "y".into();
     work.recipe = fcm(2, 2.0, 0.0, 3, Seeding::Uniform { seed: 1 });
@@ -147,17 +133,9 @@ fn noi_9_rows_of_persons_are_cut_in_memory_and_streamed() {
     std::fs::write(&site, "[rows]\nperson = \"patient\"\nrows_per_person = 2\n").unwrap();
     let own = load_policy(&site).unwrap();
     let key = folder.at("a.key");
-    let mut digests = Vec::new();
-    for (precision, memory) in
-        [(Precision::Double, None), (Precision::Double, Some(100)), (Precision::Single, Some(100))]
-    {
-        let mut from = own.rows_from(Some(&path), Some(&site), Some(&key)).unwrap();
-        from.rules = Arc::new(crate::table::RowRules { precision, memory, ..(*from.rules).clone() });
-        let rows = load_rows(&federation, &from).unwrap().rows;
-        assert_eq!(rows.rows(), 14);
-        digests.push((precision, rows.digest()));
-    }
-    assert_eq!(digests[0], digests[1]);
+    let from = own.rows_from(Some(&path), Some(&site), Some(&key)).unwrap();
+    let [once, again] = [(), ()].map(|()| load_rows(&federation, &from).unwrap().rows);
+    assert_eq!((once.rows(), once.digest()), (14, again.digest()));
     crate::files::check_private(folder.at("a.key.persons")).unwrap();
     let from = own.rows_from(Some(&path), Some(&site), None).unwrap();
     assert!(load_rows(&federation, &from).err().unwrap().advice.contains("--key"));

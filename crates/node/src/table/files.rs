@@ -197,7 +197,7 @@ impl RowReader for Parts {
             Some(_) => table.of_persons.without(of_persons),
             None => {
                 let labels = table.labels.as_ref().map(|labels| &labels[before..]);
-                Print::of(0, &table.values[before * table.columns.len()..], table.columns.len(), labels)
+                Print::of(&table.values[before * table.columns.len()..], table.columns.len(), labels)
             }
         };
         self.print = self.print.and(print);

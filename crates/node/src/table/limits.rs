@@ -10,7 +10,7 @@ pub const MAX_CELL: usize = 1 << 18;
 /// Bytes of a row with its quotes and delimiters: a bound on memory while its cells are still being told apart.
 pub const MAX_ROW: usize = 1 << 20;
 
-/// Numbers of a table: 4 GiB. A source with more is streamed, which holds none of them.
+/// Numbers of a table: 4 GiB.
 pub const MAX_VALUES: usize = 1 << 29;
 
 /// Rows that cannot be used and are listed in a file: some 60 MB of text. Those beyond are counted.

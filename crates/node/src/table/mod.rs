@@ -40,10 +40,8 @@ mod records;
 mod row;
 mod rules;
 mod signs;
-pub(crate) mod size;
 mod source;
 pub mod spelling;
-mod streamed;
 mod tally;
 #[cfg(feature = "columnar")]
 pub mod types;
@@ -120,7 +118,6 @@ pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<(Tally, Option<T
     }
 }
 
-pub use streamed::{Checked, OwnRows, Reader, Streamed};
 pub use tally::{ON_PURPOSE, Tally};
 pub use wanted::{Limit, Names, Numbers, TableSpec, Use, Wanted, known_as};
 

@@ -1,12 +1,12 @@
-//! A fingerprint of rows, whatever their order.
+//! What tells the rows of one file from those of another, whatever their order.
 
-use twox_hash::XxHash3_128;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// How many rows, and the sum of their hashes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Hash)]
 pub(super) struct Print {
     pub rows: u64,
-    pub sum: u128,
+    pub sum: u64,
 }
 
 impl Print {
@@ -19,17 +19,13 @@ impl Print {
         Print { rows: self.rows - before.rows, sum: self.sum.wrapping_sub(before.sum) }
     }
 
-    /// Of so many rows of `columns` numbers each, with their labels where they have some.
-    pub(super) fn of(seed: u64, values: &[f64], columns: usize, labels: Option<&[String]>) -> Print {
-        let (mut print, mut bytes) = (Print::default(), vec![0; 8 * columns]);
-        for (i, row) in values.chunks_exact(columns).enumerate() {
-            bytes.truncate(8 * columns);
-            bytes.chunks_exact_mut(8).zip(row).for_each(|(slot, x)| slot.copy_from_slice(&x.to_le_bytes()));
-            if let Some(labels) = labels {
-                bytes.extend_from_slice(labels[i].as_bytes());
-            }
-            print = print.and(Print { rows: 1, sum: XxHash3_128::oneshot_with_seed(seed, &bytes) });
-        }
-        print
+    /// Of rows of `columns` numbers each, with their labels where they have some.
+    pub(super) fn of(values: &[f64], columns: usize, labels: Option<&[String]>) -> Print {
+        values.chunks_exact(columns).enumerate().fold(Print::default(), |print, (i, row)| {
+            let mut hasher = DefaultHasher::new();
+            row.iter().for_each(|x| x.to_bits().hash(&mut hasher));
+            labels.map(|labels| &labels[i]).hash(&mut hasher);
+            print.and(Print { rows: 1, sum: hasher.finish() })
+        })
     }
 }

@@ -66,7 +66,7 @@ pub fn take(
             return table.spoil(file, Fault::NotUtf8.of_row((file, place)));
         }
         let (counts, sum) = table.persons.counts(cut, &cell.common(), |at| row.cell(at));
-        table.of_persons = table.of_persons.and(Print { rows: 1, sum });
+        table.of_persons = table.of_persons.and(Print { rows: 1, sum: sum as u64 });
         if !counts {
             table.tally.beyond += 1;
             return Ok(());

@@ -11,9 +11,8 @@ use super::spelling::{Spellings, normal};
 use super::{
     cell::Cell,
     dialect::{Decimal, Delimiter, Dialect},
-    size,
 };
-use crate::{release::Precision, schema::Missing};
+use crate::schema::Missing;
 
 /// Comparisons of a filter at most.
 const MAX_CONDITIONS: usize = 64;
@@ -25,12 +24,6 @@ pub struct RowRules {
     /// Where they are: a file, a folder, a pattern, or `-`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Bytes that rows may take in memory; more are streamed.
-    #[serde(skip_serializing_if = "Option::is_none", with = "size")]
-    pub memory: Option<u64>,
-    /// How their numbers are held there.
-    #[serde(skip_serializing_if = "is_double")]
-    pub precision: Precision,
     /// The file's name of the column that says of whom a row is, where at most so many rows of a person count. It never leaves the site.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub person: Option<String>,
@@ -67,10 +60,6 @@ pub struct RowRules {
     /// How numbers of the file become those of the agreed unit, by the plan's name of the column.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub units: BTreeMap<String, Unit>,
-}
-
-fn is_double(precision: &Precision) -> bool {
-    *precision == Precision::Double
 }
 
 impl RowRules {

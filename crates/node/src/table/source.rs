@@ -333,8 +333,6 @@ impl Table {
     /// Hands over the rows, and has none any more.
     pub fn drain(&mut self) -> (Vec<f64>, Option<Vec<String>>) {
         self.rows = 0;
-        // As many will come again.
-        let room = Vec::with_capacity(self.values.len());
-        (std::mem::replace(&mut self.values, room), self.labels.as_mut().map(std::mem::take))
+        (std::mem::take(&mut self.values), self.labels.as_mut().map(std::mem::take))
     }
 }

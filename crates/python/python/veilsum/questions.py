@@ -72,14 +72,12 @@ def answer(question: Any, layout: Mapping[str, Any], batch: Any) -> np.ndarray:
     return words
 
 
-def of_file(federation: Any, question: Any, data: Any, *, memory: int | None = None) -> np.ndarray:
+def of_file(federation: Any, question: Any, data: Any) -> np.ndarray:
     """The words with which a site of this federation answers whose rows are in a file, as ``veilsum run --data`` reads it.
 
     Parameters
     ----------
     data : path
         A file, a folder or a pattern, in any form that a site can have.
-    memory : int, optional
-        Bytes that the rows may take; more rows than fit are streamed, once a question.
     """
-    return _core.of_file(federation._planned, json.dumps(question), os.fspath(data), memory)
+    return _core.of_file(federation._planned, json.dumps(question), os.fspath(data))

@@ -111,7 +111,6 @@ def files_of_a_site(get):
     for form in ("csv", "parquet", "arrow"):
         path = str(get("files") / f"rows.{form}")
         yield form, lambda q, layout: questions.of_file(world.FEDERATION, q, path)
-        yield f"{form}, streamed", lambda q, layout: questions.of_file(world.FEDERATION, q, path, memory=0)
 
 
 PLACES = [python, threads, files_of_a_site, in_memory, spark]

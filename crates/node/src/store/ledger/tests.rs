@@ -34,7 +34,7 @@ fn origin(rows: u8) -> Origin {
 
 /// What a ledger notes of them.
 fn columns(rows: u8) -> Vec<Column> {
-    origin(rows).columns(&identity(1), &[]).unwrap()
+    origin(rows).columns(&identity(1), &[])
 }
 
 /// The block of every total: this site, whose rows are this version, and three others.
