@@ -137,7 +137,7 @@ fn every_spelling_of_nothing_can_be_marked() {
         assert!(error.contains("value is missing") || error.contains("missing_marks"), "{word}: {error}");
         let columns = ["age", "bmi"].map(|name| (name.to_owned(), name.to_owned())).into();
         let marks = Some(word.to_owned()).filter(|word| !word.is_empty()).into_iter().collect();
-        let missing = Some(veilsum_node::schema::Missing::LeaveOut);
+        let missing = Some(veilsum_node::table::Missing::LeaveOut);
         let table = read(&file, &[], RowRules { columns, marks, missing, ..RowRules::default() });
         assert_eq!(table.unwrap_or_else(|e| panic!("{word}: {e}")).rows, 2, "{word}");
     }

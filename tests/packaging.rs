@@ -31,17 +31,16 @@ fn the_example_configurations_are_taken() {
     }
 }
 
-/// The advanced example's rows as its schema, words and units say.
+/// The advanced example's rows as its columns, words and units say.
 #[test]
-fn the_example_of_a_schema_reads_the_example_of_rows() {
+fn the_example_of_columns_reads_the_example_of_rows() {
     let folder = Folder::fresh();
     let written = fs::read_to_string(packaging("examples/advanced/site.toml")).expect("an example");
     let site = folder.write("site.toml", &written.replace("/srv/lake/admissions/*.parquet", "rows.csv"));
-    let schema = fs::read_to_string(packaging("examples/advanced/schema.toml")).expect("an example");
-    let schema = folder.write("schema.toml", &schema);
-    let text = "age,weight,sex,ward,outcome\n34,154,w,a,0\n51,180,m,b,0\n17,140,w,a,1\n44,166,m,c,0\n";
+    folder.write("columns.toml", &fs::read_to_string(packaging("examples/advanced/columns.toml")).expect("an example"));
+    let text = "Alter in Jahren,weight,sex,ward,outcome\n34,154,w,a,0\n51,180,m,b,0\n17,140,w,a,1\n44,166,m,c,0\n";
     let rows = folder.write("rows.csv", text);
-    let args = ["check", "--schema", &schema, "--data", &rows, "--policy", &site];
+    let args = ["check", "--roster", &folder.path("roster.toml"), "--data", &rows, "--policy", &site];
     let told = veilsum(&args).expect(0);
     assert!(told.stdout.contains("sex"), "{}", told.text());
 }

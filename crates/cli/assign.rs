@@ -126,7 +126,7 @@ impl AssignArgs {
     }
 
     fn spec(&self, model: &Model) -> Result<TableSpec, Failure> {
-        let spec = documents::rows_of(model, &self.model, self.policy.as_deref())?;
+        let spec = documents::rows_of(model, self.policy.as_deref())?;
         let said = self.rows.over(&spec.rules)?;
         if !said.filter.conditions().is_empty() || said.missing.is_some() {
             let what = "--rows: every row is given memberships, so that neither filter nor missing leaves one out here";

@@ -20,12 +20,11 @@ use veilsum_node::{
     clock::seconds_since_1970,
     cost::counted,
     documents::{
-        self, Federation, Loaded, Offered, RowsFrom, SitePolicy, fingerprint, fit_of, load_identity, load_plan,
+        self, Federation, Loaded, Offered, RowsFrom, SitePolicy, columns_beside, fingerprint, load_identity, load_plan,
         load_roster, policy_of, reading_of, roster_fingerprint,
     },
     error::Failure,
     release::{Account, Known, Origin, verdict},
-    schema::Schema,
     store::Ledger,
     table::{self, Tally},
 };
@@ -65,9 +64,6 @@ pub(crate) struct CheckArgs {
     /// The plan [default: plan.toml beside the roster, if it is there]
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// The federation's schema [default: schema.toml beside the roster, if it is there]
-    #[arg(long, value_name = "FILE")]
-    pub schema: Option<PathBuf>,
     /// Leave out the way to the others
     #[arg(long)]
     pub offline: bool,
@@ -136,8 +132,7 @@ impl Check<'_> {
         let identity = self.key.and_then(|path| self.identity(path));
         let roster = self.roster();
         let me = self.role(identity.as_deref(), roster.as_ref());
-        let schema = self.schema();
-        let federation = self.plan(roster.as_ref(), schema.as_ref());
+        let federation = self.plan(roster.as_ref());
         if let Some(key) = self.key {
             let state = state_of(key, self.args.own.state.as_ref());
             self.found(checkup::disk(&state));
@@ -146,7 +141,7 @@ impl Check<'_> {
         }
         if !matches!(me, Some(PartyId::Coordinator | PartyId::Intermediary)) {
             let name = me.and_then(|me| Some(roster.as_ref()?.name_of(me)));
-            self.site(&name.unwrap_or("a site".to_owned()), identity.as_deref(), federation.as_ref(), schema.as_ref());
+            self.site(&name.unwrap_or("a site".to_owned()), identity.as_deref(), federation.as_ref());
         }
         self.part = Part::Way;
         match (identity, &roster, me) {
@@ -209,27 +204,13 @@ impl Check<'_> {
         }
     }
 
-    fn schema(&mut self) -> Option<Schema> {
-        let roster = &self.args.roster;
-        let path = self.args.schema.clone().or_else(|| documents::schema_file_beside(roster))?;
-        let schema = self.took("schema", documents::load_schema(&path))?;
-        self.pass("schema", format!("{}: {}", path.display(), counted(schema.columns.len(), "column")));
-        if let Some(other) = documents::other_schema(roster) {
-            let failure = documents::schema_differs(&other);
-            self.found(Finding::warn("schema", failure.message, failure.advice));
-        }
-        self.report.schema = Some(schema.clone());
-        Some(schema)
-    }
-
-    fn plan(&mut self, roster: Option<&Roster>, schema: Option<&Schema>) -> Option<Federation> {
+    fn plan(&mut self, roster: Option<&Roster>) -> Option<Federation> {
         let beside = || Some(self.args.roster.with_file_name("plan.toml")).filter(|path| path.exists());
         let (Some(roster), Some(path)) = (roster, self.args.plan.clone().or_else(beside)) else {
             self.skip("plan", "give --plan FILE beside its roster; what follows from it is not checked");
             return None;
         };
-        let made =
-            load_plan(&path, roster).and_then(|terms| Federation::new(roster.clone(), terms)?.under(schema.cloned()));
+        let made = load_plan(&path, roster).and_then(|terms| Federation::new(roster.clone(), terms));
         let federation = self.took("plan", made)?;
         let (hash, method) = (fingerprint(&federation.terms.hash().0), federation.work.method_name());
         self.pass("plan", format!("{}: {method}, signed and made for this roster; fingerprint {hash}", path.display()));
@@ -237,13 +218,7 @@ impl Check<'_> {
     }
 
     /// Rows, what would leave of them, and whether it may.
-    fn site(
-        &mut self,
-        name: &str,
-        identity: Option<&Identity>,
-        federation: Option<&Federation>,
-        schema: Option<&Schema>,
-    ) -> Option<()> {
+    fn site(&mut self, name: &str, identity: Option<&Identity>, federation: Option<&Federation>) -> Option<()> {
         self.part = Part::May;
         let (policy, file) =
             self.took("policy", policy_of(self.args.own.policy.as_deref(), self.key.map(|key| &**key)))?;
@@ -258,7 +233,7 @@ impl Check<'_> {
         if from.is_none() {
             self.skip("rows", "give --data ROWS, or `source` under [rows] in site.toml");
         }
-        let rows = from.and_then(|from| self.rows(&from, &policy, federation, schema));
+        let rows = from.and_then(|from| self.rows(&from, &policy, federation));
         self.part = Part::Leaves;
         if let Some(federation) = federation {
             let rows = rows.as_ref().map(|(rows, _)| &**rows);
@@ -281,32 +256,16 @@ impl Check<'_> {
         Some(())
     }
 
-    /// The rows under the schema, and under the plan.
+    /// The rows under the plan; as long as there is none, under `columns.toml`.
     fn rows(
         &mut self,
         from: &RowsFrom,
         policy: &SitePolicy,
         federation: Option<&Federation>,
-        schema: Option<&Schema>,
     ) -> Option<(Arc<dyn Answerer>, Origin)> {
         let place = from.place();
-        if let Some(schema) = schema {
-            // A number outside its range is the plan's to refuse or to move, and is looked at under the plan.
-            let mut fit = self.took("fits", fit_of(schema, from, federation.is_none()))?;
-            match fit.failure(&from.data) {
-                Some(failure) => self.found(Finding::fail("fits", self.worded(failure))),
-                None => self.pass("fits", format!("{place} has every column of the schema")),
-            }
-            self.report.columns = Some(fit.reading);
-            self.report.renamed = fit.renamed;
-            self.report.read = fit.tally;
-        }
         let Some(federation) = federation else {
-            if schema.is_none() {
-                let columns = self.took("rows", table::read_header(&from.data, from.rules.dialect(), []))?.len();
-                self.skip("rows", format!("{place}: {}; which are needed, the plan says", counted(columns, "column")));
-            }
-            self.doubts();
+            self.rows_of_columns(from, &place);
             return None;
         };
         let loaded = match documents::load_rows(federation, from).and_then(|loaded| loaded.in_range(from)) {
@@ -333,6 +292,22 @@ impl Check<'_> {
         self.report.columns = Some(self.took("rows", reading_of(federation, from))?);
         self.pass("rows", format!("{place}: every row can be used, but for those that are left out"));
         Some((rows, origin))
+    }
+
+    fn rows_of_columns(&mut self, from: &RowsFrom, place: &str) -> Option<()> {
+        let Some(columns) = self.took("columns", columns_beside(&self.args.roster))? else {
+            let columns = self.took("rows", table::read_header(&from.data, from.rules.dialect(), []))?.len();
+            self.skip("rows", format!("{place}: {}; which are needed, the plan says", counted(columns, "column")));
+            return None;
+        };
+        let (tally, fault) = self.took("rows", documents::look_at_columns(&columns, from))?;
+        match fault {
+            Some(failure) => self.found(Finding::fail("rows", self.worded(failure))),
+            None => self.pass("rows", format!("{place} has every column of columns.toml")),
+        }
+        self.report.read = Some(tally);
+        self.doubts();
+        Some(())
     }
 
     /// Bárcena et al. (2021): the K (d + 1) sums of a round are fewer numbers than those of the rows only above K (d + 1) / d rows.

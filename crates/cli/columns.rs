@@ -1,21 +1,18 @@
 //! The columns that options name, and what may stand in them.
 
 use veilsum_node::{
+    documents::{Columns, USUAL_WEIGHT},
     error::{Code, Failure},
     plan::{Categorical, Column},
-    schema::Schema,
     table::spelling::normal,
 };
 
 use crate::settings::Settings;
 
-/// Weight of a column of categories: half of the largest squared distance in one column of numbers in box units.
-const USUAL_WEIGHT: f64 = 0.5;
-
 /// A column, and what may stand in it where that was said.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Wanted {
-    /// Numbers, or what the schema says.
+    /// What `columns.toml` says of it.
     Named(String),
     /// Numbers of this range.
     Number(Column),
@@ -43,41 +40,38 @@ fn weight(set: &Settings, column: &str) -> f64 {
     set.category_weights.get(column).copied().or(set.category_weight).unwrap_or(USUAL_WEIGHT)
 }
 
-/// The columns of numbers and of categories of a plan: those that were named, or all of the schema's.
+/// The columns of numbers and of categories of a plan: those that were named, or all of `columns.toml`.
 ///
 /// # Errors
 /// A [`Failure`] that names the column of which nothing is known.
 pub(crate) fn of_plan(
     wanted: &[Wanted],
     set: &Settings,
-    schema: Option<&Schema>,
+    known: Option<&Columns>,
 ) -> Result<(Vec<Column>, Vec<Categorical>), Failure> {
-    let all: Vec<Wanted> = match schema {
-        Some(schema) if wanted.is_empty() => {
-            schema.columns.iter().map(|column| Wanted::Named(column.name.clone())).collect()
-        }
-        None if wanted.is_empty() => {
-            let next =
-                "name every column with --column NAME=LOW:HIGH, or put the federation's schema.toml beside the roster";
-            return Err(Failure::new(Code::Usage, "no column is named, and there is no schema", next));
-        }
-        _ => wanted.to_vec(),
-    };
+    let known = known.map(|known| known.of_plan(|name| weight(set, name)));
+    if wanted.is_empty() {
+        return known.ok_or_else(|| {
+            let next = "name every column with --column NAME=LOW:HIGH, or a file of them with --columns FILE";
+            Failure::new(Code::Usage, "no column is named, and there is no columns.toml", next)
+        });
+    }
+    let (known_numbers, known_categorical) = known.unwrap_or_default();
     let (mut numbers, mut categorical) = (Vec::new(), Vec::new());
-    for one in &all {
-        let described = schema.and_then(|schema| schema.get(one.name()));
-        match (one, described) {
-            (Wanted::Number(column), _) => numbers.push(column.clone()),
-            (Wanted::Category(..), _) => categorical.extend(one.categorical(set)),
-            (Wanted::Named(name), Some(column)) => {
-                numbers.extend(column.column());
-                categorical.extend(column.categorical(weight(set, name)));
+    for one in wanted {
+        let before = numbers.len() + categorical.len();
+        match one {
+            Wanted::Number(column) => numbers.push(column.clone()),
+            Wanted::Category(..) => categorical.extend(one.categorical(set)),
+            Wanted::Named(name) => {
+                numbers.extend(known_numbers.iter().find(|of| of.name == *name).cloned());
+                categorical.extend(known_categorical.iter().find(|of| of.column == *name).cloned());
             }
-            (Wanted::Named(name), None) => {
-                let what =
-                    format!("--column {name}: no range and no categories are given, and no schema has such a column");
-                return Err(Failure::new(Code::Usage, what, FORM));
-            }
+        }
+        if numbers.len() + categorical.len() == before {
+            let name = one.name();
+            let what = format!("--column {name}: no range and no categories are given, and no columns.toml has it");
+            return Err(Failure::new(Code::Usage, what, FORM));
         }
     }
     Ok((numbers, categorical))

@@ -113,7 +113,7 @@ impl DemoArgs {
             set.block_size.get_or_insert(1);
             set.colluders.get_or_insert(drawn.saturating_sub(2).min(sites.saturating_sub(1) / 3).max(1) as u16);
         }
-        let federation = terms::federation(&choices, roster_of_nobody(&source.names())?, None)?;
+        let federation = terms::federation(&choices, roster_of_nobody(&source.names())?)?;
         useful(&federation, false)?;
         Ok((source, federation))
     }

@@ -11,8 +11,8 @@ use veilsum_node::{
     clock::seconds_since_1970,
     cost::some_of,
     documents::{
-        GuestList, Stage, adopt_schema, check_address, fingerprint, invitation_line, load_identity, load_signed_roster,
-        parse_answer, roster_fingerprint, schema_text, write_roster,
+        GuestList, Stage, adopt_columns, check_address, columns_text, fingerprint, invitation_line, load_identity,
+        load_signed_roster, parse_answer, roster_fingerprint, write_roster,
     },
     error::{Code, Failure},
     role::{drawn, system_rng},
@@ -74,11 +74,11 @@ pub(crate) struct CreateArgs {
     /// It is made if it is not there.
     #[arg(long, value_name = "NAME", default_value = "coordinator")]
     pub party: String,
-    /// The federation's schema: what its columns are; it is handed to everybody who joins
+    /// What the columns of the federation are; it is handed to everybody who joins
     ///
-    /// It is copied into the folder as schema.toml. One that lies there already need not be named.
+    /// It is copied into the folder as columns.toml. One that lies there already need not be named.
     #[arg(long, value_name = "FILE")]
-    pub schema: Option<PathBuf>,
+    pub columns: Option<PathBuf>,
     /// Sites to invite at once, as with `invite`
     #[arg(long = "site", value_name = "PARTY", num_args = 1..)]
     pub sites: Vec<String>,
@@ -223,9 +223,9 @@ fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
     std::fs::create_dir_all(folder)
         .map_err(|e| Failure::input(format!("{} cannot be made ({e})", folder.display()), "choose another --folder"))?;
     // Also where it lies there already: one that cannot be used is said before anybody is invited.
-    match &args.schema {
-        Some(schema) => adopt_schema(folder, schema)?,
-        None => drop(schema_text(folder)?),
+    match &args.columns {
+        Some(columns) => adopt_columns(folder, columns)?,
+        None => drop(columns_text(folder)?),
     }
     let identity = key_of(&folder.join(format!("{}.key", args.party)), &args.party)?;
     let coordinator = Member { name: args.party.clone(), key: identity.public(), address: args.listen.clone() };

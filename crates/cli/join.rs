@@ -46,8 +46,8 @@ pub(crate) struct JoinArgs {
     /// Where the sites will find this party; for an intermediary only
     #[arg(long, value_name = "HOST:PORT")]
     pub address: Option<String>,
-    /// This site's rows, which have to fit the schema before this site counts as joined
-    #[arg(long, value_name = "ROWS")]
+    /// This site's rows, for --run
+    #[arg(long, value_name = "ROWS", requires = "run")]
     pub data: Option<PathBuf>,
     /// Stand by for plans at once, as `run` does
     ///
@@ -59,7 +59,7 @@ pub(crate) struct JoinArgs {
     /// Roster and plan are then brought here as files.
     #[arg(long, conflicts_with_all = ["run", "data"])]
     pub offline: bool,
-    /// Folder for the key (mode 0600), schema.toml, roster.toml and plan.toml
+    /// Folder for the key (mode 0600), columns.toml, roster.toml and plan.toml
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
     /// Which way the link takes.
@@ -123,7 +123,6 @@ impl Verb for JoinArgs {
             begun: begun.clone(),
             roster: roster.clone(),
             plan: (!self.run).then(|| plan.clone()),
-            data: args.data.clone(),
             carrier: args.reach.carrier()?,
             news: Arc::new(|news| told(&news)),
         }))
@@ -249,8 +248,8 @@ fn told(news: &News) {
              invitation, and read them aloud. If the operator says that they are others, stop: somebody stands between you.\n\
              waiting to be let in; this may take days, and may be stopped and started again"
         ),
-        News::Schema { columns } => crate::tell!(
-            "the schema of {} is here; look whether your rows fit: veilsum check --data ROWS.csv",
+        News::Columns(columns) => crate::tell!(
+            "columns.toml is here, with {}; look whether your rows fit: veilsum check --data ROWS.csv",
             counted(*columns, "column")
         ),
         News::Roster(roster) => crate::tell!(

@@ -23,7 +23,7 @@ use crate::{
 };
 use veilsum_node::{
     cost::counted,
-    documents::{fingerprint, header_of, load_federation, load_identity, origin_of, policy_of, schema_beside},
+    documents::{fingerprint, header_of, load_federation, load_identity, origin_of, policy_of},
     error::{Code, Failure},
     plan::Categorical,
     release::{Data, Known, Left},
@@ -171,14 +171,13 @@ fn declare(args: &LedgerArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<
             "start the site with the rows as they are",
         ));
     }
-    // As the rows were read that were answered from: the schema lies beside the key.
+    // As the rows were read that were answered from.
     let (site, file) = policy_of(args.policy.as_deref(), Some(&args.key))?;
     let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&args.key))?;
-    let (schema, rules) = (schema_beside(&args.key)?.map(Arc::new), from.rules.clone());
-    let person_key = from.person_key()?;
-    let spec = TableSpec { schema, rules, list: from.list.clone(), person_key, ..TableSpec::default() };
+    let (rules, person_key) = (from.rules.clone(), from.person_key()?);
+    let spec = TableSpec { rules, list: from.list.clone(), person_key, ..TableSpec::default() };
     let asked = names.iter().map(|name| name.rsplit_once('=').map_or(name.as_str(), |(column, _)| column));
-    let (_, header) = header_of(&from, spec.schema.as_deref(), asked)?;
+    let (_, header) = header_of(&from, asked)?;
     let (columns, categorical) = from_indicators(&names, &header);
     let origin = origin_of(&from, TableSpec { columns, categorical, ..spec })?;
     let noted = origin.columns(&identity, &account.together());

@@ -36,7 +36,6 @@ mod report;
 mod roster;
 mod rows;
 mod run;
-mod schema;
 mod screen;
 mod settings;
 mod status;
@@ -135,7 +134,6 @@ verbs! {
     Federation(federation::FederationArgs),
     Join(join::JoinArgs),
     Agree(agree::AgreeArgs),
-    Schema(schema::SchemaArgs),
     Plan(plan::PlanArgs),
     Report(report::ReportArgs),
     Assign(assign::AssignArgs),

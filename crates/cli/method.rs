@@ -54,8 +54,8 @@ pub(crate) struct What {
     /// A column: NAME=LOW:HIGH for numbers, NAME=CATEGORY,CATEGORY,... for categories; repeat for each
     ///
     /// Range and categories are public, and known before any row is read. A row with another value is an error at its site, or clipped.
-    /// NAME alone takes them from the federation's schema, and without --column all columns of the schema are used. In the demonstration
-    /// NAME alone takes the range from the rows.
+    /// NAME alone takes them from columns.toml, and without --column all columns of it are used. In the demonstration NAME alone takes the
+    /// range from the rows.
     #[arg(long = "column", value_name = "NAME[=...]", num_args = 1.., value_parser = parse_column)]
     pub columns: Vec<Wanted>,
     /// Another setting of the plan; repeat for each (--help-all lists them)

@@ -15,7 +15,6 @@ use veilsum_node::{
     forecast::Forecast,
     plan::PlanSpec,
     release::rho_text,
-    schema::Schema,
 };
 
 use crate::{
@@ -36,7 +35,7 @@ pub(crate) struct PrivacyArgs {
     /// The plan
     #[arg(long, value_name = "FILE", default_value = "plan.toml")]
     pub plan: PathBuf,
-    /// The federation's roster; schema.toml beside it gives units
+    /// The federation's roster
     #[arg(long, value_name = "FILE", default_value = "roster.toml")]
     pub roster: PathBuf,
     /// What the federation is for, in a sentence; left out, it is a line to fill in
@@ -125,11 +124,7 @@ impl Report {
 
     fn data(&self, page: &mut Page) {
         let work = &self.federation.work;
-        let (schema, blank) = (self.federation.schema.as_deref(), BLANK.to_owned());
-        let unit = |name: &str| {
-            let known = schema.and_then(|schema: &Schema| schema.get(name)).map(|column| column.unit.clone());
-            known.filter(|unit| !unit.is_empty()).unwrap_or_else(|| BLANK.to_owned())
-        };
+        let blank = BLANK.to_owned();
         page.part("Which data");
         page.paragraph(
             "These columns are read at every site, by a program that runs there. Ranges and lists are public, and must not come from rows.",
@@ -137,19 +132,18 @@ impl Report {
         let numbers = work
             .columns
             .iter()
-            .map(|c| [c.name.clone(), unit(&c.name), format!("{} to {}", c.lower, c.upper), blank.clone()]);
+            .map(|c| [c.name.clone(), blank.clone(), format!("{} to {}", c.lower, c.upper), blank.clone()]);
         let named = work
             .categorical
             .iter()
-            .map(|c| [c.column.clone(), unit(&c.column), format!("one of {}", c.categories.join(", ")), blank.clone()]);
+            .map(|c| [c.column.clone(), blank.clone(), format!("one of {}", c.categories.join(", ")), blank.clone()]);
         page.table(&["column", "unit", "possible values", "what it is needed for"], numbers.chain(named));
-        match (&self.reading, schema.and_then(|schema| schema.label.as_ref())) {
-            (Some(reading), _) => drop(page.table(&["in this site's file", "columns"], columns_of(reading).map(|(a, b)| [a.to_owned(), b]))),
-            (None, Some(label)) => drop(page.paragraph(&format!(
-                "Nothing of any other column of a site's file leaves it. The column {label} stays at the sites: no plan may use it."
-            ))),
-            (None, None) => drop(page.paragraph("Nothing of any other column of a site's file leaves it.")),
-        }
+        match &self.reading {
+            Some(reading) => {
+                page.table(&["in this site's file", "columns"], columns_of(reading).map(|(a, b)| [a.to_owned(), b]))
+            }
+            None => page.paragraph(&format!("{}.", words::UNREAD)),
+        };
     }
 
     fn purpose(&self, page: &mut Page) {

@@ -1,4 +1,4 @@
-//! What a member says to a proposed plan: by roster, plan, schema, policy and ledger, and then whether it is ready ([PRO-2]).
+//! What a member says to a proposed plan: by roster, plan, policy and ledger, and then whether it is ready ([PRO-2]).
 
 use std::{
     fs,
@@ -97,8 +97,7 @@ impl Judge {
     fn watched(&self) -> Vec<PathBuf> {
         let policy = self.own.policy.clone().unwrap_or_else(|| self.key.with_file_name("site.toml"));
         let ledger = self.state.join(ledger::FILE);
-        let schemas = ["schema.toml", "schema.toml.new"].map(|name| self.roster.with_file_name(name));
-        [Pinned::beside(&self.key), policy, ledger].into_iter().chain(schemas).collect()
+        vec![Pinned::beside(&self.key), policy, ledger, self.roster.with_file_name("columns.toml")]
     }
 
     /// What it says, and why.
@@ -109,15 +108,6 @@ impl Judge {
         if let Err(failure) = self.offered(&federation.roster).passes() {
             return Ok(no(PlanAnswer::Roster, &failure));
         }
-        // [SCH-1].
-        let kept = match documents::other_schema(&self.roster) {
-            Some(other) => Err(documents::schema_differs(&other)),
-            None => documents::schema_beside(&self.roster).and_then(|schema| federation.clone().under(schema)),
-        };
-        let federation = match &kept {
-            Ok(federation) => federation,
-            Err(failure) => return Ok(no(PlanAnswer::Refuses { rule: Some(Rule::Sch1) }, failure)),
-        };
         if !self.is_site {
             return Ok(Opinion { answer: PlanAnswer::Would { runs: None }, words: "this party counts rows".into() });
         }
@@ -151,7 +141,6 @@ impl Judge {
             return Ok(said(verdict));
         }
         documents::keep_policy(policy_of(self.own.policy.as_deref(), Some(&self.key))?.1.as_deref(), &self.key)?;
-        documents::keep_schema(&self.roster)?;
         looking.reads();
         self.ready(federation, &site, &from, &account)?;
         if !noisy {

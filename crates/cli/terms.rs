@@ -6,7 +6,6 @@ use veilsum_node::{
     error::{Code, Failure},
     plan::PlanSpec,
     role::system_rng,
-    schema::Schema,
 };
 use veilsum_proto::{
     identity::Identity,
@@ -20,11 +19,11 @@ use crate::method::Choices;
 ///
 /// # Errors
 /// A [`Failure`] that names the option or setting.
-pub(crate) fn federation(choices: &Choices<'_>, roster: Roster, schema: Option<Schema>) -> Result<Federation, Failure> {
+pub(crate) fn federation(choices: &Choices<'_>, roster: Roster) -> Result<Federation, Failure> {
     let work = choices.work()?;
     work.check().map_err(again)?;
     let terms = terms(choices, &roster, &work)?;
-    Federation::new(roster, terms).and_then(|of| of.under(schema)).map_err(wrong)
+    Federation::new(roster, terms).map_err(wrong)
 }
 
 /// The terms of the plan.

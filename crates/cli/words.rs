@@ -19,22 +19,12 @@ pub(crate) fn fingerprint_line(roster: &Roster) -> String {
 use crate::verb::listed;
 
 /// What is done with the columns of a file, with a word for each kind.
-pub(crate) fn columns_of(reading: &Reading) -> [(&'static str, String); 3] {
-    let kept =
-        reading.kept.as_ref().map_or("none".to_owned(), |label| format!("{label}, the label: no plan may use it"));
-    [
-        ("columns that are used", listed(&reading.used)),
-        ("columns that stay here", listed(&reading.ignored)),
-        ("kept here by the schema", kept),
-    ]
+pub(crate) fn columns_of(reading: &Reading) -> [(&'static str, String); 2] {
+    [("columns that are used", listed(&reading.used)), ("columns that stay here", listed(&reading.ignored))]
 }
 
 /// What a plan does with columns that it does not name.
-pub(crate) fn unread(federation: &Federation) -> String {
-    let kept = federation.schema.as_ref().and_then(|schema| schema.label.as_ref());
-    let kept = kept.map_or(String::new(), |label| format!("; {label} is kept at the sites by the schema"));
-    format!("Nothing of any other column of a site's file leaves it{kept}")
-}
+pub(crate) const UNREAD: &str = "Nothing of any other column of a site's file leaves it";
 
 /// What of it a terminal does not show already beside [`Cost::to_text`].
 pub(crate) fn totals_beside(federation: &Federation, cost: &Cost) -> String {

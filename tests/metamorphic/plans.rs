@@ -14,7 +14,7 @@ use veilsum_cluster::{
 use veilsum_node::{
     loopback::toy_policy,
     plan::{Categorical, Column, Judge, PlanSpec},
-    schema::Missing,
+    table::Missing,
 };
 use veilsum_proto::{
     plan::Terms,

@@ -13,7 +13,6 @@ use veilsum_node::{
     dp,
     error::{Code, Failure},
     release::{Account, Yes},
-    schema::{Missing, Schema},
     table::Tally,
 };
 use veilsum_proto::{policy::rho_text, suite::Hash};
@@ -55,10 +54,7 @@ pub(super) struct Report {
     /// In the order in which they were looked at: the way to the others last.
     pub checks: Vec<Checked>,
     pub firewall: Vec<Rule>,
-    pub schema: Option<Schema>,
     pub columns: Option<Reading>,
-    /// Columns that the file calls otherwise than the schema: its name, and the schema's.
-    pub renamed: Vec<(String, String)>,
     pub read: Option<Tally>,
     pub leaves: Option<Leaves>,
     pub policy: Option<InForce>,
@@ -192,7 +188,7 @@ impl Report {
             ("To mend and to look at", [mend(Outcome::Fail), mend(Outcome::Warn)].concat()),
             ("This party", of(Part::Party)),
             ("The way to the others", [of(Part::Way), self.for_the_firewall()].concat()),
-            ("What is read", [of(Part::Read), self.read(all)].concat()),
+            ("What is read", [of(Part::Read), self.read()].concat()),
             ("What would leave", [of(Part::Leaves), leaves].concat()),
             ("Whether it may", [of(Part::May), self.may(all)].concat()),
         ]
@@ -206,21 +202,12 @@ impl Report {
         lines
     }
 
-    fn read(&self, all: bool) -> Vec<String> {
+    fn read(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for column in self.schema.iter().filter(|_| all).flat_map(|schema| &schema.columns) {
-            lines.push(format!("  {column}"));
+        if let Some(columns) = self.columns.as_ref().filter(|_| self.read.is_none()) {
+            // The account below has them otherwise.
+            lines.extend(columns_of(columns).map(|(what, names)| format!("{what}: {names}")));
         }
-        lines.extend(self.schema.as_ref().map(|schema| match schema.missing {
-            Missing::Refuse => "a missing value: the site's file is refused".to_owned(),
-            Missing::LeaveOut => "a missing value: its row is left out, under every plan".to_owned(),
-        }));
-        if let Some(columns) = &self.columns {
-            let said = columns_of(columns).map(|(what, names)| format!("{what}: {names}"));
-            // The account below has the others already.
-            lines.extend(said.into_iter().skip(if self.read.is_some() { 2 } else { 0 }));
-        }
-        lines.extend(self.renamed.iter().map(|(own, name)| format!("{own} is read as {name}")));
         lines.extend(self.read.as_ref().map_or(Vec::new(), Tally::lines));
         lines
     }

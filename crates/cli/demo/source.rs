@@ -95,7 +95,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path, mut rules: RowRules) -> Re
     let asked = asked.map(|name| rules.columns.get(name).map_or(name, String::as_str));
     let asked = asked.chain(rules.columns.values().map(String::as_str));
     let own = table::read_header(path, rules.dialect(), asked)?;
-    let header = table::known_as(&path.display().to_string(), &own, None, &rules)?;
+    let header = table::known_as(&path.display().to_string(), &own, &rules)?;
     let named = header.last().filter(|last| *last == "label").cloned();
     let label = match wish.split {
         "iid" => None,

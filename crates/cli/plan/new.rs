@@ -19,11 +19,11 @@ use crate::{
 use veilsum_node::{
     cost::Cost,
     documents::{
-        Federation, GuestList, edited_plan, load_federation, load_identity, load_roster, schema_beside, write_plan,
+        Columns, Federation, GuestList, columns_beside, edited_plan, load_columns, load_federation, load_identity,
+        load_roster, write_plan,
     },
     dp::Privacy,
     error::{Code, Failure},
-    schema::Schema,
 };
 
 /// `veilsum plan new`
@@ -43,6 +43,9 @@ pub(crate) struct NewArgs {
     /// It says how far off centres will be in clear, round clusters of so many rows.
     #[arg(long, value_name = "N")]
     pub expected_rows: Option<u64>,
+    /// What the columns are [default: columns.toml beside the roster, if it is there]
+    #[arg(long = "columns", value_name = "FILE")]
+    pub columns: Option<PathBuf>,
     /// Propose it to all members, and begin the run if nobody refuses, as `plan propose --start` does
     #[arg(long)]
     pub start: bool,
@@ -71,9 +74,10 @@ pub(crate) struct CheckArgs {
 /// `veilsum plan new`: the plan, signed and written, and what it means.
 pub(super) fn new(args: &NewArgs, json: bool) -> Result<(), Failure> {
     let roster = load_roster(&args.roster)?;
-    let schema = schema_beside(&args.roster)?;
+    let columns =
+        args.columns.as_deref().map_or_else(|| columns_beside(&args.roster), |of| load_columns(of).map(Some))?;
     let sign = Signing::of(args.key.as_ref(), &args.roster, &roster)?;
-    let federation = made(args, roster, schema)?;
+    let federation = made(args, roster, columns)?;
     let folder = args.roster.parent().unwrap_or(Path::new(""));
     let usual = args.roster == folder.join("roster.toml") && args.out == folder.join("plan.toml");
     if args.start && !(usual && GuestList::within(folder).exists()) {
@@ -99,7 +103,7 @@ pub(super) fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     }
     let members = load_roster(roster)?;
     let sign = Signing::of(args.key.as_ref(), roster, &members)?;
-    let federation = Federation::new(members, edited_plan(plan)?)?.under(schema_beside(roster)?)?;
+    let federation = Federation::new(members, edited_plan(plan)?)?;
     useful(&federation, true)?;
     sign.write(&federation, plan)?;
     say(&federation, (plan, args.print.html.as_deref()), args.sign, json)
@@ -109,9 +113,9 @@ pub(super) fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A [`Failure`] that names the option.
-pub(crate) fn made(args: &NewArgs, roster: Roster, schema: Option<Schema>) -> Result<Federation, Failure> {
+pub(crate) fn made(args: &NewArgs, roster: Roster, known: Option<Columns>) -> Result<Federation, Failure> {
     let set = Settings::read(&args.what.set)?;
-    let columns = columns::of_plan(&args.what.columns, &set, schema.as_ref())?;
+    let columns = columns::of_plan(&args.what.columns, &set, known.as_ref())?;
     if !args.what.exact && args.expected_rows.is_none() {
         return Err(Failure::new(
             Code::Usage,
@@ -123,7 +127,7 @@ pub(crate) fn made(args: &NewArgs, roster: Roster, schema: Option<Schema>) -> Re
     let expected_rows = args.expected_rows.unwrap_or(0);
     let max_rows = set.max_rows.unwrap_or(DEFAULT_MAX_ROWS);
     let choices = Choices { what: &args.what, set, columns, expected_rows, max_rows, usual_seed: 1, usual_k: None };
-    let federation = terms::federation(&choices, roster, schema)?;
+    let federation = terms::federation(&choices, roster)?;
     if !useless {
         useful(&federation, true)?;
     }

@@ -73,7 +73,7 @@ pub(super) fn to_text(federation: &Federation, cost: &Cost, privacy: Option<&Pri
         counted(work.headers().count(), "column"),
         counted(work.max_questions() as usize, "question"),
         numbers.chain(named).collect::<Vec<_>>().join("; "),
-        words::unread(federation),
+        words::UNREAD,
         terms.max_rows,
         terms.min_total_rows,
     ) + &cost.to_text()
@@ -86,13 +86,10 @@ fn page_of(federation: &Federation, cost: &Cost, privacy: Option<&Privacy>, says
     let work = &federation.work;
     let mut page = Page::new(&format!("The plan of {}", federation.roster.name));
     page.says(says.trim_end()).part("Columns");
-    let unit = |name: &str| {
-        federation.schema.as_ref().and_then(|schema| Some(schema.get(name)?.unit.clone())).unwrap_or_default()
-    };
-    let numbers = work.columns.iter().map(|c| [c.name.clone(), unit(&c.name), format!("{} to {}", c.lower, c.upper)]);
-    let named = work.categorical.iter().map(|c| [c.column.clone(), unit(&c.column), c.categories.join(", ")]);
-    page.table(&["column that is used", "unit", "possible values"], numbers.chain(named));
-    page.paragraph(&format!("{}.", words::unread(federation)));
+    let numbers = work.columns.iter().map(|c| [c.name.clone(), format!("{} to {}", c.lower, c.upper)]);
+    let named = work.categorical.iter().map(|c| [c.column.clone(), c.categories.join(", ")]);
+    page.table(&["column that is used", "possible values"], numbers.chain(named));
+    page.paragraph(&format!("{}.", words::UNREAD));
     page.part("What totals can tell").list(words::totals_tell(federation, cost));
     if !cost.warnings.is_empty() {
         page.part("Warnings").list(&cost.warnings);

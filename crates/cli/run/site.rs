@@ -56,7 +56,6 @@ pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<T
     let key = args.key()?;
     let (site, file) = policy_of(args.own.policy.as_deref(), Some(&key))?;
     documents::keep_policy(file.as_deref(), &key)?;
-    documents::keep_schema(&documents.roster)?;
     let from = args.own.rows(&site, file.as_deref(), Some(&key))?;
     let loaded = documents::load_rows(&federation, &from)?.in_range(&from)?;
     site.has_room(loaded.rows_asked(&federation))?;

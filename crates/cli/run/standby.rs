@@ -180,11 +180,6 @@ impl Member<'_> {
             state: state_of(&self.key, self.args.own.state.as_ref()),
             holds: Mutex::default(),
         };
-        let (state, key, identity) = (judge.state.clone(), self.key.clone(), self.identity.clone());
-        let has_answered = move || {
-            // A ledger that does not hold is no reason to take a schema unasked.
-            Ledger::look(&state, &head_of(&key), &identity).map_or(true, |account| account.block().is_some())
-        };
         let judge = Arc::new(judge);
         let looked = judge.clone();
         let watcher = judge.clone();
@@ -198,7 +193,6 @@ impl Member<'_> {
             number,
             judge: Arc::new(move |federation, looking| judge.judge(federation, looking)),
             stamp: Arc::new(move || looked.stamps()),
-            has_answered: Arc::new(has_answered),
             news: Arc::new(move |news| {
                 if let (Some(door), News::Roster(roster)) = (&door, &news) {
                     door.admits(roster);
@@ -255,10 +249,6 @@ fn told(judge: &Judge, news: News) {
             );
             judge.offered(&roster).passes().err().iter().for_each(verb::tell);
         }
-        News::Schema { columns } => crate::tell!(
-            "another schema is here, of {}; look whether your rows fit: veilsum check",
-            counted(columns, "column")
-        ),
         News::Answered { answer, words } => crate::tell!("a plan is proposed; {}\n  {words}", answer.of_this_party()),
     }
 }

@@ -18,7 +18,6 @@ use crate::{
     error::Failure,
     plan::{Judge, PlanSpec},
     question::{Question, SumBounds},
-    schema::Schema,
 };
 
 /// What a federation agreed on, verified.
@@ -30,8 +29,6 @@ pub struct Federation {
     pub terms: Arc<Terms>,
     /// What is computed: the application's part of the terms.
     pub work: Arc<PlanSpec>,
-    /// The schema that the plan keeps to, where the federation has one: how a site's rows are read.
-    pub schema: Option<Arc<Schema>>,
 }
 
 impl Federation {
@@ -48,22 +45,7 @@ impl Federation {
             ));
         }
         prove(&roster, &terms, &work)?;
-        Ok(Federation { roster: Arc::new(roster), terms: Arc::new(terms), work: Arc::new(work), schema: None })
-    }
-
-    /// The same under the federation's schema, where it has one.
-    ///
-    /// # Errors
-    /// A [`Failure`] where the plan does not keep to it.
-    pub fn under(self, schema: Option<Schema>) -> Result<Federation, Failure> {
-        if let Some(schema) = &schema {
-            schema.admits(&self.work).map_err(|why| {
-                let next = "ask the coordinator for a plan made with the schema of this federation (`veilsum plan new --schema`), or for the \
-                            schema that the plan was made with";
-                Failure::input(why, next)
-            })?;
-        }
-        Ok(Federation { schema: schema.map(Arc::new), ..self })
+        Ok(Federation { roster: Arc::new(roster), terms: Arc::new(terms), work: Arc::new(work) })
     }
 
     /// Which party of the roster this identity is.

@@ -4,8 +4,8 @@
 //! Read it in this order:
 //!
 //! 1. [`error`]: what went wrong, whose fault it is, what to do next;
-//! 2. [`answerer`], [`question`], [`columns`], [`plan`], [`schema`], [`app_messages`]: who knows a site's rows, a question with the form of its answer, what a federation
-//!    computes on which columns, what those columns are for every plan, and the application's own messages;
+//! 2. [`answerer`], [`question`], [`columns`], [`plan`], [`app_messages`]: who knows a site's rows, a question with the form of its answer, what a federation
+//!    computes on which columns, and the application's own messages;
 //! 3. [`dp`] and [`agreed`]: what noise promises, and the proof from the documents alone that no sum overflows;
 //! 4. [`near`], [`method_session`], [`oracle`]: what is the same but for last digits, a method's questions and totals in turn, and who
 //!    judges them;
@@ -39,7 +39,6 @@ pub mod question;
 pub mod release;
 pub mod replay;
 pub mod result;
-pub mod schema;
 pub mod signed;
 pub mod spoken;
 #[cfg(test)]

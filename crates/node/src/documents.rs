@@ -5,6 +5,7 @@
 //! (the protocol's own encoding), not the text: comments may be added, numbers may not be changed.
 
 mod answer;
+mod columns;
 pub(crate) mod digits;
 mod file;
 mod guests;
@@ -19,7 +20,6 @@ mod plan;
 mod plan_keys;
 mod roster;
 mod rows;
-mod schema;
 mod site;
 
 use std::{path::Path, sync::Arc};
@@ -33,6 +33,9 @@ use veilsum_proto::{
 use file::in_file;
 
 pub use answer::PlanAnswer;
+pub use columns::{
+    Columns, MAX_COLUMNS_FILE, USUAL_WEIGHT, adopt_columns, columns_beside, columns_text, load_columns, take_columns,
+};
 pub use guests::{Guest, GuestList, Knocked, Run, Said, Stage};
 pub use invitation::{answer_line, invitation_line, parse_answer, parse_invitation};
 pub use key::{check_address, load_identity, write_key};
@@ -43,19 +46,14 @@ pub use pinned::{Changes, Pinned, Standing};
 pub use plan::{edited_plan, load_plan, write_plan};
 pub use plan_keys::PLAN_KEYS;
 pub use roster::{load_roster, load_signed_roster, write_roster};
-pub use rows::{HandOver, Handed, RowsFrom, rules_said};
-pub use schema::{
-    Fit, MAX_SCHEMA, Reading, Taken, adopt_schema, fit_of, header_of, keep_schema, load_schema, other_schema,
-    parse_schema, proposed_schema, reading_of, schema_beside, schema_differs, schema_file_beside, schema_text,
-    take_schema,
-};
+pub use rows::{HandOver, Handed, Reading, RowsFrom, header_of, reading_of, rules_said};
 pub use site::{SitePolicy, keep_policy, load_policy, policy_of};
 
+use veilsum_federation::error::Failure;
 pub use veilsum_federation::{
     agreed::{Federation, fingerprint, whoami},
     spoken::{Fingerprint, WORDS, roster_fingerprint},
 };
-use veilsum_federation::error::Failure;
 
 use crate::{
     answerer::Answerer,
@@ -92,16 +90,14 @@ pub fn parse_signed(roster: &str, plan: &str) -> Result<(SignedRoster, SignedTer
     Ok((roster, terms, federation))
 }
 
-/// What was agreed on, from the two files, and from `schema.toml` beside the roster where there is one.
+/// What was agreed on, from the two files.
 ///
 /// # Errors
 /// A [`Failure`] that names the file.
 pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Result<Federation, Failure> {
-    let path = roster.as_ref();
-    let roster_of = load_roster(path)?;
-    let terms = load_plan(&plan, &roster_of)?;
-    let schema = schema_beside(path)?;
-    Federation::new(roster_of, terms).and_then(|of| of.under(schema)).map_err(|f| in_file(plan.as_ref(), f))
+    let roster = load_roster(roster)?;
+    let terms = load_plan(&plan, &roster)?;
+    Federation::new(roster, terms).map_err(|f| in_file(plan.as_ref(), f))
 }
 
 /// Makes a whole federation in `folder`, whose owner then has everybody's secrets: a key for every party, and the signed roster, to which
@@ -186,13 +182,31 @@ pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<L
 /// A [`Failure`] that names the row; as [`load_rows`].
 pub fn rows_in_memory(federation: &Federation, values: &[f64], from: &RowsFrom) -> Result<Loaded, Failure> {
     let work = &federation.work;
-    let (columns, categorical, schema) = (work.names(), Vec::new(), None);
+    let (columns, categorical) = (work.names(), Vec::new());
     let rules = Arc::new(RowRules { clipped_on_purpose: from.rules.clipped_on_purpose.clone(), ..RowRules::default() });
     let of_file = spec_of(federation, &RowsFrom { rules, ..RowsFrom::default() })?;
-    let (table, tally) = table::read_given(values, &TableSpec { columns, categorical, schema, ..of_file })?;
+    let (table, tally) = table::read_given(values, &TableSpec { columns, categorical, ..of_file })?;
     tally.in_range("the rows that were handed over", &from.rules)?;
     let (rows, origin) = ready(federation, from, table)?;
     Ok(Loaded { rows: Arc::new(rows), origin, tally: Some(tally) })
+}
+
+/// Whether rows fit to columns for which there is no plan yet. Nothing is kept of them.
+///
+/// # Errors
+/// As [`load_rows`], but for single rows.
+pub fn look_at_columns(columns: &Columns, from: &RowsFrom) -> Result<(Tally, Option<Failure>), Failure> {
+    let (numbers, categorical) = columns.of_plan(|_| USUAL_WEIGHT);
+    let spec = TableSpec {
+        columns: numbers.iter().map(|column| column.name.clone()).collect(),
+        within: numbers.iter().map(|column| (column.lower, column.upper)).collect(),
+        categorical,
+        rules: from.rules.clone(),
+        list: from.list.clone(),
+        ..TableSpec::default()
+    };
+    let (tally, fault) = table::look(&from.data, &spec)?;
+    Ok((tally, fault.map(Failure::from)))
 }
 
 /// What of a site's rows a plan reads, and what is wrong with rows that cannot be used. Nothing is kept of them.
@@ -214,7 +228,8 @@ fn read_often(from: &RowsFrom) -> Result<(), Failure> {
         "{}: it is a pipe, which can be read once, and rows cut to so many of a person are read twice",
         from.data.display()
     );
-    let next = "give the rows as a file, a folder, or on standard input (--data -); or take person out of [rows] in site.toml";
+    let next =
+        "give the rows as a file, a folder, or on standard input (--data -); or take person out of [rows] in site.toml";
     Err(Failure::input(what, next))
 }
 
@@ -251,8 +266,6 @@ pub fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Fa
         columns: work.columns.iter().map(|c| c.name.clone()).collect(),
         categorical: work.categorical.clone(),
         label: None,
-        schema: federation.schema.clone(),
-        ranges: false,
         within: domain.lower().iter().copied().zip(domain.upper().iter().copied()).collect(),
         clips: work.out_of_box == OutOfBox::Clip,
         direction: work.scaling == Scaling::Direction,

@@ -53,5 +53,5 @@ pub mod table;
 
 pub use veilsum_federation::{
     agreed, answerer, app_messages, columns, cost, description, dp, error, errors, forecast, method_session, model,
-    oracle, plan, question, release, replay, result, schema, signed, traffic,
+    oracle, plan, question, release, replay, result, signed, traffic,
 };

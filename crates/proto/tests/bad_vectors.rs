@@ -190,13 +190,6 @@ const WITHOUT: &[(&str, &[Guarded])] = &[
                 "tests/opening.rs",
                 "a_coordinator_that_places_a_centre_is_caught_by_every_site_and_convicted_by_anybody",
             ),
-            (Rule::Sch1, "crates/node/src/documents/schema.rs", "sch_1_a_schema_that_is_lost_is_missed"),
-            (Rule::Sch2, "tests/schema.rs", "a_run_with_a_site_that_uses_its_own_words"),
-            (
-                Rule::Sch3,
-                "crates/node/src/documents/schema.rs",
-                "a_schema_that_was_handed_out_is_kept_beside_another_one",
-            ),
             (
                 Rule::Res1,
                 "crates/federation/src/signed/tests.rs",

@@ -85,8 +85,8 @@ fn told(column: usize, name: &str, shape: &Shape) -> Warning {
             }
             let text = format!(
                 "{percent:.1} % of the rows have the same or nearly the same value at the {end} end of {name:?}, apart from all others \
-                 by more than half of its range, as a code for a missing value has (-999). If it is one, name it in the schema as \
-                 missing; the clusters may be made by it"
+                 by more than half of its range, as a code for a missing value has (-999). If it is one, name it in \
+                 missing_marks; the clusters may be made by it"
             );
             Warning::new("code", text, [at, ("part", part), ("threshold", SOME)])
         }

@@ -7,10 +7,9 @@ use veilsum_federation::{
     model::{MAX_FILE, Model},
 };
 
-use super::{schema::schema_beside, site::load_policy};
+use super::site::load_policy;
 use crate::{
     files,
-    schema::{Missing, Schema},
     table::{Filter, RowRules, TableSpec},
 };
 
@@ -27,18 +26,16 @@ pub fn read_model(path: &Path) -> Result<(Model, Vec<u8>), Failure> {
     Ok((model, bytes))
 }
 
-/// What the model in `file` reads of rows, in the words of the schema beside it and of this policy: of every row, none is left out.
+/// What a model reads of rows, in the words of this policy: of every row, none is left out.
 ///
 /// # Errors
-/// A [`Failure`] where schema or policy cannot be read.
-pub fn rows_of(model: &Model, file: &Path, policy: Option<&Path>) -> Result<TableSpec, Failure> {
-    let schema = schema_beside(file)?.map(|schema| Arc::new(Schema { missing: Missing::Refuse, ..schema }));
+/// A [`Failure`] where the policy cannot be read.
+pub fn rows_of(model: &Model, policy: Option<&Path>) -> Result<TableSpec, Failure> {
     let rules = policy.map(load_policy).transpose()?.map(|site| (*site.rows).clone()).unwrap_or_default();
     let all = RowRules { missing: None, filter: Filter::default(), person: None, rows_per_person: None, ..rules };
     Ok(TableSpec {
         columns: model.columns.iter().map(|column| column.name.clone()).collect(),
         categorical: model.categorical.clone(),
-        schema,
         rules: Arc::new(all),
         ..TableSpec::default()
     })

@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use serde::Serialize;
 use toml::{Table, Value};
 use veilsum_cluster::privacy::MOST_ROWS_OF_A_PERSON;
 
@@ -14,7 +15,7 @@ use super::{Federation, Loaded};
 use crate::table::spelling::{normal, yes_or_no};
 use crate::{
     error::{Code, Failure},
-    table::{Halt, Meaning, PersonKey, RowRules},
+    table::{self, Halt, Meaning, PersonKey, RowRules},
 };
 
 /// Bytes of a source's name at most.
@@ -91,6 +92,42 @@ impl From<&RowsFrom> for RowsFrom {
     fn from(rows: &RowsFrom) -> RowsFrom {
         rows.clone()
     }
+}
+
+/// The header of a table, and the same by the names of `site.toml`; empty for a column that another one hides. `asked` are the names by which
+/// columns are asked for.
+///
+/// # Errors
+/// A [`Failure`] where it cannot be read.
+pub fn header_of<'a>(
+    from: &'a RowsFrom,
+    asked: impl IntoIterator<Item = &'a str>,
+) -> Result<(Vec<String>, Vec<String>), Failure> {
+    let own = |name: &'a str| from.rules.columns.get(name).map_or(name, String::as_str);
+    let header = table::read_header(&from.data, from.rules.dialect(), asked.into_iter().map(own))?;
+    let known = table::known_as(&from.data.display().to_string(), &header, &from.rules)?;
+    Ok((header, known))
+}
+
+/// What a plan does with the columns of a site's file.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Reading {
+    /// Those that it reads, by the plan's names: numbers, then categories.
+    pub used: Vec<String>,
+    /// Those of the file that nobody reads.
+    pub ignored: Vec<String>,
+}
+
+/// What a plan does with the columns of a site's rows.
+///
+/// # Errors
+/// As [`header_of`].
+pub fn reading_of(federation: &Federation, from: &RowsFrom) -> Result<Reading, Failure> {
+    let used: Vec<String> = federation.work.headers().map(str::to_owned).collect();
+    let (own, header) = header_of(from, federation.work.headers())?;
+    let names = own.iter().zip(&header).map(|(own, name)| if name.is_empty() { own } else { name });
+    let ignored = names.filter(|name| !used.contains(name)).cloned().collect();
+    Ok(Reading { used, ignored })
 }
 
 /// The keys of `[rows]` that an option may say.

@@ -16,6 +16,7 @@ use veilsum_proto::{
 
 use super::{
     Pinned,
+    columns::columns_beside,
     file::{parse_failure, read_text},
     methods::known,
     rows::{RowsFrom, checked},
@@ -164,10 +165,10 @@ struct Key {
 
 impl SitePolicy {
     /// Where this site's rows are: `data` where it is given, else as `[rows]` of `file` says, relative to that file. `beside` is a document of
-    /// the site's (its key, its schema), beside which rows that cannot be used are listed.
+    /// the site's (its key), beside which rows that cannot be used are listed, and the federation's columns say what marks a missing value.
     ///
     /// # Errors
-    /// A [`Failure`] where neither says it.
+    /// A [`Failure`] where neither says it, or the columns cannot be read.
     pub fn rows_from(
         &self,
         data: Option<&Path>,
@@ -179,13 +180,17 @@ impl SitePolicy {
             let folder = file.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
             Some(folder.filter(|_| source.as_os_str() != "-").map_or(source.to_owned(), |folder| folder.join(source)))
         };
+        let mut rules = self.rows.clone();
+        if let Some(columns) = beside.map(columns_beside).transpose()?.flatten() {
+            Arc::make_mut(&mut rules).marks.extend(columns.marks);
+        }
         let [list, persons] = [UNUSABLE, PERSONS].map(|ending| beside.map(|of| of.with_added_extension(ending)));
         let Some(data) = data.map(Path::to_owned).or_else(stated) else {
             let what = "nobody says where this site's rows are";
             let next = "say --data FILE, or name them in site.toml: source = \"FILE\" under [rows]";
             return Err(Failure::new(Code::Usage, what, next));
         };
-        Ok(RowsFrom { data, rules: self.rows.clone(), list, persons, ..RowsFrom::default() })
+        Ok(RowsFrom { data, rules, list, persons, ..RowsFrom::default() })
     }
 
     /// Whether this site's rows are no more than it holds at most: its own number, which no plan chooses.

@@ -92,7 +92,7 @@ fn missing_values_are_counted_in_rows_that_are_left_out() {
     std::fs::write(folder.at("rows.csv"), text).unwrap();
     let asked = veilsum_cluster::Batch::from(veilsum_cluster::Query::from(veilsum_cluster::query::Missing {}));
     let rules = crate::table::RowRules {
-        missing: Some(veilsum_federation::schema::Missing::LeaveOut),
+        missing: Some(crate::table::Missing::LeaveOut),
         columns: names.iter().map(|name| (name.clone(), name.clone())).collect(),
         filter: crate::table::Filter::parse("use = 1").unwrap(),
         ..Default::default()

@@ -15,8 +15,8 @@ pub(super) struct State {
     pub(super) list: Option<GuestList>,
     pub(super) roster: Option<SignedRoster>,
     pub(super) plan: Option<SignedTerms>,
-    /// The text of the schema, where the federation has one.
-    pub(super) schema: Option<String>,
+    /// The text of `columns.toml`, where the federation has one.
+    pub(super) columns: Option<String>,
     pub(super) unusable: Option<String>,
     /// Whether the parties of the run that is not over can greet.
     pub(super) running: bool,
@@ -27,8 +27,8 @@ impl State {
     pub(super) fn read(folder: &Path) -> Result<State, Failure> {
         let list = GuestList::load(folder)?;
         let mut state = State::default();
-        match documents::schema_text(folder) {
-            Ok(text) => state.schema = text,
+        match documents::columns_text(folder) {
+            Ok(text) => state.columns = text,
             Err(failure) => state.unusable = Some(failure.message),
         }
         if let Err(failure) = state.read_documents(folder, &list) {

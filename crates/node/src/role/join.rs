@@ -1,9 +1,6 @@
 //! Joining by an invitation: knocks at the one key that it names, waits for the operator there, and keeps roster and plan.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::PathBuf, sync::Arc};
 
 use tokio::time::timeout;
 use veilsum_proto::{
@@ -16,16 +13,15 @@ use veilsum_proto::{
 use super::{
     dial::Attempt,
     drawn,
-    lobby_frames::{self as frames, Answer, Knock, Message, Noted, Received, SchemaText, Shown},
+    lobby_frames::{self as frames, Answer, ColumnsText, Knock, Message, Noted, Received, Shown},
     lobby_line::{Caller, Errand, LobbyLine, STEP},
     stop,
 };
 use crate::{
     agreed::Federation,
     carrier::{Carrier, CarrierError},
-    documents::{self, Begun, Taken},
+    documents::{self, Begun},
     error::{Code, Failure},
-    schema::Schema,
 };
 
 const JOIN: Errand = Errand {
@@ -49,8 +45,6 @@ pub struct JoinConfig {
     pub roster: PathBuf,
     /// Where the plan goes; whoever stands by at once does not wait for it here.
     pub plan: Option<PathBuf>,
-    /// A site's rows, which have to fit to the schema.
-    pub data: Option<PathBuf>,
     /// What its link runs on.
     pub carrier: Arc<dyn Carrier>,
     /// Told what happens.
@@ -74,11 +68,8 @@ pub enum News {
         /// What the link runs on.
         over: &'static str,
     },
-    /// The schema is on the disk, with so many columns; rows that were named fit to it.
-    Schema {
-        /// How many.
-        columns: usize,
-    },
+    /// What the columns are is on the disk: so many.
+    Columns(usize),
     /// The roster is on the disk; the plan may take a while.
     Roster(Box<Roster>),
 }
@@ -159,8 +150,7 @@ async fn attempt(
             (Some(SignedTerms::KIND), Some(roster), Some(plan)) => {
                 let signed: SignedTerms = line.open(&bytes)?;
                 let terms = signed.clone().verify(roster).map_err(Failure::from)?;
-                let federation =
-                    Federation::new(roster.clone(), terms)?.under(documents::schema_beside(&config.roster)?)?;
+                let federation = Federation::new(roster.clone(), terms)?;
                 documents::write_plan(plan, &signed)?;
                 // Where the coordinator does not hear of it, it hands them out once more, to whoever comes again.
                 if line.send(&Received { has: [roster.hash(), federation.terms.hash()] }).await.is_ok() {
@@ -168,15 +158,9 @@ async fn attempt(
                 }
                 return Ok(roster.clone());
             }
-            (Some(SchemaText::KIND), ..) => {
-                let SchemaText { text } = line.open(&bytes)?;
-                let schema = match documents::take_schema(&config.roster, &text, false)? {
-                    Taken::First(schema) | Taken::Known(schema) => schema,
-                    Taken::Other(other) => return Err(documents::schema_differs(&other).into()),
-                };
-                // [SCH-3]: rows that do not fit are mended before anybody counts on them.
-                config.data.iter().try_for_each(|data| fits(&schema, data))?;
-                (config.news)(News::Schema { columns: schema.columns.len() });
+            (Some(ColumnsText::KIND), ..) => {
+                let ColumnsText { text } = line.open(&bytes)?;
+                (config.news)(News::Columns(documents::take_columns(&config.roster, &text)?));
             }
             _ => {
                 let signed: SignedRoster = line.open(&bytes)?;
@@ -192,17 +176,6 @@ async fn attempt(
             }
         }
     }
-}
-
-fn fits(schema: &Schema, data: &Path) -> Result<(), Failure> {
-    let failure = documents::fit_of(schema, &data.into(), true)?.failure(data);
-    failure.map_or(Ok(()), |failure| {
-        let advice = format!(
-            "{}; then start the same command again. The schema is here: `veilsum check --data FILE` says all of it",
-            failure.advice
-        );
-        Err(Failure { advice, ..failure })
-    })
 }
 
 /// The roster is the one that this party was invited to, and gives it the place that it asked for ([JOI-6]).

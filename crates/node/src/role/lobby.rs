@@ -26,7 +26,7 @@ use super::{
     drawn,
     folder::State,
     lobby_frames::{
-        self as frames, Answer, Begin, Knock, Message, Noted, Received, SchemaText, Shown, StandBy, Stands, TurnedAway,
+        self as frames, Answer, Begin, ColumnsText, Knock, Message, Noted, Received, Shown, StandBy, Stands, TurnedAway,
     },
 };
 use crate::{
@@ -115,8 +115,6 @@ struct Visitor {
     receiver: LinkReceiver,
     /// Which roster and which plan it has.
     has: [Hash; 2],
-    /// The schema that it was handed.
-    schema: Option<String>,
 }
 
 impl Visitor {
@@ -134,15 +132,13 @@ impl Visitor {
         frames::open(bytes, &self.session, &self.key).map_err(Over::Refused)
     }
 
-    /// Hands over roster and plan, where it has others; before them the schema that they are under ([SCH-3]).
+    /// Hands over roster and plan, where it has others; before a first roster what the columns are.
     async fn hand_over(&mut self, state: &State) -> Result<(), Over> {
         let roster = state.roster.as_ref().map(|document| (document, document.roster.hash()));
         let roster = roster.filter(|(_, hash)| *hash != self.has[0]);
         let plan = state.plan.as_ref().map(|signed| (signed, signed.terms.hash()));
-        let other = roster.is_some() || plan.is_some_and(|(_, hash)| hash != self.has[1]);
-        if let Some(text) = state.schema.as_ref().filter(|text| other && self.schema.as_ref() != Some(text)) {
-            self.send(&SchemaText { text: text.clone() }, SEND_LIMIT).await?;
-            self.schema = Some(text.clone());
+        if let Some(text) = state.columns.as_ref().filter(|_| self.has[0] == Hash::default()) {
+            self.send(&ColumnsText { text: text.clone() }, SEND_LIMIT).await?;
         }
         if let Some((document, hash)) = roster {
             self.send(document, SEND_LIMIT).await?;
@@ -214,8 +210,8 @@ impl Lobby {
         let Visit { handle, sender, receiver, first } = visit;
         let key = PublicKey(handle.peer());
         let (identity, session) = (self.identity.clone(), frames::session(&self.identity.public(), &key));
-        let (has, schema) = ([Hash::default(); 2], None);
-        let mut visitor = Visitor { identity, key, session, handle: handle.clone(), sender, receiver, has, schema };
+        let has = [Hash::default(); 2];
+        let mut visitor = Visitor { identity, key, session, handle: handle.clone(), sender, receiver, has };
         let ended = match self.admitted(&handle) {
             None => return handle.close("too many knock at the same time; try again in a moment").await,
             Some(place) if frames::kind_of(&first) == Some(StandBy::KIND) => {

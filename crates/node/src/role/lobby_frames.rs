@@ -14,7 +14,7 @@ use veilsum_proto::{
 
 use crate::{
     carrier::HEADER_LEN,
-    documents::{MAX_SCHEMA, PlanAnswer},
+    documents::{MAX_COLUMNS_FILE, PlanAnswer},
     egress::Egress,
 };
 
@@ -22,8 +22,6 @@ use crate::{
 const MAX_OUTSIDE: usize = 1 << 10;
 /// Bytes of a body with a plan: its method part has 1 MiB at most.
 const MAX_PLAN: usize = 2 << 20;
-/// Bytes of a body with a schema.
-const MAX_SCHEMA_BODY: usize = MAX_SCHEMA + (1 << 10);
 const SIGNATURE: usize = 64;
 
 /// A message of the lobby.
@@ -56,7 +54,7 @@ messages! {
     StandBy = 136, MAX_OUTSIDE;
     Stands = 137, MAX_OUTSIDE;
     Begin = 138, MAX_OUTSIDE;
-    SchemaText = 139, MAX_SCHEMA_BODY;
+    ColumnsText = 139, MAX_COLUMNS_FILE + (1 << 10);
 }
 
 /// Joiner: here is my token; this is who I want to be; and I have drawn a number.
@@ -121,9 +119,9 @@ pub(super) struct Begin {
     pub(super) plan: Hash,
 }
 
-/// Coordinator: this is what our columns are ([SCH-3]).
+/// Coordinator: this is what our columns are.
 #[derive(Serialize, Deserialize)]
-pub(super) struct SchemaText {
+pub(super) struct ColumnsText {
     pub(super) text: String,
 }
 

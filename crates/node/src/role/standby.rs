@@ -13,7 +13,7 @@ use veilsum_proto::{
 pub use super::look::{Judge, Looking, Opinion};
 use super::{
     dial::Attempt,
-    lobby_frames::{self as frames, Begin, Message, SchemaText, StandBy, Stands},
+    lobby_frames::{self as frames, Begin, Message, StandBy, Stands},
     lobby_line::{Caller, Errand, LobbyLine},
     look::Look,
     stop,
@@ -21,7 +21,7 @@ use super::{
 use crate::{
     agreed::Federation,
     carrier::Carrier,
-    documents::{self, PlanAnswer, Taken},
+    documents::{self, PlanAnswer},
     error::{Code, Failure},
 };
 
@@ -61,8 +61,6 @@ pub struct StandbyConfig {
     pub judge: Judge,
     /// Another value whenever something may have changed that [`StandbyConfig::judge`] looks at.
     pub stamp: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
-    /// Whether anything was answered from this party's rows.
-    pub has_answered: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Told what happens.
     pub news: Arc<dyn Fn(News) + Send + Sync>,
 }
@@ -84,11 +82,6 @@ pub enum News {
     },
     /// Another roster is on the disk.
     Roster(Box<Roster>),
-    /// A schema is on the disk, with so many columns: how rows are read from now on.
-    Schema {
-        /// How many.
-        columns: usize,
-    },
     /// A plan is on the disk, and this is what this party said to it.
     Answered {
         /// What the coordinator was told.
@@ -250,13 +243,6 @@ async fn attempt(config: &StandbyConfig, mut line: LobbyLine<'_>, look: &mut Opt
                 documents::write_roster(&config.roster, &signed)?;
                 own = Own { roster: Some(roster.clone()), ..Own::default() };
                 (config.news)(News::Roster(Box::new(roster)));
-            }
-            Some(SchemaText::KIND) => {
-                let SchemaText { text } = line.open(&bytes)?;
-                // Where it is another one, the answer to the plan says so.
-                if let Taken::First(schema) = documents::take_schema(&config.roster, &text, (config.has_answered)())? {
-                    (config.news)(News::Schema { columns: schema.columns.len() });
-                }
             }
             Some(SignedTerms::KIND) => {
                 let signed: SignedTerms = line.open(&bytes)?;

@@ -61,7 +61,7 @@ const TABLE: [(Seen, &str); 15] = [
             let limit = cell.trim_start_matches(['<', '>', '=', '≤', '≥', '~', '≈']);
             limit.len() < cell.len() && amount(limit) || cell.strip_suffix(['+', '*']).is_some_and(amount)
         },
-        "it is a limit and no number: agree on a number for it, in the schema or in [rows.values] of site.toml, or name it in missing_marks",
+        "it is a limit and no number: agree on a number for it, and say it in [rows.values] of site.toml, or name it in missing_marks",
     ),
     (
         |cell| {

@@ -192,14 +192,6 @@ pub enum Fault {
     /// A cell that is not a finite number.
     #[error("the value is NaN, infinite or too large for a 64-bit number")]
     NotFinite,
-    /// A number outside the range that the schema gives its column.
-    #[error("outside the schema's range, {low} to {high}")]
-    OutsideRange {
-        /// The range's lower end.
-        low: f64,
-        /// Its upper end.
-        high: f64,
-    },
     /// A number outside the plan's public box.
     #[error("outside the plan's public box")]
     OutsideBox,
@@ -297,8 +289,8 @@ impl Fault {
                 "look for a missing or an extra separator, also at the end of the line, or a quotation mark without its partner"
             }
             Self::EmptyCell => {
-                "remove such rows, or fill them in before clustering; or leave them out: missing = \"leave-out\" in the schema, or under [rows] \
-                 in site.toml beside `columns`"
+                "remove such rows, or fill them in before clustering; or leave them out: missing = \"leave-out\" under [rows] in site.toml, beside \
+                 `columns`"
             }
             Self::Said(_, next) => next,
             Self::Row(_, next) => next,
@@ -309,7 +301,6 @@ impl Fault {
             Self::OutsideBox => OUTSIDE_BOX,
             Self::NoDirection => "leave such rows out, or ask for a plan with another metric",
             Self::Damaged(_) => "export or copy the file again",
-            Self::OutsideRange { .. } => "correct the row, or agree on a schema with a wider range",
             Self::NotFinite => NOT_FINITE,
             Self::NotUtf8 => "save the file as \"CSV UTF-8\", or convert it with iconv",
             Self::Rows { first, list: Some(list), .. } => return format!("{}; {list} lists them all", first.advice()),
@@ -337,7 +328,6 @@ impl TableError {
                     Fault::EmptyCell => "no value",
                     Fault::NotANumber(_) => "no number",
                     Fault::UnknownCategory(_) => "another category",
-                    Fault::OutsideRange { .. } => "a value outside its range",
                     Fault::OutsideBox => "a value outside the plan's public box",
                     Fault::NotFinite => "NaN, infinite or too large",
                     _ => return None,

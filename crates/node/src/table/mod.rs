@@ -58,7 +58,7 @@ pub use limits::{MAX_CELL, MAX_COLUMNS, MAX_FILES, MAX_LISTED, MAX_ROW, MAX_VALU
 use person::Counting;
 pub use person::PersonKey;
 pub use row::{Row, take};
-pub use rules::{Filter, Meaning, RowRules, Unit, nearest};
+pub use rules::{Filter, Meaning, Missing, RowRules, Unit, nearest};
 pub use source::{Batches, RowReader, Table};
 use spelling::normal;
 

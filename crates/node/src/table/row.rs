@@ -10,7 +10,7 @@ use super::{
     print::Print,
     source::Table,
     tally::Moved,
-    wanted::{Beyond, Limit, Names, Numbers, Wanted, list},
+    wanted::{Limit, Names, Numbers, Wanted, list},
 };
 
 /// The category that stands for all that are not listed, where a plan with noise lists it ([NOI-8]).
@@ -50,8 +50,8 @@ pub fn take(
         }
         Err(error) => return table.spoil(file, error),
     }
-    let missing = |(at, words): &&(usize, Spellings<()>)| wanted.is_missing(&row.cell(*at), words);
-    if let Some((at, _)) = wanted.complete.iter().find(missing) {
+    let missing = |at: &&usize| wanted.is_missing(&row.cell(**at), &Spellings::<()>::default());
+    if let Some(at) = wanted.complete.iter().find(missing) {
         table.leave_out(file, &format!("no value in {:?}", header[*at]), place);
         taken.count_missing(table);
         return Ok(());
@@ -236,9 +236,8 @@ impl<R: Row> Taken<'_, R> {
             _ if !value.is_finite() => Fault::NotFinite,
             None => return Ok(value),
             Some(Limit { low, high, .. }) if (low..=high).contains(&value) => return Ok(value),
-            Some(Limit { beyond: Beyond::Moves, .. }) => return Ok(value),
-            Some(Limit { beyond: Beyond::Box, .. }) => Fault::OutsideBox,
-            Some(Limit { low, high, beyond: Beyond::Schema }) => Fault::OutsideRange { low, high },
+            Some(Limit { moves: true, .. }) => return Ok(value),
+            Some(_) => Fault::OutsideBox,
         };
         Err(self.wrong(of.at, fault))
     }

@@ -1,7 +1,7 @@
 //! What a site says of its own rows in `site.toml`, under `[rows]`: where they are, what their columns and words mean, which rows count.
 //!
-//! It maps a site's own names, words and units to those that were agreed on. What was agreed on stays: a word of the schema keeps its
-//! meaning, and its rule about missing values holds.
+//! It maps a site's own names, words and units to those that were agreed on. What was agreed on stays: a category of the plan keeps its
+//! meaning.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -12,7 +12,6 @@ use super::{
     cell::Cell,
     dialect::{Decimal, Delimiter, Dialect},
 };
-use crate::schema::Missing;
 
 /// Comparisons of a filter at most.
 const MAX_CONDITIONS: usize = 64;
@@ -42,7 +41,7 @@ pub struct RowRules {
     /// Which rows count.
     #[serde(skip_serializing_if = "Filter::is_none")]
     pub filter: Filter,
-    /// What is done about a missing value, where no schema says it.
+    /// What is done about a row with a missing value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<Missing>,
     /// Further words that stand for a missing value.
@@ -91,6 +90,17 @@ impl RowRules {
         }
         Cow::Owned(rules)
     }
+}
+
+/// What is done about a row with a missing value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Missing {
+    /// It is an error at that site.
+    #[default]
+    Refuse,
+    /// It is left out where a column that the site names has no value, so that every plan is answered from the same rows.
+    LeaveOut,
 }
 
 /// What a word means.

@@ -146,7 +146,7 @@ impl<'a> Batches<'a> {
                 "look at `filter` in site.toml: it names columns and values as the file has them",
             ),
             _ => (
-                "every row lacks a value in a column of the schema, which leaves such rows out",
+                "every row lacks a value in one of the columns that `missing = \"leave-out\"` is about",
                 "look at the columns that are empty: `veilsum check` names them",
             ),
         };

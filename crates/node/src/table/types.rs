@@ -29,7 +29,7 @@ const YES_OR_NO: Kind = Kind {
 };
 const TEXT: Kind = Kind {
     name: "text, dictionary of text",
-    read: "what it is in CSV: a number, a category, a label, or a word that the schema or `[rows.values]` gives a number",
+    read: "what it is in CSV: a number, a category, a label, or a word that `[rows.values]` gives a number",
     refused: None,
 };
 const NOTHING: Kind = Kind { name: "null", read: "a missing value in every row", refused: None };

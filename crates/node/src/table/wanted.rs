@@ -15,12 +15,9 @@ use super::{
     halt::Halt,
     limits::MAX_COLUMNS,
     person::{Cut, PersonKey},
-    rules::{Condition, Meaning, RowRules, Unit, nearest},
+    rules::{Condition, Meaning, Missing, RowRules, Unit, nearest},
 };
-use crate::{
-    plan::Categorical,
-    schema::{Kind, Missing, Schema},
-};
+use crate::plan::Categorical;
 
 /// Column names that an error lists before it says "and more".
 const SHOWN_COLUMNS: usize = 30;
@@ -35,10 +32,6 @@ pub struct TableSpec {
     pub categorical: Vec<Categorical>,
     /// A column of names to keep beside the numbers. It is never clustered.
     pub label: Option<String>,
-    /// The federation's schema: other names of columns, other words for values, and what is done about a missing one.
-    pub schema: Option<Arc<Schema>>,
-    /// Whether a number outside the schema's range makes its row one that cannot be used.
-    pub ranges: bool,
     /// The plan's public box of every numeric column: a number outside of it makes its row one that cannot be used.
     pub within: Vec<(f64, f64)>,
     /// Whether a number outside the box is moved to its edge instead, and only counted here.
@@ -67,8 +60,8 @@ pub struct Wanted {
     pub categorical: Vec<Names>,
     /// Where the column of names stands that is kept beside the numbers.
     pub label: Option<usize>,
-    /// Columns in which a missing value leaves the row out, with the words that are values there.
-    pub complete: Vec<(usize, Spellings<()>)>,
+    /// Columns in which a missing value leaves the row out.
+    pub complete: Vec<usize>,
     /// Words that stand for a missing value, beside the usual ones.
     pub marks: Spellings<()>,
     /// Those of them that are numbers.
@@ -92,7 +85,7 @@ impl Wanted {
     pub fn places(&self) -> BTreeMap<usize, Use> {
         let mut places: BTreeMap<usize, Use> = BTreeMap::new();
         let only = self.filter.iter().map(|(at, ..)| (*at, Use::Words));
-        let complete = self.complete.iter().map(|(at, _)| (*at, Use::There));
+        let complete = self.complete.iter().map(|at| (*at, Use::There));
         let numbers = self.columns.iter().map(|c| (c.at, if c.values.is_empty() { Use::Number } else { Use::Words }));
         let names = self.categorical.iter().map(|c| c.at).chain(self.label);
         // All columns say which of a person's rows come first.
@@ -160,19 +153,8 @@ pub struct Limit {
     pub low: f64,
     /// Its upper end.
     pub high: f64,
-    /// What a number beyond it comes to.
-    pub beyond: Beyond,
-}
-
-/// What a number beyond a range comes to.
-#[derive(Clone, Copy)]
-pub enum Beyond {
-    /// It does not fit the schema.
-    Schema,
-    /// It lies outside the plan's public box.
-    Box,
-    /// It is moved to the edge of that box.
-    Moves,
+    /// Whether a number beyond it is moved to its edge; else its row cannot be used.
+    pub moves: bool,
 }
 
 /// A column of categories.
@@ -213,53 +195,28 @@ pub(super) fn check_names(file: &str, names: &[String]) -> Result<(), TableError
     Ok(())
 }
 
-/// A header with the names that everybody knows: those that the site maps, then those of the schema.
+/// A header with the names that everybody knows, where the site maps its own to them.
 ///
 /// # Errors
 /// A column that is there twice, or that the site maps and is not there.
-pub fn known_as(
-    file: &str,
-    header: &[String],
-    schema: Option<&Schema>,
-    rules: &RowRules,
-) -> Result<Vec<String>, TableError> {
+pub fn known_as(file: &str, header: &[String], rules: &RowRules) -> Result<Vec<String>, TableError> {
     let mapped: BTreeMap<String, String> =
         rules.columns.iter().map(|(column, own)| (column.clone(), normal(own).into_owned())).collect();
     if let Some((column, own)) = mapped.iter().find(|(_, own)| !header.contains(own)) {
         let what = format!("no column is called {own:?}, which site.toml says is {column:?}");
         return Err(Fault::said(what, format!("correct [rows.columns]; the file has {}", list(header))).of(file));
     }
-    let of_schema = match schema {
-        None => header.to_vec(),
-        // A column that the site names is not read under another name.
-        Some(schema) => {
-            let free: Vec<String> = header
-                .iter()
-                .map(|own| if mapped.values().any(|of| of == own) { "" } else { own }.to_owned())
-                .collect();
-            let named = schema.named(&free.iter().filter(|own| !own.is_empty()).cloned().collect::<Vec<_>>());
-            let named = named.map_err(|column| {
-                let what = format!("two columns are both {column:?} by the schema (also_called)");
-                Fault::said(what, "leave one of them out of the file").of(file)
-            })?;
-            let mut named = named.into_iter();
-            free.iter()
-                .map(|own| if own.is_empty() { String::new() } else { named.next().unwrap_or_default() })
-                .collect()
-        }
-    };
-    let known = header.iter().zip(of_schema).map(|(own, of_schema)| match mapped.iter().find(|(_, of)| *of == own) {
+    let known = header.iter().map(|own| match mapped.iter().find(|(_, of)| *of == own) {
         Some((column, _)) => column.clone(),
-        None if mapped.contains_key(&of_schema) => String::new(),
-        None => of_schema,
+        None if mapped.contains_key(own) => String::new(),
+        None => own.clone(),
     });
     Ok(known.collect())
 }
 
 pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wanted, TableError> {
-    let (schema, rules) = (spec.schema.as_deref(), spec.rules.as_read());
-    let rules = &*rules;
-    let header = known_as(file, own, schema, rules)?;
+    let rules = &*spec.rules.as_read();
+    let header = known_as(file, own, rules)?;
     let shown: Vec<String> = header.iter().filter(|name| !name.is_empty()).cloned().collect();
     let find = |column: &String| {
         let what = || format!("no column is called {column:?}");
@@ -315,50 +272,27 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         let what = "there is no column beside the label";
         return Err(Fault::said(what, "add at least one numeric column").of(file));
     }
-    let own_rules = OwnRules { file, header: &header, schema, rules, plan: spec };
+    let own_rules = OwnRules { file, header: &header, rules, plan: spec };
     own_rules.check()?;
-    let kind = |at: usize| schema.and_then(|schema| schema.get(&header[at])).map(|column| &column.kind);
-    let limit = |(i, at): (usize, usize)| match (spec.within.get(i), kind(at)) {
-        (Some((low, high)), _) => {
-            let beyond = if spec.clips { Beyond::Moves } else { Beyond::Box };
-            Some(Limit { low: *low, high: *high, beyond })
-        }
-        (None, Some(Kind::Number { lower, upper, .. })) if spec.ranges => {
-            Some(Limit { low: *lower, high: *upper, beyond: Beyond::Schema })
-        }
-        _ => None,
-    };
+    let limit = |i: usize| spec.within.get(i).map(|(low, high)| Limit { low: *low, high: *high, moves: spec.clips });
     let numbers = |(i, at): (usize, usize)| -> Result<Numbers, TableError> {
         let unit = rules.units.get(&header[at]).copied();
-        let values = own_rules.numbers(at, kind(at))?;
+        let values = own_rules.numbers(at)?;
         let values = Spellings::new(values.iter().map(|(word, number)| (word.as_str(), *number)));
-        Ok(Numbers { at, values, unit, limit: limit((i, at)) })
+        Ok(Numbers { at, values, unit, limit: limit(i) })
     };
     let names = |(at, categories): (usize, Vec<String>)| -> Result<Names, TableError> {
-        let values = own_rules.names(at, &categories, kind(at))?;
+        let values = own_rules.names(at, &categories)?;
         Ok(Names { at, values: places(&values, &categories), categories })
     };
-    let complete: Vec<(usize, Spellings<()>)> = match schema {
-        Some(schema) if schema.missing == Missing::LeaveOut => {
-            (0..header.len()).filter_map(|at| Some((at, listed(kind(at)?.words())))).collect()
-        }
-        None if rules.missing == Some(Missing::LeaveOut) => {
-            let mapped = |at: &usize| rules.columns.contains_key(&header[*at]);
-            (0..header.len()).filter(mapped).map(|at| (at, Spellings::default())).collect()
-        }
-        _ => Vec::new(),
-    };
+    let leaves_out = rules.missing == Some(Missing::LeaveOut);
+    let complete = (0..header.len()).filter(|at| leaves_out && rules.columns.contains_key(&header[*at])).collect();
     let compared = rules.filter.conditions().iter().filter(|condition| condition.has_numbers());
     let compared = compared.filter_map(|condition| own.iter().position(|name| *name == condition.column));
     let measured = columns.iter().copied().chain(compared).filter(|_| rules.decimal.is_none()).collect();
-    let mut marks = schema.map_or(Vec::new(), |schema| schema.marks.clone());
-    marks.extend(rules.marks.iter().cloned());
     let filter = rules.filter.conditions().iter().map(|condition| {
         let at = own.iter().position(|name| *name == condition.column);
-        let known = |at: usize| {
-            let agreed = kind(at).into_iter().flat_map(Kind::words);
-            listed(agreed.chain(own_rules.words(at).map(|(word, _)| word)).chain(condition.texts()))
-        };
+        let known = |at: usize| listed(own_rules.words(at).map(|(word, _)| word).chain(condition.texts()));
         at.map(|at| (at, condition.clone(), known(at))).ok_or_else(|| {
             let what = format!("no column is called {:?}, which the filter of site.toml compares", condition.column);
             Fault::said(what, format!("the file has {}", list(own))).of(file)
@@ -369,8 +303,8 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
         categorical: categorical.into_iter().map(names).collect::<Result<_, _>>()?,
         label,
         complete,
-        mark_numbers: marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
-        marks: listed(&marks),
+        mark_numbers: rules.marks.iter().filter_map(|mark| mark.parse().ok()).collect(),
+        marks: listed(&rules.marks),
         direction: spec.direction,
         total: spec.total,
         decimal: rules.dialect().decimal,
@@ -390,7 +324,6 @@ pub(super) fn choose(file: &str, own: &[String], spec: &TableSpec) -> Result<Wan
 struct OwnRules<'a> {
     file: &'a str,
     header: &'a [String],
-    schema: Option<&'a Schema>,
     rules: &'a RowRules,
     plan: &'a TableSpec,
 }
@@ -402,27 +335,19 @@ impl OwnRules<'_> {
 
     fn check(&self) -> Result<(), TableError> {
         let rules = self.rules;
-        let agreed = |name: &str| self.schema.is_none_or(|schema| schema.get(name).is_some());
         for (table, column) in (rules.columns.keys().map(|name| ("columns", name)))
             .chain(rules.values.keys().map(|name| ("values", name)))
             .chain(rules.units.keys().map(|name| ("units", name)))
             .chain(rules.clipped_on_purpose.iter().map(|name| ("clipped_on_purpose", name)))
         {
-            let is_label = self.schema.is_some_and(|schema| schema.label.as_ref() == Some(column));
-            if !self.header.contains(column) || !(agreed(column) || is_label) {
-                let known = self.header.iter().map(String::as_str).filter(|name| agreed(name));
-                let near = nearest(column, known).map_or(String::new(), |near| format!("; do you mean {near:?}?"));
+            if !self.header.contains(column) {
+                let near = nearest(column, self.header.iter().map(String::as_str));
+                let near = near.map_or(String::new(), |near| format!("; do you mean {near:?}?"));
                 let what = format!("[rows.{table}] of site.toml names a column {column:?}, which is not known{near}");
-                return Err(self.wrong(what, "name columns there as plan and schema do"));
+                return Err(self.wrong(what, "name columns there as the plan does"));
             }
         }
-        if let (Some(schema), Some(missing)) = (self.schema, rules.missing)
-            && schema.missing != missing
-        {
-            let what = "site.toml says another thing of missing values than the schema that was agreed on".to_owned();
-            return Err(self.wrong(what, "take `missing` out of [rows]"));
-        }
-        if rules.missing == Some(Missing::LeaveOut) && self.schema.is_none() && rules.columns.is_empty() {
+        if rules.missing == Some(Missing::LeaveOut) && rules.columns.is_empty() {
             let what = "site.toml leaves rows with a missing value out, and does not say in which columns".to_owned();
             return Err(
                 self.wrong(what, "name them in [rows.columns], so that every plan is answered from the same rows")
@@ -430,19 +355,15 @@ impl OwnRules<'_> {
         }
         for mark in &rules.marks {
             let is_value = |word: &String| same(word, mark);
-            let mut kinds = self.schema.iter().flat_map(|schema| &schema.columns);
-            let of_schema = kinds.find(|of| of.kind.words().any(is_value)).map(|of| &of.name);
             let mut planned = self.plan.categorical.iter();
-            let of_plan = || planned.find(|of| of.categories.iter().any(is_value)).map(|of| &of.column);
-            if let Some(column) = of_schema.or_else(of_plan) {
+            if let Some(column) = planned.find(|of| of.categories.iter().any(is_value)).map(|of| &of.column) {
                 let what = format!("missing_marks of site.toml has {mark:?}, which is a value of {column:?}");
                 return Err(self.wrong(what, "take it out: what was agreed on stays"));
             }
         }
         let words = rules.values.iter().flat_map(|(column, words)| words.keys().map(move |word| (column, word)));
-        let agreed_marks = self.schema.map_or(&[][..], |schema| &schema.marks);
         for (column, word) in words {
-            if rules.marks.iter().chain(agreed_marks).any(|mark| same(word, mark)) {
+            if rules.marks.iter().any(|mark| same(word, mark)) {
                 let what = format!("the word {word:?} of {column:?} also marks a missing value");
                 return Err(self.wrong(what, "it is one or the other"));
             }
@@ -454,70 +375,47 @@ impl OwnRules<'_> {
         self.rules.values.get(&self.header[at]).into_iter().flatten()
     }
 
-    /// The words of a column of numbers: those that were agreed on, and the site's own.
-    fn numbers(&self, at: usize, kind: Option<&Kind>) -> Result<BTreeMap<String, f64>, TableError> {
-        let agreed = match kind {
-            Some(Kind::Number { values, .. }) => values.clone(),
-            _ => BTreeMap::new(),
-        };
+    /// The site's own words of a column of numbers.
+    fn numbers(&self, at: usize) -> Result<BTreeMap<String, f64>, TableError> {
         let column = &self.header[at];
-        let mut all = agreed.clone();
-        for (word, meaning) in self.words(at) {
-            let number = match meaning {
-                Meaning::Number(number) => *number,
-                Meaning::Word(of) => *agreed.get(of).ok_or_else(|| {
-                    let what =
-                        format!("[rows.values] says that {word:?} of {column:?} is {of:?}, which is not a number");
-                    self.wrong(what, "give the number that it stands for")
-                })?,
+        let number_of = |(word, meaning): (&String, &Meaning)| {
+            let Meaning::Number(number) = meaning else {
+                let what = format!("[rows.values] gives {word:?} of {column:?} a meaning that is not a number");
+                return Err(self.wrong(what, "give the number that it stands for"));
             };
             if word.trim().parse::<f64>().is_ok() {
                 let what = format!("[rows.values] gives the number {word:?} of {column:?} another meaning");
                 return Err(self.wrong(what, "numbers are what they are; another unit belongs into [rows.units]"));
             }
-            if all.insert(word.clone(), number).is_some_and(|before| before != number) {
-                let what = format!("[rows.values] says other than the schema what {word:?} of {column:?} is");
-                return Err(self.wrong(what, "take it out: what was agreed on stays"));
-            }
-        }
-        Ok(all)
+            Ok((word.clone(), *number))
+        };
+        self.words(at).map(number_of).collect()
     }
 
-    /// The words of a column of names: those that were agreed on, and the site's own.
-    fn names(
-        &self,
-        at: usize,
-        categories: &[String],
-        kind: Option<&Kind>,
-    ) -> Result<BTreeMap<String, String>, TableError> {
-        let agreed = match kind {
-            Some(Kind::Category { values, .. }) => values.clone(),
-            _ => BTreeMap::new(),
-        };
+    /// The site's own words of a column of names.
+    fn names(&self, at: usize, categories: &[String]) -> Result<BTreeMap<String, String>, TableError> {
         let column = &self.header[at];
         if self.rules.units.contains_key(column) {
             let what = format!("[rows.units] names {column:?}, which has no numbers");
             return Err(self.wrong(what, "take it out"));
         }
-        let mut all = agreed.clone();
-        for (word, meaning) in self.words(at) {
+        let category_of = |(word, meaning): (&String, &Meaning)| {
             let of = match meaning {
                 Meaning::Word(of) => of.clone(),
                 Meaning::Number(number) => number.to_string(),
             };
-            let category = agreed.get(&of).unwrap_or(&of).clone();
-            if !categories.contains(&category) {
+            if !categories.contains(&of) {
                 let known = list(categories);
                 let what = format!("[rows.values] says that {word:?} of {column:?} is {of:?}, which was not agreed on");
                 return Err(self.wrong(what, format!("it is one of {known}")));
             }
-            let before = if categories.contains(word) { Some(word.clone()) } else { None };
-            if before.or(all.insert(word.clone(), category.clone())).is_some_and(|before| before != category) {
+            if categories.contains(word) && *word != of {
                 let what = format!("[rows.values] says other than what was agreed on what {word:?} of {column:?} is");
                 return Err(self.wrong(what, "take it out: what was agreed on stays"));
             }
-        }
-        Ok(all)
+            Ok((word.clone(), of))
+        };
+        self.words(at).map(category_of).collect()
     }
 }
 

@@ -189,7 +189,7 @@ pub(super) fn documents(bytes: &[u8]) {
         1 => drop(documents::load_plan(&path, &f.kit.roster).map(|t| PlanSpec::from_bytes(&t.application))),
         2 => drop(documents::Pinned::load(&path.with_file_name("a.key"))),
         3 => drop(documents::load_policy(&path)),
-        5 => drop(documents::load_schema(&path)),
+        5 => drop(documents::load_columns(&path)),
         // Whatever is no chain of this party's is refused with the entry at fault.
         _ => drop(ledger::check(&path, honest::ledger().0, None)),
     }

@@ -259,9 +259,9 @@ fn texts(all: &mut Corpus) {
     let policy = "min_rows = 3\nmethods = [\"fcm\"]\ncolumns = [\"a\", \"b\"]\nseparation = 0.25\ndata = \"ward 7\"\n[noise]\n\
                   require = true\nepsilon = 0.5\n[release]\nrule = \"report\"\ndomain = 49\n";
     all.push(("documents", "policy".into(), [&[3], policy.as_bytes()].concat()));
-    let schema = "format = \"veilsum-schema/1\"\nmissing = \"leave-out\"\nlabel = \"z\"\n[[column]]\nname = \"a\"\nunit = \"mm\"\nlower = 0\n\
-                  upper = 1\nalso_called = [\"b\"]\nvalues = { c = 0.5 }\n[[column]]\nname = \"d\"\ncategories = [\"e\", \"f\"]\n";
-    all.push(("documents", "schema".into(), [&[5], schema.as_bytes()].concat()));
+    let columns = "format = \"veilsum-columns/1\"\nmissing_marks = [\"-99\"]\n[[column]]\nname = \"a\"\nunit = \"mm\"\nlower = 0\nupper = 1\n\
+                   [[categorical]]\ncolumn = \"d\"\ncategories = [\"e\", \"f\"]\n";
+    all.push(("documents", "columns".into(), [&[5], columns.as_bytes()].concat()));
     all.push(("documents", "ledger".into(), [&[4], &ledger().1[..]].concat()));
     all.push(("key", "key".into(), fs::read(at("key")).expect("read")));
     let tables: [(&str, &str); 5] = [

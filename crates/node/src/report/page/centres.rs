@@ -32,8 +32,7 @@ pub(super) struct Columns {
 impl Columns {
     pub(super) fn of(all: &Reported) -> Columns {
         let told = &all.told;
-        let schema = all.federation.as_ref().and_then(|of| of.schema.as_deref());
-        let unit = |name: &String| schema.and_then(|schema| Some(schema.get(name)?.unit.clone())).unwrap_or_default();
+        let unit = |name: &String| all.columns.as_ref().and_then(|of| of.unit(name)).unwrap_or_default().to_owned();
         let public = match (&all.model, &all.federation) {
             (Some(model), _) => Some(&model.columns),
             (None, Some(of)) => Some(&of.work.columns),

@@ -31,7 +31,7 @@ pub(super) fn methods(all: &Reported) -> String {
     rows[..1].make_ascii_uppercase();
     says.push(format!("{rows}{missing} were {what}."));
     says.push(format!("The {}: {}.", counted(told.columns.len(), "column"), some_of(&told.columns, ", ")));
-    says.push("Rows with a missing value were handled by each site as its schema says; counts of these are not in the result.".into());
+    says.push("Rows with a missing value were handled by each site as it says for itself; counts of these are not in the result.".into());
     if !described {
         says.push(match told.curve.is_empty() {
             true => format!("The number of groups, K = {}, was set in advance.", told.k),

@@ -62,7 +62,7 @@ impl Own {
             ));
         }
         let fail = |why: String| Failure::input(format!("{}: {why}", data.display()), "correct the file");
-        let spec = documents::rows_of(model, &of.of, policy)?;
+        let spec = documents::rows_of(model, policy)?;
         // Out of range a row has memberships all the same.
         let within = model.columns.iter().map(|column| (column.lower, column.upper)).collect();
         let mut batches = table::batches(data, &TableSpec { within, clips: true, ..spec })?;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::report::told::{Estimated, Stopped, Told};
 use crate::{
     agreed::Federation,
-    documents,
+    documents::{self, Columns},
     error::Failure,
     files,
     model::{FORMAT as MODEL_FORMAT, Model},
@@ -30,6 +30,8 @@ pub struct Reported {
     pub model: Option<Model>,
     /// Roster and plan, where they are there and are those of this result.
     pub federation: Option<Federation>,
+    /// What its columns are measured in, where `columns.toml` is there.
+    pub(super) columns: Option<Columns>,
     /// Whether the signatures on the result hold, and why not, where its documents are here.
     pub holds: Option<Result<(), String>>,
     /// Why nobody can say here whether the result is as it was signed. A model alone carries no signature.
@@ -83,6 +85,7 @@ impl Reported {
             of: file,
             model: None,
             federation: None,
+            columns: None,
             holds: None,
             unchecked: None,
             told,
@@ -151,6 +154,7 @@ impl Reported {
     fn look_around(&mut self) {
         let folder = self.of.parent().unwrap_or(Path::new("."));
         let (roster, plan) = (folder.join("roster.toml"), folder.join("plan.toml"));
+        self.columns = documents::columns_beside(&roster).ok().flatten();
         if roster.is_file() && plan.is_file() {
             match documents::load_federation(&roster, &plan) {
                 Ok(federation) if self.is_of(&federation) => {

@@ -50,7 +50,7 @@ fn spec() -> TableSpec {
     };
     let columns = ["weight", "age", "cost"].map(str::to_owned).to_vec();
     let rules = RowRules {
-        missing: Some(crate::schema::Missing::LeaveOut),
+        missing: Some(Missing::LeaveOut),
         columns: [("age".to_owned(), "age".to_owned())].into(),
         ..RowRules::default()
     };

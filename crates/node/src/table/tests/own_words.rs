@@ -121,7 +121,7 @@ fn a_mark_is_a_mark_in_other_digits_too() {
     let spec = |marks: &[&str]| TableSpec {
         rules: Arc::new(RowRules {
             marks: marks.iter().map(|&mark| mark.to_owned()).collect(),
-            missing: Some(crate::schema::Missing::LeaveOut),
+            missing: Some(Missing::LeaveOut),
             columns: [("a".to_owned(), "a".to_owned())].into(),
             ..RowRules::default()
         }),
@@ -160,7 +160,7 @@ fn a_site_reads_its_own_names_words_and_units_as_the_agreed_ones() {
         ]
         .into(),
         units: [("weight".to_owned(), Unit { factor: 0.5, offset: 1.0 })].into(),
-        missing: Some(crate::schema::Missing::LeaveOut),
+        missing: Some(Missing::LeaveOut),
         marks: vec!["-99".into()],
         filter: Filter::parse("ward in ('a', 'b') and Gewicht < 1e3").unwrap(),
         ..RowRules::default()
@@ -198,28 +198,4 @@ fn a_site_reads_its_own_names_words_and_units_as_the_agreed_ones() {
     );
     let number = change(&|r| drop(r.values.insert("edu".into(), map(&[("2", Meaning::Number(3.0))]))));
     assert!(number.contains("another meaning"), "{number}");
-    // What a schema says stays.
-    let schema = crate::schema::Schema {
-        columns: ["age", "weight", "edu"]
-            .map(|name| crate::schema::Described {
-                name: name.into(),
-                unit: "u".into(),
-                also: Vec::new(),
-                kind: crate::schema::Kind::Number {
-                    lower: 0.0,
-                    upper: 300.0,
-                    values: [("primary".to_owned(), 2.0)].into(),
-                },
-            })
-            .to_vec(),
-        ..Default::default()
-    };
-    let schema = Some(Arc::new(schema));
-    let mut rules = rules;
-    rules.values.remove("sex");
-    let of = TableSpec { schema, rules: Arc::new(rules.clone()), ..named(&["age", "weight", "edu"]) };
-    assert!(refused(&path, &of).contains("another thing of missing values than the schema"));
-    let of = TableSpec { rules: Arc::new(RowRules { missing: None, ..rules }), ..of };
-    let told = refused(&path, &of);
-    assert!(told.contains("says other than the schema") && told.contains("\"primary\""), "{told}");
 }
