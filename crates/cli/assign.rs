@@ -1,7 +1,7 @@
 //! `veilsum assign`: memberships of one's own rows in the clusters of a model. Nothing leaves the machine.
 
 use std::{
-    io::{BufWriter, Write},
+    io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
 
@@ -14,17 +14,14 @@ use crate::{
     verb::{self, Out, Verb},
 };
 use veilsum_node::{
-    assigned::{Assigned, NOISE, Part, Shown, is_parquet},
     cost::counted,
     documents,
     error::{Code, Failure},
     files::Growing,
     model::Model,
-    table::{self, Batches, TableSpec},
+    table::{self, TableSpec},
 };
 
-/// Numbers of rows that are held at a time.
-const HELD: usize = 1 << 18;
 /// Rows outside the box that a document lists.
 const LISTED: usize = 1000;
 /// From here on a whole number in a column of numbers may have been rounded when it was read.
@@ -54,7 +51,7 @@ pub(crate) struct AssignArgs {
     /// No memberships: only the cluster of the largest one
     #[arg(long)]
     pub hard: bool,
-    /// Where to write one line a row, for you alone: CSV or, by its name, Parquet; - for stdout
+    /// Where to write one line a row, for you alone, as CSV; - for stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub out: PathBuf,
 }
@@ -72,31 +69,41 @@ fn place_of(data: &Path, spec: &TableSpec, model: &Model) -> Option<String> {
     table::look(data, &TableSpec { within, label: None, ..spec.clone() }).ok()?.1?.place()
 }
 
-/// What is known once all rows were read.
-#[derive(Default)]
-struct Told {
-    rows: usize,
-    outside: usize,
-    /// The first of them, counted from 0.
-    listed: Vec<usize>,
+/// Rows with what they were assigned.
+struct Assigned {
+    ids: Option<Vec<String>>,
+    clusters: usize,
+    /// n x K, row by row.
+    memberships: Vec<f64>,
+    /// Whether a row lies outside the box.
+    outside: Vec<bool>,
+}
+
+impl Assigned {
+    fn row(&self, row: usize) -> &[f64] {
+        &self.memberships[row * self.clusters..(row + 1) * self.clusters]
+    }
+
+    /// Rows outside the box, counted from 0.
+    fn all_outside(&self) -> impl Iterator<Item = usize> {
+        self.outside.iter().enumerate().filter(|(_, outside)| **outside).map(|(row, _)| row)
+    }
+}
+
+fn unwritten(why: impl std::fmt::Display) -> Failure {
+    let next = "check free space and permissions of the folder; what was there before is unchanged";
+    Failure::input(format!("the memberships cannot be written ({why})"), next)
 }
 
 impl AssignArgs {
-    fn shown(&self, clusters: usize) -> Result<Shown, Failure> {
-        match self.top.map(|top| top as usize) {
-            Some(top) if top > clusters => Err(Failure::new(
-                Code::Usage,
-                format!("--top {top}: the model has {}", counted(clusters, "cluster")),
-                format!("say --top {clusters} at most"),
-            )),
-            Some(top) => Ok(Shown::Top(top)),
-            None if self.hard => Ok(Shown::Hard),
-            None => Ok(Shown::Memberships),
+    /// Clusters that a row is shown with.
+    fn shown(&self, clusters: usize) -> Result<usize, Failure> {
+        let top = self.top.map_or(1, |top| top as usize);
+        if top <= clusters {
+            return Ok(top);
         }
-    }
-
-    fn fail(&self, why: impl std::fmt::Display) -> Failure {
-        Failure::input(format!("{}: {why}", self.data.display()), "correct the file")
+        let what = format!("--top {top}: the model has {}", counted(clusters, "cluster"));
+        Err(Failure::new(Code::Usage, what, format!("say --top {clusters} at most")))
     }
 
     /// What is read may not be what is written: rows would be gone, or memberships read as rows the next time.
@@ -135,42 +142,16 @@ impl AssignArgs {
         Ok(TableSpec { label: self.id.clone(), rules: said.into(), ..spec })
     }
 
-    /// Reads the rows part by part, and hands each part over with what it was assigned.
-    fn each_part(
-        &self,
-        model: &Model,
-        spec: &TableSpec,
-        top: usize,
-        mut take: impl FnMut(&Part<'_>) -> Result<(), Failure>,
-    ) -> Result<Told, Failure> {
+    fn assigned(&self, model: &Model, spec: &TableSpec) -> Result<Assigned, Failure> {
         let named =
             |failure: Failure| Failure { message: format!("{}: {}", self.model.display(), failure.message), ..failure };
         let assignment = model.assignment().map_err(named)?;
-        let shares = model.k as usize + usize::from(model.has_noise());
-        let mut batches = Batches::new(table::open(&self.data, spec.rules.dialect())?, spec)?;
-        let (at_once, mut told) = ((HELD / model.names().len().max(1)).max(1), Told::default());
-        loop {
-            let more = batches.more(at_once)?;
-            let (values, ids) = batches.table().drain();
-            self.tell_apart(ids.as_deref().unwrap_or_default())?;
-            let outside = outside(&values, model);
-            let u = assignment.memberships(values).map_err(|why| match told.rows {
-                0 => self.fail(why),
-                before => self.fail(format!("behind the first {}: {why}", counted(before, "row"))),
-            })?;
-            let largest = u.chunks_exact(shares).map(|row| largest(row, top)).collect();
-            for (row, _) in outside.iter().enumerate().filter(|(_, outside)| **outside) {
-                told.outside += 1;
-                if told.listed.len() < LISTED {
-                    told.listed.push(told.rows + row);
-                }
-            }
-            told.rows += outside.len();
-            take(&Part { ids, memberships: &u, largest, outside })?;
-            if !more {
-                return Ok(told);
-            }
-        }
+        let (values, ids) = table::read(&self.data, spec)?.drain();
+        self.tell_apart(ids.as_deref().unwrap_or_default())?;
+        let outside = outside(&values, model);
+        let fault = |why| Failure::input(format!("{}: {why}", self.data.display()), "correct the file");
+        let memberships = assignment.memberships(values).map_err(fault)?;
+        Ok(Assigned { ids, clusters: model.k as usize, memberships, outside })
     }
 
     /// Whole numbers beyond what a column of numbers holds exactly may stand for several rows.
@@ -184,12 +165,12 @@ impl AssignArgs {
         Err(Failure::input(what, "make it a column of text, with a letter in front of every number"))
     }
 
-    fn warn(&self, told: &Told, spec: &TableSpec, model: &Model) {
-        let Some(first) = told.listed.first() else { return };
+    fn warn(&self, all: &Assigned, spec: &TableSpec, model: &Model) {
+        let Some(first) = all.all_outside().next() else { return };
         crate::tell!(
             "warning: {} outside the box that the model was made for, first {}: their memberships say which centre is nearest, \
              and little more",
-            counted(told.outside, "row"),
+            counted(all.all_outside().count(), "row"),
             place_of(&self.data, spec, model).unwrap_or_else(|| format!("row {} of the table", first + 1))
         );
     }
@@ -214,89 +195,81 @@ impl Verb for AssignArgs {
         if let (Some(caution), false) = (model.caution(), json) {
             crate::tell!("warning: {caution}");
         }
-        let (clusters, noise) = (model.k as usize, model.has_noise());
-        let (spec, shown) = (args.spec(&model)?, args.shown(clusters)?);
-        let top = if let Shown::Top(top) = shown { top } else { 1 };
-        let id = args.id.as_deref();
+        let (spec, top) = (args.spec(&model)?, args.shown(model.k as usize)?);
+        let all = args.assigned(&model, &spec)?;
         if args.out.as_os_str() == "-" {
             if json {
-                return args.print_document(&model, &spec, top);
+                return verb::written(args.print_document(&model, &all, top));
             }
-            // Nothing is printed of rows that cannot be read.
-            let begin = || Assigned::new(Unheard(Out), false, id, shown, (clusters, noise));
-            let mut begun = None;
-            let told = args.each_part(&model, &spec, top, |part| {
-                let out = match begun.take() {
-                    Some(out) => out,
-                    None => begin()?,
-                };
-                begun.insert(out).add(part)
-            })?;
-            let out = match begun {
-                Some(out) => out,
-                None => begin()?,
-            };
-            let flushed = out.finish()?.flush();
-            args.warn(&told, &spec, &model);
-            return verb::written(flushed);
+            args.warn(&all, &spec, &model);
+            return verb::written(args.write_csv(&all, top, Unheard(Out)).map(drop));
         }
-        let mut out = Assigned::new(Growing::create(&args.out)?, is_parquet(&args.out), id, shown, (clusters, noise))?;
-        let told = args.each_part(&model, &spec, top, |part| out.add(part))?;
-        out.finish()?.finish()?;
+        args.write_csv(&all, top, Growing::create(&args.out)?).map_err(unwritten)?.finish()?;
         if !json {
-            args.warn(&told, &spec, &model);
+            args.warn(&all, &spec, &model);
         }
         let shown = args.out.display().to_string();
-        let value = json!({ "written": shown, "k": model.k, "row_count": told.rows, "first_outside_box": told.listed,
-            "rows_outside_box": told.outside, "caution": model.caution() });
-        verb::print(json, &value, &format!("memberships in {}: {shown}", counted(clusters, "cluster")))
+        let listed: Vec<usize> = all.all_outside().take(LISTED).collect();
+        let value = json!({ "written": shown, "k": model.k, "row_count": all.outside.len(), "first_outside_box": listed,
+            "rows_outside_box": all.all_outside().count(), "caution": model.caution() });
+        verb::print(json, &value, &format!("memberships in {}: {shown}", counted(all.clusters, "cluster")))
     }
 }
 
 impl AssignArgs {
-    /// One document of all rows, a line for each, written part by part. What goes wrong behind the first part is its member `error`.
-    fn print_document(&self, model: &Model, spec: &TableSpec, top: usize) -> Result<(), Failure> {
-        let (mut out, mut begun) = (BufWriter::new(Unheard(Out)), false);
-        // A document that cannot be written on cannot say so itself.
-        let put = |result| verb::written(result).inspect_err(verb::tell);
-        let head = format!("{{\"k\":{},\"caution\":{},\"rows\":[", model.k, json!(model.caution()));
-        let told = self.each_part(model, spec, top, |part| {
-            (0..part.outside.len()).try_for_each(|row| {
-                let before = if std::mem::replace(&mut begun, true) { "," } else { &head };
-                verb::begins_to_print();
-                put(writeln!(out, "{before}").and_then(|()| write!(out, "{}", self.line(part, row, model))))
-            })
-        });
-        if !begun {
-            told?;
-            return Err(self.fail("it has no rows"));
+    /// A line a row, and where it was written to. Clusters are numbered from 0 as in model and result.
+    fn write_csv<W: Write>(&self, all: &Assigned, top: usize, out: W) -> io::Result<W> {
+        let mut writer = csv::Writer::from_writer(out);
+        let mut head: Vec<String> = self.id.iter().cloned().collect();
+        match self.top {
+            Some(_) => head.extend((1..=top).flat_map(|i| [format!("cluster_{i}"), format!("membership_{i}")])),
+            None if self.hard => {}
+            None => head.extend((0..all.clusters).map(|i| format!("membership_{i}"))),
         }
-        let last = match &told {
-            Ok(told) => ("rows_outside_box", json!(told.outside)),
-            Err(failure) => ("error", verb::error(failure)),
-        };
-        let whole = writeln!(out, "\n],\"{}\":{}}}", last.0, last.1).and_then(|()| out.flush());
-        told.and_then(|_| put(whole))
+        writer.write_record(head.into_iter().chain(["outside_box", "cluster"].map(str::to_owned)))?;
+        for (row, outside) in all.outside.iter().enumerate() {
+            let (u, largest) = (all.row(row), largest(all.row(row), top));
+            if let Some(ids) = &all.ids {
+                writer.write_field(&ids[row])?;
+            }
+            match self.top {
+                Some(_) => largest.iter().try_for_each(|cluster| {
+                    writer.write_field(cluster.to_string())?;
+                    writer.write_field(format!("{:?}", u[*cluster]))
+                })?,
+                None if self.hard => {}
+                None => u.iter().try_for_each(|u| writer.write_field(format!("{u:?}")))?,
+            }
+            writer.write_field(outside.to_string())?;
+            writer.write_field(largest[0].to_string())?;
+            writer.write_record(None::<&[u8]>)?;
+        }
+        writer.into_inner().map_err(|e| e.into_error())
+    }
+
+    /// One document of all rows, a line for each.
+    fn print_document(&self, model: &Model, all: &Assigned, top: usize) -> io::Result<()> {
+        let mut out = BufWriter::new(Unheard(Out));
+        write!(out, "{{\"k\":{},\"caution\":{},\"rows\":[", model.k, json!(model.caution()))?;
+        for row in 0..all.outside.len() {
+            let before = if row == 0 { "" } else { "," };
+            write!(out, "{before}\n{}", self.line(all, row, top))?;
+        }
+        writeln!(out, "\n],\"rows_outside_box\":{}}}", all.all_outside().count())?;
+        out.flush()
     }
 
     /// What a row was assigned.
-    fn line(&self, part: &Part<'_>, row: usize, model: &Model) -> Value {
-        let clusters = model.k as usize;
-        let name = |cluster: &usize| if *cluster < clusters { json!(cluster) } else { json!(NOISE) };
-        let largest: Vec<Value> = part.largest[row].iter().map(name).collect();
-        let mut line = json!({ "cluster": largest[0], "outside_box": part.outside[row] });
+    fn line(&self, all: &Assigned, row: usize, top: usize) -> Value {
+        let largest = largest(all.row(row), top);
+        let mut line = json!({ "cluster": largest[0], "outside_box": all.outside[row] });
         if !self.hard {
-            let shares = clusters + usize::from(model.has_noise());
-            let (u, noise) = part.memberships[row * shares..(row + 1) * shares].split_at(clusters);
-            line["memberships"] = json!(u);
-            if let [noise] = noise {
-                line[NOISE] = json!(noise);
-            }
+            line["memberships"] = json!(all.row(row));
         }
         if self.top.is_some() {
             line["top"] = json!(largest);
         }
-        if let Some(ids) = &part.ids {
+        if let Some(ids) = &all.ids {
             line["id"] = json!(ids[row]);
         }
         line

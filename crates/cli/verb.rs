@@ -28,11 +28,6 @@ pub(crate) fn has_printed() -> bool {
     PRINTED.load(Ordering::Relaxed)
 }
 
-/// A command puts its JSON document out part by part: no other follows.
-pub(crate) fn begins_to_print() {
-    PRINTED.store(true, Ordering::Relaxed);
-}
-
 /// A failure as a document has it, as its member `error`.
 pub(crate) fn error(failure: &Failure) -> serde_json::Value {
     serde_json::json!({ "code": failure.code as u8, "message": failure.message, "next": failure.advice })

@@ -21,7 +21,7 @@
 //!
 //! # How to read this crate
 //!
-//! 1. [`files`], [`table`], [`assigned`], [`clock`]: files, rows, their memberships, the processor's time.
+//! 1. [`files`], [`table`], [`clock`]: files, rows, the processor's time.
 //! 2. [`documents`]: key, card, roster, plan, policy and model as text files.
 //! 3. [`egress`], [`carrier`], [`store`]: what may leave; QUIC links; journal, ledger and transcript.
 //! 4. [`evidence`], [`signing`], [`report`], [`bundle`]: what a run leaves behind.
@@ -32,7 +32,6 @@
 //!
 //! The modules of [`veilsum_federation`] are here under their own names.
 
-pub mod assigned;
 pub mod bundle;
 pub mod by_hand;
 pub mod carrier;

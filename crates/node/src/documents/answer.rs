@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{Error, Rule};
 
-/// A member's answer to a proposed plan. It follows from roster, plan, schema, policy and ledger, but for one bit: whether the
+/// A member's answer to a proposed plan. It follows from roster, plan, policy and ledger, but for one bit: whether the
 /// member is ready.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
