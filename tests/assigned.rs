@@ -162,7 +162,9 @@ fn a_file_is_whole_or_as_it_was() {
     // Nothing is printed of rows that cannot all be read.
     let ended = veilsum(&["assign", "--model", &model, "--data", &broken, "--hard", "--json"]).expect(3);
     let value: Value = serde_json::from_str(&ended.stdout).expect("one document");
-    assert!(value["rows"].is_null() && value["error"]["message"].as_str().is_some_and(|why| why.contains("line 20003")));
+    assert!(
+        value["rows"].is_null() && value["error"]["message"].as_str().is_some_and(|why| why.contains("line 20003"))
+    );
     if cfg!(target_os = "linux") {
         let limited = format!(
             "trap '' XFSZ; ulimit -f 16; exec {} assign --model {model} --data {data} --out {out}",

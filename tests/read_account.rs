@@ -56,26 +56,22 @@ fn values_that_are_moved_to_the_edge_are_told_by_column() {
     assert!(text.contains(&format!("warning: {said}")) && !begun.stderr.contains("40 rows"), "{text}");
 }
 
-/// Grams where the plan has kilograms: the site does not begin, whatever the plan, until its operator says that it is meant.
+/// Grams where the plan has kilograms: the operator is told, and no coordinator learns from a site that is silent where its values lie.
 #[test]
-fn a_column_in_another_unit_stops_the_site() {
+fn a_column_in_another_unit_is_a_warning() {
     for plan in [&["--set", "out_of_box=clip"][..], &NOISE] {
         let p = Parties::new(&[40, 50, 60], plan);
         p.folder.write("toy.toml", TOY);
         p.folder.write("site-1.csv", &rows((0..40).map(|_| ("0.5", "70000"))));
-        let said = "40 of 40 values of \"y\" lie outside the plan's range, 0 below and 40 above: line 2";
-        let told = check(&p, &[]).expect(3);
-        assert!(
-            told.unfolded().contains(said) && told.unfolded().contains("clipped_on_purpose = [\"y\"]"),
-            "{}",
-            told.text()
-        );
-        assert!(!told.text().contains("70000"), "{}", told.text());
-        assert_eq!(read(&p, 3)["columns"][1]["above"], 40);
-        let stopped = start(&p.client(1, &[])).wait(LIMIT).expect(3);
-        assert!(stopped.unfolded().contains(said), "{}", stopped.text());
-        p.folder.write("toy.toml", &format!("{TOY}[rows]\nclipped_on_purpose = [\"y\"]\n"));
-        assert_eq!(read(&p, 0)["used"], 40);
+        let said =
+            "y: 40 of 40 values (100 %) lie outside its range and are moved to its edge, 0 up and 40 down: line 2";
+        let told = check(&p, &[]).expect(0).unfolded();
+        assert!(told.contains(&format!("WARN values: {said}")) && told.contains("[rows.units]"), "{told}");
+        assert!(!told.contains("70000"), "{told}");
+        assert_eq!(read(&p, 0)["columns"][1]["above"], 40);
+        let begun = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(4);
+        let text = begun.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(&format!("warning: {said}")), "{text}");
     }
 }
 

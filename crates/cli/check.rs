@@ -268,7 +268,7 @@ impl Check<'_> {
             self.rows_of_columns(from, &place);
             return None;
         };
-        let loaded = match documents::load_rows(federation, from).and_then(|loaded| loaded.in_range(from)) {
+        let loaded = match documents::load_rows(federation, from) {
             Ok(loaded) => loaded,
             Err(failure) => {
                 self.found(Finding::fail("rows", self.worded(failure)));

@@ -8,7 +8,7 @@ use veilsum_node::{documents::rules_said, error::Failure, table::RowRules};
 pub(crate) struct RowsSaid {
     /// A key of [rows] in site.toml, such as missing=leave-out; may be repeated
     ///
-    /// delimiter (also tab, blanks), decimal, multiline, filter, missing, missing_marks, clipped_on_purpose, columns.NAME,
+    /// delimiter (also tab, blanks), decimal, multiline, filter, missing, missing_marks, columns.NAME,
     /// values.COLUMN.WORD and units.COLUMN.factor.
     #[arg(long = "rows", value_name = "KEY=VALUE")]
     said: Vec<String>,

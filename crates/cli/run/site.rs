@@ -57,7 +57,7 @@ pub(crate) fn read(args: &RunArgs, json: bool) -> Result<(ClientConfig, Option<T
     let (site, file) = policy_of(args.own.policy.as_deref(), Some(&key))?;
     documents::keep_policy(file.as_deref(), &key)?;
     let from = args.own.rows(&site, file.as_deref(), Some(&key))?;
-    let loaded = documents::load_rows(&federation, &from)?.in_range(&from)?;
+    let loaded = documents::load_rows(&federation, &from)?;
     site.has_room(loaded.rows_asked(&federation))?;
     let Loaded { rows, origin, tally } = loaded;
     documents.agree(&federation, &identity)?;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use veilsum_node::{
-    cost::{counted, some_of},
+    cost::some_of,
     documents::{self, Offered, Pinned, Standing, load_identity, load_roster},
     error::{Code, Failure},
     files,
@@ -19,8 +19,6 @@ use veilsum_node::{
         status::Window,
         stop,
     },
-    store::Ledger,
-    table::ON_PURPOSE,
 };
 use veilsum_proto::{identity::Identity, suite::Hash};
 
@@ -30,7 +28,7 @@ use super::{
 };
 use crate::{
     agree::agree,
-    party::{Own, block_on, head_of, listen_at, place_for, state_of},
+    party::{Own, block_on, listen_at, place_for, state_of},
     proposal::Judge,
     verb,
 };
@@ -119,9 +117,7 @@ impl RunArgs {
                         }
                         Err(failure) => failure,
                     };
-                    // Whoever chooses ranges could ask again and again whether rows lie in them.
-                    let looks_first = failure.advice.contains(ON_PURPOSE);
-                    if looks_first || [Code::Interrupted, Code::Terminated].contains(&failure.code) {
+                    if [Code::Interrupted, Code::Terminated].contains(&failure.code) {
                         return Err(failure);
                     }
                     verb::tell(&failure);

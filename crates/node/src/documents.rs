@@ -61,7 +61,7 @@ use crate::{
     plan::OutOfBox,
     release::{ClusterError, Origin, Prepared, Rows, Scaling},
     role::system_rng,
-    table::{self, RowRules, Table, TableSpec, Tally},
+    table::{self, Table, TableSpec, Tally},
 };
 
 /// Both documents with their signatures, verified: for a client in another language, which verifies them itself.
@@ -138,16 +138,6 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// As [`Tally::in_range`]. It is asked as a site begins, and never as it answers a proposal: whoever proposes plans chooses their ranges,
-    /// and would learn from the answers where values lie.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn in_range(self, from: &RowsFrom) -> Result<Loaded, Failure> {
-        self.tally.iter().try_for_each(|tally| tally.in_range(&from.place(), &from.rules))?;
-        Ok(self)
-    }
-
     /// Rows that the policy's `max_rows` is about: those that count, and all that were read where the plan asks how many lack a value.
     pub fn rows_asked(&self, federation: &Federation) -> u64 {
         let recipe = &federation.work.recipe;
@@ -183,10 +173,8 @@ pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<L
 pub fn rows_in_memory(federation: &Federation, values: &[f64], from: &RowsFrom) -> Result<Loaded, Failure> {
     let work = &federation.work;
     let (columns, categorical) = (work.names(), Vec::new());
-    let rules = Arc::new(RowRules { clipped_on_purpose: from.rules.clipped_on_purpose.clone(), ..RowRules::default() });
-    let of_file = spec_of(federation, &RowsFrom { rules, ..RowsFrom::default() })?;
+    let of_file = spec_of(federation, &RowsFrom::default())?;
     let (table, tally) = table::read_given(values, &TableSpec { columns, categorical, ..of_file })?;
-    tally.in_range("the rows that were handed over", &from.rules)?;
     let (rows, origin) = ready(federation, from, table)?;
     Ok(Loaded { rows: Arc::new(rows), origin, tally: Some(tally) })
 }

@@ -1,7 +1,7 @@
 //! One part of a site's answer: the words of some of its rows, wherever these rows are. Parts add up to the same words whatever their
 //! number, their order and who computed them ([SUM-1]).
 
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
 
 use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::{exceptions::PyValueError, prelude::*};
@@ -9,11 +9,7 @@ use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
 use veilsum_cluster::{Batch, Prepared, SumStep};
 use veilsum_federation::{plan::PlanSpec, question::Layout as Steps};
-use veilsum_node::{
-    documents::{self, RowsFrom},
-    error::Failure,
-    table::RowRules,
-};
+use veilsum_node::{documents, error::Failure};
 
 use crate::{failure::raised, parties::Planned, rows::slice};
 

@@ -159,12 +159,12 @@ mod tests {
     fn rows_elsewhere_are_known_by_their_digest() {
         let of = |names: &[&str], digest: u8| {
             let names = names.iter().map(|name| (*name).to_owned()).collect();
-            Origin::elsewhere(names, Hash([digest; 32])).columns(&Identity::from_seed(&[1; 32]), &[]).unwrap()
+            Origin::elsewhere(names, Hash([digest; 32])).columns(&Identity::from_seed(&[1; 32]), &[])
         };
         assert_eq!(of(&["x", "y"], 3), of(&["y", "x"], 3));
         assert_eq!(of(&["x", "y"], 3)[0].name, r#"["x","y"]"#);
         assert_ne!(of(&["x", "y"], 3), of(&["x", "y"], 4));
-        let file = origin(&["x", "y"], &[&[1.0, 2.0]]).columns(&Identity::from_seed(&[1; 32]), &[]).unwrap();
+        let file = origin(&["x", "y"], &[&[1.0, 2.0]]).columns(&Identity::from_seed(&[1; 32]), &[]);
         assert!(!file.contains(&of(&["x", "y"], 3)[0]));
     }
 }

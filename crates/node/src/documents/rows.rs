@@ -131,20 +131,10 @@ pub fn reading_of(federation: &Federation, from: &RowsFrom) -> Result<Reading, F
 }
 
 /// The keys of `[rows]` that an option may say.
-const SAID: [&str; 10] = [
-    "delimiter",
-    "decimal",
-    "multiline",
-    "filter",
-    "missing",
-    "missing_marks",
-    "clipped_on_purpose",
-    "columns",
-    "values",
-    "units",
-];
-/// Those of them that are lists.
-const LISTS: [&str; 2] = ["missing_marks", "clipped_on_purpose"];
+const SAID: [&str; 9] =
+    ["delimiter", "decimal", "multiline", "filter", "missing", "missing_marks", "columns", "values", "units"];
+/// The one of them that is a list.
+const LIST: &str = "missing_marks";
 
 /// `[rows]` with what options say over it, each as `KEY=VALUE`: a value as `site.toml` has it, or a word without its quotation marks.
 ///
@@ -167,7 +157,7 @@ pub fn rules_said(rules: &RowRules, said: &[String]) -> Result<RowRules, Failure
         if !SAID.contains(&key.split('.').next().unwrap_or(key)) {
             return Err(wrong(format!("{key}: an option does not say this")));
         }
-        if !LISTS.contains(&key) && !once.insert(key) {
+        if key != LIST && !once.insert(key) {
             return Err(wrong(format!("{key}: it is said twice; comparisons of one filter are joined by `and`")));
         }
         let of = |value: &str| {
@@ -177,9 +167,7 @@ pub fn rules_said(rules: &RowRules, said: &[String]) -> Result<RowRules, Failure
         let bare = || of(&Value::String(value.to_owned()).to_string());
         let found = match key {
             // One word is a list of one.
-            _ if LISTS.contains(&key) && !value.starts_with('[') => {
-                of(&format!("[{}]", Value::String(value.to_owned())))
-            }
+            LIST if !value.starts_with('[') => of(&format!("[{}]", Value::String(value.to_owned()))),
             // A name may be a number.
             _ if key.starts_with("columns.") && !value.starts_with(['"', '\'']) => bare(),
             _ => of(value).or_else(bare),
@@ -268,8 +256,7 @@ pub(super) fn checked(rules: RowRules) -> Result<RowRules, String> {
         of.into_iter().map(|(name, of)| (normal(&name).into_owned(), of)).collect()
     }
     let (columns, values, units) = (composed(rules.columns), composed(rules.values), composed(rules.units));
-    let clipped_on_purpose = rules.clipped_on_purpose.iter().map(|name| normal(name).into_owned()).collect();
-    Ok(RowRules { rows_per_person, columns, values, units, clipped_on_purpose, ..rules })
+    Ok(RowRules { rows_per_person, columns, values, units, ..rules })
 }
 
 #[cfg(test)]
@@ -299,7 +286,6 @@ mod tests {
             "units.lab value.factor=2",
             "columns.a b=c",
             "columns.before=2019",
-            "clipped_on_purpose=cafe\u{301}",
         ]);
         let rules = rules.unwrap();
         assert_eq!(
@@ -312,7 +298,6 @@ mod tests {
         assert_eq!((&lab["<=5"], &lab["n.a."]), (&Meaning::Number(2.5), &Meaning::Number(0.0)));
         assert_eq!((rules.units["lab value"].factor, &*rules.columns["a b"]), (2.0, "c"));
         assert_eq!(rules.columns["before"], "2019");
-        assert_eq!(rules.clipped_on_purpose, ["caf\u{e9}"]);
         for (delimiter, of) in [
             ("\"\\t\"", Delimiter::Tab),
             ("\\t", Delimiter::Tab),

@@ -166,7 +166,7 @@ impl Parts {
             let next = "take one of the two files out of the source; if both are meant, put their rows into one file";
             return Err(Fault::said(what, next).of(name));
         }
-        table.tally.copies.push(format!("{name}: {what}, and both count"));
+        table.tally.noticed.push(format!("{name}: {what}, and both count"));
         Ok(())
     }
 }

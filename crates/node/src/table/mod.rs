@@ -118,7 +118,7 @@ pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<(Tally, Option<T
     }
 }
 
-pub use tally::{ON_PURPOSE, Tally};
+pub use tally::Tally;
 pub use wanted::{Limit, Names, Numbers, TableSpec, Use, Wanted, known_as};
 
 #[cfg(test)]

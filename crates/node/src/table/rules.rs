@@ -53,9 +53,6 @@ pub struct RowRules {
     /// What words of the file mean, by the plan's name of the column.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, BTreeMap<String, Meaning>>,
-    /// Columns, by the plan's names, all of whose values may lie out of range and be moved to its edge.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub clipped_on_purpose: Vec<String>,
     /// How numbers of the file become those of the agreed unit, by the plan's name of the column.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub units: BTreeMap<String, Unit>,

@@ -133,11 +133,15 @@ impl<'a> Batches<'a> {
             }
         }
         self.seen += (self.table.rows - before) as u64;
-        let tally = &self.table.tally;
-        self.table.spoilt.take(&tally.unusable, self.list.as_deref())?;
+        self.table.spoilt.take(&self.table.tally.unusable, self.list.as_deref())?;
         if let Some(fault) = self.table.signs.fault(self.source.columns()) {
-            return Err(fault);
+            // Under noise no cell decides whether a site answers.
+            if !self.table.total {
+                return Err(fault);
+            }
+            self.table.tally.noticed.push(format!("{fault}: {}", fault.advice()));
         }
+        let tally = &self.table.tally;
         let (what, next) = match (tally.left_out.rows(), tally.filtered) {
             _ if self.seen > 0 || self.table.total => return Ok(false),
             (0, 0) => ("no rows follow the header", "check that the export went through"),

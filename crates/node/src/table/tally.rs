@@ -5,20 +5,14 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{
-    error::{Place, Reasons, placed},
-    rules::RowRules,
-};
+use super::error::{Place, Reasons, placed};
 use crate::{
     cost::{counted, some_of},
-    error::Failure,
     plan::Categorical,
 };
 
 /// One in so many values or rows may be moved or left out before it is a warning.
 const DOUBTFUL: u64 = 100;
-/// The key of `site.toml` by which an operator says that values are meant to be moved.
-pub const ON_PURPOSE: &str = "clipped_on_purpose";
 
 /// What was read of a source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -31,8 +25,8 @@ pub struct Tally {
     pub files: u64,
     /// Files of a folder that were not read.
     pub files_left_out: Vec<String>,
-    /// Files that hold the rows of another, and count all the same: a sentence each.
-    pub copies: Vec<String>,
+    /// What would stop a site without noise, and does not stop this one: a sentence each.
+    pub noticed: Vec<String>,
     /// Rows that are left out, by reason.
     pub left_out: Reasons,
     /// Rows that stop the site, by reason.
@@ -127,35 +121,19 @@ impl Tally {
     pub fn doubts(&self) -> Vec<String> {
         let many = |part: u64, of: u64| part * DOUBTFUL > of;
         let left_out = self.left_out.rows();
-        let mut doubts = self.copies.clone();
+        let mut doubts = self.noticed.clone();
         if many(left_out, self.rows) {
             doubts.push(format!("{left_out} of {} are left out", counted(self.rows as usize, "row")));
         }
         let columns = self.columns.iter().filter(|of| many(of.clipped() + of.other, self.used));
-        doubts.extend(columns.filter_map(|of| of.moved(self.used)));
+        doubts.extend(columns.filter_map(|of| {
+            let hint = match of.clipped() * 100 >= self.used * 99 {
+                true => "; this may be another column, or another unit, which [rows.units] in site.toml converts",
+                false => "",
+            };
+            Some(of.moved(self.used)? + hint)
+        }));
         doubts
-    }
-
-    /// Whether a column lies out of its range as a whole: 99 % of its values or more. That is the wrong unit or the wrong column, and the
-    /// site does not begin, unless its operator says in `site.toml` that it is meant.
-    ///
-    /// # Errors
-    /// A [`Failure`] that names the column, and `place`, where the rows are.
-    pub fn in_range(&self, place: &str, rules: &RowRules) -> Result<(), Failure> {
-        let whole = |of: &&Column| of.clipped() > 0 && of.clipped() * 100 >= self.used * 99;
-        let meant = |of: &&Column| rules.clipped_on_purpose.contains(&of.name);
-        let Some(column) = self.columns.iter().filter(whole).find(|of| !meant(of)) else { return Ok(()) };
-        let Column { name, below, above, first, .. } = column;
-        let (all, at) = (counted(self.used as usize, "value"), first.join(", "));
-        let what = format!(
-            "{place}: {} of {all} of {name:?} lie outside the plan's range, {below} below and {above} above: {at}",
-            below + above
-        );
-        let next = format!(
-            "look at the column and its unit, such as grams in place of kilograms: [rows.units] in site.toml converts it. If the values \
-             are meant to be moved to the edge of the range, say {ON_PURPOSE} = [{name:?}] under [rows]"
-        );
-        Err(Failure::input(what, next))
     }
 
     /// What was read, a thought a line: the same on every screen and page.
@@ -181,7 +159,7 @@ impl Tally {
             self.files_left_out.len() as u64,
             format!("files that are not read: {}", some_of(&self.files_left_out, ", ")),
         );
-        lines.extend(self.copies.iter().cloned());
+        lines.extend(self.noticed.iter().cloned());
         lines
     }
 }

@@ -338,7 +338,6 @@ impl OwnRules<'_> {
         for (table, column) in (rules.columns.keys().map(|name| ("columns", name)))
             .chain(rules.values.keys().map(|name| ("values", name)))
             .chain(rules.units.keys().map(|name| ("units", name)))
-            .chain(rules.clipped_on_purpose.iter().map(|name| ("clipped_on_purpose", name)))
         {
             if !self.header.contains(column) {
                 let near = nearest(column, self.header.iter().map(String::as_str));

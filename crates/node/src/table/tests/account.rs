@@ -1,12 +1,10 @@
 //! What was read is counted the same whatever becomes of it, and no value of a row is in the account.
 
-use std::sync::Arc;
-
 use super::spec;
 use crate::{
     documents::tests::Folder,
     plan::Categorical,
-    table::{RowRules, TableSpec, Tally, batches, look, read, read_given},
+    table::{TableSpec, Tally, batches, look, read, read_given},
 };
 
 /// Of numbers from 0 to 10 that are moved into this range, with noise or without.
@@ -56,29 +54,32 @@ fn one_in_a_hundred_is_told_and_more_is_a_warning() {
 
 /// Grams for kilograms: 99 % of a column, and one less.
 #[test]
-fn a_column_that_is_out_of_range_as_a_whole_stops_the_site_unless_it_is_meant() {
-    let rows = |inside: usize| {
+fn a_column_that_is_out_of_range_as_a_whole_is_called_another_unit() {
+    let doubts = |inside: usize| {
         let lines: String = (0..200).map(|i| if i < inside { "5,1\n" } else { "70000,1\n" }).collect();
-        tally(&format!("a,b\n{lines}"), &clipped(true)).0
+        tally(&format!("a,b\n{lines}"), &clipped(true)).0.doubts()
     };
-    let none = RowRules::default();
-    assert!(rows(3).in_range("rows.csv", &none).is_ok());
-    for inside in [0, 2] {
-        let stopped = rows(inside).in_range("rows.csv", &none).unwrap_err();
-        assert!(stopped.message.contains("values of \"a\" lie outside the plan's range, 0 below"), "{stopped}");
-        assert!(stopped.message.starts_with("rows.csv: ") && !stopped.message.contains("70000"));
-        assert!(stopped.advice.contains("clipped_on_purpose = [\"a\"]"), "{}", stopped.advice);
-        let meant = |column: &str| RowRules { clipped_on_purpose: vec![column.into()], ..RowRules::default() };
-        assert!(rows(inside).in_range("rows.csv", &meant("a")).is_ok());
-        assert!(rows(inside).in_range("rows.csv", &meant("b")).is_err());
+    for (inside, whole) in [(0, true), (2, true), (3, false)] {
+        let [told] = &doubts(inside)[..] else { panic!("one doubt") };
+        assert!(told.contains("lie outside its range") && !told.contains("70000"), "{told}");
+        assert_eq!(told.contains("[rows.units]"), whole, "{inside}: {told}");
     }
-    assert!(tally("a,b\n", &clipped(true)).0.in_range("rows.csv", &none).is_ok(), "no rows at all");
-    let unknown = RowRules { clipped_on_purpose: vec!["c".into()], ..RowRules::default() };
-    let of = TableSpec { rules: Arc::new(unknown), ..clipped(true) };
-    let folder = Folder::new("account");
-    std::fs::write(folder.at("s.csv"), "a,b\n1,1\n").unwrap();
-    let told = read(folder.at("s.csv"), &of).unwrap_err().to_string();
-    assert!(told.contains("clipped_on_purpose") && told.contains("\"c\", which is not known"), "{told}");
+    assert!(tally("a,b\n", &clipped(true)).0.doubts().is_empty(), "no rows at all");
+}
+
+/// Points that may stand between thousands stop a site without noise; under noise they are told.
+#[test]
+fn signs_that_can_be_read_in_two_ways_stop_no_site_under_noise() {
+    let text = "a,b\n1.234,\"0,5\"\n2.345,1\n";
+    let of = |total| TableSpec { total, within: vec![(0.0, 10_000.0)], clips: true, ..spec(&["a"], None) };
+    let folder = Folder::new("signs");
+    std::fs::write(folder.at("s.csv"), text).unwrap();
+    let told = read(folder.at("s.csv"), &of(false)).unwrap_err();
+    assert!(told.to_string().contains("may be a number of thousands"), "{told}");
+    let mut batches = batches(&folder.at("s.csv"), &of(true)).unwrap();
+    while batches.more(1).unwrap() {}
+    let doubts = batches.tally().doubts();
+    assert!(doubts[0].contains("may be a number of thousands") && !doubts[0].contains("2.345"), "{doubts:?}");
 }
 
 #[test]
