@@ -71,8 +71,8 @@ fn handed(trees: &BTreeMap<&'static str, Tree>, name: &'static str, at: &[String
         return handed(trees, name, &child, &rest[1..]);
     }
     let taken = trees[name][at].takes.get(&rest[0])?;
-    let whole = [taken, &rest[1..]].concat();
-    if whole == rest { None } else { target(trees, &(name, at.to_vec()), &whole) }
+    // `use memchr::memchr`: the first name is that of another crate.
+    if taken[0] == rest[0] { None } else { target(trees, &(name, at.to_vec()), &[taken, &rest[1..]].concat()) }
 }
 
 /// Modules that these follow a path into, and so on.
@@ -125,7 +125,8 @@ fn page() -> String {
     let mut text = String::from(
         "# The audit path\n\n\
          Which files a claim rests on, as the paths in the code say: every module that one of them names is in the list, but for \
-         other people's crates. `tests/audit_path.rs` makes this page. Lines have no blanks, comments and tests.\n",
+         other people's crates. `tests/audit_path.rs` makes this page. Behind a file stand its lines, without blanks, comments and \
+         tests.\n",
     );
     let (all, mut before) = (parts(), 0);
     for ((title, claim, roots), files) in PARTS.iter().zip(&all) {
@@ -134,25 +135,46 @@ fn page() -> String {
         let from: Vec<String> = roots.iter().map(|(name, module)| format!("`{name}::{module}`")).collect();
         let _ = write!(
             text,
-            "\n## {title}\n\n{claim} It begins at {}. About {lines} lines in {} files; with the parts before it {before}.\n\n\
-             | file | lines |\n|---|---|\n",
+            "\n## {title}\n\n{claim} It begins at {}. About {lines} lines in {} files; with the parts before it {before}.\n",
             from.join(", "),
             files.len()
         );
-        for (file, lines) in files {
-            let _ = writeln!(text, "| `{file}` | {lines} |");
+        for (root, files) in by_root(files) {
+            // A line for each file, so that two changes of the page merge.
+            let files: Vec<String> = files.iter().map(|(file, lines)| format!("`{file}` {lines}")).collect();
+            let _ = write!(text, "\nIn `{root}`:\n{}\n", files.join(",\n"));
         }
     }
     text
 }
 
-/// A page's rows: files with their lines.
+/// Files of a part by the folder of their crate, as paths in it.
+fn by_root(files: &[(String, usize)]) -> Vec<(&str, Vec<(&str, usize)>)> {
+    let mut found: Vec<(&str, Vec<(&str, usize)>)> = Vec::new();
+    for (file, lines) in files {
+        let (root, rest) = file.split_at(file.find("/src/").expect("a source of a crate") + "/src/".len());
+        match found.last_mut().filter(|(known, _)| *known == root) {
+            Some((_, of)) => of.push((rest, *lines)),
+            None => found.push((root, vec![(rest, *lines)])),
+        }
+    }
+    found
+}
+
+/// A page's files with their lines.
 fn rows(text: &str) -> Vec<(String, usize)> {
-    let row = |line: &str| {
-        let (file, lines) = line.strip_prefix("| `")?.strip_suffix(" |")?.split_once("` | ")?;
-        Some((file.to_owned(), lines.parse().ok()?))
-    };
-    text.lines().filter_map(row).collect()
+    let mut root = "";
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if let Some(named) = line.strip_prefix("In `").and_then(|rest| rest.strip_suffix("`:")) {
+            root = named;
+        } else if let Some((file, lines)) = line.strip_prefix('`').and_then(|rest| rest.split_once("` "))
+            && let Ok(lines) = lines.trim_end_matches(',').parse()
+        {
+            found.push((format!("{root}{file}"), lines));
+        }
+    }
+    found
 }
 
 fn place() -> PathBuf {
