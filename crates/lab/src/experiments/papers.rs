@@ -160,10 +160,10 @@ pub fn read(text: &str) -> Option<Vec<Row>> {
     lines.map(row).collect()
 }
 
-/// The table of a document: a row for every item.
+/// The table of a document: a row for every item, but for those of which all is as printed.
 pub fn table(rows: &[Row]) -> String {
     let mut text = "| experiment | outcome |\n|---|---|\n".to_owned();
-    let mut absent: Vec<&str> = Vec::new();
+    let (mut absent, mut whole): (Vec<&str>, Vec<String>) = (Vec::new(), Vec::new());
     for item in ITEMS {
         let own: Vec<&Row> = rows.iter().filter(|row| row.item == item.number).collect();
         let mut place = item.place.to_owned();
@@ -174,8 +174,14 @@ pub fn table(rows: &[Row]) -> String {
             }
             place += &format!(" ({})", at + 1);
         }
-        text += &format!("| {place} | {} |\n", outcome(&own));
+        let as_printed = |row: &&Row| row.answer == "same" || row.printed == "drawn" && holds(row);
+        if !own.is_empty() && own.iter().all(as_printed) {
+            whole.push(place);
+        } else {
+            text += &format!("| {place} | {} |\n", outcome(&own));
+        }
     }
+    text += &format!("\nAll numbers same, all claims hold: {}.\n", whole.join("; "));
     for (at, what) in absent.iter().enumerate() {
         text += &format!("\n({}) {what}.\n", at + 1);
     }
@@ -185,6 +191,11 @@ pub fn table(rows: &[Row]) -> String {
 /// How an answer goes on if a number is farther away than its reason explains, and how it begins if something is not so.
 const BEYOND: &str = ", which is more than ";
 const NOT: &str = "does not hold";
+
+/// Whether a claim holds.
+fn holds(row: &Row) -> bool {
+    !row.answer.starts_with(NOT) && !row.answer.is_empty()
+}
 
 /// What all lines of an item come to.
 fn outcome(rows: &[&Row]) -> String {
@@ -206,7 +217,7 @@ fn outcome(rows: &[&Row]) -> String {
         said.push(text);
     }
     if !drawn.is_empty() {
-        let hold = drawn.iter().filter(|row| !row.answer.starts_with(NOT) && !row.answer.is_empty()).count();
+        let hold = drawn.iter().filter(|row| holds(row)).count();
         said.push(format!("{hold} of {} claims hold", drawn.len()));
     }
     said.join("; ")
