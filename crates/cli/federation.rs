@@ -19,7 +19,7 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     identity::Identity,
-    joining::{self, Invitation, Token},
+    joining::{self, Invitation, Nonce, Token},
     roster::{Member, check_name},
 };
 
@@ -326,7 +326,7 @@ fn approve(args: &ApproveArgs, json: bool) -> Result<(), Failure> {
         for (name, said) in &given {
             match said {
                 Ok(reply) => {
-                    list.answered(name, reply, drawn(), seconds_since_1970()).map_err(|why| {
+                    list.answered(name, reply, Nonce(drawn()), seconds_since_1970()).map_err(|why| {
                         let next = "see `veilsum federation show`; a new invitation is a new try: veilsum federation remove PARTY, and invite it anew";
                         Failure::input(format!("{name}: {why}; nobody was let in"), next)
                     })?;

@@ -23,7 +23,7 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     identity::Identity,
-    joining::{Invitation, Reply, Role},
+    joining::{Invitation, Nonce, Reply, Role},
 };
 use zeroize::Zeroizing;
 
@@ -163,7 +163,7 @@ fn answer(
     begun: &Path,
     json: bool,
 ) -> Result<(), Failure> {
-    let begun = Begun::take_up(begun, invitation.token.hash(), drawn())?;
+    let begun = Begun::take_up(begun, invitation.token.hash(), Nonce(drawn()))?;
     let line = answer_line(&Reply::new(identity, invitation, address, begun.nonce));
     let (party, key) = (&invitation.party, fingerprint(&identity.public().0));
     let text = format!(

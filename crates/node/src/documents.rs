@@ -6,7 +6,6 @@
 
 mod answer;
 mod columns;
-pub(crate) mod digits;
 mod file;
 mod guests;
 mod invitation;

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use veilsum_proto::{
     Rule,
     evidence::{Blame, Documents},
-    identity::to_hex,
+    identity::{from_hex, to_hex},
     message::{Kind, kind_of},
     roster::PartyId,
     suite::Hash,
 };
 
 use crate::{
-    documents::{Federation, digits, fingerprint},
+    documents::{Federation, fingerprint},
     error::{Code, Failure},
     files::{self, Existing},
     method_session::MethodSession,
@@ -57,10 +57,8 @@ struct File {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FrameText {
-    #[serde(with = "digits")]
     directory: Hash,
-    #[serde(with = "digits")]
-    frame: Vec<u8>,
+    frame: String,
 }
 
 /// What evidence shows.
@@ -86,7 +84,7 @@ pub fn write(
     case: Case,
     frames: &[Said],
 ) -> Result<PathBuf, Failure> {
-    let text = |said: &Said| FrameText { directory: said.directory, frame: said.frame.clone() };
+    let text = |said: &Said| FrameText { directory: said.directory, frame: to_hex(&said.frame) };
     let file = File {
         format: FORMAT.into(),
         roster: federation.roster.hash().to_string(),
@@ -128,7 +126,7 @@ pub fn verify(path: &Path, federation: &Federation) -> Result<Finding, Failure> 
             ));
         }
     }
-    let said = |FrameText { directory, frame }| Said { directory, frame };
+    let said = |FrameText { directory, frame }| Said { directory, frame: from_hex(&frame).unwrap_or_default() };
     let frames: Vec<Said> = file.frames.into_iter().map(said).collect();
     let accused = party(federation, &file.accused).ok_or_else(|| {
         unusable(format!("it accuses {:?}, who is not on the roster", crate::app_messages::clean(&file.accused)))

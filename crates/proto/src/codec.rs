@@ -101,18 +101,18 @@ pub(crate) fn arrays<'a>(what: &'static str, bytes: &'a [u8], limit: usize) -> R
 }
 
 /// Arrays whose length is a multiple of 16, as their bytes one after the other: what serde's arrays of bytes are encoded as, too,
-/// but sixteen bytes in one step. In a form for people they are a list of bytes. For `#[serde(with = "...")]`.
+/// but sixteen bytes in one step. In a form for people they are hexadecimal digits. For `#[serde(with = "...")]`.
 pub(crate) mod fixed {
-    use serde::{Deserializer, Serializer, de, ser::SerializeTuple};
+    use serde::{Deserialize, Deserializer, Serializer, de, ser::SerializeTuple};
+
+    use super::{from_hex, to_hex};
 
     const STEP: usize = 16;
 
     pub(crate) fn serialize<const N: usize, S: Serializer>(bytes: &[u8; N], to: S) -> Result<S::Ok, S::Error> {
         const { assert!(N.is_multiple_of(STEP)) };
         if to.is_human_readable() {
-            let mut tuple = to.serialize_tuple(N)?;
-            bytes.iter().try_for_each(|byte| tuple.serialize_element(byte))?;
-            return tuple.end();
+            return to.serialize_str(&to_hex(bytes));
         }
         let mut tuple = to.serialize_tuple(N / STEP)?;
         let (steps, _) = bytes.as_chunks::<STEP>();
@@ -127,7 +127,7 @@ pub(crate) mod fixed {
     }
 
     pub(crate) fn fill<'de, const N: usize, D: Deserializer<'de>>(out: &mut [u8; N], from: D) -> Result<(), D::Error> {
-        struct Steps<'a, const N: usize>(&'a mut [u8; N], bool);
+        struct Steps<'a, const N: usize>(&'a mut [u8; N]);
         impl<'de, const N: usize> de::Visitor<'de> for Steps<'_, N> {
             type Value = ();
 
@@ -136,12 +136,6 @@ pub(crate) mod fixed {
             }
 
             fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-                if self.1 {
-                    for (i, byte) in self.0.iter_mut().enumerate() {
-                        *byte = seq.next_element()?.ok_or_else(|| de::Error::invalid_length(i, &"more"))?;
-                    }
-                    return Ok(());
-                }
                 let (steps, _) = self.0.as_chunks_mut::<STEP>();
                 for (i, step) in steps.iter_mut().enumerate() {
                     let next =
@@ -151,9 +145,26 @@ pub(crate) mod fixed {
                 Ok(())
             }
         }
-        let readable = from.is_human_readable();
-        from.deserialize_tuple(if readable { N } else { N / STEP }, Steps(out, readable))
+        if from.is_human_readable() {
+            let bytes = from_hex(&String::deserialize(from)?).and_then(|bytes| bytes.try_into().ok());
+            *out = bytes.ok_or_else(|| de::Error::custom(format!("these are not {} hexadecimal digits", 2 * N)))?;
+            return Ok(());
+        }
+        from.deserialize_tuple(N / STEP, Steps(out))
     }
+}
+
+/// Bytes as hexadecimal digits.
+pub fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Bytes from hexadecimal digits, or nothing where `s` is anything else.
+pub fn from_hex(s: &str) -> Option<Vec<u8>> {
+    if !s.len().is_multiple_of(2) || !s.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    (0..s.len()).step_by(2).map(|i| u8::from_str_radix(&s[i..i + 2], 16).ok()).collect()
 }
 
 /// Lists of arrays of 32 bytes, as serde's are encoded.

@@ -9,6 +9,7 @@ use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+pub use crate::codec::{from_hex, to_hex};
 use crate::{error::Error, rule::Rule, spread, suite};
 
 /// An Ed25519 public key: the name by which everybody else knows a party.
@@ -91,7 +92,7 @@ const WORTH_A_CORE: usize = 6;
 /// exactly what the library's `verify_strict` refuses, which decodes R for the second check at a quarter of its cost.
 fn verify_strict(key: &VerifyingKey, label: &str, parts: &[&[u8]], signature: &Signature) -> bool {
     let digest = suite::hash(label, parts);
-    !SMALL_ORDER.contains(&signature.r)
+    !SMALL_ORDER.iter().any(|point| signature.0.starts_with(point))
         && key.verify(&digest.0, &ed25519_dalek::Signature::from_bytes(&signature.to_bytes())).is_ok()
 }
 
@@ -102,30 +103,19 @@ fn decode(key: &PublicKey) -> Option<VerifyingKey> {
     VerifyingKey::from_bytes(&key.0).ok().filter(|key| !key.is_weak())
 }
 
-/// An Ed25519 signature.
+/// An Ed25519 signature: R ‖ S.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Signature {
-    #[serde(with = "crate::codec::fixed")]
-    r: [u8; 32],
-    #[serde(with = "crate::codec::fixed")]
-    s: [u8; 32],
-}
+pub struct Signature(#[serde(with = "crate::codec::fixed")] [u8; 64]);
 
 impl Signature {
     /// The 64 bytes R ‖ S.
     pub fn to_bytes(self) -> [u8; 64] {
-        let mut out = [0; 64];
-        out[..32].copy_from_slice(&self.r);
-        out[32..].copy_from_slice(&self.s);
-        out
+        self.0
     }
 
     /// Reads the 64 bytes R ‖ S. This does not say whether the signature verifies.
     pub fn from_bytes(bytes: &[u8; 64]) -> Self {
-        let (mut r, mut s) = ([0; 32], [0; 32]);
-        r.copy_from_slice(&bytes[..32]);
-        s.copy_from_slice(&bytes[32..]);
-        Signature { r, s }
+        Signature(*bytes)
     }
 }
 
@@ -195,19 +185,6 @@ impl Identity {
     }
 }
 
-/// Bytes as hexadecimal digits.
-pub fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
-/// Bytes from hexadecimal digits, or nothing where `s` is anything else.
-pub fn from_hex(s: &str) -> Option<Vec<u8>> {
-    if !s.len().is_multiple_of(2) || !s.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return None;
-    }
-    (0..s.len()).step_by(2).map(|i| u8::from_str_radix(&s[i..i + 2], 16).ok()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,7 +206,7 @@ mod tests {
                 let point = (EdwardsPoint::mul_base(&r) + torsion).compress().0;
                 let hashed = Sha512::new().chain_update(point).chain_update(public.0).chain_update(digest.0).finalize();
                 let s = r + Scalar::from_bytes_mod_order_wide(&hashed.into()) * key.to_scalar();
-                let signature = Signature { r: point, s: s.to_bytes() };
+                let signature = Signature([point, s.to_bytes()].concat().try_into().unwrap());
                 let alone = keys.verify(&public, "test", &[&i.to_le_bytes()], &signature);
                 assert_eq!((alone, alone), (at == 0, public.verify("test", &[&i.to_le_bytes()], &signature)));
                 let batch = keys.verify_all(&[(public, digest, signature)]);
@@ -259,7 +236,7 @@ mod tests {
                     let hashed =
                         Sha512::new().chain_update(point).chain_update(public.0).chain_update(digest.0).finalize();
                     let s = r + Scalar::from_bytes_mod_order_wide(&hashed.into()) * secret;
-                    let signature = Signature { r: point, s: s.to_bytes() };
+                    let signature = Signature([point, s.to_bytes()].concat().try_into().unwrap());
                     let theirs = ed25519_dalek::Signature::from_bytes(&signature.to_bytes());
                     let expected = key.verify_strict(&digest.0, &theirs).is_ok();
                     assert_eq!(public.verify("test", &[&i.to_le_bytes()], &signature), expected);

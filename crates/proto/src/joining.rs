@@ -137,7 +137,8 @@ fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
 }
 
 /// What one end of the comparison drew.
-pub type Nonce = [u8; 32];
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Nonce(#[serde(with = "crate::codec::fixed")] pub [u8; 32]);
 
 /// Who joins what, as both ends see it: everything that the spoken digits stand for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -174,14 +175,14 @@ impl Meeting {
 
     /// What the joiner sends in place of its nonce, before it has seen the coordinator's ([JOI-4]).
     pub fn commitment(&self, joiners: &Nonce) -> Hash {
-        suite::hash("joining commitment", &[&self.hash().0, joiners])
+        suite::hash("joining commitment", &[&self.hash().0, &joiners.0])
     }
 
     /// The digits that two people compare ([JOI-5]). Whoever stands between the two ends has the same at both with a probability of
     /// at most 10^-12 (2^-39.8), whatever it computes, because it has to fix its own nonces before it can know either end's.
     pub fn code(&self, joiners: &Nonce, coordinators: &Nonce) -> Code {
         let [low @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] =
-            suite::hash("joining code", &[&self.hash().0, joiners, coordinators]).0;
+            suite::hash("joining code", &[&self.hash().0, &joiners.0, &coordinators.0]).0;
         // 2^128 is so much larger that no code is likelier than another by more than 2^-88.
         Code((u128::from_le_bytes(low) % CODES) as u64)
     }
@@ -214,7 +215,7 @@ impl Reply {
             signature: Signature::from_bytes(&[0; 64]),
         };
         let meeting = reply.meeting(invitation.coordinator, &invitation.party, invitation.role);
-        reply.signature = identity.sign(REPLY, &[&meeting.hash().0, &nonce]);
+        reply.signature = identity.sign(REPLY, &[&meeting.hash().0, &nonce.0]);
         reply
     }
 
@@ -227,12 +228,12 @@ impl Reply {
     /// Whether its own key signed it for this party of this coordinator.
     pub fn is_for(&self, coordinator: PublicKey, party: &str, role: Role) -> bool {
         let meeting = self.meeting(coordinator, party, role);
-        self.key.is_usable() && self.key.verify(REPLY, &[&meeting.hash().0, &self.nonce], &self.signature)
+        self.key.is_usable() && self.key.verify(REPLY, &[&meeting.hash().0, &self.nonce.0], &self.signature)
     }
 
     /// Its bytes with their checksum ([JOI-8]).
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = [&self.token.0[..], &self.key.0, &self.nonce, &self.signature.to_bytes()].concat();
+        let mut out = [&self.token.0[..], &self.key.0, &self.nonce.0, &self.signature.to_bytes()].concat();
         out.extend_from_slice(self.address.as_bytes());
         let sum = checksum(&out);
         out.extend_from_slice(&sum);
@@ -248,7 +249,7 @@ impl Reply {
         let (signature, address) = rest.split_first_chunk::<64>()?;
         let address = std::str::from_utf8(address).ok().filter(|address| address.len() <= MAX_ADDRESS)?.to_owned();
         let (token, key, signature) = (Token(*token), PublicKey(*key), Signature::from_bytes(signature));
-        Some(Reply { token, key, nonce: *nonce, address, signature })
+        Some(Reply { token, key, nonce: Nonce(*nonce), address, signature })
     }
 }
 
@@ -342,7 +343,7 @@ mod tests {
     #[test]
     fn joi_8_a_reply_is_one_partys_and_every_damage_is_seen() {
         let (identity, invitation) = (Identity::from_seed(&[2; 32]), invitation());
-        let reply = Reply::new(&identity, &invitation, "counter.example.org:443", [3; 32]);
+        let reply = Reply::new(&identity, &invitation, "counter.example.org:443", Nonce([3; 32]));
         let bytes = reply.to_bytes();
         let read = Reply::from_bytes(&bytes).unwrap();
         assert!(read == reply && read.is_for(invitation.coordinator, "hospital-a", Role::Site));
@@ -350,7 +351,7 @@ mod tests {
         assert!(!read.is_for(invitation.coordinator, "hospital-a", Role::Intermediary));
         assert!(!read.is_for(identity.public(), "hospital-a", Role::Site));
         let key = Identity::from_seed(&[9; 32]).public();
-        for other in [Reply { key, ..reply.clone() }, Reply { nonce: [4; 32], ..reply.clone() }] {
+        for other in [Reply { key, ..reply.clone() }, Reply { nonce: Nonce([4; 32]), ..reply.clone() }] {
             assert!(!other.is_for(invitation.coordinator, "hospital-a", Role::Site));
         }
         for at in 0..bytes.len() {
@@ -363,7 +364,7 @@ mod tests {
     /// [JOI-4], [JOI-5]: the digits and the commitment stand for everything that both ends saw.
     #[test]
     fn every_part_of_a_meeting_changes_code_and_commitment() {
-        let (all, nonce, other) = (meeting(), [3; 32], [4; 32]);
+        let (all, nonce, other) = (meeting(), Nonce([3; 32]), Nonce([4; 32]));
         let key = Identity::from_seed(&[9; 32]).public();
         let changed = [
             Meeting { coordinator: key, ..meeting() },
@@ -386,7 +387,7 @@ mod tests {
     fn codes_are_twelve_digits_that_are_read_again() {
         let mut seen = [[false; 10]; 12];
         for i in 0..200u8 {
-            let code = meeting().code(&[i; 32], &[1; 32]);
+            let code = meeting().code(&Nonce([i; 32]), &Nonce([1; 32]));
             let text = code.to_string();
             assert_eq!(Code::parse(&text), Ok(code));
             assert_eq!(Code::parse(&text.replace('-', " ")), Ok(code));

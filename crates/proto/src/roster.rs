@@ -33,12 +33,14 @@ impl PartyId {
 
 /// One member of a roster.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Member {
     /// Unique name: letters, digits, `-`, `_`, `.`; at most 64 bytes.
     pub name: String,
     /// The member's identity.
     pub key: PublicKey,
     /// `host:port` where the coordinator or intermediary listens; for a site, which only dials out, it is not used.
+    #[serde(default)]
     pub address: String,
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use veilsum_proto::{
     Rule, codec,
     identity::PublicKey,
-    joining::{Code, Invitation, Meeting, Role},
+    joining::{Code, Invitation, Meeting, Nonce, Role},
     limits::MAX_BODY,
 };
 use veilsum_testkit::vectors::*;
@@ -33,7 +33,7 @@ fn meeting(c: &Value) -> Meeting {
 fn joi_2_4_5_lines_commitments_and_digits() {
     let mut refused = [0; 3];
     for c in cases("joining") {
-        let nonces = || (array(&c["joiners"]), array(&c["coordinators"]));
+        let nonces = || (Nonce(array(&c["joiners"])), Nonce(array(&c["coordinators"])));
         match (c["function"].as_str().expect("a name"), c.get("rule").is_some()) {
             ("invitation", false) => {
                 let read = Invitation::from_bytes(&hex(&c["line"])).unwrap_or_else(|e| panic!("{e}: {c}"));

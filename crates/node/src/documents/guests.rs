@@ -15,7 +15,7 @@ use veilsum_proto::{
 };
 
 use super::{
-    PlanAnswer, digits,
+    PlanAnswer,
     file::{locked, read_document, text_of, try_locked},
 };
 use crate::{
@@ -47,19 +47,16 @@ pub enum Stage {
 #[serde(deny_unknown_fields)]
 pub struct Knocked {
     /// Its key.
-    #[serde(with = "digits")]
     pub key: PublicKey,
     /// Where it will listen; empty for a site.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub address: String,
     /// What it committed itself to.
-    #[serde(with = "digits")]
     pub commitment: Hash,
     /// The coordinator's nonce.
-    #[serde(with = "digits")]
     pub nonce: Nonce,
     /// The guest's own, once it has shown it.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "digits")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Nonce>,
 }
 
@@ -72,14 +69,13 @@ pub struct Guest {
     /// Its role.
     pub role: Role,
     /// The hash of its token.
-    #[serde(with = "digits")]
     pub invitation: Hash,
     /// Seconds since 1970 from which on nobody may knock with it.
     pub expires: u64,
     /// How far it has come.
     pub stage: Stage,
     /// What it has: the hash of the roster and of the plan that it said to have received.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "digits")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has: Option<[Hash; 2]>,
     /// The one who knocked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,10 +90,8 @@ pub struct Guest {
 #[serde(deny_unknown_fields)]
 pub struct Said {
     /// The roster's hash.
-    #[serde(with = "digits")]
     pub roster: Hash,
     /// The plan's.
-    #[serde(with = "digits")]
     pub plan: Hash,
     /// The answer.
     pub answer: PlanAnswer,
@@ -110,10 +104,8 @@ pub struct Run {
     /// Counted from 1, for people; a coordinator whose folder was put back counts some numbers twice.
     pub number: u64,
     /// What it is known by: drawn when it began, and never twice.
-    #[serde(with = "digits")]
     pub id: Hash,
     /// The plan's hash.
-    #[serde(with = "digits")]
     pub plan: Hash,
     /// Names of the sites that it goes without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -124,38 +116,25 @@ pub struct Run {
 }
 
 /// The federation as its coordinator founds it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GuestList {
     /// Name of the federation.
     pub federation: String,
-    /// The coordinator.
-    pub coordinator: Member,
-    /// In the order in which they were invited.
-    pub guests: Vec<Guest>,
-    /// The last run.
-    pub run: Option<Run>,
     /// How often a plan was proposed: members are asked anew each time ([PRO-1]).
+    #[serde(default)]
     pub proposed: u64,
     /// The largest number of a run that a member knew ([PRO-4]).
+    #[serde(default)]
     pub numbered: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    federation: String,
-    coordinator: String,
-    #[serde(with = "digits")]
-    key: PublicKey,
-    address: String,
-    #[serde(default)]
-    proposed: u64,
-    #[serde(default)]
-    numbered: u64,
+    /// The coordinator.
+    pub coordinator: Member,
+    /// The last run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    run: Option<Run>,
-    #[serde(default)]
-    guest: Vec<Guest>,
+    pub run: Option<Run>,
+    /// In the order in which they were invited.
+    #[serde(default, rename = "guest")]
+    pub guests: Vec<Guest>,
 }
 
 /// So far a member may say that runs were counted on: a number is for people, and no member may make it unreadable.
@@ -211,9 +190,7 @@ impl GuestList {
                 "say --folder, or found one: veilsum federation create NAME --listen HOST:PORT",
             ));
         }
-        let File { federation, coordinator: name, key, address, proposed, numbered, run, guest: guests } =
-            read_document(&path, MAX_FILE, FORMAT, NEXT)?;
-        Ok(GuestList { federation, coordinator: Member { name, key, address }, guests, run, proposed, numbered })
+        read_document(&path, MAX_FILE, FORMAT, NEXT)
     }
 
     /// The place of the one process that serves this federation, until it is dropped; nothing where another has it.
@@ -240,11 +217,8 @@ impl GuestList {
     }
 
     fn write(&self, folder: &Path, existing: Existing) -> Result<(), Failure> {
-        let GuestList { federation, coordinator, guests: guest, run, proposed, numbered } = self.clone();
-        let Member { name: coordinator, key, address } = coordinator;
-        let file = File { federation, coordinator, key, address, proposed, numbered, run, guest };
         let comment = "# Whom the coordinator invited, and who came. Changed with `veilsum federation`.\n";
-        Ok(files::write_private(Self::within(folder), text_of(comment, FORMAT, &file)?.as_bytes(), existing)?)
+        Ok(files::write_private(Self::within(folder), text_of(comment, FORMAT, self)?.as_bytes(), existing)?)
     }
 
     /// The guest of this name.
@@ -458,8 +432,8 @@ mod tests {
 
     fn knock(list: &GuestList, of: usize, seed: u8, drawn: u8) -> Knocked {
         let address = if list.guests[of].role == Role::Site { "" } else { "127.0.0.1:2" };
-        let commitment = list.meeting(&list.guests[of], key(seed), address).commitment(&[seed; 32]);
-        Knocked { key: key(seed), address: address.into(), commitment, nonce: [drawn; 32], shown: None }
+        let commitment = list.meeting(&list.guests[of], key(seed), address).commitment(&Nonce([seed; 32]));
+        Knocked { key: key(seed), address: address.into(), commitment, nonce: Nonce([drawn; 32]), shown: None }
     }
 
     /// [PRO-4]: a member that knows later runs moves the next number, by so much at most and never back.
@@ -477,10 +451,10 @@ mod tests {
     fn an_invitation_serves_one_key_and_one_pair_of_nonces() {
         let mut list = list();
         let token = Hash([1; 32]);
-        assert_eq!(list.knock(&token, knock(&list, 1, 10, 7), ("a", Role::Site), 99), Ok([7; 32]));
+        assert_eq!(list.knock(&token, knock(&list, 1, 10, 7), ("a", Role::Site), 99), Ok(Nonce([7; 32])));
         assert_eq!(
             list.knock(&token, knock(&list, 1, 10, 8), ("a", Role::Site), 500),
-            Ok([7; 32]),
+            Ok(Nonce([7; 32])),
             "resumed, after its time"
         );
         let other = Knocked { commitment: Hash([9; 32]), ..knock(&list, 1, 10, 8) };
@@ -489,12 +463,12 @@ mod tests {
             list.knock(&token, knock(&list, 1, 11, 8), ("a", Role::Site), 99).unwrap_err().contains("used already")
         );
         assert!(list.code(&list.guests[1]).is_none(), "nothing to compare before the nonce is shown");
-        assert!(list.show(&token, [11; 32]).unwrap_err().contains("[JOI-4]"));
+        assert!(list.show(&token, Nonce([11; 32])).unwrap_err().contains("[JOI-4]"));
         assert_eq!(list.guests[1].stage, Stage::Invited);
-        list.show(&token, [10; 32]).unwrap();
+        list.show(&token, Nonce([10; 32])).unwrap();
         let code = list.code(&list.guests[1]).unwrap();
         let meeting = list.meeting(&list.guests[1], key(10), "");
-        assert_eq!((code, list.guests[1].stage), (meeting.code(&[10; 32], &[7; 32]), Stage::Waiting));
+        assert_eq!((code, list.guests[1].stage), (meeting.code(&Nonce([10; 32]), &Nonce([7; 32])), Stage::Waiting));
     }
 
     /// [JOI-3].
@@ -531,7 +505,7 @@ mod tests {
             assert_eq!(list.roster(), None);
             let (name, role) = (list.guests[of].party.clone(), list.guests[of].role);
             list.knock(&Hash([of as u8; 32]), knock(&list, of, 20 + of as u8, 1), (&name, role), 0).unwrap();
-            list.show(&Hash([of as u8; 32]), [20 + of as u8; 32]).unwrap();
+            list.show(&Hash([of as u8; 32]), Nonce([20 + of as u8; 32])).unwrap();
             assert_eq!(list.roster(), None, "{name} was not approved");
             list.guests[of].stage = Stage::Approved;
         }
@@ -550,7 +524,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let mut all = list();
         all.knock(&Hash([1; 32]), knock(&all, 1, 10, 7), ("a", Role::Site), 0).unwrap();
-        all.show(&Hash([1; 32]), [10; 32]).unwrap();
+        all.show(&Hash([1; 32]), Nonce([10; 32])).unwrap();
         all.guests[2].has = Some([Hash([1; 32]), Hash([2; 32])]);
         GuestList::found(&folder, "test", all.coordinator.clone()).unwrap();
         assert!(GuestList::found(&folder, "test", all.coordinator.clone()).is_err(), "there is one");

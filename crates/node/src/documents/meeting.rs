@@ -5,10 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{joining::Nonce, suite::Hash};
 
-use super::{
-    digits,
-    file::{read_document, text_of},
-};
+use super::file::{read_document, text_of};
 use crate::{
     error::Failure,
     files::{self, Existing},
@@ -24,13 +21,11 @@ const NEXT: &str = "move it away and ask the coordinator for a new invitation: t
 #[serde(deny_unknown_fields)]
 pub struct Begun {
     /// The hash of the token.
-    #[serde(with = "digits")]
     pub invitation: Hash,
     /// What this party drew.
-    #[serde(with = "digits")]
     pub nonce: Nonce,
     /// What the coordinator answered, once it did.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "digits")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Nonce>,
 }
 
@@ -87,14 +82,14 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("veilsum-begun-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("a.joining");
-        let mut begun = Begun::take_up(&path, Hash([1; 32]), [2; 32]).unwrap();
-        begun.answered(&path, [3; 32]).unwrap();
-        let mut again = Begun::take_up(&path, Hash([1; 32]), [9; 32]).unwrap();
-        assert_eq!((again.nonce, again.answer), ([2; 32], Some([3; 32])));
-        again.answered(&path, [3; 32]).unwrap();
-        assert!(again.answered(&path, [4; 32]).unwrap_err().message.contains("[JOI-5]"));
-        let other = Begun::take_up(&path, Hash([5; 32]), [9; 32]).unwrap();
-        assert_eq!((other.nonce, other.answer), ([9; 32], None));
+        let mut begun = Begun::take_up(&path, Hash([1; 32]), Nonce([2; 32])).unwrap();
+        begun.answered(&path, Nonce([3; 32])).unwrap();
+        let mut again = Begun::take_up(&path, Hash([1; 32]), Nonce([9; 32])).unwrap();
+        assert_eq!((again.nonce, again.answer), (Nonce([2; 32]), Some(Nonce([3; 32]))));
+        again.answered(&path, Nonce([3; 32])).unwrap();
+        assert!(again.answered(&path, Nonce([4; 32])).unwrap_err().message.contains("[JOI-5]"));
+        let other = Begun::take_up(&path, Hash([5; 32]), Nonce([9; 32])).unwrap();
+        assert_eq!((other.nonce, other.answer), (Nonce([9; 32]), None));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

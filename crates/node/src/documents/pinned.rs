@@ -17,9 +17,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::digits;
 use super::file::{read_document, text_of};
-use super::roster::{MemberPart, parts_of, roster_of};
 use crate::{
     error::Failure,
     files::{self, Existing},
@@ -59,21 +57,17 @@ pub struct Pinned {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "digits")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     policy: Option<Hash>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     roster: Option<RosterPart>,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RosterPart {
-    name: String,
-    #[serde(with = "digits")]
     hash: Hash,
-    coordinator: MemberPart,
-    intermediary: MemberPart,
-    site: Vec<MemberPart>,
+    #[serde(flatten)]
+    roster: Roster,
 }
 
 impl Pinned {
@@ -93,9 +87,8 @@ impl Pinned {
         }
         let File { policy, roster } = read_document(&path, MAX_FILE, FORMAT, NEXT)?;
         let roster = roster.map(|part| {
-            let roster = roster_of(part.name, (part.coordinator, part.intermediary, part.site));
             let damaged = || Failure::input(format!("{}: it is damaged [ROS-8]", path.display()), NEXT);
-            if roster.hash() == part.hash { Ok(roster) } else { Err(damaged()) }
+            if part.roster.hash() == part.hash { Ok(part.roster) } else { Err(damaged()) }
         });
         Ok(Pinned { policy, roster: roster.transpose()? })
     }
@@ -111,11 +104,8 @@ impl Pinned {
         if before == after {
             return Ok(());
         }
-        let part = |roster: &Roster| {
-            let (coordinator, intermediary, site) = parts_of(roster);
-            RosterPart { name: roster.name.clone(), hash: roster.hash(), coordinator, intermediary, site }
-        };
-        let file = File { policy: after.policy, roster: after.roster.as_ref().map(part) };
+        let part = |roster: Roster| RosterPart { hash: roster.hash(), roster };
+        let file = File { policy: after.policy, roster: after.roster.map(part) };
         let comment =
             "# The roster that this party agreed to, and the digest of the policy under which it took part last.\n";
         Ok(files::write_private(Self::beside(key), text_of(comment, FORMAT, &file)?.as_bytes(), Existing::Replace)?)

@@ -14,7 +14,6 @@ use veilsum_proto::{
 };
 
 use super::{
-    digits,
     file::{in_file, parse_document, read_text, refused, text_of},
     plan_keys::{PLAN_KEYS, commented},
 };
@@ -35,9 +34,7 @@ const SIGN_AGAIN: &str =
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlanFile {
-    #[serde(with = "digits")]
     roster: Hash,
-    #[serde(with = "digits")]
     signature: Signature,
     scaling: Scaling,
     out_of_box: OutOfBox,

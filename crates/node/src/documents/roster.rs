@@ -4,11 +4,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{
-    identity::{PublicKey, Signature},
+    identity::Signature,
     roster::{Member, Roster, SignedRoster},
 };
 
-use super::digits;
 use super::file::{parse_document, read_text, refused, text_of};
 use super::guests::GuestList;
 use crate::{error::Failure, files};
@@ -22,39 +21,11 @@ const NEXT: &str = "ask the coordinator for the roster again";
 #[serde(deny_unknown_fields)]
 struct RosterFile {
     name: String,
-    #[serde(with = "digits")]
     signature: Signature,
-    coordinator: MemberPart,
-    intermediary: MemberPart,
+    coordinator: Member,
+    intermediary: Member,
     #[serde(default)]
-    site: Vec<MemberPart>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Member", deny_unknown_fields)]
-struct MemberText {
-    name: String,
-    #[serde(with = "digits")]
-    key: PublicKey,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    address: String,
-}
-
-/// One member, as text.
-#[derive(Serialize, Deserialize)]
-#[serde(transparent)]
-pub(super) struct MemberPart(#[serde(with = "MemberText")] pub(super) Member);
-
-/// The members of a roster as they stand in a document: coordinator, intermediary, sites.
-pub(super) type Parts = (MemberPart, MemberPart, Vec<MemberPart>);
-
-pub(super) fn parts_of(roster: &Roster) -> Parts {
-    let part = |member: &Member| MemberPart(member.clone());
-    (part(&roster.coordinator), part(&roster.intermediary), roster.sites.iter().map(part).collect())
-}
-
-pub(super) fn roster_of(name: String, (MemberPart(coordinator), MemberPart(intermediary), sites): Parts) -> Roster {
-    Roster { name, coordinator, intermediary, sites: sites.into_iter().map(|MemberPart(site)| site).collect() }
+    site: Vec<Member>,
 }
 
 /// Writes a signed roster, whole or not at all.
@@ -62,9 +33,8 @@ pub(super) fn roster_of(name: String, (MemberPart(coordinator), MemberPart(inter
 /// # Errors
 /// A [`Failure`] where the file cannot be written.
 pub fn write_roster(path: impl AsRef<Path>, signed: &SignedRoster) -> Result<(), Failure> {
-    let SignedRoster { roster, signature } = signed;
-    let (coordinator, intermediary, site) = parts_of(roster);
-    let file = RosterFile { name: roster.name.clone(), signature: *signature, coordinator, intermediary, site };
+    let SignedRoster { roster: Roster { name, coordinator, intermediary, sites: site }, signature } = signed.clone();
+    let file = RosterFile { name, signature, coordinator, intermediary, site };
     let comment = "# Who takes part, signed by the coordinator: a change by hand breaks the signature.\n\
                    # Compare the fingerprint that `veilsum verify roster.toml` prints with the other operators.\n";
     Ok(files::write_atomic(path, text_of(comment, FORMAT, &file)?.as_bytes())?)
@@ -93,9 +63,9 @@ pub fn load_signed_roster(path: impl AsRef<Path>) -> Result<SignedRoster, Failur
 
 /// The same from a text; errors call it `path`.
 pub(super) fn parse_roster(path: &Path, text: &str) -> Result<SignedRoster, Failure> {
-    let file: RosterFile = parse_document(path, text, FORMAT, NEXT)?;
-    let roster = roster_of(file.name, (file.coordinator, file.intermediary, file.site));
-    let signed = SignedRoster { roster, signature: file.signature };
+    let RosterFile { name, signature, coordinator, intermediary, site: sites } =
+        parse_document(path, text, FORMAT, NEXT)?;
+    let signed = SignedRoster { roster: Roster { name, coordinator, intermediary, sites }, signature };
     signed.clone().verify().map_err(|e| refused(path, &e, NEXT))?;
     Ok(signed)
 }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use tokio::time::timeout;
 use veilsum_proto::{
     identity::Identity,
-    joining::{Code as Digits, Invitation, Meeting, Role},
+    joining::{Code as Digits, Invitation, Meeting, Nonce, Role},
     plan::SignedTerms,
     roster::{PartyId, Roster, SignedRoster},
 };
@@ -83,7 +83,7 @@ pub async fn run(config: JoinConfig) -> Result<Roster, Failure> {
 }
 
 async fn join(config: &JoinConfig) -> Result<Roster, Failure> {
-    let mut begun = Begun::take_up(&config.begun, config.invitation.token.hash(), drawn())?;
+    let mut begun = Begun::take_up(&config.begun, config.invitation.token.hash(), Nonce(drawn()))?;
     let (coordinator, address) = (config.invitation.coordinator, &config.invitation.address);
     let mut caller = Caller::new((&config.identity, &*config.carrier), (coordinator, address), &JOIN)?;
     let mut compared = false;

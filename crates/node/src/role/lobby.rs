@@ -18,6 +18,7 @@ use tokio::{
 };
 use veilsum_proto::{
     identity::{Identity, PublicKey},
+    joining::Nonce,
     suite::Hash,
 };
 
@@ -283,7 +284,7 @@ impl Lobby {
         let (key, token) = (visitor.key, knock.token.hash());
         documents::check_address(&knock.address).map_err(|f| Over::Refused(f.message))?;
         let (commitment, address) = (knock.commitment, knock.address.clone());
-        let knocked = Knocked { key, address, commitment, nonce: drawn(), shown: None };
+        let knocked = Knocked { key, address, commitment, nonce: Nonce(drawn()), shown: None };
         let named = (knock.party.as_str(), knock.role);
         let answer = self.change(|list| list.knock(&token, knocked, named, seconds_since_1970()))?;
         held(&self.known).insert(key.0);

@@ -227,10 +227,10 @@ mod tests {
     fn a_frame_is_its_signers_and_of_its_session() {
         let (a, b) = (Identity::from_seed(&[1; 32]), Identity::from_seed(&[2; 32]));
         let here = session(&a.public(), &b.public());
-        let sent = frame(&b, &here, &Shown { nonce: [5; 32] });
+        let sent = frame(&b, &here, &Shown { nonce: Nonce([5; 32]) });
         let bytes = sent.bytes();
         assert_eq!(from_outside(bytes[..HEADER_LEN].try_into().unwrap()), Ok(bytes.len() - HEADER_LEN));
-        assert!(open::<Shown>(bytes, &here, &b.public()).is_ok_and(|shown| shown.nonce == [5; 32]));
+        assert!(open::<Shown>(bytes, &here, &b.public()).is_ok_and(|shown| shown.nonce == Nonce([5; 32])));
         assert!(open::<Shown>(bytes, &here, &a.public()).is_err());
         assert!(open::<Answer>(bytes, &here, &b.public()).is_err());
         assert!(open::<Shown>(bytes, &session(&b.public(), &a.public()), &b.public()).is_err());
