@@ -103,7 +103,7 @@ pub(crate) fn as_they_are(rules: &RowRules) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format!(
-        "site.toml says under [rows] what is to be done to this site's rows ({}), and the program handed over rows in memory, to which it \
+        "site.toml says under [rows] what is to be done to this site's rows ({}), and the program handed its rows over, to which it \
          is not done",
         said.join(", ")
     );

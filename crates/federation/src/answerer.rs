@@ -2,7 +2,7 @@
 
 use veilsum_cluster::{Batch, Domain, Prepared, SumStep, words};
 pub use veilsum_proto::suite::Hash;
-use veilsum_proto::suite::{self, LongHash};
+use veilsum_proto::suite::LongHash;
 
 use crate::error::Failure;
 
@@ -54,9 +54,4 @@ impl Answerer for Prepared {
     fn words(&self, batch: &Batch, steps: &[SumStep]) -> Result<Vec<i64>, Failure> {
         words(batch, self, steps).map_err(misfit)
     }
-}
-
-/// Digest of what is known of rows that are elsewhere.
-pub fn digest_of(parts: &[&[u8]]) -> Hash {
-    suite::hash("rows elsewhere", parts)
 }

@@ -29,9 +29,6 @@ pub(crate) struct Block {
     pub(crate) fraction_bits: i32,
 }
 
-/// Rows that are answered from together.
-const TOGETHER: usize = 1 << 16;
-
 fn read<'a, T: Deserialize<'a>>(what: &str, text: &'a str) -> PyResult<T> {
     serde_json::from_str(text).map_err(|e| PyValueError::new_err(format!("the {what} cannot be read: {e}")))
 }
@@ -79,20 +76,9 @@ pub(crate) fn answer<'py>(
         }
         let steps: Vec<SumStep> =
             layout.blocks.iter().map(|b| SumStep { len: b.len, fraction_bits: b.fraction_bits }).collect();
-        let digest = digest(values, &layout.work.names());
-        // Parts of a size that memory is used again for.
-        let parts = batch.as_ref().is_none_or(Batch::comes_in_parts);
-        let together = if parts { TOGETHER * columns } else { values.len().max(1) };
-        let (mut total, mut used, mut bad) = (vec![0; steps.iter().map(|step| step.len).sum()], 0, 0);
-        for part in values.chunks(together).chain(values.is_empty().then_some(values)) {
-            let (rows, unusable) = Prepared::usable(part, columns, &domain, layout.work.out_of_box)?;
-            (used, bad) = (used + rows.len() as u64, bad + unusable as u64);
-            if let Some(batch) = &batch {
-                let words = veilsum_cluster::words(batch, &rows, &steps).map_err(refused)?;
-                total.iter_mut().zip(words).for_each(|(sum, word)| *sum = i64::wrapping_add(*sum, word));
-            }
-        }
-        Ok((total, used, bad, digest))
+        let (rows, bad) = Prepared::usable(values, columns, &domain, layout.work.out_of_box)?;
+        let words = batch.map_or(Ok(Vec::new()), |batch| veilsum_cluster::words(&batch, &rows, &steps));
+        Ok((words.map_err(refused)?, rows.len() as u64, bad as u64, digest(values, &layout.work.names())))
     });
     let (words, used, bad, digest) = done.map_err(raised)?;
     Ok((PyArray1::from_vec(py, words), used, bad, digest))

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use veilsum_cluster::{Batch, Domain, SumStep, privacy::Unit};
 use veilsum_federation::{
     agreed,
-    answerer::{Answerer, Hash, digest_of},
+    answerer::{Answerer, Hash},
     plan::PlanSpec,
     question::Question,
     release::Origin,
@@ -16,6 +16,7 @@ use veilsum_node::{
     documents::{self, Federation, Handed, Loaded},
     error::{Code, Failure},
 };
+use veilsum_proto::suite;
 
 use crate::{
     answers::{Block, Layout},
@@ -85,10 +86,10 @@ impl Elsewhere {
             opened.extract()
         })
         .map_err(|e| failed(&e))?;
-        let digest = digest_of(&[&rows.to_le_bytes(), &seen.to_le_bytes()]);
+        let digest = suite::hash("rows elsewhere", &[&rows.to_le_bytes(), &seen.to_le_bytes()]);
         let origin = Origin::elsewhere(work.names(), digest);
         let framing = format!("{:?} {:?} {:?} {:?}", work.columns, work.categorical, work.scaling, work.out_of_box);
-        let digest = digest_of(&[&digest.0, framing.as_bytes()]);
+        let digest = suite::hash("rows elsewhere", &[&digest.0, framing.as_bytes()]);
         let domain = work.domain()?;
         let rows = Elsewhere { frame, federation: federation.clone(), domain, rows, digest };
         Ok(Loaded { rows: Arc::new(rows), origin, tally: None })

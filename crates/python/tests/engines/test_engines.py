@@ -54,7 +54,8 @@ def python(get):
 def threads(get):
     program = """
 import json, sys
-import world, veilsum
+import world
+from veilsum import questions
 print(json.dumps({name: questions.answer(q, world.LAYOUTS[name], world.X).tolist() for name, q in world.QUESTIONS.items()}))
 """
     for number in (1, 2, 4):
@@ -91,8 +92,13 @@ def in_memory(get):
         yield name, of(make(library, get("table"), str(get("files") / "rows.parquet")))
 
 
+#: What a stream comes from has to be there as long as it.
+OPEN = []
+
+
 def _adbc(dbapi, table, file):
     cursor = dbapi.connect().cursor()
+    OPEN.append(cursor)
     cursor.adbc_ingest("own", table)
     return cursor.execute("SELECT * FROM own").fetch_record_batch()
 

@@ -1,5 +1,5 @@
-"""A site whose rows are in Spark stands by on the network, and a whole run with it gives the result of the same run on rows in memory, bit for
-bit, though an executor is killed. Everything else of the federation is processes of the program."""
+"""A site whose rows are in Spark and one that holds a table in memory stand by on the network, and a whole run with them gives the result of the
+same run in one process, bit for bit, though an executor is killed. Everything else of the federation is processes of the program."""
 
 import json
 import re
@@ -67,8 +67,8 @@ def set_up(folder, running, **options):
     joining = {}
     for name, line in lines.items():
         joining[name] = program(parties[name], "join", line, *(["--address", f"127.0.0.1:{free_port()}"] if name == "counter" else []))
-    digits = [f"{name}={heard(parties[name], 'join', r'Your digits are\s+(\S+)')[1]}" for name in lines]
-    done(parties["hub"], "federation", "approve", *digits)
+    digits = {name: heard(parties[name], "join", r"Your digits are\s+(\S+)")[1] for name in lines}
+    done(parties["hub"], "federation", "approve", *(f"{name}={of}" for name, of in digits.items()))
     done(parties["hub"], "plan", "new", f"--k={options['k']}", f"--seed={options['seed']}", "--exact", "--set", 'init="uniform"', *sets, "--column", *columns)
     for name, process in joining.items():
         assert process.wait(LIMIT) == 0, name
@@ -81,7 +81,7 @@ def test_a_run_with_rows_in_spark_finds_what_one_with_rows_in_memory_finds(spark
     running = []
     try:
         parties = set_up(tmp_path, running, **OPTIONS)
-        words = re.search(r"fingerprint  (.*?)  \(", done(parties["north"], "verify", "roster.toml"))[1]
+        words = json.loads(done(parties["north"], "verify", "roster.toml", "--json"))["fingerprint"]
         for name in ["counter", *SITES]:
             done(parties[name], "agree", "--fingerprint", words)
         for name in SITES:
@@ -89,9 +89,8 @@ def test_a_run_with_rows_in_spark_finds_what_one_with_rows_in_memory_finds(spark
             done(parties[name], "plan", "agree", "--fingerprint", read)
         running.append(program(parties["counter"], "run", "--once"))
         header = ",".join('"' + name.replace('"', '""') + '"' for name in world.COLUMNS)
-        for name, own in list(zip(SITES, rows))[1:]:
-            (parties[name] / "rows.csv").write_text("\n".join([header, *(",".join(map(repr, row)) for row in own.tolist())]) + "\n")
-            running.append(program(parties[name], "run", "--data", "rows.csv", "--once"))
+        (parties["west"] / "rows.csv").write_text("\n".join([header, *(",".join(map(repr, row)) for row in rows[2].tolist())]) + "\n")
+        running.append(program(parties["west"], "run", "--data", "rows.csv", "--once"))
         # An executor is killed before the fourth question of the run.
         asked, ask = [], Frame.words
 
@@ -104,24 +103,27 @@ def test_a_run_with_rows_in_spark_finds_what_one_with_rows_in_memory_finds(spark
         monkeypatch.setattr(Frame, "words", counted)
         schema = ", ".join(f"`{name}` double" for name in world.COLUMNS)
         df = spark.createDataFrame(rows[0].tolist(), schema).repartition(4)
-        own = parties["north"]
-        site = veilsum.Site(own / "north.key", own / "roster.toml", rows=df, out=own / "results")
-        with pytest.raises(errors.UsageError, match="without a plan"):
-            site.start()
-        failed = []
+        table = {name: rows[1][:, place] for place, name in reversed(list(enumerate(world.COLUMNS)))}
+        failed, threads = [], []
 
-        def stands_by():
+        def stands_by(site):
             try:
                 site.run(once=True)
             except BaseException as e:
                 failed.append(e)
 
-        thread = threading.Thread(target=stands_by, daemon=True)
-        thread.start()
+        for name, held in [("north", df), ("east", table)]:
+            own = parties[name]
+            site = veilsum.Site(own / f"{name}.key", own / "roster.toml", rows=held, out=own / "results")
+            with pytest.raises(errors.UsageError, match="without a plan"):
+                site.start()
+            threads.append(threading.Thread(target=stands_by, args=[site], daemon=True))
+            threads[-1].start()
         done(parties["hub"], "plan", "propose", "--start", "--wait", str(LIMIT))
         heard(parties["hub"], "run", "run 1 has ended: 3 clusters")
-        thread.join(LIMIT)
-        assert not thread.is_alive() and not failed, failed
+        for thread in threads:
+            thread.join(LIMIT)
+            assert not thread.is_alive() and not failed, failed
         for process in running[1:]:
             assert process.wait(LIMIT) == 0
     finally:
@@ -134,14 +136,22 @@ def test_a_run_with_rows_in_spark_finds_what_one_with_rows_in_memory_finds(spark
     assert np.isfinite(np.array(result["centres"])).all()
     for field in ["centres", "converged", "iterations", "indices", "n_total"]:
         assert result.get(field) == in_memory.report.get(field), field
-    (own,) = (parties["north"] / "results").glob("001-*/model.json")
-    assert json.loads(own.read_text())["centres"] == result["centres"]
+    for name in SITES:
+        (own,) = (parties[name] / "results").glob("001-*/model.json")
+        assert json.loads(own.read_text())["centres"] == result["centres"], name
 
 
-@pytest.mark.parametrize("method", ["ffcm-avg1", "fedfcm", "fkm", "ffcf"])
-def test_what_is_no_sum_of_parts_is_refused_in_one_sentence(spark, tmp_path, method):
+REFUSED = {
+    "ffcm-avg1": {}, "fedfcm": {}, "fkm": {}, "ffcf": {}, "local_k": {"method": "fcm", "k": (2, 4), "local_k": 4},
+    "persons": {"method": "fcm", "exact": False, "rho": 1.0, "expected_rows": 6_000, "dp_unit": "person"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_no_sum_of_parts_is_refused_in_one_sentence(spark, tmp_path, what):
     """By a site whose frames somebody else carries, too, before anything is asked of Spark."""
-    veilsum.Federation.create(tmp_path, world.COLUMNS, sites=SITES, k=3, exact=True, method=method, max_rows=4_096, min_total_rows=1_000)
+    options = {"k": 3, "exact": True, "method": what, "max_rows": 4_096, "min_total_rows": 1_000, **REFUSED[what]}
+    veilsum.Federation.create(tmp_path, world.COLUMNS, sites=SITES, **options)
     schema = ", ".join(f"`{name}` double" for name in world.COLUMNS)
     df = spark.createDataFrame(world.X[:10].tolist(), schema)
     with pytest.raises(errors.InputError, match="no sum over parts of the rows .*rows in Spark are answered from in parts") as error:
