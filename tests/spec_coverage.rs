@@ -139,16 +139,6 @@ fn rules_and_tests_agree() {
 }
 
 #[test]
-fn the_index_lists_every_rule() {
-    let spec = specification();
-    let (_, index) = spec.split_once("## 16. Index of rules").expect("an index");
-    let listed = ids(index.split("\n## ").next().unwrap_or_default());
-    for id in laid_down(&spec) {
-        assert!(listed.contains(&id), "{id} is not in the index");
-    }
-}
-
-#[test]
 fn the_threat_model_points_to_what_exists() {
     for document in ["threat-model.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"] {
         let text = read(root().join(document));

@@ -1,5 +1,5 @@
-//! "One round, byte by byte" of the specification says what the vectors say: every byte of its frames, the shares and
-//! the keys, and the sum of its words. (That the streams are those of the keys is shown in `crates/proto`.)
+//! "One round in numbers" of the specification says what the vectors say: the shares and the keys, and the sum of its
+//! words. (That the streams are those of the keys is shown in `crates/proto`.)
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn read(path: &str) -> String {
 
 fn section() -> String {
     let spec = read("protocol/spec.md");
-    let (_, after) = spec.split_once("### 10.8 One round, byte by byte").expect("the section");
+    let (_, after) = spec.split_once("### 10.8 One round in numbers").expect("the section");
     after.split("\n## ").next().unwrap_or_default().to_owned()
 }
 
@@ -23,57 +23,6 @@ fn session() -> Value {
 /// The cells of a table's row, without its outer bars.
 fn cells(line: &str) -> Vec<&str> {
     line.trim_matches('|').split('|').map(str::trim).collect()
-}
-
-/// A heading "`name`, n bytes:" and the rows under it whose first cell is a number.
-fn frames(section: &str) -> Vec<(String, usize, Vec<Vec<&str>>)> {
-    let mut out: Vec<(String, usize, Vec<Vec<&str>>)> = Vec::new();
-    let mut inside = false;
-    for line in section.lines() {
-        if let Some((name, length)) = line.strip_suffix(" bytes:").and_then(|l| l.strip_prefix('`')?.split_once("`, "))
-        {
-            out.push((name.to_owned(), length.parse().expect("a length"), Vec::new()));
-            inside = true;
-        } else if line.starts_with('|') {
-            let row = cells(line);
-            if inside && row[0].parse::<usize>().is_ok() {
-                out.last_mut().expect("a heading").2.push(row);
-            }
-        } else if !line.is_empty() {
-            inside = false;
-        }
-    }
-    out
-}
-
-#[test]
-fn every_byte_of_the_frames_is_that_of_the_vector() {
-    let (section, session) = (section(), session());
-    let tables = frames(&section);
-    let names: Vec<&str> = tables.iter().map(|t| t.0.as_str()).collect();
-    let shown = ["020 Ask", "022 MaskedInput of site 1", "024 Survivors", "026 Unmask of site 1", "028 Opening"];
-    assert_eq!(names, shown);
-    for (name, length, rows) in &tables {
-        let hex = session["frames"][name].as_str().unwrap_or_else(|| panic!("no frame {name}"));
-        assert_eq!(hex.len(), 2 * length, "{name}");
-        let mut at = 0;
-        for row in rows {
-            assert_eq!(row.len(), 5, "{row:?}");
-            let (offset, bytes): (usize, usize) = (row[0].parse().unwrap(), row[1].parse().unwrap());
-            assert_eq!(offset, at, "{name}: {row:?} does not follow the row before");
-            at += bytes;
-            let shown = row[2].trim_matches('`').replace(' ', "");
-            let field = &hex[2 * offset..2 * at];
-            match shown.split_once('…') {
-                None => assert_eq!(shown, field, "{name}: {row:?}"),
-                Some((first, last)) => {
-                    assert!(first.len() == 12 && last.len() == 12 && bytes > 20, "{name}: {row:?}");
-                    assert!(field.starts_with(first) && field.ends_with(last), "{name}: {row:?}, but {field}");
-                }
-            }
-        }
-        assert_eq!(at, *length, "{name} is not covered to its end");
-    }
 }
 
 /// The value in the line of the code block that begins with `label`.

@@ -1,5 +1,5 @@
-//! The words and keys of "One round, byte by byte" of the specification follow from the shares and seeds of the vectors.
-//! (That its bytes are those of the vectors is shown in the product's `tests/spec_round.rs`.)
+//! The words and keys of "One round in numbers" of the specification follow from the shares and seeds of the vectors.
+//! (That its values are those of the vectors is shown in the product's `tests/spec_round.rs`.)
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
 
 fn section() -> String {
     let spec = read("spec.md");
-    let (_, after) = spec.split_once("### 10.8 One round, byte by byte").expect("the section");
+    let (_, after) = spec.split_once("### 10.8 One round in numbers").expect("the section");
     after.split("\n## ").next().unwrap_or_default().to_owned()
 }
 
