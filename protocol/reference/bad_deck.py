@@ -17,7 +17,7 @@ def bad_decks(drivers, written):
 
     # at a site: the opening
     for why, bytes_, rule in [
-        ("version", flip(data, 1), "FRM-1"), ("kind", flip(data, 21), "FRM-2"), ("length", flip(data, 32), "FRM-3"),
+        ("version", flip(data, 1), "FRM-1"), ("kind", flip(data, 21), "FRM-6"), ("length", flip(data, 32), "FRM-3"),
         ("context", flip(data, 64), "FRM-4"), ("message", flip(data, 330), "FRM-4"),
         ("signature", flip(data, 8 * len(data) - 20), "FRM-4"),
     ]:  # fmt: skip
@@ -72,7 +72,7 @@ def bad_decks(drivers, written):
             entries(lambda e: replaced(e, 3, keys=none_at_all, proof=by_the_coordinator(none_at_all))),
         ),
         ("with a site that is not on the roster", "KEX-3", entries(lambda e: replaced(e, 4, site=90))),
-        ("without its reader", "KEX-4", lambda d: {**d, "threshold": 3, "entries": d["entries"][1:]}),
+        ("without its reader", "KEX-3", lambda d: {**d, "threshold": 3, "entries": d["entries"][1:]}),
         ("with too low a threshold", "THR-1", lambda d: {**d, "threshold": 3}),
         ("of two entries", "POL-1", entries(lambda e: e[:2])),
         (
@@ -165,14 +165,14 @@ def bad_decks(drivers, written):
         ("with one member's ciphertext twice", lambda x: [x[0], *x]),
         ("with its ciphertexts out of order", lambda x: x[::-1]),
     ]:
-        c.change(f"a certificate {why}", "KEX-18", name, certificate, ciphertexts(edit))
+        c.change(f"a certificate {why}", "KEX-7", name, certificate, ciphertexts(edit))
     c.change("a certificate that lacks a signature and a ciphertext", "KEX-7", name, certificate,
              lambda d: {"proofs": d["proofs"][:4], "ciphertexts": d["ciphertexts"][:1]})  # fmt: skip
     c.change("a certificate with a ciphertext too short", "ENC-1", name, certificate, short("DirectoryCertificate"))
     small = signed_keys(world, data[8:40], 3, lambda k: {**k, "dh_key": bytes(32)})
     for why, rule, sent in [
         ("a key of small order, signed by its site and everybody", "KEX-8", relayed),
-        ("a key of small order, and a ciphertext missing", "KEX-18", relayed[:1]),
+        ("a key of small order, and a ciphertext missing", "KEX-7", relayed[:1]),
     ]:
         c.change(why, rule, name, directory, entries(lambda e: replaced(e, 3, **small(keys_of(p, directory, 3)))),
                  more=[small_certificate(p, directory, small, sent)])  # fmt: skip
@@ -209,8 +209,8 @@ def bad_decks(drivers, written):
     ]:
         c.change(f"a delivery with {why}", "SHR-8", name, delivery, lists(edit))
     c.change("a box cut short", "SHR-4", name, delivery, boxes(lambda b: replaced(b, 0, sealed=b[0]["sealed"][:-32])))
-    c.change("a delivery that lacks a box", "SHR-5", name, delivery, boxes(lambda b: b[:3]))
-    c.change("a delivery out of order", "SHR-5", name, delivery, boxes(lambda b: b[::-1]))
+    c.change("a delivery that lacks a box", "SHR-8", name, delivery, boxes(lambda b: b[:3]))
+    c.change("a delivery out of order", "SHR-8", name, delivery, boxes(lambda b: b[::-1]))
 
     # at the aggregator
     hub = "aggregator"
@@ -247,7 +247,7 @@ def bad_decks(drivers, written):
         ("with one member's ciphertext twice", lambda x: [x[0], *x]),
         ("with its ciphertexts out of order", lambda x: x[::-1]),
     ]:
-        c.change(f"an acceptance {why}", "KEX-19", name, accept, ciphertexts(edit), signer=3)
+        c.change(f"an acceptance {why}", "KEX-17", name, accept, ciphertexts(edit), signer=3)
     again = resigned(p, accept, ciphertexts(lambda x: replaced(x, 0, ciphertext=foreign)), 3)
     c.add("acceptances twice, and different", "KEX-13", name, p.find(hub, "AcceptDirectory", sender=2),
           (hub, "frame", 1, again))  # fmt: skip
@@ -257,7 +257,7 @@ def bad_decks(drivers, written):
         ("a box too few", lambda v: {**v, "boxes": v["boxes"][1:]}),
         ("a box cut short", lambda v: {**v, "boxes": replaced(v["boxes"], 0, sealed=v["boxes"][0]["sealed"][:-1])}),
     ]:
-        c.change(f"shares with {why}", "SHR-6", name, shares, edit, signer=3)
+        c.change(f"shares with {why}", "SHR-3", name, shares, edit, signer=3)
     c.add("the same keys again are ignored", "KEX-13", name, keys[2], (hub, "frame", 1, p.frame(keys[1])), sound=True)
     c.add("the directory again: the same ciphertexts", "KEX-17", name, certificate,
           (0, "frame", p.frame(directory)), sound=True)  # fmt: skip

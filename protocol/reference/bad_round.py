@@ -22,8 +22,8 @@ def bad_rounds(drivers, written):
         ("in a context of another question", "RND-1", None),
         ("in a slot the deck does not have", "RND-2", lambda a: {**a, "slot": 8}),
         ("in a deck that is not there", "FRM-7", lambda a: {**a, "deck": 1}),
-        ("for no words", "RND-3", lambda a: {**a, "words": 0}),
-        ("for too many words", "RND-3", lambda a: {**a, "words": 2**20 + 1}),
+        ("for no words", "RND-4", lambda a: {**a, "words": 0}),
+        ("for too many words", "RND-4", lambda a: {**a, "words": 2**20 + 1}),
         ("without the site", "RND-4", lambda a: {**a, "cohort": [1, 2, 3, 4]}),
         ("of a cohort out of order", "RND-4", lambda a: {**a, "cohort": [0, 2, 1, 3, 4]}),
         ("of a site that is no member", "RND-4", lambda a: {**a, "cohort": [0, 1, 2, 3, 5]}),
@@ -45,7 +45,7 @@ def bad_rounds(drivers, written):
     # survivors, nobody missing
     alive = p.find(0, "Survivors")
     contribute = next(i for i, s in enumerate(p.steps) if s["at"] == 0 and "contribute" in s["in"])
-    c.add("survivors before this site's answer", "SUR-1", name, contribute, (0, "frame", p.frame(alive)))
+    c.add("survivors before this site's answer", "SUR-2", name, contribute, (0, "frame", p.frame(alive)))
     cut = {
         "out of order": ("SUR-2", lambda v: {k: [v[k][1], v[k][0], *v[k][2:]] for k in v}),
         "of a site outside the cohort": ("SUR-2", lambda v: {**v, "alive": [0, 1, 2, 3, 9]}),
@@ -115,7 +115,7 @@ def bad_rounds(drivers, written):
         ("a share too few", lambda v: {"shares": v["shares"][1:]}),
         ("something that is no share", lambda v: {"shares": [to_bytes(ORDER), *v["shares"][1:]]}),
     ]:
-        c.change(f"an answer with {why}", "UNM-4", name, unmask, edit, signer=3)
+        c.change(f"an answer with {why}", "UNM-3", name, unmask, edit, signer=3)
 
     # wrong shares: all five answer, site 1 with a wrong share of site 2's self-mask
     def wrong(site):

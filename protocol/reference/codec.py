@@ -156,7 +156,7 @@ def encode(kind, value):
 
 
 def decode(kind, data, limit):
-    """Exactly one value from all the bytes ([ENC-1]), none longer than the limit ([ENC-2]), canonical ([ENC-3])."""
+    """Exactly one value from all the bytes, and canonical ([ENC-1]), none longer than the limit ([ENC-2])."""
     if len(data) > limit:
         raise Refused("ENC-2", f"{len(data)} bytes where at most {limit} are allowed")
     r = Reader(data)
@@ -164,5 +164,5 @@ def decode(kind, data, limit):
     if r.at != len(data):
         raise Refused("ENC-1", "bytes are left over")
     if kind.put(value) != data:
-        raise Refused("ENC-3", "not canonical")
+        raise Refused("ENC-1", "not canonical")
     return value

@@ -78,7 +78,7 @@ class SiteDeck:
         }  # fmt: skip
 
     def take_directory(self, directory, draws):
-        """[KEX-3] to [KEX-6], [KEX-16], [REL-1] to [REL-3], then [KEX-17]: the message AcceptDirectory."""
+        """[KEX-3], [KEX-5], [THR-1], [KEX-16], [REL-1] to [REL-3], then [KEX-17]: the message AcceptDirectory."""
         env, entries = self.env, directory["entries"]
         sites = [e["site"] for e in entries]
         if sites != sorted(set(sites)):
@@ -95,7 +95,7 @@ class SiteDeck:
         if not no_twins([e["keys"] for e in entries]):
             raise Refused("KEX-5", "one key stands twice")
         if {e["site"]: e["keys"] for e in entries}.get(env.me) != self.own:
-            raise Refused("KEX-4", "this site's entry is missing or changed")
+            raise Refused("KEX-3", "this site's entry is missing or changed")
         self.blocks = release.partition(standings(env, entries), directory["blocks"])
         own = next(b for b in self.blocks if env.me in b["sites"])
         if len(own["sites"]) < least_in_block(env.terms, env.floor, len(env.roster["sites"])):
@@ -108,7 +108,7 @@ class SiteDeck:
         return {"ciphertexts": [{"site": m, "ciphertext": c} for m, (c, _) in self.sent.items()]}
 
     def take_certificate(self, certificate, draws):
-        """[KEX-7], [KEX-18], [KEX-8], then [SHR-1] to [SHR-3]: the message ShareKeys."""
+        """[KEX-7], [KEX-8], then [SHR-1] to [SHR-3]: the message ShareKeys."""
         env, proofs = self.env, certificate["proofs"]
         if len(proofs) != len(self.entries):
             raise Refused("KEX-7", "a certificate of another length")
@@ -117,7 +117,7 @@ class SiteDeck:
                 raise Refused("KEX-7", f"no signature of site {site}")
         received = [(c["site"], c["ciphertext"]) for c in certificate["ciphertexts"]]
         if [m for m, _ in received] != [m for m in self.members if m != env.me and m not in self.sent]:
-            raise Refused("KEX-18", "not one ciphertext of every member that encapsulates to this site")
+            raise Refused("KEX-7", "not one ciphertext of every member that encapsulates to this site")
         exchanged = self.sent | {m: (c, kem.decapsulate(self.kem_seed, c)) for m, c in received}
         # With every other member: what both agreed on, and the ciphertext.
         self.agreed = {}
@@ -142,10 +142,10 @@ class SiteDeck:
         return {"commitments": self.commitments, "boxes": boxes}
 
     def take_shares(self, delivery):
-        """[SHR-4], [SHR-5], [SHR-8]; the culprit of a refusal is the one to complain about."""
+        """[SHR-4], [SHR-8]; the culprit of a refusal is the one to complain about."""
         me, slots = self.env.me, len(self.seeds)
         if [b["site"] for b in delivery["boxes"]] != [m for m in self.members if m != me]:
-            raise Refused("SHR-5", "not one box of every other member", me)
+            raise Refused("SHR-8", "not one box of every other member", me)
         lists = delivery["commitments"]
         if len(lists) != len(self.members):
             raise Refused("SHR-8", "not one list of commitments of every member", me)
@@ -207,7 +207,7 @@ class Setup:
         return sorted(self.keys)
 
     def take(self, sender, kind, context, rest, proof):
-        """[KEX-13], [KEX-15], [KEX-19], [SHR-6], [SHR-7]. A complaint comes back as the sites that are out."""
+        """[KEX-13], [KEX-5], [KEX-17], [SHR-3], [SHR-7]. A complaint comes back as the sites that are out."""
         if context != (self.id if kind == "AdvertiseKeys" else self.context):
             return []
         before = self.answers.get((sender, kind))
@@ -227,7 +227,7 @@ class Setup:
             self.keys[sender] = value, proof
         elif kind == "AcceptDirectory":
             if [c["site"] for c in value["ciphertexts"]] != receivers(sender, self.members):
-                raise Refused("KEX-19", "not one ciphertext for every member that it encapsulates to")
+                raise Refused("KEX-17", "not one ciphertext for every member that it encapsulates to")
         elif kind == "ShareKeys":
             self.check_shares(sender, value)
         self.answers[sender, kind], self.proofs[sender, kind] = rest, proof
@@ -235,19 +235,19 @@ class Setup:
         return []
 
     def check_keys(self, keys):
-        """[KEX-15]."""
+        """[KEX-5]."""
         if not no_twins([keys, *(k for k, _ in self.keys.values())]):
             raise Refused("KEX-5", "a key that stands in the directory already")
         dh((1).to_bytes(32, "little"), keys["dh_key"])
         kem.check_key(keys["kem_key"])
 
     def check_shares(self, sender, value):
-        """[SHR-6]."""
+        """[SHR-3]."""
         known = commitments_hash(value["commitments"]) == self.keys[sender][0]["commitments"]
         others = [b["site"] for b in value["boxes"]] == [m for m in self.members if m != sender]
         sized = all(len(b["sealed"]) == 32 * self.slots + 16 for b in value["boxes"])
         if len(value["commitments"]) != self.slots or not known or not others or not sized:
-            raise Refused("SHR-6", "other commitments, or not one box for every other member")
+            raise Refused("SHR-3", "other commitments, or not one box for every other member")
 
     def entries(self):
         return [{"site": m, "keys": self.keys[m][0], "proof": self.keys[m][1]} for m in self.members]

@@ -46,7 +46,7 @@ def check_roster(roster):
     for m in members:
         check_name(m["name"])
         if not usable(m["key"]):
-            raise Refused("ROS-3", f"the key of {m['name']}")
+            raise Refused("KEY-2", f"the key of {m['name']}")
         if len(m["address"].encode()) > MAX_ADDRESS:
             raise Refused("ROS-2", f"the address of {m['name']}")
     for field in ("key", "name"):
@@ -63,19 +63,19 @@ def verify_roster(signed):
 
 
 def check_terms(terms, roster):
-    """[PLN-1] to [PLN-5], [PLN-8], [THR-2], [THR-3]."""
+    """[PLN-1], [PLN-2], [THR-2]."""
     n = len(roster["sites"])
-    rules = {
-        "PLN-1": terms["roster"] == roster_hash(roster),
-        "PLN-2": MIN_SITES <= terms["min_cohort"] <= n,
-        "PLN-3": 1 <= terms["slots"] <= MAX_SLOTS,
-        "PLN-4": terms["max_rows"] != 0 and terms["min_total_rows"] <= terms["max_rows"] * n,
-        "PLN-5": len(terms["application"]) <= MAX_APPLICATION,
-        "PLN-8": terms["block_size"] <= 1 or least_in_new_block(terms, n) <= terms["block_size"] <= n,
-    }
-    for rule, holds in rules.items():
-        if not holds:
-            raise Refused(rule, "the plan")
+    if terms["roster"] != roster_hash(roster):
+        raise Refused("PLN-1", "another roster's plan")
+    if not (
+        MIN_SITES <= terms["min_cohort"] <= n
+        and 1 <= terms["slots"] <= MAX_SLOTS
+        and terms["max_rows"] != 0
+        and terms["min_total_rows"] <= terms["max_rows"] * n
+        and len(terms["application"]) <= MAX_APPLICATION
+        and (terms["block_size"] <= 1 or least_in_new_block(terms, n) <= terms["block_size"] <= n)
+    ):
+        raise Refused("PLN-2", "a number of the plan")
     threshold(terms, n, n)
 
 
@@ -121,7 +121,7 @@ def threshold(terms, n, sites):
 
 
 def check_threshold(n, t, c):
-    """[THR-2], and [THR-3], which is reported as [THR-2]."""
+    """[THR-2]."""
     if t > n or 2 * t <= n + c or t - c < 2:
         raise Refused("THR-2", f"n = {n}, t = {t}, c = {c}")
 
@@ -135,7 +135,7 @@ def least(terms, floor):
 
 
 def site_threshold(terms, floor, n, sites):
-    """What a site accepts for a directory of n entries ([KEX-6])."""
+    """What a site accepts for a directory of n entries ([THR-1])."""
     if n < least(terms, floor):
         raise Refused("POL-1", f"{n} sites")
     t = threshold(terms, n, sites)

@@ -123,7 +123,7 @@ def parse_header(header):
     if version != VERSION:
         raise Refused("FRM-1", f"wire version {version}, this side speaks {VERSION}")
     if number not in NAMES:
-        raise Refused("FRM-2", f"unknown kind {number}")
+        raise Refused("FRM-6", f"unknown kind {number}")
     if length > KINDS[NAMES[number]][1]:
         raise Refused("FRM-3", "over the limit of its kind")
     return NAMES[number], length
@@ -159,7 +159,7 @@ def deck_id(session, opening):
 
 
 def directory_hash(deck, directory):
-    """[KEX-14]."""
+    """[KEX-3]."""
     return H("directory", deck, message("Directory", directory))
 
 

@@ -85,7 +85,7 @@ class Site:
     # decks
 
     def open_deck(self, data, context, opening):
-        """[KEX-1], [KEX-9], [KEX-10]."""
+        """[KEX-1], [KEX-9]."""
         index = opening["index"]
         if context != frames.deck_id(self.env.session, opening):
             raise Refused("KEX-1", "under another name than its own")

@@ -36,7 +36,7 @@ class SiteRound:
         if not deck.holds(self.slot):
             raise Refused("RND-2", "no such slot, or a closed one")
         if not 1 <= self.words <= MAX_WORDS:
-            raise Refused("RND-3", "an impossible length")
+            raise Refused("RND-4", "an impossible length")
         if not sorted_set(self.cohort) or env.me not in self.cohort or not set(self.cohort) <= set(deck.members):
             raise Refused("RND-4", "an impossible cohort")
         if len(self.cohort) < self.least():
@@ -80,12 +80,12 @@ class SiteRound:
         return (commit.commit(y) if self.env.opening else commit.NONE) + masks.raw(y), known
 
     def take_survivors(self, message):
-        """[SUR-1] to [SUR-5], [REL-4]. True where all of the cohort are there, so that the shares may leave at once."""
+        """[SUR-2] to [SUR-5], [REL-4]. True where all of the cohort are there, so that the shares may leave at once."""
         env, alive, inputs = self.env, message["alive"], message["inputs"]
         if self.stage == "burned":
             raise Refused("REL-6", "survivors of a slot that this site has burned")
         if not self.may_have_left():
-            raise Refused("SUR-1", "survivors before this site's answer")
+            raise Refused("SUR-2", "survivors before this site's answer")
         if self.stage == "released":
             raise Refused("SUR-4", "other survivors after the release")
         if not sorted_set(alive) or env.me not in alive or not set(alive) <= set(self.remaining()):
@@ -116,7 +116,7 @@ class SiteRound:
         return frames.inputs_hash([self.inputs[s] for s in self.alive])
 
     def check(self):
-        """[CON-1] to [CON-3]: context and message of the ConsistencyCheck."""
+        """[CON-2] to [CON-3]: context and message of the ConsistencyCheck."""
         assert self.stage not in ("released", "burned")
         self.stage = "checked"
         seeds = [{"missing": w, "seed": self.seed(w)} for w in without(self.cohort, self.alive)]
@@ -198,7 +198,7 @@ class AggregatorRound:
             self.signed.pop(site, None)
 
     def take(self, sender, kind, context, rest, proof):
-        """[INP-1] to [INP-4], [CON-2], [CON-3], [UNM-4], [REL-6], and what [RND-10] says to ignore."""
+        """[INP-1] to [INP-4], [CON-2], [CON-3], [UNM-3], [REL-6], and what [RND-10] says to ignore."""
         if kind == "MaskedInput" and context == self.ctx:
             if sender in self.inputs:
                 if self.inputs[sender][0]["rest"] != proof["rest"]:
@@ -225,9 +225,9 @@ class AggregatorRound:
             frames.read(kind, rest)
             self.promised[sender] = proof
         elif kind == "Unmask" and context == self.shares_for and self.waiting.pop(sender, None):
-            shares = [shamir.from_bytes(s, "UNM-4") for s in frames.read(kind, rest)["shares"]]
+            shares = [shamir.from_bytes(s, "UNM-3") for s in frames.read(kind, rest)["shares"]]
             if len(shares) != len(self.alive):
-                raise Refused("UNM-4", "not one share for every survivor")
+                raise Refused("UNM-3", "not one share for every survivor")
             self.shares[sender], self.agreed[sender] = dict(zip(self.alive, shares)), proof
 
     def advance(self):

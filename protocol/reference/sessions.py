@@ -48,7 +48,7 @@ def is_kind(args, kind):
 
 
 def set_up_again():
-    """Five sites, of which site 2 is gone before its shares: the deck is set up again without it (KEX-10, KEX-11)."""
+    """Five sites, of which site 2 is gone before its shares: the deck is set up again without it (KEX-1, KEX-11)."""
     p = Driver(
         "session 4 of 5", 5, slots=3, lose=lambda at, what, args: at == 2 and is_kind(args, "DirectoryCertificate")
     )

@@ -1,6 +1,6 @@
 """Shamir's secret sharing modulo l, with two ways around wrong shares (spec sections 8.3 and 9.7).
 
-Shares are integers below l; site number i holds the polynomial's value at i + 1 ([SHA-1]).
+Shares are integers below l; site number i holds the polynomial's value at i + 1 ([SHA-2]).
 """
 
 from codec import Refused

@@ -132,7 +132,7 @@ def document_cases():
         a_plan(f"blocks of {why}", block_size=size)
     a_plan("a threshold of n/2", threshold=3)
     a_plan("a threshold above n", threshold=6)
-    a_plan("t - c = 1 (THR-3, reported as THR-2)", threshold=5, colluders=4)
+    a_plan("t - c = 1 (THR-2)", threshold=5, colluders=4)
     a_plan("signed by a site", signer=ids[2])
     for n, sites, t, c in [(3, 3, 0, 0), (5, 5, 0, 0), (10, 10, 0, 0), (20, 20, 0, 0), (50, 50, 0, 0), (100, 100, 0, 0),
                            (16, 20, 0, 0), (3, 20, 0, 0), (20, 20, 11, 4), (20, 20, 14, 4), (4, 4, 2, 0), (5, 5, 0, 3),

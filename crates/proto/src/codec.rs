@@ -58,7 +58,7 @@ impl Writer for &mut Same<'_> {
     }
 }
 
-/// Decodes exactly one `T` from all of `bytes` ([ENC-1] no byte is left over, [ENC-2] the limit, [ENC-3] canonical).
+/// Decodes exactly one `T` from all of `bytes` ([ENC-1] no byte is left over, and canonical, [ENC-2] the limit).
 ///
 /// # Errors
 /// `Error::Malformed` with `what` where the bytes are too long, cut short, followed by others, or not canonical.
@@ -77,7 +77,7 @@ pub fn decode<T: Serialize + DeserializeOwned>(what: &'static str, bytes: &[u8],
     }
     let mut same = Same(bytes);
     if write(&value, &mut same).is_err() || !same.0.is_empty() {
-        return Err(Error::malformed(what, "not the canonical encoding of its value", Rule::Enc3));
+        return Err(Error::malformed(what, "not the canonical encoding of its value", Rule::Enc1));
     }
     Ok(value)
 }

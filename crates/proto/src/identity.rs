@@ -60,7 +60,7 @@ impl DecodedKeys {
     }
 
     /// Verifies many signatures on hashes together, at about a third of their cost one by one, and on all cores. Returns
-    /// false if at least one is not valid, without saying which; the caller then checks each ([FRM-8]). Keys that are not
+    /// false if at least one is not valid, without saying which; the caller then checks each ([FRM-4]). Keys that are not
     /// cached here are decoded.
     ///
     /// What passes here shows what its owner signed, but is not always what [`PublicKey::verify`] takes: a part of small
@@ -189,7 +189,7 @@ impl Identity {
 mod tests {
     use super::*;
 
-    /// [KEY-2], [FRM-8]: the owner of a key can sign with an R that has a part of small order. One by one, as an aggregator checks,
+    /// [KEY-2], [FRM-4]: the owner of a key can sign with an R that has a part of small order. One by one, as an aggregator checks,
     /// that is always refused; in a batch, as a site may check, it passes at random.
     #[test]
     fn key_2_a_part_of_small_order_in_r_passes_only_in_batches() {
@@ -275,9 +275,9 @@ mod tests {
         assert!(!b.public().verify("label", &[b"x", b"y"], &s));
     }
 
-    /// [FRM-8].
+    /// [FRM-4].
     #[test]
-    fn frm_8_many_at_once_agree_with_one_by_one() {
+    fn frm_4_many_at_once_agree_with_one_by_one() {
         let ids: Vec<Identity> = (0..20).map(|i| Identity::from_seed(&[i; 32])).collect();
         let digest = |i: usize| suite::hash("many", &[&i.to_le_bytes()]);
         let signed: Vec<_> = ids

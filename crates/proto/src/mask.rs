@@ -65,7 +65,7 @@ impl Expander {
         Expander(Zeroizing::new([0; STEPS]))
     }
 
-    /// Adds (or subtracts) the keystream of `key` to `words` ([MSK-2]). A key is used for one vector only, so the counter
+    /// Adds (or subtracts) the keystream of `key` to `words` ([MSK-3]). A key is used for one vector only, so the counter
     /// starts at zero.
     fn apply(&mut self, words: &mut [u64], key: &Secret, sign: Sign) {
         self.add(words, &mut stream(key), sign);
@@ -161,9 +161,9 @@ mod tests {
         Expander::new().apply(words, key, sign);
     }
 
-    /// [MSK-2]: step by step as the cipher's own stream, whatever is left of the last step and of the last block.
+    /// [MSK-3]: step by step as the cipher's own stream, whatever is left of the last step and of the last block.
     #[test]
-    fn msk_2_a_mask_is_the_ciphers_stream() {
+    fn msk_3_a_mask_is_the_ciphers_stream() {
         use ctr::cipher::StreamCipher;
         let key = Secret::new([9; 32]);
         for len in (0..300).chain([1_023, 1_024, 1_025, 5_000]) {

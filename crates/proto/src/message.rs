@@ -153,7 +153,7 @@ pub fn parse_header(header: &[u8; HEADER]) -> Result<(Kind, usize), Error> {
     check_version(header)?;
     let number = u16::from_le_bytes([header[2], header[3]]);
     let kind = Kind::from_number(number)
-        .ok_or_else(|| Error::malformed("frame", format!("unknown message type {number}"), Rule::Frm2))?;
+        .ok_or_else(|| Error::malformed("frame", format!("unknown message type {number}"), Rule::Frm6))?;
     let length = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
     if length > kind.body_limit() {
         let why = format!("a {kind:?} of {length} bytes, at most {} are allowed", kind.body_limit());
@@ -217,14 +217,14 @@ impl Proof {
         key.verify(FRAME, &signed_parts(session, &(kind as u16).to_le_bytes(), context, &self.rest), &self.signature)
     }
 
-    /// What was signed, for checking many at once ([FRM-8]).
+    /// What was signed, for checking many at once ([FRM-4]).
     fn signed(&self, session: &Hash, kind: Kind, context: &Hash) -> Hash {
         suite::hash(FRAME, &signed_parts(session, &(kind as u16).to_le_bytes(), context, &self.rest))
     }
 }
 
 /// The first of `proofs` whose key did not sign it, all being of one kind, session and context. Where all are sound, they
-/// are checked at once ([FRM-8]).
+/// are checked at once ([FRM-4]).
 pub(crate) fn first_unsigned(
     keys: &DecodedKeys,
     proofs: &[(PublicKey, Proof)],

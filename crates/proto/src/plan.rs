@@ -53,7 +53,7 @@ pub struct SignedTerms {
 const LABEL: &str = "plan";
 
 impl Terms {
-    /// Checks the numbers against each other and against `roster` ([PLN-1] to [PLN-5], [PLN-8]).
+    /// Checks the numbers against each other and against `roster` ([PLN-1], [PLN-2]).
     ///
     /// # Errors
     /// `Error::Invalid` with the number at fault.
@@ -68,18 +68,18 @@ impl Terms {
             return bad(why, Rule::Pln2);
         }
         if self.slots == 0 || self.slots > MAX_SLOTS {
-            return bad(format!("slots is {} where 1 to {MAX_SLOTS} are possible", self.slots), Rule::Pln3);
+            return bad(format!("slots is {} where 1 to {MAX_SLOTS} are possible", self.slots), Rule::Pln2);
         }
         if self.max_rows == 0 {
-            return bad("max_rows is 0".into(), Rule::Pln4);
+            return bad("max_rows is 0".into(), Rule::Pln2);
         }
         let most = self.max_rows.saturating_mul(n as u64);
         if self.min_total_rows > most {
             let why = format!("min_total_rows is {} where {n} sites of max_rows have {most}", self.min_total_rows);
-            return bad(why, Rule::Pln4);
+            return bad(why, Rule::Pln2);
         }
         if self.application.len() > MAX_APPLICATION {
-            return bad(format!("its method part is over {MAX_APPLICATION} bytes"), Rule::Pln5);
+            return bad(format!("its method part is over {MAX_APPLICATION} bytes"), Rule::Pln2);
         }
         let least = self.least_in_new_block(n);
         if self.block_size > 1 && !(least..=n).contains(&usize::from(self.block_size)) {
@@ -88,14 +88,14 @@ impl Terms {
                  for one block of all sites that are there",
                 self.block_size
             );
-            return bad(why, Rule::Pln8);
+            return bad(why, Rule::Pln2);
         }
         // Smaller decks that come about as sites leave are checked when they do ([THR-2]).
         self.threshold_of(n, n).map(|_| ())
     }
 
     /// Shares needed among the `n` members of a deck, of the roster's `sites`, with the guards 2t > n + c and t − c ≥ 2
-    /// ([THR-1], [THR-2], [THR-3]).
+    /// ([THR-1], [THR-2]).
     ///
     /// # Errors
     /// `Error::Invalid` where no such threshold exists.
@@ -120,7 +120,7 @@ impl Terms {
         if self.colluders == 0 { sites.saturating_sub(1) / 3 } else { usize::from(self.colluders) }
     }
 
-    /// Identifies the plan in everything that follows ([PLN-6]).
+    /// Identifies the plan in everything that follows ([PLN-7]).
     pub fn hash(&self) -> Hash {
         suite::hash(LABEL, &[&codec::encode(self)])
     }
@@ -155,7 +155,7 @@ impl SignedTerms {
 }
 
 /// The guards t ≤ n and 2t > n + c ([THR-2]), on which the safety argument of the protocol rests, and t − c ≥ 2
-/// ([THR-3]): a sum that can be learnt covers at least two honest sites.
+/// ([THR-2]): a sum that can be learnt covers at least two honest sites.
 ///
 /// # Errors
 /// A sentence with the numbers.
@@ -212,38 +212,38 @@ mod tests {
         }
     }
 
-    /// [PLN-5]: to the last byte.
+    /// [PLN-2]: to the last byte.
     #[test]
-    fn pln_5_an_application_over_its_limit_is_refused() {
+    fn pln_2_an_application_over_its_limit_is_refused() {
         for (bytes, fits) in [(MAX_APPLICATION, true), (MAX_APPLICATION + 1, false)] {
             let kit = crate::testing::Kit::new(3, |_| {});
             let terms = Terms { application: vec![0; bytes], ..(*kit.terms).clone() };
             let found = terms.check(&kit.roster).map_err(|e| e.rule().unwrap());
-            assert_eq!(found, if fits { Ok(()) } else { Err(Rule::Pln5) });
+            assert_eq!(found, if fits { Ok(()) } else { Err(Rule::Pln2) });
         }
     }
 
-    /// [PLN-2] to [PLN-4], [PLN-8]: to the last one.
+    /// [PLN-2]: to the last one.
     #[test]
     fn numbers_at_their_limits() {
         type Change = fn(&mut Terms);
         let changes: [(Result<(), Rule>, Change); 16] = [
             (Ok(()), |t| t.block_size = 0),
             (Ok(()), |t| t.block_size = 1),
-            (Err(Rule::Pln8), |t| t.block_size = 2),
+            (Err(Rule::Pln2), |t| t.block_size = 2),
             (Ok(()), |t| t.block_size = 3),
             (Ok(()), |t| t.block_size = 5),
-            (Err(Rule::Pln8), |t| t.block_size = 6),
+            (Err(Rule::Pln2), |t| t.block_size = 6),
             (Err(Rule::Pln2), |t| t.min_cohort = 2),
             (Ok(()), |t| t.min_cohort = 5),
             (Err(Rule::Pln2), |t| t.min_cohort = 6),
-            (Err(Rule::Pln3), |t| t.slots = 0),
+            (Err(Rule::Pln2), |t| t.slots = 0),
             (Ok(()), |t| t.slots = MAX_SLOTS),
-            (Err(Rule::Pln3), |t| t.slots = MAX_SLOTS + 1),
-            (Err(Rule::Pln4), |t| t.max_rows = 0),
+            (Err(Rule::Pln2), |t| t.slots = MAX_SLOTS + 1),
+            (Err(Rule::Pln2), |t| t.max_rows = 0),
             (Ok(()), |t| (t.max_rows, t.min_total_rows) = (7, 35)),
-            (Err(Rule::Pln4), |t| (t.max_rows, t.min_total_rows) = (7, 36)),
-            (Err(Rule::Pln4), |t| (t.max_rows, t.min_total_rows) = (7, 99)),
+            (Err(Rule::Pln2), |t| (t.max_rows, t.min_total_rows) = (7, 36)),
+            (Err(Rule::Pln2), |t| (t.max_rows, t.min_total_rows) = (7, 99)),
         ];
         for (i, (expected, change)) in changes.iter().enumerate() {
             let kit = crate::testing::Kit::new(5, |_| {});
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(changed.verify(&kit.roster).unwrap_err().rule().unwrap(), Rule::Pln7);
     }
 
-    /// [THR-2], [THR-3].
+    /// [THR-2].
     #[test]
     fn the_measured_break_is_refused() {
         let told = check_threshold(20, 11, 4).unwrap_err();

@@ -81,7 +81,7 @@ impl Roster {
         for m in self.members() {
             check_name(&m.name).map_err(|why| Error::invalid("roster", why, Rule::Ros2))?;
             if !m.key.is_usable() {
-                return bad(format!("the key of {} is not a usable Ed25519 key", m.name), Rule::Ros3);
+                return bad(format!("the key of {} is not a usable Ed25519 key", m.name), Rule::Key2);
             }
             if m.address.len() > MAX_ADDRESS {
                 return bad(format!("the address of {} is too long", m.name), Rule::Ros2);
@@ -127,7 +127,7 @@ impl Roster {
         self.sites.iter().position(|m| m.key == *key).map(|i| PartyId::Site(i as u16))
     }
 
-    /// Identifies the roster in everything that follows ([ROS-5]).
+    /// Identifies the roster in everything that follows ([ROS-6]).
     pub fn hash(&self) -> Hash {
         suite::hash(LABEL, &[&codec::encode(self)])
     }

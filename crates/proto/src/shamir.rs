@@ -49,7 +49,7 @@ pub(crate) fn random_scalar(rng: &mut dyn CryptoRng) -> Scalar {
     Scalar::from_bytes_mod_order_wide(&wide)
 }
 
-/// The point at which site `i` evaluates ([SHA-1]).
+/// The point at which site `i` evaluates ([SHA-2]).
 fn point(i: u16) -> Scalar {
     Scalar::from(u64::from(i) + 1)
 }

@@ -226,8 +226,8 @@ fn contents_that_a_site_may_not_send() {
         seeds[0].0 = 1;
         codec::encode(&(round, seeds))
     });
-    culprit(0, Kind::Unmask, Rule::Unm4, |p| codec::encode(&p.read::<Vec<[u8; 32]>>()[1..].to_vec()));
-    culprit(0, Kind::Unmask, Rule::Unm4, |p| codec::encode(&vec![[0xffu8; 32]; p.read::<Vec<[u8; 32]>>().len()]));
+    culprit(0, Kind::Unmask, Rule::Unm3, |p| codec::encode(&p.read::<Vec<[u8; 32]>>()[1..].to_vec()));
+    culprit(0, Kind::Unmask, Rule::Unm3, |p| codec::encode(&vec![[0xffu8; 32]; p.read::<Vec<[u8; 32]>>().len()]));
     for change in [
         (|c: &mut Ciphertexts| drop(c.pop())) as fn(&mut Ciphertexts),
         |c| c.clear(),
@@ -236,13 +236,13 @@ fn contents_that_a_site_may_not_send() {
         |c| c[0].0 = 2,
         |c| c[1].0 = 4,
     ] {
-        culprit(2, Kind::AcceptDirectory, Rule::Kex19, move |p| {
+        culprit(2, Kind::AcceptDirectory, Rule::Kex17, move |p| {
             let mut ciphertexts: Ciphertexts = p.read();
             change(&mut ciphertexts);
             codec::encode(&ciphertexts)
         });
     }
-    culprit(2, Kind::ShareKeys, Rule::Shr6, |p| {
+    culprit(2, Kind::ShareKeys, Rule::Shr3, |p| {
         let (mut commitments, boxes): (Vec<Hash>, Boxes) = p.read();
         commitments[0] = Hash::default();
         codec::encode(&(commitments, boxes))
@@ -250,7 +250,7 @@ fn contents_that_a_site_may_not_send() {
     for change in
         [(|b: &mut Boxes| drop(b.pop())) as fn(&mut Boxes), |b| b.swap(0, 1), |b| b[0].0 = 2, |b| b[0].1.push(0)]
     {
-        culprit(2, Kind::ShareKeys, Rule::Shr6, move |p| {
+        culprit(2, Kind::ShareKeys, Rule::Shr3, move |p| {
             let (commitments, mut boxes): (Vec<Hash>, Boxes) = p.read();
             change(&mut boxes);
             codec::encode(&(commitments, boxes))

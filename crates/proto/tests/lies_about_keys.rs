@@ -37,15 +37,15 @@ fn a_directory_that_changes_adds_repeats_or_leaves_out() {
             d.threshold = 4
         },
         0,
-        Rule::Kex4,
+        Rule::Kex3,
     );
     shows(5, |_, d| d.entries.truncate(2), 0, Rule::Pol1);
     shows(5, |_, d| d.entries.clear(), 0, Rule::Pol1);
 }
 
-/// [KEX-6]: the refusal names the rule that failed.
+/// [THR-1]: the refusal names the rule that failed.
 #[test]
-fn kex_6_a_directory_with_another_threshold() {
+fn thr_1_a_directory_with_another_threshold() {
     for t in [0, 1, 3, 5, u16::MAX] {
         let e = shows(5, |_, d| d.threshold = t, 2, Rule::Thr1);
         assert!(e.contains("the plan gives 4 for 5"), "{e}");
@@ -82,7 +82,7 @@ fn the_keys_of_a_process_that_is_gone() {
     let again = hub.reply(1, &open).unwrap();
     assert_ne!(again.read::<Keys>(), first.entries[1].1);
     let frame = hub.frame(Kind::Directory, &id, &first);
-    refuses(&mut hub, 1, &frame, Rule::Kex4);
+    refuses(&mut hub, 1, &frame, Rule::Kex3);
 }
 
 #[test]
@@ -236,11 +236,11 @@ fn delivers_all(change: impl Fn(&mut Delivery), expected: Rule, against: u16) {
 
 #[test]
 fn a_delivery_that_lacks_doubles_swaps_or_damages_a_box() {
-    delivers(|b| drop(b.remove(0)), Rule::Shr5, 1);
-    delivers(|b| b.push(b[2].clone()), Rule::Shr5, 1);
-    delivers(|b| b.swap(0, 1), Rule::Shr5, 1);
-    delivers(|b| b[1].0 = 9, Rule::Shr5, 1);
-    delivers(|b| b.clear(), Rule::Shr5, 1);
+    delivers(|b| drop(b.remove(0)), Rule::Shr8, 1);
+    delivers(|b| b.push(b[2].clone()), Rule::Shr8, 1);
+    delivers(|b| b.swap(0, 1), Rule::Shr8, 1);
+    delivers(|b| b[1].0 = 9, Rule::Shr8, 1);
+    delivers(|b| b.clear(), Rule::Shr8, 1);
     delivers(|b| b[2].1[0] ^= 1, Rule::Shr4, 3);
     delivers(|b| b[2].1.truncate(20), Rule::Shr4, 3);
     delivers(|b| b[2].1.clear(), Rule::Shr4, 3);
@@ -256,7 +256,7 @@ fn a_delivery_that_lacks_doubles_swaps_or_damages_a_box() {
     );
 }
 
-/// [KEX-18]: what arrives in place of the ciphertexts for site 2 of five, which are those of sites 1 and 4.
+/// [KEX-7]: what arrives in place of the ciphertexts for site 2 of five, which are those of sites 1 and 4.
 #[test]
 fn a_certificate_that_lacks_doubles_or_exchanges_ciphertexts() {
     for change in [
@@ -279,7 +279,7 @@ fn a_certificate_that_lacks_doubles_or_exchanges_ciphertexts() {
         assert_eq!(told.1.iter().map(|c| c.0).collect::<Vec<_>>(), [1, 4]);
         change(&mut told.1);
         let frame = hub.frame(Kind::DirectoryCertificate, &hash, &told);
-        let e = refuses(&mut hub, 2, &frame, Rule::Kex18);
+        let e = refuses(&mut hub, 2, &frame, Rule::Kex7);
         assert!(e.contains("hub"), "{e}");
     }
 }
@@ -525,7 +525,7 @@ fn one_key_for_two_members_and_keys_nobody_may_use() {
     small_order[0] = 1;
     for key in [[0; 32], [0xff; 32], small_order] {
         roster.sites[2].key = PublicKey(key);
-        assert_eq!(rule(&roster.check().unwrap_err()), Rule::Ros3);
+        assert_eq!(rule(&roster.check().unwrap_err()), Rule::Key2);
     }
 }
 

@@ -88,7 +88,7 @@ fn a_vector_of_no_words_or_far_too_many() {
         let mut ask = hub.question(&deck, 1, &round.cohort, round.context, b"q");
         ask.words = words;
         let (_, frame) = hub.ask_frame(&deck, &ask);
-        refuses(&mut hub, 0, &frame, Rule::Rnd3);
+        refuses(&mut hub, 0, &frame, Rule::Rnd4);
     }
 }
 
@@ -190,7 +190,7 @@ fn survivors_before_the_answer_and_of_another_round() {
         round.inputs.insert(s, own.proof);
     }
     let frame = hub.survivors(&round, &everybody(4));
-    refuses(&mut hub, 0, &frame, Rule::Sur1);
+    refuses(&mut hub, 0, &frame, Rule::Sur2);
     round.context = deck.hash;
     let frame = hub.survivors(&round, &everybody(4));
     refuses(&mut hub, 0, &frame, Rule::Frm7);
@@ -350,7 +350,7 @@ fn frames_of_another_party_session_or_kind() {
         }
         let e = hub.tell(0, &frame).expect_err("the body of one kind under another");
         assert!(
-            [Rule::Frm6, Rule::Frm7, Rule::Enc1, Rule::Enc3, Rule::Unm2, Rule::Kex1, Rule::Opn2].contains(&rule(&e)),
+            [Rule::Frm6, Rule::Frm7, Rule::Enc1, Rule::Unm2, Rule::Kex1, Rule::Opn2].contains(&rule(&e)),
             "{kind:?}: {e}"
         );
     }

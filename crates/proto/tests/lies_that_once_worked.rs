@@ -52,9 +52,9 @@ fn a_site_that_crashed_twice_in_one_round_still_has_a_usable_journal() {
     }
 }
 
-/// [KEX-10].
+/// [KEX-1].
 #[test]
-fn kex_10_a_deck_that_some_finished_and_others_did_not_is_no_reason_to_refuse_the_next() {
+fn kex_1_a_deck_that_some_finished_and_others_did_not_is_no_reason_to_refuse_the_next() {
     // Three decks in a row whose last step one more site does not survive; each time the others have it ready.
     let mut w = World::new(Kit::new(9, |_| {}), 4);
     let mut decks = 0;
@@ -120,9 +120,9 @@ fn a_site_that_comes_and_goes_while_joining_does_not_stop_the_clock() {
 }
 
 /// A site signs keys that nobody can use. It is to blame, and alone is out.
-/// [KEX-15].
+/// [KEX-5].
 #[test]
-fn kex_15_unusable_keys_in_an_advertisement_are_their_signers_fault() {
+fn kex_5_unusable_keys_in_an_advertisement_are_their_signers_fault() {
     fn one() -> [u8; 32] {
         std::array::from_fn(|i| u8::from(i == 0))
     }

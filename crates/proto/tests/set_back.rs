@@ -273,7 +273,7 @@ impl Interleaved {
                 machine.handle(Input::Message(frame), &mut rng).unwrap();
             }
             Err(e) => {
-                assert!([Rule::Frm7, Rule::Kex1, Rule::Kex4].contains(&e.rule().unwrap()), "{e}");
+                assert!([Rule::Frm7, Rule::Kex1, Rule::Kex3].contains(&e.rule().unwrap()), "{e}");
                 return None;
             }
         }

@@ -172,7 +172,7 @@ fn key_2_identities() {
     }
 }
 
-/// Among others [PLN-6], [SES-1]: what identifies a plan and a session; [THR-3], which is reported as [THR-2].
+/// Among others [PLN-7], [SES-1]: what identifies a plan and a session; [THR-2].
 #[test]
 fn documents() {
     let mut roster: Option<Roster> = None;
@@ -388,9 +388,9 @@ fn one_frame_of_every_kind() {
     }
 }
 
-/// Directories and everything that is derived under them ([KEX-14]) are in the frames.
+/// Directories and everything that is derived under them ([KEX-3]) are in the frames.
 #[test]
-fn kex_14_sessions_are_reproduced_byte_for_byte() {
+fn kex_3_sessions_are_reproduced_byte_for_byte() {
     for name in SESSIONS {
         let session = Session::read(name);
         let mut player = Player::new(&session);

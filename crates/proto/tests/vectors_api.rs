@@ -147,7 +147,7 @@ fn shares(secret: &Scalar, t: usize, members: &[u16], rng: &mut dyn CryptoRng) -
     members.iter().map(|m| Powers::of(*m, t).share(&polynomial)).collect()
 }
 
-/// Checks many signatures on hashes at once ([FRM-8]), for keys that are decoded before, as a site's roster is.
+/// Checks many signatures on hashes at once ([FRM-4]), for keys that are decoded before, as a site's roster is.
 pub fn signed_at_once(keys: impl IntoIterator<Item = PublicKey>) -> impl Fn(&[(PublicKey, Hash, Signature)]) -> bool {
     let keys = DecodedKeys::new(keys);
     move |signed| keys.verify_all(signed)

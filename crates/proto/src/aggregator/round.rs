@@ -363,7 +363,7 @@ impl Round {
         Ok(())
     }
 
-    /// [UNM-4].
+    /// [UNM-3].
     fn unmask(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
         let Phase::Unmask { alive, context, answers, .. } = &mut self.phase else { return Ok(()) };
         if frame.context != *context || self.pending.frames.remove(&from).is_none() {
@@ -371,10 +371,10 @@ impl Round {
         }
         let sent = frame.arrays("Unmask")?;
         if !sent.iter().all(shamir::is_canonical) {
-            return Err(env.site_error(from, "sent something that is not a share", Rule::Unm4));
+            return Err(env.site_error(from, "sent something that is not a share", Rule::Unm3));
         }
         if sent.len() != alive.len() {
-            return Err(env.site_error(from, "did not send one share for every survivor", Rule::Unm4));
+            return Err(env.site_error(from, "did not send one share for every survivor", Rule::Unm3));
         }
         answers.insert(from, (frame.proof, sent.to_vec()));
         Ok(())

@@ -162,7 +162,7 @@ impl Setup {
                 let receivers = self.keys.keys().copied().filter(|to| encapsulates(from, *to));
                 if !ciphertexts.iter().map(|c| c.site).eq(receivers) {
                     let what = "did not send exactly one ciphertext for every member that it has to send one";
-                    return Err(env.site_error(from, what, Rule::Kex19));
+                    return Err(env.site_error(from, what, Rule::Kex17));
                 }
                 proofs.insert(from, frame.proof);
                 for CiphertextFor { site, ciphertext } in ciphertexts {
@@ -178,13 +178,13 @@ impl Setup {
                 });
                 if !known {
                     let what = "sent other commitments than it advertised";
-                    return Err(env.site_error(from, what, Rule::Shr6));
+                    return Err(env.site_error(from, what, Rule::Shr3));
                 }
                 let others: Vec<u16> = self.keys.keys().copied().filter(|s| *s != from).collect();
                 let sized = |b: &SealedFor| b.sealed.len() == 32 * usize::from(self.open.slots) + 16;
                 if !shares.boxes.iter().map(|b| b.site).eq(others) || !shares.boxes.iter().all(sized) {
                     let what = "did not send exactly one box of shares for every other member";
-                    return Err(env.site_error(from, what, Rule::Shr6));
+                    return Err(env.site_error(from, what, Rule::Shr3));
                 }
                 self.commitments.insert(from, shares.commitments);
                 boxes.insert(from, shares.boxes);
@@ -204,7 +204,7 @@ impl Setup {
         Ok(())
     }
 
-    /// [KEX-15], [KEX-5], [KEX-8], [KEX-16]: keys that would make every other member refuse the directory are their sender's fault alone.
+    /// [KEX-5], [KEX-8], [KEX-16]: keys that would make every other member refuse the directory are their sender's fault alone.
     fn check_keys(&self, env: &Env, from: u16, keys: &AdvertiseKeys) -> Result<(), Error> {
         // The site's own keys are not among them, because a site that has advertised is not asked again.
         if self.keys.values().any(|(o, _)| o.dh_key == keys.dh_key || o.kem_key == keys.kem_key) {

@@ -271,7 +271,7 @@ pub(crate) fn deck_id(session: &Hash, open: &OpenDeck) -> Hash {
     suite::hash("deck", &[&session.0, &codec::encode(open)])
 }
 
-/// Identifies a directory ([KEX-14]).
+/// Identifies a directory ([KEX-3]).
 pub(crate) fn directory_hash(deck: &Hash, directory: &Directory) -> Hash {
     suite::hash("directory", &[&deck.0, &codec::encode(directory)])
 }

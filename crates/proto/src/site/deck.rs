@@ -136,7 +136,7 @@ impl ExpectDirectory {
         (ExpectDirectory { run: open.run, index: open.index, id, own: own.clone(), secrets }, own)
     }
 
-    /// [KEX-3] to [KEX-6], [KEX-16], [REL-1] to [REL-3]: checks a directory. Every entry is signed by the roster's key
+    /// [KEX-3], [KEX-5], [THR-1], [KEX-16], [REL-1] to [REL-3]: checks a directory. Every entry is signed by the roster's key
     /// and has a valid ML-KEM key, this site's own entry is unchanged, no key occurs twice, there are enough members,
     /// and the blocks are sound.
     /// Then this site encapsulates to its part of the members ([KEX-17]).
@@ -186,10 +186,10 @@ impl ExpectDirectory {
             Ok(_) => {
                 return Err(env.aggregator(
                     "shows other keys for this site than it advertised; or another process uses this identity",
-                    Rule::Kex4,
+                    Rule::Kex3,
                 ));
             }
-            Err(_) => return Err(env.aggregator("left this site out of the directory it sent to it", Rule::Kex4)),
+            Err(_) => return Err(env.aggregator("left this site out of the directory it sent to it", Rule::Kex3)),
         }
         let blocks = blocks(env, &members, &directory.blocks)?;
         let hash = directory_hash(&self.id, &directory);
@@ -244,7 +244,7 @@ fn sites(members: &[Member]) -> Vec<u16> {
 
 impl ExpectCertificate {
     /// [KEX-7]: nothing starts before all n signatures on exactly this directory are here. Then the other half's ciphertexts are
-    /// opened ([KEX-18], [KEX-8]) and the shares are sealed ([SHR-1] to [SHR-3]).
+    /// opened ([KEX-7], [KEX-8]) and the shares are sealed ([SHR-1] to [SHR-3]).
     pub(crate) fn certificate(
         self,
         env: &Env,
@@ -264,7 +264,7 @@ impl ExpectCertificate {
         let senders = members.iter().map(|m| m.site).filter(|from| encapsulates(*from, env.me));
         if !certificate.ciphertexts.iter().map(|c| c.site).eq(senders) {
             let what = "did not send exactly one ciphertext from every member that has to send this site one";
-            return Err(env.aggregator(what, Rule::Kex18));
+            return Err(env.aggregator(what, Rule::Kex7));
         }
         let own: AcceptDirectory =
             codec::decode("AcceptDirectory", message_of(&self.sent), Kind::AcceptDirectory.body_limit())?;
@@ -353,14 +353,14 @@ pub(crate) struct BadDelivery {
 }
 
 impl ExpectShares {
-    /// [SHR-4], [SHR-5], [SHR-8]: one box from every other member, each opens, each holds canonical shares for every
+    /// [SHR-4], [SHR-8]: one box from every other member, each opens, each holds canonical shares for every
     /// slot; and everybody's commitments are those that were signed.
     pub(crate) fn shares(self, env: &Env, delivery: &DeliverShares) -> Result<Deck, BadDelivery> {
         let fault = |against, error| BadDelivery { against, error };
         let members = sites(&self.draft.members);
         let others = members.iter().copied().filter(|m| *m != env.me);
         if !delivery.boxes.iter().map(|b| b.site).eq(others) {
-            let error = env.aggregator("did not deliver exactly one box from every other member", Rule::Shr5);
+            let error = env.aggregator("did not deliver exactly one box from every other member", Rule::Shr8);
             return Err(fault(env.me, error));
         }
         let slots = self.seeds.len();
@@ -416,7 +416,7 @@ impl ExpectShares {
     }
 
     /// [SHR-8]: the digests to keep of everybody's commitments, one a slot. A list that is not its owner's is the
-    /// aggregator's doing: it had to put that member out ([SHR-6]).
+    /// aggregator's doing: it had to put that member out ([SHR-3]).
     fn slot_commitments(&self, env: &Env, lists: &[Vec<Hash>]) -> Result<Vec<Hash>, Error> {
         let Draft { members, commitments, .. } = &self.draft;
         if lists.len() != members.len() {

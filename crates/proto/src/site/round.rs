@@ -88,7 +88,7 @@ impl Round {
             return Err(env.aggregator("asked for a slot that the deck does not have, or no longer", Rule::Rnd2));
         }
         if ask.words == 0 || ask.words as usize > crate::limits::MAX_WORDS {
-            return Err(env.aggregator(format!("asked for a vector of {} words", ask.words), Rule::Rnd3));
+            return Err(env.aggregator(format!("asked for a vector of {} words", ask.words), Rule::Rnd4));
         }
         check_set(env, &ask.cohort, &deck.members, "cohort", Rule::Rnd4)?;
         let least = policy::least(&env.terms, &env.floor).max(deck.threshold);
@@ -329,13 +329,13 @@ impl Round {
         Ok(masked)
     }
 
-    /// [SUR-1] to [SUR-5]: a set of survivors is a subset of what this site last accepted, holds this site, meets the
+    /// [SUR-2] to [SUR-5]: a set of survivors is a subset of what this site last accepted, holds this site, meets the
     /// floor, cuts no block ([REL-4]), and each of them signed its input in this very context. All signatures are
     /// verified when survivors are named first; a smaller set that is named after them must have the same inputs.
     pub(crate) fn survivors(&self, env: &Env, deck: &Deck, message: &Survivors, named: Named) -> Result<Step, Error> {
         let within: &[u16] = match &self.stage {
             Stage::Asked { sent: None } => {
-                return Err(env.aggregator("named survivors before this site had answered", Rule::Sur1));
+                return Err(env.aggregator("named survivors before this site had answered", Rule::Sur2));
             }
             Stage::Asked { sent: Some(_) } | Stage::Masked => &self.cohort,
             Stage::Checked(named) => &named.alive,
@@ -384,7 +384,7 @@ impl Round {
         ))
     }
 
-    /// [CON-1] to [CON-3]: the signature is the frame's, over this context and exactly these survivors; with it go
+    /// [CON-2] to [CON-3]: the signature is the frame's, over this context and exactly these survivors; with it go
     /// the seeds of this round towards everybody of the cohort who is not among them.
     pub(crate) fn check(&mut self, deck: &Deck, named: Named) -> Result<(Hash, ConsistencyCheck), Error> {
         if matches!(self.stage, Stage::Released { .. } | Stage::Burned { .. }) {

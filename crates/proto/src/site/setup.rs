@@ -27,7 +27,7 @@ impl Site {
         self.run = Some(open.run);
         self.highest_deck = Some(open.index);
         // A set-up that was under way is given up: its keys are dropped and wiped here.
-        // So is a ready deck that waited behind the one in use: somebody else did not get as far ([KEX-10]).
+        // So is a ready deck that waited behind the one in use: somebody else did not get as far ([KEX-1]).
         let in_use = self.decks.keys().next().copied();
         self.decks.retain(|index, _| Some(*index) == in_use);
         self.replies.retain(|(_, index), _| Some(*index) == in_use);

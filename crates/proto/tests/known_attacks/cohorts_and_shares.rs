@@ -110,7 +110,7 @@ fn kex_3_two_directories_another_roster_and_doubled_members() {
 }
 
 /// **11.** Where the server chooses who masks with whom, it surrounds a victim with its own. Here every site masks with
-/// every other of the cohort ([MSK-3]), gets a box of every member ([SHR-5]), and refuses a small cohort ([POL-1]). The
+/// every other of the cohort ([MSK-3]), gets a box of every member ([SHR-8]), and refuses a small cohort ([POL-1]). The
 /// test takes the masks off one vector: all but any one leave noise. Fails if `Round::mask` leaves anybody out, or a
 /// deck or cohort may be smaller than threshold and floor.
 #[test]
@@ -140,7 +140,7 @@ fn msk_3_a_victim_among_neighbours_of_the_aggregators_choice() {
     boxes.remove(&3);
     let frame = hub.delivery(&hash, &boxes, 0);
     let e = hub.tell(0, &frame).expect_err("a neighbour is withheld");
-    assert_eq!((rule(&e), hub.left[0].kind), (Rule::Shr5, Kind::ShareComplaint));
+    assert_eq!((rule(&e), hub.left[0].kind), (Rule::Shr8, Kind::ShareComplaint));
 }
 
 /// **12.** Frames and boxes of another session, direction or deck pass for this one's, or a member shows another's keys
@@ -288,11 +288,11 @@ fn jrn_1_a_site_set_back_answers_twice() {
 }
 
 /// **14.** Shares that are malformed, doubled, at the point zero or not canonical open what they must not, or stop what
-/// they should open. Points begin at one ([SHA-1]), bytes are canonical ([SHA-2]), there is one share a survivor
-/// ([UNM-4]), an answer counts once, and the commitment decides ([UNM-6]). Fails if site 0 holds the value at zero, if ℓ
+/// they should open. Points begin at one and bytes are canonical ([SHA-2]), there is one share a survivor
+/// ([UNM-3]), an answer counts once, and the commitment decides ([UNM-6]). Fails if site 0 holds the value at zero, if ℓ
 /// passes for a share, or if two answers of one site count as two.
 #[test]
-fn sha_1_malformed_doubled_zero_index_and_non_canonical_shares() {
+fn sha_2_malformed_doubled_zero_index_and_non_canonical_shares() {
     let order: [u8; 32] = {
         let mut minus_one = [0u8; 32];
         minus_one[31] = 0x10;
@@ -317,9 +317,9 @@ fn sha_1_malformed_doubled_zero_index_and_non_canonical_shares() {
     // Site 2 gives other lists of shares; three of four are needed.
     type Change = fn(&mut Vec<[u8; 32]>);
     let changes: [(Change, Option<Rule>); 4] = [
-        (|s| s.push(s[0]), Some(Rule::Unm4)),
-        (|s| s.truncate(s.len() - 1), Some(Rule::Unm4)),
-        (|s| s[1] = [0xff; 32], Some(Rule::Unm4)),
+        (|s| s.push(s[0]), Some(Rule::Unm3)),
+        (|s| s.truncate(s.len() - 1), Some(Rule::Unm3)),
+        (|s| s[1] = [0xff; 32], Some(Rule::Unm3)),
         (|s| s[1][0] ^= 1, None),
     ];
     for (change, expected) in changes {

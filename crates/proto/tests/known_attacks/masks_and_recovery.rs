@@ -130,12 +130,12 @@ fn unm_2_another_story_of_the_missing_for_every_site() {
     assert!(merged_opened >= 2, "the count would find the break");
 }
 
-/// **3.** A peer folded its seeds to 32 bits of a Mersenne Twister; one client's vector fell in seconds. [MSK-2] and
+/// **3.** A peer folded its seeds to 32 bits of a Mersenne Twister; one client's vector fell in seconds. [MSK-3] and
 /// [KEX-2] give 256-bit keys, AES in counter mode, the whole ring, and scalars from 64 bytes. The test flips every bit
 /// of a key and demands another stream for each, counts the bytes a scalar takes, and looks at every bit of masked
 /// zeros. Fails if a key is cut or folded, a scalar is reduced from 32 bytes, or masks are smaller than a word.
 #[test]
-fn msk_2_short_seeds_a_weak_generator_and_modulo_bias() {
+fn msk_3_short_seeds_a_weak_generator_and_modulo_bias() {
     let flipped = |bit: usize| -> [u8; 32] { std::array::from_fn(|i| if i == bit / 8 { 1 << (bit % 8) } else { 0 }) };
     let stream = |key: [u8; 32]| {
         let mut words = [0; 2];

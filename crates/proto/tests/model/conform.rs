@@ -199,7 +199,7 @@ fn a_site_that_has_not_answered_gives_nothing() {
                 }
                 let e = result.expect_err("it must refuse");
                 assert!(
-                    if asked { [Rule::Sur1, Rule::Unm2].contains(&rule(&e)) } else { rule(&e) == Rule::Frm7 },
+                    if asked { [Rule::Sur2, Rule::Unm2].contains(&rule(&e)) } else { rule(&e) == Rule::Frm7 },
                     "{e}"
                 );
                 assert!(bench.hub.left.is_empty());

@@ -35,7 +35,7 @@ pub(crate) enum Fault {
     EarlierSet,
     /// [UNM-2]: t − 1 signatures are enough.
     ShortCertificate,
-    /// [CON-1]: after its shares a site takes smaller survivors and gives seeds.
+    /// [CON-2]: after its shares a site takes smaller survivors and gives seeds.
     SeedsAfterShares,
     /// [UNM-3]: shares of the whole cohort leave, whatever survivors were certified.
     SharesOfAll,
