@@ -144,25 +144,10 @@ fn from_keys_to_memberships() {
     // The numbers that count, also where nobody chose them.
     assert!(plan.contains("threshold   t = 3 of 3; ") && plan.contains("the plan assumes 0\n"), "{plan}");
 
-    let seen = w.json(OWN)["leaves"].clone();
-    let first = &seen["questions"][0];
-    let kinds = |part: &str| {
-        let kind = |f: &Value| f["kind"].as_str().unwrap().to_owned();
-        first[part].as_array().unwrap().iter().map(kind).collect::<Vec<_>>()
-    };
-    assert_eq!(kinds("round"), ["MaskedInput", "Unmask"]);
-    assert_eq!(kinds("deck"), ["AdvertiseKeys", "AcceptDirectory", "ShareKeys", "ShareAck"]);
-    let together =
-        |of: &Value| of.as_array().unwrap().iter().map(|frame| frame["bytes"].as_u64().unwrap()).sum::<u64>();
-    // The forecast for every question is what a rehearsal sends, the intermediary's further message included.
-    assert_eq!(seen["questions"].as_array().unwrap().len(), 3);
-    for sent in seen["questions"].as_array().unwrap() {
-        let bytes = cost["questions"].as_array().unwrap().iter().find(|q| q["name"] == sent["name"]).unwrap();
-        assert_eq!(together(&sent["round"]), bytes["upload_bytes_per_round"], "{}", sent["name"]);
-    }
-    assert_eq!(together(&first["deck"]), cost["upload_bytes_per_deck"]);
+    let leaves = w.json(OWN)["leaves"].clone();
+    assert!(leaves["numbers"].as_u64().is_some_and(|numbers| numbers > 0) && leaves["nano_rho"].is_null(), "{leaves}");
     let text = w.own();
-    assert!(text.contains("SealedShares") && text.contains("Never sent") && !text.contains("label,"));
+    assert!(text.contains("sealed boxes") && text.contains("never a row") && !text.contains("label,"));
 
     w.write("model.json", MODEL);
     let value = w.json("assign --model model.json --data rows.csv");

@@ -157,11 +157,9 @@ fn clocks_may_differ() {
         sources(&root.join(folder), &mut files);
     }
     assert!(files.len() > 100, "{}", files.len());
-    // The day on which an invitation ends; `check`, which looks whether the clock is sane; and what is shown of a party to people.
+    // The day on which an invitation ends; and what is shown of a party to people.
     let reading = [
         "crates/node/src/role/lobby.rs",
-        "crates/node/src/checkup.rs",
-        "crates/cli/check.rs",
         "crates/node/src/role/status.rs",
         "crates/cli/status.rs",
         "crates/node/src/store/journal.rs",

@@ -453,10 +453,6 @@ fn lists_on_the_screen_are_short_unless_they_are_asked_for() {
     let told = hub.run(&accept).expect(0).stdout;
     assert!(told.contains("site-5 and 7 more") && !told.contains("site-12"), "{told}");
     assert!(hub.run(&["verify", &roster]).expect(0).stdout.contains("site-12"));
-    // An invitation that was begun with a key that is gone is named.
-    p.folder.write("clinic-01.joining", "");
-    let told = hub.run(&["check", "--offline", "--roster", &roster, "--key", &key]).unfolded();
-    assert!(told.contains("WARN invitations: begun with a key that is not here") && told.contains("rm "), "{told}");
 }
 
 /// [JOI-3].

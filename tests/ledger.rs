@@ -80,8 +80,7 @@ impl Strict {
         told["account"].clone()
     }
 
-    /// Every message of a deck and of a round that `check` announces has the size that the ledger then shows, towards both
-    /// aggregators, whose decks are for another number of rounds.
+    /// `check` says what the plan reads and what would leave, and each question of the plan costs as many bytes as the ledger then shows.
     fn announces_what_it_sent(&self, entries: &[Value]) {
         let [roster, plan, key, data] =
             ["roster.toml", "plan.toml", "site-1.key", "site-1.csv"].map(|file| self.path(file));
@@ -90,29 +89,18 @@ impl Strict {
         // It was answered before.
         let told = veilsum(&[&["check", "--offline", "--json"], &documents[..]].concat()).expect(7).stdout;
         let told: Value = serde_json::from_str(&told).expect("JSON");
-        let (columns, told) = (&told["columns"], &told["leaves"]);
-        let sent = |what: &str| {
-            let of = entries.iter().filter(|entry| entry["discloses"] == what);
-            of.map(|entry| entry["bytes"].as_u64().expect("bytes")).collect::<BTreeSet<u64>>()
-        };
-        let announced = |kind: &str| {
-            let frames = |of: &Value| of.as_array().expect("frames").clone();
-            let questions = told["questions"].as_array().expect("questions").iter();
-            let all = questions.flat_map(|q| [frames(&q["deck"]), frames(&q["round"])].concat());
-            all.filter(|frame| frame["kind"] == kind)
-                .map(|frame| frame["bytes"].as_u64().expect("bytes"))
-                .collect::<BTreeSet<u64>>()
-        };
-        assert_eq!(announced("AcceptDirectory"), sent("encapsulated_secrets"));
-        let shares = announced("ShareKeys");
-        assert_eq!((shares.len(), &shares), (2, &sent("sealed_shares")), "one deck for each aggregator");
-        assert_eq!(announced("MaskedInput"), sent("masked_words"));
-        // Both decks are opened before the site has a block, which would be named in them.
-        assert_eq!(announced("AdvertiseKeys"), sent("public_keys"));
-        assert!(
-            told["says"].as_str().is_some_and(|says| says.starts_with("site-1 would send nothing that can be read"))
-        );
+        let (columns, leaves) = (&told["columns"], &told["leaves"]["says"]);
+        assert!(leaves.as_str().is_some_and(|says| says.starts_with("site-1 would send nothing that can be read")));
         assert_eq!((&columns["used"], &columns["ignored"]), (&json!(["x", "y"]), &json!(["note"])));
+        let told = veilsum(&["plan", "check", "--json", "--roster", &roster, "--plan", &plan]).expect(0).stdout;
+        let told: Value = serde_json::from_str(&told).expect("JSON");
+        let bytes = |of: &Value| of.as_u64().expect("bytes");
+        let questions = told["cost"]["questions"].as_array().expect("questions");
+        let announced: BTreeSet<u64> = questions.iter().map(|q| bytes(&q["upload_bytes_per_round"])).collect();
+        let masked = entries.iter().filter(|entry| entry["discloses"] == "masked_words");
+        for sent in masked.map(|entry| bytes(&entry["bytes"])) {
+            assert!(announced.iter().any(|whole| sent < *whole && *whole < sent + 1024), "{sent}: {announced:?}");
+        }
     }
 
     fn check(&self, i: usize, more: &[&str]) -> Ended {

@@ -2,18 +2,16 @@
 //! its rows, at what would leave of them, at whether its own policy lets it, and at the way to the others. Nothing is sent but the
 //! question whether the others would let this party in ([APP-9]), and nothing is kept.
 
-mod leaves;
 mod report;
 
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use clap::Args;
 use veilsum_node::{
-    answerer::Answerer,
     app_messages::SOFTWARE,
     carrier::{Address, Proxy},
     checkup::{self, Caller, Finding},
@@ -35,10 +33,7 @@ use veilsum_proto::{
     suite::VERSION,
 };
 
-use self::{
-    leaves::Leaves,
-    report::{Checked, InForce, Part, Report, Spent},
-};
+use self::report::{InForce, Leaves, Report, Spent};
 use crate::{
     page::{self, Print},
     party::{Own, block_on, head_of, key_beside, state_of},
@@ -82,7 +77,7 @@ impl Verb for CheckArgs {
     /// A [`Failure`] with the code of the first check that failed.
     fn run(&self, json: bool) -> Result<(), Failure> {
         let key = key_beside(self.own.key.as_ref(), &self.roster);
-        let mut check = Check { args: self, key: key.as_ref().ok(), part: Part::Party, report: Report::default() };
+        let mut check = Check { args: self, key: key.as_ref().ok(), report: Report::default() };
         check.party(key.as_ref().err())?;
         let report = check.report.concluded();
         page::write(&report.page(), self.print.html.as_deref())?;
@@ -95,7 +90,6 @@ impl Verb for CheckArgs {
 struct Check<'a> {
     args: &'a CheckArgs,
     key: Option<&'a PathBuf>,
-    part: Part,
     report: Report,
 }
 
@@ -106,7 +100,7 @@ impl Check<'_> {
     }
 
     fn found(&mut self, finding: Finding) {
-        self.report.checks.push(Checked { part: self.part, finding });
+        self.report.checks.push(finding);
     }
 
     fn pass(&mut self, check: &str, says: impl ToString) {
@@ -122,10 +116,9 @@ impl Check<'_> {
         read.map_err(|failure| self.found(Finding::fail(check, self.worded(failure.into())))).ok()
     }
 
-    /// Everything, part by part.
+    /// Everything, one after the other.
     fn party(&mut self, keyless: Option<&Failure>) -> Result<(), Failure> {
         self.pass("version", format!("{SOFTWARE}, wire version {VERSION}"));
-        self.found(checkup::clock(SystemTime::now()));
         if let Some(none) = keyless {
             self.skip("key", format!("{}: give --key FILE.key", none.message));
         }
@@ -137,13 +130,11 @@ impl Check<'_> {
             let state = state_of(key, self.args.own.state.as_ref());
             self.found(checkup::disk(&state));
             self.found(checkup::private(key, &state));
-            checkup::left_over(key).into_iter().for_each(|finding| self.found(finding));
         }
         if !matches!(me, Some(PartyId::Coordinator | PartyId::Intermediary)) {
             let name = me.and_then(|me| Some(roster.as_ref()?.name_of(me)));
             self.site(&name.unwrap_or("a site".to_owned()), identity.as_deref(), federation.as_ref());
         }
-        self.part = Part::Way;
         match (identity, &roster, me) {
             _ if self.args.offline => self.skip("network", "no connection was tried (--offline)"),
             (Some(identity), Some(roster), Some(me)) => self.way(identity, roster, me, federation.as_ref())?,
@@ -219,7 +210,6 @@ impl Check<'_> {
 
     /// Rows, what would leave of them, and whether it may.
     fn site(&mut self, name: &str, identity: Option<&Identity>, federation: Option<&Federation>) -> Option<()> {
-        self.part = Part::May;
         let (policy, file) =
             self.took("policy", policy_of(self.args.own.policy.as_deref(), self.key.map(|key| &**key)))?;
         let said = self.took("policy", self.args.rows.over(&policy.rows))?;
@@ -229,22 +219,18 @@ impl Check<'_> {
         self.report.policy = Some(InForce { from, keys: policy.clone() });
         let beside = self.key.unwrap_or(&self.args.roster);
         let from = policy.rows_from(self.args.own.data.as_deref(), file.as_deref(), Some(beside)).ok();
-        self.part = Part::Read;
         if from.is_none() {
             self.skip("rows", "give --data ROWS, or `source` under [rows] in site.toml");
         }
-        let rows = from.and_then(|from| self.rows(&from, &policy, federation));
-        self.part = Part::Leaves;
+        let origin = from.and_then(|from| self.rows(&from, &policy, federation));
         if let Some(federation) = federation {
-            let rows = rows.as_ref().map(|(rows, _)| &**rows);
-            self.report.leaves = self.took("leaves", Leaves::of(federation, name, rows, &policy.policy));
+            self.report.leaves = self.took("leaves", Leaves::of(federation, name, &policy.policy));
         }
-        self.part = Part::May;
         let (Some(key), Some(identity)) = (self.key, identity) else {
             self.skip("ledger", "it lies beside the key, and says what this site agreed to and gave away: give --key");
             return None;
         };
-        let account = self.account(key, identity, rows.map(|(_, origin)| origin))?;
+        let account = self.account(key, identity, origin)?;
         self.report.account = Some(Spent::of(&account, &policy));
         let Some(federation) = federation else {
             self.skip("answers", "whether this site answers a plan needs roster and plan");
@@ -262,7 +248,7 @@ impl Check<'_> {
         from: &RowsFrom,
         policy: &SitePolicy,
         federation: Option<&Federation>,
-    ) -> Option<(Arc<dyn Answerer>, Origin)> {
+    ) -> Option<Origin> {
         let place = from.place();
         let Some(federation) = federation else {
             self.rows_of_columns(from, &place);
@@ -278,7 +264,7 @@ impl Check<'_> {
             }
         };
         let most = loaded.rows_asked(federation);
-        let Loaded { rows, origin, tally } = loaded;
+        let Loaded { origin, tally, .. } = loaded;
         self.report.read = tally;
         self.doubts();
         if self.report.read.as_ref().is_some_and(|tally| tally.rows > 0 && tally.used == 0) {
@@ -291,7 +277,7 @@ impl Check<'_> {
         self.took("rows", policy.has_room(most))?;
         self.report.columns = Some(self.took("rows", reading_of(federation, from))?);
         self.pass("rows", format!("{place}: every row can be used, but for those that are left out"));
-        Some((rows, origin))
+        Some(origin)
     }
 
     fn rows_of_columns(&mut self, from: &RowsFrom, place: &str) -> Option<()> {

@@ -8,41 +8,25 @@ use veilsum_node::{
     app_messages::SOFTWARE,
     checkup::{Finding, Outcome, Rule},
     clock::seconds_since_1970,
-    cost::counted,
-    documents::{Reading, SitePolicy},
+    cost::{Cost, counted},
+    documents::{Federation, Reading, SitePolicy},
     dp,
     error::{Code, Failure},
+    forecast::Forecast,
     release::{Account, Yes},
     table::Tally,
 };
-use veilsum_proto::{policy::rho_text, suite::Hash};
+use veilsum_proto::{
+    policy::{Policy, rho_text},
+    suite::Hash,
+};
 
-use super::leaves::Leaves;
 use crate::{
     page::Page,
     screen::folded,
     verb,
-    words::{self, columns_of},
+    words::{self, columns_of, totals_tell},
 };
-
-/// The parts of a report.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Part {
-    Party,
-    Way,
-    Read,
-    Leaves,
-    May,
-}
-
-/// A finding and its part.
-#[derive(Serialize)]
-pub(super) struct Checked {
-    pub part: Part,
-    #[serde(flatten)]
-    pub finding: Finding,
-}
 
 /// Whether a party is ready, and all that was looked at.
 #[derive(Serialize, Default)]
@@ -52,7 +36,7 @@ pub(super) struct Report {
     pub role: Option<&'static str>,
     pub software: &'static str,
     /// In the order in which they were looked at: the way to the others last.
-    pub checks: Vec<Checked>,
+    pub checks: Vec<Finding>,
     pub firewall: Vec<Rule>,
     pub columns: Option<Reading>,
     pub read: Option<Tally>,
@@ -63,6 +47,43 @@ pub(super) struct Report {
     /// The first thing that is in the way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Value>,
+}
+
+/// What would leave a site under a plan, and what that costs.
+#[derive(Serialize)]
+pub(super) struct Leaves {
+    says: String,
+    totals_tell: Vec<String>,
+    /// Numbers that totals are made of, at most.
+    numbers: u64,
+    /// What they spend at most, in 10^-9 of rho; none if they are exact.
+    nano_rho: Option<u64>,
+}
+
+impl Leaves {
+    pub(super) fn of(federation: &Federation, site: &str, policy: &Policy) -> Result<Leaves, Failure> {
+        let cost = Cost::of(federation)?;
+        let sites = federation.roster.sites.len();
+        let total = Forecast::of(&federation.work, &federation.terms, policy, sites)?.total();
+        Ok(Leaves {
+            says: format!(
+                "{site} would send nothing that can be read: vectors under masks, key shares in sealed boxes, public keys and \
+                 signatures, and never a row, a value of one or their number. What is learnt all the same: the coordinator and every site \
+                 learn totals over the whole cohort; {}.",
+                cost.sites_mean()
+            ),
+            totals_tell: totals_tell(federation, &cost),
+            numbers: total.scalars,
+            nano_rho: total.nano_rho,
+        })
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let numbers = counted(self.numbers as usize, "number");
+        let spends = self.nano_rho.map_or("exact".to_owned(), dp::spends);
+        let told = self.totals_tell.iter().map(|told| format!("  {told}"));
+        [self.says.clone()].into_iter().chain(told).chain([format!("Together: {numbers}, {spends}")]).collect()
+    }
 }
 
 /// The policy in force.
@@ -147,14 +168,14 @@ impl Spent {
 impl Report {
     /// With its verdict.
     pub(super) fn concluded(self) -> Report {
-        let count = |of| self.checks.iter().filter(|checked| checked.finding.outcome == of).count();
+        let count = |of| self.checks.iter().filter(|found| found.outcome == of).count();
         let (failed, warned) = (count(Outcome::Fail), count(Outcome::Warn));
         // Whether a run is possible shows only on the way to the others.
-        let tried = self.checks.iter().all(|checked| checked.finding.check != "network");
+        let tried = self.checks.iter().all(|found| found.check != "network");
         let says = match (failed, warned) {
             (0, _) if !tried => {
-                let skipped = self.checks.iter().filter(|checked| checked.finding.outcome == Outcome::Skip);
-                let skipped: Vec<&str> = skipped.map(|checked| &*checked.finding.check).collect();
+                let skipped = self.checks.iter().filter(|found| found.outcome == Outcome::Skip);
+                let skipped: Vec<&str> = skipped.map(|found| &*found.check).collect();
                 format!("not known: nothing failed; not looked at: {}", skipped.join(", "))
             }
             (0, 0) => "ready".to_owned(),
@@ -167,39 +188,27 @@ impl Report {
 
     /// The first check that failed.
     pub(super) fn failure(&self) -> Option<Failure> {
-        let first = self.checks.iter().map(|checked| &checked.finding).find(|found| found.outcome == Outcome::Fail)?;
+        let first = self.checks.iter().find(|found| found.outcome == Outcome::Fail)?;
         let code = Code::from_number(first.code.unwrap_or(0));
         Some(Failure::new(code, format!("{}: {}", first.check, first.says), first.next.clone()))
     }
 
-    /// What has to be mended or looked at, under its title, and then the parts: a thought a line. A page has all of it; a terminal leaves
-    /// out what every check says alike.
-    fn parts(&self, all: bool) -> [(&'static str, Vec<String>); 6] {
-        let lines = |such: &dyn Fn(&Checked) -> bool| {
-            let found = self.checks.iter().filter(|checked| such(checked)).map(|checked| &checked.finding);
+    /// What has to be mended or looked at, what is ready, what would leave, and what it costs: a thought a line, each list under its title.
+    fn parts(&self) -> [(&'static str, Vec<String>); 5] {
+        let of = |outcome| {
+            let found = self.checks.iter().filter(move |found| found.outcome == outcome);
             let next = |next: &String| (!next.is_empty()).then(|| format!("      next: {next}"));
             found.flat_map(|found| [Some(found.to_string()), next(&found.next)]).flatten().collect::<Vec<_>>()
         };
-        let is = |of: &Checked, outcome| of.finding.outcome == outcome;
-        let mend = |outcome| lines(&|of| is(of, outcome));
-        let of = |part| lines(&|of| of.part == part && (is(of, Outcome::Pass) || is(of, Outcome::Skip)));
-        let leaves = self.leaves.as_ref().map_or(Vec::new(), |leaves| leaves.lines(all));
+        let leaves = self.leaves.as_ref().map_or(Vec::new(), Leaves::lines);
+        let account = self.account.as_ref().map_or(Vec::new(), Spent::lines);
         [
-            ("To mend and to look at", [mend(Outcome::Fail), mend(Outcome::Warn)].concat()),
-            ("This party", of(Part::Party)),
-            ("The way to the others", [of(Part::Way), self.for_the_firewall()].concat()),
-            ("What is read", [of(Part::Read), self.read()].concat()),
-            ("What would leave", [of(Part::Leaves), leaves].concat()),
-            ("Whether it may", [of(Part::May), self.may(all)].concat()),
+            ("To mend and to look at", [of(Outcome::Fail), of(Outcome::Warn)].concat()),
+            ("As it should be, or not looked at", [of(Outcome::Pass), of(Outcome::Skip)].concat()),
+            ("For the network team: what a firewall has to let through", self.firewall.iter().map(Rule::to_string).collect()),
+            ("What is read", self.read()),
+            ("What would leave, and what it costs", [leaves, account].concat()),
         ]
-    }
-
-    fn for_the_firewall(&self) -> Vec<String> {
-        let mut lines: Vec<String> = self.firewall.iter().map(|rule| format!("  {rule}")).collect();
-        if !lines.is_empty() {
-            lines.insert(0, "For the network team: what a firewall has to let through, with the answers".to_owned());
-        }
-        lines
     }
 
     fn read(&self) -> Vec<String> {
@@ -212,20 +221,11 @@ impl Report {
         lines
     }
 
-    fn may(&self, all: bool) -> Vec<String> {
-        let mut lines = Vec::new();
-        for [key, value, meaning] in self.policy.iter().filter(|_| all).flat_map(|policy| policy.keys.meanings()) {
-            lines.push(format!("  {key} = {value}: {meaning}"));
-        }
-        lines.extend(self.account.as_ref().map_or(Vec::new(), Spent::lines));
-        lines
-    }
-
     /// The same as a page.
     pub(super) fn page(&self) -> Page {
         let mut page = Page::new("Whether this party is ready");
         page.says(&self.says);
-        for (title, lines) in self.parts(true).into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        for (title, lines) in self.parts().into_iter().filter(|(_, lines)| !lines.is_empty()) {
             page.part(title).list(lines.iter().map(|line| line.trim()));
         }
         page
@@ -235,10 +235,10 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.says)?;
-        for (title, lines) in self.parts(false).into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        for (title, lines) in self.parts().into_iter().filter(|(_, lines)| !lines.is_empty()) {
             writeln!(f, "\n{title}")?;
             lines.iter().try_for_each(|line| writeln!(f, "{}", folded(&format!("  {line}"), 6)))?;
         }
-        writeln!(f, "\nEvery message that would leave, and what the policy says: --html FILE or --json")
+        Ok(())
     }
 }

@@ -115,7 +115,7 @@ pub fn slots_of(terms: &Terms, aggregator: PartyId) -> u16 {
 }
 
 /// Bytes of the frames of one kind that a site sends: for a deck or a round of `n` sites, nobody missing.
-pub fn frame_bytes(kind: Kind, n: usize, slots: usize, words: usize) -> usize {
+fn frame_bytes(kind: Kind, n: usize, slots: usize, words: usize) -> usize {
     let shares = 32 * slots;
     OVERHEAD
         + match kind {

@@ -7,7 +7,7 @@ use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
     path::Path,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use serde::Serialize;
@@ -95,25 +95,6 @@ impl Finding {
 
 // ---- This machine ---------------------------------------------------------------------------------------------------
 
-/// Seconds from 1970 to the beginning of 2026, when this software was made: no clock that is right shows less.
-const MADE: u64 = 1_767_225_600;
-/// The same to the beginning of 2100.
-const FAR: u64 = 4_102_444_800;
-/// Seconds of a mean year of the Gregorian calendar.
-const YEAR: u64 = 31_556_952;
-
-/// Whether the clock shows a year that can be. Nothing in a run rests on the time of day, so how far it is from the others'
-/// is not asked.
-pub fn clock(now: SystemTime) -> Finding {
-    let seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let says = format!("it shows the year {}", 1970 + seconds / YEAR);
-    if (MADE..FAR).contains(&seconds) {
-        let more = "how far it is from the others' clocks is not known, and no rule of a run depends on it";
-        return Finding::pass("clock", format!("{says}; {more}"));
-    }
-    Finding::warn("clock", says, "set this machine's clock: dates in logs and of files are wrong")
-}
-
 /// Bytes that are written to try the disk. A journal and a ledger of a thousand questions are a few megabytes.
 const TRIED: usize = 16 << 20;
 
@@ -161,17 +142,6 @@ pub fn private(key: &Path, state: &Path) -> Finding {
     }
     let says = format!("open to other users of this machine: {}", some_of(&open, ", "));
     Finding::warn("modes", says, format!("close it, and ask who has read it: chmod -R go= {}", open.join(" ")))
-}
-
-/// Invitations beside this key that nobody can take up any more, because the key that began with them is gone.
-pub fn left_over(key: &Path) -> Option<Finding> {
-    let folder = key.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let beside = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let begun = beside.filter(|path| path.extension().is_some_and(|end| end == "joining"));
-    let stale: Vec<String> =
-        begun.filter(|path| !path.with_extension("key").exists()).map(|path| files::quoted(&path)).collect();
-    let says = format!("begun with a key that is not here: {}", some_of(&stale, ", "));
-    (!stale.is_empty()).then(|| Finding::warn("invitations", says, format!("delete it: rm {}", stale.join(" "))))
 }
 
 fn write_and_remove(file: &Path) -> io::Result<()> {

@@ -28,7 +28,7 @@
 //! 5. [`role`]: site, coordinator and intermediary as programs over links.
 //! 6. [`checkup`]: what can be known of the way to the others before a run.
 //! 7. [`by_hand`]: a role without I/O, for a program that carries its letters.
-//! 8. [`loopback`], [`rehearsal`], [`split`]: whole federations in one process.
+//! 8. [`loopback`], [`split`]: whole federations in one process.
 //!
 //! The modules of [`veilsum_federation`] are here under their own names.
 
@@ -42,7 +42,6 @@ pub mod egress;
 pub mod evidence;
 pub mod files;
 pub mod loopback;
-pub mod rehearsal;
 pub mod report;
 pub mod role;
 pub mod signing;

@@ -81,7 +81,7 @@ struct File {
 const MOST_RHO: f64 = 1_000.0;
 
 const KEYS: &str = "the keys are rho, exact, max_rows, min_cohort, colluders, contributors, max_rounds, methods, columns, data and \
-    [rows] source, person, rows_per_person, delimiter, decimal, multiline, filter, missing, missing_marks, columns, values, units; `veilsum check` prints them with their meaning";
+    [rows] source, person, rows_per_person, delimiter, decimal, multiline, filter, missing, missing_marks, columns, values, units; `veilsum check --json` shows them";
 
 /// The policy in `path`.
 ///
@@ -156,13 +156,6 @@ impl File {
     }
 }
 
-/// One key: how it is written, its value, what it means.
-struct Key {
-    name: &'static str,
-    value: Value,
-    means: &'static str,
-}
-
 impl SitePolicy {
     /// Where this site's rows are: `data` where it is given, else as `[rows]` of `file` says, relative to that file. `beside` is a document of
     /// the site's (its key), beside which rows that cannot be used are listed, and the federation's columns say what marks a missing value.
@@ -209,48 +202,21 @@ impl SitePolicy {
         ))
     }
 
-    fn keys(&self) -> Vec<Key> {
+    /// Every key with its value, as a file has it.
+    fn keys(&self) -> [(&'static str, Value); 10] {
         let p = &self.policy;
-        let key = |name, value, means| Key { name, value, means };
-        vec![
-            key(
-                "rho",
-                json!(p.nano_rho as f64 / 1e9),
-                "cap of the account: what all answers with noise spend together, for the life of this key and of those that take its place",
-            ),
-            key(
-                "exact",
-                json!(p.exact),
-                "plans without noise: by-agreement (each by its hash, `veilsum plan agree`) or never",
-            ),
-            key(
-                "max_rows",
-                json!(p.max_rows),
-                "rows that this site may hold, far above those that it has; everybody may know the number, and plans leave room for it",
-            ),
-            key("min_cohort", json!(p.floor.min_cohort), "sites that a total covers at least"),
-            key(
-                "colluders",
-                json!(p.floor.colluders),
-                "sites supposed to collude with the coordinator; 0: as the plan says",
-            ),
-            key(
-                "contributors",
-                json!(p.floor.contributors),
-                "honest sites behind whatever is released of this site; 1: what this site sent can be computed once it has left",
-            ),
-            key("max_rounds", json!(p.floor.max_rounds), "questions of one plan at most"),
-            key("methods", json!(p.methods), "methods that a plan may name; absent: any"),
-            key("columns", json!(p.columns), "columns that a plan may name; absent: any"),
-            key("data", json!(self.data), "label of these rows; another one opens nothing and resets nothing"),
+        [
+            ("rho", json!(p.nano_rho as f64 / 1e9)),
+            ("exact", json!(p.exact)),
+            ("max_rows", json!(p.max_rows)),
+            ("min_cohort", json!(p.floor.min_cohort)),
+            ("colluders", json!(p.floor.colluders)),
+            ("contributors", json!(p.floor.contributors)),
+            ("max_rounds", json!(p.floor.max_rounds)),
+            ("methods", json!(p.methods)),
+            ("columns", json!(p.columns)),
+            ("data", json!(self.data)),
         ]
-    }
-
-    /// Every key with its value, as a file has it, and what it means, for people.
-    pub fn meanings(&self) -> Vec<[String; 3]> {
-        let value = |value: &Value| if value.is_null() { "absent".to_owned() } else { value.to_string() };
-        let keys = self.keys().into_iter();
-        keys.map(|Key { name, value: of, means }| [name.to_owned(), value(&of), means.to_owned()]).collect()
     }
 }
 
@@ -258,7 +224,7 @@ impl SitePolicy {
 impl Serialize for SitePolicy {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
-        for Key { name, value, .. } in self.keys().into_iter().filter(|key| !key.value.is_null()) {
+        for (name, value) in self.keys().into_iter().filter(|(_, value)| !value.is_null()) {
             map.serialize_entry(name, &value)?;
         }
         if *self.rows != RowRules::default() {
