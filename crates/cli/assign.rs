@@ -19,7 +19,7 @@ use veilsum_node::{
     error::{Code, Failure},
     files::Growing,
     model::Model,
-    table::{self, TableSpec},
+    table::{self, Table, TableSpec},
 };
 
 /// Rows outside the box that a document lists.
@@ -146,7 +146,7 @@ impl AssignArgs {
         let named =
             |failure: Failure| Failure { message: format!("{}: {}", self.model.display(), failure.message), ..failure };
         let assignment = model.assignment().map_err(named)?;
-        let (values, ids) = table::read(&self.data, spec)?.drain();
+        let Table { values, labels: ids, .. } = table::read(&self.data, spec)?;
         self.tell_apart(ids.as_deref().unwrap_or_default())?;
         let outside = outside(&values, model);
         let fault = |why| Failure::input(format!("{}: {why}", self.data.display()), "correct the file");

@@ -243,12 +243,7 @@ impl Check<'_> {
     }
 
     /// The rows under the plan; as long as there is none, under `columns.toml`.
-    fn rows(
-        &mut self,
-        from: &RowsFrom,
-        policy: &SitePolicy,
-        federation: Option<&Federation>,
-    ) -> Option<Origin> {
+    fn rows(&mut self, from: &RowsFrom, policy: &SitePolicy, federation: Option<&Federation>) -> Option<Origin> {
         let place = from.place();
         let Some(federation) = federation else {
             self.rows_of_columns(from, &place);

@@ -289,7 +289,9 @@ impl Report {
             ],
         );
         page.paragraph(&format!("What this site demands for itself ({}):", self.policy_from));
-        page.table(&["key", "value", "meaning"], self.site.meanings());
+        let keys = serde_json::to_value(&self.site).unwrap_or_default();
+        let keys = keys.as_object().into_iter().flatten().map(|(key, value)| [key.clone(), value.to_string()]);
+        page.table(&["key", "value"], keys);
         page.paragraph("Where secrets are, and how they are protected:");
         page.marked_table(
             &["asset", "where it is", "from whom it is protected, and how"],

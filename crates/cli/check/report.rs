@@ -205,7 +205,10 @@ impl Report {
         [
             ("To mend and to look at", [of(Outcome::Fail), of(Outcome::Warn)].concat()),
             ("As it should be, or not looked at", [of(Outcome::Pass), of(Outcome::Skip)].concat()),
-            ("For the network team: what a firewall has to let through", self.firewall.iter().map(Rule::to_string).collect()),
+            (
+                "For the network team: what a firewall has to let through",
+                self.firewall.iter().map(Rule::to_string).collect(),
+            ),
             ("What is read", self.read()),
             ("What would leave, and what it costs", [leaves, account].concat()),
         ]

@@ -156,10 +156,9 @@ pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<L
         return hand_over(federation, &from);
     }
     read_often(&from)?;
-    let mut batches = table::batches(&from.data, &spec_of(federation, &from)?)?;
-    while batches.more(usize::MAX)? {}
-    let tally = batches.tally();
-    let (rows, origin) = ready(federation, &from, batches.into_table())?;
+    let table = table::read(&from.data, &spec_of(federation, &from)?)?;
+    let tally = table.tally();
+    let (rows, origin) = ready(federation, &from, table)?;
     let rows = rows.with_missing(tally.missing(&federation.work.categorical))?;
     Ok(Loaded { rows: Arc::new(rows), origin, tally: Some(tally) })
 }
@@ -173,7 +172,8 @@ pub fn rows_in_memory(federation: &Federation, values: &[f64], from: &RowsFrom) 
     let work = &federation.work;
     let (columns, categorical) = (work.names(), Vec::new());
     let of_file = spec_of(federation, &RowsFrom::default())?;
-    let (table, tally) = table::read_given(values, &TableSpec { columns, categorical, ..of_file })?;
+    let table = table::read_given(values, &TableSpec { columns, categorical, ..of_file })?;
+    let tally = table.tally();
     let (rows, origin) = ready(federation, from, table)?;
     Ok(Loaded { rows: Arc::new(rows), origin, tally: Some(tally) })
 }
@@ -220,12 +220,11 @@ fn read_often(from: &RowsFrom) -> Result<(), Failure> {
     Err(Failure::input(what, next))
 }
 
-fn ready(federation: &Federation, from: &RowsFrom, mut table: Table) -> Result<(Prepared, Origin), Failure> {
+fn ready(federation: &Federation, from: &RowsFrom, table: Table) -> Result<(Prepared, Origin), Failure> {
     let work = &federation.work;
     let domain = work.domain()?;
-    let (values, _) = table.drain();
     let fault = |e: ClusterError| in_file(&from.data, e.into());
-    let rows = Rows::new(values, domain.columns()).map_err(fault)?;
+    let rows = Rows::new(table.values, domain.columns()).map_err(fault)?;
     // What is kept between questions takes no more than the rows themselves.
     let room = 8 * rows.as_slice().len() as u64;
     let prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?.with_room(room);
@@ -237,9 +236,8 @@ fn ready(federation: &Federation, from: &RowsFrom, mut table: Table) -> Result<(
 /// # Errors
 /// As [`load_rows`].
 pub fn origin_of(from: &RowsFrom, spec: TableSpec) -> Result<Origin, Failure> {
-    let mut table = table::read(&from.data, &spec)?;
-    let (values, _) = table.drain();
-    let rows = Rows::new(values, table.columns.len()).map_err(|e| in_file(&from.data, e.into()))?;
+    let table = table::read(&from.data, &spec)?;
+    let rows = Rows::new(table.values, table.columns.len()).map_err(|e| in_file(&from.data, e.into()))?;
     Ok(Origin::new(table.columns, rows))
 }
 

@@ -212,8 +212,7 @@ impl Scene {
 
 /// A site's rows as the plan reads them.
 fn read(federation: &Federation, from: &RowsFrom) -> Result<Site> {
-    let mut table = table::read(&from.data, &documents::spec_of(federation, from)?)?;
-    let (values, _) = table.drain();
+    let values = table::read(&from.data, &documents::spec_of(federation, from)?)?.values;
     let width = federation.work.names().len().max(1);
     Ok(Site { values: values.chunks_exact(width).map(<[f64]>::to_vec).collect() })
 }

@@ -4,8 +4,7 @@ use super::{
     cell::Cell,
     error::{Fault, Place, TableError},
     row::{Row, take},
-    source::{Batches, RowReader, Table},
-    tally::Tally,
+    source::{Batches, RowReader, Table, all_of},
     wanted::{TableSpec, Wanted},
 };
 
@@ -48,14 +47,11 @@ impl RowReader for Given<'_> {
 ///
 /// # Errors
 /// A [`TableError`] that names the row, counted from 1.
-pub fn read_given(values: &[f64], spec: &TableSpec) -> Result<(Table, Tally), TableError> {
+pub fn read_given(values: &[f64], spec: &TableSpec) -> Result<Table, TableError> {
     let columns = &spec.columns[..];
     if columns.is_empty() || !values.len().is_multiple_of(columns.len()) {
         let what = format!("{} numbers are no rows of {} columns", values.len(), columns.len());
         return Err(Fault::said(what, "hand over n x d numbers, in the plan's columns").of(NAME));
     }
-    let mut batches = Batches::new(Box::new(Given { columns, values }), spec)?;
-    while batches.more(usize::MAX)? {}
-    let tally = batches.tally();
-    Ok((batches.into_table(), tally))
+    all_of(Batches::new(Box::new(Given { columns, values }), spec)?)
 }

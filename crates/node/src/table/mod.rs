@@ -59,7 +59,8 @@ use person::Counting;
 pub use person::PersonKey;
 pub use row::{Row, take};
 pub use rules::{Filter, Meaning, Missing, RowRules, Unit, nearest};
-pub use source::{Batches, RowReader, Table};
+use source::Batches;
+pub use source::{RowReader, Table};
 use spelling::normal;
 
 /// The names of all columns of a table, of which `asked` are those that somebody asks for.
@@ -78,11 +79,8 @@ pub fn read_header<'a>(
     source.doubt().filter(|_| !is_header).map_or(Ok(columns), Err)
 }
 
-/// Opens a table to read the chosen columns batch by batch; where rows of persons are cut, after a pass that finds those that count.
-///
-/// # Errors
-/// A [`TableError`] that names table, line and column.
-pub fn batches(name: &Path, spec: &TableSpec) -> Result<Batches<'static>, TableError> {
+/// Opens a table to read the chosen columns; where rows of persons are cut, after a pass that finds those that count.
+fn batches(name: &Path, spec: &TableSpec) -> Result<Batches<'static>, TableError> {
     Batches::of(open(name, spec.rules.dialect())?, spec, &counting(name, spec)?)
 }
 
@@ -102,19 +100,16 @@ pub fn read(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Table, TableErro
     source::all_of(batches(name.as_ref(), spec)?)
 }
 
-/// Looks at every row of a table, and keeps none: what was read, and what is wrong with rows that cannot be used.
+/// Looks at every row of a table: what was read, and what is wrong with rows that cannot be used.
 ///
 /// # Errors
 /// As [`read`], but for single rows.
 pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<(Tally, Option<TableError>), TableError> {
     let mut batches = batches(name.as_ref(), spec)?;
-    loop {
-        match batches.more(1) {
-            Ok(true) => drop(batches.table().drain()),
-            Ok(false) => return Ok((batches.tally(), None)),
-            Err(fault) if fault.reasons().rows() > 0 => return Ok((batches.tally(), Some(fault))),
-            Err(fault) => return Err(fault),
-        }
+    match batches.all() {
+        Ok(()) => Ok((batches.table.tally(), None)),
+        Err(fault) if fault.reasons().rows() > 0 => Ok((batches.table.tally(), Some(fault))),
+        Err(fault) => Err(fault),
     }
 }
 

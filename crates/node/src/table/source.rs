@@ -26,7 +26,7 @@ use crate::{
 #[cfg(feature = "columnar")]
 const TOGETHER: usize = 64;
 
-/// An open table. Its rows come in batches, so that none has to fit into memory twice.
+/// An open table, whose rows come in batches.
 pub trait RowReader {
     /// What errors call it.
     fn name(&self) -> &str;
@@ -51,14 +51,13 @@ pub trait RowReader {
     }
 }
 
-/// An open table and what is wanted of it: its rows come batch by batch.
-pub struct Batches<'a> {
+/// An open table and what is wanted of it.
+pub(super) struct Batches<'a> {
     source: Box<dyn RowReader + 'a>,
     wanted: Wanted,
-    table: Table,
+    pub(super) table: Table,
     list: Option<PathBuf>,
     halt: Halt,
-    seen: u64,
 }
 
 impl<'a> Batches<'a> {
@@ -66,7 +65,7 @@ impl<'a> Batches<'a> {
     ///
     /// # Errors
     /// A [`TableError`] where it does not have what is wanted.
-    pub fn new(source: Box<dyn RowReader + 'a>, spec: &TableSpec) -> Result<Batches<'a>, TableError> {
+    pub(super) fn new(source: Box<dyn RowReader + 'a>, spec: &TableSpec) -> Result<Batches<'a>, TableError> {
         Self::of(source, spec, &Counting::new())
     }
 
@@ -97,7 +96,7 @@ impl<'a> Batches<'a> {
         let labels = wanted.label.is_some().then(Vec::new);
         let persons = Pass::Take(counting.clone());
         let table = Table { columns, labels, total: wanted.total, persons, tally, ..Table::default() };
-        Ok(Batches { source, wanted, table, list: spec.list.clone(), halt: spec.halt.clone(), seen: 0 })
+        Ok(Batches { source, wanted, table, list: spec.list.clone(), halt: spec.halt.clone() })
     }
 
     /// Reads all of `source` to find which rows of persons count.
@@ -109,7 +108,7 @@ impl<'a> Batches<'a> {
         batches.table.persons = Pass::Find(HashMap::new());
         // Rows that cannot be used are told by the pass that takes rows.
         while batches.next()? {}
-        Ok(batches.into_table().persons.found())
+        Ok(batches.table.persons.found())
     }
 
     /// Reads a batch; false where none is left.
@@ -120,19 +119,12 @@ impl<'a> Batches<'a> {
         self.source.read(&self.wanted, &mut self.table)
     }
 
-    /// Reads on until the table has `rows` rows more, or a batch above that; false where none was left to read.
+    /// Reads all rows.
     ///
     /// # Errors
     /// A [`TableError`]; where rows cannot be used, all of them are read first.
-    pub fn more(&mut self, rows: usize) -> Result<bool, TableError> {
-        let before = self.table.rows;
-        while self.next()? {
-            if self.table.rows >= before + rows {
-                self.seen += (self.table.rows - before) as u64;
-                return Ok(true);
-            }
-        }
-        self.seen += (self.table.rows - before) as u64;
+    pub(super) fn all(&mut self) -> Result<(), TableError> {
+        while self.next()? {}
         self.table.spoilt.take(&self.table.tally.unusable, self.list.as_deref())?;
         if let Some(fault) = self.table.signs.fault(self.source.columns()) {
             // Under noise no cell decides whether a site answers.
@@ -143,7 +135,7 @@ impl<'a> Batches<'a> {
         }
         let tally = &self.table.tally;
         let (what, next) = match (tally.left_out.rows(), tally.filtered) {
-            _ if self.seen > 0 || self.table.total => return Ok(false),
+            _ if self.table.rows > 0 || self.table.total => return Ok(()),
             (0, 0) => ("no rows follow the header", "check that the export went through"),
             (0, _) => (
                 "the filter of site.toml leaves no row",
@@ -156,26 +148,11 @@ impl<'a> Batches<'a> {
         };
         Err(Fault::said(what, next).of(self.source.name()))
     }
-
-    /// What was read so far.
-    pub fn tally(&self) -> Tally {
-        self.table.tally()
-    }
-
-    /// The rows that were read and not dropped.
-    pub fn table(&mut self) -> &mut Table {
-        &mut self.table
-    }
-
-    /// The rows that were read and not dropped.
-    pub fn into_table(self) -> Table {
-        self.table
-    }
 }
 
 pub(super) fn all_of(mut batches: Batches<'_>) -> Result<Table, TableError> {
-    while batches.more(usize::MAX)? {}
-    Ok(batches.into_table())
+    batches.all()?;
+    Ok(batches.table)
 }
 
 /// Numeric rows with named columns.
@@ -332,11 +309,5 @@ impl Table {
         self.rows = rows;
         self.values.truncate(rows * self.columns.len());
         self.labels.iter_mut().for_each(|labels| labels.truncate(rows));
-    }
-
-    /// Hands over the rows, and has none any more.
-    pub fn drain(&mut self) -> (Vec<f64>, Option<Vec<String>>) {
-        self.rows = 0;
-        (std::mem::take(&mut self.values), self.labels.as_mut().map(std::mem::take))
     }
 }

@@ -46,20 +46,4 @@ impl Disclosure {
             _ => return None,
         })
     }
-
-    /// One line for a person.
-    pub fn explain(self) -> &'static str {
-        match self {
-            Disclosure::PublicKeys => "public keys and hashes of fresh random values",
-            Disclosure::Acknowledgement => "a signature on values the receiver already knows",
-            Disclosure::SealedShares => "boxes that only the other sites can open",
-            Disclosure::MaskedWords => "words that are uniformly random to everyone who lacks the masks",
-            Disclosure::RoundSeeds => "mask seeds of this one round shared with sites missing from it",
-            Disclosure::SelfMaskShares => "shares of the self-masks of this one round",
-            Disclosure::Refusal => "that this site refuses, and the rule",
-            Disclosure::SlotBurned => "a promise to give no share for this one slot",
-            Disclosure::Nothing => "nothing: a note of the ledger's own",
-            Disclosure::EncapsulatedSecrets => "secrets that only other sites can open, and a signature",
-        }
-    }
 }

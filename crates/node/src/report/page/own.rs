@@ -65,9 +65,8 @@ impl Own {
         let spec = documents::rows_of(model, policy)?;
         // Out of range a row has memberships all the same.
         let within = model.columns.iter().map(|column| (column.lower, column.upper)).collect();
-        let mut batches = table::batches(data, &TableSpec { within, clips: true, ..spec })?;
-        while batches.more(usize::MAX)? {}
-        let (tally, rows) = (batches.tally(), batches.into_table().values);
+        let table = table::read(data, &TableSpec { within, clips: true, ..spec })?;
+        let (tally, rows) = (table.tally(), table.values);
         let k = model.k as usize;
         let named =
             |failure: Failure| Failure { message: format!("{}: {}", of.of.display(), failure.message), ..failure };

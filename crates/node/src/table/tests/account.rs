@@ -4,7 +4,7 @@ use super::spec;
 use crate::{
     documents::tests::Folder,
     plan::Categorical,
-    table::{TableSpec, Tally, batches, look, read, read_given},
+    table::{TableSpec, Tally, look, read, read_given},
 };
 
 /// Of numbers from 0 to 10 that are moved into this range, with noise or without.
@@ -76,9 +76,7 @@ fn signs_that_can_be_read_in_two_ways_stop_no_site_under_noise() {
     std::fs::write(folder.at("s.csv"), text).unwrap();
     let told = read(folder.at("s.csv"), &of(false)).unwrap_err();
     assert!(told.to_string().contains("may be a number of thousands"), "{told}");
-    let mut batches = batches(&folder.at("s.csv"), &of(true)).unwrap();
-    while batches.more(1).unwrap() {}
-    let doubts = batches.tally().doubts();
+    let doubts = read(folder.at("s.csv"), &of(true)).unwrap().tally().doubts();
     assert!(doubts[0].contains("may be a number of thousands") && !doubts[0].contains("2.345"), "{doubts:?}");
 }
 
@@ -99,9 +97,7 @@ fn a_folder_is_one_account() {
     for (name, text) in [("1.csv", "a,b\n1,1\n11,1\n"), ("2.csv", "a,b\n1,1\n\n12,1\n")] {
         std::fs::write(folder.at(name), text).unwrap();
     }
-    let mut batches = batches(&folder.at(""), &clipped(true)).unwrap();
-    while batches.more(1).unwrap() {}
-    let found = batches.tally();
+    let found = read(folder.at(""), &clipped(true)).unwrap().tally();
     assert_eq!((found.files, found.rows, found.columns[0].above), (2, 4, 2));
     assert!(found.columns[0].first[1].ends_with("2.csv line 4"), "{:?}", found.columns);
     assert_eq!(read(folder.at(""), &clipped(true)).unwrap().rows, 4);
@@ -111,7 +107,8 @@ fn a_folder_is_one_account() {
 #[test]
 fn rows_in_memory_have_the_same_account() {
     let values = [1.0, 1.0, 11.0, 1.0, f64::NAN, 1.0];
-    let (table, found) = read_given(&values, &clipped(true)).unwrap();
+    let table = read_given(&values, &clipped(true)).unwrap();
+    let found = table.tally();
     assert_eq!((table.rows, found.rows, found.used, found.columns[0].above), (2, 3, 2, 1));
     let refused = TableSpec { clips: false, ..clipped(false) };
     let told = read_given(&values, &refused).unwrap_err().to_string();
